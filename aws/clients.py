@@ -61,7 +61,7 @@ class SendDeadlinePassed(NotSent):
 
 @contextmanager
 def send_deadline(deadline: float) -> Iterator[None]:
-    """Raise `TooLate` for writes of this thread in the block that would be sent after `moment`.
+    """Raise `SendDeadlinePassed` for writes of this thread in the block after `moment`.
 
     The moment is one of `time.monotonic`.
     """

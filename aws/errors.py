@@ -14,7 +14,8 @@ class AwsError(Exception):
     """Error of an AWS call; subclasses give the reason where it changes the next action.
 
     `may_have_happened` is true only for a write that may have taken effect without a usable response.
-    `is_retryable` is true if the same call may succeed later. The caller decides, because it knows whether the call is a write.
+    `is_retryable` is true if the same call may succeed later. The caller decides, because it knows whether
+    the call is a write.
     """
 
     may_have_happened: ClassVar[bool] = False

@@ -75,9 +75,9 @@ class CleanedFile:
 class FileKind:
     """Kind of file with its validation, completion and cleanup.
 
-    All functions return None for a text of another kind. `clean` also takes the actor and optionally the name
-    of the file's service; it raises `BadInput`. `refuse` raises `BadInput` in the transaction that saves a
-    file which none of its users could use.
+    All functions return None for a text of another kind. `clean_up` also takes the actor and optionally the
+    name of the file's service; it raises `BadInput`. `validate_saved` raises `BadInput` in the transaction
+    that saves a file which none of its users could use.
     """
 
     check: Callable[[FileText], FileCheck | None]

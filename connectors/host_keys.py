@@ -16,11 +16,10 @@ from rbac.audit import record_audit_entry
 
 @dataclass(frozen=True)
 class KnownServer:
-    """Known host keys of a server;
+    """Known host keys of a server.
 
-    `given` are those of the connector's spec, `seen` is the first presented one.
-
-    `offered` is a later, different key that no user has accepted.
+    `configured` are those of the connector's spec, `seen` is the first presented one. `offered` is a later,
+    different key that no user has accepted.
     """
 
     configured: tuple[HostKey, ...] = ()

@@ -48,7 +48,7 @@ class AddressRefused(Exception):
 
 @dataclass(frozen=True)
 class AddressPolicy:
-    """Policy of permitted addresses: public ones, those of `also`, or private ones too.
+    """Policy of permitted addresses: public ones, those of `allowed_networks`, or private ones too.
 
     `advice` ends the error message with the setting to change.
     """

@@ -13,7 +13,7 @@ SourcePosition = TypeVar("SourcePosition")
 class ParsedDocument:
     """Parsed text with the line and column (from 1) of each value.
 
-    `spellings` has the original text of ambiguous numbers: 012, 1.10, 0x1F.
+    `number_texts` has the original text of ambiguous numbers: 012, 1.10, 0x1F.
     """
 
     value: Any
@@ -37,7 +37,7 @@ class _OpenNode:
 class DocumentTree(Generic[SourcePosition]):
     """Document during parsing.
 
-    `place` converts a parser's position to line and column; positions are recorded only on request.
+    `get_position` converts a parser's position to line and column; positions are recorded only on request.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class DocumentTree(Generic[SourcePosition]):
         return tuple(parts)
 
     def start_collection(self, value: dict[str, Any] | list[Any], position: SourcePosition) -> None:
-        """Start a mapping or a list. Raises `Refused`."""
+        """Start a mapping or a list. Raises `InputRejected`."""
         if len(self.open_nodes) >= self.max_depth:
             raise self.build_rejection(position, f"nested deeper than {self.max_depth} levels", "flatten it")
         self.current_node = _OpenNode(self.add_value(value, position), value)
@@ -83,7 +83,7 @@ class DocumentTree(Generic[SourcePosition]):
         self.current_node = self.open_nodes[-1] if self.open_nodes else None
 
     def add_key(self, key: str, position: SourcePosition) -> None:
-        """Set the key of the next value. Raises `Refused` for a duplicate."""
+        """Set the key of the next value. Raises `InputRejected` for a duplicate."""
         node = self.open_nodes[-1]
         node.key, node.expects_key = key, False
         if key in node.value:
@@ -96,7 +96,7 @@ class DocumentTree(Generic[SourcePosition]):
             self._record_position((*node.path, key), position)
 
     def add_value(self, value: Any, position: SourcePosition) -> InputPath:
-        """Put a value where it belongs, and return where that is. Raises `Refused`."""
+        """Put a value where it belongs, and return where that is. Raises `InputRejected`."""
         self.values_left -= 1
         if self.values_left < 0:
             raise self.build_rejection(position, f"more than {self.max_values} values", "split it")

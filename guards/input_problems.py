@@ -37,7 +37,7 @@ class InputProblem:
 
 
 class InputRejected(ValueError):
-    """Error raised for a rejected input; `fault` is the problem."""
+    """Error raised for a rejected input, with its `problem`."""
 
     def __init__(self, problem: InputProblem) -> None:
         super().__init__(problem.display_message)

@@ -34,7 +34,7 @@ def parse_json(
     values: int = limits.JSON_VALUES,
     max_bytes: int = limits.BODY_BYTES,
 ) -> Any:
-    """Parse one JSON value. Raises `Refused`, in milliseconds for any text."""
+    """Parse one JSON value. Raises `InputRejected`, in milliseconds for any text."""
     if len(text) > max_bytes:
         raise InputRejected(InputProblem(f"the JSON is larger than {max_bytes // 1024} KiB", "send less"))
     if problem := find_text_problem(text):
@@ -56,7 +56,7 @@ class _JsonReader:
         self.may_end = False
 
     def read(self) -> Any:
-        """Return the value of the whole text. Raises `Refused`."""
+        """Return the value of the whole text. Raises `InputRejected`."""
         next_token, position, handlers = _TOKEN.match, 0, self._list_token_handlers()
         while match := next_token(self.text, position):
             position, kind = match.end(), match.lastindex

@@ -198,7 +198,8 @@ def _list_text_positions(text: str) -> list[int]:
 class MaskedLineReader:
     """Reader that joins chunks to lines, with at most one line in memory.
 
-    A line without an end is returned in pieces of 16 KiB. A secret across two pieces is redacted before the split.
+    A line without an end is returned in pieces of 16 KiB. A secret across two pieces is redacted before the
+    split.
     """
 
     def __init__(self, mask: SecretMask = EMPTY_MASK) -> None:

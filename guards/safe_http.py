@@ -57,10 +57,10 @@ class SafeResponse:
 class RequestPolicy:
     """Policy of outgoing requests: permitted addresses, and the proxy.
 
-    A proxy resolves names by itself, so its own rules apply. `from_environment` uses HTTPS_PROXY and
-    NO_PROXY; `proxy` is the URL of one for all requests. With `cuts`, a response above `most`, or a broken
-    one, is cut, for callers that need only its status. `seconds` limits the whole request, also for slow
-    senders.
+    A proxy resolves names by itself, so its own rules apply. `uses_environment_proxy` uses HTTPS_PROXY and
+    NO_PROXY; `proxy` is the URL of one for all requests. With `truncates`, a response above `max_bytes`, or a
+    broken one, is cut, for callers that need only its status. `timeout_seconds` limits the whole request,
+    also for slow senders.
     """
 
     address_policy: AddressPolicy = PUBLIC_ONLY
@@ -106,7 +106,7 @@ class SafeRequest:
 def send_request(request: SafeRequest, policy: RequestPolicy) -> SafeResponse:
     """Send a request and follow redirects up to the policy's limit, each checked like the first.
 
-    Raises `InvalidUrl`, `AddressRefused`, `NameNotResolved`, `RequestFailed`, `ResponseTooLarge`.
+    Raises `InvalidUrl`, `AddressRefused`, `HostNotResolved`, `RequestFailed`, `ResponseTooLarge`.
     """
     for _ in range(min(policy.redirects, REDIRECTS) + 1):
         response = _send_once(request, policy)

@@ -102,7 +102,7 @@ def describe_url_problem(url: str, address_policy: AddressPolicy = PUBLIC_ONLY) 
 
 
 def resolve_host(host: str, port: int, address_policy: AddressPolicy = PUBLIC_ONLY) -> ResolvedHost:
-    """Resolve a name once and check every address. Raises `AddressRefused`, `NameNotResolved`."""
+    """Resolve a name once and check every address. Raises `AddressRefused`, `HostNotResolved`."""
     if any(ord(character) <= 32 for character in host):
         raise AddressRefused(f"{host!r} is not a host name")
     try:

@@ -52,7 +52,7 @@ def parse_yaml(
     max_bytes: int = limits.SPEC_BYTES,
     expands_aliases: bool = False,
 ) -> ParsedDocument:
-    """Parse one document. Raises `Refused` for anything else, in milliseconds for any text.
+    """Parse one document. Raises `InputRejected` for anything else, in milliseconds for any text.
 
     `values` and `most` also limit the expansion of aliases.
     """
@@ -142,7 +142,7 @@ class _AliasExpansion:
         self._open: list[tuple[str | None, int, int]] = []
 
     def add_event(self, event: yaml.Event) -> None:
-        """Count an event. Raises `Refused` at the alias, or the value, that is too much."""
+        """Count an event. Raises `InputRejected` at the alias, or the value, that is too much."""
         if isinstance(event, yaml.CollectionStartEvent):
             self._open.append((event.anchor, self.nodes_left, self.characters_left))
             self._count(event, 1, 0)
@@ -242,7 +242,7 @@ class _YamlReader:
     def _expand_alias(self, event: yaml.AliasEvent) -> None:
         """Expand an alias once more; the expansion counts against the limits.
 
-        Raises `Refused` with the position of the alias.
+        Raises `InputRejected` with the position of the alias.
         """
         if self.anchors is None:
             self._reject(event, "aliases (*name) are not allowed", "write the value out")

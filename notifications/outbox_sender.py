@@ -52,7 +52,7 @@ RULE_BACKOFFS: Final = tuple(timedelta(seconds=each) for each in (2, 5, 15, 30, 
 
 @dataclass(frozen=True)
 class ClaimedNotification:
-    """One notification that is this worker's to send; `sends` is the fence of the claim."""
+    """Notification that this worker has claimed; `fence` is the fencing token of the claim."""
 
     key: UUID
     rule: int

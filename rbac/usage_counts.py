@@ -93,7 +93,7 @@ SIGN_IN_LIMITS = (
 def count_attempt(*, account: str, address: str) -> bool:
     """Count an attempt in advance, and return whether it is allowed.
 
-    Counting in advance leaves no gap for parallel attempts; `forgive` reverts a successful one.
+    Counting in advance leaves no gap for parallel attempts; `reset_attempts` reverts a successful one.
     """
     within = [_count_attempt(limit, account, address) <= limit.failures for limit in SIGN_IN_LIMITS]
     return all(within)

@@ -163,7 +163,7 @@ class CloudFormationClient:
 def format_stack_parameters(
     values: Mapping[str, str], previous_names: Sequence[str] = ()
 ) -> list[dict[str, Any]]:
-    """Return parameters in the format of CloudFormation; `kept` ones keep their current value."""
+    """Return parameters in the format of CloudFormation; `previous_names` keep their current value."""
     return [
         {"ParameterKey": name, "UsePreviousValue": True}
         if name in previous_names

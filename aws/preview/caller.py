@@ -22,9 +22,9 @@ _ID_SUFFIXES = ("Arn", "ARN", "arn", "Id", "id")
 def build_planned_response(
     service: str, operation: str, params: Mapping[str, Any], create_id: Callable[[str], str]
 ) -> dict[str, Any]:
-    """Return the members of the answer that the parameters name too;
+    """Return a response with the parameters that are also in the output.
 
-    `name` gives the ids that AWS would give.
+    `create_id` creates the ids that AWS would assign.
     """
     output = get_operation_model(service, operation).output_shape
     if not isinstance(output, StructureShape):
@@ -79,7 +79,7 @@ class PreviewCaller:
     """Caller that sends reads within a budget, and simulates writes.
 
     Ids that only AWS can assign have names in angle brackets: `<serviceArn of CreateService 2>` is that of
-    the second write. `made` has the writes in order. Later reads show their final state: services have all
+    the second write. `writes` has the writes in order. Later reads show their final state: services have all
     their tasks, tasks have succeeded, targets are healthy.
     """
 

@@ -30,7 +30,7 @@ class SecretField(forms.ModelChoiceField):
 
 
 class BaseConnectorForm(PageForm):
-    """Base form; `routing` returns the delegate selection of the connector."""
+    """Base form of connectors, with the delegate selection."""
 
     name = forms.CharField(max_length=128)
     connect_through = forms.ChoiceField(

@@ -53,10 +53,7 @@ class AwsSpec(ConnectorSpec):
 
 
 def parse_aws_spec(spec: Mapping[str, Any]) -> AwsSpec:
-    """Return the spec of a connector, with unknown keys left out;
-
-    `find_aws_spec_problems` is for telling people.
-    """
+    """Return the spec of a connector without unknown keys; `find_aws_spec_problems` lists problems."""
     return AwsSpec.from_json(spec)
 
 

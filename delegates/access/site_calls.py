@@ -72,9 +72,9 @@ class _DiscardedLog:
 
 
 def build_secret_payload(params: Mapping[str, Any], values: Mapping[str, str]) -> TaskPayload:
-    """Return the parameters with secrets put in;
+    """Return the parameters with secrets inserted.
 
-    `values` go from a path such as `environment.TOKEN` to a value.
+    `values` are the secrets by path, such as `environment.TOKEN`.
     """
     filled = {name: dict(one) if isinstance(one, Mapping) else one for name, one in params.items()}
     for path, value in values.items():

@@ -105,7 +105,7 @@ class ProtocolLimits:
 
 
 class NotRegistered(Exception):
-    """Error raised without a session; wait for `registered` and retry."""
+    """Error raised without a session; wait for the next registration and retry."""
 
 
 class Agent:
@@ -172,7 +172,7 @@ class Agent:
         wait_seconds: float = 0,
         read_seconds: float = READ_SECONDS,
     ) -> dict[str, Any]:
-        """Post with the session. Raises `NotRegistered`, `ManagerUnreachable`, `Refused`."""
+        """Post with the session. Raises `NotRegistered`, `ManagerUnreachable`, `RequestRefused`."""
         session = self.manager.session
         if not self.registered.is_set():
             raise NotRegistered

@@ -62,7 +62,7 @@ class ManagerClient:
     ) -> tuple[int, dict[str, Any]]:
         """Post JSON and return status and JSON, within `wait_seconds` and then `read_seconds`.
 
-        Raises `ManagerUnreachable`, `Refused`, `SessionLost`.
+        Raises `ManagerUnreachable`, `RequestRefused`, `SessionLost`.
         """
         session = bearer or self.session
         content, headers = _packed(body)

@@ -39,7 +39,7 @@ def register(agent: Agent, backoff: Backoff) -> float:
 def _register(agent: Agent) -> tuple[int, dict[str, Any]]:
     """Register, and sign the challenge that a manager which binds instances answers with.
 
-    Raises `ManagerUnreachable`, `Refused`.
+    Raises `ManagerUnreachable`, `RequestRefused`.
     """
     application = _build_registration(agent)
     status, answer = _post(agent, application)

@@ -68,7 +68,7 @@ def run_pipeline(  # noqa: PLR0913 - everything that can be said of a run
     A freeze window never blocks a rollback; `override_freeze` ignores the windows that the actor may
     override.
 
-    Raises `Frozen` in such a window, `PipelineNotRunnable` for an invalid pipeline, `BadInput` for a wrong
+    Raises `RunFrozen` in such a window, `PipelineNotRunnable` for an invalid pipeline, `BadInput` for a wrong
     tag or input.
     """
     require(actor, "core_pipeline_execute", pipeline)
@@ -161,7 +161,7 @@ def roll_back_execution(*, actor: User, execution: Execution) -> Execution:
 def retry_execution(*, actor: User, execution: Execution, override_freeze: bool = False) -> None:
     """Retry the failed step in the same execution; its earlier attempts stay in the log.
 
-    Raises `Frozen` in a freeze window; `override_freeze` ignores the windows that the actor may override.
+    Raises `RunFrozen` in a freeze window; `override_freeze` ignores the windows that the actor may override.
     """
     require(actor, "core_pipeline_execute", execution)
     if execution.status not in RETRYABLE_STATUSES:

@@ -92,7 +92,7 @@ def build_queue_positions(execution: Execution, stages: list[StageExecution]) ->
 
 
 def _get_queue_position(claim: ServiceLockClaim, in_line: Sequence[ServiceLockClaim]) -> dict[str, Any]:
-    """Return the position of one claim in the queue of its lock, as in `ahead_of`."""
+    """Return the position of one claim in the queue of its lock, as in `list_earlier_claims`."""
     came = (claim.requested_at, claim.pk)
     others = [one for one in in_line if one.key == claim.key and one.stage_id != claim.stage_id]
     earlier = [one for one in others if (one.requested_at, one.pk) < came]

@@ -178,7 +178,7 @@ def check_freeze_override(
 ) -> list[FreezeWindow]:
     """Return the windows that this user overrides explicitly.
 
-    Raises `Frozen` for a blocked run, `Forbidden` without permission to override.
+    Raises `RunFrozen` for a blocked run, `Forbidden` without permission to override.
     """
     found = list_active_windows(scope, places)
     if found and not override:

@@ -298,7 +298,8 @@ class StepExecution(models.Model):
 class ActionRun(models.Model):
     """Action of a step with its plan and progress.
 
-    `progress` has notes for later passes. `log_cursors` are the written log positions of a phase, so that a repeated phase logs nothing twice.
+    `progress` has notes for later passes. `log_cursors` are the written log positions of a phase, so that a
+    repeated phase logs nothing twice.
     """
 
     step = models.ForeignKey(StepExecution, on_delete=models.CASCADE, related_name="actions")

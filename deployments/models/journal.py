@@ -17,7 +17,7 @@ class AwsCall(models.Model):
 
     Its key is (action, attempt, phase, number): the number-th call of that phase. `parameters` and `result`
     are JSON, encrypted because task definitions contain secret values; `preview` is redacted. Repeated reads
-    increment `repeats` instead of adding rows.
+    increment `repeat_count` instead of adding rows.
     """
 
     SCOPE_PATH: ClassVar[str] = "execution__scope"

@@ -43,7 +43,7 @@ SUCCEEDED_CONDITION: Final = Q(status=Status.SUCCESS) | Q(
 def _build_result_case(
     kind: Field, reverted: Any, rolled_back: Any, succeeded: Any, aborted: Any, failed: Any
 ) -> Case:
-    """Build a CASE on the end of an execution; `taken_back` is for a manual rollback afterwards."""
+    """Build a CASE on the end of an execution; `reverted` is for a manual rollback afterwards."""
     return Case(
         When(status=Status.ROLLED_BACK, then=reverted),
         When(outcome__in=ROLLED_BACK_OUTCOMES, then=rolled_back),

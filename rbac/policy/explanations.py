@@ -19,7 +19,7 @@ ExplainedPrincipal = User | UserGroup
 class PermissionVerdict:
     """Verdict on `permission` with the granting assignments, nearest first, and a sentence.
 
-    `missing_from` names the built-in roles that would grant it; empty if it is granted.
+    `granting_roles` names the built-in roles that would grant it; empty if it is granted.
     """
 
     permission: str

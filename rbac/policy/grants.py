@@ -100,7 +100,7 @@ class Grants:
         return found
 
     def get_member_scope_ids(self, person: User) -> frozenset[int]:
-        """Return the keys of the scopes that the person belongs to, as `scopes_of_member` of the policy."""
+        """Return the keys of the scopes that the person belongs to, as `list_member_scopes`."""
         at = frozenset(one.scope_id for one in self._assigned.get(person.pk, ()))
         return frozenset(self._reached(at, is_shared=True))
 

@@ -43,7 +43,7 @@ def get_permissions(principal: Principal, thing: HasScope) -> frozenset[str]:
 def get_permissions_over_scope(principal: Principal, scope: Scope) -> frozenset[str]:
     """Return all permissions of the principal on every resource at `scope` and below.
 
-    Unlike `permissions_at`, view permissions from shared scopes are left out: this is the set that the
+    Unlike `get_permissions`, view permissions from shared scopes are left out: this is the set that the
     principal may grant.
     """
     return _load_permissions(principal, scope.pk, _WHOLE_TYPE_ENTRIES, is_shared=False)

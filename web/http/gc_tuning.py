@@ -11,7 +11,7 @@ _YOUNG_GENERATION: Final = 1
 
 
 def configure_garbage_collection() -> None:
-    """Exclude loaded objects from garbage collection; afterwards collect only at `look_now` calls."""
+    """Exclude loaded objects from garbage collection; afterwards collect only in `collect_garbage`."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(*_THRESHOLDS)

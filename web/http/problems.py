@@ -57,7 +57,7 @@ class Problem(Exception):
 
 
 class BadInput(Problem):
-    """Error raised for invalid input; `errors` has each problem as {"path", "message"}."""
+    """Error raised for invalid input; its errors have the format {"path", "message"}."""
 
     status = 400
     code = "bad_input"

@@ -19,7 +19,7 @@ LARGEST_PRIMARY_KEY: Final = 2**63 - 1
 
 @dataclass(frozen=True)
 class Audience:
-    """Users with `permission` at `place` (any place if empty), or one user alone."""
+    """Users with `permission` at `location` (any location if empty), or one user alone."""
 
     location: ResourceLocation | None = None
     permission: str = ""

@@ -95,9 +95,9 @@ ALLOWED_OPERATIONS = frozenset(
 
 
 def is_allowed_operation(service: str, operation: str, also: Set[str]) -> bool:
-    """Return whether this delegate makes a call;
+    """Return whether this delegate may send a call.
 
-    `also` are more names, as boto3 or as IAM spells the service.
+    `also` are additional operations with the service name of boto3 or IAM.
     """
     return bool({f"{service}:{operation}", get_iam_action(service, operation)} & (ALLOWED_OPERATIONS | also))
 

@@ -33,7 +33,7 @@ class RegistryRefused(Exception):
 
 
 def run_docker_registry(held: HeldTask, around: ExecutorContext) -> TaskResult:
-    """Read tags, a digest, the catalog or the API version. Raises the errors of `ask`."""
+    """Read tags, a digest, the catalog or the API version. Raises the errors of `send_request`."""
     params = held.task.params
     repository, tag = str(params.get("repository") or ""), str(params.get("tag") or "")
     if params.get("catalog"):

@@ -142,7 +142,7 @@ _UNREACHABLE_PHRASES = (
 def run_git(held: HeldTask, around: ExecutorContext) -> TaskResult:
     """Fetch the files of a task, or with `refs` list branches and tags; over SSH also the server's key.
 
-    Raises `KeyError`, `ValueError`, `AddressRefused`, `NameNotResolved`.
+    Raises `KeyError`, `ValueError`, `AddressRefused`, `HostNotResolved`.
     """
     params = held.task.params
     ref = str(params.get("ref") or "HEAD")

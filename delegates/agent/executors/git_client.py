@@ -174,7 +174,7 @@ class GitLocation:
 
 
 def resolve_git_location(url: str, reach: AddressPolicy) -> GitLocation:
-    """Read and check where a repository is. Raises `ValueError`, `AddressRefused`, `NameNotResolved`."""
+    """Read and check where a repository is. Raises `ValueError`, `AddressRefused`, `HostNotResolved`."""
     if "://" not in url and (short := _SHORT_SSH.match(url)):
         url = f"ssh://{short[1] or 'git'}@{short[2]}/{short[3]}"
     parts = urlsplit(url)

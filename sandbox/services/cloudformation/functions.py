@@ -58,7 +58,7 @@ class TemplateValues:
         return self.parameters[name] if name in self.parameters else self.physical.get(name, "")
 
     def get_att(self, given: Any) -> Any:
-        """Return the value of GetAtt. Raises `Refusal`."""
+        """Return the value of GetAtt. Raises `CloudFormationError`."""
         parts = given.split(".", 1) if isinstance(given, str) else [str(self.of(one)) for one in given]
         name, attribute = parts[0], parts[1] if len(parts) > 1 else ""
         known = self.attributes.get(name, {})

@@ -110,7 +110,7 @@ class StackTemplate:
     def order(self) -> list[str]:
         """Return the resources in the order in which they are made.
 
-        Raises `Refusal` where they need each other.
+        Raises `CloudFormationError` where they need each other.
         """
         needs = {
             name: {
@@ -126,7 +126,7 @@ class StackTemplate:
 
 
 def parse_template(text: str, known_types: frozenset[str]) -> StackTemplate:
-    """Parse a template. Raises `Refusal` with CloudFormation's message."""
+    """Parse a template. Raises `CloudFormationError` with CloudFormation's message."""
     try:
         # A loader made from the safe one: it makes nothing but plain values.
         value = yaml.load(text, _TemplateLoader)  # noqa: S506
@@ -226,7 +226,7 @@ _LIST_TYPES = ("CommaDelimitedList", "List<")
 def resolve_parameters(
     template: StackTemplate, given: Sequence[Mapping[str, Any]], before: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Return the value of every parameter of a template. Raises `Refusal`."""
+    """Return the value of every parameter of a template. Raises `CloudFormationError`."""
     said = dict(_read_parameter(one, before) for one in given)
     if strange := sorted(set(said) - set(template.parameters)):
         raise CloudFormationError(f"Parameters: [{', '.join(strange)}] do not exist in the template")

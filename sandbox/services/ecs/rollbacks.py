@@ -25,8 +25,8 @@ REQUEST_REASON = "Service deployment rolled back because StopServiceDeployment w
 def request_rollback(backend: "SandboxEcs", arn: str, kind: str) -> str:
     """Request the rollback of a service deployment, which the scheduler starts soon after.
 
-    Raises ServiceDeploymentNotFound, InvalidParameter for another kind of stop, and NothingToStop for one
-    that has ended. Source: ECS developer guide, stopping service deployments.
+    Raises `ServiceDeploymentNotFound`, InvalidParameterException for another kind of stop, and
+    `DeploymentNotStoppable` for an ended one. Source: ECS developer guide, stopping service deployments.
     """
     if kind != "ROLLBACK":
         raise InvalidEcsParameter("The stopType should be ROLLBACK.")
