@@ -16,7 +16,7 @@ from rbac import audit
 from rbac.encryption import SECOND_FACTOR_CONTEXT, decrypt, encrypt
 from rbac.models import User
 
-BACKEND_PATH = "accounts.authentication.backends.UserBackend"
+BACKEND_PATH = "accounts.authentication.adapters.UserBackend"
 # A server that listens at a file knows no address.
 UNKNOWN_ADDRESS = "0.0.0.0"  # noqa: S104
 
