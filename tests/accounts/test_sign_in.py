@@ -28,7 +28,7 @@ def test_the_right_password_signs_in_and_leads_on(client: Client):
     assert (response.status_code, response["Location"]) == (302, "/pipelines/")
     assert "_auth_user_id" in client.session
     assert AuditEntry.objects.filter(action="user.sign_in", actor_name="anna").exists()
-    assert client.get("/profile/").status_code == 200
+    assert client.get("/pipelines/").status_code == 200
 
 
 @pytest.mark.parametrize(
