@@ -1,21 +1,21 @@
-// What every page has: times, dialogs, shortcuts, theme, and parts that are read again when they change.
+// Entry point of every page: timestamps, dialogs, shortcuts, theme, and live parts.
 
-import { keepBadges } from "./badge.js";
+import { startNavigationBadges } from "./navigation-badges.js";
 import { wireDialogs } from "./dialogs.js";
-import { wireKeys } from "./keys.js";
-import { showWhereYouAre } from "./nav.js";
-import { keepFresh } from "./news.js";
-import { wireScopes } from "./scopes.js";
-import { tendSwaps } from "./swaps.js";
+import { wireShortcuts } from "./shortcuts.js";
+import { scrollToCurrentPage } from "./navigation.js";
+import { startLiveTopics } from "./live-topics.js";
+import { wireScopeSwitcher } from "./scope-switcher.js";
+import { wirePartialUpdates } from "./partial-updates.js";
 import { wireTheme } from "./theme.js";
-import { keepTime } from "./times.js";
+import { startTimestamps } from "./timestamps.js";
 
-keepBadges();
-keepTime();
+startNavigationBadges();
+startTimestamps();
 wireDialogs();
-wireKeys();
-wireScopes();
+wireShortcuts();
+wireScopeSwitcher();
 wireTheme();
-showWhereYouAre();
-tendSwaps();
-keepFresh();
+scrollToCurrentPage();
+wirePartialUpdates();
+startLiveTopics();

@@ -1,8 +1,8 @@
-// A step that waits for approval: who is asked, how many have approved, how long there is, and where to decide.
+// Approval of a step: its approvers, the number of approvals, the remaining time, and the link to decide.
 
-import { notice } from "./decisions.js";
+import { notice } from "./step-decisions.js";
 import { h } from "./dom.js";
-import { timeNode, untilNode } from "./times.js";
+import { timeNode, untilNode } from "./timestamps.js";
 
 export function approvalNotice(step) {
   const { id, message, groups, minimum, given, expires_at: until } = step.approval;

@@ -1,4 +1,4 @@
-// Writes what is chosen in the panel of listeners into the blue/green step of the pipeline's text.
+// Listener panel: writes the chosen listeners into the blue/green step of the pipeline's text.
 
 import { one } from "./dom.js";
 import { replace } from "./editor-text.js";

@@ -1,7 +1,7 @@
-// The AWS calls of an execution, read from the API when the tab is open, page by page.
+// Calls tab of an execution, read page by page from the API while it is open.
 
 import { chip, h, one } from "./dom.js";
-import { clock } from "./times.js";
+import { clock } from "./timestamps.js";
 
 const JSON_SPACES = 2;
 
@@ -38,7 +38,7 @@ function row(call) {
   );
 }
 
-export class Calls {
+export class CallsTab {
   constructor(root, id) {
     this.root = root;
     this.body = one("tbody", root);

@@ -1,4 +1,4 @@
-// Hears of delegates: one socket, opened again with growing pauses; without one the page is asked to look.
+// Socket of delegate changes with growing pauses between reconnects; without it the page polls.
 
 const LOOK_EVERY = 5000;
 const LONGEST_WAIT = 15_000;

@@ -1,8 +1,8 @@
-// The page of one delegate: its parts are drawn anew when it changes, its log is followed.
+// Page of one delegate: its parts are fetched again after changes, and its log is followed.
 
 import { WORDS, watchDelegates } from "./delegate-socket.js";
 import { all, announce, h, one } from "./dom.js";
-import { showTimes } from "./times.js";
+import { showTimes } from "./timestamps.js";
 
 const MOST_LINES = 2000;
 // As many lines come at once.

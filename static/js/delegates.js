@@ -1,8 +1,8 @@
-// The list of delegates: rows change where they stand; a delegate that is new brings the list anew.
+// List of delegates: changed rows are replaced in place; a new delegate reloads the list.
 
 import { WORDS, watchDelegates } from "./delegate-socket.js";
 import { all, announce, one } from "./dom.js";
-import { showTimes } from "./times.js";
+import { showTimes } from "./timestamps.js";
 
 // Delegates that are not on this page, with the status for which that was found out.
 const elsewhere = new Map();

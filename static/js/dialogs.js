@@ -1,4 +1,4 @@
-// Dialogs, menus and copy buttons, wired once for the whole page by what the markup says.
+// Dialogs, menus and copy buttons, wired once for the whole page from the markup.
 
 import { all, announce, icon, one } from "./dom.js";
 

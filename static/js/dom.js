@@ -1,4 +1,4 @@
-// Small words for building pages out of nodes; text is always text, never markup.
+// DOM helpers that build pages from nodes; text is always text, never markup.
 
 const SVG = "http://www.w3.org/2000/svg";
 const table = document.getElementById("statuses");

@@ -1,4 +1,4 @@
-// Asks the server what is wrong with the text while it is written, and lists the answer below it.
+// Validation of the editor's text by the server during typing, with a list of problems below the text.
 
 import { h, shape } from "./dom.js";
 
@@ -13,7 +13,7 @@ export function countText(problems) {
   return [errors && plural(errors, "error"), warnings && plural(warnings, "warning")].filter(Boolean).join(", ") || "No problems found.";
 }
 
-export class Check {
+export class EditorCheck {
   // shown(problems) marks lines; said(text) is read out; jump(problem) goes there.
   constructor(area, list, { shown, said, jump }) {
     Object.assign(this, { area, list, shown, said, jump, problems: [], at: -1 });

@@ -1,4 +1,4 @@
-// Clean up of a manifest: asks the server for the text as AWS takes it, and shows what changes before it is taken.
+// Cleanup of a manifest: the server returns the text in the format of AWS, and the user accepts its changes.
 
 import { h } from "./dom.js";
 import { replace } from "./editor-text.js";

@@ -1,4 +1,4 @@
-// Changes to the text of a textarea that the browser's own undo can take back.
+// Edits of a textarea that the browser's undo can revert.
 
 const INDENT = "  ";
 

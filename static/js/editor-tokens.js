@@ -1,4 +1,4 @@
-// Colours for YAML and JSON, line by line: each line is read with the state that the line before it left.
+// Tokenizer of YAML and JSON, line by line, with the state of the previous line.
 
 const LONGEST = 2000;
 const EXPRESSION = /<\+[^<>\n]*>?/g;

@@ -1,4 +1,4 @@
-// The editor: a plain textarea that works without script, with colours, line numbers, checks and suggestions.
+// Editor: a plain textarea that works without scripts, with colors, line numbers, validation and suggestions.
 //
 // The page includes "parts/_editor.html" (its head names what it takes), css/editor.css and this module. What
 // is posted is the textarea; native undo, search and screen readers keep working on it. The server is asked:
@@ -21,9 +21,9 @@
 // Events on the textarea: "editor:check" asks for a check now. Each `form [data-save]` is what Ctrl-S presses.
 
 import { all, h, icon, one } from "./dom.js";
-import { Check } from "./editor-check.js";
-import { Complete } from "./editor-complete.js";
-import { Paint } from "./editor-paint.js";
+import { EditorCheck } from "./editor-check.js";
+import { CompletionList } from "./editor-completion-list.js";
+import { Highlighter } from "./editor-highlighting.js";
 import { backStep, indent, newLine, placeOf } from "./editor-text.js";
 
 const TABS = "slipway.editor.tabs";
@@ -60,14 +60,14 @@ class Editor {
     this.area.before(this.bar(language), body);
     this.moveInto(page);
     this.root.classList.add("on");
-    this.paint = new Paint(this.area, language, gutter, painted);
+    this.paint = new Highlighter(this.area, language, gutter, painted);
     const said = (text) => { this.state.textContent = text; };
-    this.check = new Check(this.area, one(".editor-problems", this.root), {
+    this.check = new EditorCheck(this.area, one(".editor-problems", this.root), {
       said,
       shown: (problems) => this.paint.mark(problems),
       jump: (problem) => this.goTo(problem.line, problem.column || 1),
     });
-    this.complete = new Complete(this.area, this.paint, page, said);
+    this.complete = new CompletionList(this.area, this.paint, page, said);
   }
 
   // Who began to write before this script had come goes on where they were.

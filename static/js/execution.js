@@ -1,11 +1,11 @@
-// The execution page: puts together the live connection, the state, the log and the tabs.
+// Execution page: combines the live connection, the state, the log and the tabs.
 
-import { Calls } from "./calls.js";
+import { CallsTab } from "./calls.js";
 import { lookOf, one } from "./dom.js";
-import { Live } from "./live.js";
+import { ExecutionStream } from "./execution-stream.js";
 import { LogPane } from "./log.js";
-import { wireSplitter } from "./split.js";
-import { StatePage, hasEnded, steps } from "./state.js";
+import { wireSplitter } from "./split-pane.js";
+import { ExecutionStateView, hasEnded, steps } from "./execution-state.js";
 import { wireUndoPlans } from "./undo-plan.js";
 import { wireTabs } from "./tabs.js";
 
@@ -17,9 +17,9 @@ const TONES = { live: "success", reconnecting: "running", polling: "waiting", en
 
 const root = one("[data-execution]");
 const first = JSON.parse(document.getElementById("execution-state").textContent);
-const page = new StatePage(root);
+const page = new ExecutionStateView(root);
 const pane = new LogPane(one("[data-log]"), { start: first.started_at || first.created_at, knownLast: first.last_line });
-const calls = new Calls(one("[data-calls]"), first.id);
+const calls = new CallsTab(one("[data-calls]"), first.id);
 const startedEnded = hasEnded(first);
 let openTab = "log";
 let wasFailing = hasFailed(first);
@@ -90,5 +90,5 @@ function showStep(identifier) {
 wireUndoPlans();
 wireSplitter(one("[data-splitter]"));
 onState(first);
-const live = new Live({ id: first.id, pane, onState, onStatus: showConnection, lastLine: first.last_line });
+const live = new ExecutionStream({ id: first.id, pane, onState, onStatus: showConnection, lastLine: first.last_line });
 window.slipway = { live, pane, page };

@@ -1,11 +1,11 @@
-// Which lines are shown: of one step, from one source, of some levels. The choice is kept in the address.
+// Filter of log lines by step, source and level, stored in the URL.
 
 import { h } from "./dom.js";
 
 const LEVELS = { problems: ["warning", "error"], errors: ["error"] };
 const NAMES = ["level", "origin", "step"];
 
-export class Filter {
+export class LogFilter {
   constructor(part, query) {
     this.selects = NAMES.map((name) => part(name));
     for (const [at, select] of this.selects.entries()) {

@@ -1,4 +1,4 @@
-// The lines of one execution by number, in pages of a thousand; what is not there yet is a hole.
+// Lines of one execution by number, in pages of a thousand; a missing line is a hole.
 
 import { plain } from "./ansi.js";
 
@@ -24,7 +24,7 @@ export function linesOf({ first, at, kinds, texts }) {
   return lines;
 }
 
-export class Lines {
+export class LogLines {
   constructor() {
     this.pages = new Map();
     this.last = 0;

@@ -1,9 +1,9 @@
-// One row of the log pane as nodes.
+// Row of the log pane as nodes.
 
 import { parse } from "./ansi.js";
 import { h } from "./dom.js";
 import { plainOf } from "./log-lines.js";
-import { clock } from "./times.js";
+import { clock } from "./timestamps.js";
 
 const GLYPHS = { warning: "!", error: "\u00d7", success: "\u2713", event: "\u25c6", command: "$" };
 const LEVELS = new Set(["info", ...Object.keys(GLYPHS)]);

@@ -1,11 +1,11 @@
-// Finding text in the log: hits as line numbers, a cursor among them, marks beside the scroll bar.
+// Search in the log: matches as line numbers, a cursor, and marks next to the scroll bar.
 
 import { h } from "./dom.js";
 import { plainOf } from "./log-lines.js";
 
 const MOST_MARKS = 300;
 
-export class Search {
+export class LogSearch {
   constructor(lines) {
     this.lines = lines;
     this.needle = "";

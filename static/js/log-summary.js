@@ -1,10 +1,10 @@
-// How much the log holds, in words below it; told to screen readers every five seconds at most.
+// Summary of the log below it, announced to screen readers every five seconds at most.
 
 const SPOKEN_EVERY = 5000;
 // Of a log that is not all here, what is counted is not all either.
 const many = (count, word, isAll = true) => `${count.toLocaleString()}${isAll ? "" : "+"} ${word}${count === 1 && isAll ? "" : "s"}`;
 
-export class Summary {
+export class LogSummary {
   constructor(shown, spoken) {
     this.shown = shown;
     this.spoken = spoken;

@@ -1,4 +1,4 @@
-// The controls above and below the log: each one is a call on the pane.
+// Controls above and below the log; each one calls the pane.
 
 import { icon } from "./dom.js";
 

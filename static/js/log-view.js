@@ -1,7 +1,7 @@
-// The virtual list of the log pane: draws the rows in sight and 20 on each side, however long the log is.
+// Virtual list of the log pane: renders the visible rows and 20 on each side, for logs of any length.
 
 import { h } from "./dom.js";
-import { FixedHeights, ROW, WrappedHeights } from "./log-heights.js";
+import { FixedHeights, ROW, WrappedHeights } from "./log-row-heights.js";
 import { plainOf } from "./log-lines.js";
 import { makeHole, makeRow } from "./log-row.js";
 

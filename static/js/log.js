@@ -1,16 +1,16 @@
-// The log pane: follow, search, deep links, timestamps, wrapping, filters, copy; the list itself is log-view.js.
+// Log pane: follow, search, deep links, timestamps, wrapping, filters, copy; the list itself is log-view.js.
 
 import { copyText } from "./dialogs.js";
 import { announce, one } from "./dom.js";
-import { bindKey } from "./keys.js";
-import { Filter } from "./log-filter.js";
-import { Folds } from "./log-fold.js";
-import { Further } from "./log-further.js";
-import { Lines, linesOf, plainOf } from "./log-lines.js";
-import { readHash, setQuery, writeHash } from "./log-place.js";
+import { bindKey } from "./shortcuts.js";
+import { LogFilter } from "./log-filter.js";
+import { LogFolding } from "./log-folding.js";
+import { ServerSearch } from "./log-server-search.js";
+import { LogLines, linesOf, plainOf } from "./log-lines.js";
+import { readHash, setQuery, writeHash } from "./log-url-state.js";
 import { levelOf } from "./log-row.js";
-import { Search } from "./log-search.js";
-import { Summary } from "./log-summary.js";
+import { LogSearch } from "./log-search.js";
+import { LogSummary } from "./log-summary.js";
 import { wireToolbar } from "./log-toolbar.js";
 import { LogView } from "./log-view.js";
 
@@ -25,11 +25,11 @@ export class LogPane {
     // What the page cannot answer itself: to load the lines around a number, and to look for lines.
     this.onNeed = async () => {};
     this.onFind = async () => ({ numbers: [], next: null });
-    this.lines = new Lines();
-    this.search = new Search(this.lines);
-    this.furtherHits = new Further((...asked) => this.onFind(...asked));
-    this.furtherLines = new Further((...asked) => this.onFind(...asked));
-    this.summary = new Summary(this.part("summary"), this.part("spoken"));
+    this.lines = new LogLines();
+    this.search = new LogSearch(this.lines);
+    this.furtherHits = new ServerSearch((...asked) => this.onFind(...asked));
+    this.furtherLines = new ServerSearch((...asked) => this.onFind(...asked));
+    this.summary = new LogSummary(this.part("summary"), this.part("spoken"));
     this.stepNames = new Map();
     this.unseen = 0;
     this.lastTop = 0;
@@ -37,9 +37,9 @@ export class LogPane {
     const time = query.get("time") || localStorage.getItem("slipway.time");
     this.display = {
       time: TIMES.includes(time) ? time : "local", start: Date.parse(start) || 0,
-      search: this.search, folds: new Folds(this.lines), picked: null, hit: null, newFrom: null, follow: true,
+      search: this.search, folds: new LogFolding(this.lines), picked: null, hit: null, newFrom: null, follow: true,
     };
-    this.filter = new Filter((name) => this.part(name), query);
+    this.filter = new LogFilter((name) => this.part(name), query);
     this.scroller = one("[data-log-scroll]", root);
     this.view = new LogView({ scroller: this.scroller, lines: this.lines, display: this.display, onSight: (sight) => this.sighted(sight) });
     this.wrap = (query.get("wrap") || localStorage.getItem("slipway.wrap")) === "1";

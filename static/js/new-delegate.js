@@ -1,8 +1,8 @@
-// Waits for a delegate: what is shown is fetched anew when it changes, and once when it ought to be here.
+// Connect progress of a new delegate, fetched again after changes and at the expected time.
 
 import { watchDelegates } from "./delegate-socket.js";
 import { all, announce, one } from "./dom.js";
-import { showTimes } from "./times.js";
+import { showTimes } from "./timestamps.js";
 
 const place = one("[data-waiting-url]");
 const shown = () => one("[data-waiting]", place);

@@ -1,4 +1,4 @@
-// Shows only the inputs of a manifest that belong to its store.
+// Inputs of a manifest, limited to those of its store.
 
 import { all } from "./dom.js";
 

@@ -1,4 +1,4 @@
-// Tabs by the ARIA pattern: arrows move, the address remembers which one is open.
+// Tabs of the ARIA pattern: arrow keys move, the URL stores the open one.
 
 import { all } from "./dom.js";
 

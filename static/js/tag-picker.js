@@ -1,9 +1,9 @@
-// The list under a field for a tag, or a repository: what the registry has now, searched and paged by the server.
+// Picker of tags and repositories under a field, with results from the registry, searched and paged by the server.
 //
 // The field keeps the focus and whatever is typed; the list only helps, so a tag that it lacks can be entered too.
 
 import { all, h, icon } from "./dom.js";
-import { ago } from "./times.js";
+import { ago } from "./timestamps.js";
 
 const PAUSE = 250;
 const AGAIN = 1000;

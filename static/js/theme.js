@@ -1,4 +1,4 @@
-// The theme changes at once; the server keeps it in a cookie for the next page.
+// Theme switch: it applies at once, and the server stores it in a cookie.
 
 import { all } from "./dom.js";
 

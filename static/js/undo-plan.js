@@ -1,4 +1,4 @@
-// What a rollback would undo, read anew whenever a dialog that asks about one opens.
+// Undo plan of a rollback, fetched each time its dialog opens.
 
 import { all, h, one } from "./dom.js";
 

@@ -1,10 +1,10 @@
-// Suggests what expressions can name in the fields of the visual editor: `<+` opens the list, the field keeps the
-// focus, arrows choose, Enter takes, Escape closes.
+// Expression suggestions in the fields of the visual editor: `<+` opens the list, the field keeps the focus. Arrow keys
+// choose, Enter accepts, Escape closes.
 
 import { announce, h, one } from "./dom.js";
-import { expressionPlace } from "./editor-place.js";
+import { getExpressionContext } from "./editor-context.js";
 import { replace } from "./editor-text.js";
-import { Names, bodyOf } from "./names.js";
+import { ExpressionNames, bodyOf } from "./expression-names.js";
 
 const FIELDS = "#visual-open :is(input.input, textarea)";
 // What the text is called and how long it may take is no matter of expressions.
@@ -14,7 +14,7 @@ const isField = (target) => target instanceof Element && target.matches(FIELDS) 
 class Naming {
   constructor(area, address) {
     Object.assign(this, { area, found: [], at: 0, field: null, place: null });
-    this.names = new Names(address);
+    this.names = new ExpressionNames(address);
     this.list = h("ul", { class: "editor-list", role: "listbox", id: "naming-suggestions", "aria-label": "Suggestions", tabindex: "0" });
     this.list.addEventListener("mousedown", (event) => {
       event.preventDefault();
@@ -26,7 +26,7 @@ class Naming {
   typed(field) {
     if (this.field !== field) this.close();
     const { value, selectionStart: offset } = field;
-    const place = expressionPlace(value.slice(0, offset), value.slice(offset), offset);
+    const place = getExpressionContext(value.slice(0, offset), value.slice(offset), offset);
     if (!place || offset !== field.selectionEnd) return this.close();
     Object.assign(this, { field, place });
     const form = field.form;

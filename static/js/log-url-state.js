@@ -1,4 +1,4 @@
-// What of the log pane stands in the address: the picked lines, and how they are shown.
+// State of the log pane in the URL: the selected lines and the display options.
 
 export function readHash() {
   const match = /^#L(\d{1,9})(?:-L?(\d{1,9}))?$/.exec(location.hash);

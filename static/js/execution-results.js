@@ -1,4 +1,4 @@
-// The tabs beside the log: outputs with their expressions, and what the rollback was checked against.
+// Tabs next to the log: outputs with their expressions, and the rollback checklist.
 
 import { copyButton, h, icon, mark } from "./dom.js";
 

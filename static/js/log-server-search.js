@@ -1,8 +1,8 @@
-// Looks for lines on the server where not all of them are here; a newer question ends the one before.
+// Search on the server for lines that are not loaded; a newer query cancels the previous one.
 
 const PATIENCE = 250;
 
-export class Further {
+export class ServerSearch {
   constructor(find) {
     this.find = find;
     this.asked = 0;

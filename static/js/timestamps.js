@@ -1,4 +1,4 @@
-// Moments in the reader's time zone and lengths of time that keep counting.
+// Timestamps in the reader's time zone, and durations that keep counting.
 
 import { all, h } from "./dom.js";
 
@@ -79,7 +79,7 @@ export function showTimes(root = document) {
   all("[data-since]", root).forEach(count);
 }
 
-export function keepTime() {
+export function startTimestamps() {
   showTimes();
   setInterval(() => {
     all("[data-since]").forEach(count);

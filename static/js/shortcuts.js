@@ -1,4 +1,4 @@
-// Keyboard shortcuts: off inside inputs and dialogs, off for good where the reader turns them off.
+// Keyboard shortcuts: off inside inputs and dialogs, and off if the user disables them.
 
 import { one } from "./dom.js";
 
@@ -45,7 +45,7 @@ function wireSetting() {
   box.addEventListener("change", () => localStorage.setItem(SETTING, box.checked ? "on" : "off"));
 }
 
-export function wireKeys() {
+export function wireShortcuts() {
   document.addEventListener("keydown", onKey);
   wireSetting();
   bindKey("?", () => document.getElementById("help-dialog")?.showModal());

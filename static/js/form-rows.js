@@ -1,4 +1,4 @@
-// Rows of a form that are added from a template and removed; the server takes any number of them, gaps included.
+// Rows of a form, added from a template and removed; the server accepts any number of them, with gaps.
 
 import { announce, one } from "./dom.js";
 

@@ -1,8 +1,8 @@
-// On a narrow screen the navigation is a strip that scrolls sideways: it begins where the reader is.
+// Navigation on narrow screens: a horizontal strip, scrolled to the current page.
 
 import { one } from "./dom.js";
 
-export function showWhereYouAre() {
+export function scrollToCurrentPage() {
   const strip = one(".nav");
   const here = strip && one("a[aria-current]", strip);
   if (!here) return;

@@ -1,8 +1,8 @@
-// What expressions may name at a place, told by the server; asked once while one expression is being written.
+// Expressions available at a position, read from the server once per expression.
 
-import { suggestions } from "./editor-guide.js";
+import { suggestions } from "./editor-suggestions.js";
 
-export class Names {
+export class ExpressionNames {
   constructor(address) {
     this.address = address;
     this.key = null;

@@ -1,4 +1,4 @@
-// Draws the coloured text behind the textarea and the line numbers beside it: only the rows in sight.
+// Colored text behind the textarea and line numbers next to it, for the visible rows only.
 
 import { h } from "./dom.js";
 import { readLine } from "./editor-tokens.js";
@@ -8,7 +8,7 @@ const AROUND = 12;
 
 const said = (css, text) => h("span", { class: css, "data-t": text });
 
-export class Paint {
+export class Highlighter {
   constructor(area, language, gutter, page) {
     this.area = area;
     this.language = language;

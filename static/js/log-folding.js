@@ -1,8 +1,8 @@
-// Units that the reader has folded: of each stretch of lines only the first one stays.
+// Folded units: only the first line of each unit stays visible.
 
 const keyOf = (line) => `${line.step}\n${line.unit}`;
 
-export class Folds {
+export class LogFolding {
   constructor(lines) {
     this.lines = lines;
     this.keys = new Set();

@@ -1,9 +1,9 @@
-// The form of a service: rows of manifests with an editor each, checked again when their kind changes.
+// Service form: rows of manifests with an editor each, validated again when their kind changes.
 
 import { all, one } from "./dom.js";
 import { replace } from "./editor-text.js";
 import { wireEditors } from "./editor.js";
-import "./rows.js";
+import "./form-rows.js";
 import "./store-inputs.js";
 
 function changeKind(select) {

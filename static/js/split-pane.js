@@ -1,4 +1,4 @@
-// A separator between two panes, moved by pointer or by arrow keys.
+// Separator between two panes, moved by pointer or arrow keys.
 
 const SETTING = "slipway.steps";
 const LEAST = 220;

@@ -1,4 +1,4 @@
-// The badges of the navigation, such as how many approvals wait, told by a socket while the page is in sight.
+// Badges of the navigation, such as the number of waiting approvals, updated by a socket while the page is visible.
 
 import { h, one } from "./dom.js";
 
@@ -22,7 +22,7 @@ function show(name, count) {
   if (before !== undefined && before !== String(count)) document.body.dispatchEvent(new Event(`${name}-changed`));
 }
 
-export function keepBadges() {
+export function startNavigationBadges() {
   if (!Object.values(BADGES).some(({ place }) => one(`.nav [href="${place}"]`))) return;
   const address = `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/ws/approvals/`;
   let socket = null;

@@ -1,10 +1,10 @@
-// Draws the execution document: what is not changed by a new state is left alone.
+// Rendering of the execution document; unchanged parts stay untouched.
 
 import { all, chip, copyButton, h, mark, one, shape } from "./dom.js";
-import { deciding, decisionNotice, notice, pauseNotice, pausing, retryNotice, skippable, waitingStep } from "./decisions.js";
+import { deciding, decisionNotice, notice, pauseNotice, pausing, retryNotice, skippable, waitingStep } from "./step-decisions.js";
 import { approvalNotice } from "./approvals.js";
-import { drawChecklist, drawOutputs } from "./results.js";
-import { timeNode, tookNode } from "./times.js";
+import { drawChecklist, drawOutputs } from "./execution-results.js";
+import { timeNode, tookNode } from "./timestamps.js";
 
 const ENDED = new Set(["SUCCESS", "FAILED", "ABORTED", "EXPIRED", "APPROVAL_REJECTED", "IGNORE_FAILED", "ROLLED_BACK"]);
 const MOST_SQUARES = 20;
@@ -150,7 +150,7 @@ function stepsOf(stage, many) {
 
 // --- the page --------------------------------------------------------------------------------------
 
-export class StatePage {
+export class ExecutionStateView {
   constructor(root) {
     this.root = root;
     this.keys = new Map();

@@ -1,4 +1,4 @@
-// What may be written at a place, told by a guide: a JSON Schema, values by path, and expressions.
+// Suggestions at a position, from a guide: a JSON Schema, values by path, and expressions.
 
 const MOST = 50;
 

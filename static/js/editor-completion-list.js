@@ -1,13 +1,13 @@
-// The list of suggestions under the caret: the textarea keeps the focus, the list is spoken of by its ids.
+// Completion list under the caret: the textarea keeps the focus, ids announce the list to screen readers.
 
 import { h } from "./dom.js";
-import { suggestions } from "./editor-guide.js";
-import { ROW } from "./editor-paint.js";
-import { jsonPlace, yamlPlace } from "./editor-place.js";
+import { suggestions } from "./editor-suggestions.js";
+import { ROW } from "./editor-highlighting.js";
+import { getJsonContext, getYamlContext } from "./editor-context.js";
 import { placeOf, replace } from "./editor-text.js";
-import { Names, bodyOf } from "./names.js";
+import { ExpressionNames, bodyOf } from "./expression-names.js";
 
-export class Complete {
+export class CompletionList {
   constructor(area, paint, page, said) {
     Object.assign(this, { area, paint, said, guide: null, fetched: null, wanted: null, found: [], at: -1, place: null });
     this.list = h("ul", { class: "editor-list", role: "listbox", id: `${area.id}-suggestions`, "aria-label": "Suggestions", tabindex: "0", hidden: true });
@@ -28,7 +28,7 @@ export class Complete {
     this.list.addEventListener("keydown", (event) => this.inList(event));
     this.list.addEventListener("focusout", ({ relatedTarget }) => relatedTarget !== area && this.close());
     area.addEventListener("scroll", () => this.close(), { passive: true });
-    this.names = area.dataset.names ? new Names(area.dataset.names) : null;
+    this.names = area.dataset.names ? new ExpressionNames(area.dataset.names) : null;
     this.load();
   }
 
@@ -85,7 +85,7 @@ export class Complete {
   here() {
     const { value, selectionStart: offset } = this.area;
     const { language } = this.paint;
-    const place = language === "json" ? jsonPlace(value, offset) : language === "yaml" ? yamlPlace(this.paint, placeOf(value, offset), offset) : null;
+    const place = language === "json" ? getJsonContext(value, offset) : language === "yaml" ? getYamlContext(this.paint, placeOf(value, offset), offset) : null;
     return place && { ...place, language };
   }
 

@@ -1,7 +1,7 @@
-// What a person can decide about a step: the notice with its buttons, the time that is left, what is tried again.
+// Decisions about a step: the notice with its buttons, the remaining time, and the retries.
 
 import { h, shape } from "./dom.js";
-import { timeNode, untilNode } from "./times.js";
+import { timeNode, untilNode } from "./timestamps.js";
 
 const WORDS = {
   RETRY: ["Retry", "Try the step again, from where it failed"],

@@ -1,5 +1,5 @@
-// Keeps the forms of the pipeline editor and its text in step: what a form changes is written into the text, what
-// is typed into the text is read again by the forms. The text is the one that counts.
+// Synchronization of the visual editor's forms with the pipeline's text. A form change is written into the text, and a
+// typed change is read by the forms. The text takes precedence.
 
 import { announce, one } from "./dom.js";
 import { wireTabs } from "./tabs.js";

@@ -1,4 +1,4 @@
-// Keeps the page in step with an execution: a socket while it lasts, HTTP for what the socket did not bring.
+// Stream of an execution: a socket, and HTTP for messages that the socket missed.
 
 import { PAGE } from "./log-lines.js";
 
@@ -16,7 +16,7 @@ async function getJson(url) {
   return response.json();
 }
 
-export class Live {
+export class ExecutionStream {
   constructor({ id, pane, onState, onStatus, lastLine }) {
     this.api = `/api/v1/executions/${id}`;
     this.address = `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/ws/executions/${id}/`;

@@ -1,5 +1,5 @@
-// Parts of a page that say in data-topics what they show are read again when one of these topics changes: one
-// socket tells of all of them, so nobody asks by itself. Without a socket they are read every few seconds.
+// Live parts of a page: an element with data-topics is fetched again when one of its topics changes. One socket serves
+// all topics; without a socket the parts are polled.
 
 import { all, h, one } from "./dom.js";
 
@@ -159,7 +159,7 @@ function settled({ detail: { requestConfig } }) {
   heed();
 }
 
-export function keepFresh() {
+export function startLiveTopics() {
   document.addEventListener("htmx:afterRequest", ended);
   document.addEventListener("htmx:afterSettle", settled);
   addEventListener("online", () => again && connect());

@@ -1,7 +1,7 @@
-// What every page does after a part of it was read again, or could not be.
+// Common handling after a part of a page was fetched, or failed.
 
 import { h, one, shape } from "./dom.js";
-import { showTimes } from "./times.js";
+import { showTimes } from "./timestamps.js";
 
 function sayFailure({ detail }) {
   // These are read again by themselves.
@@ -10,7 +10,7 @@ function sayFailure({ detail }) {
   one("main").prepend(h("div", { class: "message tone-failed", role: "alert" }, shape("s-failed", "icon mark"), h("div", {}, text)));
 }
 
-export function tendSwaps() {
+export function wirePartialUpdates() {
   document.addEventListener("htmx:afterSwap", () => showTimes());
   document.addEventListener("htmx:responseError", sayFailure);
 }

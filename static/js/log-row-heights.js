@@ -1,4 +1,4 @@
-// Where rows are: all 20 px high, or as many lines high as they wrap to, added up in blocks of 256.
+// Positions of rows: 20 px each, or the height of their wrapped lines, summed in blocks of 256.
 
 export const ROW = 20;
 const BLOCK = 256;

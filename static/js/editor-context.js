@@ -1,4 +1,4 @@
-// Where the caret stands in a YAML or JSON text: the path of keys around it and what is being written there.
+// Context of the caret in a YAML or JSON text: the path of keys around it and the token at it.
 //
 // A place is {kind: "key" | "value" | "expression", path: ["a", "*", "b"], prefix, from, to, column,
 // have: Set of keys that are there already, scalars: [{key: text} for every level of the path]}.
@@ -15,7 +15,7 @@ function at(pattern, text, from) {
 }
 
 // Of a text around the caret: what follows the name up to its bracket is replaced with it.
-export function expressionPlace(before, after, offset) {
+export function getExpressionContext(before, after, offset) {
   const found = before.match(/<\+\s*([\w.$-]*)$/);
   if (!found) return null;
   const to = offset + (after.match(/^[\w.$-]*>/)?.[0].length ?? 0);
@@ -81,9 +81,9 @@ function keysBelow(lines, row, column) {
   return found;
 }
 
-export function yamlPlace({ lines, states }, { row, column }, offset) {
+export function getYamlContext({ lines, states }, { row, column }, offset) {
   const before = lines[row].slice(0, column);
-  const expression = expressionPlace(before, lines[row].slice(column), offset);
+  const expression = getExpressionContext(before, lines[row].slice(column), offset);
   if (expression) return expression;
   if (states[row] || /(?:^|\s)#/.test(before)) return null;
   const stack = new Stack();
@@ -109,9 +109,9 @@ function takeJson(frames, token) {
   else if (top.key) top.scalars[top.key] = bare(token);
 }
 
-export function jsonPlace(text, offset) {
+export function getJsonContext(text, offset) {
   const before = text.slice(0, offset);
-  const expression = expressionPlace(before, text.slice(offset), offset);
+  const expression = getExpressionContext(before, text.slice(offset), offset);
   if (expression) return expression;
   const frames = [{ isObject: false, key: null, isValue: true, scalars: {}, isRoot: true }];
   let prefix = "";

@@ -1,7 +1,7 @@
-// The scope switcher: arrows move through it, and where there are many scopes the server looks for them.
+// Scope switcher: arrow keys move through it, and the server searches long lists.
 
 import { all, announce, one } from "./dom.js";
-import { bindKey } from "./keys.js";
+import { bindKey } from "./shortcuts.js";
 
 const WAIT_MS = 150;
 
@@ -57,7 +57,7 @@ function wireSearch(menu) {
   });
 }
 
-export function wireScopes() {
+export function wireScopeSwitcher() {
   const menu = one("[data-scope-menu]");
   if (!menu) return;
   menu.addEventListener("toggle", () => begin(menu));
