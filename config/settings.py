@@ -320,7 +320,7 @@ REST_FRAMEWORK = {
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["web.api.parsers.GuardedJSONParser"],
     "DEFAULT_PAGINATION_CLASS": "web.http.pagination.CursorPagination",
-    "DEFAULT_SCHEMA_CLASS": "web.api.openapi_fields.PatternedAutoSchema",
+    "DEFAULT_SCHEMA_CLASS": "web.api.openapi.PatternedAutoSchema",
     "EXCEPTION_HANDLER": "web.http.problems.handle_api_exception",
     "UNAUTHENTICATED_USER": "django.contrib.auth.models.AnonymousUser",
 }

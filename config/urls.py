@@ -9,7 +9,7 @@ from django.urls import include, path, re_path
 from delegates.consumers import DelegatesConsumer
 from deployments.consumers import BadgeConsumer, ExecutionConsumer
 from web.documentation import documentation
-from web.http.csp_reports import record_csp_reports
+from web.http.origin_policy import record_csp_reports
 from web.live.consumers import TopicConsumer
 from web.live.socket_middleware import reject_unknown_socket
 from web.navigation import set_theme

@@ -51,7 +51,7 @@ def _register_task_owners() -> None:
     from deployments.preview.delegate_reads import PREVIEW_OWNER, PreviewOwner
     from deployments.preview.operations import continue_preview
     from inventory.drift.drift_scan import DriftScan
-    from inventory.sync.scans.delegate_tasks import ScanTaskOwner
+    from inventory.sync.scans.runner import ScanTaskOwner
     from inventory.sync.sync_scan import SyncScan
     from inventory.tasks import queue_drift_scan, queue_sync
 

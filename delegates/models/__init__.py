@@ -3,13 +3,13 @@
 from delegates.models.configurations import ConfigurationRun, DelegateConfiguration
 from delegates.models.delegates import AccountId, Delegate, DelegateToken, get_account_id
 from delegates.models.instances import DelegateEvent, DelegateInstance, DelegateLogChunk, InstanceSample
-from delegates.models.lookup_requests import LookupRequest
 from delegates.models.tasks import (
     AllowlistEntry,
     BlocklistEntry,
     DelegateTask,
     LastServed,
     LateAnswer,
+    LookupRequest,
     RoutingDecision,
     TaskAttempt,
     TaskLogChunk,

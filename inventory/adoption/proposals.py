@@ -22,6 +22,7 @@ from inventory.adoption.manifests import (
 from inventory.adoption.pairs import build_traffic_pair, get_partner, is_pair_half, list_pair_target_groups
 from inventory.adoption.refusals import check_pair, check_service, check_task_definition, check_texts
 from inventory.adoption.traffic.options import TrafficOptions, find_traffic_options
+from inventory.drift.comparison import build_running_documents
 from inventory.drift.cursor import DriftCursor
 from inventory.drift.desired_state import build_documents
 from inventory.drift.documents.differences import ServiceDocuments, find_aws_defaults, find_differences
@@ -31,7 +32,6 @@ from inventory.drift.documents.field_rules import (
     SERVICE_DEFINITION,
     TASK_DEFINITION,
 )
-from inventory.drift.running_state import build_running_documents
 from inventory.models.adoption import Adoption
 from inventory.models.drift import TaskDefinitionRevision
 from inventory.models.instances import EcsServiceRecord, SyncedCluster

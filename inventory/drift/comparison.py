@@ -4,8 +4,9 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
+from aws.apis.ecs_types import EcsService, parse_tags
 from guards.text import sanitize_text
 from inventory.drift.cursor import DriftCursor
 from inventory.drift.desired_state import ClusterDesiredState, DesiredState
@@ -16,9 +17,32 @@ from inventory.drift.documents.differences import (
     find_differences,
 )
 from inventory.drift.documents.field_rules import SERVICE_DEFINITION
-from inventory.drift.running_state import build_running_documents
 from inventory.models.drift import DriftComparison, TaskDefinitionRevision
 from inventory.models.instances import EcsServiceRecord, SyncedCluster
+from steps.actions.ecs_service.update_fields import merge_deployment_fields
+
+
+def build_running_documents(
+    ecs_service: EcsServiceRecord,
+    *,
+    task_definition: Mapping[str, Any] | None,
+    target: Mapping[str, Any] | None,
+    policies: Mapping[str, Mapping[str, Any]],
+) -> ServiceDocuments:
+    """Return the documents of an ECS service as AWS describes it; `task_definition` is None if unknown."""
+    live = EcsService.from_aws(ecs_service.description)
+    raw = merge_deployment_fields(live)
+    if "roleArn" in raw:
+        raw["role"] = raw["roleArn"]
+    return ServiceDocuments(
+        task_definition=task_definition,
+        service=raw,
+        count=None if target is not None else live.desired,
+        target=target,
+        policies=policies,
+        tags=parse_tags(raw.get("tags")),
+    )
+
 
 LOCKED_REASON: Final = (
     "An execution has the right to change this ECS service now. It is compared once that has ended and sync "

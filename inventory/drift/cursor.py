@@ -5,11 +5,19 @@ Sync reads everything else. The cursor is a value, so any process can continue i
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime
 from typing import Any, Final, Self
+
+from django.db.models import Q
 
 from aws.apis.scaling import DIMENSION, NAMESPACE, TARGETS_PER_CALL, build_resource_id
 from aws.errors import AwsError, Denied, NotFound
+from inventory.adoption.pairs import list_pair_target_groups
 from inventory.adoption.traffic.cursor import TrafficCursor
+from inventory.drift.desired_state import get_desired_state
+from inventory.models.adoption import Adoption
+from inventory.models.drift import TaskDefinitionRevision
+from inventory.models.instances import EcsServiceRecord, SyncedCluster
 from inventory.sync.column_values import clean_document
 from inventory.sync.cursor import ReadCall, read_next_token
 from inventory.sync.ecs_payloads import AwsPayload, list_payloads
@@ -173,3 +181,46 @@ def _read_service_name(cluster: str, row: AwsPayload) -> str:
     cluster_name, _, name = rest.partition("/")
     is_match = kind == "service" and cluster_name == cluster.rsplit("/", 1)[-1]
     return name if is_match and row.raw.get("ScalableDimension", DIMENSION) == DIMENSION else ""
+
+
+def list_compared_services(cluster: SyncedCluster) -> list[EcsServiceRecord]:
+    """Return the ECS services that Slipway deploys or is to adopt."""
+    adopting = Adoption.objects.filter(ecs_service__cluster=cluster).values("ecs_service")
+    rows = EcsServiceRecord.objects.filter(cluster=cluster, gone_at=None)
+    return list(rows.filter(Q(service__isnull=False) | Q(pk__in=adopting)).order_by("pk"))
+
+
+def create_cursor(cluster: SyncedCluster, now: datetime) -> DriftCursor:
+    """Return a cursor at the start of the read plan."""
+    ecs_services = list_compared_services(cluster)
+    desired_state = get_desired_state(cluster, ecs_services, now)
+    foreign = {
+        ecs_service.task_definition
+        for ecs_service in ecs_services
+        if ecs_service.task_definition
+        # Services under deployment are not compared.
+        and ecs_service.name not in desired_state.deploying
+        and (
+            ecs_service.name not in desired_state.desired
+            or desired_state.desired[ecs_service.name].revision != ecs_service.task_definition
+        )
+    }
+    known = set(TaskDefinitionRevision.objects.filter(arn__in=foreign).values_list("arn", flat=True))
+    adopting = list_adopting_services(cluster)
+    # An adoption needs the current status of the revision.
+    adopting_revisions = {
+        ecs_service.task_definition for ecs_service in adopting if ecs_service.task_definition
+    }
+    revisions = sorted((foreign - known) | adopting_revisions)
+    groups = list_pair_target_groups(adopting)
+    return DriftCursor.of(
+        now.isoformat(), [ecs_service.name for ecs_service in ecs_services], revisions, groups
+    )
+
+
+def list_adopting_services(cluster: SyncedCluster) -> list[EcsServiceRecord]:
+    """Return the ECS services with a pending adoption."""
+    waiting = Adoption.objects.filter(ecs_service__cluster=cluster, state=Adoption.State.READING)
+    return list(
+        EcsServiceRecord.objects.filter(pk__in=waiting.values("ecs_service"), gone_at=None).order_by("pk")
+    )

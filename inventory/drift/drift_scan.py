@@ -15,9 +15,8 @@ from inventory.adoption.live import publish_pending_adoptions_changed
 from inventory.adoption.proposals import update_pending_adoptions
 from inventory.drift import clusters
 from inventory.drift.clusters import DRIFT_OWNER, lift_drift_pause
-from inventory.drift.cursor import REVISIONS, TARGETS, DriftCursor
+from inventory.drift.cursor import REVISIONS, TARGETS, DriftCursor, create_cursor
 from inventory.drift.findings import update_comparisons
-from inventory.drift.read_plan import create_cursor
 from inventory.models.drift import ClusterDriftScan, TaskDefinitionRevision
 from inventory.models.instances import SyncedCluster
 from inventory.sync.cursor import ReadCall

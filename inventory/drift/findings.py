@@ -14,10 +14,9 @@ from inventory.drift.comparison import (
     compare_service,
     is_unread_revision,
 )
-from inventory.drift.cursor import DriftCursor
+from inventory.drift.cursor import DriftCursor, list_compared_services
 from inventory.drift.desired_state import DesiredState, get_desired_state
 from inventory.drift.documents.differences import FieldDifference
-from inventory.drift.read_plan import list_compared_services
 from inventory.drift.redaction import DriftMasks, compute_drift_fingerprint, redact_path, redact_value
 from inventory.models.drift import Drift, DriftComparison, TaskDefinitionRevision
 from inventory.models.instances import EcsServiceRecord, SyncedCluster

@@ -10,15 +10,15 @@ from catalog.models import Infrastructure, Service
 from catalog.operations import ServiceSpec, create_service
 from connectors.operations.identifiers import require_valid_identifier
 from connectors.required_access import get_connector_requirements, require_access
+from inventory.adoption.manifests import render_pipeline
 from inventory.adoption.owners import annotate_other_owners, describe_other_owner, get_other_owner
 from inventory.adoption.pairs import get_partner, get_reserved_arn
-from inventory.adoption.pipelines import render_pipeline
 from inventory.adoption.proposals import AdoptionProposal
 from inventory.adoption.refusals import check_service
 from inventory.adoption.traffic.options import TrafficOption
 from inventory.drift.clusters import advance_due_date
+from inventory.drift.comparison import build_running_documents
 from inventory.drift.documents.differences import find_aws_defaults, find_differences
-from inventory.drift.running_state import build_running_documents
 from inventory.models.adoption import Adoption
 from inventory.models.instances import EcsServiceRecord
 from inventory.queries.drift import EDIT_ENVIRONMENT

@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 from pytest_django.live_server_helper import LiveServer
 
 from deployments.models import Execution, StageExecution
-from inventory.dashboards.task_map import MAX_DRAWN_PER_SERVICE
+from inventory.dashboards.running_services import MAX_DRAWN_PER_SERVICE
 from inventory.models.drift import DriftComparison
 from inventory.models.instances import EcsServiceEvent, EcsServiceRecord, ServiceInstance, SyncedCluster
 from inventory.sync.upserts.usage import compute_usage_window

@@ -7,7 +7,7 @@ from django.db.models import Max
 from deployments.journal import rate_limits
 from deployments.models import Execution, StepExecution
 from inventory.drift import clusters, drift_scan
-from inventory.drift.read_plan import create_cursor
+from inventory.drift.cursor import create_cursor
 from inventory.models.drift import ClusterDriftScan, Drift, DriftComparison
 from inventory.models.instances import EcsServiceRecord, SyncedCluster
 from inventory.sync.clusters import create_clusters

@@ -12,8 +12,8 @@ from pytest_django import Settings
 from aws.errors import AwsError, Denied, Throttled, Unauthenticated
 from deployments.journal import rate_limits
 from inventory.drift import clusters
+from inventory.drift.cursor import create_cursor
 from inventory.drift.drift_scan import DriftScan
-from inventory.drift.read_plan import create_cursor
 from inventory.models.drift import ClusterDriftScan, DriftComparison
 from inventory.models.instances import SyncedCluster, SyncPause
 from inventory.sync.pauses import LONGEST_PAUSE, claim_trial

@@ -7,7 +7,7 @@ from delegates.models import DelegateTask
 from delegates.task_queue import route_waiting_tasks
 from deployments.journal import rate_limits
 from inventory.drift import clusters, drift_scan
-from inventory.drift.read_plan import create_cursor
+from inventory.drift.cursor import create_cursor
 from inventory.models.drift import ClusterDriftScan, Drift, DriftComparison
 from inventory.models.instances import EcsServiceRecord, SyncPause
 from inventory.sync.pauses import list_pause_keys

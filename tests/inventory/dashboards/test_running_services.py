@@ -9,8 +9,12 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
-from inventory.dashboards.running_services import list_running_services
-from inventory.dashboards.task_map import MAX_DRAWN_PER_SERVICE, MAX_DRAWN_TASKS, MIN_DRAWN_PER_SERVICE
+from inventory.dashboards.running_services import (
+    MAX_DRAWN_PER_SERVICE,
+    MAX_DRAWN_TASKS,
+    MIN_DRAWN_PER_SERVICE,
+    list_running_services,
+)
 from inventory.models.instances import EcsServiceRecord, ServiceInstance
 from rbac.models import Scope, User
 from tests.api.sample_project import World, make_world
