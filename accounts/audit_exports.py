@@ -19,7 +19,7 @@ EXPORT_FORMATS: Final = ("csv", "json")
 TRUNCATION_HEADER: Final = "X-Slipway-Export-Cut"
 _CHUNK_ROWS: Final = 500
 _CONTENT_TYPES: Final = {"csv": "text/csv; charset=utf-8", "json": "application/json"}
-# What a spreadsheet would take for a formula, in the wide forms of East Asian scripts too (OWASP).
+# Characters that start a formula in a spreadsheet, with their wide East Asian forms (OWASP).
 _FORMULA_PREFIXES: Final = tuple("=+-@\t\r\n＝＋－＠")
 _COLUMNS: Final = (
     *("id", "at", "actor", "api_key_prefix", "action", "thing_type", "thing_id", "thing_name", "scope"),

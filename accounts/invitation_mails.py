@@ -21,7 +21,7 @@ def send_invitation(invitation: Invitation, token: str) -> bool:
     text = render_to_string("accounts/invitations/mail.txt", content)
     try:
         send_mail(subject, text, None, [invitation.email])
-    # What smtplib raises is an OSError too.
+    # Exceptions of smtplib are OSErrors too.
     except (OSError, HeaderParseError, ValueError) as error:
         _log.warning("Could not send the email of invitation %s: %s", invitation.pk, type(error).__name__)
         return False

@@ -19,7 +19,7 @@ from guards.address_policy import PRIVATE_ALLOWED, AddressPolicy
 __all__ = ["BotoCaller", "CallPending", "Caller"]
 
 READ_TRIES = 3
-# A look has 30 seconds in all: a read that hung once is not tried again for ever.
+# A pass has 30 seconds in all, so a hanging read is not retried for ever.
 READ_BUDGET_SECONDS = 12.0
 
 

@@ -134,7 +134,7 @@ def _create_client(key: _ClientKey) -> Any:
             credentials.access_key_id, credentials.secret_access_key, credentials.session_token or None
         )
     elif isinstance(credentials, AssumedRole):
-        # botocore asks again by itself before the role's session ends.
+        # botocore refreshes the credentials before the role's session expires.
         session._credentials = DeferredRefreshableCredentials(  # type: ignore[attr-defined]
             method="assume-role", refresh_using=_build_role_refresh(credentials, region, endpoint)
         )
@@ -164,7 +164,7 @@ def _refuse_truncated_response(http_response: Any, parsed: dict[str, Any], model
     Raises `ResponseParserError`, so that a write counts as unanswered.
     """
     if model.has_streaming_output and http_response.status_code < 300:
-        # Whoever reads it is told where it ends too early.
+        # The reader raises an error at an early end.
         return
     body = http_response.content
     content_length = http_response.headers.get("Content-Length")

@@ -6,7 +6,7 @@ from typing import Any
 # IAM's prefix where it differs from the name boto3 uses.
 _IAM_PREFIXES = {"elbv2": "elasticloadbalancing"}
 _READ_VERBS = ("Describe", "List", "Get", "BatchGet", "BatchCheck", "Filter", "Lookup", "Search", "Head")
-# Reads by effect whose names do not say so.
+# Read operations whose names do not start like reads.
 _READ_OPERATIONS = {
     ("sts", "AssumeRole"),
     ("sts", "DecodeAuthorizationMessage"),
@@ -26,7 +26,7 @@ def is_write(service: str, operation: str) -> bool:
 
 _ROLE_PARAMETERS = ("executionRoleArn", "taskRoleArn", "roleArn", "role", "RoleARN", "infrastructureRoleArn")
 _TAGGING_OPERATIONS = ("CreateService", "RegisterTaskDefinition", "RunTask")
-# Target tracking keeps alarms of its own, with the rights of whoever puts the policy.
+# Target tracking creates its own alarms, with the permissions of the policy's creator.
 _ALARM_ACTIONS = {
     "PutScalingPolicy": ("cloudwatch:PutMetricAlarm", "cloudwatch:DescribeAlarms"),
     "DeleteScalingPolicy": ("cloudwatch:DeleteAlarms",),

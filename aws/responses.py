@@ -51,7 +51,7 @@ _INVALID_CODES = {
     "MalformedQueryString",
     "UnsupportedFeatureException",
 }
-# ECS says both with ClientException.
+# ECS reports both with ClientException.
 _NOT_FOUND_MESSAGES = ("Unable to describe task definition", "The specified task definition does not exist")
 
 
@@ -112,7 +112,7 @@ def _classify_exception(error: Exception) -> tuple[type[AwsError], str]:
         return Unauthenticated, name
     if isinstance(error, boto.ValidationError | boto.DataNotFoundError | boto.NoRegionError):
         return Invalid, name
-    # botocore gave up without saying where; whatever it was doing may have left the process.
+    # botocore failed without a phase, so the request may have been sent.
     return Unanswered, name
 
 
@@ -122,7 +122,7 @@ def _convert_client_error(problem: boto.ClientError, service: str, operation: st
     code = str(error.get("Code") or "Unknown")
     message = str(error.get("Message") or error.get("message") or "")
     if code == str(status) and not message:
-        # botocore makes the status the code where a body names none. What it says is nobody's to read here.
+        # botocore uses the status as the code of a body without one. Its text is not for display.
         message = f"HTTP {status}, and the response is not from AWS. Check the endpoint of the connector"
     return _classify_error_code(code, message, status)(code, message, service, operation)
 
@@ -130,7 +130,7 @@ def _convert_client_error(problem: boto.ClientError, service: str, operation: st
 def _classify_error_code(code: str, message: str, status: int) -> type[AwsError]:
     if code in _THROTTLING_CODES or status == 429:
         return Throttled
-    # A gateway's error page has no code of its own, so the status decides before any name is looked at.
+    # A gateway's error page has no code, so the status is checked before any name.
     if status >= 500:
         return Unanswered
     for codes, kind in ((_DENIED_CODES, Denied), (_UNAUTHENTICATED_CODES, Unauthenticated)):

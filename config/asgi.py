@@ -35,5 +35,5 @@ application = ProtocolTypeRouter(
 )
 
 configure_garbage_collection()
-# Sent by the supervisor to a process that no longer answers: its log then says where it was stuck.
+# The supervisor sends it to an unresponsive process, whose log then shows the stack.
 faulthandler.register(signal.SIGUSR1)

@@ -49,7 +49,7 @@ def _build_postgres_settings(url: SplitResult) -> dict[str, Any]:
         "PASSWORD": unquote(url.password or ""),
         "HOST": url.hostname or given.pop("host", ""),
         "PORT": str(url.port or ""),
-        # A connection of the pool is asked for a sign of life before it is handed out.
+        # The pool tests a connection before handing it out.
         "CONN_HEALTH_CHECKS": True,
         "OPTIONS": {
             "connect_timeout": 3,
@@ -60,7 +60,7 @@ def _build_postgres_settings(url: SplitResult) -> dict[str, Any]:
             # A process that is frozen inside a transaction must not keep its rows from the others for ever.
             "options": f"-c idle_in_transaction_session_timeout={IDLE_TRANSACTION_TIMEOUT_MS}",
             "application_name": "slipway",
-            # What libpq knows besides: sslmode, sslrootcert and the like.
+            # Further options of libpq: sslmode, sslrootcert and so on.
             **given,
         },
     }
@@ -83,7 +83,7 @@ def build_web_options(found: Mapping[str, Any], pool_size: int) -> dict[str, Any
             "reconnect_timeout": 2.0,
         },
         "application_name": "slipway web",
-        # Somebody waits for the answer: better told than kept waiting, and a free connection for the others.
+        # A user waits for the response: an early error is better, and frees the connection.
         "options": f"{found['OPTIONS'].get('options', '')} -c lock_timeout={LOCK_TIMEOUT_MS}"
         f" -c statement_timeout={STATEMENT_TIMEOUT_MS}",
     }

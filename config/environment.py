@@ -138,7 +138,7 @@ class EnvironmentSettings(BaseSettings):
     @classmethod
     def _validate_mail_server(cls, value: str) -> str:
         url = urlsplit(value)
-        # Asked for, the port is looked at: it raises where it is none.
+        # Reading the port validates it: it raises for an invalid one.
         if value and (url.scheme not in MAIL_SCHEMES or not url.hostname or url.port == 0):
             raise ValueError("use smtp://user:password@host:587 (STARTTLS), smtps://…:465, or leave it empty")
         return value

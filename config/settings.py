@@ -94,7 +94,7 @@ MIDDLEWARE = [
     "accounts.authentication.admin_middleware.AdminSecondFactorMiddleware",
 ]
 
-# Widgets are looked for among our templates first.
+# Widgets use our templates first.
 FORM_RENDERER = "django.forms.renderers.TemplatesSetting"
 
 TEMPLATES = [
@@ -141,13 +141,13 @@ CELERY_TASK_REJECT_ON_WORKER_LOST = True
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_CONCURRENCY = ENV.worker_concurrency
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
-# Nobody commands workers by messages.
+# Remote control of workers is off.
 CELERY_WORKER_ENABLE_REMOTE_CONTROL = False
 CELERY_WORKER_SOFT_SHUTDOWN_TIMEOUT = 10
-# A look ends after 30 s by itself; these only end one that hangs.
+# A pass ends after 30 s by itself; these limits only end one that hangs.
 CELERY_TASK_SOFT_TIME_LIMIT = 45
 CELERY_TASK_TIME_LIMIT = 50
-# Nobody waits long for a broker that swallows everything: a request is answered, a worker connects again.
+# Short timeouts for a broker that does not respond: requests continue, workers reconnect.
 BROKER_WAITS = {"socket_connect_timeout": 3, "socket_timeout": 10}
 CELERY_BROKER_TRANSPORT_OPTIONS = {"visibility_timeout": 120, **BROKER_WAITS}
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
@@ -278,7 +278,7 @@ CONTENT_SECURITY_POLICY = {
         "form-action": [SELF],
         "base-uri": [NONE],
         "frame-ancestors": [NONE],
-        # The older word is what Firefox and Safari understand.
+        # Firefox and Safari support only the older name.
         "report-uri": "/csp-reports",
         "report-to": "csp",
     }
@@ -341,7 +341,7 @@ SPECTACULAR_SETTINGS = {
         "web.api.openapi.add_number_bounds",
         "web.api.openapi.add_problem_responses",
     ],
-    # What a PATCH needs its serializer says; nothing is left out of it.
+    # Serializers declare the required fields of PATCH; the schema drops none.
     "COMPONENT_SPLIT_PATCH": False,
     "ENUM_NAME_OVERRIDES": {
         "ScopeKind": "rbac.models.Scope.Kind",
@@ -375,7 +375,7 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"plain": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
-    # Whoever polls /readyz reads the answer; a line for each 503 would bury what matters.
+    # The caller of /readyz reads the response; a log line for each 503 would hide other lines.
     "filters": {
         "but_probes": {
             "()": "django.utils.log.CallbackFilter",
@@ -389,7 +389,7 @@ LOGGING = {
     "root": {"handlers": ["stderr"], "level": ENV.log_level},
     "loggers": {
         "django.request": {"filters": ["but_probes"]},
-        # They tell every URL, and those of steps may hold secrets.
+        # They log every URL, and URLs of steps may contain secrets.
         "httpx": {"level": "WARNING"},
         "httpcore": {"level": "WARNING"},
         "celery.app.trace": {"level": "WARNING"},

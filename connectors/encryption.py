@@ -46,7 +46,7 @@ class EncryptedTextField(models.TextField):
 
     def __init__(self, *args: Any, bound_to: Iterable[str] = (), **options: Any) -> None:
         super().__init__(*args, **options)
-        # Not among what migrations write down: the column is the same.
+        # Migrations leave it out: the column is the same.
         self.bound_to = tuple(bound_to)
 
     def get_binding(self, instance: models.Model) -> str:

@@ -27,7 +27,7 @@ from web.http.client import get_outgoing_reach
 
 BUILT_IN_INSTANCE_KEY = "workers"
 HEARTBEAT_INTERVAL = timedelta(seconds=5)
-# Celery ends what takes longer; a task of the built-in delegate answers before.
+# Celery ends longer tasks; the built-in delegate answers earlier.
 LONGEST_SECONDS = 40
 STOP_SECONDS = 5.0
 CAPACITY = 10
@@ -110,7 +110,7 @@ def _build_context(lines: "_LogBuffer") -> ExecutorContext:
     """Return the task context without scripts: a script could read the manager's keys and all secrets."""
     blocks_shell = not settings.EMBEDDED
     isolation = detect_isolation().hiding(settings.HOME)
-    # What one project's repositories hold, another one's script would read there.
+    # Another project's script could read one project's repositories.
     is_readable = not blocks_shell and isolation.level == IsolationLevel.NONE
     return ExecutorContext(
         lines,

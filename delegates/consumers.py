@@ -24,9 +24,9 @@ from web.live.subscriptions import subscribe
 
 # However often delegates change, they are read and sent this often at most.
 CHANGE_INTERVAL_SECONDS = 0.5
-# What nobody tells, such as a heartbeat that does not come, is found this soon.
+# Interval for changes without an event, such as a missing heartbeat.
 SCAN_INTERVAL_SECONDS = 5
-# A look at every delegate of many takes longer: the next one waits this many times as long.
+# With many delegates a full read takes longer: the next one waits this multiple of its duration.
 SCAN_REST_FACTOR = 20
 ROW_TEMPLATE = "delegates/parts/_delegate.html"
 logger = logging.getLogger(__name__)

@@ -28,7 +28,7 @@ from web.live import (
 from web.live.sources import parse_primary_keys
 
 DELEGATES_GROUP = "delegates"
-# What pages call them that show other things too.
+# Topics of pages that also show other resources.
 DELEGATE_SOURCE_NAME = "delegates"
 logger = logging.getLogger(__name__)
 
@@ -59,14 +59,14 @@ def read_delegate_snapshots(keys: Collection[str] | None) -> dict[str, tuple[Top
     rows = wanted.annotate(connectivity=build_connectivity_case(timezone.now()))
     found: dict[str, tuple[TopicSnapshot, ...]] = {}
     for pk, scope, name, connectivity in rows.values_list("pk", "scope_id", "name", "connectivity"):
-        # Who is below sees it too: it serves them.
+        # Users of the scopes below may view it too, because it serves them.
         topics = frozenset({f"delegates-at:{scope}"})
         audience = Audience(ResourceLocation(scope, {"delegate": name}), VIEW)
         found[str(pk)] = (TopicSnapshot(audience, (name, connectivity), topics, list_topic="delegates"),)
     return found
 
 
-# A heartbeat that does not come is told by nobody.
+# A missing heartbeat has no event.
 DELEGATE_SOURCE: Final = TopicSource(
     DELEGATE_SOURCE_NAME,
     topics={"delegates": audience_of_scopes, "delegates-at": audience_of_scopes},
@@ -75,7 +75,7 @@ DELEGATE_SOURCE: Final = TopicSource(
 )
 TASK_VIEW_PERMISSION: Final = "core_delegate_view"
 TASK_SOURCE_NAME: Final = "delegate-tasks"
-# What was queued and ended between two looks is found by when it was queued.
+# Tasks that were queued and ended between two reads are found by their time of creation.
 RECENTLY_QUEUED: Final = timedelta(minutes=5)
 _LISTED_COLUMNS: Final = ("status", "reason", "offered_to_id", "instance_id", "finished_at")
 _DETAIL_COLUMNS: Final = ("fence", "next_sequence", "abort_requested")
@@ -103,7 +103,7 @@ def read_task_snapshots(keys: Collection[str] | None) -> dict[str, tuple[TopicSn
             tuple(facts[: len(_LISTED_COLUMNS)]),
         )
         alone = TopicSnapshot(audience, tuple(facts), frozenset({f"delegate-task:{pk}"}))
-        # Who is below sees it too.
+        # Users of the scopes below may view it too.
         at = frozenset({f"{TASK_SOURCE_NAME}-at:{scope}"})
         found[str(pk)] = (TopicSnapshot(audience, listed, at, list_topic=TASK_SOURCE_NAME), alone)
     return found

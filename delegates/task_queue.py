@@ -32,7 +32,7 @@ OFFER_DURATION = timedelta(seconds=5)
 ROUTING_BATCH_SIZE = 2000
 # So many are written in one transaction: others want to write too.
 WRITE_BATCH_SIZE = 100
-# So many are routed where something changed between two looks.
+# Number of tasks routed after a change, between two scans.
 FIRST_BATCH_SIZE = 50
 
 
@@ -49,7 +49,7 @@ def list_waiting_tasks(now: datetime) -> QuerySet[DelegateTask]:
     """Return the queued tasks without a current offer, oldest first."""
     nobody = Q(offered_to=None) | Q(offered_until=None) | Q(offered_until__lte=now)
     queued = DelegateTask.objects.filter(nobody, status=DelegateTask.Status.QUEUED)
-    # What a task carries is decrypted where it is read; nobody needs it to route the task.
+    # The parameters are decrypted on access; routing does not need them.
     return queued.defer("payload", "result").order_by("queued_at", "pk")
 
 

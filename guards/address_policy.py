@@ -14,7 +14,7 @@ def parse_networks(texts: Iterable[str]) -> tuple[Network, ...]:
     return tuple(ipaddress.ip_network(text) for text in texts)
 
 
-# Whoever asks here is given credentials, reaches the asker itself, or speaks to everybody.
+# These addresses return credentials, reach this machine itself, or reach many machines.
 _BLOCKED_NETWORKS = parse_networks(
     (
         "169.254.0.0/16",  # metadata of machines and of tasks

@@ -92,7 +92,7 @@ class DocumentTree(Generic[SourcePosition]):
                 position, f'the key "{key[:100]}" is already given{first_position}', "keep one of them"
             )
         if self.keeps_positions:
-            # The key's line, not the value's: that is where a person looks for it.
+            # The key's line, not the value's: users search for the key.
             self._record_position((*node.path, key), position)
 
     def add_value(self, value: Any, position: SourcePosition) -> InputPath:

@@ -11,7 +11,7 @@ from guards.document_tree import DocumentTree
 from guards.input_problems import InputProblem, InputRejected, get_line_and_column
 from guards.text import find_text_problem
 
-# Every quantifier is possessive: whatever the text is, each character is looked at once.
+# Every quantifier is possessive: each character is read once in any text.
 _TOKEN: Final = re.compile(
     r"""[ \t\n\r]*+(?:
         ([\[\]{},:])

@@ -80,8 +80,8 @@ MASK_TEXT = "•••"
 MIN_SECRET_CHARACTERS = 6
 # A line of a wrapped form that comes by itself is known by this many letters.
 MIN_PIECE_CHARACTERS: Final = 16
-# What programs put into a form that is longer than their lines: an end of line, real or escaped, an indent.
-# Blanks are tried from their first alone: from each of them, many in a row would take a time of their square.
+# Breaks that programs insert into long encodings: a line end, real or escaped, and an indent. Spaces match
+# from the first one only, otherwise many in a row would take quadratic time.
 _LINE_BREAK: Final = re.compile(r"(?:(?<![ \t])[ \t]+)?(?:\r?\n|(?:\\r)?\\n)[ \t]*")
 _INDENTED_BREAKS: Final = ("\r", "\n ", "\n\t", " \n", "\t\n")
 _ENCODED_TEXT: Final = re.compile(r"[A-Za-z0-9+/_%=-]+")
@@ -101,10 +101,10 @@ class SecretMask:
         # The longest first: a secret that holds another one goes as a whole.
         self._forms = sorted(forms, key=lambda form: (-len(form), form))
         unbroken = [form for form in self._forms if not re.search(r"\s", form)]
-        # What a secret itself holds of escaped ends of lines is taken for breaks too.
+        # Escaped line ends inside the secret count as breaks too.
         bare = [_LINE_BREAK.sub("", form) for form in unbroken if "\\n" in form]
         self._unbroken_forms = [*unbroken, *(form for form in bare if len(form) >= MIN_SECRET_CHARACTERS)]
-        # One text to look into; what stands between two forms is in no piece.
+        # One text to search; the separator between two encodings is in no piece.
         self._searchable_forms = "\0".join(
             form for form in self._unbroken_forms if _ENCODED_TEXT.fullmatch(form)
         )

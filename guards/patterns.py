@@ -7,7 +7,7 @@ import re2
 
 from guards.limits import PATTERN_CHARACTERS, PATTERN_TEXT_CHARACTERS
 
-# RE2 names what it does not have; in its own words only those know it who have read its syntax.
+# Plain descriptions of features that RE2 lacks; its own messages need knowledge of its syntax.
 _ERROR_TEXTS: Final = {
     "invalid perl operator": "looks around or uses another group (?...) that is not supported",
     "invalid escape sequence": "refers back with \\1, or has another escape sequence that is not supported",

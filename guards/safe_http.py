@@ -19,7 +19,7 @@ from guards.urls import UrlTarget, parse_url, resolve_host
 
 CONNECT_SECONDS, READ_SECONDS, TOTAL_SECONDS = 5.0, 10.0, 30.0
 _REDIRECT_STATUSES = (301, 302, 303, 307, 308)
-# Whoever is redirected to another host does not take these along.
+# Headers that a redirect to another host must not carry.
 _CREDENTIAL_HEADERS = ("authorization", "cookie", "proxy-authorization")
 
 
@@ -166,7 +166,7 @@ def _pin_address(url: str, policy: RequestPolicy) -> tuple[str, str, dict[str, s
     if policy.is_proxied(target):
         policy.address_policy.require_literal_address(target.host)
         return url, target.host_header, {}
-    # No second look at the name: whoever owns it could answer differently.
+    # No second lookup: the owner of the name could return another address.
     resolved = resolve_host(target.host, target.port, policy.address_policy)
     pinned = urlsplit(url)._replace(netloc=f"{resolved.url_address}:{target.port}")
     return urlunsplit(pinned), target.host_header, {"sni_hostname": target.host}

@@ -23,7 +23,7 @@ _INVISIBLE_ASTRAL_RANGES: Final = (
     "\U000e0000-\U000e0fff\U000f0000-\U0010ffff"
 )
 _INVISIBLE: Final = re.compile(f"[{_INVISIBLE_RANGES}{_INVISIBLE_ASTRAL_RANGES}\ud800-\udfff]")
-# Of a name as JSON Schema has it, whose regular expressions are not agreed on beyond U+FFFF.
+# For names in JSON Schema, whose regular expressions differ beyond U+FFFF.
 NAME_PATTERN: Final = rf"^[^{_INVISIBLE_RANGES}]*[^\s{_INVISIBLE_RANGES}][^{_INVISIBLE_RANGES}]*$"
 
 MAX_LINE_BYTES: Final = 16_384

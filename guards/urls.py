@@ -8,7 +8,7 @@ from guards.address_policy import PUBLIC_ONLY, AddressPolicy, AddressRefused
 from guards.limits import URL_CHARACTERS
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
-# Below 1024 only the web's own; above, databases and the like, whose protocols take a request for commands.
+# Below 1024 only web ports; above, no databases and similar, whose protocols could execute a request.
 _FIRST_UNPRIVILEGED_PORT = 1024
 _NON_WEB_PORTS = frozenset(
     (1719, 1720, 1723, 2049, 2375, 2376, 2379, 2380, 3306, 3389, 3659, 4045, 4190, 5060, 5061, 5432, 5672)
@@ -56,7 +56,7 @@ class ResolvedHost:
 
 def parse_url(url: str) -> UrlTarget:
     """Parse a URL. Raises `InvalidUrl` for forbidden schemes and ports, and for ambiguous texts."""
-    # Looked for first: `urlsplit` drops some of them, and the host becomes another.
+    # Checked first: `urlsplit` drops some of them, which changes the host.
     if any(ord(character) <= 32 or ord(character) == 127 or character == "\\" for character in url):
         raise InvalidUrl("the address holds spaces, control characters or backslashes")
     if len(url) > URL_CHARACTERS:

@@ -33,7 +33,7 @@ _SURROGATE_PAIR: Final = re.compile(
     r"(?<!\\)((?:\\\\)*)((?:\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F][0-9a-fA-F]{2})"
 )
 _DIRECTIVE: Final = re.compile("^%", re.MULTILINE)
-# What comes along when a text is copied from a page.
+# Characters that copying from a page adds.
 _PASTE_ARTIFACTS: Final = {
     "**": ("** is what makes text bold on a page", "remove the asterisks"),
     "...": ("... stands for something that was left out", "put the whole document there"),
@@ -63,7 +63,7 @@ def parse_yaml(
             else InputProblem(text_problem.reason, text_problem.remedy, 1, 1)
         )
     if match := _DIRECTIVE.search(text):
-        # The parser compares every %TAG with every other before it says a word.
+        # The parser compares every %TAG with every other before its first event.
         reason = "directives (%) are not allowed"
         raise InputRejected(
             InputProblem(reason, "remove the line", *get_line_and_column(text, match.start()))

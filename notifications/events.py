@@ -25,7 +25,7 @@ class EventType(TextChoices):
     TEST = "test", "Test"
 
 
-# What a rule can ask for; a test is sent by hand alone.
+# Events for rules; a test is only sent manually.
 SUBSCRIBABLE_EVENTS: Final = tuple(
     (event.value, event.label) for event in EventType if event != EventType.TEST
 )

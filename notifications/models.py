@@ -33,7 +33,7 @@ class NotificationRule(models.Model):
     events = models.JSONField(default=list)
     url = EncryptedTextField(bound_to=["scope_id", "identifier"])
     host = models.CharField(max_length=255)
-    # Signs what is sent, where there is one.
+    # Signing secret, if any.
     secret = EncryptedTextField(bound_to=["scope_id", "identifier"], blank=True, default="")
     is_signed = models.BooleanField(default=False)
     is_enabled = models.BooleanField(default=True)
@@ -78,7 +78,7 @@ class Notification(models.Model):
     rule = models.ForeignKey(NotificationRule, on_delete=models.CASCADE, related_name="notifications")
     event = models.CharField(max_length=32, choices=EventType)
     text = models.CharField(max_length=1024)
-    # What is sent, byte for byte, however often.
+    # The exact bytes of every attempt.
     body = models.TextField()
     status = models.CharField(max_length=16, choices=Status, default=Status.WAITING)
     attempts = models.PositiveIntegerField(default=0)

@@ -85,7 +85,7 @@ def update_rule(
         if not current.update(version=F("version") + 1):
             raise VersionConflict("Somebody changed this rule after you loaded it.")
         rule.version = (version or rule.version) + 1
-        # What failed before says nothing of the rule as it is now.
+        # Earlier failures do not apply to the changed rule.
         rule.failures, rule.paused_until = 0, None
         rule.save()
         if not rule.is_enabled:

@@ -24,7 +24,7 @@ from web.clock import get_database_time
 
 # Chat tools read these as links, or as calls of everybody in the room: a failed program could write them.
 _MENTION: Final = re.compile(r"@(?=\w)")
-# Markdown, whose words may name another address than it leads to, and a bare address.
+# Markdown links, whose text may show another address than their target, and bare addresses.
 _LINK: Final = re.compile(r"(?<=\])(?=\()|(?<=:)(?=//)")
 _ZERO_WIDTH_SPACE: Final = "\u200b"
 _BRACKETS: Final = str.maketrans({"<": "‹", ">": "›"})
@@ -58,7 +58,7 @@ def build_document(fact: NotificationEvent, key: UUID, at: datetime) -> Mapping[
 
 def render_text(fact: NotificationEvent) -> str:
     """Return the event in one line, escaped for chat tools."""
-    # First made one line: what that leaves out may keep apart what chat tools act on.
+    # Joined to one line first: removed characters may separate markup of chat tools.
     return _truncate(escape_for_chat(_collapse_whitespace(fact.text)), NOTIFICATION_TEXT_CHARACTERS)
 
 
@@ -95,7 +95,7 @@ def notify(*facts: NotificationEvent) -> int:
     if not wanted:
         return 0
     now = get_database_time()
-    # Of one moment too, each rule is told in the order of the facts.
+    # Events of the same moment keep their order for each rule.
     moments = (now + timedelta(microseconds=place) for place in count())
     Notification.objects.bulk_create(
         [build_notification(fact, rule, at) for (fact, rule), at in zip(wanted, moments, strict=False)]

@@ -37,16 +37,17 @@ def release_lease(until: datetime) -> None:
 
 logger = logging.getLogger(__name__)
 WAITING, DELIVERED, FAILED = Notification.Status
-# As many at once, each of another rule: what one rule is told comes in order, and one that hangs holds one.
+# Parallel deliveries, each for another rule: the events of one rule stay in order, and a hanging one blocks
+# only itself.
 MOST_PARALLEL_SENDS: Final = 16
-# Nothing new is begun after the first; what has not ended by the second is left to its lease.
+# No new delivery starts after the first time; after the second, unfinished ones are left to their lease.
 CLAIM_WINDOW_SECONDS, ROUND_SECONDS = 20.0, 38.0
-# While receivers are waited for, what became due for others is looked for this often.
+# Interval for finding new due notifications during deliveries.
 POLL_SECONDS: Final = 1.0
 CLAIM_DURATION: Final = timedelta(seconds=60)
 # Between the attempts of one notification.
 RETRY_DELAYS: Final = tuple(timedelta(seconds=each) for each in (10, 30, 120, 600, 1800, 3600, 10_800))
-# How long a rule is left alone whose tries fail one after the other: a thousand that wait cost one try each.
+# Pause of a rule after consecutive failures: a thousand waiting notifications cost one attempt each time.
 RULE_BACKOFFS: Final = tuple(timedelta(seconds=each) for each in (2, 5, 15, 30, 60))
 
 
@@ -100,7 +101,7 @@ class OutboxSender:
                 for future in done:
                     record_result(self._running.pop(future), _get_result(future), self._now())
         finally:
-            # A thread that hangs ends by itself; nobody waits for it here.
+            # A hanging thread ends by itself; nothing waits for it here.
             pool.shutdown(wait=False, cancel_futures=True)
         return self._tries
 

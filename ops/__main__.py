@@ -10,7 +10,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 from ops.child_process import build_death_signal_hook
 from ops.supervisor import main
 
-# What this process and its programs write is for nobody else on this machine.
+# Files of this process and its programs are private to this user.
 os.umask(0o077)
 if "--ends-with-parent" in sys.argv:
     build_death_signal_hook(os.getppid(), signal.SIGTERM)()

@@ -117,7 +117,7 @@ class ChildProcess:
         return self._process.pid if self._process is not None and is_running else 0
 
     def _kill_group(self) -> None:
-        # Once it has ended its number may belong to somebody else; what it forked is gone by then.
+        # After its end its id may belong to another process; its children are gone by then.
         if self.pid:
             self._signal_group(signal.SIGKILL)
 

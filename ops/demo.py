@@ -21,7 +21,7 @@ from rbac.permissions import ensure_builtin_roles
 
 __all__ = ["ACCESS_KEY_ID", "SandboxFacts", "seed_demo"]
 
-# Made up: the sandbox asks nobody who they are, but a connector is not complete without.
+# Invented: the sandbox checks no credentials, but a connector needs some.
 ACCESS_KEY_ID = "AKIASANDBOXEXAMPLE00"
 SECRET_ACCESS_KEY = "sandbox/secret/access/key/example/000000"  # noqa: S105
 
@@ -66,7 +66,7 @@ def _create_user(username: str, role: str, scope: Scope, *, is_staff: bool = Fal
         RoleAssignment.objects.create(
             user=person, role=Role.objects.get(identifier=role, scope=None), scope=scope
         )
-    # A password that somebody names at the start is meant for this start too.
+    # A password in the environment applies to this start too.
     if is_new or (get_variable(PASSWORD_VARIABLE) and not person.check_password(get_demo_password())):
         person.set_password(get_demo_password())
         person.save(update_fields=["password"])
@@ -94,7 +94,7 @@ def _create_connector(admin: User, project: Scope) -> Connector:
         return create_connector(
             actor=admin, scope=project, identifier="sandbox_aws", name="Sandbox AWS", spec=spec, secret=secret
         )
-    # The sandbox moves with PORT. A connector that somebody gave other credentials is no longer the demo's.
+    # The sandbox's port depends on PORT. A connector with other credentials no longer belongs to the demo.
     is_ours = connector.spec.get("access_key_id") == ACCESS_KEY_ID
     if is_ours and connector.spec.get("endpoint_url") != settings.SANDBOX_URL:
         update_connector(actor=admin, connector=connector, spec={**connector.spec, **spec})

@@ -49,7 +49,7 @@ def list_failed_checks() -> dict[str, str]:
     if settings.SANDBOX_URL:
         checks["sandbox"] = _check_sandbox
     reasons = {name: reason for name, check in checks.items() if (reason := _run_check(check))}
-    # The pulse is a row that a worker writes: without a database or a broker it would only say so again.
+    # A worker writes the pulse row: without a database or a broker it would only repeat the failure.
     if not reasons.keys() & {"database", "broker"}:
         reasons |= _list_failed_background_checks()
     return reasons
@@ -115,6 +115,6 @@ def _list_failed_background_checks() -> dict[str, str]:
     seen = "never ran" if last is None else f"last ran at {last:%H:%M:%S} UTC"
     with _get_broker_client() as client:
         waiting = client.llen(settings.CELERY_TASK_DEFAULT_QUEUE)
-    # Requests that nobody takes mean that the beat is there and a worker is not.
+    # Unanswered requests mean that the beat runs and no worker does.
     name, what = ("worker", "a Celery worker") if waiting else ("dispatcher", "Celery beat")
     return {name: f"The dispatcher {seen}; is {what} running?"}

@@ -84,7 +84,7 @@ async def run_web_server(port: int, command: tuple[str, ...]) -> int:
     for job in jobs:
         job.cancel()
     for job in done:
-        # Raises what kept the server from being started.
+        # Raises the error that prevented the start.
         job.result()
     return 0
 

@@ -16,7 +16,7 @@ class Program:
 
     name: str
     command: tuple[str, ...]
-    # What the kernel sends when the supervisor is killed: only what keeps files needs a chance to close them.
+    # Signal of the kernel when the supervisor is killed: only programs with files need time to close them.
     on_parent_death: signal.Signals = signal.SIGKILL
     stop_seconds: float = 4.0
 
@@ -70,7 +70,7 @@ def get_web() -> Program:
             # Compression costs about 30 KiB for every open socket and saves nothing on short lines.
             *("--ws", "websockets-sansio", "--ws-per-message-deflate", "false", "--ws-max-size", "65536"),
             *("--lifespan", "off", "--no-server-header", "--log-level", "warning"),
-            # Open sockets would hold the end back for as long as somebody watches.
+            # Open sockets would delay the shutdown while viewers exist.
             *("--timeout-graceful-shutdown", "2"),
         ),
     )
@@ -86,7 +86,7 @@ def get_worker() -> Program:
         (
             *_build_celery_command("worker"),
             *("--loglevel", settings.ENV.log_level, "--concurrency", str(settings.ENV.worker_concurrency)),
-            # All of these are talk among workers, which wait a second for answers that nobody here needs.
+            # These are messages among workers, each with a wait of a second that is useless here.
             *("--without-gossip", "--without-mingle", "--without-heartbeat"),
         ),
         stop_seconds=6.0,
@@ -105,7 +105,7 @@ def get_beat() -> Program:
 
 
 def _build_celery_command(command: str) -> tuple[str, ...]:
-    # Root in a container is common, and its programs talk to nobody outside this machine.
+    # Root in a container is common, and its programs connect to nothing outside this machine.
     calm = ("-W", "ignore:You're running the worker with superuser privileges")
     options = ("--quiet", "-A", "config", "--workdir", str(settings.ROOT))
     return (sys.executable, *calm, "-m", "celery", *options, command)

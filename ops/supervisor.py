@@ -119,7 +119,7 @@ def _identify_database() -> str:
     """Return the identity of the database; a recreated file has a new one."""
     database = settings.DATABASES["default"]
     if "sqlite3" not in str(database["ENGINE"]):
-        # Nobody can tell from here what happened to a database elsewhere.
+        # The state of a remote database is unknown here.
         return os.urandom(16).hex()
     try:
         return str(Path(str(database["NAME"])).stat().st_ino)
@@ -172,7 +172,7 @@ class Supervisor:
         try:
             await asyncio.wait({start, asked}, return_when=asyncio.FIRST_COMPLETED)
             if start.done():
-                # Raises what kept it from starting.
+                # Raises the error that prevented the start.
                 start.result()
                 await asked
             if self._failure is not None:

@@ -68,6 +68,6 @@ def build_server_command(home: Path) -> list[str]:
         *("--appendonly", "yes"),
         *("--appendfsync", "everysec"),
         *("--save", ""),
-        # It greets each start with advice about the kernel that nobody needs for a demo.
+        # It prints kernel advice at each start, which a demo does not need.
         *("--loglevel", "warning", "--logfile", str(home / "valkey" / "server.log")),
     ]

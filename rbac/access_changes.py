@@ -16,7 +16,7 @@ from redis.exceptions import RedisError
 from rbac.models import RoleAssignment, ServiceAccount, User
 
 ACCESS_GROUP = "access"
-# What the audit trail calls changes of access begins like this.
+# Prefixes of audited actions that change access.
 _ACCESS_ACTION_PREFIXES = (
     "role.",
     "roleassignment.",

@@ -45,7 +45,7 @@ def lock_scope(scope_id: int) -> None:
 
     Raises `NotVisible` if it was just archived.
     """
-    # Two statements: the second one sees what the first one waited for.
+    # Two statements: the second one sees the changes that the first one waited for.
     list(Scope.objects.select_for_update(no_key=True).filter(pk=scope_id).values_list("pk"))
     if not Scope.objects.filter(build_not_archived_filter(), pk=scope_id).exists():
         raise NotVisible("This scope is archived.")

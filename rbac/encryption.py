@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from django.conf import settings
 
-# The place of what makes the codes of second factors: the library that keeps it does not say whose it is.
+# The place of second factor secrets: the library's rows do not name their user.
 SECOND_FACTOR_CONTEXT: Final = "second factor"
 _TOKEN_VERSION: Final = "2."  # noqa: S105 - no password
 _NONCE_BYTES: Final = 12

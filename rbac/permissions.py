@@ -66,10 +66,10 @@ RESOURCE_TYPES: tuple[ResourceType, ...] = (
 PERMISSIONS: dict[str, Permission] = {p.identifier: p for r in RESOURCE_TYPES for p in r.permissions}
 PERMISSION_IDENTIFIERS = tuple(sorted(PERMISSIONS))
 
-# Every member of a scope may see its delegates, whatever the roles say (R080).
+# Every member of a scope may view its delegates with any role (R080).
 ALWAYS_GRANTED = "core_delegate_view"
 
-# What is kept above and used below: who may view such things in a scope also sees those of the scopes above.
+# Resources that scopes below use: users who may view them in a scope also view those of the scopes above.
 SHARED_RESOURCES = (
     "connector",
     "delegate",

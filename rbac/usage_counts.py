@@ -15,7 +15,7 @@ from django.core.cache.backends.locmem import LocMemCache
 from guards import limits
 
 Result = TypeVar("Result")
-# Nobody waits for a cache that hangs more often than this.
+# After this many timeouts in a row, the cache is skipped.
 _CACHE_RETRY_SECONDS = 5.0
 _log = logging.getLogger(__name__)
 
@@ -77,7 +77,7 @@ class AttemptLimit:
     seconds: int
 
     def key(self, subject: str) -> str:
-        # What people type may be long or hold characters that a cache refuses.
+        # User input may be long, or contain characters that a cache refuses.
         digest = hashlib.sha256(subject.strip().lower().encode("utf-8", "surrogatepass")).hexdigest()
         return f"sign-in:{self.by}:{self.seconds}:{digest}"
 

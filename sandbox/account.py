@@ -29,7 +29,7 @@ from sandbox.services.ecs import containers, scheduler
 from sandbox.services.ecs import responses as ecs_responses
 from sandbox.services.ecs.backend import SandboxEcs
 
-# Raise this when the shape of what is kept changes: an older file is then left aside.
+# Increase this when the stored format changes: an older file is then ignored.
 STATE_VERSION = 2
 LOCK_TYPE = type(RLock())
 Backends = dict[str, dict[str, dict[str, Any]]]

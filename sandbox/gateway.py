@@ -75,7 +75,7 @@ class Gateway:
                 answer = self._refuse(call, fault)
             released = self.account.faults.released
         if not is_read(call.operation):
-            # What is answered has to survive the end of this process.
+            # Responses must survive the end of this process.
             self.account.save()
         if fault is not None and (
             fault.kind == "hang" or (fault.kind == "lost_answer" and fault.lost_as == "hang")

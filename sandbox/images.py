@@ -19,9 +19,9 @@ class ImageBehavior:
     healthy: bool = True
     exits_after: float | None = None
     exit_code: int = 0
-    # What ECS says of the container where it ended so.
+    # ECS's reason of the container.
     exit_reason: str = ""
-    # The exit code where ECS stops it: 137 of what has to be killed.
+    # The exit code after a stop by ECS: 137 for a killed container.
     stopped_code: int = 0
     # Seconds after which AWS takes the capacity back, as it does with Fargate Spot.
     interrupted_after: float | None = None
@@ -44,7 +44,7 @@ BEHAVIORS: Mapping[str, ImageBehavior] = {
             "FATAL giving up after 3 attempts, exiting with code 1",
         ),
     ),
-    # The agent asks the registry again several times before it gives up.
+    # The agent retries the registry several times.
     "nopull": ImageBehavior("nopull", pulling=60, pullable=False),
     "sick": ImageBehavior(
         "sick",
@@ -60,7 +60,7 @@ BEHAVIORS: Mapping[str, ImageBehavior] = {
         exit_reason="OutOfMemoryError: Container killed due to memory usage",
         lines=("starting", "loading the whole catalogue into memory"),
     ),
-    # Somebody inside the machine killed it, and ECS does not know why.
+    # A process inside the machine killed it, and ECS does not know the reason.
     "killed": ImageBehavior("killed", exits_after=8, exit_code=137, lines=("starting", "working")),
     # Never healthy, and deaf to SIGTERM: ECS kills it.
     "stuck": ImageBehavior(
@@ -106,7 +106,7 @@ def parse_tag(image: str) -> str:
 
 # Slipway's own image of the delegate, and the two that the documents name (R098, R108).
 DELEGATE_IMAGES = ("slipway-delegate", "harness/delegate", "harness-public/harness/delegate")
-# What such a container runs, by default the agent of this checkout; "off" for nothing at all.
+# Command of such a container, by default the agent of this checkout; "off" starts nothing.
 COMMAND_VARIABLE, OFF = "SLIPWAY_SANDBOX_DELEGATE_COMMAND", "off"
 IMAGE_VARIABLES = ("SLIPWAY_DELEGATE_IMAGE", "SLIPWAY_LEGACY_DELEGATE_IMAGE")
 

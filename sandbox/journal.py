@@ -52,7 +52,7 @@ class JournalEntry:
     effect: bool
     error: str
     fault: str
-    # Who asked: the access key, by which several clients are told apart.
+    # The access key of the caller, which identifies the client.
     key: str = ""
 
     def to_wire(self) -> dict[str, Any]:

@@ -18,8 +18,8 @@ def _stop_with_sandbox() -> None:
 
 def main() -> int:
     """Return the exit code of the command in the format of a container runtime: 128 plus the signal."""
-    # The whole group is asked to end, and this one stays to tell how. A handler is not inherited: an
-    # ignored signal would be.
+    # The whole group is terminated, and this process stays to report the exit code. A handler is not
+    # inherited, unlike an ignored signal.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)
     Thread(target=_stop_with_sandbox, daemon=True).start()

@@ -39,7 +39,7 @@ class ContainerProcess:
     task_arn: str
     home: Path
     process: "subprocess.Popen[bytes]"
-    # Lines that nobody took yet, with the moment of each in milliseconds.
+    # Lines not yet read, with their times in milliseconds.
     unread: deque[tuple[int, str]] = field(default_factory=lambda: deque(maxlen=MAX_UNREAD_LINES))
     last: deque[str] = field(default_factory=lambda: deque(maxlen=MAX_LAST_LINES))
     # When it is killed, by the monotonic clock, should it not end by itself.
@@ -54,7 +54,7 @@ class ContainerProcess:
     def exit_code(self) -> int | None:
         """Return the exit code, or None while it runs; the rest of its process group is killed."""
         options = os.WEXITED | os.WNOHANG | os.WNOWAIT
-        # Not reaped yet, so that the number of its group cannot be somebody else's.
+        # Not reaped yet, so its process group id cannot be reused.
         if self.process.returncode is None and os.waitid(os.P_PID, self.pid, options) is None:
             return None
         self._signal(signal.SIGKILL)
@@ -176,5 +176,5 @@ class ContainerProcesses:
             shutil.rmtree(self.folder, ignore_errors=True)
 
 
-# moto makes its back ends itself, per account and region, so what they share has to be found by import.
+# moto creates its back ends itself, per account and region, so shared state needs an import.
 CONTAINER_PROCESSES = ContainerProcesses()

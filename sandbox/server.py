@@ -25,7 +25,7 @@ HOST = "127.0.0.1"
 TICK_SECONDS = 0.1
 # A machine that slept for a night does not catch up on it.
 MAX_TICK_SECONDS = 5.0
-# How soon it is noticed that the end was asked for, or that nothing shall listen for a while.
+# Interval of checks for a shutdown or a closed port.
 PROCESS_POLL_SECONDS = 0.05
 SAVE_SECONDS = 1.0
 SAVE_PAUSE_FACTOR = 20.0
@@ -56,7 +56,7 @@ class SandboxServer:
 
     def __init__(self, options: SandboxOptions) -> None:
         self.options = options
-        # Asked for, perhaps by a signal; `ending` is set once the main thread has seen it.
+        # Requested, perhaps by a signal; `ending` is set once the main thread has noticed.
         self.end_is_asked = False
         self.ending = Event()
         self.listening = Event()
@@ -117,8 +117,8 @@ class SandboxServer:
         self.closed_for = seconds
 
     def _ask_for_the_end(self, *_: Any) -> None:
-        # A signal comes in the middle of whatever the main thread does, even of another signal's handler,
-        # and may find any lock taken, that of an Event too. So this only leaves a note for that thread.
+        # A signal interrupts the main thread anywhere, even in another signal's handler, while any lock may
+        # be taken, also that of an Event. So this only sets a flag for that thread.
         self.end_is_asked = True
 
     def _pass_time(self) -> None:
@@ -138,7 +138,7 @@ class SandboxServer:
             began = time.monotonic()
             self.account.save()
             self.account.forget_instances()
-            # Nobody is answered meanwhile: a big account is saved less often, yet loses seconds at most.
+            # Requests wait meanwhile: a large account is saved less often, and still loses seconds at most.
             pause = min(
                 max(SAVE_SECONDS, SAVE_PAUSE_FACTOR * (time.monotonic() - began)), MAX_SAVE_PAUSE_SECONDS
             )
@@ -153,8 +153,8 @@ class SandboxServer:
 def serve(options: SandboxOptions) -> None:
     """Run a sandbox until a signal arrives, then exit."""
     SandboxServer(options).run()
-    # All is saved; taking moto's modules apart one by one would only cost a second.
-    # Whoever read the output may be gone, and that must not keep the end from coming.
+    # The state is saved; unloading moto's modules would only cost a second. The reader of the output may be
+    # gone, which must not prevent the exit.
     with contextlib.suppress(OSError):
         sys.stdout.flush()
     os._exit(0)

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_POST
 from rbac.models import Scope
 from rbac.policy import Principal, list_member_scopes
 
-# With more than these, one looks for a scope by its name.
+# Above this number, users search for a scope by its name.
 MOST_SCOPE_CHOICES = 20
 MOST_SEARCH_CHARACTERS = 128
 

@@ -70,22 +70,22 @@ STATUS_BADGES: Final[dict[str, StatusBadge]] = {
     "PENDING_APPROVAL": StatusBadge("Waits for approval", "waiting", "waiting"),
     "REJECTED": StatusBadge("Rejected", "aborted", "aborted"),
     "DISABLED": StatusBadge("Disabled", "skipped", "queued"),
-    # delegate tasks, and what a rule of routing says of a delegate
+    # delegate tasks, and results of routing rules
     "SUCCEEDED": StatusBadge("Succeeded", "success", "success"),
     "PASS": StatusBadge("Yes", "success", "success"),
     "FAIL": StatusBadge("No", "failed", "failed"),
-    # what runs, beside what was deployed
+    # drift of running services
     "IN_STEP": StatusBadge("As deployed", "success", "success"),
     "DRIFTED": StatusBadge("Changed outside", "warning", "waiting"),
     "ACCEPTED": StatusBadge("Changed, accepted", "success", "queued"),
     "DEPLOYING": StatusBadge("Being deployed", "running", "running"),
     "NOT_COMPARED": StatusBadge("Not compared", "unknown", "queued"),
-    # what is taken over
+    # adoptions
     "READING": StatusBadge("Being read", "running", "running"),
     "READY": StatusBadge("Ready to adopt", "success", "success"),
     "REFUSED": StatusBadge("Cannot be adopted", "failed", "failed"),
     "ADOPTED": StatusBadge("Adopted", "success", "success"),
-    # ECS tasks: one that runs on is steady, whatever word ECS has for it
+    # ECS tasks: a task that keeps running is steady, with any ECS status
     "STEADY": StatusBadge("Running", "success", "success"),
     "PROVISIONING": StatusBadge("Provisioning", "running", "running"),
     "PENDING": StatusBadge("Pending", "running", "running"),

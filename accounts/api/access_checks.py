@@ -39,7 +39,7 @@ class CheckedResourceInput(serializers.Serializer[Any]):
     scope = serializers.CharField(required=False, max_length=400)
 
     def get_fields(self) -> dict[str, Any]:
-        # The apps above say which types there are, once all of them are loaded.
+        # The apps above register the types, once all of them are loaded.
         types = serializers.ChoiceField(choices=sorted(get_resource_models()), required=False)
         return {**super().get_fields(), "type": types}
 

@@ -72,7 +72,7 @@ class InvitationListView(BaseApiView):
     def post(self, request: Request) -> Response:
         given = self.get_validated_body(InvitationInput)
         scope = self.get_scope(given["scope"])
-        # Asked first: the answers below tell which roles there are.
+        # Checked first: the errors below reveal existing roles.
         require(self.principal, MANAGE, scope)
         made, token = operations.create_invitation(
             actor=self.principal,

@@ -148,7 +148,7 @@ class RoleAssignmentListView(BaseApiView):
     def post(self, request: Request) -> Response:
         given = self.get_validated_body(AssignmentInput)
         scope = self.get_scope(given["scope"])
-        # Asked first: the answers below tell which principals there are.
+        # Checked first: the errors below reveal existing principals.
         require(self.principal, "core_user_manage", scope)
         made = operations.assign_role(
             actor=self.principal,

@@ -50,7 +50,7 @@ class SignInAdapter(DefaultAccountAdapter):
         """Send nothing: the audit trail has it."""
 
     def get_client_ip(self, request: HttpRequest) -> str:
-        # A proxy may hand on whatever it was sent; the table takes addresses only.
+        # A proxy may forward any value; the table accepts addresses only.
         given = str(request.META.get("REMOTE_ADDR", "")).partition("%")[0]
         try:
             return str(ip_address(given))

@@ -66,7 +66,7 @@ def discover_endpoints() -> ProviderEndpoints:
         token=_get_endpoint(found, "token_endpoint"),
         keys=_get_endpoint(found, "jwks_uri"),
         userinfo=_get_endpoint(found, "userinfo_endpoint") if "userinfo_endpoint" in found else "",
-        # What the specification assumes of a provider that does not say.
+        # Defaults of the specification for a provider that omits them.
         takes_basic="client_secret_basic" in methods if isinstance(methods, list) else True,
     )
 
@@ -121,7 +121,7 @@ def _fetch_tokens(
             endpoints.token,
             data=asked,
             auth=secret if endpoints.takes_basic else None,
-            # Whoever is sent on would be handed our secret.
+            # The target of a redirect would receive our secret.
             allow_redirects=False,
         )
     )

@@ -26,7 +26,7 @@ from web.http.sessions import SEEN_AT_KEY
 from web.retention import RetentionRule
 
 STARTED_KEY = "started_at"
-# How old "last seen" may be: each request is looked at, few are written down.
+# Precision of "last seen": every request is checked, few are stored.
 SEEN_INTERVAL = timedelta(minutes=5)
 
 
@@ -160,7 +160,7 @@ SESSION_RETENTION = (
 
 
 def _terminate_listed(row: UserSession) -> None:
-    # Not by the row's own `end`, which takes what it holds for a key.
+    # The row's own `end` would use the stored hash as a key.
     sessions.end_session(row.session_key)
     row.delete()
 
@@ -170,7 +170,7 @@ def _list_open_user_sessions(person: User) -> QuerySet[Any]:
     return UserSession.objects.filter(Exists(alive), user=person)
 
 
-# What each sends contains the names of those after it too.
+# Each subquery contains the names of the later ones too.
 _BROWSERS = (
     ("Edg", "Edge"),
     ("OPR", "Opera"),

@@ -100,7 +100,7 @@ def _find_free_username(wanted: str) -> str:
 
 
 def _get_email(claims: Mapping[str, Any]) -> str:
-    # Links to set a password go there: an address that nobody proved is not taken.
+    # Password links are sent to this address, so an unverified one is not accepted.
     email = claims.get("email") if claims.get("email_verified") is True else ""
     try:
         validate_email(email)

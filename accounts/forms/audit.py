@@ -72,7 +72,7 @@ class AuditFilterForm(PageForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        # All of them are optional; saying so ten times helps nobody.
+        # All filters are optional, so the labels do not say so.
         self.conditional_fields = frozenset(self.fields)  # type: ignore[misc]
 
     @property

@@ -33,7 +33,7 @@ class _ResourcePage(NamedTuple):
     permission: str
 
 
-# The apps above are named by what their tables and addresses are called: this package imports none of them.
+# The apps above are named by tables and URL names: this package imports none of them.
 _RESOURCE_PAGES: Final = {
     "connectors.connector": _ResourcePage("connector", "core_connector_view"),
     "connectors.secret": _ResourcePage("secret", "core_secret_view"),

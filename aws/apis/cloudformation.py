@@ -12,7 +12,7 @@ from aws.errors import AwsError, Invalid
 
 SERVICE = "cloudformation"
 STACK_RESOURCE_TYPE = "AWS::CloudFormation::Stack"
-# What DescribeStacks shows of a parameter that its template hides.
+# Placeholder of DescribeStacks for a hidden parameter.
 HIDDEN_PARAMETER_VALUE = "****"
 NO_UPDATES_MESSAGE = "No updates are to be performed"
 _NOT_FOUND_MESSAGE = "does not exist"

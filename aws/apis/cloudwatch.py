@@ -8,7 +8,7 @@ from typing import Any
 from aws.caller import Caller
 
 MOST_ALARMS = 100
-# What GetMetricData takes in one call.
+# Limit of GetMetricData for one call.
 METRICS_PER_CALL = 500
 
 

@@ -86,7 +86,7 @@ def _find_route_table(subnet: Json, tables: Iterable[Json]) -> Json:
 
 def _find_egress_route(table: Json) -> EgressRoute:
     for route in table.get("Routes") or ():
-        # A route whose gateway is gone stays, and swallows what comes.
+        # A route stays after its gateway is deleted, and drops all packets.
         if route.get("DestinationCidrBlock") != ANY_ADDRESS or route.get("State") == "blackhole":
             continue
         if str(route.get("GatewayId", "")).startswith("igw-"):

@@ -176,7 +176,7 @@ def _join_alternatives(values: Iterable[Any]) -> str:
     return " or ".join(map(str, values)) or "nothing"
 
 
-# What DescribeTargetGroups and DescribeRules take in one call.
+# Limit of DescribeTargetGroups and DescribeRules for one call.
 ARNS_PER_CALL = 20
 
 

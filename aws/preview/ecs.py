@@ -67,7 +67,7 @@ class PlannedTaskDefinitions:
             try:
                 self.describe({"taskDefinition": family})
             except AwsError:
-                # None so far, or nobody may know: the number is shown in sentences alone.
+                # None if there is none or access is denied: the number appears only in sentences.
                 return 0
         return self._latest_revisions.get(family, 0)
 

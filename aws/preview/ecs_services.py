@@ -7,7 +7,7 @@ from typing import Any
 from aws.apis.ecs_types import get_arn_name
 from aws.preview.live_reads import LiveAccount, TagOverlay
 
-# What UpdateService starts a new deployment for, according to its API reference.
+# Fields whose change makes UpdateService start a new deployment, according to its API reference.
 _DEPLOYMENT_FIELDS = (
     "taskDefinition",
     "networkConfiguration",

@@ -86,7 +86,7 @@ class ElbOverlay:
     def _apply_rule_change(self, rule: dict[str, Any]) -> dict[str, Any]:
         if not rule.get("IsDefault"):
             return {**rule, **self._changes.get(rule["RuleArn"], {})}
-        # What the default rule does is what its listener does by default; the ARN names the listener.
+        # The default rule has the listener's default actions; its ARN contains the listener's.
         listener = rule["RuleArn"].replace(":listener-rule/", ":listener/").rpartition("/")[0]
         changed = self._changes.get(listener, {}).get("DefaultActions")
         return {**rule, "Actions": changed} if changed else rule

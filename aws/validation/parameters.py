@@ -29,7 +29,7 @@ def validate_parameters(service: str, operation: str, document: Mapping[str, Any
     shape = get_input_shape(service, operation)
     problems = list(find_shape_problems(shape, document))
     if not problems and not _has_expressions(document):
-        # Whatever our own walk does not know, botocore would still refuse when the call is made.
+        # botocore would refuse the remaining problems when the call is made.
         report = ParamValidator().validate(dict(document), shape)
         if report.has_errors():
             problems.append(ShapeProblem((), report.generate_report()))

@@ -68,7 +68,7 @@ def is_expression(value: Any) -> bool:
 def find_shape_problems(shape: Any, value: Any, path: ParameterPath = ()) -> Iterator[ShapeProblem]:
     """Yield the values that do not fit `shape`."""
     if is_expression(value):
-        # What it will be is checked when it is known.
+        # The value is checked when it is resolved.
         return
     if is_document_shape(shape):
         return

@@ -95,7 +95,7 @@ class _MultipleFileField(forms.FileField):
     widget = _MultipleFileInput
 
     def clean(self, data: Any, initial: Any = None) -> list[UploadedFile]:
-        # Without any, the list is empty: then the field itself has to say that one is needed.
+        # Without choices the list is empty, so the field must be required explicitly.
         given = (data or [None]) if isinstance(data, list | tuple) else [data]
         cleaned = [super(_MultipleFileField, self).clean(one, initial) for one in given]
         for one in cleaned:

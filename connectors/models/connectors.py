@@ -76,7 +76,7 @@ class Connector(models.Model):
     last_tested_at = models.DateTimeField(null=True, blank=True, editable=False)
     last_test_ok = models.BooleanField(null=True, blank=True, editable=False)
     last_test_message = models.TextField(blank=True, editable=False)
-    # Who it was, each check, the next step: what the page shows of the last test.
+    # Identity, checks and remedy of the last test, for its page.
     last_test_report = models.JSONField(default=dict, blank=True, editable=False)
     # The key that an SSH server showed first, and another one that it showed since.
     host_key = models.JSONField(default=dict, blank=True, editable=False)

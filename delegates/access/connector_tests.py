@@ -51,7 +51,7 @@ class ConnectorTest:
         return {**asdict(self), "checks": [asdict(check) for check in self.checks]}
 
 
-# What Terraform Cloud calls the user that stands for the token of an organization.
+# Name of the user that Terraform Cloud creates for an organization token.
 _OF_ORGANIZATION: Final = "api-org-"
 MAX_SHOWN_ORGANIZATIONS: Final = 5
 

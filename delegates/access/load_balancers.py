@@ -10,7 +10,7 @@ from aws.caller import Caller
 from delegates.models import LookupRequest
 from web.http.problems import BadInput
 
-# A listener of a network load balancer has no rules, only what it does by default.
+# A listener of a network load balancer has no rules, only default actions.
 _OF_NETWORK = ":listener/net/"
 
 
@@ -109,7 +109,7 @@ LOOKUPS: Mapping[str, Callable[[Caller, str], list[Any]]] = {
     _KINDS.LISTENERS: fetch_listeners,
     _KINDS.RULES: fetch_listener_rules,
 }
-# What each question is about, as AWS writes its ARN: part of a call that is made with credentials.
+# ARN patterns of the subjects, because they become part of calls with credentials.
 _SUBJECTS = {
     _KINDS.LISTENERS: ("load_balancer", "loadbalancer"),
     _KINDS.RULES: ("listener", "listener"),

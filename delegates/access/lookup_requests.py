@@ -25,7 +25,7 @@ from rbac.models import User
 from web.clock import get_database_time
 from web.http.problems import BadInput
 
-# Who asks the same again so soon means the question that is under way, or its answer.
+# A repeated query within this time gets the pending or recent response.
 DEDUPLICATION_WINDOW = timedelta(seconds=30)
 LOOKUP_RETENTION = timedelta(days=1)
 

@@ -117,7 +117,7 @@ def _policy(statement: dict[str, Any]) -> str:
     return json.dumps({"Version": "2012-10-17", "Statement": [statement]}, indent=2)
 
 
-# Of what a program says, in small letters; the first that is found counts.
+# Parts of error messages in lower case; the first match counts.
 _SITE_REMEDIES: Final = (
     (
         "private address",

@@ -112,12 +112,12 @@ PING_REGISTRY, LIST_TAGS, FIND_DIGEST = "PingRegistry", "ListTags", "FindDigest"
 LIST_REPOSITORIES = "ListRepositories"
 # The most that AWS gives at once; as a delegate's answer still far from the most that one may be.
 ECR_PAGE: Final = 1000
-# What is kept of each image and of each repository.
+# Stored fields of each image and repository.
 _KEPT_FIELDS: Final = {
     LIST_TAGS: ("imageDetails", ("imageTags", "imagePushedAt")),
     LIST_REPOSITORIES: ("repositories", ("repositoryName",)),
 }
-# Somebody waits for the answer.
+# A user waits for the response.
 LOCAL_TIMEOUT_SECONDS: Final = 25.0
 _KINDS: Final = {
     FETCH_FILES: DelegateTask.Kind.GIT,

@@ -21,7 +21,7 @@ OPERATIONS: Final = (CALL_TERRAFORM, READ_TERRAFORM_LOG)
 _PART = re.compile(r"[A-Za-z0-9_-]{1,128}\Z")
 _JSON_API: Final = "application/vnd.api+json"
 _THE_REQUEST: Final = "The request to Terraform Cloud"
-# Nothing left for the other side, or nothing was heard of its program.
+# The request was not sent, or the server's program did not respond.
 _UNREACHABLE_CODES: Final = ("NameNotResolved", "NotConnected", "TlsFailed")
 _UNANSWERED_CODES: Final = ("NoAnswer", "TimedOut", "TooMuch", "Aborted", "DelegateError")
 

@@ -36,8 +36,8 @@ FINAL_UPLOAD_SECONDS = 10.0
 
 def install_signal_handlers(agent: Agent) -> None:
     """Install handlers of SIGTERM and SIGINT: the first signal drains, the second ends the agent."""
-    # A signal comes in the middle of whatever the main thread does, even of another signal's handler, and may
-    # find any lock taken. This queue is made for that; all else is done by a thread.
+    # A signal interrupts the main thread anywhere, even in another signal's handler, while any lock may be
+    # taken. This queue is safe there; a thread does the rest.
     told: SimpleQueue[int] = SimpleQueue()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda number, _: told.put(number))
@@ -123,12 +123,12 @@ def _build_agent(settings: AgentSettings) -> Agent:
     settings.home.mkdir(parents=True, exist_ok=True)
     isolation = detect_isolation().hiding(settings.home)
     if isolation.level == IsolationLevel.USERS:
-        # Nothing hides it there; tasks pass through to what it has for them, and list nothing.
+        # Nothing hides this folder; tasks may enter it but not list it.
         settings.home.chmod(0o711)
     tls = configure_process_network(os.environ, settings.home, settings.ca_bundle)
     outgoing = LogUploadBuffer()
     configure_logging(settings.home, [settings.token, os.environ.get("PROXY_PASSWORD", "")], outgoing)
-    # What a configuration's script installs there, the scripts of tasks find.
+    # Scripts of tasks find the tools that a configuration's script installs there.
     tools = f"{settings.home / TOOLS_FOLDER / 'bin'}:{settings.home / 'bin'}"
     os.environ["PATH"] = f"{tools}:{os.environ.get('PATH', os.defpath)}"
     identity = read_identity(os.environ, settings.manager_url)
@@ -147,7 +147,7 @@ def run() -> NoReturn:
     """Run the program `slipway-delegate`."""
     code = main()
     logging.shutdown()
-    # Threads of the pool may sit in a call that nothing ends; their leases say the rest.
+    # Threads of the pool may hang in a call; their leases expire.
     os._exit(code)
 
 

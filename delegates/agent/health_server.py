@@ -18,7 +18,7 @@ def start_health_server(agent: Agent) -> ThreadingHTTPServer:
 
 def _build_handler(agent: Agent) -> type[BaseHTTPRequestHandler]:
     class Answering(BaseHTTPRequestHandler):
-        # A peer that says nothing must not keep a thread.
+        # A silent peer must not block a thread.
         timeout = 5
         server_version, sys_version = "slipway-delegate", ""
 

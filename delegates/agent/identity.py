@@ -38,7 +38,8 @@ class InstanceIdentity:
 
 def read_identity(environ: Mapping[str, str], manager_url: str) -> InstanceIdentity:
     """Return the agent's identity. Raises `IdentityUnavailable` if ECS metadata names no task."""
-    # Container runtimes say it there, too; in the sandbox, whose containers share this machine, only there.
+    # Container runtimes set this variable too; in the sandbox, with a shared machine, only this variable is
+    # right.
     hostname = environ.get("HOSTNAME", "").strip() or socket.gethostname()
     metadata = environ.get("ECS_CONTAINER_METADATA_URI_V4", "")
     if not metadata:

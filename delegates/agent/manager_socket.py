@@ -31,7 +31,7 @@ def listen_to_manager(agent: Agent) -> None:
         except ConnectionClosed as closed:
             _record_close(agent, session, closed)
             if closed.rcvd and closed.rcvd.code == RESTARTS:
-                # All agents hear this at the same moment.
+                # All agents receive this at the same moment.
                 agent.ended.wait(random.uniform(0, SPREAD_SECONDS))  # noqa: S311  -- spreads, guards nothing
         except (WebSocketException, InvalidHandshake, OSError, TimeoutError) as problem:
             log.warning("No WebSocket to the manager, polling instead: %s", problem)
@@ -77,7 +77,7 @@ def _handle_message(agent: Agent, message: str | bytes) -> None:
     elif kind == "task_aborted":
         agent.work.stop([str(notice.get("task_id"))], [])
     elif kind in ("drain", "configuration_changed"):
-        # The answer of a heartbeat says the rest.
+        # The heartbeat's response has the rest.
         agent.beat_now.set()
     elif kind == "heartbeat_ack":
         agent.learn(notice)

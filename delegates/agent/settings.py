@@ -119,7 +119,7 @@ def _kind(environ: Mapping[str, str]) -> str:
     kind = environ.get("DELEGATE_TYPE", "").strip().upper()
     if kind and kind not in KINDS:
         raise InvalidEnvironment(f"DELEGATE_TYPE is {kind!r}: use one of {', '.join(KINDS)}.")
-    # The documented legacy specification says DOCKER on ECS too (R097).
+    # The documented legacy specification uses DOCKER on ECS too (R097).
     if environ.get("ECS_CONTAINER_METADATA_URI_V4") and kind in ("", "DOCKER"):
         return "ECS"
     if kind:

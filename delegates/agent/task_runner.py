@@ -48,7 +48,7 @@ def set_failpoint_hook(hook: Callable[[str, str], None] | None) -> None:
     _failpoint_hooks[:] = [] if hook is None else [hook]
 
 
-# The answer itself is at fault, because it is too large or holds what the manager cannot keep.
+# The answer itself is invalid: too large, or with characters that cannot be stored.
 _UNREADABLE = (400, 413)
 
 
@@ -77,7 +77,7 @@ def run_task(agent: Agent, held: HeldTask) -> None:
 
 def _build_context(agent: Agent, lines: TaskLogSink) -> ExecutorContext:
     said = agent.settings
-    # What one project's repositories hold, another one's script would read there.
+    # Another project's script could read one project's repositories.
     cache = said.home / "repositories" if agent.isolation.level != IsolationLevel.NONE else None
     return ExecutorContext(
         lines, said.blocks_shell, said.allowed_operations, git_cache=cache, isolation=agent.isolation
@@ -134,7 +134,7 @@ def run_tasks(agent: Agent) -> None:
         for task in tasks:
             agent.pool.submit(run_task, agent, agent.work.take(task)).add_done_callback(agent.look_after)
         if not tasks and agent.has_socket:
-            # A notice may get lost with its socket; this look finds what it spoke of.
+            # A notice may be lost with its socket; this poll finds its task.
             agent.look_for_tasks.wait(agent.terms.poll_seconds)
 
 

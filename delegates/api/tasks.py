@@ -205,7 +205,7 @@ class DelegateTaskLog(TaskRoute):
     @extend_schema(parameters=[AFTER], responses=TaskLog)
     def get(self, request: Request, pk: uuid.UUID) -> Response:
         task = self.task(pk)
-        # The state was read before the lines: what is over by then has written its last one.
+        # The state was read before the lines, so an ended task has written its last line.
         found = queries.read_task_log(task, parse_number(request, "after") or 0)
         return Response(TaskLog({"lines": found.lines, "end": not task.is_open and not found.more}).data)
 

@@ -49,7 +49,7 @@ class ConfigurationForm(PageForm):
     def __init__(self, *args: Any, person: Principal, scope: Scope, **kwargs: Any) -> None:
         super().__init__(*args, auto_id="configuration-%s", **kwargs)
         known = list_known_environments(scope, person)[:MAX_DELEGATE_CHOICES]
-        # What somebody else may see stays chosen, though this reader does not know its name.
+        # A choice that this reader may not view stays selected.
         paths = {one.path for one in known}
         kept = [
             KnownEnvironment(path, "") for path in self.initial.get("environments", []) if path not in paths

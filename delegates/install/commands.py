@@ -203,7 +203,7 @@ def _diagnose(plan: SpecPlan) -> Iterator[ShellCommand]:
 
 
 COMPOSE_FILE: Final = "compose.yaml"
-# How long Docker waits for a delegate to finish what it does before it kills it.
+# Time that Docker gives a delegate to finish before it kills it.
 STOP_SECONDS: Final = 120
 DEFAULT_CPU, DEFAULT_MEMORY = 1024, 2048
 
@@ -256,7 +256,7 @@ def render_compose_file(plan: SpecPlan) -> str:
         "stop_grace_period": f"{STOP_SECONDS}s",
         "cpus": f"{_cpus(plan):g}",
         "mem_limit": f"{_memory(plan)}m",
-        # Compose would put variables of its own where a dollar sign stands alone.
+        # Compose would substitute variables at a single dollar sign.
         "environment": {name: value.replace("$", "$$") for name, value in list_environment_variables(plan)},
     }
     if mounts := _mounts(plan):

@@ -6,7 +6,7 @@ from aws import policies
 from delegates.install.plan import AGENT_PORT, STREAM_PREFIX, SpecPlan
 from delegates.install.specs import CaBundle, SpecProxy
 
-# What a task asks for its role and for itself; no proxy answers there.
+# Addresses of metadata and credentials; no proxy serves them.
 ADDRESSES_OF_ECS = ("169.254.169.254", "169.254.170.2")
 Variable = tuple[str, str]
 _LEGACY_ORDER = {
@@ -216,7 +216,8 @@ _VERSION: Final = "2012-10-17"
 EXECUTION_POLICY: Final = "service-role/AmazonECSTaskExecutionRolePolicy"
 # The documented policy, action for action (R145).
 ACTIONS: Final = policies.BASE_POLICY.actions
-# What blue/green, run task, tags, auto scaling, alarms and logs need besides (T12): statement id to actions.
+# Further statements for blue/green, run task, tags, auto scaling, alarms and logs (T12): statement id to
+# actions.
 EXTENSIONS: Final = {
     one.identifier.title().replace("-", ""): one.actions for one in policies.EXTENSION_POLICIES
 }

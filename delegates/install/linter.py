@@ -97,7 +97,7 @@ _ROLE = re.compile(r"arn:aws[a-z-]*:iam::(?P<account>[^:]*):role/\S+\Z")
 _SECRET = re.compile(r"arn:aws[a-z-]*:secretsmanager:(?P<region>[^:]*):(?P<account>[^:]*):secret:\S+\Z")
 _ACCOUNT = re.compile(r"\d{12}\Z")
 _REGION = re.compile(r"[a-z]{2}(-[a-z]+)+-\d\Z")
-# Each thing that an agent has to be told, under the two names it may have (T07).
+# Required settings of an agent, under both of their names (T07).
 _REQUIRED_VARIABLES: Final = (
     ("HARNESS_ACCOUNT_ID", "ACCOUNT_ID"),
     ("HARNESS_TOKEN", "DELEGATE_TOKEN"),
@@ -142,7 +142,7 @@ def lint_spec(
 
 def _shapes(source: Source, operation: str, document: Document) -> Iterator[SpecFinding]:
     for one in validate_parameters("ecs", operation, document):
-        # What a delegate is told may look like anything; `_variables` knows its documents' placeholders.
+        # Values for a delegate may have any format; `_variables` knows the placeholders of its documents.
         if not (one.is_warning and "environment" in one.path):
             yield _finding(source, one)
 

@@ -27,7 +27,7 @@ class SpecPreset:
     container: str
     name: str
     cluster: str
-    # Empty where the service is called what the delegate is called.
+    # Empty if the service has the delegate's name.
     service: str
     # Empty where the documents set up no log.
     log_group: str
@@ -38,7 +38,7 @@ class SpecPreset:
 
 
 PRESETS: Final[dict[tuple[Flavour, LaunchType], SpecPreset]] = {
-    # One CPU share for the container is what the documents have (T06).
+    # The documents give the container one CPU share (T06).
     ("legacy", "EC2"): SpecPreset(
         task_file="task-spec.json",
         service_file="service.json",
@@ -96,7 +96,7 @@ PRESETS: Final[dict[tuple[Flavour, LaunchType], SpecPreset]] = {
         container_memory=0,
     ),
 }
-# Who takes a documented name gets the documented service and family too.
+# A documented delegate name implies the documented service and family names.
 DOCUMENTED_NAMES: Final = frozenset(preset.name for preset in PRESETS.values())
 
 

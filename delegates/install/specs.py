@@ -74,7 +74,7 @@ _SUBNET = re.compile(r"subnet-[0-9a-zA-Z]{1,40}\Z")
 _GROUP = re.compile(r"sg-[0-9a-zA-Z]{1,40}\Z")
 _IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@-]{0,499}\Z")
 _PATH = re.compile(r"/[A-Za-z0-9._/-]{0,1000}\Z")
-# What ends a word of a proxy's settings would end the setting.
+# Characters that would end the value of a proxy setting.
 _PROXY_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,254}\Z")
 
 

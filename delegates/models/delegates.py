@@ -97,7 +97,7 @@ class Delegate(NamedModel):
     kind = models.CharField(max_length=16, choices=Kind, default=Kind.ECS)
     flavour = models.CharField(max_length=8, blank=True, default="")
     size = models.CharField(max_length=32, blank=True, default="")
-    # Set by people; what agents say of themselves is on their instances.
+    # Set by users; instances have the tags reported by agents.
     tags = models.JSONField(default=list, blank=True)
     configuration = models.ForeignKey(
         "DelegateConfiguration", on_delete=models.PROTECT, null=True, blank=True, related_name="delegates"
@@ -110,10 +110,10 @@ class Delegate(NamedModel):
     # Whether an instance that isolates nothing may run scripts of several projects all the same.
     shares_scripts = models.BooleanField(default=False)
     is_built_in = models.BooleanField(default=False, editable=False)
-    # What the wizard was told, without secrets.
+    # The wizard's answers, without secrets.
     spec = models.JSONField(default=dict, blank=True)
     aws_account = models.CharField(max_length=12, blank=True, default="")
-    # Since when nobody hears it, as far as that was told; of a new one, until it is heard first.
+    # Start of the notified disconnection; for a new delegate until its first connection.
     away_since = models.DateTimeField(null=True, default=timezone.now, editable=False)
     created_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
     created_at = models.DateTimeField(auto_now_add=True)

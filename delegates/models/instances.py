@@ -39,7 +39,7 @@ class DelegateInstance(models.Model):
 
     delegate = models.ForeignKey(Delegate, on_delete=models.CASCADE, related_name="instances")
     key = models.CharField(max_length=512)
-    # Ed25519, 32 bytes as base64; empty for agents that send none, whose instances are not bound.
+    # Ed25519, 32 bytes as base64; empty for agents without a key, whose instances are not bound.
     public_key = models.CharField(max_length=44, blank=True, default="")
     hostname = models.CharField(max_length=255, blank=True, default="")
     private_ip = models.CharField(max_length=64, blank=True, default="")
@@ -68,7 +68,7 @@ class DelegateInstance(models.Model):
     ecs = models.JSONField(default=dict, blank=True)
     clock_skew_seconds = models.FloatField(default=0)
     isolation = models.CharField(max_length=24, choices=Isolation, blank=True, default=Isolation.UNKNOWN)
-    # Of an instance that isolates nothing: the path of the project whose scripts it has run.
+    # For an instance without isolation: the path of the project of its scripts.
     script_scope = models.CharField(max_length=400, blank=True, default="")
 
     class Meta:

@@ -41,7 +41,7 @@ class DelegateTask(models.Model):
         ABORTED = "ABORTED", "Aborted"
 
     OPEN = (Status.QUEUED, Status.STARTED)
-    # What people wrote runs there.
+    # Kinds that run code written by users.
     RUNS_CODE = (Kind.SHELL, Kind.TERRAFORM)
     # Programs run there with secrets that no other project may read.
     ISOLATED = (*RUNS_CODE, Kind.GIT)
@@ -58,7 +58,7 @@ class DelegateTask(models.Model):
     repeatable = models.BooleanField(default=True)
     selectors = models.JSONField(default=list)
     selectors_from = models.CharField(max_length=16, blank=True, default="")
-    # The URL whose reachability it needs (R035).
+    # The URL that the task must reach (R035).
     criterion = models.CharField(max_length=512, blank=True, default="")
     aws_account = models.CharField(max_length=12, blank=True, default="")
     environment = models.CharField(max_length=512, blank=True, default="")
@@ -120,7 +120,7 @@ class TaskAttempt(models.Model):
     instance = models.ForeignKey(DelegateInstance, on_delete=models.SET_NULL, null=True, related_name="+")
     at = models.DateTimeField()
     answered_at = models.DateTimeField(null=True)
-    # What exactly was asked for, such as "ecs:DescribeServices", where the kind alone does not say it.
+    # The exact operation, such as "ecs:DescribeServices", if the kind alone is not enough.
     asked = models.CharField(max_length=128, blank=True, default="")
 
     class Meta:

@@ -28,7 +28,7 @@ from rbac.policy import Principal, require
 from web.clock import get_database_time
 from web.http.problems import BadInput
 
-# How long a task waits for a delegate where its owner says nothing.
+# Default time that a task waits for a delegate.
 TASK_TIMEOUT = timedelta(minutes=10)
 
 
@@ -112,7 +112,7 @@ def _request_abort(task: DelegateTask) -> bool:
     return asked
 
 
-# Somebody looks on: what has not begun by then will not be waited for.
+# A user is waiting: a task that has not started by then is useless.
 CHECK_DEADLINE = timedelta(minutes=1)
 CHECK_TIMEOUT_SECONDS = 30
 

@@ -38,7 +38,7 @@ FORBIDDEN = 4403
 _TASK = re.compile(r"tasks/([0-9a-fA-F-]{1,40})/(logs|complete)")
 
 
-# What asks the database and answers; each raises `Problem`.
+# Handlers with database queries; each raises `Problem`.
 ROUTES: dict[str, Callable[[AgentRequest], AgentReply]] = {
     "register": registrations.register_agent,
     "tasks/renew": leases.renew_leases_request,
@@ -48,7 +48,7 @@ ROUTES: dict[str, Callable[[AgentRequest], AgentReply]] = {
     "configuration": configurations.configuration_run_request,
     "deregister": registrations.deregister_agent,
 }
-# What waits for something else, and holds no thread while it does.
+# Handlers that wait for something without a thread.
 ASYNC_ROUTES: dict[str, Callable[[AgentRequest, Receive], Awaitable[AgentReply]]] = {
     "heartbeat": connections.heartbeat_request,
     "tasks/acquire": connections.acquire_request,

@@ -20,9 +20,9 @@ from web.http.outages import OUTAGE_ERRORS, is_outage
 from web.live.subscriptions import subscribe
 
 SCAN_INTERVAL_SECONDS = 2.0
-# Sessions are asked for this seldom: notices tell of their ends, heartbeats find them too.
+# Interval of session checks: notices report ended sessions, and heartbeats detect them too.
 SCANS_PER_SESSION_CHECK = 15
-# Between two looks for what changes of access ended: one look serves all that changed meanwhile.
+# Delay between scans after access changes: one scan serves all changes meanwhile.
 REST_SECONDS = 0.5
 logger = logging.getLogger(__name__)
 
@@ -47,7 +47,7 @@ class AgentBroadcaster:
         self.users = 0
         self.is_closing = False
         self.heartbeats = HeartbeatBuffer()
-        # Set once notices are heard, or cannot be: what is sent before would be missed.
+        # Set once the subscription is active or has failed: earlier messages would be missed.
         self.ready = asyncio.Event()
         self._here: dict[int, set[AgentConnection]] = defaultdict(set)
         self._of_delegate: dict[int, set[AgentConnection]] = defaultdict(set)

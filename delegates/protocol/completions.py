@@ -75,7 +75,7 @@ def complete_task(
             _notify_owner(task, instance, answer)
             route_after_commit()
             return True
-        # Asked again, for the answer may have been taken since the attempt was read.
+        # Checked again, because an answer may have been stored since the attempt was read.
         attempt.refresh_from_db(fields=["answered_at"])
         if attempt.answered_at is not None:
             return True

@@ -41,7 +41,7 @@ def configuration_run_request(request: AgentRequest) -> AgentReply:
         started_at=now if began is None else datetime.fromtimestamp(began, UTC),
         duration_ms=fields.whole("duration_ms", 0, 2**31 - 1, default=0),
         exit_code=fields.whole("exit_code", -(2**31), 2**31 - 1),
-        # What was printed last says why it failed.
+        # The last output has the reason of the failure.
         output=replace_unstorable(output)[-START_SCRIPT_OUTPUT_CHARACTERS:],
     )
     ended = "ran" if run.exit_code == 0 else f"failed with exit code {run.exit_code}"

@@ -31,7 +31,7 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 UNAUTHENTICATED = 4401
 BAD_MESSAGE = 4400
 TRY_AGAIN_LATER = 1013
-# An agent that does not read what it is told is let go; it comes back and looks.
+# An agent that does not read its messages is disconnected; it reconnects and polls.
 MAX_UNREAD = 100
 
 
@@ -44,7 +44,7 @@ class AgentSocket:
         self.instance_id = instance_id
         self.delegate_id = delegate_id
         self.hub = hub
-        # Closed by us: nothing that its end could tell.
+        # Closed by us, so its end is no event.
         self.is_over = False
         self._send = send
         self._unread = 0
@@ -119,9 +119,9 @@ async def serve_socket(bearer: str, receive: SocketReceive, send: Send) -> None:
                 await send({"type": "websocket.accept"})
                 await socket.hear(receive)
         finally:
-            # Whether this process ends is not for an agent's close code to say.
+            # An agent's close code cannot tell whether this process ends.
             if not (socket.is_over or hub.is_closing or hub.has(instance_id)):
-                # A heartbeat written after this would say that it is there.
+                # A heartbeat written after this would mark it as connected.
                 await hub.heartbeats.forget(instance_id)
                 await run_in_thread(record_disconnect, instance_id)
 

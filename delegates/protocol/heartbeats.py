@@ -216,7 +216,7 @@ def _tasks(beats: Mapping[int, Heartbeat], now: datetime) -> dict[int, dict[str,
             kept.append(task)
             if aborts:
                 answers[pk]["aborted"].append(str(task))
-    # Still under the condition: between the question and this somebody may have taken one.
+    # The condition is repeated: another process may have changed the row since the query.
     held.filter(pk__in=kept).update(lease_until=now + LEASE)
     return answers
 

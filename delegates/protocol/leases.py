@@ -52,7 +52,7 @@ def renew_leases(instance_id: int, said: Mapping[UUID, int], *, now: datetime) -
     )
     found = {pk: (fence, aborts) for pk, fence, aborts in own.values_list("pk", "fence", "abort_requested")}
     kept = [pk for pk, fence in said.items() if pk in found and found[pk][0] == fence]
-    # A lease that ended and that nobody has looked at yet is not given back: what it held may be redone.
+    # An expired lease that was not swept yet is not renewed: its task may be assigned again.
     alive = set(kept) - _list_expired(kept, instance_id, now)
     DelegateTask.objects.filter(
         pk__in=alive, instance=instance_id, status=STARTED, lease_until__gt=now
@@ -166,7 +166,7 @@ def bind_to_project(instance: DelegateInstance, task_id: UUID) -> bool:
         return True
     kind, project = known
     is_script = kind in DelegateTask.RUNS_CODE
-    # Also where nothing changes: who takes a script and who takes a fetch at the same moment come one by one.
+    # Also without a change: concurrent assignments of a script and a fetch must run one after the other.
     free = DelegateInstance.objects.filter(pk=instance.pk, script_scope__in=("", project))
     allowed = bool(free.update(script_scope=project if is_script else F("script_scope")))
     if not allowed or (is_script and _runs_other_projects(instance, project)):
@@ -232,7 +232,7 @@ def acquire_task(
     now = now or get_database_time()
     if not bind_to_project(instance, task_id):
         return None
-    # The condition is all there is to it: who changes the row has the task.
+    # The condition is the lock: the process that changes the row has the task.
     claimed = DelegateTask.objects.filter(
         pk=task_id,
         status=DelegateTask.Status.QUEUED,
@@ -263,7 +263,7 @@ def acquire_task(
         )
         return None
     if task.attempts > 1:
-        # What an attempt wrote that nobody will finish would stand before the lines of this one.
+        # Log lines of a lost attempt would precede the lines of this one.
         TaskLogChunk.objects.filter(task=task).delete()
     asked = get_result_variant(task.kind, payload.params)
     TaskAttempt.objects.create(task=task, fence=task.fence, instance=instance, at=now, asked=asked)

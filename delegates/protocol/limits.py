@@ -14,7 +14,7 @@ LEASE = timedelta(seconds=20)
 RENEW_SECONDS = 5
 SEND_WITHIN_SECONDS = 5
 MAX_WAIT_SECONDS = 50
-# Longer than one heartbeat can be away: what ended as it should is told by then.
+# Longer than a gap between heartbeats: regular ends are reported by then.
 DEADLINE_GRACE = timedelta(seconds=60)
 APPROVAL_SECONDS = 10
 GONE_AFTER = timedelta(hours=6)

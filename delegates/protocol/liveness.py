@@ -25,7 +25,7 @@ def record_silent_instances(now: datetime) -> int:
     alive = DelegateInstance.objects.exclude(status=DelegateInstance.Status.GONE)
     heard = alive.filter(last_heartbeat_at__lte=now - LATE_AFTER, delegate__is_built_in=False)
     if not heard.exists():
-        # As nearly always: who is gone was silent before.
+        # The usual case: a disconnected instance was late before.
         return 0
     silent = list(
         heard.exclude(Exists(_list_recorded_events(DISCONNECTED)))

@@ -78,7 +78,7 @@ def get_task_attempt(instance: DelegateInstance, task_id: UUID, fence: int) -> T
 
 
 LEVELS = ("DEBUG", "INFO", "WARN", "ERROR")
-# Agents keep to the burst by themselves; a message under way is theirs beside that.
+# Agents respect the burst; a message in flight may exceed it.
 MAX_ALLOWANCE_BYTES = int(TASK_LOG_BURST + AGENT_BYTES)
 LATE_LOG_WINDOW = timedelta(minutes=10)
 THROTTLED_MESSAGE = (
@@ -165,7 +165,7 @@ def _check_open(task: DelegateTask, instance: DelegateInstance, fence: int, now:
     if task.is_open:
         return
     is_answered = TaskAttempt.objects.filter(task=task, fence=fence).exclude(answered_at=None).exists()
-    # What a lost delegate wrote before is evidence, if it comes soon.
+    # Earlier lines of a lost delegate are evidence, if they arrive soon.
     if is_answered or task.finished_at is None or now - task.finished_at > LATE_LOG_WINDOW:
         raise TaskAnswered("This task is finished. Its log accepts no more lines.")
 

@@ -15,7 +15,7 @@ from redis.exceptions import RedisError
 from delegates.models import Delegate, DelegateInstance, DelegateTask, DelegateToken
 from web.clock import get_database_time
 
-# Each process joins it once and hands what it hears to its own sockets and waiting polls.
+# Each process joins it once, and forwards its messages to sockets and polls.
 AGENTS_GROUP = "agents"
 logger = logging.getLogger(__name__)
 

@@ -135,7 +135,7 @@ class LogThrottled(Problem):
 
     status = 429
     code = "log_throttled"
-    # A message is smaller than what is taken in a second.
+    # A message is smaller than the rate of one second.
     retry_after = 1
 
 

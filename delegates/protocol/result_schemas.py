@@ -160,7 +160,7 @@ _SCHEMAS: Mapping[tuple[str, str], type[ResultSchema]] = {
     (Kind.DOCKER_REGISTRY, "greeting"): CheckResult,
     (Kind.CHECK, ""): CheckResult,
 }
-# The work was done and went wrong: its result says how.
+# The work was done and failed: its result has the reason.
 _HAS_RUN = ("ScriptFailed", "ProgramFailed")
 
 

@@ -104,7 +104,7 @@ def _is_current(instance: DelegateInstance, shown: str, now: datetime) -> bool:
     until = instance.session_expires_at
     if until is None or now >= until:
         return False
-    # Both are compared, always: how long that takes says nothing.
+    # Both are always compared, so that the duration reveals nothing.
     is_new = hmac.compare_digest(shown, instance.session_hash)
     was = hmac.compare_digest(shown, instance.previous_session_hash)
     return is_new or (was and now < until - SESSION + ROTATION_GRACE)

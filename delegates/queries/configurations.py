@@ -45,7 +45,7 @@ class KnownEnvironment:
     name: str
 
 
-# Finds the environments at or below a scope that somebody may see.
+# Find the environments at or below a scope that the user may view.
 EnvironmentFinder = Callable[[Scope, Principal], Iterable[KnownEnvironment]]
 _finders: list[EnvironmentFinder] = []
 

@@ -26,7 +26,7 @@ from rbac.policy import Principal, build_below_filter, filter_visible
 
 DAY = timedelta(days=1)
 QUARTER = timedelta(minutes=15)
-# Of a delegate with more instances, a day is drawn for those that were heard last.
+# Limit of instances in the charts of a delegate: the most recent ones.
 MAX_SAMPLED_INSTANCES = 10
 MAX_TASKS = 50
 MAX_REFUSALS = 5
@@ -117,7 +117,7 @@ def read_agent_log(instance: DelegateInstance | None, after: int | None = None) 
     end = last.sequence + last.count if last else 0
     begin = max(0, end - MAX_LOG_LINES) if after is None else after
     lines: list[tuple[int, str]] = []
-    # The chunk before the first line that is asked for may hold it.
+    # The chunk before the first requested line may contain it.
     before = chunks.filter(sequence__lt=begin).order_by("-sequence").values("sequence")[:1]
     start = next(iter(before), {"sequence": begin})["sequence"]
     for chunk in chunks.filter(sequence__gte=start).order_by("sequence").iterator(chunk_size=20):

@@ -205,7 +205,7 @@ def _describe_last_heartbeat(delegate: Delegate, instances: list[DelegateInstanc
     at = f"{max(heard):%Y-%m-%d %H:%M:%S} UTC"
     if any(is_connected(instance, now) for instance in instances):
         return f"Last heartbeat at {at}."
-    # What people decided is another rule's matter.
+    # Decisions of users are a rule of their own.
     status = compute_delegate_status(Delegate(), instances, now)
     if status == Connectivity.DRAINING:
         return "Its instances are draining."

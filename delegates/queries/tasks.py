@@ -19,7 +19,7 @@ from web.templatetags.slipway import format_duration
 
 VIEW = "core_delegate_view"
 MAX_LINES = 1000
-# What a task carries and brings back, which no list or page reads.
+# Parameters and results, which no list or page reads.
 HIDDEN_COLUMNS = ("payload", "result")
 
 

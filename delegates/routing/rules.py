@@ -64,7 +64,7 @@ class RoutingCandidate:
     missed: int = 0
     last_given: float = 0
     runs_scripts: bool = True
-    # Where no instance keeps tasks apart: the projects whose scripts they have run, "" of one that ran none.
+    # Projects whose scripts an instance without isolation has run; "" for an instance without any.
     is_isolated: bool = True
     shares_scripts: bool = False
     script_scopes: tuple[str, ...] = ()

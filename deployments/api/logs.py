@@ -105,7 +105,7 @@ class ExecutionLog(ExecutionRoute):
             return _render_text(execution, how, request._request)
         if wants_blocks:
             return _blocks(execution, after)
-        # The state was read before the lines: what is over by then has written its last one.
+        # The state was read before the lines, so an ended execution has written its last line.
         lines = log.read_lines(execution.pk, after=after)
         last = lines[-1]["number"] if lines else after
         is_over = execution.is_over and last >= execution.next_line_number - 1
@@ -167,14 +167,14 @@ def _render_text(execution: Execution, how: str, request: HttpRequest) -> Stream
     response = stream_response(
         request,
         _pages(execution, compressed=how == "gz"),
-        # What a container printed is never to be taken for a page.
+        # Browsers must not interpret container output as a page.
         content_type="application/gzip" if how == "gz" else "text/plain; charset=utf-8",
         headers={
             "Content-Disposition": f'{"inline" if how == "raw" else "attachment"}; filename="{name}"',
         },
     )
     if how == "gz":
-        # Said so that nothing on the way compresses it a second time.
+        # Prevents a second compression by proxies.
         response["Content-Encoding"] = "identity"
     return response
 

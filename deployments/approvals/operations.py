@@ -28,7 +28,7 @@ from web.http.problems import BadInput, Conflict
 
 VIEW: Final = "core_pipeline_view"
 EXECUTE: Final = "core_pipeline_execute"
-# So old may be what an approval rests on.
+# Maximum age of a plan for an approval.
 PLAN_MAX_AGE: Final = timedelta(minutes=15)
 PLAN_CHANGED_MESSAGE = "The plan has changed since you looked. Review it again, then decide."
 _CLOSED_MESSAGES = {

@@ -83,7 +83,7 @@ def build_approval_document(approval: Approval, principal: User) -> dict[str, An
     execution = approval.execution
     is_open = approval.status == Approval.Status.WAITING
     decisions = sorted(approval.decisions.all(), key=lambda one: one.pk)
-    # What the first approver filled in is what the others approve, or reject.
+    # Later approvers approve or reject the values of the first one.
     settled = tally_decisions(approval, decisions).inputs
     refusal = explain_refusal(principal, approval) if is_open else ""
     has_decided = any(one.by_id == principal.pk and one.plan_hash == approval.plan_hash for one in decisions)

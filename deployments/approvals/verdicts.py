@@ -23,7 +23,7 @@ def tally_decisions(approval: Approval, decisions: Iterable[ApprovalDecision]) -
     approvers: list[str] = []
     inputs: dict[str, str] = {}
     for one in sorted(decisions, key=lambda decision: decision.pk):
-        # Whoever rejected one thing has not allowed another.
+        # A rejection of one plan is no approval of another.
         if one.verdict == ApprovalDecision.Verdict.REJECT:
             return ApprovalTally(Approval.Status.REJECTED, tuple(approvers), inputs, one.by_name, one.comment)
         if one.plan_hash != approval.plan_hash:

@@ -18,7 +18,7 @@ _FAILURE_DECISIONS = (
     InterruptKind.ROLL_BACK,
     InterruptKind.ABORT,
 )
-# Who may decide about failures may not do so in place of those who were asked to approve.
+# Permission to decide about failures does not replace approvers.
 _BYPASSING_DECISIONS = (InterruptKind.SKIP, InterruptKind.IGNORE, InterruptKind.MARK_AS_SUCCESS)
 DECISIONS = tuple(str(kind.value) for kind in _FAILURE_DECISIONS)
 _CHOICES: dict[str, tuple[str, ...]] = {

@@ -70,7 +70,7 @@ def delete_leftovers(*, actor: User, execution: Execution, services: list[str]) 
             "This is no leftover of this ECS service.", errors=[{"path": "services", "message": message}]
         )
     document = _build_pipeline(execution, stage, sorted(set(services)))
-    # JSON is YAML, and quotes whatever needs it.
+    # JSON is YAML with the necessary quotes.
     return run_pipeline(actor=actor, pipeline=execution.pipeline, yaml=json.dumps(document, indent=2))
 
 

@@ -200,7 +200,7 @@ def decide_step(*, actor: User, execution: Execution, step: str, decision: str) 
 def _create_interrupt(actor: User, execution: Execution, kind: str, *, step: str = "") -> None:
     with transaction.atomic():
         lock_scope(execution.scope_id)
-        # Who asks at the same moment waits here, and is then told.
+        # A concurrent request waits here for the result.
         Execution.objects.select_for_update().get(pk=execution.pk)
         waits = ~Q(step="") if step else Q(kind=kind, step="")
         if Interrupt.objects.filter(waits, execution=execution, applied_at=None).exists():
@@ -230,7 +230,7 @@ def _create_execution(
     replays: Execution | None,
 ) -> Execution:
     lock_scope(pipeline.scope_id)
-    # A rollback may bring back what a pipeline deployed that is gone since.
+    # A rollback may restore the version of a pipeline that was deleted since.
     pipelines = Pipeline.with_deleted if replays else Pipeline.objects
     if not pipelines.filter(pk=pipeline.pk).update(next_number=F("next_number") + 1):
         raise Conflict("This pipeline was deleted. Its executions can be read, and not run again.")

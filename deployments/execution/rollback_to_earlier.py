@@ -9,7 +9,7 @@ from deployments.execution.stored_inputs import store_texts
 from deployments.models import Execution, StageExecution, StepExecution
 from pipelines.definition.step_manifests import list_frozen_sources
 
-# What a replay has of its own.
+# Fields of the replaying run itself.
 _RUN_VALUES = ("pipeline", "stage", "infra")
 EarlierRow = Mapping[str, Any]
 

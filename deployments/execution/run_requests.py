@@ -59,7 +59,7 @@ def validate_run(
     require(actor, "core_pipeline_execute", pipeline)
     spec = parse_valid_pipeline(yaml)
     targets = resolve_targets(spec, pipeline.scope, has_manifests=is_replay)
-    # R082: a person needs access to what the pipeline uses on their behalf.
+    # R082: users need access to all resources that the pipeline uses for them.
     require_access(actor, list_run_needs(spec, targets, pipeline.scope))
     given = _validate_inputs(spec, inputs, is_preview=is_preview)
     artifact = planning.resolve_artifact(targets, _validate_tag(artifact_tag), pipeline.scope)

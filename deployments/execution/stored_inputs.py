@@ -17,7 +17,7 @@ from web.clock import get_database_time
 from web.retention import RetentionRule
 
 StoredRow = Mapping[str, Any]
-# Somebody may drop a text between the two moments in which it is found and taken.
+# Another process may delete a text between its lookup and its use.
 _TRIES = 3
 
 

@@ -42,7 +42,7 @@ class Execution(models.Model):
     tag = models.GeneratedField(
         expression=KT("artifact__tag"), output_field=models.TextField(null=True), db_persist=True
     )
-    # Whether tasks are replaced where nothing differs from what runs; None: as the step says.
+    # Whether tasks are replaced without differences; None: the step decides.
     force_new_deployment = models.BooleanField(null=True)
     rerun_of = models.ForeignKey("self", null=True, on_delete=models.SET_NULL, related_name="+")
     started_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
@@ -51,7 +51,7 @@ class Execution(models.Model):
     status = models.CharField(max_length=32, choices=Status, default=Status.QUEUED)
     outcome = models.CharField(max_length=32, choices=Outcome, blank=True, default="")
     failure = models.JSONField(null=True)
-    # What others did meanwhile, and what else a reader of the outcome should know: [{at, step, text}].
+    # Changes by others and further notes on the outcome: [{at, step, text}].
     notes = models.JSONField(default=list, blank=True)
     rolling_back = models.BooleanField(default=False)
     final_status = models.CharField(max_length=32, choices=Status, blank=True, default="")
@@ -69,7 +69,7 @@ class Execution(models.Model):
     dispatch_token = models.CharField(max_length=64, blank=True, default="")
     batch_key = models.CharField(max_length=512, blank=True, default="")
 
-    # What a parked execution waits for (rule 5): an ECS service that looks as it did when it was last judged.
+    # Wait of an execution (rule 5): an ECS service with an unchanged observed state.
     waits_for_service = models.CharField(max_length=255, blank=True, default="")
     waiting_since = models.DateTimeField(null=True)
     observed_state = models.CharField(max_length=32, blank=True, default="")
@@ -84,7 +84,7 @@ class Execution(models.Model):
                 name="execution_idempotency_key_unique",
                 condition=Q(idempotency_key__isnull=False),
             ),
-            # Rule 8: nothing open is ever without a time at which it is looked at again.
+            # Rule 8: every open execution has a due time.
             models.CheckConstraint(
                 condition=Q(due_at__isnull=False) | Q(status__in=TERMINAL_STATUSES),
                 name="execution_open_has_due_at",
@@ -97,11 +97,11 @@ class Execution(models.Model):
             models.Index(fields=["scope", "-created_at", "-id"], name="execution_newest_in_scope"),
             models.Index(fields=["pipeline", "-created_at", "-id"], name="execution_newest_of_pipeline"),
             models.Index(fields=["status", "-created_at", "-id"], name="execution_newest_with_status"),
-            # What is open in a scope: a few of many.
+            # Open executions of a scope: a few of many.
             models.Index(
                 fields=["scope"], name="execution_open_in_scope", condition=~Q(status__in=TERMINAL_STATUSES)
             ),
-            # What has just come to its end; and all that figures count of it, so that no row has to be read.
+            # Recently ended executions, with all columns of the statistics, for an index-only scan.
             models.Index(
                 fields=[
                     "ended_at",
@@ -116,7 +116,7 @@ class Execution(models.Model):
                 name="execution_ended",
                 condition=Q(ended_at__isnull=False),
             ),
-            # What people search by.
+            # Columns of searches.
             models.Index(fields=["number"], name="execution_number"),
             models.Index(fields=["tag"], name="execution_tag"),
         ]
@@ -150,7 +150,7 @@ class StageExecution(models.Model):
     identifier = models.CharField(max_length=128)
     name = models.CharField(max_length=128)
     status = models.CharField(max_length=32, choices=Status, default=Status.QUEUED)
-    # What is deployed and where; the values below stay as they were when both are deleted.
+    # Service and target; the values below stay after both are deleted.
     service = models.ForeignKey(Service, null=True, on_delete=models.SET_NULL, related_name="stages")
     infrastructure = models.ForeignKey(
         Infrastructure, null=True, on_delete=models.SET_NULL, related_name="stages"
@@ -158,8 +158,8 @@ class StageExecution(models.Model):
     connector = models.ForeignKey(Connector, on_delete=models.PROTECT, related_name="+")
     region = models.CharField(max_length=64, blank=True)
     cluster = models.CharField(max_length=255, blank=True)
-    # Region and cluster as a dynamic infrastructure says them (R189): the two above are empty until the first
-    # so many of its steps, those of the provisioner, have ended.
+    # Region and cluster expressions of a dynamic infrastructure (R189). The two columns above are empty until
+    # the provisioner's steps, the first so many, have ended.
     dynamic_location = models.JSONField(null=True)
     provisioner_step_count = models.PositiveIntegerField(default=0)
     # The environment's path, such as account/acme/shop/production: delegates may be kept to some.
@@ -179,12 +179,12 @@ class StageExecution(models.Model):
             models.UniqueConstraint(fields=["execution", "position"], name="stage_position_unique")
         ]
         indexes = [
-            # What sync asks for: whose an ECS service is, and who made one of its deployments.
+            # For sync: the service of an ECS service, and the source of its deployments.
             models.Index(
                 fields=["cluster", "ecs_service"], name="stage_ecs_service", condition=~Q(ecs_service="")
             ),
             models.Index(fields=["deployment_id"], name="stage_deployment", condition=~Q(deployment_id="")),
-            # What is being deployed of a service: a few of many.
+            # Active deployments of a service: a few of many.
             models.Index(
                 fields=["service", "-id"],
                 name="stage_open_of_service",
@@ -244,7 +244,7 @@ class StepExecution(models.Model):
     name = models.CharField(max_length=128)
     type = models.CharField(max_length=64)
     spec = models.JSONField(default=dict)
-    # The spec as the pipeline says it, where it names what is only known when the step begins.
+    # The raw spec, if it names values that are known only when the step starts.
     unresolved_spec = models.JSONField(null=True)
     timeout_seconds = models.PositiveIntegerField()
     status = models.CharField(max_length=32, choices=Status, default=Status.QUEUED)
@@ -261,14 +261,14 @@ class StepExecution(models.Model):
     # JSON: the values of outputs that are secrets; `outputs` has their names.
     secret_outputs = EncryptedTextField(bound_to=["stage_id", "identifier"], blank=True, default="")
     failure = models.JSONField(null=True)
-    # What to do when it fails, as the pipeline says; the first that fits counts.
+    # Failure strategies of the pipeline; the first match counts.
     failure_strategies = models.JSONField(default=list)
-    # Set while a person is asked what to do: {"kind", "asked_at", "until", "on_timeout"}.
+    # Set while a step waits for a decision: {"kind", "asked_at", "until", "on_timeout"}.
     intervention = models.JSONField(null=True)
     # How often its failure strategy has tried it again, and when it will next.
     retries = models.PositiveIntegerField(default=0)
     retry_at = models.DateTimeField(null=True)
-    # Tags that a delegate must have for this step's calls, and who asked for them; empty: the connector's.
+    # Selectors of delegates for this step's calls, and their source; empty: the connector's.
     delegate_selectors = models.JSONField(default=list)
     selectors_from = models.CharField(max_length=16, blank=True, default="")
     # When it runs: {"stageStatus", "condition"}, None after success; and why it did not.
@@ -340,7 +340,7 @@ class StoredText(models.Model):
     name = models.CharField(max_length=64, unique=True)
     text = EncryptedTextField(bound_to=["name"], blank=True)
     bytes = models.PositiveIntegerField()
-    # When a run came to use it last: one that nobody uses any more goes a while after.
+    # Time of the last use by a run; unused rows are deleted after a while.
     used_at = models.DateTimeField()
 
     class Meta:
@@ -356,7 +356,7 @@ class StoredTextUse(models.Model):
     SCOPE_PATH: ClassVar[str] = "stage__execution__scope"
     RESOURCE_PATHS: ClassVar[dict[str, str]] = {"pipeline": "stage__execution__pipeline__identifier"}
 
-    # The database keeps a text that is used; so what is unused goes by one statement, which looks again.
+    # A foreign key protects used texts, so one statement deletes the unused ones and checks again.
     text = models.ForeignKey(StoredText, on_delete=models.DO_NOTHING, related_name="uses")
     stage = models.ForeignKey(StageExecution, on_delete=models.CASCADE, related_name="stored_text_uses")
 

@@ -47,7 +47,7 @@ class AwsCall(models.Model):
     duration_ms = models.PositiveIntegerField(null=True)
     # The delegate task that makes it now, or made it last; none where this Slipway makes its calls itself.
     task = models.ForeignKey(DelegateTask, on_delete=models.SET_NULL, null=True, related_name="+")
-    # Who had it, in order: {"delegate", "at", "end"}, where more than one means that it was handed over.
+    # Delegates in order: {"delegate", "at", "end"}, if the task was handed over.
     served_by = models.JSONField(default=list)
 
     class Meta:

@@ -20,7 +20,7 @@ TIMEOUT_SECONDS: Final = 15.0
 RESPONSE_CHARACTERS: Final = 200
 # A piece of an address that is shorter is a word such as "services".
 TOKEN_CHARACTERS: Final = 12
-# What stands between the names and values of a query.
+# Separators of names and values in a query.
 _QUERY_SEPARATORS: Final = re.compile("[&;=]")
 
 
@@ -67,7 +67,7 @@ def send_webhook(letter: WebhookRequest, reach: AddressPolicy) -> WebhookResult:
         return WebhookResult(
             reply.status, "It redirects elsewhere, which is not followed. Enter where it leads to."
         )
-    # A receiver may say back what it was sent, and what opens it.
+    # A receiver may repeat the request and its secret in the response.
     said = _build_mask(letter).mask_text(reply.text[:2_000])[:RESPONSE_CHARACTERS]
     return WebhookResult(reply.status, _format_reason(f"it answered {reply.status}: {said}".rstrip(": ")))
 

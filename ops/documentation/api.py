@@ -159,7 +159,7 @@ class ResourcePage:
     def _type_named(self, name: str) -> str:
         schema = self._schemas[name]
         if not schema.get("properties"):
-            # Choices and the like: the description of the field says what they are.
+            # Choices and similar types: the field's description contains them.
             return "" if schema.get("enum") in ([""], [None]) else self._type(schema)
         if name not in self._types:
             self._types.append(name)

@@ -8,7 +8,7 @@ from guards import limits
 from ops.documentation.markdown import Page, plain, table
 
 _LINE = re.compile(r"^# --- (?P<section>.+?) -+$|^(?P<name>[A-Z][A-Z0-9_]*): Final = Limit\(", re.MULTILINE)
-# What a section needs to be said besides its numbers; a section without an entry has its table alone.
+# Introductions of sections; a section without an entry has only its table.
 _NOTES = {
     "Requests": (
         "A request that is too large is answered with 413, a URL that is too long with 414, and a body that "
@@ -22,7 +22,7 @@ _NOTES = {
         "Compressed bodies count at their uncompressed size. Failed registrations are counted by address "
         "and name; the answer (429) says when to try again."
     ),
-    "Tasks of agents": (
+    "Delegate tasks": (
         "A task that exceeds a limit fails with a message. When the log spool is full, the oldest lines are "
         "dropped and a line says how many; `SLIPWAY_DELEGATE_SPOOL_MIB` changes its size."
     ),
@@ -32,7 +32,7 @@ _NOTES = {
         "with 400, a line and a column."
     ),
     "Previews": ("A preview that reaches a limit stops there, and the step says so."),
-    "What sync sees": (
+    "Inventory sync": (
         "Texts, numbers and dates from AWS are shortened to these sizes. This is the only place where "
         "Slipway shortens instead of refusing."
     ),

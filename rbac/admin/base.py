@@ -34,7 +34,7 @@ class RefusalAdmin(RefusalModelAdmin):
         try:
             return super().changeform_view(request, object_id, form_url, extra_context)
         except ValidationError as refusal:
-            # What the operation did is rolled back; the form is gone through again, to show why.
+            # The operation is rolled back; the form is validated again to show the reason.
             request.refusal = refusal  # type: ignore[attr-defined]
             return super().changeform_view(request, object_id, form_url, extra_context)
 
@@ -71,7 +71,7 @@ if TYPE_CHECKING:
     AnyPaginator = Paginator[Any]
 else:
     ModelAdmin, AnyPaginator = admin.ModelAdmin, Paginator
-# What the links of filters and of the date hierarchy ask with.
+# Parameters in the links of filters and of the date hierarchy.
 _ALLOWED_LOOKUPS = frozenset(("", "exact", "isnull", "id__exact", "year", "month", "day", "gte", "lt"))
 # Rows of a list that are counted and can be leafed through; a search finds those behind them.
 MOST_COUNTED_ROWS: Final = 10_000
@@ -98,7 +98,7 @@ class AllowedFiltersAdmin(ModelAdmin):
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest | None = None) -> bool:
         field, _, asked_by = lookup.partition("__")
-        # A filter of its own class says how it is asked.
+        # A filter with its own class defines its parameter.
         offered = {getattr(one, "parameter_name", one) for one in (*self.list_filter, self.date_hierarchy)}
         return field in offered and asked_by in _ALLOWED_LOOKUPS
 

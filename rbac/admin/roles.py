@@ -205,7 +205,7 @@ class ResourceGroupAdmin(PolicyAdmin):
         actor, group = get_principal(request), form.instance
         entries = [entry for formset in formsets for entry in _build_entries(formset)]
         for formset in formsets:
-            # The framework's own history asks for what its formsets saved.
+            # The framework's history needs the saved objects of its formsets.
             formset.new_objects, formset.changed_objects, formset.deleted_objects = [], [], []
         given = {"name": group.name, "description": group.description, "entries": entries}
         if change:

@@ -119,7 +119,7 @@ class UserGroupAdmin(PolicyAdmin):
     ) -> "forms.ModelMultipleChoiceField[Any] | None":
         people = Q(pk__in=list_visible_users(get_principal(request)).values("pk"))
         if match := request.resolver_match:
-            # Who is in the group is seen with it, and stays unless taken out.
+            # The form shows the members of the group, who stay unless removed.
             people |= Q(user_groups=match.kwargs.get("object_id"))
         kwargs["queryset"] = User.objects.filter(people).distinct().order_by("username")
         return super().formfield_for_manytomany(db_field, request, **kwargs)

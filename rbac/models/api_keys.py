@@ -22,7 +22,7 @@ class ApiKey(NamedModel):
     name = models.CharField(max_length=128)
     prefix = models.CharField(max_length=16, editable=False)
     hash = models.CharField(max_length=64, unique=True, editable=False)
-    # What the key may be used for, of what its user may: at or below this scope, with these permissions.
+    # Limits within its user's permissions: at or below this scope, with these permissions.
     scope = models.ForeignKey(Scope, on_delete=models.CASCADE, null=True, blank=True, related_name="api_keys")
     permissions = models.JSONField(default=list, blank=True)
     created_by = models.ForeignKey(

@@ -26,7 +26,7 @@ class AuditEntry(models.Model):
     """Audit trail entry. The names are copies, so that the entry outlives its resource."""
 
     at = models.DateTimeField(auto_now_add=True, db_index=True)
-    # The database keeps every column as it was written, this one too: a user who is gone keeps the number.
+    # Every column stays as written: the number of a deleted user remains.
     actor = models.ForeignKey(
         User, on_delete=models.DO_NOTHING, db_constraint=False, null=True, related_name="audit_entries"
     )

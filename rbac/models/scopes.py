@@ -71,7 +71,7 @@ class Scope(NamedModel):
     name = models.CharField(max_length=128)
     path = models.CharField(max_length=400, unique=True, editable=False)
     created_at = models.DateTimeField(auto_now_add=True)
-    # Nobody may do anything at or below an archived scope but bring it back.
+    # Nobody has access at or below an archived scope, except to restore it.
     archived_at = models.DateTimeField(null=True, blank=True, editable=False)
 
     objects = ScopeQuerySet.as_manager()

@@ -46,7 +46,7 @@ class User(AbstractUser):
 
     kind = models.CharField(max_length=16, choices=Kind.choices, default=Kind.PERSON, editable=False)
 
-    # Set where somebody came in by an API key that is good for less than its user.
+    # Set for a request with a limited API key.
     key_limits: "ApiKeyLimits | None" = None
 
     groups = None  # type: ignore[assignment]
@@ -92,7 +92,7 @@ class UserGroup(NamedModel):
     identifier = models.CharField(max_length=128, validators=[validate_identifier])
     name = models.CharField(max_length=128)
     users = models.ManyToManyField(User, blank=True, related_name="user_groups")
-    # What the single sign-on provider calls it; such a group has the members that the provider says.
+    # The provider's name of the group, which then manages its members.
     external_name = models.CharField(max_length=255, blank=True)
 
     class Meta:

@@ -47,7 +47,7 @@ def create_api_key(
     """
     _require_create(actor, user)
     if actor is not None and actor.kind == User.Kind.SERVICE_ACCOUNT:
-        # A program may rotate what it has; another key would outlive the one that was found out.
+        # A program may rotate its key; a second key would survive the revocation of the first.
         require_permission(actor, MANAGE_API_KEYS, actor.service_account.scope)
     if token and len(token) < MIN_TOKEN_CHARACTERS:
         raise ValidationError({"token": f"An API key has {MIN_TOKEN_CHARACTERS} characters at least."})

@@ -68,7 +68,7 @@ def renew_invitation(*, actor: User, invitation: Invitation, days: int) -> str:
     _refuse_too_many(actor)
     before = _build_audit_values(found)
     token, found.expires_at = _generate_token(days)
-    # Whoever sends it answers for it: when it is accepted, it is asked what they may give.
+    # The sender is responsible: acceptance checks the sender's permissions.
     found.hash, found.invited_by = hash_token(token), actor
     found.save(update_fields=["hash", "expires_at", "invited_by"])
     audit.record_audit_entry(

@@ -12,7 +12,7 @@ from rbac.models import ResourceGroup, ResourceGroupEntry, Scope, User
 from rbac.operations.escalation_checks import refuse_role_escalation, require_permission
 from rbac.operations.identifiers import build_unique_identifier, create_unique
 
-# The kind of a thing and its identifier; an empty one stands for all of the kind.
+# Type and identifier of a resource; an empty identifier means the whole type.
 ResourceGroupEntrySpec = tuple[str, str]
 
 

@@ -77,7 +77,7 @@ def delete_role(*, actor: User | None, role: Role) -> None:
         raise ValidationError(
             "Somebody is invited with this role. Take the invitation back first.", code="state"
         )
-    # What came of the others is in the audit trail.
+    # The audit trail has the results of the others.
     invitations.delete()
     before = _build_audit_values(role.name, role.permissions.values_list("permission", flat=True))
     audit.record_audit_entry(actor=actor, action="role.delete", thing=role, before=before)

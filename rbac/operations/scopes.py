@@ -50,7 +50,7 @@ def archive_scope(*, actor: User | None, scope: Scope) -> Scope:
     if scope.parent is None:
         raise ValidationError("The account cannot be archived: everything hangs on it.")
     require_permission(actor, f"core_{scope.resource}_delete", scope)
-    # Keeps out what begins just now, which calls `lock_scope`.
+    # Blocks concurrent starts of work, which call `lock_scope`.
     locked = Scope.objects.select_for_update().get(pk=scope.pk)
     list(Scope.objects.select_for_update().filter(parent=locked).order_by("pk").values_list("pk"))
     if locked.archived_at is not None:

@@ -167,5 +167,5 @@ def _build_name_filter(
         group__assignments__in=compile_subquery(narrow.values("pk")),
     )
     scopes = compile_subquery(list_open_scopes(principal, is_shared=is_shared).values("pk"))
-    # Few rows pass the first condition, which costs little; the last is asked row by row.
+    # Few rows pass the first, cheap condition; the last one runs per row.
     return Q(Q(**{f"{identity}__in": names}), Q(**{f"{path}__in": scopes}), Exists(entries))

@@ -16,7 +16,7 @@ def list_valid_assignments(principal: Principal) -> QuerySet[RoleAssignment]:
         return RoleAssignment.objects.none()
     active = Q(user__is_active=True)
     if principal.kind == User.Kind.SERVICE_ACCOUNT:
-        # A program of an archived scope is gone with it, whatever it may do elsewhere.
+        # A service account of an archived scope is inactive in all scopes.
         active &= build_not_archived_filter("user__service_account__scope__")
     groups = UserGroup.users.through.objects.filter(active, user=principal.pk)
     mine = Q(active, user=principal.pk) | Q(group__in=groups.values("usergroup_id"))

@@ -12,7 +12,7 @@ from rbac.policy.grants import Grants, ResourceLocation
 from rbac.policy.principals import Principal
 from rbac.policy.resources import HasScope, get_identities, get_identity_path, get_scope_id, get_scope_path
 
-# More scopes than that are asked of the database, where they are one condition.
+# Above this number of scopes, one condition in the database is cheaper.
 MOST_SCOPE_IDS: Final = 1_000
 
 

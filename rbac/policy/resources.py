@@ -56,7 +56,7 @@ def get_identities(thing: Any) -> dict[str, Any]:
 def _resolve_identity(thing: Any, path: str) -> Any:
     if "__" not in path:
         return getattr(thing, path)
-    # The database follows the path: what lies on the way need not be loaded.
+    # The database follows the path, so related rows need not be loaded.
     return Subquery(type(thing)._base_manager.filter(pk=thing.pk).values(path)[:1])
 
 

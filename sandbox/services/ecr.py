@@ -6,7 +6,7 @@ from typing import Any
 from moto.core.responses import ActionResult
 from moto.ecr.responses import ECRResponse
 
-# What AWS gives where nobody says how many.
+# AWS's default page size.
 DEFAULT_PAGE_SIZE = 100
 
 

@@ -94,7 +94,7 @@ class CachedSchemaGenerator(SchemaGenerator):
 
 def get_public_schema() -> dict[str, Any]:
     """Return the public schema, a shared object that must not be changed."""
-    # The generator loads its extensions into globals without a lock: a second one beside it fails.
+    # The generator loads its extensions into globals without a lock: a concurrent one fails.
     with _GENERATION_LOCK:
         return _generate_schema()
 

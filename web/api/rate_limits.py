@@ -70,7 +70,7 @@ def count_request(caller: str, *, most: int, now: float) -> RateLimitDecision:
     used = here + before * (1 - passed)
     if used <= most:
         return RateLimitDecision(most, int(most - used), 0.0)
-    # A refusal costs nothing, or whoever asks again and again would wait forever.
+    # A refusal is not counted, otherwise persistent callers would wait forever.
     counts.decrement(key)
     return RateLimitDecision(most, 0, _compute_wait(before, here - 1, passed, most))
 

@@ -114,7 +114,7 @@ def _find_key_errors(
 
 def _find_type_mismatch(field: Field[Any, Any, Any, Any] | None, value: Any) -> str:
     """Return the expected type of a value for a framework field; an empty text if the value fits."""
-    # Fields of ours say by themselves what they take.
+    # Our own fields validate their types themselves.
     if value is None or type(field).__module__ != Field.__module__:
         return ""
     found = ((takes(value), what) for kind, takes, what in _FIELD_TYPES if isinstance(field, kind))

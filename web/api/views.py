@@ -35,7 +35,7 @@ class BaseApiView(APIView):
     """Base of every route, with authentication and pagination."""
 
     throttle_classes = [ApiRateThrottle]
-    # For the description alone: `page` is what cuts a list.
+    # For the OpenAPI document alone: `page` paginates lists.
     pagination_class: type[CursorPagination] | None = CursorPagination
     order = "pk"
     oldest_first = False
@@ -124,7 +124,7 @@ class BaseApiView(APIView):
         body, fields = cast(dict[str, Any], self.request.data), serializer().fields
         if self.request.method in ("PUT", "PATCH") and not body.keys() <= fields.keys():
             is_whole = self.request.method == "PUT"
-            # What a PATCH does not change need not be sent, and is not always sent as it is read.
+            # PATCH may omit unchanged fields, which are not always writable in their read format.
             needed = {name for name, field in fields.items() if is_whole or field.required}
             body = drop_unchanged(body, self._get_current_document(), known=fields, needed=needed)
         checked = serializer(data=body, partial=partial)
@@ -184,7 +184,7 @@ def filter_by_scope(
         if with_shared:
             near |= Q(path__in=[Scope.ROOT, build_scope_path(org, "")])
         column = getattr(queryset.model, "SCOPE_PATH", "scope")
-        # Asked first, as in `filter_visible_below`: a planner has to know how many rows to expect.
+        # Checked first, as in `filter_visible_below`: a query planner needs the expected rows.
         keys = Scope.objects.filter(near).values_list("pk", flat=True)
         queryset = queryset.filter(**{f"{column}__in": list(keys)})
     return queryset

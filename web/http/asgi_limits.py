@@ -96,7 +96,7 @@ class _LimitedRequest:
 
 def _get_content_length(scope: AsgiScope) -> int:
     length = _get_header(scope, b"content-length")
-    # Servers refuse what is no number; the longest right one has these digits.
+    # Servers reject invalid numbers; the longest valid one has this many digits.
     return int(length) if length.isascii() and length.isdigit() and len(length) < 20 else 0
 
 

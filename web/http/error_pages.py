@@ -19,7 +19,7 @@ from web.http.problems import NOT_FOUND_DETAIL, PROBLEM_MEDIA_TYPE, build_proble
 
 SERVER_ERROR_STATUS = 500
 PROBLEM_CODES = {400: "bad_input", 403: "forbidden", 404: "not_found", 413: "too_large", 500: "server_error"}
-# What Django refuses before a view sees it, in words that say what to change.
+# Errors that Django raises before a view, with a remedy.
 _DJANGO_REFUSALS: tuple[tuple[type[Exception], int, str], ...] = (
     (DisallowedHost, 400, "This server does not answer to that host name; see ALLOWED_HOSTS."),
     (RequestDataTooBig, 413, f"A form may have {BODY_BYTES} at most. Send less."),
@@ -36,8 +36,8 @@ def render_problem(
     content = content or build_problem(status, code=PROBLEM_CODES.get(status, "problem"), detail=detail)
     if request.path.startswith("/api/") or "application/json" in request.headers.get("Accept", ""):
         return JsonResponse(content, status=status, content_type=PROBLEM_MEDIA_TYPE)
-    # A server error, and what is refused before anyone knows who asks, is drawn without the request:
-    # its page must not need a session or a database.
+    # Server errors, and errors before authentication, are rendered without the request: the page must not
+    # need a session or a database.
     known = request if status < SERVER_ERROR_STATUS and hasattr(request, "user") else None
     page = render_to_string([f"{status}.html", "400.html"], {"problem": content}, known)
     return HttpResponse(page, status=status)

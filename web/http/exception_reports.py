@@ -7,7 +7,7 @@ from typing import Any, Final
 from django.http import HttpRequest
 from django.views.debug import ExceptionReporter, SafeExceptionReporterFilter
 
-# What tells which request it was; everything else could hold a key, a cookie or a secret.
+# Fields that identify a request; all others could contain a key, a cookie or a secret.
 _META_KEYS: Final = ("REQUEST_METHOD", "PATH_INFO", "CONTENT_TYPE", "CONTENT_LENGTH", "REMOTE_ADDR")
 
 

@@ -5,7 +5,7 @@ from typing import Final
 
 from web.http.asgi_limits import Application, AsgiScope, Receive, Send
 
-# Left to itself the collector looks in the middle of a page, and through all that has lived a while: 100 ms.
+# By default the collector runs in the middle of a page, over all old objects: 100 ms.
 _THRESHOLDS: Final = (20_000, 20, 100)
 _YOUNG_GENERATION: Final = 1
 

@@ -97,7 +97,7 @@ class CurrentScopeMiddleware(DatabaseMiddleware):
 
 def _get_current_scope(request: HttpRequest) -> Scope | None:
     asked, kept = request.GET.get("scope", ""), request.session.get(SCOPE_KEY, "")
-    # Rights may have changed since: the path is looked up among what is visible now, always.
+    # Permissions may have changed: the path is always looked up among visible scopes.
     visible = list_member_scopes(request.user).select_related("parent")
     found = {scope.path: scope for scope in visible.filter(path__in=[asked, kept])}
     scope = found.get(asked) or found.get(kept)

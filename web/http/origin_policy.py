@@ -19,7 +19,7 @@ from web.http.error_pages import render_problem
 GetResponse = Callable[[HttpRequest], HttpResponseBase]
 _CROSS_SITE_VALUES = ("cross-site", "same-site")
 _CROSS_SITE_REFUSAL = "This request came from another site. Open the page here, and do it again."
-# Nothing here needs any of these; what is not named, a page of ours could be made to ask for.
+# No page needs any of these; injected code could request a feature that is not listed.
 _DISABLED_FEATURES = (
     "accelerometer",
     "camera",

@@ -16,7 +16,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import ResponseError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
-# What an outage may look like; which of these are one, `is_outage` says.
+# Possible exceptions of an outage; `is_outage` decides.
 _BROKER_ERRORS = (RedisConnectionError, RedisTimeoutError, BrokerError)
 OUTAGE_ERRORS = (OperationalError, InterfaceError, *_BROKER_ERRORS, ResponseError, OSError)
 RETRY_AFTER_SECONDS = 5
@@ -52,7 +52,7 @@ def is_outage(error: BaseException | None) -> bool:
         return _get_sqlite_error_name(cause).startswith(_TRANSIENT_SQLITE_ERRORS)
     if isinstance(cause, psycopg.Error) and cause.sqlstate:
         return cause.sqlstate.startswith(_TRANSIENT_SQLSTATES)
-    # Without a state there was nobody to give one: no connection, or none that was free in time.
+    # Without a state the server did not respond: no connection, or no free one in time.
     return isinstance(error, OperationalError | InterfaceError)
 
 

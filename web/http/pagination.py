@@ -184,7 +184,7 @@ def _build_cursor_filter(cursor: Cursor, order: str, *, upwards: bool) -> Q:
     side = "gt" if upwards else "lt"
     if order == "pk":
         return Q(**{f"pk__{side}": cursor.key})
-    # The first condition follows from the second, but only it tells the database where in an index to begin.
+    # The first condition follows from the second, but only the first is usable for an index.
     begin = Q(**{f"{order}__{side}e": cursor.value})
     return begin & (Q(**{f"{order}__{side}": cursor.value}) | Q(**{f"pk__{side}": cursor.key}))
 

@@ -19,9 +19,9 @@ from web.http.outages import RETRY_AFTER_SECONDS, describe_outage, is_outage, lo
 
 PROBLEM_MEDIA_TYPE = "application/problem+json"
 NUMBER_TOO_LARGE = "A number in the address or in what was sent is too large. Use a smaller one."
-# Who sends ten thousand wrong values needs no answer ten times as long.
+# Ten thousand wrong values need no response of ten times the size.
 MOST_ERRORS = 100
-# The code of a `ValidationError` that is about what the thing is now, and not about what was sent.
+# The code of a `ValidationError` about the current state and not about the input.
 STATE_ERROR_CODE = "state"
 NOT_FOUND_DETAIL = "There is nothing here, or you may not see it."
 
@@ -157,7 +157,7 @@ def handle_api_exception(exc: Exception, context: Mapping[str, Any]) -> Response
     if wait := getattr(exc, "wait", None):
         response["Retry-After"] = str(max(1, math.ceil(wait)))
     elif is_outage(exc):
-        # The framework's own request is what it logs.
+        # The framework's own request is the one it logs.
         log_outage(exc, context["request"]._request)
         response["Retry-After"] = str(RETRY_AFTER_SECONDS)
     return response
@@ -168,7 +168,7 @@ def convert_exception(exc: Exception) -> dict[str, Any] | None:
     if isinstance(exc, Problem):
         return build_problem(exc.status, code=exc.code, detail=exc.detail, errors=exc.errors)
     if isinstance(exc, Http404):
-        # Nothing of the message is shown: foreign and missing things must look the same.
+        # The message is not shown: foreign and missing resources must look the same.
         return build_problem(404, code="not_found", detail=NOT_FOUND_DETAIL)
     if isinstance(exc, PermissionDenied | ScopeBusy):
         return _convert_access_error(exc)

@@ -75,7 +75,7 @@ class SessionStore(db.SessionStore):
         self._loaded = row
         return row
 
-    # Django's own would look for the key itself.
+    # Django's own would look up the plain key.
     async def aload(self) -> dict[str, Any]:
         return await sync_to_async(self.load)()
 

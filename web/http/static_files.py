@@ -11,7 +11,7 @@ class HashedStaticFiles(CompressedManifestStaticFilesStorage):
     """Hash and compress files at `collectstatic`, and serve plain names where that never ran."""
 
     support_js_module_import_aggregation = True
-    # Only our own modules import each other by relative path; bundles of packages hold text that looks alike.
+    # Only our own modules import each other by relative path; bundles of packages contain similar text.
     _js_module_import_aggregation_patterns = (
         OWN_MODULES,
         CompressedManifestStaticFilesStorage._js_module_import_aggregation_patterns[1],

@@ -12,7 +12,7 @@ from web.http.error_pages import render_problem
 from web.http.problems import build_problem
 
 GetResponse = Callable[[HttpRequest], HttpResponseBase]
-# A few bytes may stand for gigabytes; only agents pack what they send, and are measured unpacked.
+# A few bytes may expand to gigabytes; only agents compress requests, which are measured decompressed.
 _COMPRESSED_BODY = "The body is packed. Send it as it is, without Content-Encoding."
 _FORM_TYPES = ("application/x-www-form-urlencoded", "multipart/form-data")
 

@@ -17,15 +17,15 @@ from web.live.publisher import CHANGES_GROUP
 from web.live.sources import Audience, SnapshotsByKey, TopicSnapshot, TopicSource
 from web.live.subscriptions import subscribe
 
-# However often things change, they are read and told this often at most.
+# Maximum frequency of reads and messages.
 BROADCAST_INTERVAL_SECONDS: Final = 1
-# A look at many things takes longer: the next one waits this many times as long.
+# With many objects a full read takes longer: the next one waits this multiple of its duration.
 REST_FACTOR: Final = 20
 LONGEST_REST_SECONDS: Final = 5
-# While the channel layer is away, and just after, what nobody told is looked for this often.
+# During an outage of the channel layer, and just after, changes are polled at this interval.
 DISCONNECTED_POLL_SECONDS: Final = 5
 MOST_CHANGES: Final = 2000
-# Who goes on to the next page comes back to what is known: a page that is not old is not read again.
+# A viewer who opens the next page soon finds the state cached: a recent page is not fetched again.
 LINGER_SECONDS: Final = 30
 logger = logging.getLogger(__name__)
 
@@ -50,7 +50,7 @@ class _WatchedSource:
         self.viewed_keys: Counter[str] = Counter()
         self.changed_keys: set[str] = set()
         self.is_known = asyncio.Event()
-        # From when on every change has been noticed, and when all of it is looked at again.
+        # Start of complete observation, and time of the next full read.
         self.since = 0.0
         self.looked_at = 0.0
         self.due_at = 0.0
@@ -76,7 +76,7 @@ class _WatchedSource:
                 was = before.pop(one.location, None)
                 is_same = was is not None and was.state == one.state
                 if was is not None and is_same and not (with_age and was.age != one.age):
-                    # An age that is not told goes on to count as not told.
+                    # Unreported changes of age are not counted.
                     kept.append(replace(one, age=was.age))
                     continue
                 kept.append(one)
@@ -127,7 +127,7 @@ class Broadcaster:
             watched = self._watched[one.name]
             watched.left_at = asyncio.get_running_loop().time()
             watched.viewed_keys.subtract(_list_keys(one, topics))
-            # Counters keep what they have counted down to nothing.
+            # Counters keep entries with zero.
             watched.viewed_keys += Counter()
 
     def get_snapshots(self, subject: TopicSource, key: str) -> tuple[TopicSnapshot, ...]:
@@ -171,7 +171,7 @@ class Broadcaster:
 
     async def _begin(self) -> None:
         if self._joined.is_set():
-            # What was sent while nobody listened is lost.
+            # Messages during the outage are lost.
             for one in self._watched.values():
                 one.due_at = min(one.due_at, one.looked_at + DISCONNECTED_POLL_SECONDS)
             self._wanted.set()
@@ -198,7 +198,7 @@ class Broadcaster:
                 self._record_changes(told, await self._lines())
             rest = min(LONGEST_REST_SECONDS, REST_FACTOR * (loop.time() - begun))
             await asyncio.sleep(max(BROADCAST_INTERVAL_SECONDS, rest))
-        # Nobody has come since: whoever comes now begins anew.
+        # No viewer came meanwhile: the next one starts a new broadcaster.
         if _broadcasters.get(loop) is self:
             del _broadcasters[loop]
         self._jobs[0].cancel()
@@ -226,7 +226,7 @@ class Broadcaster:
         gone = watched.snapshots.keys() - found.keys()
         told = list(watched.update(found, (), with_age=True))
         if gone:
-            # What is over has been told already, unless its message was lost.
+            # The end of an object was published already, unless its message was lost.
             told += await self._compare(watched, gone)
             for key in gone:
                 watched.snapshots.pop(key, None)

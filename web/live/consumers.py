@@ -98,10 +98,10 @@ class LiveConsumer(AsyncWebsocketConsumer):
         self._stream_task = asyncio.create_task(self.close(code=CLOSE_INTERNAL_ERROR))
 
 
-# So often a page hears that it is still connected: a browser does not tell it.
+# Interval of messages that confirm the connection, which browsers do not report.
 KEEPALIVE_SECONDS: Final = 30
 MOST_TOPIC_CHARACTERS: Final = 128
-# A page that does not say how old it is, is read again.
+# A page without an age is fetched again.
 UNKNOWN_AGE_SECONDS: Final = 10.0**9
 
 
@@ -167,7 +167,7 @@ class TopicConsumer(LiveConsumer):
             return hub.number
         if not changes:
             return sent
-        # Looked at before anything is left out: meanwhile access may have become less.
+        # Checked before anything is dropped: access may have been reduced meanwhile.
         await self.wait_until_authorized()
         person, grants = self.user, self.grants
         if person is not None and grants is not None:

@@ -11,7 +11,7 @@ from django.db import transaction
 from redis.exceptions import RedisError
 
 MOST_PENDING: Final = 1000
-# What many commits change in a moment is told in one message.
+# Changes of many commits within a moment become one message.
 BATCH_WINDOW_SECONDS: Final = 0.2
 MOST_KEYS_PER_MESSAGE: Final = 1000
 logger = logging.getLogger(__name__)
@@ -60,7 +60,7 @@ class Publisher:
                 await layer.group_send(group, message)
             self.is_connected = True
         except (OSError, RedisError) as error:
-            # Said once for each time that the broker goes away.
+            # Logged once per outage of the broker.
             if self.is_connected:
                 logger.warning("Watchers are not told before the broker is back: %s", error)
             self.is_connected = False

@@ -18,7 +18,7 @@ from web.live.subscriptions import subscribe
 
 CLOSE_NOT_SIGNED_IN = 4401
 CLOSE_INTERNAL_ERROR = 1011
-# Changes of access are told at once; a role that expires, and what got lost, is found this soon.
+# Changes of access have messages; expired roles and lost messages are found within this time.
 RECHECK_SECONDS = 10
 logger = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ class SocketSession:
         self.session_key = session_key
         self.session_hash = hash_session_key(session_key)
         self.user_id: int | None = None
-        # Set while nothing has changed since the last look: until then nothing more is shown.
+        # Set while nothing has changed since the last check: until then nothing is sent.
         self.authorized = asyncio.Event()
         # The code to close with.
         self.close_code: asyncio.Future[int] = asyncio.get_running_loop().create_future()
@@ -65,7 +65,7 @@ class SocketAuthorizer:
     def __init__(self) -> None:
         self.sessions: set[SocketSession] = set()
         self.is_broken = False
-        # Set once changes are heard, or cannot be: what is sent before would be missed.
+        # Set once the subscription is active or has failed: earlier messages would be missed.
         self._ready = asyncio.Event()
         self._due: set[SocketSession] = set()
         self._check_requested = asyncio.Event()
@@ -92,7 +92,7 @@ class SocketAuthorizer:
 
     async def _on_subscribed(self) -> None:
         if self._ready.is_set():
-            # What was sent while nobody listened is lost.
+            # Messages during the outage are lost.
             self.request_check(self.sessions)
         self._ready.set()
 

@@ -55,7 +55,7 @@ class TopicSnapshot:
 
 # Where each thing is shown, by its key.
 SnapshotsByKey = Mapping[str, tuple[TopicSnapshot, ...]]
-# Who may listen to a topic with each of these keys; what there is not is left out. One query.
+# Audiences of the topics with these keys, without missing ones. One query.
 AudienceLookup = Callable[[Collection[str]], Mapping[str, Audience]]
 
 
@@ -72,7 +72,7 @@ class TopicSource:
     read_snapshots: Callable[[Collection[str] | None], SnapshotsByKey]
     # Whether only the keys of open pages are read, all of them whenever anything of the source changes.
     reads_watched_keys: bool = field(default=False, kw_only=True)
-    # How soon is found what nobody told.
+    # Interval for changes without a message.
     poll_seconds: float = field(default=60, kw_only=True)
 
 

@@ -12,7 +12,7 @@ NAME_PATTERN = re.compile(r"[A-Za-z0-9_-]{1,255}\Z")
 _PLACEHOLDER = re.compile(
     r"\A<(?!\+)[A-Za-z][^<>]{0,60}>\Z|(?<![A-Za-z0-9_])(?:PUT_)?YOUR_[A-Z][A-Z0-9_]{0,60}"
 )
-# What the application is told may look like anything.
+# Values for the application may have any format.
 _APPLICATION_KEYS = ("command", "entryPoint", "environment", "dockerLabels", "options")
 _ARN = re.compile(r"arn:aws[a-z-]*:[a-z0-9-]+:[a-z0-9-]*:(\d{12})?:\S+\Z")
 _UNITS = re.compile(r"(\d+(?:\.\d+)?|\.\d+) ?(vcpu|gb|mb|mib|gib)\Z", re.IGNORECASE)

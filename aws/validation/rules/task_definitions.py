@@ -80,7 +80,7 @@ def _check_totals(definition: RuleDocument, containers: Sequence[RuleDocument]) 
         yield ShapeProblem(("containerDefinitions",), message)
     memory = parse_units(definition.get("memory", ""))
     reserved = sum(_get_reserved_memory(container) for container in containers)
-    # One container alone that is too large is told at its own place.
+    # A single container that is too large is reported at its own path.
     if memory is not None and reserved > memory and len(containers) > 1:
         message = f"the containers reserve {reserved} MiB together, the task has {memory}"
         yield ShapeProblem(("containerDefinitions",), message)

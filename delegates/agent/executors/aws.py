@@ -37,7 +37,7 @@ DOCUMENTED_OPERATIONS = {
     "application-autoscaling": ("DescribeScalableTargets", "DescribeScalingPolicies"),
     "iam": ("ListRoles",),
 }
-# T12: what blue/green, run task, auto scaling, tags and watching need beside.
+# T12: further actions of blue/green, run task, auto scaling, tags and live updates.
 EXTENDED_OPERATIONS = {
     "ecs": (
         "DeregisterTaskDefinition",

@@ -86,7 +86,7 @@ class _Registry:
     repository: str
     login: tuple[str, str] | None = field(repr=False)
     way: RequestPolicy
-    # What a token is asked for.
+    # Scope of the requested token.
     scope: str = ""
     token: str = field(default="", repr=False)
 

@@ -35,7 +35,7 @@ from guards.host_keys import parse_host_keys
 from guards.limits import GIT_BYTES, GIT_CACHE_BYTES, GIT_CACHE_SECONDS, GIT_FILE_BYTES, GIT_FILES, GIT_REFS
 
 _WAIT_SECONDS = 0.05
-# A folder that nobody finished: whoever filled it is dead.
+# An unfinished folder: the process that filled it has died.
 _ABANDONED_SECONDS = 3600
 _INCOMPLETE_PREFIX = "begun-"
 
@@ -73,7 +73,7 @@ class GitCache:
                     self._prune(keep=name)
                     yield place
                 else:
-                    # Somebody pushed meanwhile.
+                    # The branch was pushed meanwhile.
                     yield begun
             finally:
                 shutil.rmtree(begun, ignore_errors=True)

@@ -22,9 +22,9 @@ from guards.urls import ResolvedHost, parse_url, resolve_host
 
 _PROGRAM = "git"
 _LOOK_SECONDS, _LAST_SECONDS = 0.1, 0.005
-# What git and ssh add to the reason of every failure.
+# Lines that git and ssh add to every failure.
 _NO_REASON = ("warning:", "please make sure", "and the repository exists")
-# A pack is one file; what grows beyond the limit on files ends the program that writes it.
+# A pack is one file; above the file size limit the kernel ends its writer.
 _TOO_LARGE = ("signal 25", "File too large", "invalid index-pack output")
 _START = (
     f"ulimit -c 0; ulimit -f {GIT_TRANSFER_BYTES // 512}; "
@@ -61,7 +61,7 @@ class GitProgram:
         `FileNotFoundError` if git is not installed.
         """
         command = ["/bin/sh", "-c", _START, _PROGRAM, *self.options, *arguments]
-        # A list of arguments: what a person wrote follows checked options.
+        # An argument list: user input follows validated options.
         with self.workspace.start(command, self.environment, cwd=folder, stderr=subprocess.PIPE) as process:
             printed, said = _PipeReader(process.stdout), _PipeReader(process.stderr)
             try:
@@ -290,7 +290,7 @@ def _build_ssh_command(place: ResolvedHost, known: Path, trust: str) -> list[str
         "HostName": place.address,
         "HostKeyAlias": place.host,
     }
-    # Nobody's own configuration: it could lead elsewhere.
+    # No configuration of the user or system: it could redirect the connection.
     return [
         "ssh",
         "-F",

@@ -170,7 +170,7 @@ def _name(text: Any) -> str:
 
 
 def _command(interpreter: str, folder: Path) -> list[str]:
-    # Shells differ in what they call the number of processes.
+    # Shells name the limit on processes differently.
     limits = (
         f"ulimit -n {SCRIPT_OPEN_FILES:d}; ulimit -c 0; ulimit -f {SCRIPT_FILE_BYTES // 512}; "
         f"{{ ulimit -u {SCRIPT_PROCESSES:d} || ulimit -p {SCRIPT_PROCESSES:d}; }} 2>/dev/null"

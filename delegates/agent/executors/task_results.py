@@ -30,9 +30,9 @@ class ExecutorContext:
     reach: AddressPolicy = PRIVATE_ALLOWED
     git_cache: Path | None = None
     isolation: Isolation = field(default_factory=detect_isolation)
-    # Where a script that prepares the delegate leaves what other tasks may use.
+    # Folder for tools that a preparing script shares with other tasks.
     tools: Path | None = None
-    # How long a program that was told to stop may take to leave things in order.
+    # Time for a terminated program to clean up.
     patience_seconds: float = 30.0
 
     @property

@@ -34,7 +34,7 @@ from guards.masks import SecretMask
 
 _LEVELS = {"error": "ERROR", "warn": "WARN"}
 _COUNTED = {"add": "add", "change": "change", "remove": "destroy", "import": "import"}
-# Where the backend names the lock itself, what follows describes the one that was asked for.
+# If the backend names the lock itself, the following fields describe the requested lock.
 _LOCK_IDS = (re.compile(r"already locked: ID=(\S+)"), re.compile(r"^\s*ID:\s+(\S+)\s*$", re.MULTILINE))
 MOST_ERRORS, LONGEST_ERROR = 20, 2000
 
@@ -185,7 +185,7 @@ def _one_of(text: Any, known: tuple[str, ...]) -> str:
     return str(text)
 
 
-# What whoever runs the delegate sets for all of Terraform, such as a mirror of its providers.
+# Variables of the delegate's operator for all of Terraform, such as a mirror of its providers.
 _OF_DELEGATE = re.compile(r"TF_(CLI_CONFIG_FILE|PLUGIN_CACHE_DIR|REGISTRY_\w+)\Z")
 _LIMITS = f"ulimit -c 0; ulimit -n {SCRIPT_OPEN_FILES:d}; ulimit -f {TERRAFORM_FILE_BYTES // 512}"
 _TELL, _KEEP = f'{_LIMITS}; shift; exec "$@"', f'{_LIMITS}; out="$1"; shift; exec "$@" > "$out"'
@@ -355,7 +355,7 @@ class _Run:
     def _call(self, script: str, out: str, *arguments: str, listener: OutputListener) -> ProcessExit:
         command = ["/bin/sh", "-c", script, "slipway", out, self.job.program, *arguments]
         program = ProcessCommand(self.workspace, self.folder, command, self.environment)
-        # Terraform ends what it has begun and writes its state; its providers ignore this signal.
+        # Terraform finishes its current operations and writes its state; its providers ignore this signal.
         stop = StopSignal(signal.SIGINT, self.around.patience_seconds)
         return run_process(self.held, listener, program, stop)
 
@@ -365,7 +365,7 @@ class _Run:
             return
         if ended.was_stopped and not self.is_changing:
             raise _RunFinished(build_aborted())
-        # What it says in other words may have changed something too.
+        # A failure with other words may have changed something too.
         said = self.progress
         self.result["begun"] = self.is_changing and (said.changes_anything or not said.has_spoken)
         self.result["ended"] = STOPPED if ended.was_stopped else TIMED_OUT if ended.timed_out else ""
@@ -397,7 +397,7 @@ def _environment(job: TerraformJob, home: Path) -> dict[str, str]:
         "TF_DATA_DIR": str(home / "data"),
         "TF_IN_AUTOMATION": "1",
         "CHECKPOINT_DISABLE": "1",
-        # Terragrunt asks nobody either; the older and the newer name.
+        # Terragrunt must not prompt either; the older and the newer variable.
         "TERRAGRUNT_NON_INTERACTIVE": "true",
         "TG_NON_INTERACTIVE": "true",
     }

@@ -7,7 +7,7 @@ import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-# Further down in the folders of others nobody looks: they go with the tasks that made them.
+# Deeper in other users' folders nothing is searched: these folders are deleted with their tasks.
 _DEEPEST = 20
 
 
@@ -75,7 +75,7 @@ def _is_gone(name: str, at: int) -> bool:
 def _taken(name: str, at: int) -> Iterator[int]:
     """Open a folder and remove all other users' write access."""
     if os.geteuid() != 0:
-        # Its owner, who is the same user, may have locked it; root needs no such right.
+        # Its owner, the same user, may have removed its own permissions; root needs none.
         os.chmod(name, 0o700, dir_fd=at)
     with _opened(name, at) as folder:
         os.fchmod(folder, 0o700)

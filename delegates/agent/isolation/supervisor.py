@@ -22,7 +22,7 @@ _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 36, 38
 _NEWNS, _NEWIPC, _NEWUSER, _NEWPID = 0x0002_0000, 0x0800_0000, 0x1000_0000, 0x2000_0000
 _MS_RDONLY, _MS_NOSUID, _MS_NODEV, _MS_NOEXEC = 1, 2, 4, 8
 _MS_REMOUNT, _MS_BIND, _MS_REC, _MS_PRIVATE = 32, 4096, 16384, 1 << 18
-# What a bind mount keeps of the mount that it shows; a user namespace may not take these away.
+# Flags that a bind mount keeps; a user namespace may not remove them.
 _KEPT_FLAGS = _MS_RDONLY | _MS_NOSUID | _MS_NODEV | _MS_NOEXEC
 _FORWARDED = (signal.SIGTERM, signal.SIGINT)
 _LAST_CAPABILITY = 63
@@ -38,10 +38,10 @@ def main() -> int:
     plan = json.loads(_line(0))
     try:
         if _IS_LINUX:
-            # What leaves its session and loses its parent becomes a child of this process.
+            # Orphaned processes outside the session become children of this process.
             _prctl(_PR_SET_CHILD_SUBREAPER, 1)
         if plan["user"] is not None and not plan["namespaces"]:
-            # A supervisor that was killed, as for want of memory, has left what its command started.
+            # A killed supervisor, for example without memory, leaves its command's processes running.
             _end_processes(plan["user"], os.getpid())
             _wait_until_ended(plan["user"])
         _enter_namespaces(plan)
@@ -200,7 +200,7 @@ def _fork(plan: dict[str, Any]) -> int:
     try:
         if plan["namespaces"]:
             _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-            # It may have died before that was said; here, where process ids begin anew, it is seen as 0.
+            # The parent may have died before; in this process namespace its id is then 0.
             _be_first(plan)
         if os.getppid() == parent:
             _become(plan)
@@ -235,13 +235,13 @@ def _kill_group(pid: int, number: int) -> None:
 
 def _mount_all(plan: dict[str, Any]) -> None:
     """Hide folders behind empty ones, mount the required parts of them again, and mount /proc."""
-    # The task passes through what is made here to what is shown.
+    # The task passes through the folders created here to the mounted ones.
     os.umask(0o022)
     _mount(None, "/", None, _MS_REC | _MS_PRIVATE)
     shown = [(path, os.open(path, os.O_PATH), writable) for path, writable in plan["shown"]]
     hidden = []
     for number, place in enumerate(plan["hidden"]):
-        # What lay below another hidden folder is gone with it.
+        # The content below another hidden folder is hidden with it.
         if os.path.isdir(place):
             empty = os.path.join(plan["folder"], "private", str(number))
             _mount(_inside(shown, plan["folder"], empty), place, None, _MS_BIND)

@@ -20,7 +20,7 @@ class CannotIsolate(Exception):
 RANGES = (range(200_000, 201_000), range(60_000, 61_000))
 # Where every user may leave files.
 SHARED_FOLDERS = ("/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue", "/run/lock")
-# The second is for a container whose own files cannot be written.
+# The second path is for a container with read-only files.
 _LOCK_PLACES = ("/run", "/tmp")
 _UID_MAP = Path("/proc/self/uid_map")
 

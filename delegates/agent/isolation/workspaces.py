@@ -54,7 +54,7 @@ class Isolation:
 # Files and folders that this process's environment names stay visible to tasks, for reading.
 _NAMED = ("SSL_CERT_FILE", "AWS_CA_BUNDLE", "TF_CLI_CONFIG_FILE")
 _PASSWD = Path("/etc/passwd")
-# Where /tmp is shared, nobody else may read what a task leaves there.
+# In a shared /tmp, other users must not read a task's files.
 _PRIVATE_UMASK, _USUAL_UMASK = 0o077, 0o022
 
 
@@ -97,7 +97,7 @@ class TaskWorkspace:
         self._shown.append(shown)
         try:
             if self.user is not None and not self.isolation.level.has_namespaces:
-                # To be passed through by who knows the name; what lies in it is each task's own.
+                # Tasks pass through it by name; each content belongs to its own task.
                 path.parent.chmod(0o711)
             self.lend(path)
             yield
@@ -225,7 +225,7 @@ def _prepare_mounts(workspace: TaskWorkspace) -> None:
         workspace.private(f"private/{number}")
     user = workspace.user
     if user is not None and not _is_named(user):
-        # ssh runs for nobody without a name.
+        # ssh fails for a user without a name.
         line = f"slipway-task:x:{user}:{user}:a task of Slipway:/nonexistent:/bin/sh\n"
         workspace.write("passwd", _PASSWD.read_text("utf-8", "surrogateescape") + line)
         (workspace.folder / "passwd").chmod(0o644)

@@ -69,7 +69,7 @@ class SpooledTaskLog:
         self.is_closed = False
         self.segments: list[SpoolSegment] = []
         self.sending: SpoolSegment | None = None
-        # One upload of a task's lines at a time: a chunk is numbered by what was acknowledged before it.
+        # One upload of a task's lines at a time: a chunk starts after the acknowledged lines.
         self.uploads = threading.Lock()
         # Before this moment, by the monotonic clock, the manager wants no more lines of this task.
         self.throttled_until = 0.0

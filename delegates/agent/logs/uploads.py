@@ -8,7 +8,7 @@ from delegates.agent.manager_client import Backoff, ManagerUnreachable, RequestR
 from delegates.agent.tasks import HeldTask
 
 FINAL_LINES_SECONDS = 60.0
-# What the manager says when it does not want a task's lines from us any more.
+# Codes with which the manager permanently refuses a task's lines.
 _REJECTED_STATUSES = (403, 404, 409, 410, 413)
 
 
@@ -90,7 +90,7 @@ def upload_agent_log(agent: Agent) -> None:
     while not agent.ended.wait(AGENT_LOG_INTERVAL_SECONDS):
         try:
             if instance != agent.instance_id:
-                # Another process of this instance may have sent lines before us: ask for the next number.
+                # Another process of this instance may have sent lines before: request the next number.
                 number = _send_agent_lines(agent, 1, [])
                 instance = agent.instance_id
             while lines := agent.outgoing.first():
@@ -101,7 +101,7 @@ def upload_agent_log(agent: Agent) -> None:
             if "next" in refusal.body:
                 number = int(refusal.body["next"])
             elif refusal.status in UNREADABLE_STATUSES:
-                # What it cannot take once, it never will.
+                # A permanent refusal: a retry cannot succeed.
                 agent.outgoing.sent(agent.outgoing.first())
             agent.ended.wait(backoff.next())
         except (NotRegistered, ManagerUnreachable):

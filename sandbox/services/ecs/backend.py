@@ -76,7 +76,7 @@ class SandboxEcs(EC2ContainerServiceBackend):
 
     @property
     def _url_module(self) -> Any:
-        # moto finds a back end's addresses beside its module; ours answers moto's.
+        # moto stores a back end's URLs in its module; ours returns moto's.
         return moto.ecs.urls
 
     def describe_task_definition(self, task_definition_str: str) -> SandboxTaskDefinition:

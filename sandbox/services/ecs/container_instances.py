@@ -23,7 +23,7 @@ INSTANCE_TYPES = {
 }
 DEFAULT_TYPE = "m5.xlarge"
 DEFAULT_COUNT = 2
-# What the machine itself, its agent and Docker listen on.
+# Ports of the machine itself, its agent and Docker.
 RESERVED_PORTS = (22, 2375, 2376, 51678, 51679)
 FIRST_DYNAMIC_PORT, LAST_DYNAMIC_PORT = 32768, 60999
 # A tag of CreateCluster with which a cluster gets another number of machines; AWS gives it no meaning.

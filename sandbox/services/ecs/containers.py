@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 DEFAULT_STOP_SECONDS = 30.0
 FINAL_STATUSES = ("DEPROVISIONING", "STOPPED")
-# What a task definition must not decide about a process of this machine.
+# Variables of a process on this machine that a task definition must not set.
 BLOCKED_PREFIXES = ("LD_", "DYLD_", "PYTHON")
 
 

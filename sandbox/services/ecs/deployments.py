@@ -10,7 +10,7 @@ from sandbox.services.ecs.records import SandboxDeployment, SandboxService, Serv
 if TYPE_CHECKING:
     from sandbox.services.ecs.backend import SandboxEcs
 
-# What a deployment is made of: a change of any of these begins a new one.
+# Fields of a deployment: a change of any of these starts a new one.
 CONFIGURATION_FIELDS = (
     "task_definition",
     "launch_type",

@@ -84,7 +84,7 @@ class SandboxTask:
     attachments: list[dict[str, Any]] = field(default_factory=list)
     attributes: list[dict[str, str]] = field(default_factory=list)
     tags: Tags = field(default_factory=list)
-    # What the scheduler knows beyond what AWS tells.
+    # State of the scheduler that AWS does not show.
     service_arn: str | None = None
     ip: str = ""
     targets: list[tuple[str, int]] = field(default_factory=list)
@@ -139,7 +139,7 @@ class SandboxDeployment:
     failed_tasks: int = 0
     rollout_state: str = "IN_PROGRESS"
     rollout_state_reason: str = ""
-    # What the scheduler knows beyond what AWS tells.
+    # State of the scheduler that AWS does not show.
     failed_launches: int = 0
     no_launch_before: float = 0.0
     settled_since: float | None = None
@@ -239,7 +239,7 @@ class SandboxService:
     deployments: list[SandboxDeployment] = field(default_factory=list)
     events: list[dict[str, Any]] = field(default_factory=list)
     task_sets: list[Any] = field(default_factory=list)
-    # What the scheduler knows beyond what AWS tells.
+    # State of the scheduler that AWS does not show.
     history: list[ServiceDeployment] = field(default_factory=list)
     revisions: dict[str, ServiceRevision] = field(default_factory=dict)
     last_completed: SandboxDeployment | None = None

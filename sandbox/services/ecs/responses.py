@@ -48,7 +48,7 @@ def _get_writer(shape: Shape) -> Writer:
     """Return the JSON writer of a shape, cached for each shape."""
     found = _writers.get(shape.name)
     if found is None:
-        # A shape may contain itself: whoever is made meanwhile looks the finished one up.
+        # A shape may contain itself: nested writers look up the finished one.
         _writers[shape.name] = lambda value: _writers[shape.name](value)
         found = _writers[shape.name] = _build_writer(shape)
     return found
@@ -164,7 +164,7 @@ class SandboxEcsResponse(EC2ContainerServiceResponse):
             raise ClusterNotEmpty("Services")
         if any(t.last_status != "STOPPED" for t in self.backend.tasks.get(cluster.name, {}).values()):
             raise ClusterNotEmpty("Tasks")
-        # The machines came with the cluster, and nobody but the sandbox could switch them off.
+        # The machines belong to the cluster, and only the sandbox can remove them.
         self.backend.container_instances.pop(cluster.name, None)
         return super().delete_cluster()
 

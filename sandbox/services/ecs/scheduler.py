@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from sandbox.services.ecs.backend import SandboxEcs
 
 STEADY_AFTER_SECONDS = 10.0
-# How seldom the scheduler looks at a service that nobody changes and whose tasks all run: in 2 to 4 minutes,
-# each service at another moment.
+# Interval of checks of an unchanged service with running tasks: 2 to 4 minutes, different for each service.
 IDLE_SECONDS = 120
 STARTING_STATUSES = ("PROVISIONING", "PENDING", "ACTIVATING")
 LIVE_STATUSES = (*STARTING_STATUSES, "RUNNING", "DEACTIVATING")

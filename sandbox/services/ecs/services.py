@@ -226,7 +226,7 @@ def update_service(backend: "SandboxEcs", params: Mapping[str, Any]) -> SandboxS
         if params.get("taskDefinition") or backend.definitions.get(reference or "").status == "ACTIVE":
             _validate_service(backend, draft, reference)
     is_new = any(getattr(draft, name) != getattr(service, name) for name in CONFIGURATION_FIELDS)
-    # ECS takes over what CodeDeploy or another tool has deployed until now.
+    # ECS takes over from CodeDeploy or another tool.
     is_new = is_new or (draft.is_scheduled and not service.is_scheduled)
     _apply_draft(backend, service, draft, begin=is_new or bool(params.get("forceNewDeployment")))
     return service

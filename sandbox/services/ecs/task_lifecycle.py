@@ -144,7 +144,7 @@ def _finish_running(backend: "SandboxEcs", task: SandboxTask) -> None:
         stop_task(backend, task, code=INTERRUPTED, reason="Your Spot Task was interrupted.")
         return
     age = behavior.exits_after or 0
-    # What has not ended by itself is stopped with the task, and ends well.
+    # Containers that still run are stopped with the task, and exit successfully.
     ends = {d["name"]: get_behavior(d["image"]) for d in _list_container_definitions(backend, task)}
     for container in task.containers:
         own = ends.get(container["name"], DEFAULT_BEHAVIOR)
@@ -157,7 +157,7 @@ def _finish_running(backend: "SandboxEcs", task: SandboxTask) -> None:
 
 
 def _finish_deactivating(backend: "SandboxEcs", task: SandboxTask) -> None:
-    # A real process ends in its own time; whoever watches it then lets the task go on.
+    # A real process ends in its own time; the poll of processes then continues the task.
     _enter_state(
         task, "STOPPING", NEVER if containers.terminate_containers(backend, task) else GRACEFUL_STOP_SECONDS
     )
