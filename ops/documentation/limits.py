@@ -61,7 +61,7 @@ def _parts() -> Iterator[str]:
             yield note
         found = [limits.LIMITS[name] for name in names]
         rows = [(plain(one.subject), str(one), plain(one.source)) for one in found]
-        yield table(("What", "At most", "Where the number comes from"), rows)
+        yield table(("Limit", "Maximum", "Source"), rows)
 
 
 def list_sections() -> dict[str, list[str]]:
