@@ -197,7 +197,7 @@ class RunForm(forms.Form):
             one.name: one.parse_value(entered[one.name]) for one in self.variables if entered[one.name] != ""
         }
 
-    def judged_plan(self) -> list[dict[str, Any]]:
+    def evaluated_plan(self) -> list[dict[str, Any]]:
         """The plan, and of each step whether it would run with what the fields hold."""
         if not self.plan:
             return []

@@ -58,13 +58,13 @@ class FailureReaction:
 DEFAULT_REACTION = FailureReaction("StageRollback")
 
 
-def classify_error(code: str, *, was_judged: bool = False) -> str:
+def classify_error(code: str, *, has_verdict: bool = False) -> str:
     """The kind of error that strategies name, of a failure's code.
 
     `was_judged`: the code says how a deployment to ECS ended, not why a call was refused.
     """
     return _ERROR_TYPES_BY_CODE.get(
-        code, "Verification" if was_judged or code in _OUTCOME_CODES else "Unknown"
+        code, "Verification" if has_verdict or code in _OUTCOME_CODES else "Unknown"
     )
 
 

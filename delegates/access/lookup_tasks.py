@@ -47,7 +47,7 @@ class LookupCaller:
     """AWS caller that replays stored responses; the first unanswered call becomes a delegate task."""
 
     inquiry: LookupRequest
-    door: DelegateAwsAccess | DelegateSiteAccess
+    aws_access: DelegateAwsAccess | DelegateSiteAccess
 
     def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
         """Return the next stored response. Raises its error, or `CallPending` if it is missing."""
@@ -58,18 +58,18 @@ class LookupCaller:
             return dict(answer["result"])
         said = {"service": service, "operation": operation, "params": dict(params)}
         self.inquiry.task = submit_task(
-            scope=self.door.connector.scope,
-            kind=get_task_kind(operation, self.door.connector)
+            scope=self.aws_access.connector.scope,
+            kind=get_task_kind(operation, self.aws_access.connector)
             if service == SITE_SERVICE
             else DelegateTask.Kind.AWS,
             title=f"{service}:{operation} for {self.inquiry}",
             payload=said,
             owner=LOOKUP_OWNER,
             owner_ref=str(self.inquiry.pk),
-            selectors=self.door.selectors,
-            selectors_from="CONNECTOR" if self.door.selectors else "",
-            criterion=self.door.criterion(service),
-            connector=self.door.connector,
+            selectors=self.aws_access.selectors,
+            selectors_from="CONNECTOR" if self.aws_access.selectors else "",
+            criterion=self.aws_access.criterion(service),
+            connector=self.aws_access.connector,
             deadline=get_database_time() + LOOKUP_TIMEOUT,
         )
         self.inquiry.save(update_fields=["task"])
@@ -108,10 +108,10 @@ def open_delegate_access(
     """Return the way through delegates for one kind of question. Raises `ConnectorUnavailable`."""
     if connector.kind != Connector.Kind.AWS or kind == LookupRequest.Kind.FILES:
         return DelegateSiteAccess(connector)
-    door = open_aws_access(connector, region)
-    if not isinstance(door, DelegateAwsAccess):
+    aws_access = open_aws_access(connector, region)
+    if not isinstance(aws_access, DelegateAwsAccess):
         raise ConnectorUnavailable(f"The connector {connector} connects through Slipway.")
-    return door
+    return aws_access
 
 
 def _test(inquiry: LookupRequest, caller: LookupCaller) -> dict[str, Any]:

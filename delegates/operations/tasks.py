@@ -161,21 +161,21 @@ class AwsRead:
 
 
 def queue_read(
-    door: DelegateAwsAccess, read: AwsRead, *, owner: str, ref: str, until: datetime
+    aws_access: DelegateAwsAccess, read: AwsRead, *, owner: str, ref: str, until: datetime
 ) -> DelegateTask:
     """Queue a call for a delegate with the connector's tags; `owner` receives the answer."""
     said = {"service": read.service, "operation": read.operation, "params": dict(read.params)}
     return submit_task(
-        scope=door.connector.scope,
+        scope=aws_access.connector.scope,
         kind=DelegateTask.Kind.AWS,
         title=f"{read.service}:{read.operation} for {read.about}",
         payload=said,
         owner=owner,
         owner_ref=ref,
-        selectors=door.selectors,
-        selectors_from="CONNECTOR" if door.selectors else "",
-        criterion=door.criterion(read.service),
-        connector=door.connector,
+        selectors=aws_access.selectors,
+        selectors_from="CONNECTOR" if aws_access.selectors else "",
+        criterion=aws_access.criterion(read.service),
+        connector=aws_access.connector,
         deadline=until,
     )
 

@@ -68,18 +68,18 @@ def find_stage_caller(context: "EngineStepContext", stage: StageExecution) -> Ca
     if not stage.region:
         # Known once it is provisioned.
         return None
-    own = context.shared.stage
+    own = context.reconcile_context.stage
     if (stage.connector_id, stage.region) == (own.connector_id, own.region):
         return (
-            cast("DirectAwsAccess", context.shared.door_for(context.step))
+            cast("DirectAwsAccess", context.reconcile_context.get_aws_access(context.step))
             if context.remote is None
             else context.caller
         )
     try:
-        door = context.world.open_door(stage.connector, stage.region)
+        aws_access = context.runtime.open_aws_access(stage.connector, stage.region)
     except ConnectorUnavailable:
         return None
-    return _OtherStageCaller(context.caller, stage) if hasattr(door, "queue") else door
+    return _OtherStageCaller(context.caller, stage) if hasattr(aws_access, "queue") else aws_access
 
 
 @dataclass(frozen=True)

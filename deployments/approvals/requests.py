@@ -36,7 +36,7 @@ class ApprovalRequester:
         if self._rows().exists():
             return
         context = self._context
-        scope = context.shared.execution.scope
+        scope = context.reconcile_context.execution.scope
         groups, missing = find_groups(scope, asked.groups)
         if missing:
             raise ActionFailed(
@@ -59,7 +59,7 @@ class ApprovalRequester:
             Approval.objects.filter(pk=checked.pk, status=Approval.Status.WAITING).update(
                 plan=json.dumps(ahead.document, default=str),
                 plan_hash=ahead.diff,
-                planned_at=self._context.world.now(),
+                planned_at=self._context.runtime.now(),
                 refreshes_completed=checked.refreshes_requested,
             )
             self._checked = None
@@ -72,7 +72,7 @@ class ApprovalRequester:
         self._new = None
         after = {"step": row.step.identifier, "groups": row.group_names, "minimum": row.minimum_approvals}
         record_audit_entry(actor=None, action="approval.ask", thing=row, after=after)
-        notify_approval(row, self._context.shared.mask)
+        notify_approval(row, self._context.reconcile_context.mask)
         publish_approvals_changed(row.pk)
 
     def state(self) -> ApprovalState:
@@ -94,7 +94,7 @@ class ApprovalRequester:
         """Compute the plan, at first and on request."""
         if not row.is_being_refreshed:
             return
-        ahead = self._context.look_ahead()
+        ahead = self._context.plan_approval()
         if row.plan_hash and row.plan_hash != ahead.diff:
             text = "The plan has changed: review and approve it again"
             self._context.log(text, "warning")
@@ -107,7 +107,7 @@ class ApprovalRequester:
         """Return the verdict; a decision before the deadline counts at any later time."""
         if counted.verdict != Approval.Status.WAITING:
             return counted.verdict
-        is_late = self._context.world.now() >= row.expires_at
+        is_late = self._context.runtime.now() >= row.expires_at
         return Approval.Status.EXPIRED if is_late else Approval.Status.WAITING
 
     def _close(self, row: Approval, verdict: str) -> None:
@@ -116,16 +116,16 @@ class ApprovalRequester:
         with context.commit():
             read = Approval.objects.filter(pk=row.pk, status=Approval.Status.WAITING)
             same = read.filter(decision_count=row.decision_count, plan_hash=row.plan_hash)
-            if same.update(status=verdict, ended_at=context.world.now()):
-                update_waiting_status(context.shared, context.step, Status.RUNNING)
+            if same.update(status=verdict, ended_at=context.runtime.now()):
+                update_waiting_status(context.reconcile_context, context.step, Status.RUNNING)
                 record_audit_entry(actor=None, action=f"approval.{verdict.lower()}", thing=row)
                 publish_approvals_changed(row.pk)
 
     def _row(self, asked: ApprovalRequest) -> Approval:
         context, step = self._context, self._context.step
-        now = context.world.now()
+        now = context.runtime.now()
         return Approval(
-            execution=context.shared.execution,
+            execution=context.reconcile_context.execution,
             step=step,
             attempt=context.attempt,
             message=asked.message,
@@ -144,12 +144,12 @@ class ApprovalRequester:
         return f"{people} of {', '.join(asked.groups)}{but}"
 
 
-def update_waiting_status(shared: ReconcileContext, step: StepExecution, status: Status) -> None:
+def update_waiting_status(reconcile_context: ReconcileContext, step: StepExecution, status: Status) -> None:
     """Show the step as waiting for approval, or as going on; inside a commit."""
     if step.status != status:
         step.status = status
         step.save(update_fields=["status"])
-    update_execution_status(shared)
+    update_execution_status(reconcile_context)
 
 
 def withdraw_approvals(step: StepExecution) -> None:

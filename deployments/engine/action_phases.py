@@ -71,18 +71,22 @@ PhaseEnd = PhaseFinished | PhaseWaiting | PhaseFailed | PhaseNeverSent
 
 
 def wait_for_next_check(
-    shared: ReconcileContext, context: EngineStepContext, *, since: datetime, deadline: datetime | None
+    reconcile_context: ReconcileContext,
+    context: EngineStepContext,
+    *,
+    since: datetime,
+    deadline: datetime | None,
 ) -> timedelta:
     """Wait for the next turn since `since`; where an ECS service is waited for, together with its group."""
-    now = shared.world.now()
-    shared.parking = context.parking(since=since, deadline=deadline)
+    now = reconcile_context.runtime.now()
+    reconcile_context.service_wait = context.build_service_wait(since=since, deadline=deadline)
     if context.sleeps_until is not None:
         return max(timedelta(0), min(context.sleeps_until - now, LONGEST_CHECK_INTERVAL))
-    if shared.parking is None and context.wakes_at is not None:
+    if reconcile_context.service_wait is None and context.wakes_at is not None:
         return max(timedelta(0), min(context.wakes_at - now, LONGEST_CHECK_INTERVAL))
-    if shared.parking is None:
+    if reconcile_context.service_wait is None:
         return get_check_interval(now - since)
-    return get_next_check(now, since, shared.parking.batch_key) - now
+    return get_next_check(now, since, reconcile_context.service_wait.batch_key) - now
 
 
 def read_action(row: ActionRun) -> Action:
@@ -91,21 +95,26 @@ def read_action(row: ActionRun) -> Action:
 
 
 def run_phase(
-    shared: ReconcileContext,
+    reconcile_context: ReconcileContext,
     row: ActionRun,
     phase: str,
     body: Callable[[Action, StepContext], object],
     *,
-    told_in: StepExecution | None = None,
+    log_step: StepExecution | None = None,
     forbid_sending: bool = False,
-    judged: str = "",
+    confirmed_phase: str = "",
 ) -> PhaseEnd:
     """Run one phase of an action. What it had gathered when it stopped is written first, or with its failure.
 
     `judged` is the phase whose lost write an adoption judges: it loads the rollback data of that phase.
     """
     context = EngineStepContext(
-        shared, row, phase, told_in=told_in, forbid_sending=forbid_sending, judged=judged
+        reconcile_context,
+        row,
+        phase,
+        log_step=log_step,
+        forbid_sending=forbid_sending,
+        confirmed_phase=confirmed_phase,
     )
     try:
         action = read_action(row)
@@ -115,47 +124,49 @@ def run_phase(
         return PhaseFailed(failure)
     except AwsError as error:
         _hand_over(context)
-        return _build_refusal(shared, error)
+        return _build_refusal(reconcile_context, error)
     except ConnectorUnavailable as closed:
         return PhaseFailed(ActionFailed("CONNECTOR_NOT_USABLE", str(closed)))
     except NeedsConfirmation as lost:
-        return _confirm_call(shared, row, lost.call, phase, told_in)
+        return _confirm_call(reconcile_context, row, lost.call, phase, log_step)
     except SendingForbidden:
         return PhaseNeverSent()
     except (UnknownActionError, JournalMismatch) as stuck:
         return _request_intervention(context, str(stuck))
-    except (AbortRequested, LeaseRunsOut, AnswerPending, ServiceLockRequired, AwsUnavailable) as turn:
-        return _handle_signal(shared, context, turn)
-    _recover(shared, row, told_in or row.step)
+    except (AbortRequested, LeaseRunsOut, AnswerPending, ServiceLockRequired, AwsUnavailable) as signal:
+        return _handle_signal(reconcile_context, context, signal)
+    _recover(reconcile_context, row, log_step or row.step)
     return PhaseFinished(context, value)
 
 
-def _handle_signal(shared: ReconcileContext, context: EngineStepContext, turn: Exception) -> PhaseEnd:
-    if isinstance(turn, ServiceLockRequired):
-        return _request_service_lock(shared, context, turn)
-    if isinstance(turn, AwsUnavailable):
-        return _back_off(shared, context, turn)
-    if isinstance(turn, AnswerPending):
+def _handle_signal(
+    reconcile_context: ReconcileContext, context: EngineStepContext, signal: Exception
+) -> PhaseEnd:
+    if isinstance(signal, ServiceLockRequired):
+        return _request_service_lock(reconcile_context, context, signal)
+    if isinstance(signal, AwsUnavailable):
+        return _back_off(reconcile_context, context, signal)
+    if isinstance(signal, AnswerPending):
         context.abandon()
         _save_context(context)
-        return PhaseWaiting(max(turn.until - shared.world.now(), timedelta(0)))
-    shared.rows.forget_changes()
-    return PhaseWaiting(timedelta(0)) if isinstance(turn, LeaseRunsOut) else PhaseWaiting(None)
+        return PhaseWaiting(max(signal.until - reconcile_context.runtime.now(), timedelta(0)))
+    reconcile_context.rows.forget_changes()
+    return PhaseWaiting(timedelta(0)) if isinstance(signal, LeaseRunsOut) else PhaseWaiting(None)
 
 
 def _request_service_lock(
-    shared: ReconcileContext, context: EngineStepContext, wanted: ServiceLockRequired
+    reconcile_context: ReconcileContext, context: EngineStepContext, wanted: ServiceLockRequired
 ) -> PhaseEnd:
     _save_context(context)
-    account = shared.stage.account
+    account = reconcile_context.stage.account
     if not account:
-        end = run_phase(shared, context.row, "account", _get_account)
+        end = run_phase(reconcile_context, context.row, "account", _get_account)
         if not isinstance(end, PhaseFinished):
             return end
         _save_context(end.context)
         account = str(end.value)
     try:
-        service_locks.request_lock(shared, context.step, wanted, account)
+        service_locks.request_lock(reconcile_context, context.step, wanted, account)
     except ActionFailed as clash:
         return PhaseFailed(clash)
     return PhaseWaiting(None)
@@ -175,33 +186,35 @@ def _save_context(context: EngineStepContext) -> None:
     context.save()
 
 
-def _back_off(shared: ReconcileContext, context: EngineStepContext, trouble: AwsUnavailable) -> PhaseWaiting:
+def _back_off(
+    reconcile_context: ReconcileContext, context: EngineStepContext, trouble: AwsUnavailable
+) -> PhaseWaiting:
     """AWS could not be asked: back off, and tell the watcher once."""
     row = context.row
     context.abandon()
     if row.consecutive_errors == 0:
         context.log(f"{trouble.error.display_message} Slipway tries again.", "warning")
-    shared.change(row, consecutive_errors=row.consecutive_errors + 1)
+    reconcile_context.change(row, consecutive_errors=row.consecutive_errors + 1)
     _save_context(context)
     return PhaseWaiting(timedelta(seconds=min(2**row.consecutive_errors, LONGEST_BACKOFF_SECONDS)))
 
 
-def _recover(shared: ReconcileContext, row: ActionRun, step: StepExecution) -> None:
+def _recover(reconcile_context: ReconcileContext, row: ActionRun, step: StepExecution) -> None:
     """What was in the way is gone."""
     if row.consecutive_errors:
-        shared.change(row, consecutive_errors=0)
+        reconcile_context.change(row, consecutive_errors=0)
     # Another step may be the one that waits for a person.
     is_meant = step.intervention is not None or step.status in TERMINAL_STATUSES
-    if shared.execution.status == Status.INTERVENTION_WAITING and is_meant:
-        shared.change(row, detail="")
-        with shared.commit(reload=True):
-            failures.clear_intervention(shared, step)
+    if reconcile_context.execution.status == Status.INTERVENTION_WAITING and is_meant:
+        reconcile_context.change(row, detail="")
+        with reconcile_context.commit(reload=True):
+            failures.clear_intervention(reconcile_context, step)
 
 
-def _build_refusal(shared: ReconcileContext, error: AwsError) -> PhaseFailed:
+def _build_refusal(reconcile_context: ReconcileContext, error: AwsError) -> PhaseFailed:
     """A refusal of AWS; of some no second try changes anything: a person has to do something first."""
     if error.code == "ClusterNotFoundException":
-        name = shared.stage.cluster
+        name = reconcile_context.stage.cluster
         message = f"Cluster {name} is not there: somebody has deleted it, or it is elsewhere."
         return PhaseFailed(ActionFailed(CLUSTER_NOT_FOUND, message), refuses=True)
     return PhaseFailed(
@@ -219,22 +232,26 @@ def _code_of(error: AwsError) -> str:
 
 def _request_intervention(context: EngineStepContext, reason: str) -> PhaseWaiting:
     """Rules 6 and 15: guessing could do harm, so the execution waits for a person."""
-    shared, row = context.shared, context.row
+    reconcile_context, row = context.reconcile_context, context.row
     text = f"{reason} Slipway waits: decide what happens, or run the version that started it."
-    is_asked = context.told_in.intervention is not None or context.told_in.status in TERMINAL_STATUSES
+    is_asked = context.log_step.intervention is not None or context.log_step.status in TERMINAL_STATUSES
     if row.detail != text[:512] or not is_asked:
-        shared.change(row, detail=text[:512])
+        reconcile_context.change(row, detail=text[:512])
         context.hand_over()
-        with shared.commit(reload=True):
-            failures.request_stuck_intervention(shared, context.told_in, text)
+        with reconcile_context.commit(reload=True):
+            failures.request_stuck_intervention(reconcile_context, context.log_step, text)
     return PhaseWaiting(failures.INTERVENTION_CHECK_INTERVAL)
 
 
 def _confirm_call(
-    shared: ReconcileContext, row: ActionRun, call: AwsCall, phase: str, told_in: StepExecution | None
+    reconcile_context: ReconcileContext,
+    row: ActionRun,
+    call: AwsCall,
+    phase: str,
+    log_step: StepExecution | None,
 ) -> PhaseEnd:
     """Ask the world what became of a write without an answer (rule 7)."""
-    _give_up_waiting(shared, call)
+    _give_up_waiting(reconcile_context, call)
     record = CallRecord(
         call.service,
         call.operation,
@@ -244,26 +261,26 @@ def _confirm_call(
     )
     adopting = f"adopt {phase} {call.number}.{call.send_number}"[:24]
 
-    def judge(action: Action, context: StepContext) -> Confirmation:
+    def confirm(action: Action, context: StepContext) -> Confirmation:
         verb = action.adopt_undo if phase.startswith("undo") else action.adopt
         return verb(context, record)
 
-    end = run_phase(shared, row, adopting, judge, told_in=told_in, judged=phase)
+    end = run_phase(reconcile_context, row, adopting, confirm, log_step=log_step, confirmed_phase=phase)
     if not isinstance(end, PhaseFinished):
         return end
     end.context.finish(keep_progress=False)
-    with shared.commit(reload=True):
-        _apply(shared, call, end.value)
+    with reconcile_context.commit(reload=True):
+        _apply(reconcile_context, call, end.value)
     return PhaseWaiting(RETRY_INTERVAL) if isinstance(end.value, Unconfirmed) else PhaseWaiting(None)
 
 
-def _give_up_waiting(shared: ReconcileContext, call: AwsCall) -> None:
+def _give_up_waiting(reconcile_context: ReconcileContext, call: AwsCall) -> None:
     if call.state == CallState.SENT:
-        with shared.commit(reload=True):
+        with reconcile_context.commit(reload=True):
             AwsCall.objects.filter(pk=call.pk, state=CallState.SENT).update(state=CallState.UNKNOWN)
 
 
-def _apply(shared: ReconcileContext, call: AwsCall, verdict: object) -> None:
+def _apply(reconcile_context: ReconcileContext, call: AwsCall, verdict: object) -> None:
     """Write the verdict down unless the true answer arrived meanwhile."""
     unknown = AwsCall.objects.filter(pk=call.pk, state=CallState.UNKNOWN, send_number=call.send_number)
     if isinstance(verdict, Applied):
@@ -271,10 +288,12 @@ def _apply(shared: ReconcileContext, call: AwsCall, verdict: object) -> None:
             state=CallState.ANSWERED,
             is_confirmed=True,
             result=step_inputs.to_json(verdict.answer),
-            answered_at=shared.world.now(),
+            answered_at=reconcile_context.runtime.now(),
         )
     elif isinstance(verdict, NotApplied):
         unknown.update(state=CallState.NOT_SENT)
     elif isinstance(verdict, Indeterminate):
         error = Undelivered(verdict.code, verdict.message, call.service, call.operation)
-        unknown.update(state=CallState.FAILED, error=error.to_record(), answered_at=shared.world.now())
+        unknown.update(
+            state=CallState.FAILED, error=error.to_record(), answered_at=reconcile_context.runtime.now()
+        )

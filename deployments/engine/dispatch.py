@@ -57,7 +57,7 @@ def list_waiting_executions(execution_ids: Sequence[UUID]) -> list[WaitingExecut
 
 
 def find_changed(
-    waiting: Sequence[WaitingExecution], *, world: EngineRuntime, snapshot: ServiceSnapshot
+    waiting: Sequence[WaitingExecution], *, runtime: EngineRuntime, snapshot: ServiceSnapshot
 ) -> list[UUID]:
     """The executions that want a look: their service looks other than when they were last judged.
 
@@ -70,39 +70,39 @@ def find_changed(
     if stage is None:
         return everybody
     try:
-        door = snapshot.doors.open(world, stage.connector, stage.region)
+        aws_access = snapshot.aws_access_pool.open(runtime, stage.connector, stage.region)
     except ConnectorUnavailable:
         return everybody
-    if hasattr(door, "queue"):
+    if hasattr(aws_access, "queue"):
         return everybody
     return [
         pk
-        for ten in split_batches(waiting, SERVICES_PER_CALL)
-        for pk in _find_changed_in_cluster(ten, stage, door, world=world, snapshot=snapshot)
+        for batch in split_batches(waiting, SERVICES_PER_CALL)
+        for pk in _find_changed_in_cluster(batch, stage, aws_access, runtime=runtime, snapshot=snapshot)
     ]
 
 
 def _find_changed_in_cluster(
-    ten: Sequence[WaitingExecution],
+    batch: Sequence[WaitingExecution],
     stage: StageExecution,
-    door: DirectAwsAccess,
+    aws_access: DirectAwsAccess,
     *,
-    world: EngineRuntime,
+    runtime: EngineRuntime,
     snapshot: ServiceSnapshot,
 ) -> list[UUID]:
-    begun = world.now()
+    begun = runtime.now()
     try:
-        answered = EcsClient(door).describe_raw_services(
-            stage.cluster, [one.waits_for_service for one in ten]
+        answered = EcsClient(aws_access).describe_raw_services(
+            stage.cluster, [one.waits_for_service for one in batch]
         )
     except AwsError as error:
         # Each look makes the call itself then, and tells its watchers what is wrong.
-        rate_limits.record_throttling(get_rate_limit_key(stage), error, world.now())
-        return [one.pk for one in ten]
+        rate_limits.record_throttling(get_rate_limit_key(stage), error, runtime.now())
+        return [one.pk for one in batch]
     found: dict[str, dict[str, Any]] = {service.get("serviceName", ""): service for service in answered}
     wanted: list[UUID] = []
     news: dict[str, dict[str, Any] | None] = {}
-    for one in ten:
+    for one in batch:
         raw = found.get(one.waits_for_service)
         if (
             one.observed_state == hash_observed_state(raw)
@@ -155,16 +155,16 @@ class _DueWait:
     batch_key: str
     rate_limit_key: str
     since: datetime
-    turn: datetime
+    check_at: datetime
 
 
-def claim_due_batches(world: EngineRuntime = LIVE_RUNTIME) -> list[ExecutionBatch]:
+def claim_due_batches(runtime: EngineRuntime = LIVE_RUNTIME) -> list[ExecutionBatch]:
     """Claim what is due and tell it in groups of one door, region and cluster.
 
     A claim holds for fifteen seconds, and for a parked execution until its next turn: a lost message costs no
     more than that.
     """
-    now = world.now()
+    now = runtime.now()
     _write_pulse(now)
     token = uuid.uuid4().hex
     claimed = _claim_active(now, token) + _claim_waiting(now, token)
@@ -186,20 +186,20 @@ def _write_pulse(now: datetime) -> None:
     _last_pulse[DISPATCHER] = now
 
 
-def reconcile_batch(group: ExecutionBatch, *, world: EngineRuntime = LIVE_RUNTIME) -> None:
+def reconcile_batch(group: ExecutionBatch, *, runtime: EngineRuntime = LIVE_RUNTIME) -> None:
     """Look at each that wants it, for thirty seconds in all; those not reached stay due."""
-    began = world.monotonic()
+    began = runtime.monotonic()
     snapshot = ServiceSnapshot()
     waiting = list_waiting_executions(group.execution_ids)
-    parked = {one.pk for one in waiting}
+    due_waits = {one.pk for one in waiting}
     # What a later message has taken over is in its hands.
     ours = [one for one in waiting if one.dispatch_token == group.token or not group.token]
-    changed = find_changed(ours, world=world, snapshot=snapshot)
-    awake = [pk for pk in group.execution_ids if pk not in parked]
+    changed = find_changed(ours, runtime=runtime, snapshot=snapshot)
+    awake = [pk for pk in group.execution_ids if pk not in due_waits]
     for execution_id in (*awake, *changed):
-        if world.monotonic() - began >= PASS_SECONDS:
+        if runtime.monotonic() - began >= PASS_SECONDS:
             return
-        reconcile(execution_id, world=world, snapshot=snapshot)
+        reconcile(execution_id, runtime=runtime, snapshot=snapshot)
 
 
 def _filter_due(now: datetime) -> QuerySet[Execution]:
@@ -228,16 +228,18 @@ def _claim_waiting(now: datetime, token: str) -> list[tuple[str, UUID]]:
         .order_by(F("dispatch_backoff_until").asc(nulls_first=True), "due_at")
     )
     fields = ("pk", "batch_key", "rate_limit_key", "waiting_since", "dispatch_backoff_until", "due_at")
-    parked = [
+    due_waits = [
         _DueWait(pk, group, of_quota, since, dispatch_backoff_until or due_at)
         for pk, group, of_quota, since, dispatch_backoff_until, due_at in due.values_list(*fields)[
             :MOST_WAITING_CLAIMS
         ]
     ]
-    by_turn: dict[datetime, list[UUID]] = defaultdict(list)
-    for one in _apply_rate_limits(parked, now):
-        by_turn[get_next_check(now, one.since, one.batch_key)].append(one.pk)
-    return [row for turn, members in by_turn.items() for row in _claim(members, now, turn, token)]
+    by_check_time: dict[datetime, list[UUID]] = defaultdict(list)
+    for one in _apply_rate_limits(due_waits, now):
+        by_check_time[get_next_check(now, one.since, one.batch_key)].append(one.pk)
+    return [
+        row for check_at, members in by_check_time.items() for row in _claim(members, now, check_at, token)
+    ]
 
 
 def _claim(pks: Sequence[UUID], now: datetime, until: datetime, token: str) -> list[tuple[str, UUID]]:
@@ -250,17 +252,17 @@ def _claim(pks: Sequence[UUID], now: datetime, until: datetime, token: str) -> l
     return list(mine.order_by("waits_for_service", "due_at").values_list("batch_key", "pk"))
 
 
-def _apply_rate_limits(parked: Iterable[_DueWait], now: datetime) -> list[_DueWait]:
+def _apply_rate_limits(due_waits: Iterable[_DueWait], now: datetime) -> list[_DueWait]:
     """Of each account and region as many tens as it has tokens for."""
-    tens: dict[str, list[list[_DueWait]]] = defaultdict(list)
+    batches: dict[str, list[list[_DueWait]]] = defaultdict(list)
     groups: dict[tuple[str, str], list[_DueWait]] = defaultdict(list)
-    for one in parked:
+    for one in due_waits:
         groups[one.rate_limit_key, one.batch_key].append(one)
     for (of_quota, _), members in groups.items():
-        tens[of_quota] += split_batches(members, SERVICES_PER_CALL)
+        batches[of_quota] += split_batches(members, SERVICES_PER_CALL)
     chosen: list[_DueWait] = []
-    for of_quota, calls in tens.items():
-        calls.sort(key=lambda ten: ten[0].turn)
+    for of_quota, calls in batches.items():
+        calls.sort(key=lambda batch: batch[0].check_at)
         tokens = rate_limits.take_tokens(of_quota, rate_limits.SERVICE_READS, len(calls), now)
-        chosen += [one for ten in calls[:tokens] for one in ten]
+        chosen += [one for batch in calls[:tokens] for one in batch]
     return chosen

@@ -29,16 +29,23 @@ INTERVENTION_CHECK_INTERVAL = timedelta(seconds=60)
 _STILL_FAILED = (Status.INTERVENTION_WAITING, Status.IGNORE_FAILED)
 
 
-def apply_reaction(shared: ReconcileContext, step: StepExecution, reaction: FailureReaction) -> None:
+def apply_reaction(
+    reconcile_context: ReconcileContext, step: StepExecution, reaction: FailureReaction
+) -> None:
     """Do what a strategy, or a person, wants done about the failure of this step."""
-    _REACTIONS[reaction.type](shared, step, reaction)
+    _REACTIONS[reaction.type](reconcile_context, step, reaction)
 
 
 def request_intervention(
-    shared: ReconcileContext, step: StepExecution, kind: str, *, until: datetime | None = None, then: str = ""
+    reconcile_context: ReconcileContext,
+    step: StepExecution,
+    kind: str,
+    *,
+    until: datetime | None = None,
+    then: str = "",
 ) -> None:
     """Wait for a person who decides about this step; after `until`, `then` is done."""
-    now = shared.world.now()
+    now = reconcile_context.runtime.now()
     step.intervention = {
         "kind": kind,
         "asked_at": now.isoformat(),
@@ -47,106 +54,128 @@ def request_intervention(
     }
     step.status, step.retry_at = Status.INTERVENTION_WAITING, None
     step.save(update_fields=["intervention", "status", "retry_at"])
-    update_execution_status(shared)
+    update_execution_status(reconcile_context)
     limit = f" until {until:%Y-%m-%d %H:%M:%S} UTC, then: {REACTION_MESSAGES[then]}" if until and then else ""
-    notify_intervention(shared.execution, step, until, shared.mask)
-    append_log(shared, step, f"Waiting for a person to decide about step {step.name}{limit}", "warning")
+    notify_intervention(reconcile_context.execution, step, until, reconcile_context.mask)
+    append_log(
+        reconcile_context, step, f"Waiting for a person to decide about step {step.name}{limit}", "warning"
+    )
 
 
-def request_stuck_intervention(shared: ReconcileContext, step: StepExecution, reason: str) -> None:
+def request_stuck_intervention(reconcile_context: ReconcileContext, step: StepExecution, reason: str) -> None:
     """Wait for a person, or for a version of Slipway that can go on; a step that is over stays over."""
     if step.status in TERMINAL_STATUSES:
-        shared.execution.status = Status.INTERVENTION_WAITING
-        shared.execution.save(update_fields=["status"])
+        reconcile_context.execution.status = Status.INTERVENTION_WAITING
+        reconcile_context.execution.save(update_fields=["status"])
         return
-    append_log(shared, step, reason, "error")
-    request_intervention(shared, step, "STUCK_BACKWARD" if shared.execution.rolling_back else "STUCK")
+    append_log(reconcile_context, step, reason, "error")
+    request_intervention(
+        reconcile_context, step, "STUCK_BACKWARD" if reconcile_context.execution.rolling_back else "STUCK"
+    )
 
 
-def clear_intervention(shared: ReconcileContext, step: StepExecution) -> None:
+def clear_intervention(reconcile_context: ReconcileContext, step: StepExecution) -> None:
     """Nobody needs to be asked any more."""
     if step.intervention is not None:
         step.intervention, step.status = None, Status.RUNNING
         step.save(update_fields=["intervention", "status"])
-    update_execution_status(shared)
+    update_execution_status(reconcile_context)
 
 
-def get_time_left(shared: ReconcileContext, step: StepExecution) -> timedelta | None:
+def get_time_left(reconcile_context: ReconcileContext, step: StepExecution) -> timedelta | None:
     """How long to wait before the next look at a step that waits for a person; None: its time is up."""
     until = (step.intervention or {}).get("until")
     if until is None:
         return INTERVENTION_CHECK_INTERVAL
-    left = datetime.fromisoformat(until) - shared.world.now()
+    left = datetime.fromisoformat(until) - reconcile_context.runtime.now()
     return min(left, INTERVENTION_CHECK_INTERVAL) if left > timedelta(0) else None
 
 
-def check_intervention(shared: ReconcileContext, step: StepExecution) -> timedelta | None:
+def check_intervention(reconcile_context: ReconcileContext, step: StepExecution) -> timedelta | None:
     """One look at a step that waits for a person; None means go on at once."""
-    if (left := get_time_left(shared, step)) is not None:
+    if (left := get_time_left(reconcile_context, step)) is not None:
         return left
-    with shared.commit(reload=True):
+    with reconcile_context.commit(reload=True):
         then = (step.intervention or {}).get("on_timeout") or DEFAULT_REACTION.type
-        append_log(shared, step, f"Nobody decided in time. {REACTION_MESSAGES[then]}", "warning")
-        clear_intervention(shared, step)
-        apply_reaction(shared, step, FailureReaction(then))
+        append_log(reconcile_context, step, f"Nobody decided in time. {REACTION_MESSAGES[then]}", "warning")
+        clear_intervention(reconcile_context, step)
+        apply_reaction(reconcile_context, step, FailureReaction(then))
     return None
 
 
-def _retry(shared: ReconcileContext, step: StepExecution, reaction: FailureReaction) -> None:
+def _retry(reconcile_context: ReconcileContext, step: StepExecution, reaction: FailureReaction) -> None:
     if step.retries >= reaction.count:
-        append_log(shared, step, f"Step {step.name} failed after {_format_retries(step.retries)}", "warning")
-        apply_reaction(shared, step, reaction.then or DEFAULT_REACTION)
+        append_log(
+            reconcile_context,
+            step,
+            f"Step {step.name} failed after {_format_retries(step.retries)}",
+            "warning",
+        )
+        apply_reaction(reconcile_context, step, reaction.then or DEFAULT_REACTION)
         return
     pause = reaction.pause_before(step.retries)
     step.retries += 1
-    step.retry_at = shared.world.now() + timedelta(seconds=pause)
+    step.retry_at = reconcile_context.runtime.now() + timedelta(seconds=pause)
     step.status = Status.ASYNC_WAITING
     step.save(update_fields=["retries", "retry_at", "status"])
-    clear_failure(shared, step)
+    clear_failure(reconcile_context, step)
     append_log(
-        shared,
+        reconcile_context,
         step,
         f"Step {step.name} is tried again in {pause} seconds: retry {step.retries} of {reaction.count}",
         "warning",
     )
 
 
-def _manual(shared: ReconcileContext, step: StepExecution, reaction: FailureReaction) -> None:
-    until = shared.world.now() + timedelta(seconds=reaction.timeout)
-    request_intervention(shared, step, "FAILED", until=until, then=(reaction.then or DEFAULT_REACTION).type)
+def _manual(reconcile_context: ReconcileContext, step: StepExecution, reaction: FailureReaction) -> None:
+    until = reconcile_context.runtime.now() + timedelta(seconds=reaction.timeout)
+    request_intervention(
+        reconcile_context, step, "FAILED", until=until, then=(reaction.then or DEFAULT_REACTION).type
+    )
 
 
-def end_step(shared: ReconcileContext, step: StepExecution, status: Status) -> None:
+def end_step(reconcile_context: ReconcileContext, step: StepExecution, status: Status) -> None:
     """End this step, and go on with the next one."""
-    step.status, step.ended_at, step.intervention, step.retry_at = status, shared.world.now(), None, None
+    step.status, step.ended_at, step.intervention, step.retry_at = (
+        status,
+        reconcile_context.runtime.now(),
+        None,
+        None,
+    )
     step.save(update_fields=["status", "ended_at", "intervention", "retry_at"])
     waiting = step.actions.filter(state=ActionState.WAITING).exclude(name__in=list_always_actions())
     waiting.update(state=ActionState.SKIPPED)
-    append_log(shared, step, f"Step {step.name}: {_END_MESSAGES[status]}", "warning")
+    append_log(reconcile_context, step, f"Step {step.name}: {_END_MESSAGES[status]}", "warning")
 
 
-def _ignore(shared: ReconcileContext, step: StepExecution, reaction: FailureReaction) -> None:
-    end_step(shared, step, Status.IGNORE_FAILED)
+def _ignore(reconcile_context: ReconcileContext, step: StepExecution, reaction: FailureReaction) -> None:
+    end_step(reconcile_context, step, Status.IGNORE_FAILED)
     if (
         not get_step_kinds()[step.type].changes_ecs_service
-        and (shared.execution.failure or {}).get("step") == step.identifier
+        and (reconcile_context.execution.failure or {}).get("step") == step.identifier
     ):
         # What goes on is not said to have failed meanwhile; its end says how it ended.
-        shared.execution.outcome = ""
-        shared.execution.save(update_fields=["outcome"])
+        reconcile_context.execution.outcome = ""
+        reconcile_context.execution.save(update_fields=["outcome"])
 
 
-def _mark_as_success(shared: ReconcileContext, step: StepExecution, reaction: FailureReaction) -> None:
-    end_step(shared, step, Status.SUCCESS)
-    clear_failure(shared, step, outcome=False)
+def _mark_as_success(
+    reconcile_context: ReconcileContext, step: StepExecution, reaction: FailureReaction
+) -> None:
+    end_step(reconcile_context, step, Status.SUCCESS)
+    clear_failure(reconcile_context, step, outcome=False)
 
 
-def clear_failure(shared: ReconcileContext, step: StepExecution, *, outcome: bool = True) -> None:
+def clear_failure(reconcile_context: ReconcileContext, step: StepExecution, *, outcome: bool = True) -> None:
     """What was said of the execution because of this step holds no more; of another step it does."""
-    execution = shared.execution
+    execution = reconcile_context.execution
     if (execution.failure or {}).get("step") not in (None, step.identifier):
         return
-    beside = shared.stage.steps.filter(status__in=_STILL_FAILED).exclude(pk=step.pk).exclude(failure=None)
+    beside = (
+        reconcile_context.stage.steps.filter(status__in=_STILL_FAILED)
+        .exclude(pk=step.pk)
+        .exclude(failure=None)
+    )
     other = beside.order_by("position").first()
     execution.failure = other.failure if other is not None else None
     if outcome and other is None:
@@ -154,27 +183,31 @@ def clear_failure(shared: ReconcileContext, step: StepExecution, *, outcome: boo
     execution.save(update_fields=["failure", "outcome"])
 
 
-def _mark_as_failure(shared: ReconcileContext, step: StepExecution, reaction: FailureReaction) -> None:
+def _mark_as_failure(
+    reconcile_context: ReconcileContext, step: StepExecution, reaction: FailureReaction
+) -> None:
     status = _get_failed_status(step)
-    if read_flow(shared.stage).waits_for_failure():
+    if read_flow(reconcile_context.stage).waits_for_failure():
         # What runs after a failure has its turn before the stage ends.
-        close_step(shared, step, status)
-        stop_parallel_steps(shared, step)
-        update_execution_status(shared)
+        close_step(reconcile_context, step, status)
+        stop_parallel_steps(reconcile_context, step)
+        update_execution_status(reconcile_context)
         return
-    stop_at_step(shared, step, status)
-    set_final_status(shared, status)
+    stop_at_step(reconcile_context, step, status)
+    set_final_status(reconcile_context, status)
 
 
-def _abort(shared: ReconcileContext, step: StepExecution, reaction: FailureReaction) -> None:
-    stop_at_step(shared, step, Status.ABORTED)
-    set_final_status(shared, Status.ABORTED)
+def _abort(reconcile_context: ReconcileContext, step: StepExecution, reaction: FailureReaction) -> None:
+    stop_at_step(reconcile_context, step, Status.ABORTED)
+    set_final_status(reconcile_context, Status.ABORTED)
 
 
-def _stage_rollback(shared: ReconcileContext, step: StepExecution, reaction: FailureReaction) -> None:
+def _stage_rollback(
+    reconcile_context: ReconcileContext, step: StepExecution, reaction: FailureReaction
+) -> None:
     status = _get_failed_status(step)
-    stop_at_step(shared, step, status)
-    start_rollback(shared, ending=status)
+    stop_at_step(reconcile_context, step, status)
+    start_rollback(reconcile_context, ending=status)
 
 
 def _get_failed_status(step: StepExecution) -> Status:
@@ -214,10 +247,10 @@ _REACTIONS: dict[str, Callable[[ReconcileContext, StepExecution, FailureReaction
 
 
 def fail_step(
-    shared: ReconcileContext, step: StepExecution, row: ActionRun | None, failure: ActionFailed
+    reconcile_context: ReconcileContext, step: StepExecution, row: ActionRun | None, failure: ActionFailed
 ) -> None:
     """The step has failed: say why, and do what the pipeline says of such a failure."""
-    message = shared.mask.mask_text(failure.message)
+    message = reconcile_context.mask.mask_text(failure.message)
     notes = {
         "code": failure.code,
         "message": message,
@@ -226,21 +259,25 @@ def fail_step(
         "exit_code": failure.exit_code,
         "outcome": failure.outcome,
     }
-    append_log(shared, step, message, "error", row.unit if row else "")
+    append_log(reconcile_context, step, message, "error", row.unit if row else "")
     if row is not None:
-        shared.change(row, state=ActionState.FAILED, ended_at=shared.world.now(), detail=message[:512])
-    shared.change(step, failure=notes)
-    if not _has_failed_before(shared):
+        reconcile_context.change(
+            row, state=ActionState.FAILED, ended_at=reconcile_context.runtime.now(), detail=message[:512]
+        )
+    reconcile_context.change(step, failure=notes)
+    if not _has_failed_before(reconcile_context):
         # What failed first is why the execution failed, whatever a later stage or step comes to.
-        shared.change(shared.execution, failure=notes, outcome=failure.outcome)
-    with shared.commit(reload=True):
+        reconcile_context.change(reconcile_context.execution, failure=notes, outcome=failure.outcome)
+    with reconcile_context.commit(reload=True):
         stop_work(step)
-        apply_reaction(shared, step, choose_reaction(step.failure_strategies, _get_error_type(failure)))
+        apply_reaction(
+            reconcile_context, step, choose_reaction(step.failure_strategies, _get_error_type(failure))
+        )
 
 
-def _has_failed_before(shared: ReconcileContext) -> bool:
+def _has_failed_before(reconcile_context: ReconcileContext) -> bool:
     """Whether a stage or a step failed already, and its failure was not ignored."""
-    rows = shared.rows
+    rows = reconcile_context.rows
     if any(stage.status in ENDED_BADLY for stage in rows.stages):
         return True
     return any(step.status in ENDED_BADLY for stage in rows.stages for step in rows.steps_of(stage))
@@ -250,54 +287,56 @@ def _get_error_type(failure: ActionFailed) -> str:
     """A failure with a container, or one that AWS judged, is of what was deployed; unless time ran out."""
     if failure.outcome == "TIMED_OUT":
         return classify_error("TIMED_OUT")
-    return classify_error(failure.code, was_judged=bool(failure.container) or failure.outcome != "FAILED")
+    return classify_error(failure.code, has_verdict=bool(failure.container) or failure.outcome != "FAILED")
 
 
-def abort_stage(shared: ReconcileContext, *, roll_back: bool, by: str) -> None:
+def abort_stage(reconcile_context: ReconcileContext, *, roll_back: bool, by: str) -> None:
     """A person wants it to stop: at once, and with or without a rollback; inside a commit."""
-    forward = shared.stage.steps.filter(section=StepExecution.Section.EXECUTION).order_by("position")
+    forward = reconcile_context.stage.steps.filter(section=StepExecution.Section.EXECUTION).order_by(
+        "position"
+    )
     open_steps = forward.exclude(status__in=TERMINAL_STATUSES)
     step = open_steps.first()
     text = f"{by} aborted this execution" + (" and asked for a rollback" if roll_back else "")
     if step is not None:
-        append_log(shared, step, text, "warning")
+        append_log(reconcile_context, step, text, "warning")
         if not roll_back:
-            _log_running_deployment(shared, step)
+            _log_running_deployment(reconcile_context, step)
             started = ActionRun.objects.filter(step__in=open_steps, state=ActionState.STARTED)
-            started.update(ended_at=shared.world.now())
-        stop_at_step(shared, step, Status.ABORTED)
+            started.update(ended_at=reconcile_context.runtime.now())
+        stop_at_step(reconcile_context, step, Status.ABORTED)
     elif (last := forward.last()) is not None:
         # The stage has done its work and is not closed yet.
-        append_log(shared, last, text, "warning")
-        skip_later_stages(shared, Status.ABORTED)
-    shared.execution.outcome = Outcome.ABORTED
-    shared.execution.failure = {
+        append_log(reconcile_context, last, text, "warning")
+        skip_later_stages(reconcile_context, Status.ABORTED)
+    reconcile_context.execution.outcome = Outcome.ABORTED
+    reconcile_context.execution.failure = {
         "code": "ABORTED",
         "message": text,
         "step": step.identifier if step else None,
         "container": None,
         "exit_code": None,
     }
-    shared.execution.save(update_fields=["outcome", "failure"])
+    reconcile_context.execution.save(update_fields=["outcome", "failure"])
     if roll_back:
-        start_rollback(shared, ending=Status.ABORTED)
+        start_rollback(reconcile_context, ending=Status.ABORTED)
     else:
-        set_final_status(shared, Status.ABORTED)
+        set_final_status(reconcile_context, Status.ABORTED)
 
 
-def _log_running_deployment(shared: ReconcileContext, step: StepExecution) -> None:
+def _log_running_deployment(reconcile_context: ReconcileContext, step: StepExecution) -> None:
     """An abort alone stops Slipway, not ECS."""
-    stage = shared.stage
+    stage = reconcile_context.stage
     if stage.ecs_service and stage.deployment_id:
         text = (
             f"Nothing is undone: ECS goes on with deployment {stage.deployment_id} of Service "
             f"{stage.ecs_service}. Roll this execution back to bring back what ran before"
         )
-        append_log(shared, step, text, "warning")
+        append_log(reconcile_context, step, text, "warning")
 
 
-def close_stage(shared: ReconcileContext, status: Status) -> None:
+def close_stage(reconcile_context: ReconcileContext, status: Status) -> None:
     """The stage is over: its slot is free for others."""
-    shared.change(shared.stage, status=status)
-    with shared.commit():
-        service_locks.release_locks(shared)
+    reconcile_context.change(reconcile_context.stage, status=status)
+    with reconcile_context.commit():
+        service_locks.release_locks(reconcile_context)

@@ -26,48 +26,53 @@ _REACTIONS = {
 }
 
 
-def apply_decision(shared: ReconcileContext, interrupt: Interrupt) -> str:
+def apply_decision(reconcile_context: ReconcileContext, interrupt: Interrupt) -> str:
     """Do what a person decided about the step that the interrupt names."""
-    step = shared.stage.steps.filter(identifier=interrupt.step).first()
-    if step is None or shared.execution.is_over or interrupt.kind not in list_choices(step):
+    step = reconcile_context.stage.steps.filter(identifier=interrupt.step).first()
+    if step is None or reconcile_context.execution.is_over or interrupt.kind not in list_choices(step):
         return TOO_LATE_MESSAGE
     by = interrupt.by.get_username() if interrupt.by else "Somebody"
     append_log(
-        shared, step, f"{by} decided about step {step.name}: {_DECISION_LABELS[interrupt.kind]}", "warning"
+        reconcile_context,
+        step,
+        f"{by} decided about step {step.name}: {_DECISION_LABELS[interrupt.kind]}",
+        "warning",
     )
     if step.intervention is not None:
-        failures.clear_intervention(shared, step)
+        failures.clear_intervention(reconcile_context, step)
     if step.section == StepExecution.Section.ROLLBACK:
-        _decide_backward(shared, step, interrupt)
+        _decide_backward(reconcile_context, step, interrupt)
     else:
-        _DECISIONS.get(interrupt.kind, _react)(shared, step, interrupt)
+        _DECISIONS.get(interrupt.kind, _react)(reconcile_context, step, interrupt)
     return f"Decided: {_DECISION_LABELS[interrupt.kind]}."
 
 
-def _decide_backward(shared: ReconcileContext, step: StepExecution, interrupt: Interrupt) -> None:
+def _decide_backward(reconcile_context: ReconcileContext, step: StepExecution, interrupt: Interrupt) -> None:
     """About an undo that did not succeed: three more tries, on without it, or not one undo more."""
-    step.timeout_at = shared.world.now() + timedelta(seconds=step.timeout_seconds)
+    step.timeout_at = reconcile_context.runtime.now() + timedelta(seconds=step.timeout_seconds)
     step.save(update_fields=["timeout_at"])
-    row = get_next_undo(shared, step)
+    row = get_next_undo(reconcile_context, step)
     if interrupt.kind == Interrupt.Kind.ABORT:
-        skip_remaining_undos(shared, step)
+        skip_remaining_undos(reconcile_context, step)
     elif interrupt.kind == Interrupt.Kind.IGNORE and row is not None:
-        skip_undo(shared, row)
+        skip_undo(reconcile_context, row)
 
 
-def _react(shared: ReconcileContext, step: StepExecution, interrupt: Interrupt) -> None:
-    failures.apply_reaction(shared, step, FailureReaction(_REACTIONS[Interrupt.Kind(interrupt.kind)]))
+def _react(reconcile_context: ReconcileContext, step: StepExecution, interrupt: Interrupt) -> None:
+    failures.apply_reaction(
+        reconcile_context, step, FailureReaction(_REACTIONS[Interrupt.Kind(interrupt.kind)])
+    )
 
 
-def _retry_step(shared: ReconcileContext, step: StepExecution, interrupt: Interrupt) -> None:
+def _retry_step(reconcile_context: ReconcileContext, step: StepExecution, interrupt: Interrupt) -> None:
     """The next attempt, with as many retries by itself as at first."""
     step.retries = 0
     step.save(update_fields=["retries"])
     retry_step(step)
-    failures.clear_failure(shared, step)
+    failures.clear_failure(reconcile_context, step)
 
 
-def _skip(shared: ReconcileContext, step: StepExecution, interrupt: Interrupt) -> None:
+def _skip(reconcile_context: ReconcileContext, step: StepExecution, interrupt: Interrupt) -> None:
     """Go on without it. Nobody has seen how it ended, so nobody may say that it ended well.
 
     Time that a step lets pass does no harm where it is cut short.
@@ -81,9 +86,9 @@ def _skip(shared: ReconcileContext, step: StepExecution, interrupt: Interrupt) -
             "exit_code": None,
         }
         step.save(update_fields=["failure"])
-        failures.clear_failure(shared, step)
-    failures.clear_failure(shared, step, outcome=False)
-    failures.end_step(shared, step, Status.SKIPPED)
+        failures.clear_failure(reconcile_context, step)
+    failures.clear_failure(reconcile_context, step, outcome=False)
+    failures.end_step(reconcile_context, step, Status.SKIPPED)
 
 
 def _only_lets_time_pass(step: StepExecution) -> bool:
@@ -91,14 +96,16 @@ def _only_lets_time_pass(step: StepExecution) -> bool:
     return bool(names) and all(get_actions()[name].may_be_cut_short for name in names)
 
 
-def _mark_as_failure(shared: ReconcileContext, step: StepExecution, interrupt: Interrupt) -> None:
+def _mark_as_failure(reconcile_context: ReconcileContext, step: StepExecution, interrupt: Interrupt) -> None:
     """The step fails as its pipeline wants it for failures that people mark; else nothing is undone."""
     marked = [one for one in step.failure_strategies if "UserMarkedFailure" in one["errors"]]
     error = classify_error("MARKED_AS_FAILURE")
-    shared.execution.outcome = shared.execution.outcome or Outcome.FAILED
-    shared.execution.save(update_fields=["outcome"])
+    reconcile_context.execution.outcome = reconcile_context.execution.outcome or Outcome.FAILED
+    reconcile_context.execution.save(update_fields=["outcome"])
     failures.apply_reaction(
-        shared, step, choose_reaction(marked, error) if marked else FailureReaction("MarkAsFailure")
+        reconcile_context,
+        step,
+        choose_reaction(marked, error) if marked else FailureReaction("MarkAsFailure"),
     )
 
 
@@ -125,7 +132,7 @@ def apply_interrupts(rows: ExecutionRows) -> None:
     if interrupt is None:
         return
     with rows.commit(reload=True):
-        interrupt.applied_at = rows.lease.world.now()
+        interrupt.applied_at = rows.lease.runtime.now()
         answer = apply_decision if interrupt.step else _INTERRUPTS[interrupt.kind]
         interrupt.result = answer(
             ReconcileContext(rows, _get_affected_stage(rows), ServiceSnapshot()), interrupt
@@ -140,52 +147,54 @@ def _get_affected_stage(rows: ExecutionRows) -> StageExecution:
     return stage or (begun or rows.stages)[-1]
 
 
-def _abort(shared: ReconcileContext, interrupt: Interrupt) -> str:
-    if shared.execution.is_over:
+def _abort(reconcile_context: ReconcileContext, interrupt: Interrupt) -> str:
+    if reconcile_context.execution.is_over:
         return "It was over already."
-    if shared.execution.rolling_back or shared.execution.final_status:
+    if reconcile_context.execution.rolling_back or reconcile_context.execution.final_status:
         return "It was on its way to its end already."
     roll_back = interrupt.kind == Interrupt.Kind.ABORT_AND_ROLL_BACK
-    failures.abort_stage(shared, roll_back=roll_back, by=_get_username(interrupt))
+    failures.abort_stage(reconcile_context, roll_back=roll_back, by=_get_username(interrupt))
     return "Aborted."
 
 
-def _roll_back(shared: ReconcileContext, interrupt: Interrupt) -> str:
+def _roll_back(reconcile_context: ReconcileContext, interrupt: Interrupt) -> str:
     """Roll back an execution that has ended (rule 14): its stage opens again, backwards."""
-    execution = shared.execution
+    execution = reconcile_context.execution
     if not execution.is_over:
         return "It has not ended yet: abort it and roll it back."
     stage = _newest_with_rollback(execution)
     if stage is None:
         return "The stage has no rollback steps."
-    shared = replace(shared, stage=stage)
-    transitions.reopen_rollback(shared.stage)
+    reconcile_context = replace(reconcile_context, stage=stage)
+    transitions.reopen_rollback(reconcile_context.stage)
     undos.reopen_undos(execution)
-    _reopen(shared)
+    _reopen(reconcile_context)
     execution.rolling_back = True
     execution.status_before_rollback = execution.status
     execution.status = Status.ROLLING_BACK
     execution.save(update_fields=["rolling_back", "status_before_rollback", "status"])
-    notify_rollback(execution, shared.mask, f"{_get_username(interrupt)} asked for it")
-    first = shared.stage.steps.order_by("section", "position").first()
-    append_log(shared, first, f"{_get_username(interrupt)} asked to roll this execution back", "warning")
+    notify_rollback(execution, reconcile_context.mask, f"{_get_username(interrupt)} asked for it")
+    first = reconcile_context.stage.steps.order_by("section", "position").first()
+    append_log(
+        reconcile_context, first, f"{_get_username(interrupt)} asked to roll this execution back", "warning"
+    )
     return "Rolling back."
 
 
-def _retry_execution(shared: ReconcileContext, interrupt: Interrupt) -> str:
+def _retry_execution(reconcile_context: ReconcileContext, interrupt: Interrupt) -> str:
     """Try it again from the first step that was undone, else from the one that failed."""
-    execution = shared.execution
-    shared = replace(shared, stage=_first_failed(shared))
-    step = retries.retry_stage(shared) if execution.is_over else None
+    execution = reconcile_context.execution
+    reconcile_context = replace(reconcile_context, stage=_first_failed(reconcile_context))
+    step = retries.retry_stage(reconcile_context) if execution.is_over else None
     if step is None:
         return "There is no failed step to try again."
-    _reopen(shared)
+    _reopen(reconcile_context)
     execution.status, execution.outcome, execution.failure = Status.RUNNING, "", None
     execution.save(update_fields=["status", "outcome", "failure"])
-    for stage in execution.stages.filter(position__gt=shared.stage.position):
+    for stage in execution.stages.filter(position__gt=reconcile_context.stage.position):
         retries.requeue_stage(stage)
     append_log(
-        shared,
+        reconcile_context,
         step,
         f"{_get_username(interrupt)} asked to try {step.name} again: attempt {step.attempt}",
         "warning",
@@ -199,50 +208,53 @@ def _newest_with_rollback(execution: Execution) -> StageExecution | None:
     return can_go_back.order_by("-position").first()
 
 
-def _first_failed(shared: ReconcileContext) -> StageExecution:
+def _first_failed(reconcile_context: ReconcileContext) -> StageExecution:
     """The stage that failed; stages that run after a failure may have run behind it."""
-    if not runs_after_failure(shared.stage):
-        return shared.stage
-    failed = shared.execution.stages.filter(status__in=(*ENDED_BADLY, Status.ABORTED))
-    return failed.select_related("connector", "execution").order_by("position").first() or shared.stage
+    if not runs_after_failure(reconcile_context.stage):
+        return reconcile_context.stage
+    failed = reconcile_context.execution.stages.filter(status__in=(*ENDED_BADLY, Status.ABORTED))
+    return (
+        failed.select_related("connector", "execution").order_by("position").first()
+        or reconcile_context.stage
+    )
 
 
-def _fail(shared: ReconcileContext, interrupt: Interrupt) -> str:
+def _fail(reconcile_context: ReconcileContext, interrupt: Interrupt) -> str:
     """The program itself failed in a look: the step ends, as it would for any other failure."""
-    if shared.execution.is_over or shared.execution.final_status:
+    if reconcile_context.execution.is_over or reconcile_context.execution.final_status:
         return "It was over already."
     sections = StepExecution.Section
-    section = sections.ROLLBACK if shared.execution.rolling_back else sections.EXECUTION
-    open_steps = shared.stage.steps.filter(section=section).exclude(status__in=TERMINAL_STATUSES)
+    section = sections.ROLLBACK if reconcile_context.execution.rolling_back else sections.EXECUTION
+    open_steps = reconcile_context.stage.steps.filter(section=section).exclude(status__in=TERMINAL_STATUSES)
     step = open_steps.order_by("position").first()
-    shared.execution.outcome = Outcome.FAILED
-    shared.execution.failure = {
+    reconcile_context.execution.outcome = Outcome.FAILED
+    reconcile_context.execution.failure = {
         "code": "INTERNAL_ERROR",
         "message": interrupt.result,
         "step": step.identifier if step else None,
         "container": None,
         "exit_code": None,
     }
-    shared.execution.save(update_fields=["outcome", "failure"])
+    reconcile_context.execution.save(update_fields=["outcome", "failure"])
     if step is not None:
-        stop_at_step(shared, step, Status.FAILED)
-        append_log(shared, step, f"Slipway itself failed here: {interrupt.result}", "error")
-    if shared.execution.rolling_back:
-        shared.execution.rolling_back = False
-        shared.execution.final_status = Status.FAILED
-        shared.execution.save(update_fields=["rolling_back", "final_status"])
+        stop_at_step(reconcile_context, step, Status.FAILED)
+        append_log(reconcile_context, step, f"Slipway itself failed here: {interrupt.result}", "error")
+    if reconcile_context.execution.rolling_back:
+        reconcile_context.execution.rolling_back = False
+        reconcile_context.execution.final_status = Status.FAILED
+        reconcile_context.execution.save(update_fields=["rolling_back", "final_status"])
     else:
-        start_rollback(shared, ending=Status.FAILED)
+        start_rollback(reconcile_context, ending=Status.FAILED)
     return interrupt.result
 
 
-def _reopen(shared: ReconcileContext) -> None:
-    stage = shared.stage
+def _reopen(reconcile_context: ReconcileContext) -> None:
+    stage = reconcile_context.stage
     stage.status = Status.RUNNING
     stage.save(update_fields=["status"])
-    stage.claims.update(requested_at=shared.world.now())
-    shared.execution.ended_at = None
-    shared.execution.save(update_fields=["ended_at"])
+    stage.claims.update(requested_at=reconcile_context.runtime.now())
+    reconcile_context.execution.ended_at = None
+    reconcile_context.execution.save(update_fields=["ended_at"])
 
 
 def _get_username(interrupt: Interrupt) -> str:

@@ -31,9 +31,9 @@ class Lease:
 
     execution_id: UUID
     fence: int
-    world: EngineRuntime
+    runtime: EngineRuntime
     claimed: float
-    parked_until: datetime
+    expires_at: datetime
     execution: Execution = field(repr=False, compare=False)
     """As it was when it was claimed."""
 
@@ -42,35 +42,37 @@ class Lease:
         publish_log(self.execution_id, {"type": "state.changed"})
         publish_change("executions", self.execution_id)
 
-    def is_look_over(self) -> bool:
+    def is_pass_over(self) -> bool:
         """Whether this look has used up its thirty seconds."""
-        return self.world.monotonic() - self.claimed >= PASS_SECONDS
+        return self.runtime.monotonic() - self.claimed >= PASS_SECONDS
 
     def may_write(self) -> bool:
         """Whether enough of the lease is left to begin a write."""
-        left = LEASE_DURATION.total_seconds() - (self.world.monotonic() - self.claimed)
+        left = LEASE_DURATION.total_seconds() - (self.runtime.monotonic() - self.claimed)
         return left >= WRITE_NEEDS_SECONDS
 
-    def columns_at_release(self, next_look: datetime | None, parking: ServiceWait | None) -> dict[str, Any]:
+    def columns_at_release(
+        self, next_due_at: datetime | None, service_wait: ServiceWait | None
+    ) -> dict[str, Any]:
         """The columns that give the lease back. A wake that came during the look keeps its earlier time."""
         woken = Case(
-            When(due_at__lt=self.parked_until, then=F("due_at")),
-            default=next_look,
+            When(due_at__lt=self.expires_at, then=F("due_at")),
+            default=next_due_at,
             output_field=Execution._meta.get_field("due_at"),
         )
-        parked = build_wait_columns(parking, unless_woken=self.parked_until)
-        return {"lease_expires_at": None, "due_at": woken, "dispatch_backoff_until": None, **parked}
+        wait_columns = build_wait_columns(service_wait, unless_woken=self.expires_at)
+        return {"lease_expires_at": None, "due_at": woken, "dispatch_backoff_until": None, **wait_columns}
 
     def still_ours(self) -> QuerySet[Execution]:
         """The execution while nobody else has claimed it."""
         return Execution.objects.filter(pk=self.execution_id, fence=self.fence)
 
 
-def claim_lease(execution_id: UUID, *, owner: str, world: EngineRuntime) -> Lease | None:
+def claim_lease(execution_id: UUID, *, owner: str, runtime: EngineRuntime) -> Lease | None:
     """Take the lease if the execution is due and nobody holds it; otherwise None."""
     # Before the claim: a lease must never seem to last longer than it does.
-    now, began = world.now(), world.monotonic()
-    parked_until = now + LEASE_DURATION
+    now, began = runtime.now(), runtime.monotonic()
+    expires_at = now + LEASE_DURATION
     with transaction.atomic():
         claimed = (
             Execution.objects.filter(pk=execution_id, due_at__lte=now)
@@ -78,8 +80,8 @@ def claim_lease(execution_id: UUID, *, owner: str, world: EngineRuntime) -> Leas
             .update(
                 lease_owner=owner,
                 fence=F("fence") + 1,
-                lease_expires_at=parked_until,
-                due_at=parked_until,
+                lease_expires_at=expires_at,
+                due_at=expires_at,
                 # Until this pass has judged it: if its worker dies, the service may look as it did before.
                 observed_state="",
             )
@@ -88,7 +90,7 @@ def claim_lease(execution_id: UUID, *, owner: str, world: EngineRuntime) -> Leas
             return None
         execution = load_execution(execution_id)
     failpoint("look.claimed")
-    return Lease(execution_id, execution.fence, world, began, parked_until, execution)
+    return Lease(execution_id, execution.fence, runtime, began, expires_at, execution)
 
 
 def load_execution(execution_id: UUID) -> Execution:

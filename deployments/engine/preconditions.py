@@ -16,60 +16,76 @@ _FAILED = (*ENDED_BADLY, Status.ABORTED)
 LONGEST_REASON = 512
 
 
-def get_skip_reason(shared: ReconcileContext) -> str:
+def get_skip_reason(reconcile_context: ReconcileContext) -> str:
     """Why the stage does not run; nothing if it does. Raises `UnclearConditionError`."""
-    before = [one for one in shared.rows.stages if one.position < shared.stage.position]
+    before = [one for one in reconcile_context.rows.stages if one.position < reconcile_context.stage.position]
     has_failed = any(stage.status in _FAILED for stage in before)
-    return _evaluate_condition(shared, shared.stage.when, "pipelineStatus", "stage", has_failed=has_failed)
+    return _evaluate_condition(
+        reconcile_context, reconcile_context.stage.when, "pipelineStatus", "stage", has_failed=has_failed
+    )
 
 
-def skip_if_unmet(shared: ReconcileContext, step: StepExecution) -> bool:
+def skip_if_unmet(reconcile_context: ReconcileContext, step: StepExecution) -> bool:
     """Ask of the groups around a step that have not begun, then of the step; skip what is not to run.
 
     Raises `UnclearConditionError`.
     """
     if step.when is None and step.group_id is None:
-        if reason := _get_step_reason(shared, step, None):
-            _skip(shared, step, [step], reason)
+        if reason := _get_step_reason(reconcile_context, step, None):
+            _skip(reconcile_context, step, [step], reason)
         return bool(reason)
-    flow = shared.rows.flow_of(shared.stage, step.section)
+    flow = reconcile_context.rows.flow_of(reconcile_context.stage, step.section)
     nodes: list[FlowNode] = [*flow.around(step), step]
     for node in nodes:
         if isinstance(node, StepGroup) and node.status != Status.QUEUED:
             continue
-        reason = _get_step_reason(shared, step, node.when)
+        reason = _get_step_reason(reconcile_context, step, node.when)
         if reason:
             inside = list(flow.inside(node)) if isinstance(node, StepGroup) else []
-            _skip(shared, step, [node, *inside], reason)
+            _skip(reconcile_context, step, [node, *inside], reason)
             return True
         if isinstance(node, StepGroup):
-            shared.change(node, status=Status.RUNNING)
-            shared.save()
+            reconcile_context.change(node, status=Status.RUNNING)
+            reconcile_context.save()
     return False
 
 
-def skip_stage(shared: ReconcileContext, reason: str) -> None:
+def skip_stage(reconcile_context: ReconcileContext, reason: str) -> None:
     """The stage does not run: neither do its steps."""
-    stage = shared.stage
-    with shared.commit(reload=True):
-        append_log(shared, None, f"Stage {stage.name} is skipped {reason}", "warning")
+    stage = reconcile_context.stage
+    with reconcile_context.commit(reload=True):
+        append_log(reconcile_context, None, f"Stage {stage.name} is skipped {reason}", "warning")
         stage.status, stage.skip_reason = Status.SKIPPED, reason[:LONGEST_REASON]
         stage.save(update_fields=["status", "skip_reason"])
         _skip_rows(list(stage.steps.all()), "")
 
 
-def _get_step_reason(shared: ReconcileContext, step: StepExecution, when: Mapping[str, Any] | None) -> str:
+def _get_step_reason(
+    reconcile_context: ReconcileContext, step: StepExecution, when: Mapping[str, Any] | None
+) -> str:
     """Why a step, or a group around it, does not run; a rollback runs whatever came of those before it."""
-    has_failed = any(one.status in _FAILED for one in shared.rows.steps_of(shared.stage, step.section))
+    has_failed = any(
+        one.status in _FAILED
+        for one in reconcile_context.rows.steps_of(reconcile_context.stage, step.section)
+    )
     if step.section == StepExecution.Section.ROLLBACK:
         return _evaluate_condition(
-            shared, when or {"stageStatus": "All"}, "stageStatus", "rollback", has_failed=has_failed
+            reconcile_context,
+            when or {"stageStatus": "All"},
+            "stageStatus",
+            "rollback",
+            has_failed=has_failed,
         )
-    return _evaluate_condition(shared, when, "stageStatus", "step", has_failed=has_failed)
+    return _evaluate_condition(reconcile_context, when, "stageStatus", "step", has_failed=has_failed)
 
 
 def _evaluate_condition(
-    shared: ReconcileContext, when: Mapping[str, Any] | None, status: str, what: str, *, has_failed: bool
+    reconcile_context: ReconcileContext,
+    when: Mapping[str, Any] | None,
+    status: str,
+    what: str,
+    *,
+    has_failed: bool,
 ) -> str:
     after = (when or {}).get(status, "Success")
     if has_failed and after == "Success":
@@ -77,16 +93,23 @@ def _evaluate_condition(
     if not has_failed and after == "Failure":
         return f"because no {what} before it failed"
     condition = (when or {}).get("condition")
-    if condition is None or parse_condition(condition).holds(shared.known_values()):
+    if condition is None or parse_condition(condition).holds(reconcile_context.known_values()):
         return ""
     return f"because this is false: {condition}"
 
 
-def _skip(shared: ReconcileContext, step: StepExecution, nodes: list[FlowNode], reason: str) -> None:
+def _skip(
+    reconcile_context: ReconcileContext, step: StepExecution, nodes: list[FlowNode], reason: str
+) -> None:
     outer = nodes[0]
     what = "Step" if isinstance(outer, StepExecution) else "Group"
-    with shared.commit(reload=True):
-        append_log(shared, step, f"{what} {outer.name or 'of parallel steps'} is skipped {reason}", "warning")
+    with reconcile_context.commit(reload=True):
+        append_log(
+            reconcile_context,
+            step,
+            f"{what} {outer.name or 'of parallel steps'} is skipped {reason}",
+            "warning",
+        )
         _skip_rows(nodes, reason)
 
 
@@ -102,27 +125,29 @@ def _skip_rows(nodes: Iterable[FlowNode], reason: str) -> None:
 _CODE = "PLACE_NOT_KNOWN"
 
 
-def resolve_infrastructure(shared: ReconcileContext, step: StepExecution) -> None:
+def resolve_infrastructure(reconcile_context: ReconcileContext, step: StepExecution) -> None:
     """Before the first step behind the provisioner's: read region and cluster, and let the stage go there.
 
     A stage that is settled stays where it is. Raises `ActionFailed` with what is not known or not right.
     """
-    stage = shared.stage
+    stage = reconcile_context.stage
     if stage.dynamic_location is None or stage.has_location or step.position < stage.provisioner_step_count:
         return
-    found = _read_location(shared)
-    with shared.commit(reload=True):
+    found = _read_location(reconcile_context)
+    with reconcile_context.commit(reload=True):
         stage.region, stage.cluster, stage.account = found["region"], found["cluster"], ""
         stage.values = {**stage.values, "infra": {**stage.values.get("infra", {}), **found}}
         stage.save(update_fields=["region", "cluster", "account", "values"])
         delete_lock_claims(stage)
-        append_log(shared, step, f"Deploying to the provisioned cluster {stage.cluster} in {stage.region}")
-    shared.forget_claims()
+        append_log(
+            reconcile_context, step, f"Deploying to the provisioned cluster {stage.cluster} in {stage.region}"
+        )
+    reconcile_context.forget_claims()
 
 
-def _read_location(shared: ReconcileContext) -> dict[str, str]:
-    stage = shared.stage
-    values = shared.known_values()
+def _read_location(reconcile_context: ReconcileContext) -> dict[str, str]:
+    stage = reconcile_context.stage
+    values = reconcile_context.known_values()
     said: dict[str, Any] = stage.dynamic_location or {}
     found: dict[str, str] = {}
     for name, problem_of in (
@@ -136,7 +161,7 @@ def _read_location(shared: ReconcileContext) -> dict[str, str]:
             raise ActionFailed(_CODE, f"The {name} of the infrastructure, {text}: {bad.message}") from bad
         if problem := problem_of(found[name]):
             what = f"The {name} of the infrastructure, {text}, came to {found[name][:100]!r}."
-            raise ActionFailed(_CODE, shared.mask.mask_text(f"{what} {problem}"))
+            raise ActionFailed(_CODE, reconcile_context.mask.mask_text(f"{what} {problem}"))
     return found
 
 

@@ -31,31 +31,31 @@ from web.http.outages import OUTAGE_ERRORS
 FINISHED_STATES = (ActionState.DONE, ActionState.SKIPPED, ActionState.FAILED)
 
 
-def finalize_execution(shared: ReconcileContext) -> timedelta | None:
+def finalize_execution(reconcile_context: ReconcileContext) -> timedelta | None:
     """Run what must run however the stage ended, then end the execution; None means go on at once."""
-    row = _get_next_always_action(shared)
+    row = _get_next_always_action(reconcile_context)
     if row is None:
-        _end(shared)
+        _end(reconcile_context)
         return None
-    if row.step.stage_id != shared.stage.pk:
-        shared = replace(shared, stage=row.step.stage)
+    if row.step.stage_id != reconcile_context.stage.pk:
+        reconcile_context = replace(reconcile_context, stage=row.step.stage)
     if row.state == ActionState.WAITING:
-        shared.change(row, state=ActionState.STARTED, started_at=shared.world.now())
+        reconcile_context.change(row, state=ActionState.STARTED, started_at=reconcile_context.runtime.now())
     phase = "start" if row.start_done_at is None else "look"
-    end = run_phase(shared, row, phase, _bodies[phase])
+    end = run_phase(reconcile_context, row, phase, _bodies[phase])
     if isinstance(end, PhaseWaiting):
         return end.time
     if isinstance(end, PhaseFailed):
-        _record_failure(shared, row, end.failure.message)
+        _record_failure(reconcile_context, row, end.failure.message)
         return None
     assert isinstance(end, PhaseFinished)  # noqa: S101 - only replayed starts end otherwise
-    now = shared.world.now()
+    now = reconcile_context.runtime.now()
     if phase == "start":
-        shared.change(row, start_done_at=now)
+        reconcile_context.change(row, start_done_at=now)
     elif end.value:
-        shared.change(row, state=ActionState.DONE, ended_at=now)
+        reconcile_context.change(row, state=ActionState.DONE, ended_at=now)
     end.context.finish(keep_progress=phase == "look")
-    shared.save()
+    reconcile_context.save()
     return None if phase == "start" or end.value else timedelta(seconds=5)
 
 
@@ -65,52 +65,56 @@ _bodies = {
 }
 
 
-def _get_next_always_action(shared: ReconcileContext) -> ActionRun | None:
+def _get_next_always_action(reconcile_context: ReconcileContext) -> ActionRun | None:
     always = [name for name, action in get_actions().items() if action.runs_always]
-    begun = [step for step in shared.rows.all_steps if step.started_at is not None]
+    begun = [step for step in reconcile_context.rows.all_steps if step.started_at is not None]
     begun.sort(key=lambda step: (step.stage.position, step.position))
-    rows = (row for step in begun for row in shared.rows.actions_of(step))
+    rows = (row for step in begun for row in reconcile_context.rows.actions_of(step))
     return next((row for row in rows if row.name in always and row.state not in FINISHED_STATES), None)
 
 
-def _record_failure(shared: ReconcileContext, row: ActionRun, message: str) -> None:
+def _record_failure(reconcile_context: ReconcileContext, row: ActionRun, message: str) -> None:
     """The execution ends all the same; what stayed undone is said, and marked on the action."""
-    now = shared.world.now()
-    append_log(shared, row.step, f"{row.title} failed: {message} Do it by hand.", "error", row.unit)
-    shared.change(row, state=ActionState.FAILED, ended_at=now, detail=message[:512])
-    shared.save()
+    now = reconcile_context.runtime.now()
+    append_log(
+        reconcile_context, row.step, f"{row.title} failed: {message} Do it by hand.", "error", row.unit
+    )
+    reconcile_context.change(row, state=ActionState.FAILED, ended_at=now, detail=message[:512])
+    reconcile_context.save()
 
 
-def _continue_after_failure(shared: ReconcileContext) -> bool:
+def _continue_after_failure(reconcile_context: ReconcileContext) -> bool:
     """Close the stage that failed where a later one runs after a failure; False if none does."""
-    execution, stage = shared.execution, shared.stage
-    later = [one for one in shared.rows.stages if one.position > stage.position]
+    execution, stage = reconcile_context.execution, reconcile_context.stage
+    later = [one for one in reconcile_context.rows.stages if one.position > stage.position]
     if stage.status in TERMINAL_STATUSES or all(one.status != Status.QUEUED for one in later):
         return False
-    with shared.commit(reload=True):
+    with reconcile_context.commit(reload=True):
         stage.status = execution.final_status
         stage.save(update_fields=["status"])
         stage.steps.exclude(status__in=TERMINAL_STATUSES).update(status=Status.SKIPPED)
-        service_locks.release_locks(shared)
+        service_locks.release_locks(reconcile_context)
         execution.final_status, execution.status = "", Status.RUNNING
         execution.save(update_fields=["final_status", "status"])
     return True
 
 
-def _end(shared: ReconcileContext) -> None:
-    execution = shared.execution
-    if execution.final_status in ENDED_BADLY and _continue_after_failure(shared):
+def _end(reconcile_context: ReconcileContext) -> None:
+    execution = reconcile_context.execution
+    if execution.final_status in ENDED_BADLY and _continue_after_failure(reconcile_context):
         return
-    for stage in shared.rows.stages:
+    for stage in reconcile_context.rows.stages:
         if stage.status not in TERMINAL_STATUSES:
-            shared.change(stage, status=execution.final_status)
-            for step in shared.rows.steps_in(stage):
+            reconcile_context.change(stage, status=execution.final_status)
+            for step in reconcile_context.rows.steps_in(stage):
                 if step.status not in TERMINAL_STATUSES:
-                    shared.change(step, status=Status.SKIPPED)
-    shared.change(execution, status=execution.final_status, final_status="", ended_at=shared.world.now())
-    with shared.commit():
-        service_locks.release_locks(shared)
-        notify_end(execution, shared.mask)
+                    reconcile_context.change(step, status=Status.SKIPPED)
+    reconcile_context.change(
+        execution, status=execution.final_status, final_status="", ended_at=reconcile_context.runtime.now()
+    )
+    with reconcile_context.commit():
+        service_locks.release_locks(reconcile_context)
+        notify_end(execution, reconcile_context.mask)
 
 
 # People's requests are read at the start of a pass, before each write, and this often in between.
@@ -120,21 +124,21 @@ CHECK_INTERRUPTS_SECONDS = 2
 def reconcile(
     execution_id: UUID,
     *,
-    world: EngineRuntime = LIVE_RUNTIME,
+    runtime: EngineRuntime = LIVE_RUNTIME,
     snapshot: ServiceSnapshot | None = None,
     owner: str = "",
 ) -> bool:
     """Look at one execution, if it is due and nobody else does; False if there was nothing to do."""
-    lease = claim_lease(execution_id, owner=owner or get_lease_owner(), world=world)
+    lease = claim_lease(execution_id, owner=owner or get_lease_owner(), runtime=runtime)
     if lease is None:
         return False
     reconcile_pass = _ReconcilePass(lease, snapshot or ServiceSnapshot())
     try:
-        next_look, parking = reconcile_pass.advance_until_it_waits()
-        reconcile_pass.rows.release(**lease.columns_at_release(next_look, parking))
+        next_due_at, service_wait = reconcile_pass.advance_until_it_waits()
+        reconcile_pass.rows.release(**lease.columns_at_release(next_due_at, service_wait))
     except LeaseLostError:
         return False
-    if next_look is None:
+    if next_due_at is None:
         compact_chunks(execution_id)
     return True
 
@@ -146,7 +150,7 @@ class _ReconcilePass:
     lease: Lease
     snapshot: ServiceSnapshot
     rows: ExecutionRows = field(init=False)
-    _turns: StepScheduler = field(default_factory=StepScheduler)
+    _scheduler: StepScheduler = field(default_factory=StepScheduler)
     _interrupts_checked: float = 0.0
 
     def __post_init__(self) -> None:
@@ -161,46 +165,46 @@ class _ReconcilePass:
                 self._load()
             if self.rows.execution.is_over:
                 return None, None
-            shared = self._shared()
-            wait = _advance(shared)
+            reconcile_context = self._build_context()
+            wait = _advance(reconcile_context)
             if wait is not None:
-                return self.lease.world.now() + wait, shared.parking
-            if self.lease.is_look_over():
-                return self.lease.world.now(), None
+                return self.lease.runtime.now() + wait, reconcile_context.service_wait
+            if self.lease.is_pass_over():
+                return self.lease.runtime.now(), None
 
     def _refresh(self) -> None:
         """Load the rows again where something else than their own commits has changed them."""
-        since_check = self.lease.world.monotonic() - self._interrupts_checked
+        since_check = self.lease.runtime.monotonic() - self._interrupts_checked
         if self.rows.is_stale or since_check >= CHECK_INTERRUPTS_SECONDS:
             self.rows.save()
             self._load()
 
     def _load(self, execution: Execution | None = None) -> None:
-        self._interrupts_checked = self.lease.world.monotonic()
+        self._interrupts_checked = self.lease.runtime.monotonic()
         self.rows = ExecutionRows(self.lease, execution or load_execution(self.lease.execution_id))
 
-    def _shared(self) -> ReconcileContext:
+    def _build_context(self) -> ReconcileContext:
         return ReconcileContext(
             rows=self.rows,
             stage=self.rows.current_stage,
             snapshot=self.snapshot,
-            turns=self._turns,
+            scheduler=self._scheduler,
         )
 
 
-def _advance(shared: ReconcileContext) -> timedelta | None:
+def _advance(reconcile_context: ReconcileContext) -> timedelta | None:
     """One step of progress: None means go on at once."""
-    stage = shared.stage
-    if not service_locks.reacquire_locks(shared):
+    stage = reconcile_context.stage
+    if not service_locks.reacquire_locks(reconcile_context):
         return service_locks.LOCK_RETRY_INTERVAL
-    if shared.execution.final_status:
-        return finalize_execution(shared)
-    if shared.execution.rolling_back:
-        return stage_rollback.advance_rollback(shared)
-    if stage.status == Status.QUEUED and not shared.claims:
-        stage_execution.start_stage(shared)
+    if reconcile_context.execution.final_status:
+        return finalize_execution(reconcile_context)
+    if reconcile_context.execution.rolling_back:
+        return stage_rollback.advance_rollback(reconcile_context)
+    if stage.status == Status.QUEUED and not reconcile_context.claims:
+        stage_execution.start_stage(reconcile_context)
         return None
-    return stage_execution.advance_stage(shared)
+    return stage_execution.advance_stage(reconcile_context)
 
 
 def get_lease_owner() -> str:
@@ -218,10 +222,10 @@ def record_crash(execution_ids: Sequence[UUID], error: Exception) -> None:
     """
     where = traceback.extract_tb(error.__traceback__)[-1]
     text = f"{type(error).__name__} in {where.name}: {error}"[:255]
-    looked_at = Execution.objects.filter(pk__in=execution_ids, lease_expires_at__isnull=False).order_by(
+    claimed = Execution.objects.filter(pk__in=execution_ids, lease_expires_at__isnull=False).order_by(
         "-lease_expires_at"
     )
-    execution = looked_at.first()
+    execution = claimed.first()
     if execution is None:
         return
     waiting = Interrupt.objects.filter(execution=execution, kind=Interrupt.Kind.FAIL)

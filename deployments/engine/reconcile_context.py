@@ -34,12 +34,12 @@ class AwsAccessPool:
     _opened: dict[tuple[str, str], DirectAwsAccess | QueuedAwsAccess] = field(default_factory=dict)
 
     def open(
-        self, world: EngineRuntime, connector: Connector, region: str
+        self, runtime: EngineRuntime, connector: Connector, region: str
     ) -> DirectAwsAccess | QueuedAwsAccess:
         """The way of a connector in a region. Raises `ConnectorUnavailable`."""
         key = (build_cache_key(connector), region)
         if key not in self._opened:
-            self._opened[key] = world.open_door(connector, region)
+            self._opened[key] = runtime.open_aws_access(connector, region)
         return self._opened[key]
 
 
@@ -47,7 +47,7 @@ class AwsAccessPool:
 class ServiceSnapshot:
     """ECS services that several executions wait for, described together, ten to a call (rule 5)."""
 
-    doors: AwsAccessPool = field(default_factory=AwsAccessPool)
+    aws_access_pool: AwsAccessPool = field(default_factory=AwsAccessPool)
     _seen: dict[tuple[str, str], ServiceObservation] = field(default_factory=dict)
 
     def seen(self, cluster: str, name: str, *, after: datetime) -> ServiceObservation | None:
@@ -67,8 +67,8 @@ class ReconcileContext:
     rows: ExecutionRows
     stage: StageExecution
     snapshot: ServiceSnapshot
-    turns: StepScheduler = field(default_factory=StepScheduler)
-    parking: ServiceWait | None = None
+    scheduler: StepScheduler = field(default_factory=StepScheduler)
+    service_wait: ServiceWait | None = None
     _events: list[AwsEvent] = field(default_factory=list)
 
     @property
@@ -80,8 +80,8 @@ class ReconcileContext:
         return self.rows.lease
 
     @property
-    def world(self) -> EngineRuntime:
-        return self.rows.lease.world
+    def runtime(self) -> EngineRuntime:
+        return self.rows.lease.runtime
 
     @property
     def mask(self) -> SecretMask:
@@ -114,9 +114,11 @@ class ReconcileContext:
         """Everything that an expression can name at this point of the execution."""
         return build_expression_values(self.execution, self.stage, self.rows.steps_until(self.stage))
 
-    def door_for(self, step: StepExecution) -> DirectAwsAccess | QueuedAwsAccess:
+    def get_aws_access(self, step: StepExecution) -> DirectAwsAccess | QueuedAwsAccess:
         """The way of a step's calls. Raises `ConnectorUnavailable`."""
-        return self.snapshot.doors.open(self.world, self.stage.connector, region_for(self.stage, step))
+        return self.snapshot.aws_access_pool.open(
+            self.runtime, self.stage.connector, region_for(self.stage, step)
+        )
 
     @property
     def known_events(self) -> set[str]:
@@ -182,24 +184,28 @@ def build_lock_key(stage: StageExecution, ecs_service: str) -> str:
 
 
 def append_log(
-    shared: ReconcileContext, step: StepExecution | None, text: str, level: str = "info", unit: str = ""
+    reconcile_context: ReconcileContext,
+    step: StepExecution | None,
+    text: str,
+    level: str = "info",
+    unit: str = "",
 ) -> None:
     """Write a text, line by line, into the log of a step."""
-    now = shared.world.now()
+    now = reconcile_context.runtime.now()
     key, identifier = (step.pk, step.identifier) if step else (None, "")
     lines = [NewLogLine(now, key, identifier, unit, level, line) for line in text.split("\n")]
-    shared.rows.add_lines(lines, shared.mask)
+    reconcile_context.rows.add_lines(lines, reconcile_context.mask)
 
 
 # What needs a person is said before what goes on by itself.
 _STATUS_PRIORITY = (Status.INTERVENTION_WAITING, Status.APPROVAL_WAITING, Status.INPUT_WAITING)
 
 
-def update_execution_status(shared: ReconcileContext) -> None:
+def update_execution_status(reconcile_context: ReconcileContext) -> None:
     """Set the status of the execution to what its steps come to."""
-    execution = shared.execution
+    execution = reconcile_context.execution
     found = set(
-        StepExecution.objects.filter(stage=shared.stage, status__in=_STATUS_PRIORITY).values_list(
+        StepExecution.objects.filter(stage=reconcile_context.stage, status__in=_STATUS_PRIORITY).values_list(
             "status", flat=True
         )
     )
@@ -214,25 +220,25 @@ StepRunner = Callable[[ReconcileContext, StepExecution], timedelta | None]
 
 
 def run_next_step(
-    shared: ReconcileContext, current: Sequence[StepExecution], advance: StepRunner
+    reconcile_context: ReconcileContext, current: Sequence[StepExecution], advance: StepRunner
 ) -> timedelta | None:
     """Advance whichever of these steps has its turn; None means go on at once."""
-    step = shared.turns.next_of(current)
-    wait = None if step is None else advance(shared, step)
+    step = reconcile_context.scheduler.next_of(current)
+    wait = None if step is None else advance(reconcile_context, step)
     if step is not None and (wait is None or len(current) == 1):
         return wait
     # Parking waits for one ECS service; another branch would not be looked at meanwhile (rule 16).
-    shared.parking = None
+    reconcile_context.service_wait = None
     if step is not None and wait is not None:
-        shared.turns.wait(step, shared.world.now() + wait)
+        reconcile_context.scheduler.wait(step, reconcile_context.runtime.now() + wait)
         # Another branch goes on now, and may fail: what this one saw is safe first.
-        shared.save()
+        reconcile_context.save()
         return None
-    return shared.turns.left(current, shared.world.now())
+    return reconcile_context.scheduler.left(current, reconcile_context.runtime.now())
 
 
 def list_new_events(
-    shared: ReconcileContext, before: Mapping[str, Any] | None, service: EcsService
+    reconcile_context: ReconcileContext, before: Mapping[str, Any] | None, service: EcsService
 ) -> Iterator[str]:
     """The lines of events that this execution has not shown, oldest first.
 
@@ -240,11 +246,11 @@ def list_new_events(
     """
     old = set((before or {}).get("newest_events", ()))
     for event in reversed(service.events):
-        if event.id in old or event.id in shared.known_events or event.at is None:
+        if event.id in old or event.id in reconcile_context.known_events or event.at is None:
             continue
-        shared.keep_event(
+        reconcile_context.keep_event(
             AwsEvent(
-                execution=shared.execution,
+                execution=reconcile_context.execution,
                 event_id=event.id,
                 ecs_service=service.arn,
                 at=event.at,

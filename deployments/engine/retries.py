@@ -37,12 +37,14 @@ def _list_repeated_actions(step: StepExecution) -> list[str]:
     return list(get_actions()[failed.name].again_with)
 
 
-def retry_stage(shared: ReconcileContext) -> StepExecution | None:
+def retry_stage(reconcile_context: ReconcileContext) -> StepExecution | None:
     """Queue the stage from the first step that a rollback undid, else from the one that failed.
 
     What was undone, and all that came after it, begins a new run; None if there is nothing to try again.
     """
-    steps = list(shared.stage.steps.filter(section=StepExecution.Section.EXECUTION).order_by("position"))
+    steps = list(
+        reconcile_context.stage.steps.filter(section=StepExecution.Section.EXECUTION).order_by("position")
+    )
     undone = [step for step in steps if step.actions.filter(state__in=_UNDONE_STATES).exists()]
     first = next((step for step in steps if step in undone or step.status in _FAILED_STATUSES), None)
     if first is None:
@@ -58,9 +60,9 @@ def retry_stage(shared: ReconcileContext) -> StepExecution | None:
             _new_run(step)
         elif step.status not in _SUCCESS_STATUSES:
             retry_step(step)
-    _reset_infrastructure(shared.stage)
-    _reset_group_conditions(shared)
-    transitions.reopen_rollback(shared.stage)
+    _reset_infrastructure(reconcile_context.stage)
+    _reset_group_conditions(reconcile_context)
+    transitions.reopen_rollback(reconcile_context.stage)
     return first
 
 
@@ -77,9 +79,9 @@ def _ran_for_failure(step: StepExecution) -> bool:
     return step.status in _SUCCESS_STATUSES and (step.when or {}).get("stageStatus") in AFTER_FAILURE
 
 
-def _reset_group_conditions(shared: ReconcileContext) -> None:
+def _reset_group_conditions(reconcile_context: ReconcileContext) -> None:
     """A group of which nothing has begun is asked again whether it runs."""
-    flow = read_flow(shared.stage)
+    flow = read_flow(reconcile_context.stage)
     for group in flow.groups.values():
         steps = [node for node in flow.inside(group) if isinstance(node, StepExecution)]
         if all(step.status == Status.QUEUED and step.started_at is None for step in steps):

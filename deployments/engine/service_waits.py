@@ -66,13 +66,13 @@ def hash_observed_state(service: Mapping[str, Any] | None) -> str:
     if service is None:
         return "none"
     events = service.get("events") or [{}]
-    looks = {**service, "events": events[0].get("id", "")}
-    return blake2b(json.dumps(looks, sort_keys=True, default=str).encode(), digest_size=16).hexdigest()
+    description = {**service, "events": events[0].get("id", "")}
+    return blake2b(json.dumps(description, sort_keys=True, default=str).encode(), digest_size=16).hexdigest()
 
 
-def build_wait_columns(parking: ServiceWait | None, *, unless_woken: datetime) -> dict[str, Any]:
+def build_wait_columns(service_wait: ServiceWait | None, *, unless_woken: datetime) -> dict[str, Any]:
     """What the end of a look writes. Who was woken meanwhile is not parked: the next look comes at once."""
-    if parking is None:
+    if service_wait is None:
         return {
             "waits_for_service": "",
             "waiting_since": None,
@@ -81,15 +81,15 @@ def build_wait_columns(parking: ServiceWait | None, *, unless_woken: datetime) -
             "rate_limit_key": "",
         }
     waits_for_service = Case(
-        When(due_at__lt=unless_woken, then=Value("")), default=Value(parking.waits_for_service)
+        When(due_at__lt=unless_woken, then=Value("")), default=Value(service_wait.waits_for_service)
     )
     return {
         "waits_for_service": waits_for_service,
-        "waiting_since": parking.waiting_since,
-        "observed_state": parking.observed_state,
-        "recheck_at": parking.recheck_at,
-        "rate_limit_key": parking.rate_limit_key,
-        "batch_key": parking.batch_key,
+        "waiting_since": service_wait.waiting_since,
+        "observed_state": service_wait.observed_state,
+        "recheck_at": service_wait.recheck_at,
+        "rate_limit_key": service_wait.rate_limit_key,
+        "batch_key": service_wait.batch_key,
     }
 
 

@@ -31,14 +31,14 @@ class _CannotStart(Exception):
     """What a step names does not come to something that it can do."""
 
 
-def start_step(shared: ReconcileContext, step: StepExecution) -> None:
+def start_step(reconcile_context: ReconcileContext, step: StepExecution) -> None:
     """The first look at a step, or at its next attempt."""
-    rows = shared.rows.actions_of(step)
+    rows = reconcile_context.rows.actions_of(step)
     try:
-        preconditions.resolve_infrastructure(shared, step)
-        if step.started_at is None and preconditions.skip_if_unmet(shared, step):
+        preconditions.resolve_infrastructure(reconcile_context, step)
+        if step.started_at is None and preconditions.skip_if_unmet(reconcile_context, step):
             return
-        filled = _resolve_spec(shared, step, rows)
+        filled = _resolve_spec(reconcile_context, step, rows)
         trouble = None
     except _CannotStart as cannot:
         filled, trouble = [], ActionFailed("UNKNOWN_EXPRESSION", str(cannot))
@@ -46,16 +46,16 @@ def start_step(shared: ReconcileContext, step: StepExecution) -> None:
         filled, trouble = [], unplaced
     except conditions.UnclearConditionError as cannot:
         filled, trouble = [], build_condition_failure("step, or of a group around it,", str(cannot))
-    now = shared.world.now()
+    now = reconcile_context.runtime.now()
     timeout_at = now + timedelta(seconds=step.timeout_seconds)
-    shared.change(step, status=Status.RUNNING, started_at=now, timeout_at=timeout_at)
+    reconcile_context.change(step, status=Status.RUNNING, started_at=now, timeout_at=timeout_at)
     if filled:
-        shared.change(step, spec=step.spec, timeout_seconds=step.timeout_seconds)
+        reconcile_context.change(step, spec=step.spec, timeout_seconds=step.timeout_seconds)
     for row in filled:
-        shared.change(row, parameters=row.parameters, title=row.title)
-    shared.save()
+        reconcile_context.change(row, parameters=row.parameters, title=row.title)
+    reconcile_context.save()
     if trouble is not None:
-        failures.fail_step(shared, step, None, trouble)
+        failures.fail_step(reconcile_context, step, None, trouble)
 
 
 def build_condition_failure(what: str, trouble: str) -> ActionFailed:
@@ -63,7 +63,9 @@ def build_condition_failure(what: str, trouble: str) -> ActionFailed:
     return ActionFailed("UNCLEAR_CONDITION", f"The condition of the {what} has no answer: {trouble}")
 
 
-def _resolve_spec(shared: ReconcileContext, step: StepExecution, rows: list[ActionRun]) -> list[ActionRun]:
+def _resolve_spec(
+    reconcile_context: ReconcileContext, step: StepExecution, rows: list[ActionRun]
+) -> list[ActionRun]:
     """Fill in what is known only now; the actions whose parameters change with it, still to be written.
 
     Once an action has begun, all stay as they are: the journal holds what they sent. Raises `_CannotStart`.
@@ -72,7 +74,7 @@ def _resolve_spec(shared: ReconcileContext, step: StepExecution, rows: list[Acti
         return []
     kind = get_step_kind(step.type)
     try:
-        values = shared.known_values()
+        values = reconcile_context.known_values()
         spec = {**step.spec, **resolve_spec(kind, step.unresolved_spec, values)}
         actions = [(unit.title, action) for unit in kind.units(spec) for action in unit.actions]
     except BadExpressionError as bad:
@@ -96,88 +98,92 @@ def _resolve_spec(shared: ReconcileContext, step: StepExecution, rows: list[Acti
 LAST_CHECK_GRACE = timedelta(minutes=1)
 
 
-def start_stage(shared: ReconcileContext) -> None:
+def start_stage(reconcile_context: ReconcileContext) -> None:
     """The first look at a stage: whether it runs at all, and then it does."""
-    now = shared.world.now()
+    now = reconcile_context.runtime.now()
     try:
-        reason, trouble = preconditions.get_skip_reason(shared), ""
+        reason, trouble = preconditions.get_skip_reason(reconcile_context), ""
     except conditions.UnclearConditionError as unclear:
         reason, trouble = "", str(unclear)
     if reason:
-        preconditions.skip_stage(shared, reason)
+        preconditions.skip_stage(reconcile_context, reason)
         return
-    started_at = shared.execution.started_at or now
-    shared.change(shared.stage, status=Status.RUNNING)
-    shared.change(shared.execution, status=Status.RUNNING, started_at=started_at)
-    shared.save()
+    started_at = reconcile_context.execution.started_at or now
+    reconcile_context.change(reconcile_context.stage, status=Status.RUNNING)
+    reconcile_context.change(reconcile_context.execution, status=Status.RUNNING, started_at=started_at)
+    reconcile_context.save()
     if trouble:
-        first = shared.rows.steps_of(shared.stage)[0]
-        failures.fail_step(shared, first, None, build_condition_failure("stage", trouble))
+        first = reconcile_context.rows.steps_of(reconcile_context.stage)[0]
+        failures.fail_step(reconcile_context, first, None, build_condition_failure("stage", trouble))
 
 
-def advance_stage(shared: ReconcileContext) -> timedelta | None:
+def advance_stage(reconcile_context: ReconcileContext) -> timedelta | None:
     """One step of progress, of whichever current step has its turn; None means go on at once."""
-    current = shared.rows.flow_of(shared.stage).current()
+    current = reconcile_context.rows.flow_of(reconcile_context.stage).current()
     if not current:
-        _end_stage(shared)
+        _end_stage(reconcile_context)
         return None
-    return run_next_step(shared, current, _advance_step)
+    return run_next_step(reconcile_context, current, _advance_step)
 
 
-def _advance_step(shared: ReconcileContext, step: StepExecution) -> timedelta | None:
+def _advance_step(reconcile_context: ReconcileContext, step: StepExecution) -> timedelta | None:
     if step.status == Status.QUEUED:
-        start_step(shared, step)
+        start_step(reconcile_context, step)
         return None
     if step.retry_at is not None:
-        return _retry_after_pause(shared, step, step.retry_at)
+        return _retry_after_pause(reconcile_context, step, step.retry_at)
     if (step.intervention or {}).get("kind") == "FAILED":
-        return failures.check_intervention(shared, step)
-    row = _next_action(shared, step)
-    if service_locks.is_waiting_for_lock(shared, step):
-        return _acquire_lock(shared, step, row)
-    if _is_out_of_time(shared, step, row):
-        _run_out_of_time(shared, step, row)
+        return failures.check_intervention(reconcile_context, step)
+    row = _next_action(reconcile_context, step)
+    if service_locks.is_waiting_for_lock(reconcile_context, step):
+        return _acquire_lock(reconcile_context, step, row)
+    if _is_out_of_time(reconcile_context, step, row):
+        _run_out_of_time(reconcile_context, step, row)
         return None
     if row is None:
-        _end_step(shared, step)
+        _end_step(reconcile_context, step)
         return None
-    return advance_action(shared, row)
+    return advance_action(reconcile_context, row)
 
 
-def _acquire_lock(shared: ReconcileContext, step: StepExecution, row: ActionRun | None) -> timedelta | None:
+def _acquire_lock(
+    reconcile_context: ReconcileContext, step: StepExecution, row: ActionRun | None
+) -> timedelta | None:
     """Wait for the ECS service that the step wants to change; its time does not run meanwhile."""
     try:
-        return None if service_locks.acquire_lock(shared, step) else service_locks.LOCK_RETRY_INTERVAL
+        return (
+            None if service_locks.acquire_lock(reconcile_context, step) else service_locks.LOCK_RETRY_INTERVAL
+        )
     except ActionFailed as crossed:
-        failures.fail_step(shared, step, row, crossed)
+        failures.fail_step(reconcile_context, step, row, crossed)
         return None
 
 
-def _is_out_of_time(shared: ReconcileContext, step: StepExecution, row: ActionRun | None) -> bool:
+def _is_out_of_time(reconcile_context: ReconcileContext, step: StepExecution, row: ActionRun | None) -> bool:
     """Whether the step has run out of time, and no action is there that says so itself."""
-    if step.timeout_at is None or shared.world.now() < step.timeout_at:
+    if step.timeout_at is None or reconcile_context.runtime.now() < step.timeout_at:
         return False
     action = get_actions().get(row.name) if row is not None else None
     return action is None or not action.watches_timeout
 
 
-def advance_action(shared: ReconcileContext, row: ActionRun) -> timedelta | None:
+def advance_action(reconcile_context: ReconcileContext, row: ActionRun) -> timedelta | None:
     """Start an action, or look whether it is done."""
     if row.state == ActionState.WAITING:
-        shared.change(row, state=ActionState.STARTED, started_at=shared.world.now())
+        reconcile_context.change(row, state=ActionState.STARTED, started_at=reconcile_context.runtime.now())
     if row.start_done_at is None:
-        end = run_phase(shared, row, "start", _start)
+        end = run_phase(reconcile_context, row, "start", _start)
     else:
-        end = run_phase(shared, row, "look", _is_done)
+        end = run_phase(reconcile_context, row, "look", _is_done)
     if isinstance(end, PhaseWaiting):
         return end.time
     if isinstance(end, PhaseFailed):
-        failures.fail_step(shared, row.step, row, end.failure)
+        failures.fail_step(reconcile_context, row.step, row, end.failure)
         return None
     assert isinstance(end, PhaseFinished)  # noqa: S101 - a start that may send never ends as NeverHappened
     if row.start_done_at is not None:
-        return _finish_check(shared, row, end)
-    return _finish_start(shared, row, end.context)
+        return _finish_check(reconcile_context, row, end)
+    return _finish_start(reconcile_context, row, end.context)
 
 
 def _start(action: Action, context: StepContext) -> None:
@@ -188,98 +194,108 @@ def _is_done(action: Action, context: StepContext) -> bool:
     return action.is_done(context)
 
 
-def _finish_start(shared: ReconcileContext, row: ActionRun, context: EngineStepContext) -> timedelta | None:
-    now = shared.world.now()
-    shared.change(row, start_done_at=now)
+def _finish_start(
+    reconcile_context: ReconcileContext, row: ActionRun, context: EngineStepContext
+) -> timedelta | None:
+    now = reconcile_context.runtime.now()
+    reconcile_context.change(row, start_done_at=now)
     context.finish(keep_progress=False)
     context.drop_results()
-    shared.save()
+    reconcile_context.save()
     return (
-        wait_for_next_check(shared, context, since=now, deadline=row.step.timeout_at)
+        wait_for_next_check(reconcile_context, context, since=now, deadline=row.step.timeout_at)
         if context.waits_for_service
         else None
     )
 
 
-def _finish_check(shared: ReconcileContext, row: ActionRun, end: PhaseFinished) -> timedelta | None:
-    now = shared.world.now()
+def _finish_check(
+    reconcile_context: ReconcileContext, row: ActionRun, end: PhaseFinished
+) -> timedelta | None:
+    now = reconcile_context.runtime.now()
     if end.value:
-        shared.change(row, state=ActionState.DONE, ended_at=now)
-        _settle_earlier_actions(shared, row)
+        reconcile_context.change(row, state=ActionState.DONE, ended_at=now)
+        _settle_earlier_actions(reconcile_context, row)
     end.context.finish(keep_progress=True)
     status = Status.RUNNING if end.value else end.context.waits_as
     if status == Status.APPROVAL_WAITING:
-        with shared.commit():
-            update_waiting_status(shared, row.step, status)
+        with reconcile_context.commit():
+            update_waiting_status(reconcile_context, row.step, status)
     elif row.step.status != status and row.step.status not in TERMINAL_STATUSES:
-        shared.change(row.step, status=status)
+        reconcile_context.change(row.step, status=status)
     if end.value:
-        shared.save()
+        reconcile_context.save()
         return None
     # What this look saw is written when the pass ends, or by the next commit.
     if end.context.people_until is not None:
         return min(end.context.people_until - now, failures.INTERVENTION_CHECK_INTERVAL)
     return wait_for_next_check(
-        shared, end.context, since=row.start_done_at or now, deadline=row.step.timeout_at
+        reconcile_context, end.context, since=row.start_done_at or now, deadline=row.step.timeout_at
     )
 
 
-def _settle_earlier_actions(shared: ReconcileContext, row: ActionRun) -> None:
+def _settle_earlier_actions(reconcile_context: ReconcileContext, row: ActionRun) -> None:
     """What this action made needless is not undone any more."""
     types = read_action(row).settles
     if types:
-        for step in shared.rows.steps_of(shared.stage, row.step.section):
+        for step in reconcile_context.rows.steps_of(reconcile_context.stage, row.step.section):
             if step.type in types and step.position < row.step.position:
-                for action in shared.rows.actions_of(step):
-                    shared.change(action, undo_state=UndoState.SETTLED)
+                for action in reconcile_context.rows.actions_of(step):
+                    reconcile_context.change(action, undo_state=UndoState.SETTLED)
 
 
-def _next_action(shared: ReconcileContext, step: StepExecution) -> ActionRun | None:
+def _next_action(reconcile_context: ReconcileContext, step: StepExecution) -> ActionRun | None:
     done = (ActionState.DONE, ActionState.SKIPPED)
-    return next((row for row in shared.rows.actions_of(step) if row.state not in done), None)
+    return next((row for row in reconcile_context.rows.actions_of(step) if row.state not in done), None)
 
 
-def _retry_after_pause(shared: ReconcileContext, step: StepExecution, at: datetime) -> timedelta | None:
+def _retry_after_pause(
+    reconcile_context: ReconcileContext, step: StepExecution, at: datetime
+) -> timedelta | None:
     """The pause before a retry, and then the retry."""
-    if (left := at - shared.world.now()) > timedelta(0):
+    if (left := at - reconcile_context.runtime.now()) > timedelta(0):
         return left
-    with shared.commit(reload=True):
+    with reconcile_context.commit(reload=True):
         retry_step(step)
-        append_log(shared, step, f"Trying step {step.name} again: attempt {step.attempt}", "warning")
+        append_log(
+            reconcile_context, step, f"Trying step {step.name} again: attempt {step.attempt}", "warning"
+        )
     return None
 
 
-def _end_step(shared: ReconcileContext, step: StepExecution) -> None:
-    shared.change(step, status=Status.SUCCESS, retries=0, ended_at=shared.world.now())
-    shared.save()
+def _end_step(reconcile_context: ReconcileContext, step: StepExecution) -> None:
+    reconcile_context.change(step, status=Status.SUCCESS, retries=0, ended_at=reconcile_context.runtime.now())
+    reconcile_context.save()
 
 
-def _end_stage(shared: ReconcileContext) -> None:
-    rows, stage, execution = shared.rows, shared.stage, shared.execution
+def _end_stage(reconcile_context: ReconcileContext) -> None:
+    rows, stage, execution = reconcile_context.rows, reconcile_context.stage, reconcile_context.execution
     marked = [step for step in rows.steps_of(stage) if step.status in ENDED_BADLY]
     if marked:
         # A step was marked as failure, and those that run after a failure have run.
-        with shared.commit(reload=True):
-            transitions.skip_later_stages(shared, Status(marked[0].status))
-            transitions.set_final_status(shared, Status(marked[0].status))
+        with reconcile_context.commit(reload=True):
+            transitions.skip_later_stages(reconcile_context, Status(marked[0].status))
+            transitions.set_final_status(reconcile_context, Status(marked[0].status))
         return
     if any(one.position > stage.position for one in rows.stages):
-        failures.close_stage(shared, Status.SUCCESS)
+        failures.close_stage(reconcile_context, Status.SUCCESS)
         return
     ignored = any(step.status == Status.IGNORE_FAILED for step in rows.all_steps)
     failed = next((one for one in rows.stages if one.status in ENDED_BADLY), None)
     if failed is not None and stage.status not in TERMINAL_STATUSES:
         # This one ran because an earlier one failed.
-        shared.change(stage, status=Status.SUCCESS)
-    shared.change(
+        reconcile_context.change(stage, status=Status.SUCCESS)
+    reconcile_context.change(
         execution,
         final_status=failed.status if failed else Status.IGNORE_FAILED if ignored else Status.SUCCESS,
     )
     if not failed:
         # Of what a person let go by nobody knows how it ended.
         otherwise = execution.outcome or (Outcome.FAILED if ignored else "")
-        shared.change(execution, outcome=Outcome.COMPLETED if _has_deployed(rows.all_steps) else otherwise)
-    shared.save()
+        reconcile_context.change(
+            execution, outcome=Outcome.COMPLETED if _has_deployed(rows.all_steps) else otherwise
+        )
+    reconcile_context.save()
 
 
 def _has_deployed(steps: Sequence[StepExecution]) -> bool:
@@ -298,22 +314,26 @@ def _has_deployed(steps: Sequence[StepExecution]) -> bool:
     return all(step.failure is None for step in deployments or steps)
 
 
-def _run_out_of_time(shared: ReconcileContext, step: StepExecution, row: ActionRun | None) -> None:
+def _run_out_of_time(reconcile_context: ReconcileContext, step: StepExecution, row: ActionRun | None) -> None:
     """Fail, with what the action knows of the cause, unless one last look finds it done after all."""
-    seen = _check_once_more(shared, row) if row is not None and row.start_done_at is not None else None
+    seen = (
+        _check_once_more(reconcile_context, row)
+        if row is not None and row.start_done_at is not None
+        else None
+    )
     if seen is not None and row is not None and seen.value is True:
-        shared.change(step, timeout_at=shared.world.now() + LAST_CHECK_GRACE)
-        _finish_check(shared, row, seen)
+        reconcile_context.change(step, timeout_at=reconcile_context.runtime.now() + LAST_CHECK_GRACE)
+        _finish_check(reconcile_context, row, seen)
         return
     if seen is not None:
         seen.context.finish(keep_progress=True)
     cause = seen.value if seen is not None and isinstance(seen.value, ActionFailed) else None
-    failures.fail_step(shared, step, row, _build_timeout_failure(step, cause))
+    failures.fail_step(reconcile_context, step, row, _build_timeout_failure(step, cause))
 
 
-def _check_once_more(shared: ReconcileContext, row: ActionRun) -> PhaseFinished | None:
+def _check_once_more(reconcile_context: ReconcileContext, row: ActionRun) -> PhaseFinished | None:
     """What one last look sees; nothing where it cannot be made now: the time is over all the same."""
-    end = run_phase(shared, row, "look", lambda action, context: action.last_look(context))
+    end = run_phase(reconcile_context, row, "look", lambda action, context: action.check_at_timeout(context))
     return end if isinstance(end, PhaseFinished) else None
 
 

@@ -22,26 +22,26 @@ from steps.actions.context import StepContext
 from steps.states import ActionState, Outcome, Status
 
 
-def verify_rollback(shared: ReconcileContext, step: StepExecution) -> timedelta | None:
+def verify_rollback(reconcile_context: ReconcileContext, step: StepExecution) -> timedelta | None:
     """The checklist: what each undone action found before, beside what is there now."""
     checks: list[ChecklistEntry] = []
     undone = 0
-    for partner in reversed(list_partner_steps(shared, step)):
-        for row in shared.rows.actions_of(partner):
+    for partner in reversed(list_partner_steps(reconcile_context, step)):
+        for row in reconcile_context.rows.actions_of(partner):
             if row.state not in (ActionState.UNDONE, ActionState.NOT_RESTORED):
                 continue
             undone += 1
             if row.name not in get_actions():
                 checks.append(ChecklistEntry(row.title, "as before", "not known", ok=False, note=row.detail))
                 continue
-            end = run_phase(shared, row, get_undo_phase("verify", row), _checklist, told_in=step)
+            end = run_phase(reconcile_context, row, get_undo_phase("verify", row), _checklist, log_step=step)
             if isinstance(end, PhaseWaiting):
                 return end.time
             checks += _list_checks(row, end)
             if isinstance(end, PhaseFinished):
                 end.context.finish(keep_progress=False)
-                shared.save()
-    _conclude(shared, step, checks, undone)
+                reconcile_context.save()
+    _conclude(reconcile_context, step, checks, undone)
     return None
 
 
@@ -58,16 +58,20 @@ def _list_checks(row: ActionRun, end: object) -> list[ChecklistEntry]:
 
 
 def _conclude(
-    shared: ReconcileContext, step: StepExecution, checks: list[ChecklistEntry], undone: int
+    reconcile_context: ReconcileContext, step: StepExecution, checks: list[ChecklistEntry], undone: int
 ) -> None:
     broken = [check for check in checks if not check.ok]
-    rows = [row for partner in list_partner_steps(shared, step) for row in shared.rows.actions_of(partner)]
+    rows = [
+        row
+        for partner in list_partner_steps(reconcile_context, step)
+        for row in reconcile_context.rows.actions_of(partner)
+    ]
     restored = not broken and all(row.state != ActionState.NOT_RESTORED for row in rows)
     status = Status.SUCCESS if restored else Status.FAILED
-    shared.change(step, status=status, ended_at=shared.world.now())
+    reconcile_context.change(step, status=status, ended_at=reconcile_context.runtime.now())
     for line, level in _build_checklist_lines(checks, undone, restored=restored):
-        append_log(shared, step, line, level, ROLLBACK_UNIT)
-    with shared.commit():
+        append_log(reconcile_context, step, line, level, ROLLBACK_UNIT)
+    with reconcile_context.commit():
         RollbackCheck.objects.bulk_create(
             RollbackCheck(
                 step=step,
@@ -106,25 +110,29 @@ def _build_checklist_lines(
 KEPT_OUTCOMES = (Outcome.ROLLED_BACK_BY_AWS, Outcome.SUPERSEDED)
 
 
-def advance_rollback(shared: ReconcileContext) -> timedelta | None:
+def advance_rollback(reconcile_context: ReconcileContext) -> timedelta | None:
     """One step of progress, of whichever current rollback step has its turn; None means go on at once."""
-    current = shared.rows.flow_of(shared.stage, StepExecution.Section.ROLLBACK).current()
+    current = reconcile_context.rows.flow_of(
+        reconcile_context.stage, StepExecution.Section.ROLLBACK
+    ).current()
     if not current:
-        _end(shared)
+        _end(reconcile_context)
         return None
-    return run_next_step(shared, _select_independent(shared, current), _advance_step)
+    return run_next_step(reconcile_context, _select_independent(reconcile_context, current), _advance_step)
 
 
-def _select_independent(shared: ReconcileContext, current: list[StepExecution]) -> list[StepExecution]:
+def _select_independent(
+    reconcile_context: ReconcileContext, current: list[StepExecution]
+) -> list[StepExecution]:
     """Those that undo different things: what concerns one ECS service is undone one after the other."""
     if len(current) == 1:
         return current
     found: list[StepExecution] = []
     taken: set[str] = set()
     for step in current:
-        undone = list_partner_steps(shared, step)
+        undone = list_partner_steps(reconcile_context, step)
         steps = {one.pk for one in undone}
-        claims = (claim.key for claim in shared.claims if claim.step_id in steps)
+        claims = (claim.key for claim in reconcile_context.claims if claim.step_id in steps)
         concerned = {*claims, *(f"step {one.pk}" for one in undone)}
         if not concerned & taken:
             found.append(step)
@@ -132,77 +140,81 @@ def _select_independent(shared: ReconcileContext, current: list[StepExecution]) 
     return found
 
 
-def _advance_step(shared: ReconcileContext, step: StepExecution) -> timedelta | None:
+def _advance_step(reconcile_context: ReconcileContext, step: StepExecution) -> timedelta | None:
     if step.status == Status.QUEUED:
-        if not _is_skipped(shared, step):
-            _start(shared, step)
+        if not _is_skipped(reconcile_context, step):
+            _start(reconcile_context, step)
         return None
-    row = get_next_undo(shared, step)
+    row = get_next_undo(reconcile_context, step)
     if row is None:
-        return verify_rollback(shared, step)
+        return verify_rollback(reconcile_context, step)
     if (step.intervention or {}).get("kind") == "NOT_RESTORED":
-        return _wait_for_intervention(shared, step)
-    if step.timeout_at is not None and shared.world.now() >= step.timeout_at:
-        with shared.commit(reload=True):
-            abandon_undo(shared, step, row, "The rollback did not end within its time-out.")
+        return _wait_for_intervention(reconcile_context, step)
+    if step.timeout_at is not None and reconcile_context.runtime.now() >= step.timeout_at:
+        with reconcile_context.commit(reload=True):
+            abandon_undo(reconcile_context, step, row, "The rollback did not end within its time-out.")
         return None
-    return advance_undo(shared, step, row)
+    return advance_undo(reconcile_context, step, row)
 
 
-def _is_skipped(shared: ReconcileContext, step: StepExecution) -> bool:
+def _is_skipped(reconcile_context: ReconcileContext, step: StepExecution) -> bool:
     """Whether its condition keeps a rollback from running; one that has no answer does not."""
     try:
-        return preconditions.skip_if_unmet(shared, step)
+        return preconditions.skip_if_unmet(reconcile_context, step)
     except conditions.UnclearConditionError as unclear:
         text = f"The condition of {step.name} has no answer, so the rollback runs: {unclear}"
-        append_log(shared, step, text, "warning", ROLLBACK_UNIT)
-        shared.save()
+        append_log(reconcile_context, step, text, "warning", ROLLBACK_UNIT)
+        reconcile_context.save()
         return False
 
 
-def _start(shared: ReconcileContext, step: StepExecution) -> None:
-    now = shared.world.now()
+def _start(reconcile_context: ReconcileContext, step: StepExecution) -> None:
+    now = reconcile_context.runtime.now()
     timeout_at = now + timedelta(seconds=step.timeout_seconds)
-    shared.change(step, status=Status.RUNNING, started_at=now, timeout_at=timeout_at)
-    cause = (shared.execution.failure or {}).get("message", "a person asked for it").split("\n")[0]
-    append_log(shared, step, f"Rolling back: {cause}", "warning", ROLLBACK_UNIT)
-    shared.save()
+    reconcile_context.change(step, status=Status.RUNNING, started_at=now, timeout_at=timeout_at)
+    cause = (reconcile_context.execution.failure or {}).get("message", "a person asked for it").split("\n")[0]
+    append_log(reconcile_context, step, f"Rolling back: {cause}", "warning", ROLLBACK_UNIT)
+    reconcile_context.save()
 
 
-def _wait_for_intervention(shared: ReconcileContext, step: StepExecution) -> timedelta | None:
-    if (left := failures.get_time_left(shared, step)) is not None:
+def _wait_for_intervention(reconcile_context: ReconcileContext, step: StepExecution) -> timedelta | None:
+    if (left := failures.get_time_left(reconcile_context, step)) is not None:
         return left
-    with shared.commit(reload=True):
+    with reconcile_context.commit(reload=True):
         append_log(
-            shared,
+            reconcile_context,
             step,
             f"Nobody decided in time. {failures.REACTION_MESSAGES['LeaveRest']}",
             "warning",
             ROLLBACK_UNIT,
         )
-        failures.clear_intervention(shared, step)
-        skip_remaining_undos(shared, step)
+        failures.clear_intervention(reconcile_context, step)
+        skip_remaining_undos(reconcile_context, step)
     return None
 
 
-def _skip_undos_of_skipped_steps(shared: ReconcileContext) -> None:
+def _skip_undos_of_skipped_steps(reconcile_context: ReconcileContext) -> None:
     """What only skipped rollback steps would have undone stays as it is, and is said to; inside a commit."""
-    skipped = shared.stage.steps.filter(section=StepExecution.Section.ROLLBACK, status=Status.SKIPPED)
+    skipped = reconcile_context.stage.steps.filter(
+        section=StepExecution.Section.ROLLBACK, status=Status.SKIPPED
+    )
     for step in skipped.order_by("position"):
-        if get_next_undo(shared, step) is not None:
-            skip_remaining_undos(shared, step, f"{step.name} was skipped {step.skip_reason}".strip())
+        if get_next_undo(reconcile_context, step) is not None:
+            skip_remaining_undos(
+                reconcile_context, step, f"{step.name} was skipped {step.skip_reason}".strip()
+            )
 
 
-def _end(shared: ReconcileContext) -> None:
-    execution = shared.execution
-    with shared.commit(reload=True):
-        _skip_undos_of_skipped_steps(shared)
+def _end(reconcile_context: ReconcileContext) -> None:
+    execution = reconcile_context.execution
+    with reconcile_context.commit(reload=True):
+        _skip_undos_of_skipped_steps(reconcile_context)
     rollbacks = StepExecution.objects.filter(
         stage__execution=execution, section=StepExecution.Section.ROLLBACK
     )
     failed = rollbacks.filter(status=Status.FAILED).exists()
-    with shared.commit(reload=True):
-        if transitions.start_earlier_rollback(shared):
+    with reconcile_context.commit(reload=True):
+        if transitions.start_earlier_rollback(reconcile_context):
             return
         all_rows = ActionRun.objects.filter(step__stage__execution=execution)
         execution.final_status = transitions.get_status_after_rollback(execution, all_rows)

@@ -44,21 +44,21 @@ class EngineStepContext(AwsClients):
 
     def __init__(
         self,
-        shared: ReconcileContext,
+        reconcile_context: ReconcileContext,
         row: ActionRun,
         phase: str,
         *,
-        told_in: StepExecution | None = None,
+        log_step: StepExecution | None = None,
         forbid_sending: bool = False,
-        judged: str = "",
+        confirmed_phase: str = "",
     ) -> None:
-        self.shared = shared
-        self.judged = judged
+        self.reconcile_context = reconcile_context
+        self.confirmed_phase = confirmed_phase
         self.row = row
         self.step = row.step
         self.phase = phase
         self.attempt = row.attempt
-        self._told_in = told_in or row.step
+        self._log_step = log_step or row.step
         self._forbid = forbid_sending
         self._calls: list[AwsCall] = []
         self._consumed: list[AwsCall] = []
@@ -85,22 +85,24 @@ class EngineStepContext(AwsClients):
 
     @property
     def lease(self) -> Lease:
-        return self.shared.lease
+        return self.reconcile_context.lease
 
     @property
-    def told_in(self) -> StepExecution:
+    def log_step(self) -> StepExecution:
         """The step in whose log this phase is told."""
-        return self._told_in
+        return self._log_step
 
     @property
-    def world(self) -> EngineRuntime:
-        return self.shared.world
+    def runtime(self) -> EngineRuntime:
+        return self.reconcile_context.runtime
 
-    def door_for(self, row: AwsCall) -> DirectAwsAccess:
+    def get_aws_access(self, row: AwsCall) -> DirectAwsAccess:
         if row.service == DELEGATE_SERVICE:
             return cast("DirectAwsAccess", self._work_of(row))
-        door = cast("DirectAwsAccess", self.shared.door_for(self.step))
-        return secret_values.add_secret_injection(door, row.service, self.shared.execution.scope)
+        aws_access = cast("DirectAwsAccess", self.reconcile_context.get_aws_access(self.step))
+        return secret_values.add_secret_injection(
+            aws_access, row.service, self.reconcile_context.execution.scope
+        )
 
     def remote_for(self, row: AwsCall) -> DelegateCalls | None:
         if row.service != DELEGATE_SERVICE:
@@ -109,28 +111,35 @@ class EngineStepContext(AwsClients):
         return DelegateCalls(self, cast("QueuedAwsAccess", way)) if hasattr(way, "queue") else None
 
     def _work_of(self, row: AwsCall) -> DirectAwsAccess | QueuedAwsAccess:
-        return self.world.open_work(self.step, row.operation, row.parsed_parameters)
+        return self.runtime.open_work(self.step, row.operation, row.parsed_parameters)
 
     def relay(self, row: AwsCall) -> None:
         if row.service == DELEGATE_SERVICE and row.task_id is not None:
-            self._lines += read_task_output(row, self.row, self._cursors, self._told_in, self.world.now())
+            self._lines += read_task_output(row, self.row, self._cursors, self._log_step, self.runtime.now())
 
     @cached_property
     def remote(self) -> DelegateCalls | None:
-        door = self.shared.door_for(self.step)
-        return DelegateCalls(self, cast("QueuedAwsAccess", door)) if hasattr(door, "queue") else None
+        aws_access = self.reconcile_context.get_aws_access(self.step)
+        return (
+            DelegateCalls(self, cast("QueuedAwsAccess", aws_access)) if hasattr(aws_access, "queue") else None
+        )
 
     @property
     def rate_limit_key(self) -> str:
-        return get_rate_limit_key(self.shared.stage, known_region(self.shared.stage, self.step))
+        return get_rate_limit_key(
+            self.reconcile_context.stage, known_region(self.reconcile_context.stage, self.step)
+        )
 
     def take_token(self, row: AwsCall) -> None:
-        holder, now = str(self.shared.execution.pk), self.world.now()
+        holder, now = str(self.reconcile_context.execution.pk), self.runtime.now()
         rate_limits.take_token(self.rate_limit_key, row.service, row.operation, holder=holder, now=now)
 
     @property
     def is_forward(self) -> bool:
-        return not self.shared.execution.rolling_back and not self.shared.execution.final_status
+        return (
+            not self.reconcile_context.execution.rolling_back
+            and not self.reconcile_context.execution.final_status
+        )
 
     @property
     def is_replayed(self) -> bool:
@@ -139,7 +148,7 @@ class EngineStepContext(AwsClients):
     @cached_property
     def floor(self) -> datetime:
         """Looks judge only what was seen after this moment: the answer of the step's last write (rule 10)."""
-        answered = self.shared.rows.last_write_answered_at(self.step)
+        answered = self.reconcile_context.rows.last_write_answered_at(self.step)
         return answered or datetime.min.replace(tzinfo=UTC)
 
     def new_call(
@@ -151,13 +160,13 @@ class EngineStepContext(AwsClients):
         instead_of: AwsCall | None = None,
     ) -> AwsCall:
         row = instead_of or AwsCall(
-            execution=self.shared.execution,
+            execution=self.reconcile_context.execution,
             step=self.step,
             action=self.row,
             attempt=self.attempt,
             phase=self.phase,
             number=number,
-            planned_at=self.world.now(),
+            planned_at=self.runtime.now(),
             state=CallState.PLANNED,
         )
         columns = {
@@ -166,18 +175,18 @@ class EngineStepContext(AwsClients):
             "is_write": is_write_call(service, operation, params),
             "params_hash": hash_call(service, operation, params),
             "parameters": step_inputs.to_json(params),
-            "preview": redact_parameters(params, self.shared.mask),
+            "preview": redact_parameters(params, self.reconcile_context.mask),
             "result": "",
         }
         if row.pk is not None:
-            self.shared.change(row, **columns)
+            self.reconcile_context.change(row, **columns)
         for name, value in columns.items():
             setattr(row, name, value)
         return row
 
     def calls(self) -> list[AwsCall]:
         """The calls of this phase so far."""
-        rows = self.shared.rows
+        rows = self.reconcile_context.rows
         rows.forget_open_calls(self.step)
         return rows.calls_of(self.row, self.attempt, self.phase)
 
@@ -199,9 +208,9 @@ class EngineStepContext(AwsClients):
 
     @property
     def cluster(self) -> str:
-        if not self.shared.stage.cluster:
+        if not self.reconcile_context.stage.cluster:
             raise ActionFailed("PLACE_NOT_KNOWN", NO_CLUSTER)
-        return self.shared.stage.cluster
+        return self.reconcile_context.stage.cluster
 
     @property
     def work(self) -> NonAwsCalls:
@@ -209,7 +218,7 @@ class EngineStepContext(AwsClients):
 
     @cached_property
     def provisions(self) -> EngineProvisions:
-        return EngineProvisions(self.step, self.attempt, self.world.now)
+        return EngineProvisions(self.step, self.attempt, self.runtime.now)
 
     @cached_property
     def supplies(self) -> EngineStepInputs:
@@ -217,15 +226,15 @@ class EngineStepContext(AwsClients):
 
     @property
     def region(self) -> str:
-        return known_region(self.shared.stage, self.step)
+        return known_region(self.reconcile_context.stage, self.step)
 
     @property
     def execution_id(self) -> str:
-        return str(self.shared.execution.pk)
+        return str(self.reconcile_context.execution.pk)
 
     @property
     def force_new_deployment(self) -> bool | None:
-        return self.shared.execution.force_new_deployment
+        return self.reconcile_context.execution.force_new_deployment
 
     @property
     def was_asked(self) -> bool:
@@ -233,19 +242,19 @@ class EngineStepContext(AwsClients):
 
     @property
     def written_at(self) -> datetime | None:
-        calls = self.shared.rows.calls_of_action(self.row)
+        calls = self.reconcile_context.rows.calls_of_action(self.row)
         writes = (row for row in calls if row.is_write and row.phase == "start" and row.error is None)
         return max((row.sent_at for row in writes if row.sent_at), default=None)
 
     @property
     def intent(self) -> str:
-        return f"{self.shared.execution.pk.hex[:20]}-{self.row.pk}-{self.attempt}"
+        return f"{self.reconcile_context.execution.pk.hex[:20]}-{self.row.pk}-{self.attempt}"
 
     def earlier(self, step_type: str) -> EarlierStep | None:
-        rows = self.shared.rows
+        rows = self.reconcile_context.rows
         before = [
             step
-            for step in rows.steps_of(self.shared.stage, self.step.section)
+            for step in rows.steps_of(self.reconcile_context.stage, self.step.section)
             if step.type == step_type and step.position < self.step.position
         ]
         return (
@@ -257,13 +266,13 @@ class EngineStepContext(AwsClients):
     @cached_property
     def _rollback_data(self) -> RollbackData:
         run = self.step.run
-        return RollbackData(self.step, run, self.shared.rows.get_rollback_values(self.step, run))
+        return RollbackData(self.step, run, self.reconcile_context.rows.get_rollback_values(self.step, run))
 
     def account(self) -> str:
         return StsClient(self.caller).get_account_id()
 
     def take_slot(self, ecs_service: str, *, is_main: bool = True) -> None:
-        if not self.shared.slot_is_held_for(self.step, ecs_service):
+        if not self.reconcile_context.slot_is_held_for(self.step, ecs_service):
             raise ServiceLockRequired(ecs_service, is_main)
 
     def save_for_rollback(self, name: str, value: Any) -> Any:
@@ -275,7 +284,7 @@ class EngineStepContext(AwsClients):
 
     def _named(self, name: str) -> str:
         """Return the key of rollback data; the data of an undo belongs to one attempt of it."""
-        phase = self.judged or self.phase
+        phase = self.confirmed_phase or self.phase
         return f"{phase}/{name}" if phase.startswith("undo") else name
 
     def set_outputs(self, **outputs: Any) -> None:
@@ -292,28 +301,30 @@ class EngineStepContext(AwsClients):
         self._outputs[name] = value
 
     def value_of(self, path: str) -> Any:
-        return step_inputs.resolve_value(path, {**self.shared.known_values(), **self.get_outputs()})
+        return step_inputs.resolve_value(
+            path, {**self.reconcile_context.known_values(), **self.get_outputs()}
+        )
 
     def get_output(self, name: str) -> Any:
         return self._outputs.get(name, self.step.all_outputs.get(name))
 
     def now(self) -> datetime:
-        return self.world.now()
+        return self.runtime.now()
 
     def see_service(self, name: str) -> ServiceObservation:
         seen = self._seen = self._see(name)
         if seen.service is not None:
             for event in list_new_events(
-                self.shared, self._rollback_data.load_for_rollback("service before"), seen.service
+                self.reconcile_context, self._rollback_data.load_for_rollback("service before"), seen.service
             ):
                 self.log(event, "event")
         return seen
 
     def _see(self, name: str) -> ServiceObservation:
         if self.remote is None:
-            shared = self.shared.snapshot.seen(self.cluster, name, after=self.floor)
-            if shared is not None:
-                return shared
+            reconcile_context = self.reconcile_context.snapshot.seen(self.cluster, name, after=self.floor)
+            if reconcile_context is not None:
+                return reconcile_context
         service = self.ecs.describe_service(self.cluster, name)
         return ServiceObservation(name, service, cast("CheckCaller", self.caller).begun)
 
@@ -337,7 +348,7 @@ class EngineStepContext(AwsClients):
     def approval_state(self) -> ApprovalState:
         return self.desk.state()
 
-    def look_ahead(self) -> ApprovalPlan:
+    def plan_approval(self) -> ApprovalPlan:
         """What the steps after this one would do; delegates read for it where they make the calls."""
         return build_approval_plan(self.step, lambda stage: find_stage_caller(self, stage))
 
@@ -349,14 +360,14 @@ class EngineStepContext(AwsClients):
         """This look has come to people who decide, and who have time until then."""
         self.waits_as, self.people_until = Status.APPROVAL_WAITING, until
 
-    def parking(self, *, since: datetime, deadline: datetime | None) -> ServiceWait | None:
+    def build_service_wait(self, *, since: datetime, deadline: datetime | None) -> ServiceWait | None:
         """What to wait for once this run of the phase is committed; None if not for an ECS service."""
         seen = self._seen
         waits_for_service = seen.name if seen is not None else self.waits_for_service
         if not waits_for_service or self.remote is not None:
             return None
         recheck_at = min(
-            self._rests_until or datetime.max.replace(tzinfo=UTC), self.world.now() + FULL_PASS_INTERVAL
+            self._rests_until or datetime.max.replace(tzinfo=UTC), self.runtime.now() + FULL_PASS_INTERVAL
         )
         return ServiceWait(
             waits_for_service=waits_for_service,
@@ -366,7 +377,7 @@ class EngineStepContext(AwsClients):
             else "",
             recheck_at=min(recheck_at, deadline) if deadline else recheck_at,
             rate_limit_key=self.rate_limit_key,
-            batch_key=get_batch_key(self.shared.stage),
+            batch_key=get_batch_key(self.reconcile_context.stage),
         )
 
     def show_counts(self, *, running: int, desired: int, pending: int) -> None:
@@ -376,12 +387,12 @@ class EngineStepContext(AwsClients):
         is_keyed = self.is_replayed or self.phase.startswith("adopt")
         if is_keyed and not self._is_new_line():
             return
-        unit = self.row.unit if self._told_in == self.step else "Rollback"
+        unit = self.row.unit if self._log_step == self.step else "Rollback"
         self._lines.append(
             NewLogLine(
-                at=self.world.now(),
-                step_id=self._told_in.pk,
-                step=self._told_in.identifier,
+                at=self.runtime.now(),
+                step_id=self._log_step.pk,
+                step=self._log_step.identifier,
                 unit=unit,
                 level=level,
                 text=text,
@@ -408,24 +419,24 @@ class EngineStepContext(AwsClients):
 
     def commit(self) -> AbstractContextManager[None]:
         """A fenced commit of what was handed over."""
-        return self.shared.commit()
+        return self.reconcile_context.commit()
 
     def save(self) -> None:
         """Commit what was handed over."""
-        self.shared.save()
+        self.reconcile_context.save()
 
     def change(self, row: AwsCall, **values: object) -> None:
         """Change columns of a call; the next commit writes them."""
-        self.shared.change(row, **values)
+        self.reconcile_context.change(row, **values)
 
     def flush(self) -> None:
         """Write what was gathered so far; inside a commit."""
         self.hand_over()
-        self.shared.rows.flush()
+        self.reconcile_context.rows.flush()
 
     def hand_over(self) -> None:
         """Give what was gathered so far to the next commit. A look is written whole or not at all."""
-        rows = self.shared.rows
+        rows = self.reconcile_context.rows
         for call in self._calls:
             rows.add_call(call)
         self._calls = []
@@ -433,7 +444,7 @@ class EngineStepContext(AwsClients):
             self._hand_over_rest()
 
     def _hand_over_rest(self) -> None:
-        rows = self.shared.rows
+        rows = self.reconcile_context.rows
         if "_rollback_data" in self.__dict__:
             rows.add_rollback_values(self._rollback_data.new)
             self._rollback_data.new = []
@@ -441,16 +452,16 @@ class EngineStepContext(AwsClients):
             if name in self.__dict__:
                 rows.on_write(getattr(self, name).flush)
         if self._lines:
-            rows.add_lines(self._lines, self.shared.mask)
+            rows.add_lines(self._lines, self.reconcile_context.mask)
             self._lines = []
         if self._cursors != self.row.log_cursors:
-            self.shared.change(self.row, log_cursors=deepcopy(self._cursors))
-        self.shared.flush_events()
+            self.reconcile_context.change(self.row, log_cursors=deepcopy(self._cursors))
+        self.reconcile_context.flush_events()
 
     def finish(self, *, keep_progress: bool) -> None:
         """End this run of the phase: hand outputs, progress, counts and lines to the next commit."""
         if keep_progress and self.progress != self.row.progress:
-            self.shared.change(self.row, progress=self.progress)
+            self.reconcile_context.change(self.row, progress=self.progress)
         self._clear_results(self._consumed)
         self._consumed = []
         # Before the lines: a secret among the outputs is hidden in them.
@@ -458,26 +469,26 @@ class EngineStepContext(AwsClients):
         self._save_notes()
         self.hand_over()
         self._hand_over_rest()
-        self.shared.save_view(self.step, self._counts)
+        self.reconcile_context.save_view(self.step, self._counts)
 
     def _save_outputs(self) -> None:
         if self._outputs:
             shown = {name: self._shown(name, value) for name, value in self._outputs.items()}
-            self.shared.change(self.step, outputs={**self.step.outputs, **shown})
+            self.reconcile_context.change(self.step, outputs={**self.step.outputs, **shown})
         if self._secret_outputs:
             kept = {**self.step.secret_output_values, **self._secret_outputs}
-            self.shared.change(self.step, secret_outputs=step_inputs.to_json(kept))
+            self.reconcile_context.change(self.step, secret_outputs=step_inputs.to_json(kept))
 
     def _save_notes(self) -> None:
         """Add what was noted to the execution, each text once."""
-        execution = self.shared.execution
+        execution = self.reconcile_context.execution
         known = {note["text"] for note in execution.notes}
-        texts = [self.shared.mask.mask_text(text) for text in self._notes]
+        texts = [self.reconcile_context.mask.mask_text(text) for text in self._notes]
         new = [text for text in dict.fromkeys(texts) if text not in known]
         if new := new[: MOST_NOTES - len(known)]:
-            at, step = self.world.now().isoformat(), self.told_in.identifier
+            at, step = self.runtime.now().isoformat(), self.log_step.identifier
             added = [{"at": at, "step": step, "text": text} for text in new]
-            self.shared.change(execution, notes=[*execution.notes, *added])
+            self.reconcile_context.change(execution, notes=[*execution.notes, *added])
         self._notes = []
 
     def _shown(self, name: str, value: Any) -> Any:
@@ -485,7 +496,7 @@ class EngineStepContext(AwsClients):
         if name in self._secret_outputs:
             return value
         text = value if isinstance(value, str) else json.dumps(value, default=str)
-        shown = self.shared.mask.mask_text(text)
+        shown = self.reconcile_context.mask.mask_text(text)
         if shown == text:
             return value
         self._secret_outputs[name] = text
@@ -499,15 +510,17 @@ class EngineStepContext(AwsClients):
         self._notes = []
         self._cursors = deepcopy(self.row.log_cursors)
         self.progress = deepcopy(self.row.progress)
-        self.shared.forget_events()
+        self.reconcile_context.forget_events()
 
     def drop_results(self) -> None:
         """The phase is over: its answers, which may hold values, are not needed again (rule 6)."""
-        calls = self.shared.rows.calls_of(self.row, self.attempt, self.phase)
+        calls = self.reconcile_context.rows.calls_of(self.row, self.attempt, self.phase)
         self._clear_results([call for call in calls if call.result])
 
     def _clear_results(self, calls: Sequence[AwsCall]) -> None:
         for call in calls:
             call.result = ""
         if written := [call.pk for call in calls if call.pk is not None]:
-            self.shared.rows.on_write(lambda: AwsCall.objects.filter(pk__in=written).update(result=""))
+            self.reconcile_context.rows.on_write(
+                lambda: AwsCall.objects.filter(pk__in=written).update(result="")
+            )

@@ -351,32 +351,36 @@ class EngineStepInputs:
 
     def __init__(self, context: "EngineStepContext") -> None:
         self._context = context
-        self._shared = context.shared
+        self._reconcile_context = context.reconcile_context
         self._begun: set[str] = set()
 
     def sources(self, kind: str) -> tuple[ManifestSource, ...]:
-        return list_sources(self._shared.stage, kind, self._own)
+        return list_sources(self._reconcile_context.stage, kind, self._own)
 
     def load(self, kind: str) -> LoadedManifest:
         return self.load_all(kind)[0]
 
     def load_all(self, kind: str) -> tuple[LoadedManifest, ...]:
         self._bring_in(kind)
-        self._tell_of(kind)
+        self._log_sources(kind)
         outputs = self._context.get_outputs()
-        shared = self._shared
-        return load_manifests(shared.execution, shared.stage, kind, outputs, self._own, self._steps)
+        reconcile_context = self._reconcile_context
+        return load_manifests(
+            reconcile_context.execution, reconcile_context.stage, kind, outputs, self._own, self._steps
+        )
 
     def template(self, kind: str) -> LoadedTemplate:
         self._fetch_in(kind)
-        self._tell_of(kind)
+        self._log_sources(kind)
         outputs = self._context.get_outputs()
-        shared = self._shared
-        return load_template(shared.execution, shared.stage, kind, outputs, self._own, self._steps)
+        reconcile_context = self._reconcile_context
+        return load_template(
+            reconcile_context.execution, reconcile_context.stage, kind, outputs, self._own, self._steps
+        )
 
     def program_files(self, kind: str) -> dict[str, str]:
         self._bring_in(kind)
-        self._tell_of(kind)
+        self._log_sources(kind)
         return texts_by_path(self._own, kind)
 
     @property
@@ -386,7 +390,7 @@ class EngineStepInputs:
 
     @property
     def _steps(self) -> list[StepExecution]:
-        return self._shared.rows.steps_until(self._shared.stage)
+        return self._reconcile_context.rows.steps_until(self._reconcile_context.stage)
 
     def _bring_in(self, kind: str) -> None:
         """Settle the image, and fetch what lies elsewhere; what was fetched before stays as it is."""
@@ -395,14 +399,14 @@ class EngineStepInputs:
 
     def _rows(self, kind: str) -> Sequence[SourceRow]:
         """Where manifests of a kind are looked for: what a step brings itself goes before the service's."""
-        return self._own if has_own_manifest(self._own, kind) else self._shared.stage.sources
+        return self._own if has_own_manifest(self._own, kind) else self._reconcile_context.stage.sources
 
     def _fetch_in(self, kind: str) -> None:
         is_own = has_own_manifest(self._own, kind)
         rows = self._rows(kind)
         if not is_own:
-            for number, row in fetching.read_local_files(rows, kind, self._shared.execution.scope):
-                self._shared.pin(number, row)
+            for number, row in fetching.read_local_files(rows, kind, self._reconcile_context.execution.scope):
+                self._reconcile_context.pin(number, row)
         name = self._name("fetches", kind)
         groups = self._context.load_for_rollback(name) or fetching.group_by_location(rows, kind)
         if not groups or not self._is_first(name):
@@ -418,17 +422,17 @@ class EngineStepInputs:
     ) -> list[SourceRow]:
         """The manifests with their texts, as the run goes on with them."""
         known = {
-            **self._shared.known_values(),
+            **self._reconcile_context.known_values(),
             **self._context.get_outputs(),
         }
         came = fetching.fetch_groups(rows, groups, known, lambda asked: self._errand(FETCH_FILES, asked))
         step = self._context.step
         return [
-            self._shared.pin_own(step, row) if is_own else self._shared.pin(number, row)
+            self._reconcile_context.pin_own(step, row) if is_own else self._reconcile_context.pin(number, row)
             for number, row in came
         ]
 
-    def _tell_of(self, kind: str) -> None:
+    def _log_sources(self, kind: str) -> None:
         """Say once in a step which version of the files it works with."""
         action = self._context.row.pk
         if (
@@ -444,10 +448,10 @@ class EngineStepInputs:
     def _pin_artifact(self) -> None:
         """Settle tag and digest of the image, once for the execution."""
         name = self._name("pins")
-        found = self._context.load_for_rollback(name) or self._shared.execution.artifact
+        found = self._context.load_for_rollback(name) or self._reconcile_context.execution.artifact
         if needs_digest(found) and self._is_first(name):
             artifact = resolve_image(self._context.save_for_rollback(name, found), self._errand)
-            self._shared.pin_artifact(artifact)
+            self._reconcile_context.pin_artifact(artifact)
             image = f"{artifact['image']}:{artifact['tag']}"
             self._context.log(f"The image {image} has the digest {artifact['digest']}")
 

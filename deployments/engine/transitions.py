@@ -13,51 +13,53 @@ from steps.actions.base import get_actions
 from steps.states import TERMINAL_STATUSES, ActionState, Status
 
 
-def start_rollback(shared: ReconcileContext, *, ending: Status) -> None:
+def start_rollback(reconcile_context: ReconcileContext, *, ending: Status) -> None:
     """Turn round, if the stage has rollback steps."""
-    rollback = shared.stage.steps.filter(section=StepExecution.Section.ROLLBACK)
+    rollback = reconcile_context.stage.steps.filter(section=StepExecution.Section.ROLLBACK)
     if not rollback.exists():
-        set_final_status(shared, ending)
+        set_final_status(reconcile_context, ending)
         return
-    shared.execution.rolling_back = True
-    shared.execution.status_before_rollback = ending
-    shared.execution.status = Status.ROLLING_BACK
-    shared.execution.save(update_fields=["rolling_back", "status_before_rollback", "status"])
-    notify_rollback(shared.execution, shared.mask)
+    reconcile_context.execution.rolling_back = True
+    reconcile_context.execution.status_before_rollback = ending
+    reconcile_context.execution.status = Status.ROLLING_BACK
+    reconcile_context.execution.save(update_fields=["rolling_back", "status_before_rollback", "status"])
+    notify_rollback(reconcile_context.execution, reconcile_context.mask)
 
 
-def set_final_status(shared: ReconcileContext, status: Status) -> None:
+def set_final_status(reconcile_context: ReconcileContext, status: Status) -> None:
     """Head for the end, with this status."""
-    shared.execution.final_status = status
-    shared.execution.rolling_back = False
-    shared.execution.save(update_fields=["final_status", "rolling_back"])
+    reconcile_context.execution.final_status = status
+    reconcile_context.execution.rolling_back = False
+    reconcile_context.execution.save(update_fields=["final_status", "rolling_back"])
 
 
-def stop_at_step(shared: ReconcileContext, step: StepExecution, status: Status) -> None:
+def stop_at_step(reconcile_context: ReconcileContext, step: StepExecution, status: Status) -> None:
     """End a step, stop those beside it, and skip whatever would have followed."""
-    close_step(shared, step, status)
-    stop_parallel_steps(shared, step)
-    queued = shared.stage.steps.filter(section=StepExecution.Section.EXECUTION, status=Status.QUEUED)
+    close_step(reconcile_context, step, status)
+    stop_parallel_steps(reconcile_context, step)
+    queued = reconcile_context.stage.steps.filter(
+        section=StepExecution.Section.EXECUTION, status=Status.QUEUED
+    )
     _skip_steps(queued)
-    skip_later_stages(shared, status)
+    skip_later_stages(reconcile_context, status)
 
 
-def stop_parallel_steps(shared: ReconcileContext, step: StepExecution) -> None:
+def stop_parallel_steps(reconcile_context: ReconcileContext, step: StepExecution) -> None:
     """Stop the steps of other branches, as an abort does."""
-    forward = shared.stage.steps.filter(section=StepExecution.Section.EXECUTION)
+    forward = reconcile_context.stage.steps.filter(section=StepExecution.Section.EXECUTION)
     for other in forward.exclude(status__in=(*TERMINAL_STATUSES, Status.QUEUED)).exclude(pk=step.pk):
         append_log(
-            shared,
+            reconcile_context,
             other,
             f"Step {other.name} is stopped together with step {step.name}",
             "warning",
         )
-        close_step(shared, other, Status.ABORTED)
+        close_step(reconcile_context, other, Status.ABORTED)
 
 
-def skip_later_stages(shared: ReconcileContext, status: Status) -> None:
+def skip_later_stages(reconcile_context: ReconcileContext, status: Status) -> None:
     """Skip the stages after this one, except those that run after such an end."""
-    for stage in shared.execution.stages.filter(position__gt=shared.stage.position):
+    for stage in reconcile_context.execution.stages.filter(position__gt=reconcile_context.stage.position):
         if status in ENDED_BADLY and runs_after_failure(stage):
             continue
         _skip_steps(stage.steps.all())
@@ -71,12 +73,12 @@ def _skip_steps(steps: QuerySet[StepExecution]) -> None:
     steps.update(status=Status.SKIPPED)
 
 
-def close_step(shared: ReconcileContext, step: StepExecution, status: Status) -> None:
+def close_step(reconcile_context: ReconcileContext, step: StepExecution, status: Status) -> None:
     """End one step, what delegates still do for it, and skip the actions that it has not begun."""
     stop_work(step)
     withdraw_approvals(step)
     step.status, step.intervention, step.retry_at = status, None, None
-    step.ended_at = shared.world.now()
+    step.ended_at = reconcile_context.runtime.now()
     step.save(update_fields=["status", "intervention", "retry_at", "ended_at"])
     step.actions.filter(state=ActionState.WAITING).exclude(name__in=list_always_actions()).update(
         state=ActionState.SKIPPED
@@ -130,32 +132,40 @@ def get_status_after_rollback(execution: Execution, rows: QuerySet[ActionRun]) -
     return Status.ROLLED_BACK if is_all_undone(rows) else before
 
 
-def start_earlier_rollback(shared: ReconcileContext) -> bool:
+def start_earlier_rollback(reconcile_context: ReconcileContext) -> bool:
     """Close the stage that was rolled back and open the one before it; False if there is none to undo."""
-    earlier = _get_earlier_stage(shared) if _is_whole_execution(shared) else None
+    earlier = _get_earlier_stage(reconcile_context) if _is_whole_execution(reconcile_context) else None
     if earlier is None:
         return False
-    rows = ActionRun.objects.filter(step__stage=shared.stage)
-    shared.stage.status = get_status_after_rollback(shared.execution, rows)
-    shared.stage.save(update_fields=["status"])
-    service_locks.release_locks(shared)
+    rows = ActionRun.objects.filter(step__stage=reconcile_context.stage)
+    reconcile_context.stage.status = get_status_after_rollback(reconcile_context.execution, rows)
+    reconcile_context.stage.save(update_fields=["status"])
+    service_locks.release_locks(reconcile_context)
     reopen_rollback(earlier)
     earlier.status = Status.RUNNING
     earlier.save(update_fields=["status"])
-    earlier.claims.update(requested_at=shared.world.now())
-    append_log(shared, earlier.steps.filter(section=_ROLLBACK).first(), f"Going back to stage {earlier.name}")
+    earlier.claims.update(requested_at=reconcile_context.runtime.now())
+    append_log(
+        reconcile_context,
+        earlier.steps.filter(section=_ROLLBACK).first(),
+        f"Going back to stage {earlier.name}",
+    )
     return True
 
 
-def _is_whole_execution(shared: ReconcileContext) -> bool:
+def _is_whole_execution(reconcile_context: ReconcileContext) -> bool:
     """Whether somebody asked for the whole execution; a stage that fails takes back itself alone."""
-    asked = Interrupt.objects.filter(execution=shared.execution, step="", kind__in=_WHOLE_EXECUTION_KINDS)
+    asked = Interrupt.objects.filter(
+        execution=reconcile_context.execution, step="", kind__in=_WHOLE_EXECUTION_KINDS
+    )
     newest = asked.exclude(applied_at=None).order_by("-pk").first()
     return newest is not None and newest.kind == Interrupt.Kind.ROLL_BACK
 
 
-def _get_earlier_stage(shared: ReconcileContext) -> StageExecution | None:
-    before = shared.execution.stages.filter(position__lt=shared.stage.position, steps__section=_ROLLBACK)
+def _get_earlier_stage(reconcile_context: ReconcileContext) -> StageExecution | None:
+    before = reconcile_context.execution.stages.filter(
+        position__lt=reconcile_context.stage.position, steps__section=_ROLLBACK
+    )
     begun = before.filter(steps__started_at__isnull=False).distinct()
     found: StageExecution | None = begun.order_by("-position").first()
     return found

@@ -46,11 +46,11 @@ def build_rights(granted: frozenset[str]) -> ExecutionRights:
 def get_buttons(execution: Execution, rights: ExecutionRights) -> dict[str, bool]:
     """Return the enabled buttons: allowed by the state and by the user's rights."""
     over = execution.is_over
-    turning = execution.rolling_back or bool(execution.final_status)
+    is_winding_down = execution.rolling_back or bool(execution.final_status)
     rolled_back = execution.outcome in ("ROLLED_BACK", "ROLLED_BACK_BY_AWS")
     return {
-        "abort": rights.abort and not over and not turning,
-        "rollback": rights.run and not turning and not rolled_back,
+        "abort": rights.abort and not over and not is_winding_down,
+        "rollback": rights.run and not is_winding_down and not rolled_back,
         "retry": rights.run and execution.status in RETRYABLE_STATUSES,
         "decide": rights.run and not over,
         "stop": rights.abort and not over,

@@ -41,7 +41,7 @@ def list_leftovers(*, actor: User, execution: Execution) -> list[Leftover]:
         return list_possible_leftovers(base)
     caller = get_local_caller(stage.connector, stage.region)
     try:
-        world = read_candidates(
+        candidates = read_candidates(
             EcsClient(caller),
             ElbClient(caller),
             cluster=stage.cluster,
@@ -50,7 +50,7 @@ def list_leftovers(*, actor: User, execution: Execution) -> list[Leftover]:
         )
     except AwsError as error:
         raise ConnectorUnavailable(error.display_message) from error
-    found = assess_leftovers(world, base)
+    found = assess_leftovers(candidates, base)
     if ServiceLock.objects.filter(key__in=stage.claims.values("key")).exists():
         return [
             replace(one, may_go=False, why="An execution is at work on this ECS service.") for one in found

@@ -30,14 +30,14 @@ MOST_HANDS = 20
 class CallOwner:
     """The owner of the delegate tasks that are calls of executions."""
 
-    world: EngineRuntime = LIVE_RUNTIME
+    runtime: EngineRuntime = LIVE_RUNTIME
 
     def acquire(self, task: DelegateTask) -> TaskPayload | None:
         """SENT, with the connector's credentials of this moment; None if nobody wants the call any more."""
         call = _get_call(task)
-        if call is None or (taken := delegate_calls.claim_call(call.pk, self.world)) is None:
+        if call is None or (taken := delegate_calls.claim_call(call.pk, self.runtime)) is None:
             return None
-        _record_claim(taken, task, self.world)
+        _record_claim(taken, task, self.runtime)
         try:
             return _build_payload(taken, task)
         except aws_access.ConnectorUnavailable as closed:
@@ -80,7 +80,7 @@ class CallOwner:
         ):
             # Nothing shows what a script has done: it is told as it is, and never begun again.
             self._answer(call, Undelivered("DELEGATE_LOST", task.reason, call.service, call.operation))
-        elif call is not None and delegate_calls.mark_unknown(call.pk, call.send_number, self.world):
+        elif call is not None and delegate_calls.mark_unknown(call.pk, call.send_number, self.runtime):
             _record_end(call, "LOST")
             _request_reconcile(call)
 
@@ -101,7 +101,7 @@ class CallOwner:
         """The next look shows the lines."""
         call = _get_call(task)
         if call is not None:
-            delegate_calls.wake_after_commit(call.execution_id, self.world)
+            delegate_calls.wake_after_commit(call.execution_id, self.runtime)
             _request_reconcile(call)
 
     def gave_up(self, task: DelegateTask) -> None:
@@ -110,14 +110,14 @@ class CallOwner:
         if call is not None:
             reason = task.reason or "No delegate made the call."
             error = Undelivered("NO_DELEGATE", reason, call.service, call.operation)
-            delegate_calls.reject_call(call.pk, error, self.world)
+            delegate_calls.reject_call(call.pk, error, self.runtime)
             _request_reconcile(call)
 
     def _answer(self, call: AwsCall, error: AwsError | None, answer: TaskAnswer | None = None) -> bool:
         delivered = delegate_calls.record_answer(
             call.pk,
             call.send_number,
-            self.world,
+            self.runtime,
             result=_redact_result(call, answer) if answer and error is None else None,
             error=error,
             duration_ms=answer.duration_ms if answer else None,
@@ -228,9 +228,9 @@ def _record_account(task: DelegateTask, call: AwsCall, answer: TaskAnswer) -> No
         unknown.update(aws_account=account[:12])
 
 
-def _record_claim(call: AwsCall, task: DelegateTask, world: EngineRuntime) -> None:
+def _record_claim(call: AwsCall, task: DelegateTask, runtime: EngineRuntime) -> None:
     who = f"{task.instance.delegate.name} on {task.instance.hostname}" if task.instance else ""
-    hand = {"delegate": who, "at": world.now().isoformat(), "end": ""}
+    hand = {"delegate": who, "at": runtime.now().isoformat(), "end": ""}
     hands = [dict(one) for one in call.served_by]
     if hands and hands[-1]["delegate"] == who and hands[-1]["end"] == "ANSWERED":
         hands.pop()

@@ -30,7 +30,7 @@ class QueuedCalls(Protocol):
     """Calls that a delegate makes: each method gives an answer that is here, or parks the execution."""
 
     def answer(self, row: AwsCall) -> dict[str, Any]: ...
-    def look(self, row: AwsCall) -> dict[str, Any]: ...
+    def read(self, row: AwsCall) -> dict[str, Any]: ...
 
 
 class JournaledPhase(Protocol):
@@ -55,7 +55,7 @@ class JournaledPhase(Protocol):
         ...
 
     @property
-    def world(self) -> EngineRuntime: ...
+    def runtime(self) -> EngineRuntime: ...
     @property
     def rate_limit_key(self) -> str: ...
     @property
@@ -74,7 +74,7 @@ class JournaledPhase(Protocol):
         instead_of: AwsCall | None = None,
     ) -> AwsCall: ...
 
-    def door_for(self, row: AwsCall) -> DirectAwsAccess:
+    def get_aws_access(self, row: AwsCall) -> DirectAwsAccess:
         """The way of a call that is made while this look waits."""
         ...
 
@@ -164,7 +164,7 @@ class JournalCaller:
 
     def _refuse_old_reads(self, write: AwsCall) -> None:
         """Have the world read again where a write that nobody has sent rests on what was true a while ago."""
-        now = self._context.world.now()
+        now = self._context.runtime.now()
         newest = max((row.answered_at for row in self._reads_before(write) if row.answered_at), default=now)
         if write.pk is not None and write.state == CallState.PLANNED:
             # A delegate may take it at any moment; `acquire` refuses it once it has waited for too long.
@@ -203,14 +203,16 @@ class JournalCaller:
 
     def _read(self, row: AwsCall, params: Mapping[str, Any]) -> dict[str, Any]:
         """Reads have no effect, so their rows travel with the next commit."""
-        world = self._context.world
-        row.sent_at, began = world.now(), world.monotonic()
+        runtime = self._context.runtime
+        row.sent_at, began = runtime.now(), runtime.monotonic()
         row.send_number += 1
         try:
-            result = self._context.door_for(row).call(row.service, row.operation, params)
+            result = self._context.get_aws_access(row).call(row.service, row.operation, params)
         except AwsError as error:
             if error.is_retryable:
-                rate_limits.record_throttling(self._context.rate_limit_key, error, self._context.world.now())
+                rate_limits.record_throttling(
+                    self._context.rate_limit_key, error, self._context.runtime.now()
+                )
                 raise AwsUnavailable(error) from error
             row.state, row.error = CallState.FAILED, error.to_record()
             raise
@@ -218,31 +220,31 @@ class JournalCaller:
             row.state, row.result = CallState.ANSWERED, json.dumps(result)
             return result
         finally:
-            row.answered_at = world.now()
-            row.duration_ms = int((world.monotonic() - began) * 1000)
+            row.answered_at = runtime.now()
+            row.duration_ms = int((runtime.monotonic() - began) * 1000)
             self._context.keep_call(row)
 
     def _write(self, row: AwsCall, params: Mapping[str, Any]) -> dict[str, Any]:
         """Intent first, then the effect, then its answer: three commits' worth of truth (rules 3, 4, 6)."""
-        context, world = self._context, self._context.world
+        context, runtime = self._context, self._context.runtime
         failpoint("call.before_sent")
         if not context.lease.may_write():
             raise LeaseRunsOut
         # Before the commit, for a process may also stand still right behind it.
-        sent = world.monotonic()
-        row.state, row.sent_at, row.error = CallState.SENT, world.now(), None
+        sent = runtime.monotonic()
+        row.state, row.sent_at, row.error = CallState.SENT, runtime.now(), None
         row.send_number += 1
         context.keep_call(row)
         context.hand_over()
         with context.commit():
             self._refuse_if_interrupted()
         failpoint("call.sent")
-        if world.monotonic() - sent > SEND_WITHIN_SECONDS:
+        if runtime.monotonic() - sent > SEND_WITHIN_SECONDS:
             # It stood for so long that another may have judged the write meanwhile.
             self._settle(row, CallState.NOT_SENT, sent, error=None)
             raise LeaseRunsOut
         try:
-            result = context.door_for(row).call(row.service, row.operation, params)
+            result = context.get_aws_access(row).call(row.service, row.operation, params)
         except AwsError as error:
             self._settle_error(row, error, sent)
             raise
@@ -261,7 +263,7 @@ class JournalCaller:
             raise NeedsConfirmation(row) from error
         if isinstance(error, NotSent | Throttled):
             self._settle(row, CallState.NOT_SENT, sent, error=error)
-            rate_limits.record_throttling(self._context.rate_limit_key, error, self._context.world.now())
+            rate_limits.record_throttling(self._context.rate_limit_key, error, self._context.runtime.now())
             raise AwsUnavailable(error) from error
         self._settle(row, CallState.FAILED, sent, error=error)
 
@@ -274,14 +276,14 @@ class JournalCaller:
         error: AwsError | None = None,
         result: Mapping[str, Any] | None = None,
     ) -> None:
-        world = self._context.world
+        runtime = self._context.runtime
         self._context.change(
             row,
             state=state,
             error=error.to_record() if error else None,
             result=json.dumps(result) if result is not None else "",
-            answered_at=world.now(),
-            duration_ms=int((world.monotonic() - sent) * 1000),
+            answered_at=runtime.now(),
+            duration_ms=int((runtime.monotonic() - sent) * 1000),
         )
         self._context.save()
 
@@ -293,7 +295,7 @@ class CheckCaller:
         self._context = context
         self._rows = {row.number: row for row in context.calls()}
         self.made = 0
-        self.begun = context.world.now()
+        self.begun = context.runtime.now()
 
     def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
         """A fresh answer; raises `AnswerPending` while a delegate still looks for it."""
@@ -306,31 +308,33 @@ class CheckCaller:
             row = self._context.new_call(number, service, operation, params, instead_of=row)
             self._rows[number] = row
         if (remote := self._context.remote_for(row)) is not None:
-            result = remote.look(row)
-            self.begun = row.sent_at or self._context.world.now()
+            result = remote.read(row)
+            self.begun = row.sent_at or self._context.runtime.now()
             return result
         return self._make(row, params)
 
     def _make(self, row: AwsCall, params: Mapping[str, Any]) -> dict[str, Any]:
-        world = self._context.world
+        runtime = self._context.runtime
         self._context.take_token(row)
-        self.begun, began = world.now(), world.monotonic()
+        self.begun, began = runtime.now(), runtime.monotonic()
         row.repeat_count += 1 if row.pk else 0
         row.sent_at = self.begun
         try:
-            result = self._context.door_for(row).call(row.service, row.operation, params)
+            result = self._context.get_aws_access(row).call(row.service, row.operation, params)
         except AwsError as error:
             row.state, row.error = CallState.FAILED, error.to_record()
             if error.is_retryable:
-                rate_limits.record_throttling(self._context.rate_limit_key, error, self._context.world.now())
+                rate_limits.record_throttling(
+                    self._context.rate_limit_key, error, self._context.runtime.now()
+                )
                 raise AwsUnavailable(error) from error
             raise
         else:
             row.state, row.error = CallState.ANSWERED, None
             return result
         finally:
-            row.answered_at = world.now()
-            row.duration_ms = int((world.monotonic() - began) * 1000)
+            row.answered_at = runtime.now()
+            row.duration_ms = int((runtime.monotonic() - began) * 1000)
             self._context.keep_call(row)
 
 

@@ -36,9 +36,9 @@ TAKEN_WITHIN = timedelta(seconds=20)
 class DelegateCalls:
     """The calls of one action whose door is a delegate; every method may park the execution."""
 
-    def __init__(self, context: JournaledPhase, door: QueuedAwsAccess) -> None:
+    def __init__(self, context: JournaledPhase, aws_access: QueuedAwsAccess) -> None:
         self._context = context
-        self._door = door
+        self._aws_access = aws_access
 
     def answer(self, row: AwsCall) -> dict[str, Any]:
         """The answer of a call of `start` or `undo` that the journal does not hold yet."""
@@ -50,7 +50,7 @@ class DelegateCalls:
             self._queue(row)
         raise AnswerPending(self._later())
 
-    def look(self, row: AwsCall) -> dict[str, Any]:
+    def read(self, row: AwsCall) -> dict[str, Any]:
         """The answer of a look's read. It must have begun after the writes that the look judges."""
         if row.state == CallState.ANSWERED and row.result and self._is_fresh(row):
             self._context.consume(row)
@@ -74,7 +74,7 @@ class DelegateCalls:
     def _wait_for_answer(self, row: AwsCall) -> None:
         """Park while an answer may still come; after a minute nobody knows what became of the call."""
         self._context.relay(row)
-        if row.sent_at and self._context.world.now() - row.sent_at < ANSWER_TIMEOUT or _is_running(row):
+        if row.sent_at and self._context.runtime.now() - row.sent_at < ANSWER_TIMEOUT or _is_running(row):
             raise AnswerPending(self._later())
         with self._context.commit():
             given_up = AwsCall.objects.filter(pk=row.pk, state=CallState.SENT, send_number=row.send_number)
@@ -88,13 +88,13 @@ class DelegateCalls:
             if row.is_write and context.is_forward and is_abort_requested(context.lease.execution_id):
                 raise AbortRequested
             row.state, row.error, row.result = CallState.PLANNED, None, ""
-            row.planned_at = context.world.now()
+            row.planned_at = context.runtime.now()
             context.keep_call(row)
             context.flush()
-            self._door.queue(row.pk)
+            self._aws_access.queue(row.pk)
 
     def _later(self) -> Any:
-        return self._context.world.now() + ANSWER_CHECK_INTERVAL
+        return self._context.runtime.now() + ANSWER_CHECK_INTERVAL
 
 
 def _is_running(row: AwsCall) -> bool:
@@ -106,7 +106,7 @@ def _is_running(row: AwsCall) -> bool:
 NOT_USED = "{}"
 
 
-def claim_call(call_id: int, world: EngineRuntime) -> AwsCall | None:
+def claim_call(call_id: int, runtime: EngineRuntime) -> AwsCall | None:
     """Make a planned call SENT for the delegate that takes it; None if it was withdrawn or taken already."""
     with transaction.atomic():
         call = AwsCall.objects.select_related("execution", "action").get(pk=call_id)
@@ -115,12 +115,12 @@ def claim_call(call_id: int, world: EngineRuntime) -> AwsCall | None:
         if (
             call.is_write
             and call.service != DELEGATE_SERVICE
-            and world.now() - call.planned_at > TAKEN_WITHIN
+            and runtime.now() - call.planned_at > TAKEN_WITHIN
         ):
-            _give_back(call_id, call.execution_id, world)
+            _give_back(call_id, call.execution_id, runtime)
             return None
         taken = AwsCall.objects.filter(pk=call_id, state=CallState.PLANNED).update(
-            state=CallState.SENT, sent_at=world.now(), send_number=call.send_number + 1
+            state=CallState.SENT, sent_at=runtime.now(), send_number=call.send_number + 1
         )
         if not taken:
             return None
@@ -128,10 +128,10 @@ def claim_call(call_id: int, world: EngineRuntime) -> AwsCall | None:
     return call
 
 
-def _give_back(call_id: int, execution_id: UUID, world: EngineRuntime) -> None:
+def _give_back(call_id: int, execution_id: UUID, runtime: EngineRuntime) -> None:
     """A write to AWS that waited for a delegate is not sent: the action reads the world again first."""
     if AwsCall.objects.filter(pk=call_id, state=CallState.PLANNED).update(state=CallState.NOT_SENT):
-        wake_execution(execution_id, world.now())
+        wake_execution(execution_id, runtime.now())
 
 
 def _is_still_needed(call: AwsCall) -> bool:
@@ -149,7 +149,7 @@ def _is_still_needed(call: AwsCall) -> bool:
 def record_answer(
     call_id: int,
     send_number: int,
-    world: EngineRuntime,
+    runtime: EngineRuntime,
     *,
     result: dict[str, Any] | None = None,
     error: AwsError | None = None,
@@ -164,7 +164,7 @@ def record_answer(
         state=state,
         result=json.dumps(result or {}) if state in (CallState.ANSWERED, CallState.FAILED) else "",
         error=error.to_record() if error else None,
-        answered_at=world.now(),
+        answered_at=runtime.now(),
         duration_ms=duration_ms,
     )
     if changed:
@@ -173,9 +173,9 @@ def record_answer(
             rate_limits.record_throttling(
                 get_rate_limit_key(call.step.stage, known_region(call.step.stage, call.step)),
                 error,
-                world.now(),
+                runtime.now(),
             )
-        wake_after_commit(call.execution_id, world)
+        wake_after_commit(call.execution_id, runtime)
     return bool(changed)
 
 
@@ -185,29 +185,29 @@ def requeue_read(call_id: int, send_number: int) -> bool:
     return bool(sent.update(state=CallState.PLANNED))
 
 
-def mark_unknown(call_id: int, send_number: int, world: EngineRuntime) -> bool:
+def mark_unknown(call_id: int, send_number: int, runtime: EngineRuntime) -> bool:
     """Nobody knows what became of this send: it is UNKNOWN, and its execution is woken to ask the world."""
     sent = AwsCall.objects.filter(pk=call_id, send_number=send_number, state=CallState.SENT)
     if not sent.update(state=CallState.UNKNOWN):
         return False
-    wake_after_commit(AwsCall.objects.values_list("execution_id", flat=True).get(pk=call_id), world)
+    wake_after_commit(AwsCall.objects.values_list("execution_id", flat=True).get(pk=call_id), runtime)
     return True
 
 
-def reject_call(call_id: int, error: AwsError, world: EngineRuntime) -> bool:
+def reject_call(call_id: int, error: AwsError, runtime: EngineRuntime) -> bool:
     """Nobody will send a planned call: it failed with this error, and nothing happened."""
     planned = AwsCall.objects.filter(pk=call_id, state=CallState.PLANNED)
     if not planned.update(
-        state=CallState.FAILED, result=NOT_USED, error=error.to_record(), answered_at=world.now()
+        state=CallState.FAILED, result=NOT_USED, error=error.to_record(), answered_at=runtime.now()
     ):
         return False
-    wake_after_commit(AwsCall.objects.values_list("execution_id", flat=True).get(pk=call_id), world)
+    wake_after_commit(AwsCall.objects.values_list("execution_id", flat=True).get(pk=call_id), runtime)
     return True
 
 
-def wake_after_commit(execution_id: UUID, world: EngineRuntime) -> None:
+def wake_after_commit(execution_id: UUID, runtime: EngineRuntime) -> None:
     """After the commit: who ends a delegate task holds its row, and executions are locked before those."""
-    transaction.on_commit(lambda: wake_execution(execution_id, world.now()))
+    transaction.on_commit(lambda: wake_execution(execution_id, runtime.now()))
 
 
 def _state_after(error: AwsError) -> CallState:
@@ -223,7 +223,7 @@ MOST_OUTPUT_CHUNKS = 200
 
 
 def read_task_output(
-    call: AwsCall, row: ActionRun, cursors: dict[str, list[int]], told_in: StepExecution, now: datetime
+    call: AwsCall, row: ActionRun, cursors: dict[str, list[int]], log_step: StepExecution, now: datetime
 ) -> list[NewLogLine]:
     """The lines that came since the last look; `cursors` says how far they go."""
     key = f"task {call.task_id}"
@@ -237,8 +237,8 @@ def read_task_output(
     return [
         NewLogLine(
             at=_parse_time(line["t"], since, now),
-            step_id=told_in.pk,
-            step=told_in.identifier,
+            step_id=log_step.pk,
+            step=log_step.identifier,
             unit=row.unit,
             level=_LEVELS.get(line["level"], "info"),
             text=line["text"],

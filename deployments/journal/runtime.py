@@ -34,7 +34,7 @@ class EngineRuntime:
     call.
     """
 
-    open_door: Callable[[Connector, str], DirectAwsAccess | QueuedAwsAccess]
+    open_aws_access: Callable[[Connector, str], DirectAwsAccess | QueuedAwsAccess]
     now: Callable[[], datetime]
     monotonic: Callable[[], float]
     open_work: Callable[[StepExecution, str, Mapping[str, Any]], DirectAwsAccess | QueuedAwsAccess] = (
@@ -42,7 +42,9 @@ class EngineRuntime:
     )
 
 
-LIVE_RUNTIME = EngineRuntime(open_door=open_engine_access, now=get_database_time, monotonic=time.monotonic)
+LIVE_RUNTIME = EngineRuntime(
+    open_aws_access=open_engine_access, now=get_database_time, monotonic=time.monotonic
+)
 FAILPOINTS = (
     "commit.before",
     "commit.after",

@@ -79,16 +79,16 @@ def add_masks(payload: TaskPayload, secrets: Sequence[str]) -> TaskPayload:
 class _SecretInjector:
     """A door whose calls leave with the values of secrets."""
 
-    door: DirectAwsAccess
+    aws_access: DirectAwsAccess
     scope: Scope = field(repr=False)
 
     def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        return self.door.call(service, operation, inject_secrets(self.scope, service, params))
+        return self.aws_access.call(service, operation, inject_secrets(self.scope, service, params))
 
 
-def add_secret_injection(door: DirectAwsAccess, service: str, scope: Scope) -> DirectAwsAccess:
+def add_secret_injection(aws_access: DirectAwsAccess, service: str, scope: Scope) -> DirectAwsAccess:
     """The door for calls of a service from here."""
-    return _SecretInjector(door, scope) if service == cloudformation.SERVICE else door
+    return _SecretInjector(aws_access, scope) if service == cloudformation.SERVICE else aws_access
 
 
 def inject_secrets(scope: Scope, service: str, params: Mapping[str, Any]) -> dict[str, Any]:

@@ -127,7 +127,7 @@ class DelegatedReads:
     """A connector's reads through delegates; the first one without an answer becomes a delegate task."""
 
     answers: RecordedAnswers
-    door: DelegateAwsAccess | DelegateSiteAccess
+    aws_access: DelegateAwsAccess | DelegateSiteAccess
     step: StepExecution
 
     def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
@@ -136,8 +136,8 @@ class DelegatedReads:
             "service": service,
             "operation": operation,
             "params": dict(params),
-            "region": self.door.region,
-            "connector": self.door.connector.pk,
+            "region": self.aws_access.region,
+            "connector": self.aws_access.connector.pk,
         }
         asked = _get_task_title(said)
         answer = self.answers.next(asked)
@@ -150,20 +150,20 @@ class DelegatedReads:
 
     def _ask(self, said: Mapping[str, Any]) -> None:
         question, stage = self.answers.question, self.step.stage
-        selectors = get_call_selectors(self.step, self.door.selectors)
+        selectors = get_call_selectors(self.step, self.aws_access.selectors)
         with transaction.atomic():
             task = submit_task(
                 scope=question.pipeline.scope,
-                kind=_get_task_kind(said, self.door.connector),
+                kind=_get_task_kind(said, self.aws_access.connector),
                 title=f"{said['service']}:{said['operation']} for {question}",
                 payload=said,
                 owner=PREVIEW_OWNER,
                 owner_ref=str(question.pk),
                 selectors=selectors.tags,
                 selectors_from=selectors.place,
-                criterion=self.door.criterion(said["service"]),
+                criterion=self.aws_access.criterion(said["service"]),
                 environment=stage.environment,
-                connector=self.door.connector,
+                connector=self.aws_access.connector,
                 deadline=get_database_time() + ANSWER_TIMEOUT,
             )
             mine = PreviewRequest.objects.filter(pk=question.pk, task=None)

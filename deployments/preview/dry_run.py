@@ -48,7 +48,7 @@ def is_infrastructure_unknown(step: StepExecution) -> bool:
 
 
 def resolve_actions(
-    shared: PreviewedStageData, planned: PlannedStep, outputs: Mapping[str, Any]
+    stage_data: PreviewedStageData, planned: PlannedStep, outputs: Mapping[str, Any]
 ) -> list[Action]:
     """The actions of a step with what it names filled in. Raises `KnownOnlyInRun` with a sentence."""
     step = planned.step
@@ -57,11 +57,11 @@ def resolve_actions(
     if step.unresolved_spec is None:
         return [action for _, action in planned.actions]
     kind = get_step_kind(step.type)
-    steps = {**outputs, **shared.outputs()}
+    steps = {**outputs, **stage_data.outputs()}
     values = {
-        **build_expression_values(shared.execution, shared.stage),
+        **build_expression_values(stage_data.execution, stage_data.stage),
         "steps": steps,
-        "execution": {"steps": steps, "id": str(shared.execution.pk)},
+        "execution": {"steps": steps, "id": str(stage_data.execution.pk)},
     }
     try:
         spec = {**step.spec, **resolve_spec(kind, step.unresolved_spec, values)}
@@ -107,23 +107,25 @@ class PreviewedStep:
         return [call for call in self.calls if call.is_write]
 
 
-def run_dry_run(asked: RunRequest, pipeline: Pipeline, open_door: AwsAccessOpener) -> list[PreviewedStep]:
+def run_dry_run(
+    asked: RunRequest, pipeline: Pipeline, open_aws_access: AwsAccessOpener
+) -> list[PreviewedStep]:
     """The steps of a run that is not started, in order; after one that would fail none is reached.
 
     Raises `CannotPlanError` as a run would, `CallPending` where a delegate has still to answer.
     """
-    preview = _DryRun(asked, pipeline, open_door)
+    preview = _DryRun(asked, pipeline, open_aws_access)
     return list(preview.steps())
 
 
 class _DryRun:
     """One preview under way; stages behind the same door share what was planned."""
 
-    def __init__(self, asked: RunRequest, pipeline: Pipeline, open_door: AwsAccessOpener) -> None:
+    def __init__(self, asked: RunRequest, pipeline: Pipeline, open_aws_access: AwsAccessOpener) -> None:
         self._asked = asked
         self._budget = ReadBudget(calls=PREVIEW_CALLS, seconds=float(PREVIEW_SECONDS))
         self._callers: dict[tuple[str, str], PreviewCaller] = {}
-        self._open_door = open_door
+        self._open_aws_access = open_aws_access
         self._outputs: dict[str, Any] = {}
         self._is_over = False
         self._execution = Execution(
@@ -139,33 +141,33 @@ class _DryRun:
     def steps(self) -> Iterator[PreviewedStep]:
         for position, target in enumerate(self._asked.targets):
             stage = planning.plan_stage(self._execution, self._asked.spec, target, position)
-            shared = PreviewedStageData(
+            stage_data = PreviewedStageData(
                 self._execution, stage, self._caller(stage), SecretMask(list_stage_secrets(stage))
             )
             outlook = StageForecast(self._execution, stage, self._asked.unknown)
             for planned in planning.plan_steps(stage, target.spec):
                 if planned.step.section == StepExecution.Section.EXECUTION:
-                    yield self._step(shared, planned, outlook.of_step(planned.step))
-            self._outputs |= shared.outputs()
+                    yield self._step(stage_data, planned, outlook.of_step(planned.step))
+            self._outputs |= stage_data.outputs()
 
     def _caller(self, stage: StageExecution) -> PreviewCaller:
         key = (build_cache_key(stage.connector), stage.region)
         if key not in self._callers:
-            self._callers[key] = PreviewCaller(_DeferredAwsAccess(self._open_door), self._budget)
+            self._callers[key] = PreviewCaller(_DeferredAwsAccess(self._open_aws_access), self._budget)
         return self._callers[key]
 
     def _step(
-        self, shared: PreviewedStageData, planned: planning.PlannedStep, verdict: ConditionForecast
+        self, stage_data: PreviewedStageData, planned: planning.PlannedStep, verdict: ConditionForecast
     ) -> PreviewedStep:
         step_data = PreviewedStepData(planned.step)
-        shared.steps.append(step_data)
-        step = PreviewedStep(step_data, shared.caller, is_reached=not self._is_over, verdict=verdict)
+        stage_data.steps.append(step_data)
+        step = PreviewedStep(step_data, stage_data.caller, is_reached=not self._is_over, verdict=verdict)
         if self._is_over or is_skipped(step):
             self._is_over = self._is_over or step.failure is not None
             return step
-        cast("_DeferredAwsAccess", shared.caller.caller).step = planned.step
+        cast("_DeferredAwsAccess", stage_data.caller.caller).step = planned.step
         try:
-            run_actions(shared, step, resolve_actions(shared, planned, self._outputs), self._outputs)
+            run_actions(stage_data, step, resolve_actions(stage_data, planned, self._outputs), self._outputs)
         except KnownOnlyInRun as unknown:
             step.warnings.append(str(unknown))
         self._is_over = step.failure is not None
@@ -180,23 +182,23 @@ def is_skipped(step: PreviewedStep) -> bool:
 
 
 def run_actions(
-    shared: PreviewedStageData, step: PreviewedStep, actions: Iterable[Action], outputs: Mapping[str, Any]
+    stage_data: PreviewedStageData, step: PreviewedStep, actions: Iterable[Action], outputs: Mapping[str, Any]
 ) -> None:
     """Run the actions of one step as far as they would go; what came of it is written into `step`."""
-    first = len(shared.caller.calls)
+    first = len(stage_data.caller.calls)
     try:
         for number, action in enumerate(actions, start=1):
-            _run_action(action, PreviewStepContext(shared, step.step_data, number, outputs), step)
+            _run_action(action, PreviewStepContext(stage_data, step.step_data, number, outputs), step)
     except ActionFailed as failed:
-        step.failure = PreviewFailure(failed.code, shared.mask.mask_text(failed.message))
+        step.failure = PreviewFailure(failed.code, stage_data.mask.mask_text(failed.message))
     except AwsError as error:
         missing = error.action if isinstance(error, Denied) else ""
         step.failure = PreviewFailure(
-            f"AWS_{error.code}", shared.mask.mask_text(error.display_message), missing
+            f"AWS_{error.code}", stage_data.mask.mask_text(error.display_message), missing
         )
     except (ConnectorUnavailable, PreviewLimitReached) as stopped:
         step.failure = PreviewFailure("PREVIEW_STOPPED", str(stopped))
-    step.calls = shared.caller.calls[first:]
+    step.calls = stage_data.caller.calls[first:]
 
 
 def _run_action(action: Action, context: PreviewStepContext, step: PreviewedStep) -> None:
@@ -217,9 +219,9 @@ def _run_action(action: Action, context: PreviewStepContext, step: PreviewedStep
 class _DeferredAwsAccess:
     """Opens the door of the step under way with each call, so that a closed one is part of the answer."""
 
-    open_door: AwsAccessOpener
+    open_aws_access: AwsAccessOpener
     step: StepExecution | None = None
 
     def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
         assert self.step is not None  # noqa: S101 - a step is under way when it calls
-        return self.open_door(self.step).call(service, operation, params)
+        return self.open_aws_access(self.step).call(service, operation, params)

@@ -151,9 +151,9 @@ def _run_or_request(question: PreviewRequest, asked: RunRequest) -> PreviewDetai
     return shown
 
 
-def _preview(asked: RunRequest, pipeline: Pipeline, open_door: AwsAccessOpener) -> PreviewDetails:
+def _preview(asked: RunRequest, pipeline: Pipeline, open_aws_access: AwsAccessOpener) -> PreviewDetails:
     try:
-        steps = run_dry_run(asked, pipeline, open_door)
+        steps = run_dry_run(asked, pipeline, open_aws_access)
     except planning.CannotPlanError as cannot:
         require_no_problems(cannot.missing)
     return build_preview_details(asked.artifact, steps)

@@ -65,21 +65,21 @@ class _RemainingDryRun:
         caller = self._callers.setdefault(
             (stage.connector_id, stage.region), PreviewCaller(way, self._budget)
         )
-        shared = PreviewedStageData(stage.execution, stage, caller, SecretMask(list_stage_secrets(stage)))
+        stage_data = PreviewedStageData(stage.execution, stage, caller, SecretMask(list_stage_secrets(stage)))
         outlook = StageForecast(stage.execution, stage, has_failed=has_failed(stage))
         for step in _list_steps(stage):
             if self._is_behind(step):
-                shared.steps.append(_load_finished_step(step))
+                stage_data.steps.append(_load_finished_step(step))
             else:
-                self._try(shared, step, outlook.of_step(step))
-        self._outputs |= shared.outputs()
+                self._try(stage_data, step, outlook.of_step(step))
+        self._outputs |= stage_data.outputs()
 
     def _is_behind(self, step: StepExecution) -> bool:
         is_own = step.stage_id == self._asking.stage_id
         return step.status != Status.QUEUED or (is_own and step.position <= self._asking.position)
 
-    def _try(self, shared: PreviewedStageData, step: StepExecution, verdict: ConditionForecast) -> None:
-        previewed = _preview_step(shared, step, verdict, self._outputs, is_reached=not self._is_over)
+    def _try(self, stage_data: PreviewedStageData, step: StepExecution, verdict: ConditionForecast) -> None:
+        previewed = _preview_step(stage_data, step, verdict, self._outputs, is_reached=not self._is_over)
         self._is_over = self._is_over or previewed.failure is not None
         if step.pk in self._beside:
             return
@@ -105,7 +105,7 @@ def _load_finished_step(step: StepExecution) -> PreviewedStepData:
 
 
 def _preview_step(
-    shared: PreviewedStageData,
+    stage_data: PreviewedStageData,
     step: StepExecution,
     verdict: ConditionForecast,
     outputs: dict[str, Any],
@@ -113,24 +113,24 @@ def _preview_step(
     is_reached: bool,
 ) -> PreviewedStep:
     step_data = PreviewedStepData(step)
-    shared.steps.append(step_data)
-    previewed = PreviewedStep(step_data, shared.caller, is_reached=is_reached, verdict=verdict)
+    stage_data.steps.append(step_data)
+    previewed = PreviewedStep(step_data, stage_data.caller, is_reached=is_reached, verdict=verdict)
     if not is_reached or is_skipped(previewed):
         return previewed
-    if known_region(shared.stage, step) != shared.stage.region:
+    if known_region(stage_data.stage, step) != stage_data.stage.region:
         previewed.warnings.append(_OTHER_REGION)
         return previewed
     rows = sorted(step.actions.all(), key=lambda row: row.position)
     try:
         planned = [(row.unit, load_action(row.name, row.version, row.parameters)) for row in rows]
-        actions = resolve_actions(shared, PlannedStep(step, planned), outputs)
+        actions = resolve_actions(stage_data, PlannedStep(step, planned), outputs)
     except UnknownActionError as unknown:
         previewed.failure = PreviewFailure("UNKNOWN_ACTION", str(unknown))
         return previewed
     except KnownOnlyInRun as unknown:
-        previewed.warnings.append(shared.mask.mask_text(str(unknown)))
+        previewed.warnings.append(stage_data.mask.mask_text(str(unknown)))
         return previewed
-    run_actions(shared, previewed, actions, outputs)
+    run_actions(stage_data, previewed, actions, outputs)
     return previewed
 
 

@@ -88,27 +88,34 @@ class PreviewStepInputs:
     """The protocol `StepInputs`; `own` is what the step brings itself, `known` what expressions may name."""
 
     def __init__(
-        self, shared: PreviewedStageData, own: list[dict[str, Any]], known: Callable[[], Mapping[str, Any]]
+        self,
+        stage_data: PreviewedStageData,
+        own: list[dict[str, Any]],
+        known: Callable[[], Mapping[str, Any]],
     ) -> None:
-        self._shared = shared
+        self._stage_data = stage_data
         self._own = own
         self._known = known
 
     def sources(self, kind: str) -> tuple[ManifestSource, ...]:
-        return step_inputs.list_sources(self._shared.stage, kind, self._own)
+        return step_inputs.list_sources(self._stage_data.stage, kind, self._own)
 
     def load(self, kind: str) -> LoadedManifest:
         return self.load_all(kind)[0]
 
     def load_all(self, kind: str) -> tuple[LoadedManifest, ...]:
         self._bring_in(kind)
-        shared = self._shared
-        return step_inputs.load_manifests(shared.execution, shared.stage, kind, self._known(), self._own)
+        stage_data = self._stage_data
+        return step_inputs.load_manifests(
+            stage_data.execution, stage_data.stage, kind, self._known(), self._own
+        )
 
     def template(self, kind: str) -> LoadedTemplate:
         self._bring_in(kind)
-        shared = self._shared
-        return step_inputs.load_template(shared.execution, shared.stage, kind, self._known(), self._own)
+        stage_data = self._stage_data
+        return step_inputs.load_template(
+            stage_data.execution, stage_data.stage, kind, self._known(), self._own
+        )
 
     def program_files(self, kind: str) -> dict[str, str]:
         self._bring_in(kind)
@@ -116,7 +123,7 @@ class PreviewStepInputs:
 
     def _bring_in(self, kind: str) -> None:
         """Fetch the manifests that lie elsewhere, as they are now; a run pins them when it comes there."""
-        execution, stage = self._shared.execution, self._shared.stage
+        execution, stage = self._stage_data.execution, self._stage_data.stage
         if step_inputs.needs_digest(execution.artifact):
             execution.artifact = step_inputs.resolve_image(execution.artifact, self._errand)
         rows = self._own if step_inputs.has_own_manifest(self._own, kind) else stage.sources
@@ -130,7 +137,7 @@ class PreviewStepInputs:
 
     def _errand(self, operation: str, params: dict[str, Any]) -> dict[str, Any]:
         # No call of the run's connector, so none that the preview shows.
-        return self._shared.caller.caller.call(DELEGATE_SERVICE, operation, params)
+        return self._stage_data.caller.caller.call(DELEGATE_SERVICE, operation, params)
 
 
 class WorkPlanned(Exception):
@@ -140,14 +147,14 @@ class WorkPlanned(Exception):
 class PlannedWork:
     """Takes the place of delegates."""
 
-    def __init__(self, shared: "PreviewedStageData", step: StepExecution) -> None:
-        self._shared = shared
+    def __init__(self, stage_data: "PreviewedStageData", step: StepExecution) -> None:
+        self._stage_data = stage_data
         self._step = step
 
     def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
         """Files that this Slipway itself fetches. Raises `WorkPlanned`, `PreviewLimitReached`, `AwsError`."""
         if operation != FETCH_FILES:
-            self._shared.caller.calls.append(PlannedCall(service, operation, dict(params)))
+            self._stage_data.caller.calls.append(PlannedCall(service, operation, dict(params)))
             raise WorkPlanned
         way = open_work_access(self._step, operation, params)
         if isinstance(way, InProcessWork):
@@ -170,33 +177,33 @@ class PreviewStepContext(AwsClients):
 
     def __init__(
         self,
-        shared: PreviewedStageData,
+        stage_data: PreviewedStageData,
         step_data: PreviewedStepData,
         number: int,
         outputs: Mapping[str, Any],
     ) -> None:
-        self._shared = shared
+        self._stage_data = stage_data
         self._step_data = step_data
         self._number = number
         self._outputs = outputs
         self.supplies = PreviewStepInputs(
-            shared, list(list_frozen_sources(step_data.step.type, step_data.step.spec)), self._known
+            stage_data, list(list_frozen_sources(step_data.step.type, step_data.step.spec)), self._known
         )
         self.progress: dict[str, Any] = {}
 
     @property
     def cluster(self) -> str:
-        if not self._shared.stage.cluster:
+        if not self._stage_data.stage.cluster:
             raise ActionFailed("PLACE_NOT_KNOWN", NO_CLUSTER)
-        return self._shared.stage.cluster
+        return self._stage_data.stage.cluster
 
     @property
     def caller(self) -> PreviewCaller:
-        return self._shared.caller
+        return self._stage_data.caller
 
     @property
     def work(self) -> NonAwsCalls:
-        return NonAwsCalls(PlannedWork(self._shared, self._step_data.step))
+        return NonAwsCalls(PlannedWork(self._stage_data, self._step_data.step))
 
     @property
     def provisions(self) -> PreviewProvisions:
@@ -204,11 +211,11 @@ class PreviewStepContext(AwsClients):
 
     @property
     def region(self) -> str:
-        return known_region(self._shared.stage, self._step_data.step)
+        return known_region(self._stage_data.stage, self._step_data.step)
 
     @property
     def execution_id(self) -> str:
-        return self._shared.caller.create_placeholder("execution id")
+        return self._stage_data.caller.create_placeholder("execution id")
 
     @property
     def force_new_deployment(self) -> bool | None:
@@ -224,26 +231,26 @@ class PreviewStepContext(AwsClients):
 
     @property
     def intent(self) -> str:
-        return self._shared.caller.create_placeholder(
+        return self._stage_data.caller.create_placeholder(
             f"intent {self._number} of {self._step_data.step.identifier}"
         )
 
     def _known(self) -> dict[str, Any]:
         """What expressions may name beside the stage's values: no row knows what was only previewed."""
-        steps = {**self._outputs, **self._shared.outputs()}
+        steps = {**self._outputs, **self._stage_data.outputs()}
         return {**self._step_data.outputs, "execution": {"steps": steps, "id": self.execution_id}}
 
     def earlier(self, step_type: str) -> EarlierStep | None:
-        before = self._shared.steps[: self._shared.steps.index(self._step_data)]
+        before = self._stage_data.steps[: self._stage_data.steps.index(self._step_data)]
         return next((one for one in reversed(before) if one.step.type == step_type), None)
 
     def account(self) -> str:
-        return StsClient(self._shared.caller).get_account_id()
+        return StsClient(self._stage_data.caller).get_account_id()
 
     def take_slot(self, ecs_service: str, *, is_main: bool = True) -> None:
         """A preview changes nothing, so it waits for nobody; what a run would refuse it refuses too."""
         mine = self._step_data
-        for other in self._shared.steps:
+        for other in self._stage_data.steps:
             if other is mine or ecs_service not in other.slots:
                 continue
             if are_parallel(_list_groups(mine.step), _list_groups(other.step)):
@@ -265,20 +272,20 @@ class PreviewStepContext(AwsClients):
 
     def value_of(self, path: str) -> Any:
         known = {
-            **step_inputs.build_expression_values(self._shared.execution, self._shared.stage),
+            **step_inputs.build_expression_values(self._stage_data.execution, self._stage_data.stage),
             **self._known(),
         }
         try:
             return get_path_value(path, known)
         except BadExpressionError:
             # Only a run can know it.
-            return self._shared.caller.create_placeholder(path)
+            return self._stage_data.caller.create_placeholder(path)
 
     def get_output(self, name: str) -> Any:
         return self._step_data.get_output(name)
 
     def log(self, text: str, level: str = "info") -> None:
-        self._step_data.lines.append((level, self._shared.mask.mask_text(text)))
+        self._step_data.lines.append((level, self._stage_data.mask.mask_text(text)))
 
     def note(self, text: str) -> None:
         self.log(text, "warning")

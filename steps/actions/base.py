@@ -93,7 +93,7 @@ class Action:
         """One look, read only; raises `ActionFailed` when it will never be."""
         return True
 
-    def last_look(self, context: StepContext) -> ActionFailed | bool:
+    def check_at_timeout(self, context: StepContext) -> ActionFailed | bool:
         """One last look when the step's time is over: True if it is done after all, or why it is not."""
         return False
 

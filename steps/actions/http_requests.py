@@ -62,11 +62,11 @@ class SendRequest(Action):
             httpResponseCode=reply.status,
             httpResponseBody=reply.body[:STORED_CHARACTERS],
         )
-        self._judge(reply)
+        self._check_reply(reply)
         for name, text in self.outputs:
             context.set_output(name, self._output(context, name, text, reply))
 
-    def _judge(self, reply: OutboundResponse) -> None:
+    def _check_reply(self, reply: OutboundResponse) -> None:
         if not self.assertion:
             if reply.status >= 400:
                 raise ActionFailed(

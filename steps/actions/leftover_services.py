@@ -60,14 +60,14 @@ def read_candidates(
     return LeftoverCandidates(found, _find_live_groups(elb, groups, stage) if groups else frozenset())
 
 
-def assess_leftovers(world: LeftoverCandidates, base: str) -> list[Leftover]:
+def assess_leftovers(candidates: LeftoverCandidates, base: str) -> list[Leftover]:
     """The services beside the one that serves, each with whether it may be deleted, and why."""
     found = []
     for suffix in (LEFTOVER_CANARY_SUFFIX, *LEFTOVER_PAIR_SUFFIXES):
-        service = world.services.get(f"{base}{suffix}")
+        service = candidates.services.get(f"{base}{suffix}")
         if service is not None:
             may_go, why = (_assess_canary if suffix == LEFTOVER_CANARY_SUFFIX else _assess_pair_member)(
-                world, base, service
+                candidates, base, service
             )
             found.append(Leftover(service.name, service.running, service.desired, may_go, why))
     return found
@@ -82,19 +82,23 @@ def list_possible_leftovers(base: str) -> list[Leftover]:
     ]
 
 
-def _assess_canary(world: LeftoverCandidates, base: str, canary: EcsService) -> tuple[bool, str]:
+def _assess_canary(candidates: LeftoverCandidates, base: str, canary: EcsService) -> tuple[bool, str]:
     if canary.status != "ACTIVE":
         return False, "It is already being deleted."
-    shared = [group for group in _list_target_groups(canary) if group in world.live]
+    shared_groups = [group for group in _list_target_groups(canary) if group in candidates.live]
     named = (
-        world.services.get(name) for name in (base, *(f"{base}{suffix}" for suffix in LEFTOVER_PAIR_SUFFIXES))
+        candidates.services.get(name)
+        for name in (base, *(f"{base}{suffix}" for suffix in LEFTOVER_PAIR_SUFFIXES))
     )
     others = [one for one in named if one is not None and one.status == "ACTIVE" and one.running]
     if not others:
         return False, f"Service {base} runs no task: this may be the only service that receives traffic."
-    server = next((one for one in others if set(shared) <= set(_list_target_groups(one))), None)
+    server = next((one for one in others if set(shared_groups) <= set(_list_target_groups(one))), None)
     if server is None:
-        return False, f"It receives production traffic through {shared[0]}, and Service {base} does not."
+        return (
+            False,
+            f"It receives production traffic through {shared_groups[0]}, and Service {base} does not.",
+        )
     return (
         True,
         f"No deployment is under way that needs a canary, and Service {server.name} runs {server.running} "
@@ -102,18 +106,19 @@ def _assess_canary(world: LeftoverCandidates, base: str, canary: EcsService) -> 
     )
 
 
-def _assess_pair_member(world: LeftoverCandidates, base: str, service: EcsService) -> tuple[bool, str]:
+def _assess_pair_member(candidates: LeftoverCandidates, base: str, service: EcsService) -> tuple[bool, str]:
     if service.status != "ACTIVE":
         return False, "It is already being deleted."
     groups = _list_target_groups(service)
     if not groups:
         return False, "It has no target group: Slipway cannot determine who uses it."
-    if [group for group in groups if group in world.live] and (service.running or service.desired):
+    if [group for group in groups if group in candidates.live] and (service.running or service.desired):
         return False, f"It receives production traffic: {service.running} tasks in {groups[0]}."
     other = next(
-        (one for name, one in world.services.items() if _is_other_service(name, base, service.name)), None
+        (one for name, one in candidates.services.items() if _is_other_service(name, base, service.name)),
+        None,
     )
-    if other is None or not other.running or not set(_list_target_groups(other)) & world.live:
+    if other is None or not other.running or not set(_list_target_groups(other)) & candidates.live:
         return False, "No other ECS service of this name receives production traffic."
     return True, f"Service {other.name} receives production traffic; this one receives none."
 
@@ -173,13 +178,15 @@ class DeleteLeftover(Action):
         context.take_slot(base)
         context.set_outputs(serviceName=self.service)
         stage = StageRoute(self.stage_listener, self.stage_rule)
-        world = read_candidates(context.ecs, context.elb, cluster=context.cluster, base=base, stage=stage)
-        live = world.services.get(self.service)
+        candidates = read_candidates(
+            context.ecs, context.elb, cluster=context.cluster, base=base, stage=stage
+        )
+        live = candidates.services.get(self.service)
         context.save_for_rollback("service before", None if live is None else build_snapshot(live))
         if live is None:
             context.log(f"Service {self.service} is already deleted")
             return
-        found = next((one for one in assess_leftovers(world, base) if one.name == self.service), None)
+        found = next((one for one in assess_leftovers(candidates, base) if one.name == self.service), None)
         if found is None or not found.may_go:
             why = found.why if found else "Its name does not belong to a Slipway strategy."
             raise ActionFailed("NOT_A_LEFTOVER", f"Service {self.service} is not deleted. {why}")

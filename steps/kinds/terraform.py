@@ -225,7 +225,7 @@ def _register_steps(program: str) -> None:
         def way(self) -> str:
             return self.configuration
 
-    shared: dict[str, Any] = {
+    common_fields: dict[str, Any] = {
         "manifests": {"configFiles": TERRAFORM_CONFIGURATION},
         "scripts": _SCRIPTS,
         "secrets": ("variables.*.value", "environmentVariables.*.value"),
@@ -238,7 +238,7 @@ def _register_steps(program: str) -> None:
         spec=PlanSpec,
         starter=STARTER_SPEC,
         outputs=_PLAN_OUTPUTS,
-        **shared,
+        **common_fields,
     )
     def plan(spec: PlanSpec) -> Plan:
         """Show what an apply would do, and keep the plan for a step that applies it."""
@@ -255,7 +255,7 @@ def _register_steps(program: str) -> None:
         starter=STARTER_SPEC,
         undone_by=f"{name}Rollback",
         provisions=True,
-        **shared,
+        **common_fields,
     )
     def apply(spec: ApplySpec) -> Plan:
         """Make the infrastructure as the configuration says; its outputs are those of the step."""
@@ -269,7 +269,7 @@ def _register_steps(program: str) -> None:
         spec=DestroySpec,
         starter=STARTER_SPEC,
         outputs=_DESTROY_OUTPUTS,
-        **shared,
+        **common_fields,
     )
     def destroy(spec: DestroySpec) -> Plan:
         """Destroy all that the configuration has made."""

@@ -80,7 +80,7 @@ class Story:
 
     def _turn(self, execution: Execution, fate: Fate) -> None:
         try:
-            self.drive.look()
+            self.drive.reconcile()
         except Death:
             self._wait(LEASE)
         worked = self._serve(fate)

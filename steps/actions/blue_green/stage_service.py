@@ -216,7 +216,7 @@ class WaitForStageService(WaitForSteadyState):
     def title(self) -> str:
         return "Wait for the stage service's steady state"
 
-    def tell_success(self, context: StepContext, name: str) -> None:
+    def log_success(self, context: StepContext, name: str) -> None:
         is_update = self.update and context.load_for_rollback("service before")
         verb = "Updated" if is_update else "Created"
         context.log(f"{verb} Stage Service {name} with Arn {context.get_output('serviceArn')}")

@@ -216,12 +216,12 @@ def _log_other_rules(
 ) -> None:
     """Name the rules that lead to the old version too, and that no swap of this release moves."""
     for route in routes:
-        shared = [group for group in route.groups if group in traffic.prod_groups]
-        if shared and not is_production_route(route, traffic.pairs):
+        shared_groups = [group for group in route.groups if group in traffic.prod_groups]
+        if shared_groups and not is_production_route(route, traffic.pairs):
             context.note(
-                f"The {route.words()} of {route.listener} forwards to {', '.join(shared)} too, and this "
-                "release does not move it: it goes on leading to the old version. Add it to moreListeners "
-                "of the step."
+                f"The {route.words()} of {route.listener} forwards to {', '.join(shared_groups)} too, "
+                "and this release does not move it: it goes on leading to the old version. Add it to "
+                "moreListeners of the step."
             )
 
 

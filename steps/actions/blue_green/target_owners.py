@@ -112,17 +112,19 @@ def refuse_foreign_services(
         )
         return
     for service in context.ecs.describe_services(context.cluster, arns):
-        shared = [group for group in list_target_groups(service.raw) if group in groups]
-        if not service.is_active or not shared:
+        shared_groups = [group for group in list_target_groups(service.raw) if group in groups]
+        if not service.is_active or not shared_groups:
             continue
         if service.desired or service.running:
             raise _build_foreign_service_error(
-                service.name, f"runs {service.running}/{service.desired} tasks for", shared[0], consequence
+                service.name,
+                f"runs {service.running}/{service.desired} tasks for",
+                shared_groups[0],
+                consequence,
             )
         context.log(
-            f"Service {service.name} names target group {format_target_group(shared[0])} too. It has no "
-            "tasks now; "
-            "scaled up, it would receive the traffic of that group",
+            f"Service {service.name} names target group {format_target_group(shared_groups[0])} too. It has "
+            "no tasks now; scaled up, it would receive the traffic of that group",
             "warning",
         )
 

@@ -47,7 +47,7 @@ class OwnDeployment:
     """The ids of the events that were there before our write."""
 
 
-def judge_deployment(service: EcsService | None, ours: OwnDeployment) -> HealthVerdict:
+def evaluate_deployment(service: EcsService | None, ours: OwnDeployment) -> HealthVerdict:
     """Judge one sight of the ECS service.
 
     Completed means: our id is PRIMARY, its rollout is COMPLETED, the task definition is ours, and as many
@@ -58,9 +58,9 @@ def judge_deployment(service: EcsService | None, ours: OwnDeployment) -> HealthV
         return HealthVerdict.MAYBE_GONE
     deployment = find_deployment(service, ours.deployment_id)
     if deployment is not None and deployment.rollout_state == "FAILED":
-        return _judge_failed(service, deployment, ours)
+        return _evaluate_failed(service, deployment, ours)
     if service.primary.id == ours.deployment_id:
-        return _judge_primary(service.primary, ours)
+        return _evaluate_primary(service.primary, ours)
     if service.primary.id == ours.primary_before:
         return HealthVerdict.MAYBE_BACK
     return HealthVerdict.MAYBE_SUPERSEDED
@@ -79,7 +79,7 @@ def has_rollback_breaker(service: EcsService) -> bool:
     return bool(breaker.get("enable") and breaker.get("rollback"))
 
 
-def _judge_failed(service: EcsService, deployment: EcsDeployment, ours: OwnDeployment) -> HealthVerdict:
+def _evaluate_failed(service: EcsService, deployment: EcsDeployment, ours: OwnDeployment) -> HealthVerdict:
     if service.primary is not None and service.primary.id != deployment.id:
         return HealthVerdict.ROLLED_BACK_BY_AWS
     # Marked FAILED a moment before AWS makes the old deployment PRIMARY again.
@@ -87,7 +87,7 @@ def _judge_failed(service: EcsService, deployment: EcsDeployment, ours: OwnDeplo
     return HealthVerdict.GOING if rolls_back else HealthVerdict.FAILED
 
 
-def _judge_primary(primary: EcsDeployment, ours: OwnDeployment) -> HealthVerdict:
+def _evaluate_primary(primary: EcsDeployment, ours: OwnDeployment) -> HealthVerdict:
     if primary.task_definition != ours.task_definition:
         return HealthVerdict.GOING
     if primary.desired == 0 and ours.wanted > 0:

@@ -15,11 +15,11 @@ from steps.actions.ecs_service.deployment_health import (
     HealthVerdict,
     OwnDeployment,
     enforce_health_deadline,
+    evaluate_deployment,
     find_deployment,
     get_health_deadline,
     has_rollback_breaker,
     is_verdict_certain,
-    judge_deployment,
     was_rolled_back_by_aws,
 )
 from steps.actions.ecs_service.desired_count import FOREIGN_COUNT
@@ -76,7 +76,7 @@ class WaitForSteadyState(Action):
         service = seen.service
         if find_deployment(service, ours.deployment_id) is not None:
             context.progress["seen"] = True
-        verdict = judge_deployment(service, ours)
+        verdict = evaluate_deployment(service, ours)
         if service is not None:
             _log_progress(context, service, ours)
         if (
@@ -107,7 +107,7 @@ class WaitForSteadyState(Action):
     def _succeed(self, context: StepContext, name: str) -> bool:
         _log_stability_window(context, name)
         context.log(f"Service {name} reached steady state")
-        self.tell_success(context, name)
+        self.log_success(context, name)
         return True
 
     def _stands(self, context: StepContext, seen: ServiceObservation) -> bool:
@@ -133,14 +133,14 @@ class WaitForSteadyState(Action):
         context.sleep(until)
         return False
 
-    def last_look(self, context: StepContext) -> ActionFailed | bool:
+    def check_at_timeout(self, context: StepContext) -> ActionFailed | bool:
         progress, name = context.progress, context.get_output("serviceName")
         if "first failure" in progress and _COMPLETED_AT_KEY not in progress:
             return _build_failure_from_notes(progress["first failure"], "TIMED_OUT")
         ours = _build_own_deployment(context)
         service = context.see_service(name).service
         is_calm = progress.get(_FAILURES_KEY, 0) == progress.get(_EARLIER_FAILURES_KEY, 0)
-        if judge_deployment(service, ours) is HealthVerdict.COMPLETED and is_calm:
+        if evaluate_deployment(service, ours) is HealthVerdict.COMPLETED and is_calm:
             context.log("The step timeout has passed, so the service is no longer watched")
             return self._succeed(context, name)
         if service is not None:
@@ -148,7 +148,7 @@ class WaitForSteadyState(Action):
         known = progress.get("first failure")
         return _build_failure_from_notes(known, "TIMED_OUT") if known else False
 
-    def tell_success(self, context: StepContext, name: str) -> None:
+    def log_success(self, context: StepContext, name: str) -> None:
         """The last lines of the step."""
         verb = "Updated" if has_existed_before(context) else "Created"
         context.log(f"{verb} Service {name} with Arn {context.get_output('serviceArn')}")

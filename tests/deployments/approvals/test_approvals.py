@@ -285,7 +285,7 @@ def test_a_worker_that_dies_around_a_decision_loses_and_repeats_nothing(panel: P
         countdown = Countdown(at, _die)
         set_hook(countdown)
         with suppress(Death):
-            panel.drive.look()
+            panel.drive.reconcile()
         set_hook(None)
         passed |= set(countdown.passed)
         panel.drive.clock.move(61)

@@ -26,7 +26,7 @@ def test_a_delegate_reads_for_an_approval(remote: object, panel: Panel) -> None:
     one = hand("reader", tags=tuple(TAGS))
     execution = panel.drive.start("1.27")
     for _ in range(60):
-        panel.drive.look()
+        panel.drive.reconcile()
         if not one.serve():
             panel.drive.pass_time(1)
         if Approval.objects.exclude(plan_hash="").exists():
@@ -40,7 +40,7 @@ def test_a_delegate_reads_for_an_approval(remote: object, panel: Panel) -> None:
     assert not AwsCall.objects.filter(execution=execution, is_write=True).exists()
     assert panel.decide(panel.alice, approval).status_code == 202
     for _ in range(300):
-        panel.drive.look()
+        panel.drive.reconcile()
         if not one.serve():
             panel.drive.pass_time(1)
         execution.refresh_from_db()
@@ -57,9 +57,9 @@ def near(drive: Drive, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The connector of the demo goes out from here; others may go through delegates."""
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "of-the-delegate")
-    world = EngineRuntime(open_engine_access, drive.clock.now, drive.clock.monotonic)
-    monkeypatch.setattr(Drive, "world", world)
-    register_task_owner(CALL_OWNER, CallOwner(world))
+    runtime = EngineRuntime(open_engine_access, drive.clock.now, drive.clock.monotonic)
+    monkeypatch.setattr(Drive, "runtime", runtime)
+    register_task_owner(CALL_OWNER, CallOwner(runtime))
     yield
     register_task_owner(CALL_OWNER, CallOwner())
 
@@ -93,7 +93,7 @@ def test_of_a_later_stage_behind_another_delegate_that_one_is_asked(
     one, far = hand("reader", tags=tuple(TAGS)), hand("far", tags=tuple(FAR), hostname="ip-10-0-9-9")
     execution = panel.drive.start("1.27")
     for _ in range(90):
-        panel.drive.look()
+        panel.drive.reconcile()
         if not (one.serve() + far.serve()):
             panel.drive.pass_time(1)
         if Approval.objects.exclude(plan_hash="").exists():

@@ -62,7 +62,7 @@ def _race_of_verdicts(panel: Panel) -> None:
         at_once(
             lambda: approve_step(actor=panel.alice, approval=approval, diff=approval.plan_hash),
             lambda: reject_step(actor=panel.bob, approval=approval, diff=approval.plan_hash),
-            panel.drive.look,
+            panel.drive.reconcile,
         )
     )
     assert [type(one) for one in raised] == [Conflict]
@@ -98,7 +98,7 @@ def _late_at_commit(panel: Panel, number: int) -> tuple[str, bool]:
     panel.drive.clock.move(60)
     set_hook(decide)
     try:
-        panel.drive.look()
+        panel.drive.reconcile()
     finally:
         set_hook(None)
     _check(panel, execution)
@@ -126,7 +126,7 @@ def _race_of_diffs(panel: Panel) -> str:
     made, raised = split(
         at_once(
             lambda: approve_step(actor=panel.alice, approval=approval, diff=shown),
-            panel.drive.look,
+            panel.drive.reconcile,
         )
     )
     assert {type(one) for one in raised} <= {Conflict}
@@ -153,7 +153,7 @@ def _race_with_an_abort(panel: Panel) -> None:
         at_once(
             lambda: approve_step(actor=panel.alice, approval=approval, diff=approval.plan_hash),
             lambda: abort_execution(actor=panel.drive.deployer, execution=execution),
-            panel.drive.look,
+            panel.drive.reconcile,
         )
     )
     assert {type(one) for one in raised} <= {Conflict}

@@ -19,13 +19,13 @@ def parked(drive: Drive) -> Execution:
     """An execution that waits for a rollout in which nothing moves."""
     drive.run("1.27")
     execution = drive.start("1.28")
-    drive.look()
+    drive.reconcile()
     while drive.calls(execution)[-1].operation != "UpdateService":
         drive.clock.move(1)
-        drive.look()
+        drive.reconcile()
     for _ in range(4):
         next_turn(drive, execution)
-        drive.look()
+        drive.reconcile()
     execution.refresh_from_db()
     assert execution.observed_state
     return execution
@@ -45,11 +45,11 @@ def test_a_service_that_looks_the_same_costs_one_call_and_no_write(drive: Drive)
     execution = parked(drive)
     fence, mark = execution.fence, drive.mark()
     next_turn(drive, execution)
-    (group,) = claim_due_batches(drive.world)
+    (group,) = claim_due_batches(drive.runtime)
     with CaptureQueriesContext(
         connection,
     ) as queries:
-        reconcile_batch(group, world=drive.world)
+        reconcile_batch(group, runtime=drive.runtime)
     assert described(drive, mark) == 1
     assert [query["sql"].split()[0] for query in queries if not query["sql"].startswith("SELECT")] == []
     execution.refresh_from_db()
@@ -59,24 +59,24 @@ def test_a_service_that_looks_the_same_costs_one_call_and_no_write(drive: Drive)
 def test_what_a_dead_worker_has_seen_is_judged_again_though_the_service_looks_the_same(drive: Drive) -> None:
     execution = parked(drive)
     next_turn(drive, execution)
-    assert claim_lease(execution.pk, owner="a worker that dies now", world=drive.world)
+    assert claim_lease(execution.pk, owner="a worker that dies now", runtime=drive.runtime)
     drive.clock.move(LEASE_DURATION.total_seconds() + 1)
     fence = Execution.objects.get(pk=execution.pk).fence
-    for group in claim_due_batches(drive.world):
-        reconcile_batch(group, world=drive.world)
+    for group in claim_due_batches(drive.runtime):
+        reconcile_batch(group, runtime=drive.runtime)
     assert Execution.objects.get(pk=execution.pk).fence == fence + 1
 
 
 def test_a_message_that_a_later_one_has_overtaken_asks_nothing(drive: Drive) -> None:
     execution = parked(drive)
     next_turn(drive, execution)
-    (late,) = claim_due_batches(drive.world)
+    (late,) = claim_due_batches(drive.runtime)
     next_turn(drive, execution)
-    (punctual,) = claim_due_batches(drive.world)
+    (punctual,) = claim_due_batches(drive.runtime)
     mark = drive.mark()
-    reconcile_batch(late, world=drive.world)
+    reconcile_batch(late, runtime=drive.runtime)
     assert described(drive, mark) == 0
-    reconcile_batch(punctual, world=drive.world)
+    reconcile_batch(punctual, runtime=drive.runtime)
     assert described(drive, mark) == 1
 
 
@@ -84,7 +84,7 @@ def test_who_is_woken_is_looked_at_before_the_next_turn(drive: Drive) -> None:
     execution = parked(drive)
     Interrupt.objects.create(execution=execution, kind=Interrupt.Kind.ABORT)
     wake_execution(execution.pk, drive.clock.now())
-    drive.look()
+    drive.reconcile()
     execution.refresh_from_db()
     assert execution.status == "ABORTED"
 
@@ -92,11 +92,11 @@ def test_who_is_woken_is_looked_at_before_the_next_turn(drive: Drive) -> None:
 def test_a_rollout_in_which_nothing_moves_still_runs_out_of_time(drive: Drive) -> None:
     execution = parked(drive)
     drive.clock.moment = execution.recheck_at - timedelta(seconds=1)
-    drive.look()
+    drive.reconcile()
     execution.refresh_from_db()
     fence = execution.fence
     next_turn(drive, execution)
-    drive.look()
+    drive.reconcile()
     execution.refresh_from_db()
     assert execution.fence > fence
 
@@ -108,6 +108,6 @@ def test_a_parked_one_that_gets_no_token_stays_due_until_there_is_one(drive: Dri
         execution.rate_limit_key, rate_limits.SERVICE_READS, 1000, drive.clock.now()
     )
     assert taken > 0
-    assert claim_due_batches(drive.world) == []
+    assert claim_due_batches(drive.runtime) == []
     drive.clock.move(0.25)
-    assert [group.execution_ids for group in claim_due_batches(drive.world)] == [(execution.pk,)]
+    assert [group.execution_ids for group in claim_due_batches(drive.runtime)] == [(execution.pk,)]

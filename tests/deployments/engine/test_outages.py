@@ -79,7 +79,7 @@ def test_a_lease_is_given_back_as_soon_as_the_database_is_there_again(
             raise error
         return execute(*arguments)
 
-    claim_lease(execution.pk, owner=get_lease_owner(), world=LIVE_RUNTIME)
+    claim_lease(execution.pk, owner=get_lease_owner(), runtime=LIVE_RUNTIME)
     monkeypatch.setattr(reconcile.time, "sleep", lambda _seconds: None)
     with connection.execute_wrapper(away):
         assert reconcile.release_leases([execution.pk])
@@ -90,7 +90,7 @@ def test_a_lease_is_given_back_as_soon_as_the_database_is_there_again(
 
 def test_nobody_gives_back_the_lease_of_another(drive: Drive) -> None:
     execution = drive.start("1.27")
-    claim_lease(execution.pk, owner="elsewhere:1", world=LIVE_RUNTIME)
+    claim_lease(execution.pk, owner="elsewhere:1", runtime=LIVE_RUNTIME)
 
     reconcile.release_leases([execution.pk])
 

@@ -29,7 +29,7 @@ ROLE = "arn:aws:iam::123456789012:role/deployer"
 def test_each_due_execution_is_claimed_by_one_dispatcher(drive: Drive) -> None:
     started = {drive.start("1.27").pk for _ in range(MANY)}
 
-    found, raised = split(at_once(*[lambda: claim_due_batches(drive.world)] * 4))
+    found, raised = split(at_once(*[lambda: claim_due_batches(drive.runtime)] * 4))
 
     assert raised == []
     claimed = [pk for groups in found for group in groups for pk in group.execution_ids]
@@ -40,7 +40,7 @@ def test_one_of_many_workers_gets_the_lease(drive: Drive) -> None:
     execution = drive.start("1.27")
 
     def take(owner: str) -> object:
-        return claim_lease(execution.pk, owner=owner, world=drive.world)
+        return claim_lease(execution.pk, owner=owner, runtime=drive.runtime)
 
     for turn in range(3):
         leases, raised = split(at_once(*[lambda n=n: take(f"worker {n}") for n in range(MANY)]))
@@ -128,7 +128,7 @@ def test_an_abort_while_a_worker_looks_is_taken_up_by_that_look_or_the_next(driv
 
     set_hook(passed)
     try:
-        drive.look()
+        drive.reconcile()
         assert asked == [None]
         drive.until_over(execution, most_seconds=60)
     finally:
@@ -144,7 +144,7 @@ def test_workers_side_by_side_write_one_after_the_other_to_one_service(drive: Dr
     executions = [drive.start(f"1.{28 + number}") for number in range(3)]
 
     for _ in range(600):
-        _, raised = split(at_once(*[drive.look] * 3))
+        _, raised = split(at_once(*[drive.reconcile] * 3))
         assert raised == []
         assert ServiceLock.objects.count() <= 1
         if not Execution.objects.filter(ended_at=None).exists():

@@ -24,7 +24,7 @@ def test_a_write_that_waited_is_not_sent_over_somebody_elses_deployment(drive: D
     drive.run("1.27")
     execution = drive.start("1.28")
     use_up(drive, "UpdateService")
-    drive.look()
+    drive.reconcile()
     assert drive.calls(execution)[-1].operation == "DescribeServices", "the update waits for a token"
     mark = drive.mark()
     drive.call("ecs", "UpdateService", {"cluster": "demo", "service": "myapp", "forceNewDeployment": True})
@@ -38,7 +38,7 @@ def test_a_write_that_waited_is_sent_once_it_has_a_token(drive: Drive) -> None:
     execution = drive.start("1.28")
     use_up(drive, "UpdateService")
     mark = drive.mark()
-    drive.look()
+    drive.reconcile()
     drive.until_over(execution)
     assert execution.outcome == "COMPLETED"
     assert drive.effects(after=mark).count("UpdateService") == 1

@@ -47,7 +47,7 @@ def test_a_retry_begins_at_the_first_step_that_was_undone(blue_green: Drive, cli
     assert (execution.status, execution.outcome) == ("FAILED", "ROLLED_BACK"), drive.log(execution)[-5:]
     drive.sandbox.clear_faults()
     _ask(client, execution, "retry")
-    drive.look()
+    drive.reconcile()
     drive.until_over(execution)
     assert (execution.status, execution.outcome) == ("SUCCESS", "COMPLETED"), drive.log(execution)[-5:]
     assert {(step.status, step.attempt, step.run) for step in _steps(execution)} == {("SUCCESS", 2, 2)}
@@ -61,7 +61,7 @@ def test_steps_that_come_after_a_retried_one_have_their_turn(drive: Drive, clien
     assert [step.status for step in _steps(execution)] == ["FAILED", "SKIPPED", "SKIPPED"]
     drive.sandbox.clear_faults()
     _ask(client, execution, "retry")
-    drive.look()
+    drive.reconcile()
     drive.until_over(execution)
     assert [step.status for step in _steps(execution)] == ["SUCCESS"] * 3
     assert not _steps(execution)[2].actions.exclude(state="DONE").exists()
@@ -83,7 +83,7 @@ def test_a_rollback_that_ended_incomplete_can_be_tried_again(drive: Drive, clien
     assert _lines(drive, execution, "Not restored: Create or update the ECS service")
     drive.sandbox.clear_faults()
     _ask(client, execution, "rollback")
-    drive.look()
+    drive.reconcile()
     drive.until_over(execution)
     assert (execution.status, execution.outcome) == ("FAILED", "ROLLED_BACK"), drive.log(execution)[-9:]
     assert drive.service()["taskDefinition"] == before
@@ -98,7 +98,7 @@ def test_while_traffic_does_not_go_back_nothing_is_deleted_and_a_person_decides(
     mark = drive.mark()
     _deny_moves(drive)
     _ask(client, execution, "rollback")
-    drive.look()
+    drive.reconcile()
     until_asked(execution)
     step = StepExecution.objects.get(
         stage__execution=execution, section="ROLLBACK", intervention__isnull=False
@@ -109,7 +109,7 @@ def test_while_traffic_does_not_go_back_nothing_is_deleted_and_a_person_decides(
     drive.sandbox.clear_faults()
     body = {"step": step.identifier, "decision": "RETRY"}
     assert client.post(f"/api/v1/executions/{execution.pk}/decisions", body, format="json").status_code == 202
-    drive.look()
+    drive.reconcile()
     drive.until_over(execution)
     assert execution.outcome == "ROLLED_BACK", drive.log(execution)[-9:]
 
@@ -121,7 +121,7 @@ def test_when_nobody_decides_about_traffic_the_rest_is_left_alone(
     execution = drive.run("1.28")
     _deny_moves(drive)
     _ask(client, execution, "rollback")
-    drive.look()
+    drive.reconcile()
     until_asked(execution)
     mark = drive.mark()
     drive.pass_time(3660, step=60)
@@ -146,7 +146,7 @@ def test_rolling_back_later_takes_every_stage_back_the_newest_first(drive: Drive
     execution = drive.run("1.28")
     assert execution.status == "SUCCESS"
     _ask(client, execution, "rollback")
-    drive.look()
+    drive.reconcile()
     drive.until_over(execution)
     assert (execution.status, execution.outcome) == ("ROLLED_BACK", "ROLLED_BACK"), drive.log(execution)[-5:]
     assert [drive.service(name)["taskDefinition"] for name in ("myapp", "webshop")] == before

@@ -86,7 +86,7 @@ def test_a_retry_is_the_next_attempt_and_asks_again_when_that_fails_too(
     drive: Drive, waiting: Execution, client: APIClient, until_asked: UntilAsked
 ) -> None:
     assert _decide(client, waiting, "RETRY") == 202
-    drive.look()
+    drive.reconcile()
     until_asked(waiting)
     assert _step(waiting).attempt == 2
     assert _decide(client, waiting, "ROLL_BACK") == 202

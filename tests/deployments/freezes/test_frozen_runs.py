@@ -91,7 +91,7 @@ def test_what_runs_goes_on_and_a_rollback_is_always_possible(drive: Drive) -> No
     assert execution.status == "SUCCESS"
     answer = _program(drive.deployer).post(f"/api/v1/executions/{execution.pk}/rollback")
     assert answer.status_code == 202, answer.json()
-    drive.look()
+    drive.reconcile()
     drive.until_over(execution)
     assert execution.outcome == "ROLLED_BACK"
 

@@ -34,9 +34,9 @@ def remote(drive: Drive, monkeypatch: pytest.MonkeyPatch) -> Iterator[Drive]:
         monkeypatch.setenv(name, "of-the-delegate")
     connector = Connector.objects.get(identifier="sandbox_aws")
     _change(connector, credentials="Delegate", connect_through="Delegate", delegate_selectors=TAGS)
-    world = EngineRuntime(open_engine_access, drive.clock.now, drive.clock.monotonic)
-    monkeypatch.setattr(Drive, "world", world)
-    register_task_owner(CALL_OWNER, CallOwner(world))
+    runtime = EngineRuntime(open_engine_access, drive.clock.now, drive.clock.monotonic)
+    monkeypatch.setattr(Drive, "runtime", runtime)
+    register_task_owner(CALL_OWNER, CallOwner(runtime))
     yield drive
     register_task_owner(CALL_OWNER, CallOwner())
 
@@ -49,7 +49,7 @@ def _change(connector: Connector, **spec: object) -> None:
 
 def _until_over(drive: Drive, execution: Execution, *hands: Hand, most: int = 900) -> Execution:
     for _ in range(most):
-        drive.look()
+        drive.reconcile()
         if not sum(one.serve() for one in hands):
             drive.clock.move(1)
             drive.sandbox.advance(1)
@@ -62,7 +62,7 @@ def _until_over(drive: Drive, execution: Execution, *hands: Hand, most: int = 90
 def _until_taken(drive: Drive, one: Hand, operation: str) -> DelegateTask:
     """Serve until a call of this operation was taken, and leave that one unanswered."""
     for _ in range(600):
-        drive.look()
+        drive.reconcile()
         route_waiting_tasks(get_database_time())
         task = one.take()
         if task is None:
@@ -149,7 +149,7 @@ def test_a_write_that_no_delegate_took_in_time_rests_on_new_reads(remote: Drive)
     execution = remote.start("1.28")
     writes = execution.calls.filter(operation="UpdateService", state="PLANNED")
     for _ in range(600):
-        remote.look()
+        remote.reconcile()
         if writes.exists():
             break
         if not one.serve():
@@ -203,7 +203,7 @@ def test_an_answer_that_comes_after_the_call_moved_on_changes_nothing(remote: Dr
     second = hand("second", tags=("prod", "eu"))
     execution = _until_over(remote, execution, second)
     before = AwsCall.objects.get(pk=int(task.owner_ref)).result
-    CallOwner(remote.world).complete(task, TaskAnswer("SUCCEEDED", result={"late": True}))
+    CallOwner(remote.runtime).complete(task, TaskAnswer("SUCCEEDED", result={"late": True}))
     assert AwsCall.objects.get(pk=int(task.owner_ref)).result == before
 
 
@@ -295,7 +295,7 @@ def test_the_built_in_delegate_does_not_lend_the_credentials_of_this_slipway(
     workers.instance.save()
     execution = remote.start("1.27")
     for _ in range(5):
-        remote.look()
+        remote.reconcile()
         workers.serve()
         remote.clock.move(1)
     assert workers.taken == []

@@ -43,9 +43,9 @@ class Installation:
     calls: Counter[str] = field(default_factory=Counter)
 
     @property
-    def world(self) -> EngineRuntime:
+    def runtime(self) -> EngineRuntime:
         return EngineRuntime(
-            open_door=open_engine_access, now=get_database_time, monotonic=lambda: float(self.seconds)
+            open_aws_access=open_engine_access, now=get_database_time, monotonic=lambda: float(self.seconds)
         )
 
     def pass_second(self, speed: float = NATURAL / ROLLOUT) -> None:
@@ -66,8 +66,8 @@ class Installation:
         self.calls[caller] += len(self.drive.sandbox.journal(mark))
 
     def _tick_engine(self) -> None:
-        for group in claim_due_batches(self.world):
-            reconcile_batch(group, world=self.world)
+        for group in claim_due_batches(self.runtime):
+            reconcile_batch(group, runtime=self.runtime)
 
     def _tick_sync(self) -> None:
         now = get_database_time()

@@ -9,8 +9,8 @@ from aws.apis.ecs_types import EcsService
 from steps.actions.ecs_service.deployment_health import (
     HealthVerdict,
     OwnDeployment,
+    evaluate_deployment,
     is_verdict_certain,
-    judge_deployment,
     was_rolled_back_by_aws,
 )
 
@@ -66,13 +66,13 @@ def service(*deployments: dict[str, Any], status: str = "ACTIVE", events: tuple[
 def test_a_sight_is_judged_by_the_id_of_the_deployment_and_what_runs(
     found: EcsService | None, verdict: HealthVerdict
 ) -> None:
-    assert judge_deployment(found, OURS) is verdict
+    assert evaluate_deployment(found, OURS) is verdict
 
 
 def test_nothing_runs_on_purpose_where_our_write_asked_for_nothing() -> None:
     none = OwnDeployment("ecs-svc/2", "myapp:2", "ecs-svc/1", was_seen=True, wanted=0)
     assert (
-        judge_deployment(service(deployment(2, desiredCount=0, runningCount=0)), none)
+        evaluate_deployment(service(deployment(2, desiredCount=0, runningCount=0)), none)
         is HealthVerdict.COMPLETED
     )
 

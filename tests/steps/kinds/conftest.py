@@ -46,7 +46,7 @@ class Worker(Hand):
 @pytest.fixture
 def worker(drive: Drive) -> Iterator[Worker]:
     """A delegate with the tag scripts, whose answers bear the drive's time."""
-    register_task_owner(CALL_OWNER, CallOwner(drive.world))
+    register_task_owner(CALL_OWNER, CallOwner(drive.runtime))
     yield Worker(hand("scripts", tags=("scripts",)).instance)
     register_task_owner(CALL_OWNER, CallOwner())
 

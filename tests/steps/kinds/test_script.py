@@ -43,7 +43,7 @@ def script_step(script: str, name: str = "run", more: str = "", rest: str = "") 
 def serve_until_over(drive: Drive, execution: Execution, worker: Worker, most: int = 60) -> Execution:
     """Let time go by while a delegate works."""
     for _ in range(most):
-        drive.look()
+        drive.reconcile()
         if not worker.serve():
             drive.clock.move(1)
         execution.refresh_from_db()
@@ -119,7 +119,7 @@ def test_a_secret_reaches_the_script_and_no_log(write: Write, drive: Drive, work
 
 def _taken(drive: Drive, worker: Worker) -> DelegateTask:
     for _ in range(20):
-        drive.look()
+        drive.reconcile()
         route_waiting_tasks(get_database_time())
         if (task := worker.take()) is not None:
             return task
@@ -184,7 +184,7 @@ def test_a_script_that_takes_too_long_is_stopped(write: Write, drive: Drive, wor
 def test_a_script_without_a_delegate_says_what_to_do(write: Write, drive: Drive, worker: Worker) -> None:
     Delegate.objects.filter(name="scripts").delete()
     execution = write(pipeline_text(stage_text(script_step("echo hello")))).start()
-    drive.look()
+    drive.reconcile()
     route_waiting_tasks(get_database_time())
     drive.until_over(execution)
     assert execution.failure is not None

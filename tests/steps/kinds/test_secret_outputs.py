@@ -51,7 +51,7 @@ class _OldAgent(Worker):
 
 @pytest.fixture
 def old_agent(drive: Drive, worker: Worker) -> Worker:
-    register_task_owner(CALL_OWNER, CallOwner(drive.world))
+    register_task_owner(CALL_OWNER, CallOwner(drive.runtime))
     return _OldAgent(worker.instance)
 
 
@@ -102,7 +102,7 @@ def test_the_error_of_an_agent_that_hides_nothing_is_kept_without_the_secret(
     steps = script_step(MAKING, rest=KEPT) + script_step(SAYING, "say", rest=GIVEN)
     execution = write(pipeline_text(stage_text(steps))).start()
     for _ in range(20):
-        drive.look()
+        drive.reconcile()
         route_waiting_tasks(get_database_time())
         task = old_agent.take()
         if task is None:

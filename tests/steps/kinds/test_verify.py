@@ -56,7 +56,7 @@ def test_quiet_alarms_and_metrics_let_the_step_succeed(write: Write, drive: Driv
     _alarm(drive, "OK")
     execution = write(verify_text(f"alarms: [errors], metrics: [{METRIC}], duration: 5m")).start()
     began = drive.clock.now()
-    drive.look()
+    drive.reconcile()
     _value(drive, 2)
     drive.until_over(execution)
     assert (execution.status, execution.outcome) == ("SUCCESS", "COMPLETED"), execution.failure

@@ -18,7 +18,7 @@ from rbac.models import Scope, User
 from sandbox.process import SandboxProcess
 from tests.fixtures.demo import fill_in_demo
 from tests.fixtures.engine_driver import Drive
-from tests.stories.blue_green.shop import World
+from tests.stories.blue_green.shop import Shop
 
 FOLDER = "/Shop"
 
@@ -55,7 +55,7 @@ def _full_buckets() -> None:
 
 
 @pytest.fixture
-def shop(transactional_db: None, sandbox: SandboxProcess, settings: Settings, account: object) -> World:
+def shop(transactional_db: None, sandbox: SandboxProcess, settings: Settings, account: object) -> Shop:
     """Two listeners, two target groups, nothing deployed yet."""
     settings.SANDBOX_URL = sandbox.url
     seed = sandbox.seed()
@@ -74,9 +74,9 @@ def shop(transactional_db: None, sandbox: SandboxProcess, settings: Settings, ac
     drive = Drive(
         sandbox, User.objects.get(username="deployer"), Pipeline.objects.get(identifier="rolling_demo")
     )
-    world = World(drive, seed["load_balancer"])
-    world.drive.pipeline = save_pipeline(actor=admin, scope=project, yaml=yaml.safe_dump(world.document()))
-    return world
+    shop = Shop(drive, seed["load_balancer"])
+    shop.drive.pipeline = save_pipeline(actor=admin, scope=project, yaml=yaml.safe_dump(shop.document()))
+    return shop
 
 
 def _service(project: Scope) -> None:

@@ -20,7 +20,7 @@ NAMES = ("shop__1", "shop__2")
 
 
 @dataclass
-class World:
+class Shop:
     """The shop's load balancer, its two ECS services, and time in the hand of the test."""
 
     drive: Drive
@@ -209,7 +209,7 @@ class World:
             return self.drive.until_over(execution, most_seconds)
         for _ in range(most_seconds // STEP):
             self.visit()
-            self.drive.look()
+            self.drive.reconcile()
             self.visit()
             execution.refresh_from_db()
             if execution.is_over:
@@ -221,7 +221,7 @@ class World:
     def roll_back(self, execution: Execution, *, visited: bool = False) -> None:
         """Roll a finished execution back, to its end."""
         roll_back_execution(actor=self.drive.deployer, execution=execution)
-        self.drive.look()
+        self.drive.reconcile()
         execution.refresh_from_db()
         self.until_over(execution, visited=visited)
 

@@ -6,7 +6,7 @@ import pytest
 
 from catalog.models import Manifest, Service
 from deployments.models import Execution
-from tests.stories.blue_green.shop import World
+from tests.stories.blue_green.shop import Shop
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -26,7 +26,7 @@ targetTrackingScalingPolicyConfiguration:
 
 
 @pytest.fixture
-def scaled(shop: World) -> World:
+def scaled(shop: Shop) -> Shop:
     """The shop, with a scalable target and a policy among its manifests."""
     service = Service.objects.get(identifier="shop")
     for kind, text in ((Manifest.Kind.SCALABLE_TARGET, TARGET), (Manifest.Kind.SCALING_POLICY, POLICY)):
@@ -36,7 +36,7 @@ def scaled(shop: World) -> World:
     return shop
 
 
-def _scaling(shop: World, name: str) -> dict[str, Any]:
+def _scaling(shop: Shop, name: str) -> dict[str, Any]:
     """What scales a service, as far as a rollback must bring it back."""
     place = {"ServiceNamespace": "ecs", "ResourceIds": [f"service/demo/{name}"]}
     targets = shop.call("application-autoscaling", "DescribeScalableTargets", **place)["ScalableTargets"]
@@ -59,12 +59,12 @@ def _ends(execution: Execution) -> tuple[str, str]:
     return execution.status, execution.outcome
 
 
-def _both(shop: World) -> list[dict[str, Any]]:
+def _both(shop: Shop) -> list[dict[str, Any]]:
     return [_scaling(shop, name) for name in ("shop__1", "shop__2")]
 
 
 @pytest.mark.parametrize(("in_swap", "update"), [(False, True), (True, False)])
-def test_the_live_service_scales_and_the_old_one_does_not(scaled: World, in_swap: bool, update: bool) -> None:
+def test_the_live_service_scales_and_the_old_one_does_not(scaled: Shop, in_swap: bool, update: bool) -> None:
     scaled.choose(enableAutoScalingInSwapStep=in_swap, updateGreenService=update)
     assert _ends(scaled.run("1")) == ("SUCCESS", "COMPLETED")
     assert _both(scaled) == [ACTIVE, {}]
@@ -80,14 +80,14 @@ def test_the_live_service_scales_and_the_old_one_does_not(scaled: World, in_swap
 
 
 @pytest.mark.parametrize("in_swap", [False, True])
-def test_scaling_is_attached_in_the_step_that_was_chosen(scaled: World, in_swap: bool) -> None:
+def test_scaling_is_attached_in_the_step_that_was_chosen(scaled: Shop, in_swap: bool) -> None:
     scaled.choose(enableAutoScalingInSwapStep=in_swap)
     scaled.run("1")
     effects = scaled.drive.effects()
     assert (effects.index("ModifyListener") < effects.index("RegisterScalableTarget")) is in_swap
 
 
-def test_scaling_goes_on_at_the_end_of_the_rollback_after_traffic_is_back(scaled: World) -> None:
+def test_scaling_goes_on_at_the_end_of_the_rollback_after_traffic_is_back(scaled: Shop) -> None:
     scaled.run("1")
     second = scaled.run("2")
     mark = scaled.drive.mark()
@@ -98,7 +98,7 @@ def test_scaling_goes_on_at_the_end_of_the_rollback_after_traffic_is_back(scaled
     assert _scaling(scaled, "shop__1") == ACTIVE
 
 
-def test_with_one_rule_for_both_scaling_leaves_the_old_service_in_the_create_step(scaled: World) -> None:
+def test_with_one_rule_for_both_scaling_leaves_the_old_service_in_the_create_step(scaled: Shop) -> None:
     scaled.choose(stageListener=scaled.prod["arn"], stageListenerRuleArn=scaled.prod["default_rule_arn"])
     assert _ends(scaled.run("1")) == ("SUCCESS", "COMPLETED")
     mark = scaled.drive.mark()
@@ -111,7 +111,7 @@ def test_with_one_rule_for_both_scaling_leaves_the_old_service_in_the_create_ste
     assert _both(scaled) == [ACTIVE, {}]
 
 
-def test_a_scaled_out_service_is_replaced_by_as_many_tasks(scaled: World) -> None:
+def test_a_scaled_out_service_is_replaced_by_as_many_tasks(scaled: Shop) -> None:
     scaled.run("1")
     scaled.call("ecs", "UpdateService", cluster="demo", service="shop__1", desiredCount=4)
     scaled.drive.pass_time(90)
@@ -119,7 +119,7 @@ def test_a_scaled_out_service_is_replaced_by_as_many_tasks(scaled: World) -> Non
     assert scaled.service("shop__2")["runningCount"] == 4
 
 
-def test_the_live_service_keeps_its_scaling_when_the_swap_is_refused(scaled: World) -> None:
+def test_the_live_service_keeps_its_scaling_when_the_swap_is_refused(scaled: Shop) -> None:
     scaled.run("1")
     scaled.drive.sandbox.fault("denied", operation="ModifyListener")
     second = scaled.run("2")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from deployments.models import Execution, RollbackCheck
-from tests.stories.blue_green.shop import World
+from tests.stories.blue_green.shop import Shop
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -23,7 +23,7 @@ def _ends(execution: Execution) -> tuple[str, str]:
     return execution.status, execution.outcome
 
 
-def test_the_first_release_is_created_in_the_stage_group_and_swapped_to_production(shop: World) -> None:
+def test_the_first_release_is_created_in_the_stage_group_and_swapped_to_production(shop: Shop) -> None:
     execution = shop.run("1")
     assert _ends(execution) == ("SUCCESS", "COMPLETED"), shop.drive.log(execution)
     assert shop.forwards(shop.prod) == [shop.group("target2")]
@@ -33,7 +33,7 @@ def test_the_first_release_is_created_in_the_stage_group_and_swapped_to_producti
     assert not shop.service("shop__2")
 
 
-def test_releases_alternate_between_the_names_and_the_groups(shop: World) -> None:
+def test_releases_alternate_between_the_names_and_the_groups(shop: Shop) -> None:
     shop.run("1")
     second = shop.run("2", visited=True)
     assert _ends(second) == ("SUCCESS", "COMPLETED"), shop.drive.log(second)
@@ -48,7 +48,7 @@ def test_releases_alternate_between_the_names_and_the_groups(shop: World) -> Non
     assert shop.meetings == []
 
 
-def test_a_finished_release_is_rolled_back_without_an_empty_moment(shop: World) -> None:
+def test_a_finished_release_is_rolled_back_without_an_empty_moment(shop: Shop) -> None:
     shop.run("1")
     shop.run("2")
     before = shop.state()
@@ -62,7 +62,7 @@ def test_a_finished_release_is_rolled_back_without_an_empty_moment(shop: World) 
     assert _masked(shop.drive.log(third)[told:]) == GOLDEN.read_text()
 
 
-def test_a_crashing_version_never_comes_near_production(shop: World) -> None:
+def test_a_crashing_version_never_comes_near_production(shop: Shop) -> None:
     shop.run("1")
     before = shop.state()
     execution = shop.run("crash", visited=True)

@@ -4,7 +4,7 @@ import pytest
 
 from deployments.execution.operations import abort_execution
 from deployments.models import Execution, RollbackCheck
-from tests.stories.blue_green.shop import World
+from tests.stories.blue_green.shop import Shop
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -14,7 +14,7 @@ def _ends(execution: Execution) -> tuple[str, str]:
 
 
 def test_a_swap_that_is_refused_in_the_middle_goes_back_only_once_the_old_targets_are_healthy(
-    shop: World,
+    shop: Shop,
 ) -> None:
     # Production is a rule of its own, stage a default rule: one write each of another kind.
     shop.choose(prodListenerRuleArn=shop.prod["path_rule_arn"])
@@ -31,7 +31,7 @@ def test_a_swap_that_is_refused_in_the_middle_goes_back_only_once_the_old_target
     assert shop.meetings == []
 
 
-def test_lost_answers_are_found_again_and_nothing_is_sent_twice(shop: World) -> None:
+def test_lost_answers_are_found_again_and_nothing_is_sent_twice(shop: Shop) -> None:
     shop.run("1")
     shop.run("2")
     before, mark = shop.state(), shop.drive.mark()
@@ -50,7 +50,7 @@ def test_lost_answers_are_found_again_and_nothing_is_sent_twice(shop: World) -> 
     assert shop.meetings == []
 
 
-def test_tagging_that_is_denied_is_a_line_that_names_the_action(shop: World) -> None:
+def test_tagging_that_is_denied_is_a_line_that_names_the_action(shop: Shop) -> None:
     shop.drive.sandbox.fault("denied", service="ecs", operation="TagResource")
     execution = shop.run("1")
     assert _ends(execution) == ("SUCCESS", "COMPLETED")
@@ -61,7 +61,7 @@ def test_tagging_that_is_denied_is_a_line_that_names_the_action(shop: World) -> 
     assert shop.forwards(shop.prod) == [shop.group("target1")]
 
 
-def test_reading_tags_that_is_denied_changes_nothing_but_a_line(shop: World) -> None:
+def test_reading_tags_that_is_denied_changes_nothing_but_a_line(shop: Shop) -> None:
     shop.run("1")
     shop.drive.sandbox.fault("denied", service="ecs", operation="ListTagsForResource")
     execution = shop.run("2")
@@ -70,7 +70,7 @@ def test_reading_tags_that_is_denied_changes_nothing_but_a_line(shop: World) -> 
     assert _ends(execution) == ("ROLLED_BACK", "ROLLED_BACK"), shop.drive.log(execution)
 
 
-def test_throttling_only_costs_time(shop: World) -> None:
+def test_throttling_only_costs_time(shop: Shop) -> None:
     shop.run("1")
     shop.drive.sandbox.fault("throttle", operation="ModifyListener", count=4)
     execution = shop.run("2", visited=True)
@@ -78,7 +78,7 @@ def test_throttling_only_costs_time(shop: World) -> None:
     assert shop.meetings == []
 
 
-def test_a_rule_that_somebody_else_changed_is_not_swapped(shop: World) -> None:
+def test_a_rule_that_somebody_else_changed_is_not_swapped(shop: Shop) -> None:
     shop.run("1")
     execution = shop.drive.start("2")
     shop.pass_until(execution, lambda log: any("Creating Stage Service" in line for line in log))
@@ -90,7 +90,7 @@ def test_a_rule_that_somebody_else_changed_is_not_swapped(shop: World) -> None:
     assert not shop.service("shop__2")
 
 
-def test_a_wrong_tag_of_the_live_service_is_corrected_and_comes_back(shop: World) -> None:
+def test_a_wrong_tag_of_the_live_service_is_corrected_and_comes_back(shop: Shop) -> None:
     shop.run("1")
     arn = shop.service("shop__1")["serviceArn"]
     shop.call("ecs", "TagResource", resourceArn=arn, tags=[{"key": "BG_VERSION", "value": "GREEN"}])
@@ -103,7 +103,7 @@ def test_a_wrong_tag_of_the_live_service_is_corrected_and_comes_back(shop: World
     assert shop.state() == before
 
 
-def test_a_green_service_that_becomes_live_meanwhile_is_never_deleted(shop: World) -> None:
+def test_a_green_service_that_becomes_live_meanwhile_is_never_deleted(shop: Shop) -> None:
     """Somebody swaps by hand while the stage service starts: the rollback does not take it back."""
     shop.run("1")
     execution = shop.drive.start("2")
@@ -118,7 +118,7 @@ def test_a_green_service_that_becomes_live_meanwhile_is_never_deleted(shop: Worl
     assert RollbackCheck.objects.filter(step__stage__execution=execution).exists()
 
 
-def test_an_old_service_that_another_rule_still_leads_to_keeps_its_tasks(shop: World) -> None:
+def test_an_old_service_that_another_rule_still_leads_to_keeps_its_tasks(shop: Shop) -> None:
     shop.run("1")
     actions = [{"Type": "forward", "TargetGroupArn": shop.group("target2")}]
     shop.call("elbv2", "ModifyRule", RuleArn=shop.prod["path_rule_arn"], Actions=actions)
@@ -129,7 +129,7 @@ def test_an_old_service_that_another_rule_still_leads_to_keeps_its_tasks(shop: W
 
 
 @pytest.mark.parametrize("seconds", [20, 62, 75])
-def test_an_abort_with_rollback_at_any_moment_leaves_everything_as_it_was(shop: World, seconds: int) -> None:
+def test_an_abort_with_rollback_at_any_moment_leaves_everything_as_it_was(shop: Shop, seconds: int) -> None:
     shop.run("1")
     before = shop.state()
     execution = shop.drive.start("2")
@@ -147,7 +147,7 @@ def test_an_abort_with_rollback_at_any_moment_leaves_everything_as_it_was(shop: 
 
 @pytest.mark.parametrize("moment", ["2/2 running", "Swapping Successful."])
 def test_an_abort_without_a_rollback_does_not_stand_in_the_way_of_the_next_release(
-    shop: World, moment: str
+    shop: Shop, moment: str
 ) -> None:
     shop.run("1")
     shop.choose(swap={"downsizeOldServiceDelayInSecs": 600})

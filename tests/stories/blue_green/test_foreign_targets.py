@@ -6,7 +6,7 @@ import pytest
 
 from deployments.models import Execution
 from tests.deployments.preview.comparison import preview
-from tests.stories.blue_green.shop import World
+from tests.stories.blue_green.shop import Shop
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -15,7 +15,7 @@ def _ends(execution: Execution) -> tuple[str, str]:
     return execution.status, execution.outcome
 
 
-def _deploy_other(shop: World, group: str, name: str = "other", count: int = 1) -> None:
+def _deploy_other(shop: Shop, group: str, name: str = "other", count: int = 1) -> None:
     """Another application's ECS service in a target group, as somebody made it with the AWS CLI."""
     seed = shop.drive.sandbox.seed()
     made = shop.call(
@@ -53,7 +53,7 @@ def _deploy_other(shop: World, group: str, name: str = "other", count: int = 1) 
         shop.drive.sandbox.advance(2)
 
 
-def _refused(shop: World, code: str, *words: str) -> None:
+def _refused(shop: Shop, code: str, *words: str) -> None:
     """Preview and run name it, and nothing has changed in AWS."""
     mark = shop.drive.mark()
     said: Any = preview(shop.drive, "1")["steps"][0]["failure"]
@@ -69,14 +69,14 @@ def _refused(shop: World, code: str, *words: str) -> None:
 
 @pytest.mark.parametrize("group", ["target1", "target2"])
 def test_another_applications_service_in_either_target_group_is_refused_by_name(
-    shop: World, group: str
+    shop: Shop, group: str
 ) -> None:
     _deploy_other(shop, shop.group(group))
     _refused(shop, "FOREIGN_SERVICE", "Service other", group)
 
 
 @pytest.mark.parametrize("group", ["target1", "target2"])
-def test_a_target_that_no_task_of_the_cluster_has_is_refused_by_its_address(shop: World, group: str) -> None:
+def test_a_target_that_no_task_of_the_cluster_has_is_refused_by_its_address(shop: Shop, group: str) -> None:
     shop.call(
         "elbv2",
         "RegisterTargets",
@@ -86,14 +86,14 @@ def test_a_target_that_no_task_of_the_cluster_has_is_refused_by_its_address(shop
     _refused(shop, "FOREIGN_TARGET", "10.77.3.9:80", group)
 
 
-def test_a_service_without_tasks_that_names_a_target_group_is_only_told(shop: World) -> None:
+def test_a_service_without_tasks_that_names_a_target_group_is_only_told(shop: Shop) -> None:
     _deploy_other(shop, shop.group("target2"), count=0)
     execution = shop.run("1")
     assert _ends(execution) == ("SUCCESS", "COMPLETED")
     assert any("Service other names target group" in line for line in shop.drive.log(execution))
 
 
-def _created(shop: World, tag: str) -> Execution:
+def _created(shop: Shop, tag: str) -> Execution:
     """A release that waits, its new version started, before the swap."""
     document = shop.document()
     steps = document["pipeline"]["stages"][0]["stage"]["spec"]["execution"]["steps"]
@@ -108,7 +108,7 @@ def _created(shop: World, tag: str) -> Execution:
     raise AssertionError(shop.drive.log(execution))
 
 
-def test_somebody_who_comes_into_a_target_group_before_the_swap_stops_it(shop: World) -> None:
+def test_somebody_who_comes_into_a_target_group_before_the_swap_stops_it(shop: Shop) -> None:
     shop.run("1")
     live = shop.forwards(shop.prod)
     second = _created(shop, "2")
@@ -122,7 +122,7 @@ def test_somebody_who_comes_into_a_target_group_before_the_swap_stops_it(shop: W
     assert shop.service("other")["runningCount"] == 1
 
 
-def test_a_stage_service_that_somebody_else_deployed_before_the_swap_is_not_swapped(shop: World) -> None:
+def test_a_stage_service_that_somebody_else_deployed_before_the_swap_is_not_swapped(shop: Shop) -> None:
     shop.run("1")
     live = shop.forwards(shop.prod)
     old = shop.service("shop__1")["taskDefinition"]
@@ -135,7 +135,7 @@ def test_a_stage_service_that_somebody_else_deployed_before_the_swap_is_not_swap
     assert shop.forwards(shop.prod) == live
 
 
-def test_somebody_in_the_live_target_group_right_after_the_swap_brings_traffic_back(shop: World) -> None:
+def test_somebody_in_the_live_target_group_right_after_the_swap_brings_traffic_back(shop: Shop) -> None:
     shop.run("1")
     live = shop.forwards(shop.prod)
     execution = shop.drive.start("2")

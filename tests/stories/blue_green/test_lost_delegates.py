@@ -11,11 +11,11 @@ from delegates.task_queue import route_waiting_tasks
 from deployments.execution.operations import roll_back_execution
 from deployments.journal.aws_access import CALL_OWNER, open_engine_access
 from deployments.journal.call_owner import CallOwner
-from deployments.journal.runtime import EngineRuntime as EngineWorld
+from deployments.journal.runtime import EngineRuntime
 from deployments.models import AwsCall, Execution
 from tests.fixtures.engine_driver import Drive
 from tests.fixtures.fake_delegates import Hand, hand
-from tests.stories.blue_green.shop import STEP, World
+from tests.stories.blue_green.shop import STEP, Shop
 from web.clock import get_database_time
 
 # A read is judged only if it began after the last write was answered: answers take their time here too.
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
-def remote(shop: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+def remote(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shop]:
     """The shop with one release, whose connector goes through delegates from now on."""
     shop.run("1")
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
@@ -33,7 +33,7 @@ def remote(shop: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     connector = Connector.objects.get(identifier="sandbox_aws")
     # The client of this test still looks by itself.
     direct = open_engine_access(connector, "us-east-1")
-    monkeypatch.setattr(World, "call", lambda _, api, verb, /, **params: direct.call(api, verb, params))
+    monkeypatch.setattr(Shop, "call", lambda _, api, verb, /, **params: direct.call(api, verb, params))
     kept = {"endpoint_url": connector.spec["endpoint_url"]}
     connector.spec = {
         **kept,
@@ -43,16 +43,16 @@ def remote(shop: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     }
     connector.secret = None
     connector.save()
-    world = EngineWorld(open_engine_access, shop.drive.clock.now, shop.drive.clock.monotonic)
-    monkeypatch.setattr(Drive, "world", world)
-    register_task_owner(CALL_OWNER, CallOwner(world))
+    runtime = EngineRuntime(open_engine_access, shop.drive.clock.now, shop.drive.clock.monotonic)
+    monkeypatch.setattr(Drive, "runtime", runtime)
+    register_task_owner(CALL_OWNER, CallOwner(runtime))
     yield shop
     register_task_owner(CALL_OWNER, CallOwner())
 
 
-def _until_over(shop: World, execution: Execution, one: Hand) -> Execution:
+def _until_over(shop: Shop, execution: Execution, one: Hand) -> Execution:
     for _ in range(1500):
-        shop.drive.look()
+        shop.drive.reconcile()
         execution.refresh_from_db()
         if execution.is_over:
             return execution
@@ -65,10 +65,10 @@ def _until_over(shop: World, execution: Execution, one: Hand) -> Execution:
     raise AssertionError(f"{execution} is still {execution.status}: {shop.drive.log(execution)[-5:]}")
 
 
-def _until_taken(shop: World, one: Hand, operation: str) -> DelegateTask:
+def _until_taken(shop: Shop, one: Hand, operation: str) -> DelegateTask:
     """Serve until a call of this operation was taken, and leave that one unanswered."""
     for _ in range(1500):
-        shop.drive.look()
+        shop.drive.reconcile()
         route_waiting_tasks(get_database_time())
         task = one.take()
         if task is None:
@@ -92,7 +92,7 @@ def _lose(first: Hand, task: DelegateTask, *, made: bool) -> Hand:
     return hand("second", hostname="ip-10-0-1-8")
 
 
-def test_a_swap_whose_delegate_is_lost_takes_effect_once(remote: World) -> None:
+def test_a_swap_whose_delegate_is_lost_takes_effect_once(remote: Shop) -> None:
     before = remote.state()
     mark, first = remote.drive.mark(), hand("first")
     execution = remote.drive.start("2")
@@ -102,14 +102,14 @@ def test_a_swap_whose_delegate_is_lost_takes_effect_once(remote: World) -> None:
     assert (execution.status, execution.outcome) == ("SUCCESS", "COMPLETED"), remote.drive.log(execution)
     assert remote.drive.effects(mark).count("ModifyListener") == 2
     roll_back_execution(actor=remote.drive.deployer, execution=execution)
-    remote.drive.look()
+    remote.drive.reconcile()
     _until_over(remote, execution, second)
     assert execution.outcome == "ROLLED_BACK", remote.drive.log(execution)
     assert remote.state() == before
     assert remote.meetings == []
 
 
-def test_a_rollback_whose_delegate_is_lost_goes_on_with_the_next_one(remote: World) -> None:
+def test_a_rollback_whose_delegate_is_lost_goes_on_with_the_next_one(remote: Shop) -> None:
     before, first = remote.state(), hand("first")
     execution = _until_over(remote, remote.drive.start("2"), first)
     roll_back_execution(actor=remote.drive.deployer, execution=execution)

@@ -3,12 +3,12 @@
 import pytest
 
 from tests.stories.blue_green.conftest import edit
-from tests.stories.blue_green.shop import World
+from tests.stories.blue_green.shop import Shop
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def _refused(shop: World, tag: str = "1") -> tuple[str, str]:
+def _refused(shop: Shop, tag: str = "1") -> tuple[str, str]:
     mark = shop.drive.mark()
     execution = shop.run(tag)
     assert execution.status == "FAILED"
@@ -16,7 +16,7 @@ def _refused(shop: World, tag: str = "1") -> tuple[str, str]:
     return execution.failure["code"], execution.failure["message"]
 
 
-def test_a_port_that_no_container_has_is_refused_in_the_documented_words(shop: World) -> None:
+def test_a_port_that_no_container_has_is_refused_in_the_documented_words(shop: Shop) -> None:
     edit("task.yaml", "containerPort: 80", "containerPort: 8080")
     edit("service.yaml", "containerPort: 80", "containerPort: 8080")
     code, message = _refused(shop)
@@ -27,14 +27,14 @@ def test_a_port_that_no_container_has_is_refused_in_the_documented_words(shop: W
     )
 
 
-def test_a_fixed_target_group_is_refused(shop: World) -> None:
+def test_a_fixed_target_group_is_refused(shop: Shop) -> None:
     edit("service.yaml", "<+targetGroupArn>", shop.group("target2"))
     code, message = _refused(shop)
     assert code == "TARGET_GROUP_EXPRESSION_MISSING"
     assert "<+targetGroupArn>" in message
 
 
-def test_a_circuit_breaker_is_refused(shop: World) -> None:
+def test_a_circuit_breaker_is_refused(shop: Shop) -> None:
     edit(
         "service.yaml",
         "deploymentConfiguration: {",
@@ -43,7 +43,7 @@ def test_a_circuit_breaker_is_refused(shop: World) -> None:
     assert _refused(shop)[0] == "CIRCUIT_BREAKER_NOT_SUPPORTED"
 
 
-def test_a_load_balancer_that_is_not_there_is_named_with_what_to_check(shop: World) -> None:
+def test_a_load_balancer_that_is_not_there_is_named_with_what_to_check(shop: Shop) -> None:
     shop.choose(loadBalancer="nobody")
     code, message = _refused(shop)
     assert code == "LOAD_BALANCER_NOT_FOUND"
@@ -51,14 +51,14 @@ def test_a_load_balancer_that_is_not_there_is_named_with_what_to_check(shop: Wor
     assert "delegate" in message
 
 
-def test_a_rule_of_another_listener_is_refused(shop: World) -> None:
+def test_a_rule_of_another_listener_is_refused(shop: Shop) -> None:
     shop.choose(prodListenerRuleArn=shop.stage["default_rule_arn"])
     code, message = _refused(shop)
     assert code == "LISTENER_NOT_FOUND"
     assert shop.prod["arn"] in message
 
 
-def test_a_stage_group_that_gets_a_part_of_production_is_refused(shop: World) -> None:
+def test_a_stage_group_that_gets_a_part_of_production_is_refused(shop: Shop) -> None:
     groups = [
         {"TargetGroupArn": shop.group("target1"), "Weight": 9},
         {"TargetGroupArn": shop.group("target2"), "Weight": 1},
@@ -69,7 +69,7 @@ def test_a_stage_group_that_gets_a_part_of_production_is_refused(shop: World) ->
     assert shop.group("target2") in message
 
 
-def test_a_stage_group_that_another_rule_leads_to_is_refused(shop: World) -> None:
+def test_a_stage_group_that_another_rule_leads_to_is_refused(shop: Shop) -> None:
     actions = [{"Type": "forward", "TargetGroupArn": shop.group("target2")}]
     shop.call("elbv2", "ModifyRule", RuleArn=shop.prod["path_rule_arn"], Actions=actions)
     code, message = _refused(shop)
@@ -77,12 +77,12 @@ def test_a_stage_group_that_another_rule_leads_to_is_refused(shop: World) -> Non
     assert "rule of port 80 for path is /api/*" in message
 
 
-def test_a_rule_that_redirects_is_refused(shop: World) -> None:
+def test_a_rule_that_redirects_is_refused(shop: Shop) -> None:
     shop.forward(shop.stage, [{"Type": "fixed-response", "FixedResponseConfig": {"StatusCode": "503"}}])
     assert _refused(shop)[0] == "RULE_DOES_NOT_FORWARD"
 
 
-def test_two_services_in_production_stop_the_deployment(shop: World) -> None:
+def test_two_services_in_production_stop_the_deployment(shop: Shop) -> None:
     shop.run("1")
     shop.choose(swap={"doNotDownsizeOldService": True})
     shop.run("2")
@@ -95,7 +95,7 @@ def test_two_services_in_production_stop_the_deployment(shop: World) -> None:
     assert "shop__1 and shop__2" in message
 
 
-def test_swapping_without_creating_is_refused(shop: World) -> None:
+def test_swapping_without_creating_is_refused(shop: Shop) -> None:
     shop.choose_steps("EcsBlueGreenSwapTargetGroups")
     code, message = _refused(shop)
     assert code == "NOTHING_TO_SWAP"

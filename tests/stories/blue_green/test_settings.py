@@ -6,7 +6,7 @@ from deployments.execution.operations import abort_execution
 from deployments.models import Execution, StepExecution
 from pipelines.operations.pipelines import PipelineNotRunnable
 from tests.stories.blue_green.conftest import edit
-from tests.stories.blue_green.shop import World
+from tests.stories.blue_green.shop import Shop
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -17,7 +17,7 @@ def _ends(execution: Execution) -> tuple[str, str]:
     return execution.status, execution.outcome
 
 
-def test_update_green_keeps_the_service_and_brings_it_back(shop: World) -> None:
+def test_update_green_keeps_the_service_and_brings_it_back(shop: Shop) -> None:
     shop.choose(updateGreenService=True)
     for tag in ("1", "2"):
         shop.run(tag)
@@ -34,7 +34,7 @@ def test_update_green_keeps_the_service_and_brings_it_back(shop: World) -> None:
     assert shop.meetings == []
 
 
-def test_the_old_service_stays_where_the_step_says_so(shop: World) -> None:
+def test_the_old_service_stays_where_the_step_says_so(shop: Shop) -> None:
     shop.choose(swap={"doNotDownsizeOldService": True})
     shop.run("1")
     shop.run("2")
@@ -44,7 +44,7 @@ def test_the_old_service_stays_where_the_step_says_so(shop: World) -> None:
     assert shop.meetings == []
 
 
-def test_a_delayed_downsizing_waits_longer_than_the_step_may_take(shop: World) -> None:
+def test_a_delayed_downsizing_waits_longer_than_the_step_may_take(shop: Shop) -> None:
     shop.run("1")
     shop.choose(swap={"downsizeOldServiceDelayInSecs": 3600})
     execution = shop.drive.start("2")
@@ -58,7 +58,7 @@ def test_a_delayed_downsizing_waits_longer_than_the_step_may_take(shop: World) -
     assert step.timeout_seconds == 1800 + 3600
 
 
-def test_an_abort_with_rollback_while_the_old_service_still_runs_moves_traffic_back(shop: World) -> None:
+def test_an_abort_with_rollback_while_the_old_service_still_runs_moves_traffic_back(shop: Shop) -> None:
     shop.run("1")
     before = shop.state()
     shop.choose(swap={"downsizeOldServiceDelayInSecs": 3600})
@@ -73,7 +73,7 @@ def test_an_abort_with_rollback_while_the_old_service_still_runs_moves_traffic_b
     assert shop.meetings == []
 
 
-def test_as_many_tasks_as_the_live_service_runs(shop: World) -> None:
+def test_as_many_tasks_as_the_live_service_runs(shop: Shop) -> None:
     shop.run("1")
     shop.call("ecs", "UpdateService", cluster="demo", service="shop__1", desiredCount=3)
     shop.drive.pass_time(90)
@@ -82,7 +82,7 @@ def test_as_many_tasks_as_the_live_service_runs(shop: World) -> None:
     assert shop.service("shop__2")["runningCount"] == 3
 
 
-def test_rules_for_a_path_are_swapped_by_themselves(shop: World) -> None:
+def test_rules_for_a_path_are_swapped_by_themselves(shop: Shop) -> None:
     shop.choose(
         prodListenerRuleArn=shop.prod["path_rule_arn"], stageListenerRuleArn=shop.stage["path_rule_arn"]
     )
@@ -96,13 +96,13 @@ def test_rules_for_a_path_are_swapped_by_themselves(shop: World) -> None:
     assert any("rule of port 80 for path is /api/*" in line for line in shop.drive.log(execution))
 
 
-def test_without_a_rule_the_default_rule_of_the_listener_is_meant(shop: World) -> None:
+def test_without_a_rule_the_default_rule_of_the_listener_is_meant(shop: Shop) -> None:
     shop.choose(prodListenerRuleArn="", stageListenerRuleArn="")
     assert _ends(shop.run("1")) == ("SUCCESS", "COMPLETED")
     assert shop.forwards(shop.prod) == [shop.group("target2")]
 
 
-def test_one_target_group_for_both_rules_is_a_way_to_work(shop: World) -> None:
+def test_one_target_group_for_both_rules_is_a_way_to_work(shop: Shop) -> None:
     shop.forward(shop.stage, [{"Type": "forward", "TargetGroupArn": shop.group("target1")}])
     for tag in ("1", "2"):
         assert _ends(shop.run(tag)) == ("SUCCESS", "COMPLETED")
@@ -117,7 +117,7 @@ def test_one_target_group_for_both_rules_is_a_way_to_work(shop: World) -> None:
     assert shop.meetings == []
 
 
-def test_weights_and_stickiness_come_back_as_they_were(shop: World) -> None:
+def test_weights_and_stickiness_come_back_as_they_were(shop: Shop) -> None:
     groups = [
         {"TargetGroupArn": shop.group(name), "Weight": weight}
         for name, weight in (("target1", 7), ("api1", 3))
@@ -146,14 +146,14 @@ def test_weights_and_stickiness_come_back_as_they_were(shop: World) -> None:
     ],
 )
 def test_settings_that_cannot_be_are_refused_when_saved(
-    shop: World, create: dict[str, object], swap: dict[str, object], said: str
+    shop: Shop, create: dict[str, object], swap: dict[str, object], said: str
 ) -> None:
     with pytest.raises(PipelineNotRunnable) as refused:
         shop.choose(swap, **create)
     assert said in str(refused.value.errors)
 
 
-def test_a_version_that_never_gets_healthy_is_taken_back(shop: World) -> None:
+def test_a_version_that_never_gets_healthy_is_taken_back(shop: Shop) -> None:
     shop.run("1")
     before = shop.state()
     edit("service.yaml", "desiredCount: 2", "desiredCount: 1")
@@ -163,7 +163,7 @@ def test_a_version_that_never_gets_healthy_is_taken_back(shop: World) -> None:
     assert shop.meetings == []
 
 
-def test_a_network_load_balancer_has_listeners_without_rules(shop: World) -> None:
+def test_a_network_load_balancer_has_listeners_without_rules(shop: Shop) -> None:
     shop.use_network_balancer()
     for tag in ("1", "2"):
         assert _ends(shop.run(tag)) == ("SUCCESS", "COMPLETED")
@@ -176,7 +176,7 @@ def test_a_network_load_balancer_has_listeners_without_rules(shop: World) -> Non
     assert shop.meetings == []
 
 
-def _second_prod_listener(shop: World) -> dict[str, str]:
+def _second_prod_listener(shop: Shop) -> dict[str, str]:
     """A listener for the same version on another port, as HTTPS beside HTTP."""
     arn = shop.call("elbv2", "DescribeLoadBalancers", Names=["demo"])["LoadBalancers"][0]["LoadBalancerArn"]
     made = shop.call(
@@ -190,7 +190,7 @@ def _second_prod_listener(shop: World) -> dict[str, str]:
     return {"arn": made["Listeners"][0]["ListenerArn"]}
 
 
-def test_two_prod_listeners_change_sides_together_and_go_back_together(shop: World) -> None:
+def test_two_prod_listeners_change_sides_together_and_go_back_together(shop: Shop) -> None:
     second = _second_prod_listener(shop)
     more = {"prodListener": second["arn"], "stageListener": shop.stage["arn"]}
     more["stageListenerRuleArn"] = shop.stage["default_rule_arn"]
@@ -209,7 +209,7 @@ def test_two_prod_listeners_change_sides_together_and_go_back_together(shop: Wor
     assert shop.meetings == []
 
 
-def test_without_the_second_listener_its_traffic_is_not_left_on_a_version_that_goes(shop: World) -> None:
+def test_without_the_second_listener_its_traffic_is_not_left_on_a_version_that_goes(shop: Shop) -> None:
     shop.run("1")
     second = _second_prod_listener(shop)
     live = shop.forwards(shop.prod)
@@ -221,7 +221,7 @@ def test_without_the_second_listener_its_traffic_is_not_left_on_a_version_that_g
 
 
 def test_a_target_group_may_have_another_port_than_the_container_where_the_step_allows_it(
-    shop: World,
+    shop: Shop,
 ) -> None:
     edit("task.yaml", "containerPort: 80", "containerPort: 8000")
     edit("service.yaml", "containerPort: 80", "containerPort: 8000")

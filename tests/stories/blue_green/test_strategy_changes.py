@@ -10,7 +10,7 @@ from deployments.models import Execution
 from pipelines.operations.pipelines import save_pipeline
 from rbac.models import Scope, User
 from tests.stories.blue_green.conftest import FOLDER, edit
-from tests.stories.blue_green.shop import World
+from tests.stories.blue_green.shop import Shop
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -21,7 +21,7 @@ def _ends(execution: Execution) -> tuple[str, str]:
     return execution.status, execution.outcome
 
 
-def _choose_rolling(shop: World, group: str, steps: tuple[str, ...] = ("EcsRollingDeploy",)) -> None:
+def _choose_rolling(shop: Shop, group: str, steps: tuple[str, ...] = ("EcsRollingDeploy",)) -> None:
     """The same service with another strategy, and a service definition that names its target group."""
     document = shop.document()
     execution = document["pipeline"]["stages"][0]["stage"]["spec"]["execution"]
@@ -43,7 +43,7 @@ def _choose_rolling(shop: World, group: str, steps: tuple[str, ...] = ("EcsRolli
     _name_group(group)
 
 
-def _choose_blue_green(shop: World) -> None:
+def _choose_blue_green(shop: Shop) -> None:
     _name_group(GROUP)
     shop.choose()
 
@@ -56,7 +56,7 @@ def _name_group(group: str) -> None:
     node.save()
 
 
-def _live_tags(shop: World) -> dict[str, int]:
+def _live_tags(shop: Shop) -> dict[str, int]:
     """The image tags behind the prod rule, with how many targets each has: what users meet."""
     (group,) = shop.forwards(shop.prod)
     found = shop.call("elbv2", "DescribeTargetHealth", TargetGroupArn=group)["TargetHealthDescriptions"]
@@ -73,12 +73,12 @@ def _live_tags(shop: World) -> dict[str, int]:
     return tags
 
 
-def _counts(shop: World) -> dict[str, int]:
+def _counts(shop: Shop) -> dict[str, int]:
     names = ("shop", "shopCanary", "shop__1", "shop__2")
     return {name: one["runningCount"] for name in names if (one := shop.service(name))}
 
 
-def test_from_rolling_to_blue_green_and_back_production_runs_one_version(shop: World) -> None:
+def test_from_rolling_to_blue_green_and_back_production_runs_one_version(shop: Shop) -> None:
     _choose_rolling(shop, shop.group("target1"))
     assert _ends(shop.run("1")) == ("SUCCESS", "COMPLETED")
     assert _live_tags(shop) == {"1": 2}
@@ -111,7 +111,7 @@ def test_from_rolling_to_blue_green_and_back_production_runs_one_version(shop: W
     assert shop.meetings == []
 
 
-def test_a_rollback_of_the_first_blue_green_release_brings_the_rolling_service_back(shop: World) -> None:
+def test_a_rollback_of_the_first_blue_green_release_brings_the_rolling_service_back(shop: Shop) -> None:
     _choose_rolling(shop, shop.group("target1"))
     shop.run("1")
     _choose_blue_green(shop)
@@ -123,7 +123,7 @@ def test_a_rollback_of_the_first_blue_green_release_brings_the_rolling_service_b
     assert shop.meetings == []
 
 
-def test_from_blue_green_to_canary_and_rolling_the_pair_is_scaled_down(shop: World) -> None:
+def test_from_blue_green_to_canary_and_rolling_the_pair_is_scaled_down(shop: Shop) -> None:
     shop.run("1")
     (live,) = shop.forwards(shop.prod)
     _choose_rolling(shop, live, ("EcsCanaryDeploy", "EcsCanaryDelete", "EcsRollingDeploy"))
@@ -134,7 +134,7 @@ def test_from_blue_green_to_canary_and_rolling_the_pair_is_scaled_down(shop: Wor
     assert shop.meetings == []
 
 
-def test_without_a_count_in_the_manifest_a_rolling_service_takes_over_that_of_the_pair(shop: World) -> None:
+def test_without_a_count_in_the_manifest_a_rolling_service_takes_over_that_of_the_pair(shop: Shop) -> None:
     edit("service.yaml", "desiredCount: 2", "desiredCount: 3")
     shop.run("1")
     edit("service.yaml", "desiredCount: 3\n", "")
@@ -146,7 +146,7 @@ def test_without_a_count_in_the_manifest_a_rolling_service_takes_over_that_of_th
 
 
 def test_a_rolling_deployment_beside_a_pair_that_serves_elsewhere_is_refused_before_anything_changes(
-    shop: World,
+    shop: Shop,
 ) -> None:
     shop.run("1")
     shop.run("2")
@@ -163,7 +163,7 @@ def test_a_rolling_deployment_beside_a_pair_that_serves_elsewhere_is_refused_bef
     assert _live_tags(shop) == {"2": 2}
 
 
-def test_an_unfinished_canary_is_named_before_a_swap_would_leave_it_behind(shop: World) -> None:
+def test_an_unfinished_canary_is_named_before_a_swap_would_leave_it_behind(shop: Shop) -> None:
     _choose_rolling(shop, shop.group("target1"), ("EcsRollingDeploy", "EcsCanaryDeploy"))
     shop.run("1")
     assert _counts(shop) == {"shop": 2, "shopCanary": 1}
@@ -176,7 +176,7 @@ def test_an_unfinished_canary_is_named_before_a_swap_would_leave_it_behind(shop:
     assert shop.drive.effects(mark) == []
 
 
-def _scale(shop: World, name: str, least: int, most: int) -> None:
+def _scale(shop: Shop, name: str, least: int, most: int) -> None:
     """Auto scaling of an ECS service, as somebody set it up."""
     shop.call(
         "application-autoscaling",
@@ -189,7 +189,7 @@ def _scale(shop: World, name: str, least: int, most: int) -> None:
     )
 
 
-def _suspended(shop: World, name: str) -> bool:
+def _suspended(shop: Shop, name: str) -> bool:
     found = shop.call(
         "application-autoscaling",
         "DescribeScalableTargets",
@@ -200,7 +200,7 @@ def _suspended(shop: World, name: str) -> bool:
 
 
 def test_auto_scaling_of_the_rolling_service_rests_while_the_pair_serves_and_goes_on_after(
-    shop: World,
+    shop: Shop,
 ) -> None:
     _choose_rolling(shop, shop.group("target1"))
     shop.run("1")
@@ -228,7 +228,7 @@ def test_auto_scaling_of_the_rolling_service_rests_while_the_pair_serves_and_goe
     assert shop.meetings == []
 
 
-def _register_also_in(shop: World, group: str) -> None:
+def _register_also_in(shop: Shop, group: str) -> None:
     """Let the service definition name one more target group, as it is."""
     node: Any = FileNode.objects.get(path=f"{FOLDER}/service.yaml")
     document = yaml.safe_load(node.content)
@@ -237,7 +237,7 @@ def _register_also_in(shop: World, group: str) -> None:
     node.save()
 
 
-def _other_balancers_group(shop: World) -> str:
+def _other_balancers_group(shop: Shop) -> str:
     """A target group behind a load balancer that the pipeline does not name, as for callers inside."""
     seed = shop.drive.sandbox.seed()
     made = shop.call("elbv2", "CreateLoadBalancer", Name="inside", Type="network", Subnets=seed["subnets"])
@@ -254,7 +254,7 @@ def _other_balancers_group(shop: World) -> str:
     return str(group["TargetGroupArn"])
 
 
-def test_a_pair_that_serves_from_one_more_target_group_is_not_scaled_down(shop: World) -> None:
+def test_a_pair_that_serves_from_one_more_target_group_is_not_scaled_down(shop: Shop) -> None:
     inside = _other_balancers_group(shop)
     _register_also_in(shop, inside)
     first = shop.run("1")
@@ -274,7 +274,7 @@ def test_a_pair_that_serves_from_one_more_target_group_is_not_scaled_down(shop: 
     assert shop.drive.effects(mark) == []
 
 
-def test_a_target_group_of_another_rule_that_no_release_would_swap_is_refused(shop: World) -> None:
+def test_a_target_group_of_another_rule_that_no_release_would_swap_is_refused(shop: Shop) -> None:
     _register_also_in(shop, shop.group("api1"))
     mark = shop.drive.mark()
     execution = shop.run("1")

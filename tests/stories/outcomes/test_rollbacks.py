@@ -120,5 +120,5 @@ def test_a_rollback_that_ecs_completes_at_once_ends_when_reads_are_fresh(drive: 
             break
         drive.clock.move(1)
         drive.sandbox.advance(10)
-        drive.look()
+        drive.reconcile()
     assert _ends(execution) == ("FAILED", "ROLLED_BACK"), drive.log(execution)

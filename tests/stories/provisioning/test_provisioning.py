@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def serve(drive: Drive, execution: Execution, worker: Worker) -> Execution:
     """Let a delegate work, and time go by in AWS too."""
     for _ in range(400):
-        drive.look()
+        drive.reconcile()
         if not worker.serve():
             drive.clock.move(1)
             drive.sandbox.advance(1)
@@ -127,7 +127,7 @@ def test_a_retry_goes_on_in_the_cluster_that_was_settled(
     scripts = len(worker.taken)
     retry_execution(actor=drive.deployer, execution=execution)
     stage = StageExecution.objects.get(execution=execution)
-    drive.look()
+    drive.reconcile()
     stage.refresh_from_db()
     assert (stage.region, stage.cluster) == ("us-east-1", "orders")
     serve(drive, execution, worker)
@@ -171,7 +171,7 @@ def test_a_step_of_the_provisioner_that_was_skipped_keeps_no_retry_from_going_on
     claims = set(ServiceLockClaim.objects.filter(stage=stage).values_list("pk", flat=True))
     assert claims
     retry_execution(actor=drive.deployer, execution=execution)
-    drive.look()
+    drive.reconcile()
     stage.refresh_from_db()
     assert stage.cluster == "orders"
     assert set(ServiceLockClaim.objects.filter(stage=stage).values_list("pk", flat=True)) == claims

@@ -198,7 +198,7 @@ def test_a_failed_step_is_tried_again_in_the_same_execution(drive: Drive) -> Non
     execution = drive.run("nopull")
     first_lines = drive.log(execution)
     retry_execution(actor=drive.deployer, execution=execution)
-    drive.look()
+    drive.reconcile()
     execution.refresh_from_db()
     assert not execution.is_over
     drive.until_over(execution)

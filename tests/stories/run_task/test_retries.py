@@ -65,7 +65,7 @@ def _dying(drive: Drive, tag: str, every: int) -> tuple[Execution, list[str]]:
     try:
         for _ in range(400):
             try:
-                drive.look()
+                drive.reconcile()
             except Death:
                 drive.clock.move(LEASE_DURATION.total_seconds() + 1)
                 drive.sandbox.advance(LEASE_DURATION.total_seconds() + 1)

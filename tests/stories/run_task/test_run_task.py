@@ -139,7 +139,7 @@ def test_tasks_of_a_lost_answer_are_stopped_by_an_abort(job: Job) -> None:
     drive = job()
     execution = drive.start("1.27")
     drive.sandbox.fault("lost_answer", service="ecs", operation="RunTask", count=1)
-    drive.look()
+    drive.reconcile()
     abort_execution(actor=drive.deployer, execution=execution)
     drive.until_over(execution)
     assert [task["lastStatus"] for task in tasks_of(drive, execution)] == ["STOPPED"]

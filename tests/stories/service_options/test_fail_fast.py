@@ -86,7 +86,7 @@ def test_the_clock_goes_on_where_nobody_looked_for_a_while(drive: Drive) -> None
     drive.pass_time(10)
     drive.clock.move(110)
     drive.sandbox.advance(110)
-    drive.look()
+    drive.reconcile()
     drive.pass_time(45)
     execution.refresh_from_db()
     assert execution.failure is not None

@@ -43,7 +43,7 @@ class Play:
     def roll_back(self, execution: Execution) -> Execution:
         """Roll an execution back that has ended, to its end."""
         asked = self._asked(f"/api/v1/executions/{execution.pk}/rollback", {})
-        self.drive.look()
+        self.drive.reconcile()
         return self.until_over(asked)
 
     def _asked(self, address: str, body: dict[str, Any]) -> Execution:
@@ -60,7 +60,7 @@ class Play:
     def turn(self, execution: Execution) -> None:
         """What is due is looked at, by a worker that may die at it; then time goes on to the next turn."""
         try:
-            self.drive.look()
+            self.drive.reconcile()
         except Death:
             self.wait_for_the_lease()
         execution.refresh_from_db()

@@ -116,6 +116,6 @@ def test_a_pass_that_finds_nothing_to_do_takes_few_statements(drive: Drive, coun
     for _ in range(3):
         # Somebody else's decision, a lost message, the minute that is up.
         wake_execution(execution.pk, drive.clock.now())
-        drive.look()
+        drive.reconcile()
     assert len(count.of_passes) == 3
     assert max(count.of_passes) <= MOST_FOR_NOTHING

@@ -139,7 +139,7 @@ def test_a_rollback_leaves_alone_what_somebody_applied_since(
     ready = write(_pipeline(terraform_step(states, said=_named("ours")), script_step("exit 1")))
     execution = ready.start()
     for _ in range(40):
-        drive.look()
+        drive.reconcile()
         worker.serve() or drive.clock.move(1)
         if mine := _there():
             break

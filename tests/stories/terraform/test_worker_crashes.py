@@ -32,7 +32,7 @@ def test_what_a_delegate_has_applied_is_taken_up_by_the_next_worker(
 ) -> None:
     execution = write(pipeline_text(stage_text(terraform_step(states)))).start()
     for _ in range(20):
-        drive.look()
+        drive.reconcile()
         if worker.serve():
             break
     passed = 0

@@ -29,7 +29,7 @@ def away(write: Write, drive: Drive, terraform_cloud: TerraformCloudServer, work
 
 def serve_until_over(drive: Drive, execution: Execution, worker: Worker) -> None:
     for _ in range(300):
-        drive.look()
+        drive.reconcile()
         worker.serve()
         drive.clock.move(1)
         execution.refresh_from_db()
@@ -59,7 +59,7 @@ def test_a_delegate_that_is_lost_with_a_run_leaves_one_run(
 ) -> None:
     lost = False
     for _ in range(300):
-        drive.look()
+        drive.reconcile()
         route_waiting_tasks(get_database_time())
         while (task := worker.take()) is not None:
             is_run = worker.payloads[-1].params["method"] == "POST" and not lost

@@ -27,7 +27,7 @@ def earlier(server: TerraformCloudServer) -> PretendRun:
 def until(drive: Drive, execution: Execution, server: TerraformCloudServer, status: str) -> None:
     """Let time go by until the newest run stands there."""
     for _ in range(100):
-        drive.look()
+        drive.reconcile()
         if server.runs and server.newest().status == status:
             return
         drive.clock.move(2)
@@ -85,7 +85,7 @@ def test_where_somebody_applied_since_nothing_is_put_back(
     until(drive, execution, terraform_cloud, "applied")
     while not StepExecution.objects.filter(identifier="pause").exclude(started_at=None).exists():
         drive.clock.move(2)
-        drive.look()
+        drive.reconcile()
     terraform_cloud.runs.append(PretendRun("run-theirs", "by hand", [], "applied", apply_began=True))
     drive.until_over(execution)
     assert execution.outcome == "SUPERSEDED"

@@ -140,11 +140,11 @@ def test_a_delegate_fetches_where_the_connector_says_so(
     git_connector(git_server.private_url, private=True, **remote)
     move("Git", MAIN)
     one = hand("net-1", tags=("net",))
-    register_task_owner(CALL_OWNER, CallOwner(drive.world))
+    register_task_owner(CALL_OWNER, CallOwner(drive.runtime))
     try:
         execution = drive.start("1.27")
         while not execution.is_over:
-            drive.look()
+            drive.reconcile()
             if not one.serve():
                 drive.pass_time(1)
             execution.refresh_from_db()

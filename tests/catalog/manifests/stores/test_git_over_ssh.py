@@ -92,13 +92,13 @@ def test_a_delegate_compares_the_key_and_tells_the_first_one(
     found = connector(ssh_server, connect_through="Delegate", delegate_selectors=["net"])
     move("Git", MAIN)
     one = hand("net-1", tags=("net",))
-    register_task_owner(CALL_OWNER, CallOwner(drive.world))
+    register_task_owner(CALL_OWNER, CallOwner(drive.runtime))
     try:
         outcomes = []
         for _ in range(2):
             execution = drive.start("1.27")
             while not execution.is_over:
-                drive.look()
+                drive.reconcile()
                 if not one.serve():
                     drive.pass_time(1)
                 execution.refresh_from_db()

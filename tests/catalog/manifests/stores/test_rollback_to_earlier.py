@@ -67,7 +67,7 @@ def served(drive: Drive, one: Hand | None, execution: Execution) -> Execution:
     if one is None:
         return drive.until_over(execution)
     while not execution.is_over:
-        drive.look()
+        drive.reconcile()
         if not one.serve():
             drive.pass_time(1)
         execution.refresh_from_db()
@@ -233,7 +233,7 @@ def asked(drive: Drive, request: pytest.FixtureRequest) -> Iterator[Hand | None]
     if request.param == "here":
         yield None
         return
-    register_task_owner(CALL_OWNER, CallOwner(drive.world))
+    register_task_owner(CALL_OWNER, CallOwner(drive.runtime))
     yield hand("net-1", tags=("net",))
     register_task_owner(CALL_OWNER, CallOwner())
 

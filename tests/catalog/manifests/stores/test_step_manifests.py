@@ -136,11 +136,11 @@ def test_a_delegate_fetches_for_a_step_where_the_connector_says_so(
     git_connector(git_server.url, connect_through="Delegate", delegate_selectors=["net"])
     one = hand("net-1", tags=("net",))
     job(in_git())
-    register_task_owner(CALL_OWNER, CallOwner(drive.world))
+    register_task_owner(CALL_OWNER, CallOwner(drive.runtime))
     try:
         execution = drive.start("done")
         while not execution.is_over:
-            drive.look()
+            drive.reconcile()
             if not one.serve():
                 drive.pass_time(1)
             execution.refresh_from_db()

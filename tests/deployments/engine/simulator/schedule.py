@@ -92,9 +92,9 @@ class Schedule:
     # --- the world that the engine is given -------------------------------------------------------
 
     @property
-    def world(self) -> EngineRuntime:
+    def runtime(self) -> EngineRuntime:
         return EngineRuntime(
-            open_door=lambda _connector, _region: self, now=self.now, monotonic=self.monotonic
+            open_aws_access=lambda _connector, _region: self, now=self.now, monotonic=self.monotonic
         )
 
     def __getattr__(self, name: str) -> Any:
@@ -163,11 +163,11 @@ class Schedule:
         if delegate_calls.requeue_read(call_id, send_number):
             self.history.append("  a lost read goes to the other delegate")
             self._queue(call_id)
-        elif delegate_calls.mark_unknown(call_id, send_number, self.world):
+        elif delegate_calls.mark_unknown(call_id, send_number, self.runtime):
             self.history.append("  a lost write is UNKNOWN")
 
     def _take(self, call_id: int) -> None:
-        row = delegate_calls.claim_call(call_id, self.world)
+        row = delegate_calls.claim_call(call_id, self.runtime)
         if row is None:
             return
         if self._strikes(self.odds.delegate_dies / 2):
@@ -189,14 +189,14 @@ class Schedule:
             self.history.append(f"  the answer to {operation} comes late")
             self.late.append((self.moment + late, row.pk, send_number, answer, error))
             return
-        delegate_calls.record_answer(row.pk, send_number, self.world, result=answer, error=error)
+        delegate_calls.record_answer(row.pk, send_number, self.runtime, result=answer, error=error)
 
     late: list[Any] = field(default_factory=list)
 
     def _deliver_late(self) -> None:
         for item in [one for one in self.late if one[0] <= self.moment]:
             self.late.remove(item)
-            delegate_calls.record_answer(item[1], item[2], self.world, result=item[3], error=item[4])
+            delegate_calls.record_answer(item[1], item[2], self.runtime, result=item[3], error=item[4])
 
     # --- time -------------------------------------------------------------------------------------
 
@@ -239,10 +239,10 @@ class Schedule:
             self.history.append(f"{self.moment:%H:%M:%S} Valkey lost what it knew of the quota")
             rate_limits.reset_buckets()
         try:
-            for group in claim_due_batches(self.world):
+            for group in claim_due_batches(self.runtime):
                 if self._strikes(self.odds.kill):
                     continue  # the message was lost
-                reconcile_batch(group, world=self.world)
+                reconcile_batch(group, runtime=self.runtime)
         except Death:
             self.history.append(f"{self.moment:%H:%M:%S} killed")
 
@@ -261,7 +261,7 @@ class Schedule:
         self._deliver_due()
         try:
             for execution in Execution.objects.filter(due_at__lte=self.moment):
-                reconcile(execution.pk, world=self.world, owner="second")
+                reconcile(execution.pk, runtime=self.runtime, owner="second")
         except Death:
             self.history.append("  which was killed too")
         finally:
