@@ -27,10 +27,10 @@ MOST_BEHIND = 2000
 
 
 class ExecutionConsumer(LiveConsumer):
-    """One watcher of one execution.
+    """Socket of one viewer of one execution.
 
-    It keeps no lines of its own: it knows how far it has sent, takes frames that all viewers share from the
-    hub, and older lines from the database. So a viewer that does not read costs nothing but its place.
+    It stores no lines, only its position. New lines come from the broadcaster in shared frames, older ones
+    from the database. So a viewer that does not read costs only its position.
     """
 
     content_name = "an execution"
@@ -49,7 +49,7 @@ class ExecutionConsumer(LiveConsumer):
 
     @classmethod
     def get_close_codes(cls, asked: Sequence[tuple[Self, User]]) -> Sequence[int | None]:
-        """Refuse who may not see the execution; what the person may do with it is noted."""
+        """Refuse users without view access to the execution, and store the rights of the others."""
         places = get_resource_locations(Execution, {one.execution_id for one, _ in asked})
         grants = Grants(person for _, person in asked)
         return [one._refusal(grants, person, places.get(one.execution_id)) for one, person in asked]
@@ -72,7 +72,7 @@ class ExecutionConsumer(LiveConsumer):
             await self.close(code=CLOSE_FORBIDDEN if hub.is_gone else CLOSE_INTERNAL_ERROR)
 
     async def _send_lines(self, hub: ExecutionBroadcaster) -> None:
-        """Send everything up to the newest line, or leave out what has become too much."""
+        """Send all lines up to the newest one, or skip them above the limit."""
         while self.sent < hub.last:
             frame = hub.recent.holding(self.sent + 1)
             if frame is not None:
@@ -127,7 +127,7 @@ BADGE_REFRESH_SECONDS = 10
 
 
 class BadgeConsumer(LiveConsumer):
-    """One reader with a page open; hears the numbers, and again when one changes."""
+    """Socket of one user's badges; it receives the numbers and every change."""
 
     content_name = "approvals"
 
@@ -138,7 +138,7 @@ class BadgeConsumer(LiveConsumer):
 
     @classmethod
     def get_close_codes(cls, asked: Sequence[tuple[Self, User]]) -> Sequence[int | None]:
-        """Refuse nobody who is signed in; all badges are counted, as access decides about them."""
+        """Accept all signed-in users; the badges are counted by their permissions."""
         counts = count_badges([person for _, person in asked])
         for one, person in asked:
             one.person, one.badges = person, counts[person.pk]

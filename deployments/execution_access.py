@@ -1,4 +1,4 @@
-"""What an execution puts to use, for the downstream rule (R082)."""
+"""Resources that an execution uses, and the permissions that they require (R082)."""
 
 from collections.abc import Iterator
 
@@ -21,21 +21,21 @@ from pipelines.required_access import build_resource_need
 
 
 def needs_of_frozen_connectors(stage: StageExecution) -> Iterator[RequiredPermission]:
-    """Yield the same for a stage of an execution."""
+    """Yield the permissions for the connectors of a stage."""
     steps = stage.steps.all()
     named = (one for step in steps for one in list_step_connectors(step.type, step.spec))
     yield from list_connector_reference_needs(named, stage.execution.scope, "")
 
 
 def needs_of_frozen_secrets(stage: StageExecution) -> Iterator[RequiredPermission]:
-    """Yield the same for a stage of an execution."""
+    """Yield the permissions for the secrets of a stage."""
     steps = stage.steps.all()
     refs = (ref for step in steps for ref in list_step_secrets(step.type, step.spec))
     yield from list_secret_reference_needs(refs, stage.execution.scope, "")
 
 
 def needs_of_execution(execution: Execution, *, rolling_back: bool = False) -> Iterator[RequiredPermission]:
-    """Yield what it takes to let an execution go on or back: what its stages use as they are frozen."""
+    """Yield the permissions to continue an execution or to roll it back, for its stored stages."""
     for stage in execution.stages.select_related("connector__scope", "connector__secret__scope"):
         yield from needs_of_stage(stage)
         if rolling_back:
@@ -47,7 +47,7 @@ def needs_of_execution(execution: Execution, *, rolling_back: bool = False) -> I
 
 
 def needs_of_stage(stage: StageExecution) -> Iterator[RequiredPermission]:
-    """Yield what it takes to act for a stage in AWS; what was deleted since is left out."""
+    """Yield the permissions to change AWS for a stage; deleted resources are left out."""
     yield from get_connector_requirements(stage.connector, hint=f"the connector of stage {stage.identifier}")
     service = find_service(stage.execution.scope, stage.values.get("service", {}).get("identifier", ""))
     if service is not None:
@@ -58,7 +58,7 @@ def needs_of_stage(stage: StageExecution) -> Iterator[RequiredPermission]:
 
 
 def _of_frozen_places(stage: StageExecution) -> Iterator[RequiredPermission]:
-    """Where manifests of a stage, and of its steps, have still to be fetched from."""
+    """Yield the connectors from which a stage's manifests are still to be fetched."""
     own = (row for step in stage.steps.all() for row in list_frozen_sources(step.type, step.spec))
     wanted = {row.get("connector_id") for row in (*stage.sources, *own) if is_unfetched(row)}
     if not wanted:

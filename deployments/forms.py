@@ -25,7 +25,7 @@ _MOMENT = {"type": "datetime-local", "class": "input"}
 
 @cache
 def _list_time_zones() -> list[tuple[str, str]]:
-    """The names of all time zones that this machine knows; read from its files once."""
+    """Return the names of this machine's time zones, cached."""
     return [(name, name) for name in sorted(available_timezones())]
 
 
@@ -34,7 +34,7 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 class FreezeForm(ResourceForm):
-    """When nothing is deployed, and what that concerns."""
+    """Form of a freeze window."""
 
     description = forms.CharField(
         label="Reason",
@@ -67,7 +67,7 @@ class FreezeForm(ResourceForm):
             zone.choices = _list_time_zones()
 
     def spec(self) -> FreezeSpec:
-        """What was entered."""
+        """Return the spec from the input."""
         given = self.cleaned_data
         return FreezeSpec(
             name=given["name"],
@@ -93,7 +93,7 @@ class NewFreezeForm(ScopedForm, IdentifierForm, FreezeForm):
 
 
 def build_initial_values(window: FreezeWindow) -> dict[str, Any]:
-    """A window as its form shows it."""
+    """Return the initial values of a window's form."""
     names = ("name", "description", "begins", "ends", "time_zone", "weekly", "environment_kind", "enabled")
     return {
         **{name: getattr(window, name) for name in names},
@@ -118,7 +118,7 @@ def _build_tag_field() -> forms.RegexField:
 
 
 class DeployForm(forms.Form):
-    """Which tag of a service's image to deploy, by which of the pipelines that deploy the service."""
+    """Form with an image tag and one of the service's pipelines."""
 
     tag = _build_tag_field()
     pipeline = forms.ModelChoiceField(
@@ -144,7 +144,7 @@ class DeployForm(forms.Form):
 
 
 class RunForm(forms.Form):
-    """Which image tag to run and with which inputs, beside the plan of what that will do."""
+    """Form of a run: image tag and inputs, with the plan."""
 
     tag = _build_tag_field()
     override_freeze = forms.BooleanField(required=False)
@@ -171,11 +171,11 @@ class RunForm(forms.Form):
 
     @property
     def pattern(self) -> str:
-        """The pattern of the tag that a run takes where nobody chooses one."""
+        """Return the tag pattern of a run without a chosen tag."""
         return str((self.artifact.get("source") or {}).get("tagPattern") or "")
 
     def refuse(self, problem: Problem) -> None:
-        """Show why the run was not started; what is wrong with an input stands beside it."""
+        """Show why the run was not started, with the problems of inputs at their fields."""
         asked = {f"inputs.{one.name}": one.name for one in self.variables}
         mine = [one for one in problem.errors if one.get("path") in asked]
         self.errors_of = {asked[one["path"]]: str(one["message"]) for one in mine}
@@ -183,7 +183,7 @@ class RunForm(forms.Form):
         self.problems = others or ([] if mine else [{"path": "", "message": problem.detail}])
 
     def begin_with(self, sets: Iterable[InputSet], chosen: Sequence[str]) -> None:
-        """Fill in what the chosen input sets say; of each input what the last of them says."""
+        """Fill in the values of the chosen input sets; later ones override earlier ones."""
         self.sets = list(sets) if self.variables else []
         self.chosen = [name for name in chosen if any(name == one.identifier for one in self.sets)]
         said = {one.identifier: one.inputs for one in self.sets}
@@ -191,14 +191,14 @@ class RunForm(forms.Form):
             self.begun |= said[name]
 
     def inputs(self) -> dict[str, Any]:
-        """What was entered, of the types that the pipeline asks for."""
+        """Return the input, converted to the types of the pipeline's variables."""
         entered = {one.name: self.data.get(f"input.{one.name}", "") for one in self.variables}
         return {
             one.name: one.parse_value(entered[one.name]) for one in self.variables if entered[one.name] != ""
         }
 
     def evaluated_plan(self) -> list[dict[str, Any]]:
-        """The plan, and of each step whether it would run with what the fields hold."""
+        """Return the plan with the evaluated conditions of its steps for the current input."""
         if not self.plan:
             return []
         shown = {one: self._shown(one) for one in self.variables}
@@ -209,7 +209,7 @@ class RunForm(forms.Form):
             return self.plan
 
     def asked(self) -> list[RunVariableInput]:
-        """The fields for the inputs; a secret is never shown again."""
+        """Return the fields of the inputs; a secret is never shown again."""
         return [
             RunVariableInput(one, self._shown(one), self.errors_of.get(one.name, ""))
             for one in self.variables

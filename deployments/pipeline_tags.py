@@ -12,7 +12,7 @@ from web.http.problems import Conflict
 
 
 def tags_of_pipeline(*, actor: User, pipeline: Pipeline) -> ImageTags | LookupRequest:
-    """The same for the image that a run of a pipeline deploys. Raises `PipelineNotRunnable` besides."""
+    """Return the tags of the image that a run of a pipeline deploys. Raises `PipelineNotRunnable` too."""
     source: ImageSource = get_default_artifact(pipeline).get("source") or {}
     if not source:
         raise Conflict(NO_SOURCE_MESSAGE)

@@ -1,4 +1,4 @@
-"""The region that the calls of a step go to: its own where it says one, else that of its stage."""
+"""Region of a step's calls: its own if set, else that of its stage."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,18 +17,18 @@ NOT_YET = (
 
 
 def own_region(spec: Mapping[str, Any]) -> str:
-    """The region that a step says itself, or nothing."""
+    """Return the region in a step's spec, or an empty text."""
     said = spec.get("region")
     return said if isinstance(said, str) and not has_expression(said) else ""
 
 
 def known_region(stage: StageExecution, step: StepExecution) -> str:
-    """As `region_for`, empty where it is not known yet."""
+    """Return the region as `region_for`, or an empty text if it is unknown yet."""
     return own_region(step.spec) or stage.region
 
 
 def region_for(stage: StageExecution, step: StepExecution) -> str:
-    """Where the calls of a step go. Raises `ConnectorUnavailable` where that is known only later."""
+    """Return the region of a step's calls. Raises `ConnectorUnavailable` if it is unknown yet."""
     if region := known_region(stage, step):
         return region
     raise ConnectorUnavailable(NOT_YET.format(step=step.identifier))

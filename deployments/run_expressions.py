@@ -1,4 +1,4 @@
-"""What expressions may name at one moment of a run, with the values that they come to now."""
+"""Expressions available at a moment of a run, with their current values."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -32,7 +32,7 @@ _OF_ENVIRONMENT = frozenset({"env.variables", "serviceVariables", "variables"})
 
 
 def unseen_roots(stage: StageExecution, person: Principal) -> frozenset[str]:
-    """The beginnings of paths whose values a person may not see: variables of what they may not view."""
+    """Return the path prefixes whose values the user may not view."""
     scope = stage.execution.scope
     service = find_service(scope, stage.values.get("service", {}).get("identifier", ""))
     path, _, identifier = stage.environment.rpartition("/")
@@ -49,19 +49,19 @@ def unseen_roots(stage: StageExecution, person: Principal) -> frozenset[str]:
 
 @dataclass(frozen=True)
 class Moment:
-    """When something is asked: as a step of a stage begins and runs, or, without one, after its last step."""
+    """Moment of a run: during a step of a stage or, without a step, after its last one."""
 
     stage: StageExecution
     step: StepExecution | None = None
 
     @property
     def key(self) -> str:
-        """How addresses name it."""
+        """Return the key of the moment in URLs."""
         return f"{self.stage.identifier}/{self.step.identifier if self.step else ''}"
 
     @property
     def choice(self) -> StepChoice:
-        """How people choose it."""
+        """Return the displayed choice of the moment."""
         step = self.step
         title = format_step_title(step.name, step.identifier) if step else AFTER_LAST_STEP
         found = StepChoice(self.key, title, self.stage.name)
@@ -69,7 +69,7 @@ class Moment:
 
     @property
     def is_rollback(self) -> bool:
-        """Whether the step puts back what others of its stage did, and knows all of them."""
+        """Return whether the step is a rollback step, which knows all steps of its stage."""
         return self.step is not None and self.step.section == StepExecution.Section.ROLLBACK
 
 
@@ -84,7 +84,7 @@ class Run:
             stage.execution = execution
 
     def moments(self) -> list[Moment]:
-        """Every moment that can be chosen, in the order of the run."""
+        """Return the selectable moments in the order of the run."""
         return [
             Moment(stage, step)
             for stage in self.stages
@@ -92,7 +92,7 @@ class Run:
         ]
 
     def moment(self, key: str) -> Moment | None:
-        """The moment that an address names; without a name the newest, if any. Raises `NotVisible`."""
+        """Return the moment of a URL; by default the newest, if any. Raises `NotVisible`."""
         if not key:
             return self._newest() if self.stages else None
         found = next((one for one in self.moments() if one.key == key), None)
@@ -101,14 +101,14 @@ class Run:
         return found
 
     def _newest(self) -> Moment:
-        """The step that began last; after the stage that was last where all is over."""
+        """Return the step that started last, or the end of the last stage of an ended run."""
         begun = [one for one in self.moments() if one.step is not None and one.step.started_at is not None]
         newest = begun[-1] if begun else self.moments()[0]
         is_over = newest.step is None or newest.step.status in TERMINAL_STATUSES
         return Moment(newest.stage) if is_over and begun else newest
 
     def known_at(self, moment: Moment | None, person: Principal) -> list[CompletionItem]:
-        """What can be named then, with the values of now; what `person` may not see has none."""
+        """Return the available expressions with their values; `person` may not view hidden ones."""
         if moment is None:
             return []
         unseen = unseen_roots(moment.stage, person)
@@ -136,7 +136,7 @@ class Run:
                 yield mask_item(CompletionItem(path, describe_source(path, {}), describe_path(path)))
 
     def _outputs(self, moment: Moment) -> Iterator[CompletionItem]:
-        """The outputs of the steps before it: where two have the same name, the nearest stage's."""
+        """Yield the outputs of earlier steps; of equal names, the nearest stage's."""
         nearest = {step.identifier: step for step in self._before(moment)}
         for step in nearest.values():
             before = f"execution.steps.{step.identifier}.output"
@@ -164,7 +164,7 @@ def _steps(stage: StageExecution, section: StepExecution.Section) -> list[StepEx
 
 
 def _provided(moment: Moment, before: Iterable[StepExecution]) -> Iterator[CompletionItem]:
-    """What the provisioner's steps of the stage came to, and where it deploys while that is not settled."""
+    """Yield the outputs of the stage's provisioner, and its target while unresolved."""
     mine = [one for one in before if one.stage == moment.stage and is_provisioning_step(one)]
     for step in mine:
         source = f"Step {step.name}, which makes infrastructure"
@@ -203,7 +203,7 @@ def _is_over_before(one: StepExecution, other: StepExecution, groups: Mapping[in
 
 
 def _is_beside(one: StepExecution, other: StepExecution, groups: Mapping[int, StepGroup]) -> bool:
-    """Whether they are in different branches of one parallel, so that neither waits for the other."""
+    """Return whether two steps are in different branches of one parallel."""
     shared = [a for a, b in zip(_around(one, groups), _around(other, groups), strict=False) if a == b]
     return bool(shared) and groups[shared[-1]].kind == StepGroup.Kind.PARALLEL
 
@@ -226,7 +226,7 @@ def _shown(one: CompletionItem, unseen: frozenset[str], mask: SecretMask) -> Com
 
 
 def _masked(value: Any, mask: SecretMask) -> Any:
-    """A value without the secrets that may have got into it."""
+    """Return a value with redacted secrets."""
     if isinstance(value, Mapping):
         return {mask.mask_text(str(key)): _masked(item, mask) for key, item in value.items()}
     if isinstance(value, list):

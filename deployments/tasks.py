@@ -31,7 +31,7 @@ def dispatch(**_: Any) -> None:
 
 @shared_task(name="deployments.tasks.reconcile_batch_task")
 def reconcile_batch_task(*, execution_ids: list[str], token: str = "", **_: Any) -> None:
-    """Look at the executions of one group."""
+    """Reconcile the executions of one batch."""
     try:
         reconcile_batch(ExecutionBatch(tuple(UUID(pk) for pk in execution_ids), token))
     except Exception as error:
@@ -46,7 +46,7 @@ def reconcile_batch_task(*, execution_ids: list[str], token: str = "", **_: Any)
 
 
 def request_reconcile(execution_id: UUID) -> None:
-    """Look at one execution now rather than at the next tick; the tick comes anyway."""
+    """Request a reconcile pass before the next tick, which would do it anyway."""
     try:
         reconcile_batch_task.apply_async(
             kwargs={"execution_ids": [str(execution_id)]}, expires=30, retry=False

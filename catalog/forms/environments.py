@@ -113,7 +113,7 @@ class InfrastructureForm(PageForm):
         return given
 
     def add_problem(self, problem: Problem | ValidationError) -> None:
-        """As every form; what is said of region or cluster stands beside the field that is shown."""
+        """Show a problem; one of region or cluster is shown at its visible field."""
         if isinstance(problem, Problem) and self.is_dynamic:
             for error in problem.errors or ():
                 error["path"] = self._field(str(error.get("path", "")))

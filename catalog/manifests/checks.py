@@ -40,7 +40,7 @@ def list_strategy_problems(definition: Mapping[str, Any]) -> Iterator[ShapeProbl
 
 
 def list_blue_green_problems(definition: Mapping[str, Any]) -> Iterator[ShapeProblem]:
-    """Yield what keeps a definition, whose expressions are not filled in, from a blue/green deployment."""
+    """Yield the settings that prevent a blue/green deployment, before expressions are resolved."""
     breaker = _get_mapping(_get_mapping(definition, "deploymentConfiguration"), "deploymentCircuitBreaker")
     if breaker.get("enable") is True:
         message = (
@@ -67,7 +67,7 @@ def _get_mapping(value: Mapping[str, Any], key: str) -> Mapping[str, Any]:
 
 
 def _is_unsupported_choice(value: Any, usual: str) -> bool:
-    """Return whether a choice is made and is not the usual one; what is no text is told as such."""
+    """Return whether a setting has another value than the supported one."""
     return isinstance(value, str) and bool(value) and not is_expression(value) and value != usual
 
 

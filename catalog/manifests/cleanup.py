@@ -30,10 +30,10 @@ class CleanedText:
 
 
 def clean_up_manifest(kind: str, text: str, service_name: str = "") -> CleanedText:
-    """Return the text of a manifest as AWS takes it: unwrapped, without what only AWS answers, typed.
+    """Return a manifest in the format of AWS requests, without wrapper and response keys, with the right types.
 
-    A service definition without a serviceName gets `service_name`, if that is given. Comments stay where
-    they can. Raises `BadDocument` for a text that cannot be read, or that holds several definitions.
+    A service definition without a serviceName gets `service_name`, if given. Comments stay where possible.
+    Raises `BadDocument` for an unreadable text, or one with several definitions.
     """
     document = parse_manifest(text, "manifest")
     draft = _parse_draft(text)

@@ -35,7 +35,7 @@ def clean_location(store: str, place: Mapping[str, str]) -> dict[str, str]:
 def describe_store_problem(
     store: str, *, kind: str, content: str, paths: Sequence[str], place: Mapping[str, Any]
 ) -> str:
-    """Return what is wrong with a manifest of a store, judged by its own texts, or nothing."""
+    """Return the problem of a manifest's location in its store, or an empty text."""
     known = [one.name for one in get_store(store).place_fields]
     unknown = [name for name in place if name not in known]
     if unknown and get_store(store).has_paths:

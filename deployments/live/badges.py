@@ -20,12 +20,12 @@ _counts: Final[dict[str, BadgeCounter]] = {WAITING_BADGE: count_waiting_approval
 
 
 def register_badge(name: str, count: BadgeCounter) -> None:
-    """Have a badge of this name counted and told with the others."""
+    """Register a badge that is counted and published with the others."""
     _counts[name] = count
 
 
 def count_badges(people: Sequence[User]) -> dict[int, Mapping[str, int]]:
-    """The numbers of all badges of each of these, by the key of the person."""
+    """Return the numbers of all badges of these users, by user id."""
     counted = {name: count(people) for name, count in _counts.items()}
     return {one.pk: {name: found[one.pk] for name, found in counted.items()} for one in people}
 

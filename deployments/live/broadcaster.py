@@ -35,7 +35,7 @@ class LogFrame:
 
 
 def build_frames(blocks: Iterable[LogBlock]) -> Iterator[LogFrame]:
-    """Blocks joined into as few frames of at most 64 KiB as will do; blocks must follow on each other."""
+    """Return consecutive blocks joined to frames of at most 64 KiB."""
     waiting: list[LogBlock] = []
     size = _FRAME_OVERHEAD
     for block in blocks:
@@ -74,7 +74,7 @@ class FrameBuffer:
         del self._frames[:drop], self._firsts[:drop]
 
     def holding(self, number: int) -> LogFrame | None:
-        """The frame that holds a line."""
+        """Return the frame with a line."""
         at = bisect_right(self._firsts, number) - 1
         return self._frames[at] if at >= 0 and number <= self._frames[at].last else None
 
@@ -100,7 +100,7 @@ class ExecutionState:
     facts: str
 
     def message(self, rights: ExecutionRights) -> str:
-        """The message for a viewer with these rights."""
+        """Return the message for a viewer with these rights."""
         rest = json.dumps({"can": get_buttons(self.execution, rights), "last_line": self.last_line})
         return f'{{"type":"state","state":{self.facts[:-1]},{rest[1:]}}}'
 
@@ -114,10 +114,10 @@ class ExecutionState:
 
 
 class ExecutionBroadcaster:
-    """Listens for one execution, fills gaps from the database, and wakes its viewers.
+    """Listener for one execution that fills gaps from the database and wakes its viewers.
 
-    The channel layer is never the truth: what it loses is found by its number, at once when something
-    comes after it and within five seconds otherwise.
+    The channel layer may lose messages. A gap is detected by its numbers: at the next message, or within five
+    seconds.
     """
 
     def __init__(self, execution_id: UUID) -> None:
@@ -137,7 +137,7 @@ class ExecutionBroadcaster:
         self._jobs: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
-        """Begin to listen."""
+        """Start to listen."""
         jobs = (self._listen(), self._keep_state(), self._look_again())
         self._jobs = [asyncio.create_task(job) for job in jobs]
         for job in self._jobs:
@@ -151,7 +151,7 @@ class ExecutionBroadcaster:
             job.cancel()
 
     def _job_ended(self, job: asyncio.Task[None]) -> None:
-        """A job that broke lets the viewers go: they come back to a new hub, and would else wait for ever."""
+        """End all viewers after a crashed job; they reconnect to a new broadcaster instead of hanging."""
         if job.cancelled():
             return
         logger.error("Watching execution %s broke off", self.execution_id, exc_info=job.exception())
@@ -184,7 +184,7 @@ class ExecutionBroadcaster:
         return self._waiting[-1].last if self._waiting else self.last
 
     def _add(self, block: log.LogBlock) -> None:
-        """Keep a block for the next frame: at once after a silence, else a few times a second."""
+        """Buffer a block for the next frame: sent at once after a pause, else a few times a second."""
         self._waiting.append(block)
         if self._flush is None:
             loop = asyncio.get_running_loop()
@@ -204,7 +204,7 @@ class ExecutionBroadcaster:
         self.news = asyncio.Event()
 
     async def _fill(self) -> None:
-        """Read from the database what was stored and not heard."""
+        """Read missed blocks from the database."""
         while blocks := await self._read(self._known):
             for block in blocks:
                 if block.last > self._known:
@@ -258,7 +258,7 @@ _broadcasters: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[UUID, E
 
 @asynccontextmanager
 async def get_execution_broadcaster(execution_id: UUID) -> AsyncIterator[ExecutionBroadcaster]:
-    """The hub of an execution for as long as one watches; the last viewer ends it."""
+    """Yield the broadcaster of an execution to a viewer; the last viewer ends it."""
     hubs = _broadcasters.setdefault(asyncio.get_running_loop(), {})
     hub = hubs.get(execution_id)
     if hub is None or hub.is_broken:

@@ -31,7 +31,7 @@ _COLUMNS: Final = (
 
 
 def list_execution_snapshots(keys: Collection[str] | None) -> dict[str, tuple[TopicSnapshot, ...]]:
-    """How these executions look in a list, or all that are open or have just ended; one query."""
+    """Return the list state of these executions, or of all open and recently ended ones; one query."""
     if keys is None:
         wanted = Q(status__in=OPEN_STATUSES) | Q(ended_at__gte=get_database_time() - JUST_ENDED)
     else:

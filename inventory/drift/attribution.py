@@ -1,4 +1,4 @@
-"""Attribution of drift: who changed what and when, from ECS events, revisions and executions."""
+"""Attribution of drift to authors and times, from ECS events, revisions and executions."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -59,7 +59,7 @@ class DriftAttributor:
     def describe_changes(
         self, ecs_service: EcsServiceRecord, desired: DesiredState, paths: Sequence[str]
     ) -> str:
-        """Describe who made the changes at `paths`."""
+        """Describe the authors of the changes at `paths`."""
         sentences = [*self._describe_execution(ecs_service), *self._describe_deployment(ecs_service, desired)]
         if "desiredCount" in paths:
             sentences += self._describe_count(ecs_service)

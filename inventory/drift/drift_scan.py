@@ -1,4 +1,4 @@
-"""Drift scan of one cluster: the calls that read what sync has not read, then the comparison."""
+"""Drift scan of one cluster: reads in addition to sync, then the comparison."""
 
 import json
 from collections.abc import Mapping

@@ -20,7 +20,7 @@ from web.http.problems import BadInput
 
 
 def request_drift_scan(*, actor: User, comparison: DriftComparison) -> ClusterDriftScan:
-    """Look at the cluster of an ECS service now: what sync knows is compared, and again after the next sync.
+    """Request a drift scan of the cluster now; it is repeated after the next sync.
 
     Raises `Forbidden` without access to the environment.
     """
@@ -44,9 +44,9 @@ def _request_tasks(cluster: int, compared: int) -> None:
 def accept_drift(
     *, actor: User, comparison: DriftComparison, keys: Sequence[int], reason: str
 ) -> list[Drift]:
-    """Accept fields that differ, as they are now: another change of the same field is told again.
+    """Accept drifted fields in their current state; a further change is reported again.
 
-    Raises `BadInput` where no reason is given or nothing of it differs any more.
+    Raises `BadInput` without a reason, or if no field differs any more.
     """
     require(actor, EDIT_ENVIRONMENT, comparison)
     reason = _validate_reason(reason)

@@ -1,4 +1,4 @@
-"""Sync scan of one cluster: the calls that read what runs there, and the rows that they fill."""
+"""Sync scan of one cluster: the calls that read services and tasks, and the rows that they fill."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -170,7 +170,7 @@ class SyncScan(ClusterScan):
         return CLUSTER_NOT_FOUND_ADVICE
 
     def finish(self) -> None:
-        """End what no longer runs, and schedule the next sync. Raises `ScanLeaseLost`."""
+        """End the rows of missing services and tasks, and schedule the next sync. Raises `ScanLeaseLost`."""
         now = get_database_time()
         with transaction.atomic():
             end_missing_rows(self.cluster, self.started_at, now)

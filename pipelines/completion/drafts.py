@@ -138,7 +138,7 @@ class PipelineDraft:
         return str(get_body(self.stages[mark.stage]).get("identifier") or "")
 
     def list_items(self, mark: DraftNode | None, *, is_behind: bool = False) -> list[CompletionItem]:
-        """What can be named there, apart from what the service and its place know."""
+        """Return the available expressions, except those of service and target."""
         found = [
             CompletionItem(path, describe_source(path, {}), about)
             for path, about in {**FIXED, **DIGEST}.items()

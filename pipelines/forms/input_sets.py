@@ -45,7 +45,7 @@ class InputSetForm(ResourceForm):
         self.input_errors: dict[str, str] = {}
 
     def add_problem(self, problem: Any) -> None:
-        """Show what is wrong with an input beside it."""
+        """Show the problem of an input at its field."""
         errors = problem.errors if isinstance(problem, Problem) else []
         self.input_errors = {str(one["path"]).removeprefix("inputs."): str(one["message"]) for one in errors}
         super().add_problem(problem)

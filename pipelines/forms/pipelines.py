@@ -38,7 +38,7 @@ class PipelineForm(PageForm):
         self.problems: list[dict[str, Any]] = []
 
     def add_problem(self, problem: Problem | ValidationError) -> None:
-        """Show below the text what has a line, and above the form what has none."""
+        """Show a problem with a line below the text, and one without above the form."""
         if isinstance(problem, ValidationError):
             super().add_problem(problem)
             return

@@ -15,7 +15,7 @@ ManifestSource = Mapping[str, Any]
 
 
 class StoreError(Exception):
-    """A manifest that its store cannot return; the text says which one, and what to do."""
+    """Error raised for a manifest that its store cannot return; the text names it and the remedy."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class ManifestStore:
     def describe_problem(
         self, kind: str, content: str, paths: Sequence[str], place: Mapping[str, str]
     ) -> str:
-        """Return what is wrong with a manifest, or nothing. Keys of `place` are checked before."""
+        """Return the problem of a manifest, or an empty text. Keys of `place` are checked before."""
         if self.has_paths and not paths:
             return f"a manifest in {self.name} needs at least one path"
         return ""

@@ -38,11 +38,11 @@ class RemoteStore(ManifestStore):
         return self.describe_place_problem(place)
 
     def describe_place_problem(self, place: Mapping[str, str]) -> str:
-        """Return what is wrong with the texts of a place, or nothing."""
+        """Return the problem of a location's texts, or an empty text."""
         return ""
 
     def fetch(self, source: ManifestSource, scope: Scope) -> tuple[Document, ...]:
-        """Raise `NotFetchedError`: without its texts nobody has fetched the source."""
+        """Raise `NotFetchedError`: the source was not fetched."""
         if not source["paths"]:
             return ()
         raise NotFetchedError(

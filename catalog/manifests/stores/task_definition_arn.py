@@ -53,7 +53,7 @@ class TaskDefinitionArnStore(ManifestStore):
 
 
 def describe_arn_problem(text: str) -> str:
-    """Return what is wrong with the ARN of a task definition, or nothing; expressions are valid."""
+    """Return the problem of a task definition ARN, or an empty text; expressions are valid."""
     if "<+" in text or _ARN_PATTERN.match(text):
         return ""
     if not text:

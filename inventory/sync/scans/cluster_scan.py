@@ -73,7 +73,7 @@ class ClusterScan(ABC):
     @classmethod
     @abstractmethod
     def schedule(cls, now: datetime) -> None:
-        """Create the missing rows, and make due what deployments have changed."""
+        """Create the missing rows, and make clusters due after deployments."""
 
     @classmethod
     @abstractmethod
