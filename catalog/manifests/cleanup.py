@@ -30,7 +30,7 @@ class CleanedText:
 
 
 def clean_up_manifest(kind: str, text: str, service_name: str = "") -> CleanedText:
-    """Return a manifest in the format of AWS requests, without wrapper and response keys, with the right types.
+    """Return a manifest in the format of AWS requests without wrapper and response keys, with types fixed.
 
     A service definition without a serviceName gets `service_name`, if given. Comments stay where possible.
     Raises `BadDocument` for an unreadable text, or one with several definitions.
