@@ -110,8 +110,8 @@ def test_the_first_look_that_goes_well_lets_all_go_on(made: World) -> None:
 def test_who_asks_for_a_look_ends_the_rest_of_all_that_only_waited(made: World) -> None:
     beside(made)
     tick(Refusing(THROTTLED))
-    failed = ClusterDriftScan.objects.filter(failures=1).order_by("pk")[0]
     (resting,) = ClusterDriftScan.objects.filter(failures=0)
+    failed = ClusterDriftScan.objects.get(failures=1, cluster__connector=resting.cluster.connector)
     assert resting.due_at > get_database_time(), "it rests with the one that failed"
     rate_limits.reset_buckets()
     clusters.advance_due_date(failed.cluster, get_database_time())
