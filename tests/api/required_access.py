@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from rbac.permissions import ALWAYS_GRANTED, BUILTIN_ROLES, get_view_permission
 from tests.api.sample_project import CANARY
+from tests.lanes import is_thorough
 
 ACCOUNT = "account"
 ORGANIZATION = "account/default"
@@ -218,7 +219,7 @@ def sharpest(need: Need, turn: int) -> tuple[Standing, ...]:
     Here every role is asked, for a wrong permission shows with some role only, and of roles that are all but
     the same another one in each `turn`. Next door it is the mightiest: whatever gets past would get past with
     it. From above, where only inheritance is left to see, it is one who may or may not, from another place in
-    each `turn`.
+    each `turn`. The gate asks one of the roles with the same answer, and either from above or next door.
     """
     if isinstance(need, SignedIn | Open):
         return NOBODY, STRANGER, Standing("viewer", HERE), ADMIN
@@ -229,8 +230,16 @@ def sharpest(need: Need, turn: int) -> tuple[Standing, ...]:
             who = Standing(role, place)
             alike.setdefault((role in ADMINS or place != HERE, need.status(who)), []).append(who)
         some = [several[turn % len(several)] for (is_alike, _), several in alike.items() if is_alike]
-        others = [who for (is_alike, _), several in alike.items() if not is_alike for who in several]
+        others = [
+            who
+            for (is_alike, _), several in alike.items()
+            if not is_alike
+            for who in (several if is_thorough() else several[turn % len(several) :][:1])
+        ]
+        if place != HERE and not is_thorough() and turn // 4 % 2:
+            continue
         chosen += [*some, *others] if place == HERE else some[turn // 2 % 2 :][:1] or some[:1]
     outside = (Standing("account_admin", SIBLING), STRANGER, NOBODY)[turn % 3]
     owner = (ADMIN,) if isinstance(need, Owner) else ()
-    return (*chosen, *owner, outside)
+    is_outside_asked = is_thorough() or turn // 4 % 2
+    return (*chosen, *owner, *((outside,) if is_outside_asked else ()))
