@@ -21,19 +21,19 @@ from rbac.models import User
 from tests.fixtures.engine_driver import Drive
 from tests.inventory.adoption.foreign_services import STATES, adopted, make, read, settle
 from tests.inventory.drift.scans import compared, drifts, state, synced
-from tests.stories.blue_green.shop import World
+from tests.stories.blue_green.shop import Shop
 from web.http.problems import BadInput, Conflict
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
-def world(drive: Drive) -> World:
+def world(drive: Drive) -> Shop:
     """The account's load balancer, and what a client would meet there."""
-    return World(drive, drive.sandbox.seed()["load_balancer"])
+    return Shop(drive, drive.sandbox.seed()["load_balancer"])
 
 
-def pair(world: World, *names: str, group: str = "target1", **fields: Any) -> None:
+def pair(world: Shop, *names: str, group: str = "target1", **fields: Any) -> None:
     """Somebody has deployed these ones of a pair, the first live in the group of production."""
     other = "target2" if group == "target1" else "api2"
     for name, where, count in zip(names, (group, other), (2, 0), strict=False):
@@ -55,13 +55,13 @@ def document(adoption: Adoption) -> dict[str, Any]:
     return found
 
 
-def run(world: World, adoption: Adoption, tag: str = "", **choices: Any) -> Execution:
+def run(world: Shop, adoption: Adoption, tag: str = "", **choices: Any) -> Execution:
     assert adoption.pipeline is not None
     world.drive.pipeline = adoption.pipeline
     return world.until_over(world.drive.start(tag, **choices))
 
 
-def test_a_pair_is_adopted_with_its_listeners_and_deployed_there_and_back(world: World) -> None:
+def test_a_pair_is_adopted_with_its_listeners_and_deployed_there_and_back(world: Shop) -> None:
     pair(world, "store__1", "store__2")
     synced()
     before = world.drive.mark()
@@ -101,7 +101,7 @@ def test_a_pair_is_adopted_with_its_listeners_and_deployed_there_and_back(world:
     assert set(live.values_list("origin", "execution")) == {("EXECUTION", good.pk)}
 
 
-def test_one_that_was_deployed_once_finds_its_stage_by_the_same_conditions(world: World) -> None:
+def test_one_that_was_deployed_once_finds_its_stage_by_the_same_conditions(world: Shop) -> None:
     pair(world, "store__1", group="api1")
     synced()
     adoption = adopted("store__1")
@@ -113,7 +113,7 @@ def test_one_that_was_deployed_once_finds_its_stage_by_the_same_conditions(world
     assert drifts() == []
 
 
-def test_a_pair_behind_a_network_load_balancer_has_listeners_and_no_rules(world: World) -> None:
+def test_a_pair_behind_a_network_load_balancer_has_listeners_and_no_rules(world: Shop) -> None:
     seed = world.drive.sandbox.seed()
     made = world.call("elbv2", "CreateLoadBalancer", Name="net", Type="network", Subnets=seed["subnets"])
     arn, groups, listeners = made["LoadBalancers"][0]["LoadBalancerArn"], [], []
@@ -155,7 +155,7 @@ def test_a_pair_behind_a_network_load_balancer_has_listeners_and_no_rules(world:
     assert drifts() == []
 
 
-def test_what_is_not_there_is_said_exactly_and_asked_for_by_variables(world: World) -> None:
+def test_what_is_not_there_is_said_exactly_and_asked_for_by_variables(world: Shop) -> None:
     world.call("elbv2", "DeleteListener", ListenerArn=world.stage["arn"])
     pair(world, "store__1")
     synced()
@@ -187,7 +187,7 @@ def test_what_is_not_there_is_said_exactly_and_asked_for_by_variables(world: Wor
     assert (good.status, good.outcome) == ("SUCCESS", "COMPLETED"), world.drive.log(good)[-8:]
 
 
-def test_a_person_may_choose_to_be_asked_at_each_run(world: World) -> None:
+def test_a_person_may_choose_to_be_asked_at_each_run(world: Shop) -> None:
     pair(world, "store__1", "store__2")
     synced()
     adoption = adopted("store__1", traffic=RUNTIME_INPUT)
@@ -197,7 +197,7 @@ def test_a_person_may_choose_to_be_asked_at_each_run(world: World) -> None:
     assert (good.status, good.outcome) == ("SUCCESS", "COMPLETED"), world.drive.log(good)[-8:]
 
 
-def test_where_several_fit_a_person_has_to_choose(world: World) -> None:
+def test_where_several_fit_a_person_has_to_choose(world: Shop) -> None:
     pair(world, "store__1")
     forward = [{"Type": "forward", "TargetGroupArn": world.group("target1")}]
     world.call(
@@ -223,7 +223,7 @@ def test_where_several_fit_a_person_has_to_choose(world: World) -> None:
     assert spec_of(done)["prodListenerRuleArn"] == key
 
 
-def test_a_denied_call_is_named_and_everything_else_is_read(world: World) -> None:
+def test_a_denied_call_is_named_and_everything_else_is_read(world: Shop) -> None:
     pair(world, "store__1", "store__2")
     synced()
     world.drive.sandbox.fault("denied", service="elbv2", operation="DescribeListeners")
@@ -236,7 +236,7 @@ def test_a_denied_call_is_named_and_everything_else_is_read(world: World) -> Non
     assert set(document(done)["variables"]) == set(spec_of(done))
 
 
-def test_the_idle_one_of_a_pair_is_refused_and_names_the_live_one(world: World) -> None:
+def test_the_idle_one_of_a_pair_is_refused_and_names_the_live_one(world: Shop) -> None:
     pair(world, "store__1", "store__2")
     synced()
     found = read("store__2")
@@ -244,7 +244,7 @@ def test_the_idle_one_of_a_pair_is_refused_and_names_the_live_one(world: World) 
     assert "Adopt store__1" in found.reason
 
 
-def test_one_with_a_circuit_breaker_is_refused_before_every_deployment_would_be(world: World) -> None:
+def test_one_with_a_circuit_breaker_is_refused_before_every_deployment_would_be(world: Shop) -> None:
     breaker = {"deploymentCircuitBreaker": {"enable": True, "rollback": True}}
     pair(world, "store__1", deploymentConfiguration=breaker)
     synced()
@@ -259,7 +259,7 @@ def test_one_with_a_circuit_breaker_is_refused_before_every_deployment_would_be(
     assert read("store__1").state == STATES.READY
 
 
-def test_one_that_is_only_called_like_a_pair_is_taken_over_by_itself(world: World) -> None:
+def test_one_that_is_only_called_like_a_pair_is_taken_over_by_itself(world: Shop) -> None:
     make(world.drive, "batch__1")
     synced()
     adoption = adopted("batch__1", strategy="Rolling")
@@ -270,7 +270,7 @@ def test_one_that_is_only_called_like_a_pair_is_taken_over_by_itself(world: Worl
     assert drifts() == []
 
 
-def test_the_other_one_of_a_pair_that_is_ours_is_nobodys_to_adopt(world: World) -> None:
+def test_the_other_one_of_a_pair_that_is_ours_is_nobodys_to_adopt(world: Shop) -> None:
     pair(world, "store__1")
     synced()
     adopted("store__1")
@@ -286,7 +286,7 @@ def _keys(adoption: Adoption) -> list[str]:
     return [f"{one['production']['key']} {one['stage']['key']}" for one in adoption.traffic["options"]]
 
 
-def _state(world: World) -> dict[str, Any]:
+def _state(world: Shop) -> dict[str, Any]:
     """What a rollback must bring back; the idle one is made again, with another ARN."""
     kept = ("taskDefinition", "desiredCount", "runningCount", "loadBalancers", "status")
     services = {

@@ -9,7 +9,7 @@ from django.urls import reverse
 from inventory.models.instances import EcsServiceRecord, ServiceInstance, SyncedCluster
 from tests.inventory.sync.test_sync import sync
 from tests.stories.blue_green.conftest import _full_buckets, shop
-from tests.stories.blue_green.shop import World
+from tests.stories.blue_green.shop import Shop
 from web.clock import get_database_time
 
 __all__ = ["_full_buckets", "shop"]
@@ -23,7 +23,7 @@ DENIED = {
 }
 
 
-def pages(shop: World) -> tuple[str, str]:
+def pages(shop: Shop) -> tuple[str, str]:
     """The dashboard, which somebody looks at, and the list of instances; without what wraps their lines."""
     client = Client()
     client.force_login(shop.drive.deployer)
@@ -34,7 +34,7 @@ def pages(shop: World) -> tuple[str, str]:
     return dashboard, listed
 
 
-def test_the_rest_goes_on_and_each_page_says_what_to_allow(shop: World) -> None:
+def test_the_rest_goes_on_and_each_page_says_what_to_allow(shop: Shop) -> None:
     shop.drive.run("1")
     for operation in DENIED:
         shop.drive.sandbox.fault("denied", operation=operation)
@@ -61,7 +61,7 @@ def test_the_rest_goes_on_and_each_page_says_what_to_allow(shop: World) -> None:
     assert "2 healthy" in dashboard
 
 
-def test_what_is_denied_and_wanted_by_nobody_any_more_is_forgotten_after_an_hour(shop: World) -> None:
+def test_what_is_denied_and_wanted_by_nobody_any_more_is_forgotten_after_an_hour(shop: Shop) -> None:
     shop.drive.run("1")
     sync()
     pages(shop)

@@ -16,7 +16,7 @@ from inventory.sync.clusters import create_clusters
 from inventory.sync.scans.runner import run_scan
 from inventory.sync.sync_scan import SyncScan
 from tests.stories.blue_green.conftest import _full_buckets, shop
-from tests.stories.blue_green.shop import World
+from tests.stories.blue_green.shop import Shop
 from web.clock import get_database_time
 
 __all__ = ["_full_buckets", "shop"]
@@ -50,7 +50,7 @@ class Way:
         return self.turn(answer) if operation == ASKED else answer
 
 
-def shown(shop: World) -> str:
+def shown(shop: Shop) -> str:
     """What the dashboard says; whoever asks for it looks at the service."""
     client = Client()
     client.force_login(shop.drive.deployer)
@@ -68,7 +68,7 @@ def sick(answer: dict[str, Any]) -> dict[str, Any]:
     return {"TargetHealthDescriptions": [{"Target": {"Id": "10.1.2.3", "Port": 80}, "TargetHealth": health}]}
 
 
-def test_targets_are_read_once_for_all_who_look_and_not_where_nobody_looks(shop: World) -> None:
+def test_targets_are_read_once_for_all_who_look_and_not_where_nobody_looks(shop: Shop) -> None:
     shop.drive.run("1")
     way = Way()
     way.sync()
@@ -95,7 +95,7 @@ def test_targets_are_read_once_for_all_who_look_and_not_where_nobody_looks(shop:
     assert "1 unhealthy" in text
 
 
-def test_a_group_that_is_gone_and_a_policy_that_denies_are_told_and_stop_nothing(shop: World) -> None:
+def test_a_group_that_is_gone_and_a_policy_that_denies_are_told_and_stop_nothing(shop: Shop) -> None:
     shop.drive.run("1")
     Way().sync()
     shown(shop)

@@ -7,7 +7,7 @@ from deployments.models import Execution
 from tests.deployments.engine.conftest import DEPLOY, Write, pipeline_text, stage_text
 from tests.fixtures.engine_driver import Drive
 from tests.steps.kinds.test_scale import scale_text
-from tests.stories.blue_green.shop import World
+from tests.stories.blue_green.shop import Shop
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -53,12 +53,12 @@ def test_of_a_count(write: Write, drive: Drive) -> None:
     assert _state(drive) == before
 
 
-def test_of_the_new_version_in_the_stage_target_group(shop: World) -> None:
+def test_of_the_new_version_in_the_stage_target_group(shop: Shop) -> None:
     _abort_after(shop.drive, shop.drive.start("1"), "CreateService")
     assert not shop.service("shop__1")
 
 
-def test_of_green_updated_in_place(shop: World) -> None:
+def test_of_green_updated_in_place(shop: Shop) -> None:
     shop.run("1")
     shop.run("2")
     shop.choose(updateGreenService=True)
@@ -67,7 +67,7 @@ def test_of_green_updated_in_place(shop: World) -> None:
     assert shop.state() == before
 
 
-def test_of_the_old_service_scaled_down(shop: World) -> None:
+def test_of_the_old_service_scaled_down(shop: Shop) -> None:
     shop.run("1")
     before = shop.state()
     shop.choose(swap={"downsizeOldServiceDelayInSecs": 30})
