@@ -250,7 +250,7 @@ def _confirm_call(
     phase: str,
     log_step: StepExecution | None,
 ) -> PhaseEnd:
-    """Ask the world what became of a write without an answer (rule 7)."""
+    """Confirm a write without an answer by reading the state in AWS (rule 7)."""
     _give_up_waiting(reconcile_context, call)
     record = CallRecord(
         call.service,

@@ -122,7 +122,7 @@ def _find_changed_in_cluster(
 
 
 def _get_waiting_stage(waiting: WaitingExecution) -> StageExecution | None:
-    """The stage that waits tells the group's door, region and cluster: the last that has a service.
+    """Return the waiting stage, which has the connector, region and cluster of the batch.
 
     It may wait for another service than its own: a canary, one of a blue/green pair.
     """
@@ -141,7 +141,7 @@ _last_pulse: dict[str, datetime] = {}
 
 @dataclass(frozen=True)
 class ExecutionBatch:
-    """Executions of one door, region and cluster; `token` names the dispatch that claimed them."""
+    """Executions of one connector, region and cluster; `token` names the dispatch that claimed them."""
 
     execution_ids: tuple[UUID, ...]
     token: str = ""
@@ -149,7 +149,7 @@ class ExecutionBatch:
 
 @dataclass(frozen=True)
 class _DueWait:
-    """A parked execution whose turn has come."""
+    """A waiting execution whose check is due."""
 
     pk: UUID
     batch_key: str
@@ -159,10 +159,10 @@ class _DueWait:
 
 
 def claim_due_batches(runtime: EngineRuntime = LIVE_RUNTIME) -> list[ExecutionBatch]:
-    """Claim what is due and tell it in groups of one door, region and cluster.
+    """Claim the due executions and return them in batches of one connector, region and cluster.
 
-    A claim holds for fifteen seconds, and for a parked execution until its next turn: a lost message costs no
-    more than that.
+    A claim holds for fifteen seconds; that of a waiting execution holds until its next check. A lost message
+    costs no more than that.
     """
     now = runtime.now()
     _write_pulse(now)

@@ -57,7 +57,7 @@ def get_rate_limit_key(place: CallOrigin, region: str = "") -> str:
 
 
 def get_batch_key(place: ClusterLocation) -> str:
-    """Whose looks may share calls: one door, region and cluster."""
+    """Return the key of executions that share calls: one connector, region and cluster."""
     return "|".join((build_cache_key(place.connector), place.region, place.cluster))[:512]
 
 

@@ -69,7 +69,7 @@ class CallOwner:
             _record_end(call, "LOST")
 
     def lost(self, task: DelegateTask) -> None:
-        """A write whose delegate was lost may have happened: the engine asks the world (rule 7)."""
+        """Mark a write of a lost delegate as unknown: the engine confirms it in AWS (rule 7)."""
         call = _get_call(task)
         if call is not None and _is_terraform(call):
             self._answer(call, None, _build_lost_run_error(task.reason))

@@ -157,13 +157,13 @@ class JournalCaller:
         return dict(json.loads(row.result or "{}"))
 
     def _plan_again(self, row: AwsCall, service: str, operation: str, params: Mapping[str, Any]) -> AwsCall:
-        """A write that was certainly not sent may become another one after the world was read again."""
+        """Replace a write that was certainly not sent, after the state in AWS was read again."""
         if not row.is_write or row.state != CallState.NOT_SENT or row.operation != operation:
             raise JournalMismatch(f"{row.operation} became {operation}")
         return self._context.new_call(row.number, service, operation, params, instead_of=row)
 
     def _refuse_old_reads(self, write: AwsCall) -> None:
-        """Have the world read again where a write that nobody has sent rests on what was true a while ago."""
+        """Read the state in AWS again where an unsent write rests on old reads."""
         now = self._context.runtime.now()
         newest = max((row.answered_at for row in self._reads_before(write) if row.answered_at), default=now)
         if write.pk is not None and write.state == CallState.PLANNED:

@@ -34,7 +34,7 @@ TAKEN_WITHIN = timedelta(seconds=20)
 
 
 class DelegateCalls:
-    """The calls of one action whose door is a delegate; every method may park the execution."""
+    """Calls of one action through a delegate; every method may let the execution wait."""
 
     def __init__(self, context: JournaledPhase, aws_access: QueuedAwsAccess) -> None:
         self._context = context
@@ -129,7 +129,7 @@ def claim_call(call_id: int, runtime: EngineRuntime) -> AwsCall | None:
 
 
 def _give_back(call_id: int, execution_id: UUID, runtime: EngineRuntime) -> None:
-    """A write to AWS that waited for a delegate is not sent: the action reads the world again first."""
+    """Stop a write to AWS that waited for a delegate: the action reads the state in AWS first."""
     if AwsCall.objects.filter(pk=call_id, state=CallState.PLANNED).update(state=CallState.NOT_SENT):
         wake_execution(execution_id, runtime.now())
 
@@ -186,7 +186,7 @@ def requeue_read(call_id: int, send_number: int) -> bool:
 
 
 def mark_unknown(call_id: int, send_number: int, runtime: EngineRuntime) -> bool:
-    """Nobody knows what became of this send: it is UNKNOWN, and its execution is woken to ask the world."""
+    """Mark a send without an answer as UNKNOWN and wake its execution to confirm it in AWS."""
     sent = AwsCall.objects.filter(pk=call_id, send_number=send_number, state=CallState.SENT)
     if not sent.update(state=CallState.UNKNOWN):
         return False

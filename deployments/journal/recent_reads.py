@@ -54,7 +54,7 @@ class _Availability:
 def publish_reads(
     kind: str, group: str, answers: Mapping[str, Mapping[str, Any] | None], *, begun: datetime
 ) -> None:
-    """Keep answers by name for the processes that read the same group (door, region, cluster)."""
+    """Keep answers by name for the processes that read the same batch (connector, region, cluster)."""
     if not answers or _is_paused():
         return
     rows = {

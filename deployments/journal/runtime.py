@@ -28,7 +28,7 @@ class QueuedAwsAccess(Protocol):
 
 @dataclass(frozen=True)
 class EngineRuntime:
-    """The doors and clocks that a look uses.
+    """AWS access and clocks of a reconcile pass.
 
     `now` is the database's clock, `monotonic` this process's; `open_work` is the way of work that is no AWS
     call.

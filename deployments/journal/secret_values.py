@@ -77,7 +77,7 @@ def add_masks(payload: TaskPayload, secrets: Sequence[str]) -> TaskPayload:
 
 @dataclass(frozen=True)
 class _SecretInjector:
-    """A door whose calls leave with the values of secrets."""
+    """AWS access that adds the values of secrets to its calls."""
 
     aws_access: DirectAwsAccess
     scope: Scope = field(repr=False)
@@ -87,7 +87,7 @@ class _SecretInjector:
 
 
 def add_secret_injection(aws_access: DirectAwsAccess, service: str, scope: Scope) -> DirectAwsAccess:
-    """The door for calls of a service from here."""
+    """Return the access for calls of a service, with secret values where it needs them."""
     return _SecretInjector(aws_access, scope) if service == cloudformation.SERVICE else aws_access
 
 

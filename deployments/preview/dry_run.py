@@ -119,7 +119,7 @@ def run_dry_run(
 
 
 class _DryRun:
-    """One preview under way; stages behind the same door share what was planned."""
+    """One preview under way; stages with the same AWS access share planned resources."""
 
     def __init__(self, asked: RunRequest, pipeline: Pipeline, open_aws_access: AwsAccessOpener) -> None:
         self._asked = asked
@@ -217,7 +217,7 @@ def _run_action(action: Action, context: PreviewStepContext, step: PreviewedStep
 
 @dataclass
 class _DeferredAwsAccess:
-    """Opens the door of the step under way with each call, so that a closed one is part of the answer."""
+    """AWS access opened with each call, so that an unavailable connector is part of the answer."""
 
     open_aws_access: AwsAccessOpener
     step: StepExecution | None = None

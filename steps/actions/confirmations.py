@@ -21,7 +21,7 @@ class CallRecord:
 
 @dataclass(frozen=True)
 class Applied:
-    """The write took effect; `answer` is what AWS would have said, as far as the world shows it."""
+    """The write took effect; `answer` is the response of AWS, rebuilt from its state."""
 
     answer: Mapping[str, Any]
 
@@ -33,7 +33,7 @@ class NotApplied:
 
 @dataclass(frozen=True)
 class Unconfirmed:
-    """The world does not show yet whether the write took effect."""
+    """AWS does not show yet whether the write took effect."""
 
 
 @dataclass(frozen=True)

@@ -153,7 +153,7 @@ class Provisions(Protocol):
 
 @dataclass(frozen=True)
 class ServiceObservation:
-    """What the world showed of the ECS service of this name; `begun` is when that look at the world began."""
+    """Observed state of an ECS service; `begun` is the start of the read."""
 
     name: str
     service: EcsService | None
