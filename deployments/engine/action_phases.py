@@ -49,7 +49,7 @@ class PhaseFinished:
 
 @dataclass(frozen=True)
 class PhaseWaiting:
-    """The phase goes on in a later look; None means at once."""
+    """The phase goes on in a later reconcile pass; None means at once."""
 
     time: timedelta | None
 
@@ -77,7 +77,7 @@ def wait_for_next_check(
     since: datetime,
     deadline: datetime | None,
 ) -> timedelta:
-    """Wait for the next turn since `since`; where an ECS service is waited for, together with its group."""
+    """Return the time to the next check; checks of one ECS service are made with its batch."""
     now = reconcile_context.runtime.now()
     reconcile_context.service_wait = context.build_service_wait(since=since, deadline=deadline)
     if context.sleeps_until is not None:
@@ -189,7 +189,7 @@ def _save_context(context: EngineStepContext) -> None:
 def _back_off(
     reconcile_context: ReconcileContext, context: EngineStepContext, trouble: AwsUnavailable
 ) -> PhaseWaiting:
-    """AWS could not be asked: back off, and tell the watcher once."""
+    """Back off after a failed call to AWS, and log it once."""
     row = context.row
     context.abandon()
     if row.consecutive_errors == 0:

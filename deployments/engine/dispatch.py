@@ -32,7 +32,7 @@ from steps.actions.context import ServiceObservation
 
 @dataclass(frozen=True)
 class WaitingExecution:
-    """One parked execution, as far as the look of its group needs it."""
+    """Waiting execution with the columns that the check of its batch needs."""
 
     pk: UUID
     waits_for_service: str
@@ -42,7 +42,7 @@ class WaitingExecution:
 
 
 def list_waiting_executions(execution_ids: Sequence[UUID]) -> list[WaitingExecution]:
-    """The parked ones."""
+    """Return the waiting executions."""
     rows = (
         Execution.objects.filter(pk__in=execution_ids)
         .exclude(waits_for_service="")
@@ -59,7 +59,7 @@ def list_waiting_executions(execution_ids: Sequence[UUID]) -> list[WaitingExecut
 def find_changed(
     waiting: Sequence[WaitingExecution], *, runtime: EngineRuntime, snapshot: ServiceSnapshot
 ) -> list[UUID]:
-    """The executions that want a look: their service looks other than when they were last judged.
+    """Return the executions to reconcile: the state of their service has changed since the last pass.
 
     The others are as they were, and nothing is written about them: their next turn is set already.
     """
@@ -96,7 +96,7 @@ def _find_changed_in_cluster(
             stage.cluster, [one.waits_for_service for one in batch]
         )
     except AwsError as error:
-        # Each look makes the call itself then, and tells its watchers what is wrong.
+        # Each pass makes the call itself then, and logs the error.
         rate_limits.record_throttling(get_rate_limit_key(stage), error, runtime.now())
         return [one.pk for one in batch]
     found: dict[str, dict[str, Any]] = {service.get("serviceName", ""): service for service in answered}
@@ -187,7 +187,7 @@ def _write_pulse(now: datetime) -> None:
 
 
 def reconcile_batch(group: ExecutionBatch, *, runtime: EngineRuntime = LIVE_RUNTIME) -> None:
-    """Look at each that wants it, for thirty seconds in all; those not reached stay due."""
+    """Reconcile the executions of a batch for at most thirty seconds; the rest stays due."""
     began = runtime.monotonic()
     snapshot = ServiceSnapshot()
     waiting = list_waiting_executions(group.execution_ids)

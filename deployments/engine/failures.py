@@ -83,7 +83,7 @@ def clear_intervention(reconcile_context: ReconcileContext, step: StepExecution)
 
 
 def get_time_left(reconcile_context: ReconcileContext, step: StepExecution) -> timedelta | None:
-    """How long to wait before the next look at a step that waits for a person; None: its time is up."""
+    """Return the time to the next check of a step that waits for a person; None after its deadline."""
     until = (step.intervention or {}).get("until")
     if until is None:
         return INTERVENTION_CHECK_INTERVAL
@@ -92,7 +92,7 @@ def get_time_left(reconcile_context: ReconcileContext, step: StepExecution) -> t
 
 
 def check_intervention(reconcile_context: ReconcileContext, step: StepExecution) -> timedelta | None:
-    """One look at a step that waits for a person; None means go on at once."""
+    """Check a step that waits for a person; None means go on at once."""
     if (left := get_time_left(reconcile_context, step)) is not None:
         return left
     with reconcile_context.commit(reload=True):

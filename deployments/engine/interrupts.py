@@ -220,7 +220,7 @@ def _first_failed(reconcile_context: ReconcileContext) -> StageExecution:
 
 
 def _fail(reconcile_context: ReconcileContext, interrupt: Interrupt) -> str:
-    """The program itself failed in a look: the step ends, as it would for any other failure."""
+    """Fail the step after a crash of a reconcile pass, as after any other failure."""
     if reconcile_context.execution.is_over or reconcile_context.execution.final_status:
         return "It was over already."
     sections = StepExecution.Section

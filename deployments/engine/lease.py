@@ -43,7 +43,7 @@ class Lease:
         publish_change("executions", self.execution_id)
 
     def is_pass_over(self) -> bool:
-        """Whether this look has used up its thirty seconds."""
+        """Whether this reconcile pass has used up its thirty seconds."""
         return self.runtime.monotonic() - self.claimed >= PASS_SECONDS
 
     def may_write(self) -> bool:
@@ -54,7 +54,7 @@ class Lease:
     def columns_at_release(
         self, next_due_at: datetime | None, service_wait: ServiceWait | None
     ) -> dict[str, Any]:
-        """The columns that give the lease back. A wake that came during the look keeps its earlier time."""
+        """Return the columns that release the lease. A wake during the pass keeps its earlier time."""
         woken = Case(
             When(due_at__lt=self.expires_at, then=F("due_at")),
             default=next_due_at,
@@ -82,7 +82,7 @@ def claim_lease(execution_id: UUID, *, owner: str, runtime: EngineRuntime) -> Le
                 fence=F("fence") + 1,
                 lease_expires_at=expires_at,
                 due_at=expires_at,
-                # Until this pass has judged it: if its worker dies, the service may look as it did before.
+                # Until this pass has evaluated it: if its worker dies, the service may be as it was before.
                 observed_state="",
             )
         )
@@ -113,9 +113,9 @@ def load_execution(execution_id: UUID) -> Execution:
 
 
 def wake_execution(execution_id: UUID, now: datetime) -> None:
-    """Bring the next look forward to now; only for executions that are open or asked to reopen.
+    """Make the execution due now; only for executions that are open or asked to reopen.
 
-    A parked one is due all the time: it is taken at once and judged however its service looks.
+    A waiting execution is reconciled at once, whatever the state of its service.
     """
     later = Q(due_at__gt=now) | Q(due_at__isnull=True) | ~Q(waits_for_service="")
     Execution.objects.filter(later, pk=execution_id).update(
@@ -127,5 +127,5 @@ ABORT_KINDS = (Interrupt.Kind.ABORT, Interrupt.Kind.ABORT_AND_ROLL_BACK)
 
 
 def is_abort_requested(execution_id: Any) -> bool:
-    """Whether somebody wants this execution to stop and no look has taken it up yet."""
+    """Whether an abort of this execution is requested and not applied yet."""
     return Interrupt.objects.filter(execution_id=execution_id, applied_at=None, kind__in=ABORT_KINDS).exists()

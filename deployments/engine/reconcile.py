@@ -128,7 +128,7 @@ def reconcile(
     snapshot: ServiceSnapshot | None = None,
     owner: str = "",
 ) -> bool:
-    """Look at one execution, if it is due and nobody else does; False if there was nothing to do."""
+    """Reconcile an execution that is due and not leased; return False if there was nothing to do."""
     lease = claim_lease(execution_id, owner=owner or get_lease_owner(), runtime=runtime)
     if lease is None:
         return False
@@ -157,7 +157,7 @@ class _ReconcilePass:
         self._load(self.lease.execution)
 
     def advance_until_it_waits(self) -> tuple[datetime | None, ServiceWait | None]:
-        """The moment of the next pass, None when the execution is over, and what a parked one waits for."""
+        """Return the moment of the next pass, None when the execution is over, and its service wait."""
         while True:
             self._refresh()
             while self.rows.has_interrupts:
@@ -216,9 +216,9 @@ RELEASE_TIMEOUT_SECONDS = 10.0
 
 
 def record_crash(execution_ids: Sequence[UUID], error: Exception) -> None:
-    """Count the mistake against the execution whose look was under way; it ends at its next look.
+    """Record a crash for the execution that was being reconciled; its next pass ends it.
 
-    Its lease runs out by itself, so the next look comes within a minute.
+    Its lease runs out by itself, so the next pass comes within a minute.
     """
     where = traceback.extract_tb(error.__traceback__)[-1]
     text = f"{type(error).__name__} in {where.name}: {error}"[:255]
@@ -242,7 +242,7 @@ def release_leases(execution_ids: Sequence[UUID], *, within: float = RELEASE_TIM
     deadline = time.monotonic() + within
     while True:
         try:
-            # The fence rises: nothing of the look that was cut short can be written any more.
+            # The fence rises: nothing of the interrupted pass can be written any more.
             Execution.objects.filter(
                 pk__in=execution_ids, lease_owner=get_lease_owner(), lease_expires_at__isnull=False
             ).update(

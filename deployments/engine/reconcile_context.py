@@ -56,13 +56,13 @@ class ServiceSnapshot:
         return seen if seen is not None and seen.begun > after else None
 
     def keep(self, cluster: str, name: str, seen: ServiceObservation) -> None:
-        """Keep one service for whoever of the group looks next."""
+        """Keep a service for the next pass of the batch."""
         self._seen[cluster, name] = seen
 
 
 @dataclass
 class ReconcileContext:
-    """The execution under way as one look sees it."""
+    """Rows, stage and signals of an execution in one reconcile pass."""
 
     rows: ExecutionRows
     stage: StageExecution
@@ -130,7 +130,7 @@ class ReconcileContext:
         self._events.append(event)
 
     def forget_events(self) -> None:
-        """A look that was cut short has shown nothing."""
+        """Forget the events of a pass that was interrupted."""
         self.known_events.difference_update(event.event_id for event in self._events)
         self._events = []
 
@@ -222,12 +222,12 @@ StepRunner = Callable[[ReconcileContext, StepExecution], timedelta | None]
 def run_next_step(
     reconcile_context: ReconcileContext, current: Sequence[StepExecution], advance: StepRunner
 ) -> timedelta | None:
-    """Advance whichever of these steps has its turn; None means go on at once."""
+    """Advance the next of these steps; None means go on at once."""
     step = reconcile_context.scheduler.next_of(current)
     wait = None if step is None else advance(reconcile_context, step)
     if step is not None and (wait is None or len(current) == 1):
         return wait
-    # Parking waits for one ECS service; another branch would not be looked at meanwhile (rule 16).
+    # A service wait is for one ECS service; another branch would not be checked meanwhile (rule 16).
     reconcile_context.service_wait = None
     if step is not None and wait is not None:
         reconcile_context.scheduler.wait(step, reconcile_context.runtime.now() + wait)

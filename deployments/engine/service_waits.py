@@ -13,13 +13,13 @@ from django.db.models import Case, Value, When
 from connectors.models import Connector
 from delegates.access.aws_access import build_cache_key
 
-# Whatever was not thought of is found by a whole look now and then.
+# A full pass now and then finds changes that the hash does not cover.
 FULL_PASS_INTERVAL = timedelta(minutes=15)
 
 
 @dataclass(frozen=True)
 class ServiceWait:
-    """The ECS service that an execution waits for since then, and how it looked when last judged.
+    """Wait of an execution for an ECS service, with the state observed at the last check.
 
     An execution with an empty `observed_state` is reconciled at its next check, and each at `recheck_at`.
     """
@@ -62,7 +62,7 @@ def get_batch_key(place: ClusterLocation) -> str:
 
 
 def hash_observed_state(service: Mapping[str, Any] | None) -> str:
-    """One word for how an ECS service looks: another word if anything has changed that a look would judge."""
+    """Return a hash of the state of an ECS service; it changes with anything that a check evaluates."""
     if service is None:
         return "none"
     events = service.get("events") or [{}]
@@ -71,7 +71,7 @@ def hash_observed_state(service: Mapping[str, Any] | None) -> str:
 
 
 def build_wait_columns(service_wait: ServiceWait | None, *, unless_woken: datetime) -> dict[str, Any]:
-    """What the end of a look writes. Who was woken meanwhile is not parked: the next look comes at once."""
+    """Return the columns of a wait. An execution woken meanwhile does not wait: its next pass is due."""
     if service_wait is None:
         return {
             "waits_for_service": "",
@@ -99,14 +99,14 @@ LATE_WAIT = timedelta(seconds=10)
 
 
 def get_check_interval(age: timedelta) -> timedelta:
-    """The time between two looks at what has been waited for so long."""
+    """Return the time between two checks after a wait of this length."""
     if age < EARLY:
         return EARLY_WAIT
     return USUAL_WAIT if age < USUAL else LATE_WAIT
 
 
 def get_next_check(now: datetime, since: datetime, group: str) -> datetime:
-    """The next turn of what waits `since` then.
+    """Return the next check of a wait that began at `since`.
 
     Turns lie on a grid, so that all who wait in one group have theirs together and one call serves ten of
     them. The grids of different groups are shifted, so that they do not all ask at once. The first turn
@@ -115,7 +115,7 @@ def get_next_check(now: datetime, since: datetime, group: str) -> datetime:
     apart = get_check_interval(now - since)
     wait = apart.total_seconds()
     shift = crc32(group.encode()) % int(LATE_WAIT.total_seconds())
-    # Where the grid gets wider, its next turn may lie right behind this one.
+    # Where the grid gets wider, the next check may lie right behind this one.
     soonest = now + EARLY_WAIT if apart == USUAL_WAIT else now
     after = max(soonest, since + EARLY_WAIT).timestamp()
     passed = (after - shift) // wait

@@ -32,7 +32,7 @@ class _CannotStart(Exception):
 
 
 def start_step(reconcile_context: ReconcileContext, step: StepExecution) -> None:
-    """The first look at a step, or at its next attempt."""
+    """Start a step, or its next attempt."""
     rows = reconcile_context.rows.actions_of(step)
     try:
         preconditions.resolve_infrastructure(reconcile_context, step)
@@ -94,12 +94,12 @@ def _resolve_spec(
     return rows
 
 
-# For what follows in a step whose last look found it done.
+# For the rest of a step whose final check found it done.
 LAST_CHECK_GRACE = timedelta(minutes=1)
 
 
 def start_stage(reconcile_context: ReconcileContext) -> None:
-    """The first look at a stage: whether it runs at all, and then it does."""
+    """Start a stage, or skip it where its conditions say so."""
     now = reconcile_context.runtime.now()
     try:
         reason, trouble = preconditions.get_skip_reason(reconcile_context), ""
@@ -118,7 +118,7 @@ def start_stage(reconcile_context: ReconcileContext) -> None:
 
 
 def advance_stage(reconcile_context: ReconcileContext) -> timedelta | None:
-    """One step of progress, of whichever current step has its turn; None means go on at once."""
+    """Advance the next of the current steps; None means go on at once."""
     current = reconcile_context.rows.flow_of(reconcile_context.stage).current()
     if not current:
         _end_stage(reconcile_context)
@@ -168,7 +168,7 @@ def _is_out_of_time(reconcile_context: ReconcileContext, step: StepExecution, ro
 
 
 def advance_action(reconcile_context: ReconcileContext, row: ActionRun) -> timedelta | None:
-    """Start an action, or look whether it is done."""
+    """Start an action, or check whether it is done."""
     if row.state == ActionState.WAITING:
         reconcile_context.change(row, state=ActionState.STARTED, started_at=reconcile_context.runtime.now())
     if row.start_done_at is None:
@@ -226,7 +226,7 @@ def _finish_check(
     if end.value:
         reconcile_context.save()
         return None
-    # What this look saw is written when the pass ends, or by the next commit.
+    # The result of this check is written when the pass ends, or by the next commit.
     if end.context.people_until is not None:
         return min(end.context.people_until - now, failures.INTERVENTION_CHECK_INTERVAL)
     return wait_for_next_check(
@@ -315,7 +315,7 @@ def _has_deployed(steps: Sequence[StepExecution]) -> bool:
 
 
 def _run_out_of_time(reconcile_context: ReconcileContext, step: StepExecution, row: ActionRun | None) -> None:
-    """Fail, with what the action knows of the cause, unless one last look finds it done after all."""
+    """Fail, with what the action knows of the cause, unless a final check finds it done."""
     seen = (
         _check_once_more(reconcile_context, row)
         if row is not None and row.start_done_at is not None
@@ -332,7 +332,7 @@ def _run_out_of_time(reconcile_context: ReconcileContext, step: StepExecution, r
 
 
 def _check_once_more(reconcile_context: ReconcileContext, row: ActionRun) -> PhaseFinished | None:
-    """What one last look sees; nothing where it cannot be made now: the time is over all the same."""
+    """Return the result of a final check; None where it cannot be made now."""
     end = run_phase(reconcile_context, row, "look", lambda action, context: action.check_at_timeout(context))
     return end if isinstance(end, PhaseFinished) else None
 

@@ -111,7 +111,7 @@ KEPT_OUTCOMES = (Outcome.ROLLED_BACK_BY_AWS, Outcome.SUPERSEDED)
 
 
 def advance_rollback(reconcile_context: ReconcileContext) -> timedelta | None:
-    """One step of progress, of whichever current rollback step has its turn; None means go on at once."""
+    """Advance the next of the current rollback steps; None means go on at once."""
     current = reconcile_context.rows.flow_of(
         reconcile_context.stage, StepExecution.Section.ROLLBACK
     ).current()

@@ -71,7 +71,7 @@ class EngineStepContext(AwsClients):
         self._outputs: dict[str, Any] = {}
         self._secret_outputs: dict[str, str] = {}
         self._counts: dict[str, int] | None = None
-        # Deep: a look that is cut short must leave what it changed inside of it, too.
+        # Deep: an interrupted pass must leave what it changed inside of it, too.
         self.progress: dict[str, Any] = deepcopy(row.progress)
         self.waits_for_service = ""
         self._seen: ServiceObservation | None = None
@@ -89,7 +89,7 @@ class EngineStepContext(AwsClients):
 
     @property
     def log_step(self) -> StepExecution:
-        """The step in whose log this phase is told."""
+        """Step whose log has the lines of this phase."""
         return self._log_step
 
     @property
@@ -147,7 +147,7 @@ class EngineStepContext(AwsClients):
 
     @cached_property
     def floor(self) -> datetime:
-        """Looks judge only what was seen after this moment: the answer of the step's last write (rule 10)."""
+        """Checks use only reads begun after this moment, the answer of the last write (rule 10)."""
         answered = self.reconcile_context.rows.last_write_answered_at(self.step)
         return answered or datetime.min.replace(tzinfo=UTC)
 
@@ -195,7 +195,7 @@ class EngineStepContext(AwsClients):
             self._calls.append(row)
 
     def consume(self, row: AwsCall) -> None:
-        """Forget the result of a look's read once this look is committed."""
+        """Forget the result of a read once this pass is committed."""
         self._consumed.append(row)
 
     # --- what actions use -------------------------------------------------------------------------
@@ -339,7 +339,7 @@ class EngineStepContext(AwsClients):
 
     @property
     def wakes_at(self) -> datetime | None:
-        """When another look is wanted, where nothing but time is waited for."""
+        """Moment of the next check, where only time is waited for."""
         return self._rests_until if self._seen is None and not self.waits_for_service else None
 
     def ask_approval(self, asked: ApprovalRequest) -> None:
@@ -357,7 +357,7 @@ class EngineStepContext(AwsClients):
         return ApprovalRequester(self)
 
     def wait_for_people(self, until: datetime) -> None:
-        """This look has come to people who decide, and who have time until then."""
+        """Wait for the decision of people, until a moment."""
         self.waits_as, self.people_until = Status.APPROVAL_WAITING, until
 
     def build_service_wait(self, *, since: datetime, deadline: datetime | None) -> ServiceWait | None:
@@ -435,7 +435,7 @@ class EngineStepContext(AwsClients):
         self.reconcile_context.rows.flush()
 
     def hand_over(self) -> None:
-        """Give what was gathered so far to the next commit. A look is written whole or not at all."""
+        """Hand the gathered rows to the next commit. A check is written whole or not at all."""
         rows = self.reconcile_context.rows
         for call in self._calls:
             rows.add_call(call)
@@ -503,7 +503,7 @@ class EngineStepContext(AwsClients):
         return shown
 
     def abandon(self) -> None:
-        """This look was cut short: it will be made again, so what it wanted to say is not said."""
+        """Drop the results of an interrupted check: it is made again."""
         if self.is_replayed:
             return
         self._lines, self._outputs, self._counts, self._consumed = [], {}, None, []

@@ -459,7 +459,7 @@ class EngineStepInputs:
         return self._context.caller.call(DELEGATE_SERVICE, operation, params)
 
     def _name(self, what: str, kind: str = "") -> str:
-        """Under which this try of the action remembers what it set out to fetch."""
+        """Return the rollback key of a fetch in this attempt of the action."""
         return f"{what} {self._context.row.pk}.{self._context.attempt} {kind}".strip()
 
     def _is_first(self, name: str) -> bool:

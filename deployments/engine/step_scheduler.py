@@ -112,13 +112,13 @@ def runs_after_failure(stage: StageExecution) -> bool:
 
 @dataclass
 class StepScheduler:
-    """What the steps of one look wait for, and how often each went on; a look has one for all its commits."""
+    """Waits and advances of the steps in one reconcile pass, over all its commits."""
 
     _until: dict[int, datetime] = field(default_factory=dict)
     _taken: Counter[int] = field(default_factory=Counter)
 
     def next_of(self, steps: Sequence[StepExecution]) -> StepExecution | None:
-        """The step that goes on now: of those that need not wait, the one that had the fewest turns."""
+        """Return the step to advance: of those that need not wait, the least often advanced."""
         ready = [step for step in steps if step.pk not in self._until]
         found = min(ready, key=lambda step: (self._taken[step.pk], step.position), default=None)
         if found is not None:

@@ -173,7 +173,7 @@ def _start(action: Action, context: StepContext) -> None:
 def _check_undo_allowed(
     reconcile_context: ReconcileContext, step: StepExecution, row: ActionRun
 ) -> timedelta | None:
-    # Done once: the next look finds its answers in the journal and sends nothing.
+    # Done once: the next pass finds its answers in the journal and sends nothing.
     end = run_phase(
         reconcile_context, row, get_undo_phase("undo prepared", row), _prepare_undo, log_step=step
     )

@@ -22,7 +22,7 @@ from deployments.regions import region_for
 from deployments.tasks import request_reconcile
 from steps.actions.non_aws_calls import DELEGATE_SERVICE, RUN_TERRAFORM, SEND_REQUEST, WORKER_LOST
 
-# A look repeats its read for minutes; only changes of hands are of interest then.
+# Checks repeat a read for minutes; only changes of the delegate are logged then.
 MOST_HANDS = 20
 
 
@@ -98,7 +98,7 @@ class CallOwner:
         return (*list_stage_secrets(call.step.stage), *given)
 
     def logged(self, task: DelegateTask) -> None:
-        """The next look shows the lines."""
+        """Leave the lines to the next pass."""
         call = _get_call(task)
         if call is not None:
             delegate_calls.wake_after_commit(call.execution_id, self.runtime)

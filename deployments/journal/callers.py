@@ -27,7 +27,7 @@ from steps.states import CallState
 
 
 class QueuedCalls(Protocol):
-    """Calls that a delegate makes: each method gives an answer that is here, or parks the execution."""
+    """Calls that a delegate makes: each method returns an answer, or lets the execution wait."""
 
     def answer(self, row: AwsCall) -> dict[str, Any]: ...
     def read(self, row: AwsCall) -> dict[str, Any]: ...
@@ -62,7 +62,7 @@ class JournaledPhase(Protocol):
     def is_forward(self) -> bool: ...
     @property
     def floor(self) -> datetime:
-        """Looks judge only what was seen after this moment (rule 10)."""
+        """Checks use only reads begun after this moment (rule 10)."""
         ...
 
     def new_call(
@@ -75,11 +75,11 @@ class JournaledPhase(Protocol):
     ) -> AwsCall: ...
 
     def get_aws_access(self, row: AwsCall) -> DirectAwsAccess:
-        """The way of a call that is made while this look waits."""
+        """Return the AWS access of a call that this process makes."""
         ...
 
     def remote_for(self, row: AwsCall) -> QueuedCalls | None:
-        """The way of a call that a delegate makes; None where it is made within this look."""
+        """Return the calls of a delegate; None where this process makes the call."""
         ...
 
     def relay(self, row: AwsCall) -> None:
@@ -95,7 +95,7 @@ class JournaledPhase(Protocol):
         ...
 
     def consume(self, row: AwsCall) -> None:
-        """Forget the result of a look's read once the look is committed."""
+        """Forget the result of a read once the pass is committed."""
         ...
 
     def hand_over(self) -> None:
@@ -116,7 +116,7 @@ READS_LAST = timedelta(seconds=20)
 
 
 def hash_call(service: str, operation: str, params: Mapping[str, Any]) -> str:
-    """What tells two calls apart: service, operation and parameters."""
+    """Return a hash of service, operation and parameters of a call."""
     text = json.dumps([service, operation, params], sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -289,7 +289,7 @@ class JournalCaller:
 
 
 class CheckCaller:
-    """Makes the reads of one look. `begun` is when the last answer was asked for."""
+    """Caller of the reads of one check. `begun` is the start of the last read."""
 
     def __init__(self, context: JournaledPhase) -> None:
         self._context = context
@@ -298,7 +298,7 @@ class CheckCaller:
         self.begun = context.runtime.now()
 
     def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        """A fresh answer; raises `AnswerPending` while a delegate still looks for it."""
+        """A fresh answer; raises `AnswerPending` while a delegate still reads it."""
         if is_write_call(service, operation, params):
             raise AssertionError(f"a look may only read, not {operation}")
         number, self.made = self.made, self.made + 1

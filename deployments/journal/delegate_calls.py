@@ -51,7 +51,7 @@ class DelegateCalls:
         raise AnswerPending(self._later())
 
     def read(self, row: AwsCall) -> dict[str, Any]:
-        """The answer of a look's read. It must have begun after the writes that the look judges."""
+        """Return the answer of a read. It must have begun after the writes that the check evaluates."""
         if row.state == CallState.ANSWERED and row.result and self._is_fresh(row):
             self._context.consume(row)
             return dict(json.loads(row.result))
@@ -102,7 +102,7 @@ def _is_running(row: AwsCall) -> bool:
     return row.service == DELEGATE_SERVICE and row.task is not None and row.task.is_open
 
 
-# What a look has not used yet, of a read that failed: a later look asks anew.
+# Unused answers of a read that failed: a later pass reads anew.
 NOT_USED = "{}"
 
 
@@ -218,14 +218,14 @@ def _state_after(error: AwsError) -> CallState:
     return CallState.FAILED
 
 
-# Chunks of one look; more of them come in the next one.
+# Chunks of one pass; the rest follows in the next one.
 MOST_OUTPUT_CHUNKS = 200
 
 
 def read_task_output(
     call: AwsCall, row: ActionRun, cursors: dict[str, list[int]], log_step: StepExecution, now: datetime
 ) -> list[NewLogLine]:
-    """The lines that came since the last look; `cursors` says how far they go."""
+    """Return the lines since the last pass and move `cursors` forward."""
     key = f"task {call.task_id}"
     seen = cursors.get(key, [0])[0]
     chunks = TaskLogChunk.objects.filter(task=call.task_id, sequence__gte=seen).order_by("sequence")

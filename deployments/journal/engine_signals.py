@@ -8,11 +8,11 @@ from deployments.models import AwsCall
 
 
 class EngineSignal(Exception):
-    """The action cannot go on in this look."""
+    """The action cannot go on in this reconcile pass."""
 
 
 class LeaseRunsOut(EngineSignal):
-    """Too little of the lease is left to send a write; look again at once."""
+    """Too little of the lease is left to send a write; reconcile again at once."""
 
 
 class AbortRequested(EngineSignal):
@@ -51,7 +51,7 @@ class ServiceLockRequired(EngineSignal):
 
 @dataclass
 class AnswerPending(EngineSignal):
-    """An answer comes later; look again then, or when woken."""
+    """An answer comes later; reconcile again then, or when woken."""
 
     until: datetime
 

@@ -143,14 +143,14 @@ _TITLES = {
 }
 # What a person's word means to the one who does the work, and is no parameter of it.
 _FOR_ROUTING = ("secrets", "through", "selectors", "plan_id")
-# A look has 30 seconds in all.
+# A reconcile pass has 30 seconds in all.
 IN_PROCESS_SECONDS = 20.0
 READ_SECONDS = 90
 
 
 @dataclass(frozen=True)
 class InProcessWork:
-    """Does the work within this process, as the look waits; `connector` leads to where it is done."""
+    """Access that does the work in this process during the pass; `connector` leads to where it is done."""
 
     scope: Scope
     kind: str

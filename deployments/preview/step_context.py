@@ -301,10 +301,10 @@ class PreviewStepContext(AwsClients):
         """Planned services are settled at once."""
 
     def rest(self, until: datetime | None = None) -> None:
-        """There is no next look."""
+        """Ignore it: a preview has no next check."""
 
     def sleep(self, until: datetime) -> None:
-        """There is no next look."""
+        """Ignore it: a preview has no next check."""
 
     def ask_approval(self, asked: ApprovalRequest) -> None:
         """Nobody is bothered by a preview."""

@@ -90,18 +90,18 @@ class Action:
         raise NotImplementedError(f"{type(self).__name__} sends a write but cannot confirm it")
 
     def is_done(self, context: StepContext) -> bool:
-        """One look, read only; raises `ActionFailed` when it will never be."""
+        """Check with reads only; raise `ActionFailed` where it cannot succeed any more."""
         return True
 
     def check_at_timeout(self, context: StepContext) -> ActionFailed | bool:
-        """One last look when the step's time is over: True if it is done after all, or why it is not."""
+        """Check a last time at the timeout: True if the action is done, or the reason why not."""
         return False
 
     def prepare_undo(self, context: StepContext) -> None:
         """What must be written before `may_undo` can come true; most undos need nothing."""
 
     def may_undo(self, context: StepContext) -> bool:
-        """One look before an undo: False means look again, `ChangedByOthers` that it must not be."""
+        """Check before an undo: False means check again; `ChangedByOthers` forbids the undo."""
         return True
 
     def undo(self, context: StepContext) -> None:
@@ -116,7 +116,7 @@ class Action:
         return (f"Undo: {self.title}",)
 
     def is_undone(self, context: StepContext) -> bool:
-        """One look, read only, at whether the undo has taken hold."""
+        """Check with reads only whether the undo has taken effect."""
         return True
 
     def checklist(self, context: StepContext) -> list[ChecklistEntry]:

@@ -223,7 +223,7 @@ class StepContext(Protocol):
 
     @property
     def progress(self) -> dict[str, Any]:
-        """What earlier looks of this action noted; changes are kept with the look."""
+        """Notes of earlier checks of this action; changes are saved with the check."""
         ...
 
     def earlier(self, step_type: str) -> EarlierStep | None:
@@ -270,18 +270,18 @@ class StepContext(Protocol):
         ...
 
     def await_service(self, name: str) -> None:
-        """Let this action wait for an ECS service from now on: the first look comes at its next turn."""
+        """Let this action wait for an ECS service; the first check comes with its batch."""
         ...
 
     def rest(self, until: datetime | None = None) -> None:
-        """Say of this look that another one would say the same while the ECS service looks the same.
+        """Skip further checks while the state of the ECS service does not change.
 
-        At `until` it wants to look again all the same.
+        At `until` the action is checked all the same.
         """
         ...
 
     def sleep(self, until: datetime) -> None:
-        """Look again at that moment and not before, however the ECS service looks meanwhile."""
+        """Check again at that moment and not before, whatever the state of the ECS service."""
         ...
 
     def ask_approval(self, asked: ApprovalRequest) -> None:
