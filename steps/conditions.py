@@ -247,11 +247,11 @@ class _ConditionParser:
         return parts[0] if len(parts) == 1 else _LogicalNode(sign == "&&", tuple(parts))
 
     def _one(self, depth: int) -> _ConditionNode:
-        turns = 0
+        negations = 0
         while self._take("!"):
-            turns += 1
+            negations += 1
         found = self._compared(depth)
-        return found if turns == 0 else _NotNode(found) if turns % 2 else _NotNode(_NotNode(found))
+        return found if negations == 0 else _NotNode(found) if negations % 2 else _NotNode(_NotNode(found))
 
     def _compared(self, depth: int) -> _ConditionNode:
         left = self._operand(depth)

@@ -21,9 +21,9 @@ def list_approval_snapshots(keys: Collection[str] | None) -> dict[str, tuple[Top
         "pk", "execution__scope_id", "execution__pipeline__identifier", *seen
     )
     found: dict[str, tuple[TopicSnapshot, ...]] = {}
-    for pk, scope, pipeline, *looks in rows:
+    for pk, scope, pipeline, *state in rows:
         audience = Audience(ResourceLocation(scope, {"pipeline": pipeline}), VIEW)
-        found[str(pk)] = (TopicSnapshot(audience, tuple(looks), frozenset({f"approval:{pk}"})),)
+        found[str(pk)] = (TopicSnapshot(audience, tuple(state), frozenset({f"approval:{pk}"})),)
     return found
 
 

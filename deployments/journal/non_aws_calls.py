@@ -120,8 +120,8 @@ _CODES = {
 
 
 def _get_error_message(text: str) -> str:
-    told = text.strip().rstrip(".")
-    return f"{told[:1].upper()}{told[1:]}."
+    message = text.strip().rstrip(".")
+    return f"{message[:1].upper()}{message[1:]}."
 
 
 _KINDS = {

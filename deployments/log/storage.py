@@ -47,7 +47,7 @@ class _StepOutput:
     def take(self, line: NewLogLine, text: str) -> list[LimitedRow]:
         """What the log gets instead of this line."""
         if line.said_by is not LineOrigin.CONTAINER:
-            return [*self._told(line), (line, text)]
+            return [*self._build_dropped_note(line), (line, text)]
         size = len(text)
         if self.dropped or self.kept + size > MOST_BYTES_PER_STEP:
             self.dropped, self.last = self.dropped + 1, text
@@ -62,7 +62,7 @@ class _StepOutput:
             "from here on its lines are counted and not kept.",
         )
 
-    def _told(self, line: NewLogLine) -> list[LimitedRow]:
+    def _build_dropped_note(self, line: NewLogLine) -> list[LimitedRow]:
         if not self.dropped:
             return []
         text = f"{self.dropped:,} lines of output were not kept. The last one: {self.last}"

@@ -9,8 +9,8 @@ from aws.preview import PlannedCall
 
 def summarize_write(call: PlannedCall) -> str:
     """One sentence for a write; empty if its name says all that there is to say."""
-    tell = _SENTENCES.get(call.operation)
-    return tell(call.params, call.before) if tell else ""
+    describe = _SENTENCES.get(call.operation)
+    return describe(call.params, call.before) if describe else ""
 
 
 Params = Mapping[str, Any]

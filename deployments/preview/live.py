@@ -20,8 +20,8 @@ def list_preview_snapshots(keys: Collection[str] | None) -> dict[str, tuple[Topi
     found: dict[str, tuple[TopicSnapshot, ...]] = {}
     for pk, asker, asked_at, *seen in PreviewRequest.objects.filter(**wanted).values_list(*columns):
         # One that takes too long is begun anew by who asks again.
-        looks = (*seen, asked_at < old)
-        found[str(pk)] = (TopicSnapshot(Audience(person_id=asker), looks, frozenset({f"preview:{pk}"})),)
+        state = (*seen, asked_at < old)
+        found[str(pk)] = (TopicSnapshot(Audience(person_id=asker), state, frozenset({f"preview:{pk}"})),)
     return found
 
 

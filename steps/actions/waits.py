@@ -77,8 +77,8 @@ class WatchAlarms(Action):
         begun = context.now()
         until = begun + timedelta(seconds=self.seconds)
         context.set_outputs(**{WAITS_UNTIL: until.isoformat(), "watchedSince": begun.isoformat()})
-        told = [*(f"alarm {name}" for name in self.alarms), *(_title(one) for one in self.metrics)]
-        context.log(f"Watching {', '.join(told)} for {format_duration(self.seconds)}")
+        sources = [*(f"alarm {name}" for name in self.alarms), *(_title(one) for one in self.metrics)]
+        context.log(f"Watching {', '.join(sources)} for {format_duration(self.seconds)}")
 
     def _refuse_unknown(self, context: StepContext) -> None:
         known = context.cloudwatch.describe_alarms(self.alarms) if self.alarms else {}
@@ -128,12 +128,12 @@ class WatchAlarms(Action):
         listed = context.cloudwatch.get_metric_values(
             [build_metric(one) for one in self.metrics], since, until
         )
-        told = context.progress.setdefault("told", {})
+        last_points = context.progress.setdefault("told", {})
         for number, (one, points) in enumerate(zip(self.metrics, listed, strict=True)):
             for point in points:
-                if point.at > told.get(str(number), ""):
+                if point.at > last_points.get(str(number), ""):
                     context.log(f"{_title(one)} at {point.at[11:19]}: {point.value:g}")
-                    told[str(number)] = point.at
+                    last_points[str(number)] = point.at
                 _refuse_threshold_breach(one, point)
 
 

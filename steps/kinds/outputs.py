@@ -72,10 +72,10 @@ def list_provisioner_outputs(steps: Iterable[tuple[str, Mapping[str, Any]]]) -> 
     """The outputs that provisioning steps can have, by type and spec; None where only a run tells."""
     found: set[str] = set()
     for type_, spec in steps:
-        told = list_all_outputs(type_, spec)
-        if told is None:
+        outputs = list_all_outputs(type_, spec)
+        if outputs is None:
             return None
-        found |= told
+        found |= outputs
     return found
 
 

@@ -233,10 +233,10 @@ def is_of_deployment(task: EcsTask, deployment_id: str, deployment: EcsDeploymen
 
 def _log_manual_stops(context: StepContext, tasks: list[EcsTask]) -> None:
     """Name each task of this deployment that somebody stopped by hand, once, with the reason given."""
-    told = context.progress.setdefault("stopped by others", [])
+    logged = context.progress.setdefault("stopped by others", [])
     for task in tasks:
-        if task.stop_code == "UserInitiated" and task.id not in told:
-            told.append(task.id)
+        if task.stop_code == "UserInitiated" and task.id not in logged:
+            logged.append(task.id)
             why = task.stopped_reason or "no reason given"
             context.note(f"Somebody stopped ECS task {task.id} of this deployment: {why}")
 

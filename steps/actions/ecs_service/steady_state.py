@@ -206,12 +206,12 @@ def _log_progress(context: StepContext, service: EcsService, ours: OwnDeployment
     if deployment is None:
         return
     context.show_counts(running=deployment.running, desired=deployment.desired, pending=deployment.pending)
-    told = context.progress.setdefault("count told", ours.wanted)
-    if service.desired != told:
+    last_count = context.progress.setdefault("count told", ours.wanted)
+    if service.desired != last_count:
         context.progress["count told"] = service.desired
         context.save_for_rollback(FOREIGN_COUNT, True)
         context.note(
-            f"The desired count of Service {service.name} was changed from {told} to {service.desired} "
+            f"The desired count of Service {service.name} was changed from {last_count} to {service.desired} "
             f"during this deployment, by auto scaling or outside Slipway"
         )
     counts = f"{deployment.running}/{deployment.desired}"

@@ -96,9 +96,9 @@ def _is_within_line_limit(context: StepContext, group: str) -> bool:
 
 
 def _log_missing_output(context: StepContext, container: str) -> None:
-    told: list[str] = context.progress.setdefault("silent", [])
-    if container not in told:
-        told.append(container)
+    logged: list[str] = context.progress.setdefault("silent", [])
+    if container not in logged:
+        logged.append(container)
         context.log(
             f"Container {container} has no awslogs configuration with a stream prefix, so its output is not "
             "shown here"

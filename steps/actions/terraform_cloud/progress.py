@@ -63,8 +63,8 @@ def _log_lines(context: StepContext, state: dict[str, Any], text: str) -> None:
         lines.append(state["tail"])
         state["tail"] = ""
     for line in lines:
-        for told, level in parse_log_line(line):
-            context.log(told, level)
+        for text, level in parse_log_line(line):
+            context.log(text, level)
 
 
 def parse_log_line(line: str) -> list[tuple[str, str]]:
