@@ -16,18 +16,22 @@ urlpatterns = [
     path("access/scopes/", scopes.scopes, name="access-scopes"),
     path("access/scopes/choices/", scopes.scope_choices, name="scope-choices"),
     path("access/scopes/archived/", scopes.archived_scopes, name="archived-scopes"),
-    path("access/scopes/new/", scopes.new_organization, name="new-organization"),
+    path("access/scopes/new/", scopes.NewOrganization.as_view(), name="new-organization"),
     path("access/scopes/<int:pk>/", scopes.scope, name="access-scope"),
-    path("access/scopes/<int:pk>/new/", scopes.new_project, name="new-project"),
-    path("access/scopes/<int:pk>/rename/", scopes.rename_scope, name="rename-scope"),
+    path("access/scopes/<int:pk>/new/", scopes.NewProject.as_view(), name="new-project"),
+    path("access/scopes/<int:pk>/rename/", scopes.RenameScope.as_view(), name="rename-scope"),
     path("access/scopes/<int:pk>/archive/", scopes.ArchiveScope.as_view(), name="archive-scope"),
     path("access/scopes/<int:pk>/restore/", scopes.restore_scope, name="restore-scope"),
     path("access/service-accounts/", service_accounts.service_accounts, name="service-accounts"),
-    path("access/service-accounts/new/", service_accounts.new_service_account, name="new-service-account"),
+    path(
+        "access/service-accounts/new/",
+        service_accounts.NewServiceAccount.as_view(),
+        name="new-service-account",
+    ),
     path("access/service-accounts/<int:pk>/", service_accounts.service_account, name="service-account"),
     path(
         "access/service-accounts/<int:pk>/edit/",
-        service_accounts.edit_service_account,
+        service_accounts.EditServiceAccount.as_view(),
         name="edit-service-account",
     ),
     path(
@@ -36,14 +40,16 @@ urlpatterns = [
         name="delete-service-account",
     ),
     path(
-        "access/service-accounts/<int:pk>/keys/new/", api_keys.new_account_key, name="new-service-account-key"
+        "access/service-accounts/<int:pk>/keys/new/",
+        api_keys.NewServiceAccountKey.as_view(),
+        name="new-service-account-key",
     ),
     path("access/keys/", api_keys.list_own_api_keys, name="my-api-keys"),
-    path("access/keys/new/", api_keys.new_key, name="new-api-key"),
-    path("access/keys/<int:pk>/rotate/", api_keys.rotate_key, name="rotate-api-key"),
+    path("access/keys/new/", api_keys.NewApiKey.as_view(), name="new-api-key"),
+    path("access/keys/<int:pk>/rotate/", api_keys.RotateApiKey.as_view(), name="rotate-api-key"),
     path("access/keys/<int:pk>/revoke/", api_keys.RevokeApiKey.as_view(), name="revoke-api-key"),
     path("access/invitations/", invitations.invitations, name="invitations"),
-    path("access/invitations/new/", invitations.new_invitation, name="new-invitation"),
+    path("access/invitations/new/", invitations.NewInvitation.as_view(), name="new-invitation"),
     path(
         "access/invitations/<int:pk>/send/", invitations.send_invitation_again, name="send-invitation-again"
     ),

@@ -18,16 +18,16 @@ urlpatterns = [
     path("services/repositories/", image_tags.list_source_repositories, name="source-repositories"),
     path("services/tags/", image_tags.list_source_tags, name="source-tags"),
     path("services/<int:pk>/tags/", image_tags.list_service_tags, name="service-tags"),
-    path("services/new/", services.new_service, name="new-service"),
+    path("services/new/", services.NewService.as_view(), name="new-service"),
     path("services/words/", services.show_manifest_guide, name="manifest-words"),
     path("services/check/", services.check_manifest, name="check-manifest"),
     path("services/clean-up/", services.clean_up_manifest, name="clean-up-manifest"),
-    path("services/<int:pk>/edit/", services.edit_service, name="edit-service"),
+    path("services/<int:pk>/edit/", services.EditService.as_view(), name="edit-service"),
     path("services/<int:pk>/delete/", services.DeleteService.as_view(), name="delete-service"),
     path("environments/", environments.list_environments, name="environments"),
-    path("environments/new/", environments.new_environment, name="new-environment"),
+    path("environments/new/", environments.NewEnvironment.as_view(), name="new-environment"),
     path("environments/<int:pk>/", environments.show_environment, name="environment"),
-    path("environments/<int:pk>/edit/", environments.edit_environment, name="edit-environment"),
+    path("environments/<int:pk>/edit/", environments.EditEnvironment.as_view(), name="edit-environment"),
     path(
         "environments/<int:pk>/delete/", environments.DeleteEnvironment.as_view(), name="delete-environment"
     ),
@@ -64,12 +64,12 @@ urlpatterns = [
     path("environments/<int:pk>/clusters/", infrastructures.choose_cluster, name="clusters"),
     path(
         "environments/<int:pk>/infrastructures/new/",
-        infrastructures.new_infrastructure,
+        infrastructures.NewInfrastructure.as_view(),
         name="new-infrastructure",
     ),
     path(
         "environments/<int:pk>/infrastructures/<int:infrastructure>/edit/",
-        infrastructures.edit_infrastructure,
+        infrastructures.EditInfrastructure.as_view(),
         name="edit-infrastructure",
     ),
     path(

@@ -7,7 +7,7 @@ from delegates.pages import configurations, connector_tests, delegates, installa
 urlpatterns = [
     path("delegates/", delegates.list_delegates, name="delegates"),
     path("delegates/<int:pk>/", delegates.show_delegate, name="delegate"),
-    path("delegates/<int:pk>/edit/", delegates.edit_delegate, name="edit-delegate"),
+    path("delegates/<int:pk>/edit/", delegates.EditDelegate.as_view(), name="edit-delegate"),
     path("delegates/<int:pk>/disable/", delegates.DisableDelegate.as_view(), name="disable-delegate"),
     path("delegates/<int:pk>/delete/", delegates.DeleteDelegate.as_view(), name="delete-delegate"),
     path("delegates/<int:pk>/approve/", delegates.approve_delegate, name="approve-delegate"),
@@ -36,7 +36,7 @@ urlpatterns = [
     path("delegates/configurations/", configurations.list_configurations, name="delegate-configurations"),
     path(
         "delegates/configurations/new/",
-        configurations.create_configuration,
+        configurations.NewConfiguration.as_view(),
         name="new-delegate-configuration",
     ),
     path(
@@ -44,7 +44,7 @@ urlpatterns = [
     ),
     path(
         "delegates/configurations/<int:pk>/edit/",
-        configurations.edit_configuration,
+        configurations.EditConfiguration.as_view(),
         name="edit-delegate-configuration",
     ),
     path(
@@ -58,10 +58,10 @@ urlpatterns = [
         name="delete-delegate-configuration",
     ),
     path("delegates/tokens/", tokens.list_tokens, name="delegate-tokens"),
-    path("delegates/tokens/new/", tokens.create_token, name="new-delegate-token"),
+    path("delegates/tokens/new/", tokens.NewToken.as_view(), name="new-delegate-token"),
     path("delegates/tokens/<int:pk>/", tokens.show_token, name="delegate-token"),
     path("delegates/tokens/<int:pk>/show/", tokens.reveal_token, name="show-delegate-token"),
-    path("delegates/tokens/<int:pk>/rename/", tokens.rename_token, name="rename-delegate-token"),
+    path("delegates/tokens/<int:pk>/rename/", tokens.RenameToken.as_view(), name="rename-delegate-token"),
     path("delegates/tokens/<int:pk>/revoke/", tokens.RevokeToken.as_view(), name="revoke-delegate-token"),
     path("delegates/tokens/<int:pk>/delete/", tokens.DeleteToken.as_view(), name="delete-delegate-token"),
 ]

@@ -8,16 +8,16 @@ from zoneinfo import available_timezones
 from django import forms
 from django.db.models import QuerySet
 
-from catalog.forms.resources import IdentifierForm, ResourceForm, ScopedForm
 from catalog.models import Environment
 from deployments.execution import operations
 from deployments.execution.run_requests import list_requested_variables
 from deployments.freezes.operations import FreezeSpec
-from deployments.models import FreezeWindow
 from deployments.preview import operations as preview_operations
 from pipelines.forms.input_sets import RunVariableInput
 from pipelines.inputs.variables import PipelineVariable, format_variable_value
 from pipelines.models import InputSet, Pipeline
+from web.forms.page_forms import ScopeField
+from web.forms.resource_forms import IdentifierField, IdentifierForm, ResourceForm, ScopedForm
 from web.http.problems import Problem
 
 _MOMENT = {"type": "datetime-local", "class": "input"}
@@ -60,6 +60,12 @@ class FreezeForm(ResourceForm):
     )
     enabled = forms.BooleanField(required=False, initial=True, label="Enabled")
 
+    pairs = (
+        ("name", "identifier", "in_scope"),
+        ("begins", "ends", "time_zone", "environment_kind", "environments", "services"),
+    )
+    field_order = (*pairs[0], "description", *pairs[1], "weekly", "enabled")
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         zone = self.fields["time_zone"]
@@ -84,23 +90,10 @@ class FreezeForm(ResourceForm):
 
 
 class NewFreezeForm(ScopedForm, IdentifierForm, FreezeForm):
-    """A window that is not there yet."""
+    """Form for a new freeze window."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.fields["in_scope"].help_text = "Runs of this scope and of those below it are held back."
-        self.fields["identifier"].help_text = "What the API calls it; it stays. Made from the name if empty."
-
-
-def build_initial_values(window: FreezeWindow) -> dict[str, Any]:
-    """Return the initial values of a window's form."""
-    names = ("name", "description", "begins", "ends", "time_zone", "weekly", "environment_kind", "enabled")
-    return {
-        **{name: getattr(window, name) for name in names},
-        "services": ", ".join(window.services),
-        "environments": ", ".join(window.environments),
-        "version": window.version,
-    }
+    in_scope = ScopeField(help_text="Runs of this scope and of those below it are held back.")
+    identifier = IdentifierField(help_text="What the API calls it; it stays. Made from the name if empty.")
 
 
 TAG = r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}\Z"

@@ -28,5 +28,5 @@ urlpatterns = [
     ),
     path("infrastructures/<int:pk>/unknown/read", adoptions.read_service, name="read-for-adoption"),
     path("adoptions/<int:pk>/", adoptions.show_adoption, name="adoption"),
-    path("adoptions/<int:pk>/take-back", adoptions.undo_adoption_page, name="take-back-adoption"),
+    path("adoptions/<int:pk>/take-back", adoptions.UndoAdoption.as_view(), name="take-back-adoption"),
 ]

@@ -6,9 +6,9 @@ from notifications.pages import rules
 
 urlpatterns = [
     path("notifications/", rules.list_rules, name="notification-rules"),
-    path("notifications/new/", rules.new_rule, name="new-notification-rule"),
+    path("notifications/new/", rules.NewNotificationRule.as_view(), name="new-notification-rule"),
     path("notifications/<int:pk>/", rules.show_rule, name="notification-rule"),
-    path("notifications/<int:pk>/edit/", rules.edit_rule, name="edit-notification-rule"),
+    path("notifications/<int:pk>/edit/", rules.EditNotificationRule.as_view(), name="edit-notification-rule"),
     path(
         "notifications/<int:pk>/delete/",
         rules.DeleteNotificationRule.as_view(),

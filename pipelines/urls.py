@@ -13,9 +13,11 @@ urlpatterns = [
     ),
     path("pipelines/graph/", pipelines.draw_pipeline, name="draw-pipeline"),
     path("pipelines/<int:pk>/input-sets/", input_sets.list_pipeline_input_sets, name="input-sets"),
-    path("pipelines/<int:pk>/input-sets/new/", input_sets.create_input_set, name="new-input-set"),
+    path("pipelines/<int:pk>/input-sets/new/", input_sets.NewInputSet.as_view(), name="new-input-set"),
     path(
-        "pipelines/<int:pk>/input-sets/<int:number>/edit/", input_sets.edit_input_set, name="edit-input-set"
+        "pipelines/<int:pk>/input-sets/<int:number>/edit/",
+        input_sets.EditInputSet.as_view(),
+        name="edit-input-set",
     ),
     path(
         "pipelines/<int:pk>/input-sets/<int:number>/delete/",

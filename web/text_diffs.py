@@ -3,6 +3,9 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from typing import Any
+
+import yaml
 
 # Matching costs up to the square of the lines that differ; beyond this they are shown as replaced.
 MOST_COMPARED_LINES = 3000
@@ -108,3 +111,12 @@ def _format_hunk_header(hunk: Sequence[DiffLine]) -> str:
 
 def _format_line(line: DiffLine) -> str:
     return f"{line.sign}{line.text}"
+
+
+def diff_values(stored: dict[str, Any], entered: dict[str, Any]) -> TextDiff:
+    """Return what saving the entered values would change in the stored ones, as YAML."""
+    return compare_texts(_render_yaml(stored), _render_yaml(entered))
+
+
+def _render_yaml(values: dict[str, Any]) -> str:
+    return yaml.safe_dump(values, sort_keys=False, allow_unicode=True, default_flow_style=False)

@@ -9,8 +9,9 @@ from django.utils import timezone
 from guards.limits import KEY_GRACE_SECONDS, NAME_CHARACTERS
 from rbac.models import Scope, User
 from rbac.permissions import ALWAYS_GRANTED, PERMISSIONS
-from rbac.policy import Principal, list_member_scopes
+from rbac.policy import list_member_scopes
 from web.forms.page_forms import PageForm, ScopeField
+from web.forms.resource_forms import ScopedForm
 
 EDIT: Final = "core_serviceaccount_edit"
 EXPIRY_CHOICES: Final = (("", "Never"), ("30", "In 30 days"), ("90", "In 90 days"), ("365", "In a year"))
@@ -37,7 +38,7 @@ class ServiceAccountForm(PageForm):
         super().__init__(*args, auto_id="account-%s", **kwargs)
 
 
-class NewServiceAccountForm(ServiceAccountForm):
+class NewServiceAccountForm(ScopedForm, ServiceAccountForm):
     """A service account that is not there yet."""
 
     in_scope = ScopeField(
@@ -45,12 +46,6 @@ class NewServiceAccountForm(ServiceAccountForm):
     )
 
     field_order = ("in_scope", "name", "description")
-
-    def __init__(self, *args: Any, person: Principal, scope: Scope | None, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        field = self.fields["in_scope"]
-        if isinstance(field, ScopeField):
-            field.set_choices(person, EDIT, scope)
 
 
 class NewApiKeyForm(PageForm):

@@ -8,9 +8,10 @@ from django.core.exceptions import ValidationError
 from django.db.models import Q
 
 from guards.limits import INVITATION_DAYS
-from rbac.models import Role, Scope, User
+from rbac.models import Role, User
 from rbac.policy import Principal, list_permitted_scopes
 from web.forms.page_forms import PageForm, ScopeField
+from web.forms.resource_forms import ScopedForm
 
 DEFAULT_EXPIRY_DAYS: Final = 7
 EMAIL_CHARACTERS: Final = 254
@@ -23,7 +24,7 @@ class RoleField(forms.ModelChoiceField):
         return f"{obj.name} ({obj.scope.path})" if obj.scope else str(obj.name)
 
 
-class InvitationForm(PageForm):
+class InvitationForm(ScopedForm):
     """Form with recipient, scope and role."""
 
     email = forms.EmailField(max_length=EMAIL_CHARACTERS, label="E-mail address")
@@ -35,12 +36,11 @@ class InvitationForm(PageForm):
         min_value=1, max_value=int(INVITATION_DAYS), initial=DEFAULT_EXPIRY_DAYS, label="Expires after (days)"
     )
 
-    def __init__(self, *args: Any, person: Principal, scope: Scope | None, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        field = self.fields["in_scope"]
-        if isinstance(field, ScopeField):
-            field.set_choices(person, "core_user_manage", scope)
-        here = list_permitted_scopes(person, "core_user_manage").values("pk")
+    field_order = ("email", "in_scope", "role", "days")
+
+    def __init__(self, *args: Any, person: Principal, permission: str, **kwargs: Any) -> None:
+        super().__init__(*args, person=person, permission=permission, **kwargs)
+        here = list_permitted_scopes(person, permission).values("pk")
         roles = Role.objects.filter(Q(scope=None) | Q(scope__in=here)).select_related("scope")
         self.fields["role"].queryset = roles.order_by("-builtin", "name")  # type: ignore[attr-defined]
         # The least of them: more is chosen, never left standing by mistake.

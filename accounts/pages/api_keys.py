@@ -1,29 +1,37 @@
 """Pages of API keys."""
 
-from typing import Any, Final
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, ClassVar
 
 from django.core.exceptions import ValidationError
 from django.db.models import Q
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
+from django.utils.decorators import method_decorator
 from django.utils.html import format_html
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods, require_safe
+from django.views.decorators.http import require_safe
 
 from accounts.forms.api_keys import ApiKeyRotationForm, NewApiKeyForm
-from accounts.pages.service_accounts import VIEW, get_service_account
+from accounts.pages.service_accounts import VIEW, ServiceAccountPage
 from rbac import operations
 from rbac.models import ApiKey, ServiceAccount, User
 from rbac.operations.api_keys import MANAGE_API_KEYS
 from rbac.policy import Forbidden, NotVisible, filter_visible, require
-from web.forms.page_forms import PageForm, get_posted_data
+from web.forms.page_forms import PageForm
 from web.forms.pages import PageRequest, require_sign_in
-from web.forms.resource_pages import Breadcrumb, ConfirmPage, ResourcePage
+from web.forms.resource_pages import (
+    Breadcrumb,
+    ConfirmPage,
+    CreateChildPage,
+    CreatePage,
+    FormPage,
+    ResourcePage,
+)
 from web.http.pagination import paginate_queryset
 from web.templatetags.slipway import when
-
-GET_OR_POST: Final = ["GET", "HEAD", "POST"]
 
 
 def _find_api_key(request: PageRequest, pk: int) -> ApiKey:
@@ -60,55 +68,101 @@ def list_own_api_keys(request: PageRequest) -> HttpResponse:
     return render(request, "accounts/keys/list.html", content)
 
 
-@require_sign_in
-@never_cache
-@require_http_methods(GET_OR_POST)
-def new_key(request: PageRequest) -> HttpResponse:
-    """Make a key of one's own, and show its token this once."""
-    return _create_key_page(request, request.user, {"back": reverse("my-api-keys")})
-
-
-@require_sign_in
-@never_cache
-@require_http_methods(GET_OR_POST)
-def new_account_key(request: PageRequest, pk: int) -> HttpResponse:
-    """Make a key of a service account, and show its token this once."""
-    account = get_service_account(request, pk)
-    require(request.user, MANAGE_API_KEYS, account)
-    return _create_key_page(
-        request, account.user, {"account": account, "back": reverse("service-account", args=[pk])}
-    )
-
-
-@require_sign_in
-@never_cache
-@require_http_methods(GET_OR_POST)
-def rotate_key(request: PageRequest, pk: int) -> HttpResponse:
-    """Give a key a new token, and show it this once."""
-    key, content = _get_api_key(request, pk)
-    form = ApiKeyRotationForm(get_posted_data(request))
-    if request.method == "POST" and form.is_valid():
-        grace = int(form.cleaned_data["grace"])
-        try:
-            token = operations.rotate_api_key(actor=request.user, key=key, grace_seconds=grace)
-        except (ValidationError, Forbidden) as error:
-            _add_error(form, error)
-        else:
-            return render(request, "accounts/keys/shown.html", content | {"token": token})
-    return render(request, "accounts/keys/rotate.html", content | {"form": form}, status=form.http_status)
-
-
 class ApiKeyPage(ResourcePage[ApiKey]):
     """A page about an API key, of one's own or of a service account."""
 
     load = staticmethod(_find_api_key)
     noun = "API key"
 
-    def check_access(self, found: ApiKey) -> None:
+    def check_access(self, resource: ApiKey) -> None:
         """Do nothing: `load` has checked the permission on the key's owner."""
 
     def get_parents(self) -> list[Breadcrumb]:
         return list_key_parents(self.object.user)
+
+
+@contextmanager
+def _explain_escalation() -> Iterator[None]:
+    """Raise `ValidationError` if a service account has permissions that the user lacks."""
+    try:
+        yield
+    except Forbidden as error:
+        raise ValidationError(
+            f"The service account has permissions that you do not have: you need {error.permission} in the "
+            f"same scope."
+        ) from error
+
+
+class ApiKeyFormPage(FormPage[Any]):
+    """A page that shows the token of a key once."""
+
+    form_class: ClassVar[Callable[..., PageForm]] = NewApiKeyForm
+    here = "New key"
+
+    def get_form_options(self) -> dict[str, Any]:
+        return {"person": self.request.user}
+
+    def create_key(self, user: User, form: NewApiKeyForm) -> tuple[ApiKey, str]:
+        """Create a key of a user, and return it with its token."""
+        with _explain_escalation():
+            return operations.create_api_key(actor=self.request.user, user=user, **form.given)
+
+    def finish(self, saved: tuple[ApiKey, str]) -> HttpResponse:
+        key, token = saved
+        content = {"key": key, "token": token, "here": key.name}
+        return self.render(content, 200, "accounts/keys/shown.html")
+
+
+@method_decorator(never_cache, name="dispatch")
+class NewApiKey(ApiKeyFormPage, CreatePage[ApiKey]):
+    """Create a key of one's own, and show its token once."""
+
+    noun = "API key"
+    parents = (("My API keys", "my-api-keys"),)
+
+    def save(self, form: NewApiKeyForm) -> tuple[ApiKey, str]:
+        return self.create_key(self.request.user, form)
+
+
+@method_decorator(never_cache, name="dispatch")
+class NewServiceAccountKey(ApiKeyFormPage, ServiceAccountPage, CreateChildPage[ServiceAccount]):
+    """Create a key of a service account, and show its token once."""
+
+    permission = MANAGE_API_KEYS
+    noun = "API key"
+
+    def get_context(self, form: NewApiKeyForm) -> dict[str, Any]:
+        return {"heading": f"New API key of {self.get_name()}"}
+
+    def save(self, form: NewApiKeyForm) -> tuple[ApiKey, str]:
+        return self.create_key(self.object.user, form)
+
+
+@method_decorator(never_cache, name="dispatch")
+class RotateApiKey(ApiKeyPage, ApiKeyFormPage):
+    """Give a key a new token, and show it once."""
+
+    verb = "Rotate"
+    here = "Rotate a key"
+    button = "Rotate key"
+    refusal_title = "Could not rotate the key"
+    form_class = ApiKeyRotationForm
+
+    def get_form_options(self) -> dict[str, Any]:
+        return {}
+
+    def get_hint(self) -> str:
+        hint = (
+            "The key <code>{}…</code> is replaced by a new key with the same name, which is good for the "
+            "same things and expires when this one does."
+        )
+        return format_html(hint, self.object.prefix)
+
+    def save(self, form: ApiKeyRotationForm) -> tuple[ApiKey, str]:
+        grace = int(form.cleaned_data["grace"])
+        with _explain_escalation():
+            token = operations.rotate_api_key(actor=self.request.user, key=self.object, grace_seconds=grace)
+        return self.object, token
 
 
 class RevokeApiKey(ApiKeyPage, ConfirmPage[ApiKey]):
@@ -128,33 +182,3 @@ class RevokeApiKey(ApiKeyPage, ConfirmPage[ApiKey]):
 
     def perform(self, **given: Any) -> None:
         operations.revoke_api_key(actor=self.request.user, key=self.object)
-
-
-def _create_key_page(request: PageRequest, user: User, content: dict[str, Any]) -> HttpResponse:
-    form = NewApiKeyForm(get_posted_data(request), person=request.user)
-    if request.method == "POST" and form.is_valid():
-        try:
-            key, token = operations.create_api_key(actor=request.user, user=user, **form.given)
-        except (ValidationError, Forbidden) as error:
-            _add_error(form, error)
-        else:
-            return render(request, "accounts/keys/shown.html", content | {"key": key, "token": token})
-    return render(request, "accounts/keys/new.html", content | {"form": form}, status=form.http_status)
-
-
-def _add_error(form: PageForm, error: ValidationError | Forbidden) -> None:
-    if isinstance(error, Forbidden):
-        sentence = (
-            f"The service account has permissions that you do not have: you need {error.permission} in the "
-            f"same scope."
-        )
-        form.add_error(None, sentence)
-    else:
-        form.add_problem(error)
-
-
-def _get_api_key(request: PageRequest, pk: int) -> tuple[ApiKey, dict[str, Any]]:
-    """Return a key that one manages, with where it is listed."""
-    key = _find_api_key(request, pk)
-    account = getattr(key.user, "service_account", None)
-    return key, {"key": key, "account": account, "back": list_key_parents(key.user)[-1].url}

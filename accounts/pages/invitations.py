@@ -7,16 +7,15 @@ from django.core.exceptions import ValidationError
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.html import format_html
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from django.views.decorators.http import require_POST, require_safe
 
 from accounts.forms.invitations import DEFAULT_EXPIRY_DAYS, InvitationForm
 from accounts.invitation_mails import send_invitation
 from rbac import operations
 from rbac.models import Invitation
 from rbac.policy import Forbidden, can_anywhere, require
-from web.forms.page_forms import get_posted_data
 from web.forms.pages import PageRequest, get_visible, list_visible, require_sign_in
-from web.forms.resource_pages import ConfirmPage, ResourcePage
+from web.forms.resource_pages import ConfirmPage, CreatePage, ResourcePage
 from web.http.pagination import paginate_queryset
 
 VIEW = "core_user_view"
@@ -50,29 +49,29 @@ def invitations(request: PageRequest) -> HttpResponse:
     return render(request, "accounts/invitations/list.html", content)
 
 
-@require_sign_in
-@require_http_methods(["GET", "HEAD", "POST"])
-def new_invitation(request: PageRequest) -> HttpResponse:
-    """Invite somebody by e-mail."""
-    form = InvitationForm(get_posted_data(request), person=request.user, scope=request.current_scope)
-    if request.method == "POST" and form.is_valid():
+class NewInvitation(InvitationPage, CreatePage[Invitation]):
+    """Invite a user by email."""
+
+    form_class = InvitationForm
+    title = "Invite user"
+    button = "Send invitation"
+    refusal_title = "Could not send the invitation"
+
+    def save(self, form: InvitationForm) -> Invitation:
         given = form.cleaned_data
         try:
-            made, token = operations.create_invitation(
-                actor=request.user,
+            invitation, token = operations.create_invitation(
+                actor=self.request.user,
                 email=given["email"],
                 scope=given["in_scope"],
                 role=given["role"],
                 days=given["days"],
             )
-        except ValidationError as error:
-            form.add_problem(error)
         except Forbidden as error:
-            form.add_error("role", f"You cannot assign this role: you do not have {error.permission}.")
-        else:
-            _send_mail(request, made, token)
-            return redirect("invitations")
-    return render(request, "accounts/invitations/new.html", {"form": form}, status=form.http_status)
+            message = f"You cannot assign this role: you do not have {error.permission}."
+            raise ValidationError({"role": message}) from error
+        _send_mail(self.request, invitation, token)
+        return invitation
 
 
 @require_sign_in

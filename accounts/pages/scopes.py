@@ -4,7 +4,6 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django.contrib import messages
-from django.core.exceptions import ValidationError
 from django.db.models import Q
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
@@ -12,7 +11,7 @@ from django.template.defaultfilters import pluralize
 from django.urls import reverse
 from django.utils.functional import cached_property
 from django.utils.html import format_html
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from django.views.decorators.http import require_POST, require_safe
 
 from accounts.forms.scopes import NewScopeForm, RenameScopeForm
 from accounts.queries.scopes import list_organization_projects
@@ -21,9 +20,17 @@ from rbac.archive_guards import ScopeBusy, WorkInProgress, list_work_in_progress
 from rbac.models import Scope
 from rbac.policy import NotVisible, can, get_permissions, list_member_scopes, list_permitted_scopes, require
 from rbac.queries import list_restorable_scopes
-from web.forms.page_forms import get_posted_data
 from web.forms.pages import PageRequest, require_sign_in
-from web.forms.resource_pages import Breadcrumb, ConfirmPage, Notice, Obstacle, ResourcePage
+from web.forms.resource_pages import (
+    Breadcrumb,
+    ConfirmPage,
+    CreateChildPage,
+    CreatePage,
+    Notice,
+    Obstacle,
+    RenamePage,
+    ResourcePage,
+)
 from web.http.pagination import paginate_queryset
 from web.http.problems import Conflict
 from web.navigation import MOST_SEARCH_CHARACTERS, list_scope_choices
@@ -119,45 +126,6 @@ def list_scope_parents(scope: Scope) -> list[Breadcrumb]:
     return above
 
 
-GET_OR_POST = ["GET", "HEAD", "POST"]
-
-
-@require_sign_in
-@require_http_methods(GET_OR_POST)
-def new_organization(request: PageRequest) -> HttpResponse:
-    """Make an organization."""
-    return _create_scope_page(request, Scope.objects.account())
-
-
-@require_sign_in
-@require_http_methods(GET_OR_POST)
-def new_project(request: PageRequest, pk: int) -> HttpResponse:
-    """Make a project in an organization."""
-    organization = get_member_scope_or_404(request, pk)
-    if organization.kind != Scope.Kind.ORGANIZATION:
-        raise NotVisible("Create projects in an organization.")
-    return _create_scope_page(request, organization)
-
-
-@require_sign_in
-@require_http_methods(GET_OR_POST)
-def rename_scope(request: PageRequest, pk: int) -> HttpResponse:
-    """Give a scope another name; its identifier stays."""
-    found = get_member_scope_or_404(request, pk)
-    require(request.user, f"core_{found.resource}_edit", found)
-    form = RenameScopeForm(get_posted_data(request), initial={"name": found.name})
-    if request.method == "POST" and form.is_valid():
-        try:
-            operations.rename_scope(actor=request.user, scope=found, name=form.cleaned_data["name"])
-        except ValidationError as error:
-            form.add_problem(error)
-            found.refresh_from_db(fields=["name"])
-        else:
-            return redirect("access-scope", pk=pk)
-    content = {"form": form, "scope": found}
-    return render(request, "accounts/scopes/rename.html", content, status=form.http_status)
-
-
 class ScopePage(ResourcePage[Scope]):
     """A page about an organization or project."""
 
@@ -171,6 +139,63 @@ class ScopePage(ResourcePage[Scope]):
         return list_scope_parents(self.object)
 
 
+class NewOrganization(CreatePage[Scope]):
+    """Create an organization."""
+
+    noun = "organization"
+    parents = (("Organizations and projects", "access-scopes"),)
+    detail = "access-scope"
+    form_class = NewScopeForm
+    hint = "Roles in the account also apply here."
+
+    def prepare(self) -> None:
+        require(self.request.user, CHILD_PERMISSIONS[Scope.Kind.ACCOUNT], Scope.objects.account())
+
+    def get_form_options(self) -> dict[str, Any]:
+        return {}
+
+    def save(self, form: NewScopeForm) -> Scope:
+        return operations.create_organization(actor=self.request.user, **form.cleaned_data)
+
+
+class NewProject(ScopePage, CreateChildPage[Scope]):
+    """Create a project in an organization."""
+
+    noun = "project"
+    form_class = NewScopeForm
+
+    def check_access(self, resource: Scope) -> None:
+        if resource.kind != Scope.Kind.ORGANIZATION:
+            raise NotVisible("Create projects in an organization.")
+        require(self.request.user, CHILD_PERMISSIONS[Scope.Kind.ORGANIZATION], resource)
+
+    def get_hint(self) -> str:
+        return f"Roles in {self.get_name()} and in the account also apply here."
+
+    def get_context(self, form: NewScopeForm) -> dict[str, Any]:
+        return {"heading": f"New project in {self.get_name()}"}
+
+    def get_success_url(self, saved: Scope) -> str:
+        return reverse("access-scope", args=[saved.pk])
+
+    def save(self, form: NewScopeForm) -> Scope:
+        return operations.create_project(
+            actor=self.request.user, organization=self.object, **form.cleaned_data
+        )
+
+
+class RenameScope(ScopePage, RenamePage[Scope]):
+    """Rename the account, an organization or a project; its identifier does not change."""
+
+    form_class = RenameScopeForm
+
+    def check_access(self, resource: Scope) -> None:
+        require(self.request.user, f"core_{resource.resource}_edit", resource)
+
+    def save(self, form: RenameScopeForm) -> Scope:
+        return operations.rename_scope(actor=self.request.user, scope=self.object, **form.cleaned_data)
+
+
 class ArchiveScope(ScopePage, ConfirmPage[Scope]):
     """Archive a scope without work in progress."""
 
@@ -178,10 +203,10 @@ class ArchiveScope(ScopePage, ConfirmPage[Scope]):
     participle = "archived"
     done = "{name} is archived. It can be restored at any time."
 
-    def check_access(self, found: Scope) -> None:
-        if found.parent is None:
+    def check_access(self, resource: Scope) -> None:
+        if resource.parent is None:
             raise NotVisible("The account cannot be archived.")
-        require(self.request.user, f"core_{found.resource}_delete", found)
+        require(self.request.user, f"core_{resource.resource}_delete", resource)
 
     @cached_property
     def work(self) -> list[WorkInProgress]:
@@ -233,24 +258,3 @@ def restore_scope(request: PageRequest, pk: int) -> HttpResponse:
     operations.restore_scope(actor=request.user, scope=found)
     messages.success(request, f"{found.name} is restored with all its resources.")
     return redirect("access-scope", pk=pk)
-
-
-def _create_scope_page(request: PageRequest, parent: Scope) -> HttpResponse:
-    require(request.user, CHILD_PERMISSIONS[Scope.Kind(parent.kind)], parent)
-    form = NewScopeForm(get_posted_data(request))
-    if request.method == "POST" and form.is_valid():
-        try:
-            made = _create_scope(request, parent, form)
-        except ValidationError as error:
-            form.add_problem(error)
-        else:
-            return redirect("access-scope", pk=made.pk)
-    content = {"form": form, "parent": parent, "is_project": parent.kind == Scope.Kind.ORGANIZATION}
-    return render(request, "accounts/scopes/new.html", content, status=form.http_status)
-
-
-def _create_scope(request: PageRequest, parent: Scope, form: NewScopeForm) -> Scope:
-    given = {"identifier": form.cleaned_data["identifier"], "name": form.cleaned_data["name"]}
-    if parent.kind == Scope.Kind.ORGANIZATION:
-        return operations.create_project(actor=request.user, organization=parent, **given)
-    return operations.create_organization(actor=request.user, **given)

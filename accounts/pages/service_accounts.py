@@ -2,23 +2,20 @@
 
 from typing import Any, Final
 
-from django.contrib import messages
-from django.core.exceptions import ValidationError
 from django.db.models import Count, Max, Q
 from django.http import HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import render
 from django.template.defaultfilters import pluralize
 from django.utils.html import format_html
-from django.views.decorators.http import require_http_methods, require_safe
+from django.views.decorators.http import require_safe
 
 from accounts.forms.api_keys import EDIT, NewServiceAccountForm, ServiceAccountForm
 from rbac import operations
 from rbac.models import ApiKey, ServiceAccount
 from rbac.operations.escalation_checks import list_user_assignments
-from rbac.policy import can_anywhere, filter_visible, get_permissions, require
-from web.forms.page_forms import get_posted_data
+from rbac.policy import can_anywhere, filter_visible, get_permissions
 from web.forms.pages import PageRequest, get_visible, list_visible, require_sign_in
-from web.forms.resource_pages import DeletePage, ResourcePage
+from web.forms.resource_pages import CreatePage, DeletePage, EditPage, ResourcePage
 from web.http.pagination import paginate_queryset
 
 VIEW: Final = "core_serviceaccount_view"
@@ -71,46 +68,36 @@ def service_account(request: PageRequest, pk: int) -> HttpResponse:
     return render(request, "accounts/service_accounts/account.html", content)
 
 
-@require_sign_in
-@require_http_methods(GET_OR_POST)
-def new_service_account(request: PageRequest) -> HttpResponse:
-    """Make a service account."""
-    form = NewServiceAccountForm(get_posted_data(request), person=request.user, scope=request.current_scope)
-    if request.method == "POST" and form.is_valid():
+class NewServiceAccount(ServiceAccountPage, CreatePage[ServiceAccount]):
+    """Create a service account."""
+
+    permission = EDIT
+    form_class = NewServiceAccountForm
+    done = "{name} is created. Assign a role and create a key."
+
+    def save(self, form: NewServiceAccountForm) -> ServiceAccount:
         given = form.cleaned_data
-        try:
-            made = operations.create_service_account(
-                actor=request.user,
-                scope=given["in_scope"],
-                name=given["name"],
-                description=given["description"],
-            )
-        except ValidationError as error:
-            form.add_problem(error)
-        else:
-            messages.success(request, f"{made.name} is created. Assign a role and create a key.")
-            return redirect("service-account", pk=made.pk)
-    return render(request, "accounts/service_accounts/new.html", {"form": form}, status=form.http_status)
+        return operations.create_service_account(
+            actor=self.request.user,
+            scope=given["in_scope"],
+            name=given["name"],
+            description=given["description"],
+        )
 
 
-@require_sign_in
-@require_http_methods(GET_OR_POST)
-def edit_service_account(request: PageRequest, pk: int) -> HttpResponse:
-    """Change what a service account is called."""
-    account = get_service_account(request, pk)
-    require(request.user, EDIT, account)
-    initial = {"name": account.name, "description": account.description}
-    form = ServiceAccountForm(get_posted_data(request), initial=initial)
-    if request.method == "POST" and form.is_valid():
-        try:
-            operations.update_service_account(actor=request.user, account=account, **form.cleaned_data)
-        except ValidationError as error:
-            form.add_problem(error)
-            account.refresh_from_db(fields=["name", "description"])
-        else:
-            return redirect("service-account", pk=pk)
-    content = {"form": form, "account": account}
-    return render(request, "accounts/service_accounts/edit.html", content, status=form.http_status)
+class EditServiceAccount(ServiceAccountPage, EditPage[ServiceAccount]):
+    """Edit the name and description of a service account."""
+
+    permission = EDIT
+    form_class = ServiceAccountForm
+    fields = ("name", "description")
+    hint = "Its identifier, keys and roles do not change."
+    done = ""
+
+    def save(self, form: ServiceAccountForm) -> ServiceAccount:
+        return operations.update_service_account(
+            actor=self.request.user, account=self.object, **form.cleaned_data
+        )
 
 
 class DeleteServiceAccount(ServiceAccountPage, DeletePage[ServiceAccount]):

@@ -7,20 +7,21 @@ from django import forms
 from django.core.exceptions import ValidationError
 
 from aws.regions import list_regions
-from catalog.forms.resources import IdentifierForm, ResourceForm, ScopedForm
+from catalog.forms.variables import FormWithVariables
 from catalog.infrastructure_checks import list_field_problems
 from catalog.models import Environment
 from catalog.operations import EnvironmentSpec, InfrastructureSpec
 from connectors.models import Connector
 from web.forms.page_forms import PageForm
+from web.forms.resource_forms import IdentifierForm, ResourceForm, ScopedForm
 from web.http.problems import Problem
 
 STATIC, DYNAMIC = "STATIC", "DYNAMIC"
 PROVISIONING_METHODS = ((STATIC, "Pre-existing"), (DYNAMIC, "Dynamically provisioned"))
 
 
-class EnvironmentForm(ResourceForm):
-    """An environment without its variables and infrastructures."""
+class EnvironmentForm(FormWithVariables, ResourceForm):
+    """An environment with its variables, without its infrastructures."""
 
     kind = forms.ChoiceField(
         label="Type",
@@ -28,11 +29,12 @@ class EnvironmentForm(ResourceForm):
         initial=Environment.Kind.PRE_PRODUCTION,
         help_text="Production environments are marked on all pages.",
     )
-    field_order = ("in_scope", "name", "identifier", "kind", "description")
+    pairs = (("name", "identifier", "in_scope", "kind"),)
+    field_order = (*pairs[0], "description")
 
-    def build_spec(self, variables: dict[str, Any]) -> EnvironmentSpec:
+    def build_spec(self) -> EnvironmentSpec:
         """Build the spec from the submitted values."""
-        given = self.cleaned_data
+        given, variables = self.cleaned_data, self.variables.variables()
         return EnvironmentSpec(given["name"], given["description"], given["kind"], variables)
 
 

@@ -1,15 +1,16 @@
 """Forms of services and their artifact."""
 
-from collections.abc import Sequence
+from typing import Any
 
 from django import forms
 
 from catalog.artifacts.image_sources import DOCKER_REGISTRY, ECR
-from catalog.forms.resources import IdentifierForm, ResourceForm, ScopedForm
-from catalog.forms.variables import VariableFormSet
+from catalog.forms.manifests import build_manifest_formset
+from catalog.forms.variables import FormWithVariables
 from catalog.models import Service
 from catalog.operations import IMAGE_PATTERN, TAG_PATTERN, ManifestSpec, ServiceSpec
 from guards.limits import PATTERN_CHARACTERS
+from web.forms.resource_forms import IdentifierForm, ResourceForm, ScopedForm
 
 _MONO_ATTRIBUTES = {"class": "input mono", "spellcheck": "false", "autocapitalize": "none"}
 
@@ -23,8 +24,8 @@ SOURCE_FIELDS = {
 }
 
 
-class ServiceForm(ResourceForm):
-    """A service without its manifests and variables."""
+class ServiceForm(FormWithVariables, ResourceForm):
+    """A service with its manifests and variables."""
 
     image = forms.RegexField(
         regex=IMAGE_PATTERN,
@@ -78,6 +79,19 @@ class ServiceForm(ResourceForm):
         widget=forms.TextInput(attrs=_MONO_ATTRIBUTES),
     )
 
+    def __init__(self, data: Any = None, files: Any = None, **kwargs: Any) -> None:
+        super().__init__(data, files, **kwargs)
+        self.manifests = build_manifest_formset(data, self.initial.get("manifests", ()))
+
+    def is_valid(self) -> bool:
+        """Validate the fields and all rows, so that all mistakes are shown at once."""
+        return super().is_valid() & self.manifests.is_valid()
+
+    @property
+    def http_status(self) -> int:
+        """The status of a page that shows this form: 400 if an entered value was refused."""
+        return 400 if self.is_bound and not self.manifests.is_valid() else super().http_status
+
     def build_source(self) -> dict[str, str]:
         """Build the image source that the artifact stores."""
         given = self.cleaned_data
@@ -88,18 +102,18 @@ class ServiceForm(ResourceForm):
             del named["region"]
         return {key: value for key, value in named.items() if value}
 
-    def build_spec(self, manifests: Sequence[ManifestSpec], variables: VariableFormSet) -> ServiceSpec:
+    def build_spec(self) -> ServiceSpec:
         """Build the spec from the submitted values."""
         given = self.cleaned_data
         return ServiceSpec(
             name=given["name"],
             description=given["description"],
-            variables=variables.variables(),
-            required_variables=variables.required(),
+            variables=self.variables.variables(),
+            required_variables=self.variables.required(),
             image=given["image"],
             tag=given["tag"] or "latest",
             source=self.build_source(),
-            manifests=manifests,
+            manifests=self.manifests.build_specs(),
         )
 
 
@@ -123,3 +137,10 @@ def build_service_spec(service: Service) -> ServiceSpec:
             for one in service.manifests.order_by("pk")
         ],
     )
+
+
+def build_service_values(spec: ServiceSpec) -> dict[str, Any]:
+    """Build the values that the form of a service starts with."""
+    names = ("name", "description", "image", "tag", "manifests", "variables", "required_variables")
+    source = {field: spec.source.get(key, "") for key, field in SOURCE_FIELDS.items()}
+    return {name: getattr(spec, name) for name in names} | source

@@ -129,3 +129,22 @@ def _detect_kind(value: VariableValue) -> str:
 
 def _format_value(value: VariableValue) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+class FormWithVariables(PageForm):
+    """A form with rows of variables; it starts with `variables` and `required_variables` of `initial`."""
+
+    def __init__(self, data: Any = None, files: Any = None, **kwargs: Any) -> None:
+        super().__init__(data, files, **kwargs)
+        self.variables = build_variable_formset(
+            data, self.initial.get("variables"), self.initial.get("required_variables", ())
+        )
+
+    def is_valid(self) -> bool:
+        """Validate the fields and the rows, so that all mistakes are shown at once."""
+        return super().is_valid() & self.variables.is_valid()
+
+    @property
+    def http_status(self) -> int:
+        """The status of a page that shows this form: 400 if an entered value was refused."""
+        return 400 if self.is_bound and (self.errors or not self.variables.is_valid()) else 200

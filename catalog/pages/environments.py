@@ -2,25 +2,20 @@
 
 from typing import Any, Final
 
-from django.contrib import messages
 from django.db.models import Q, QuerySet
 from django.http import HttpResponse
-from django.shortcuts import redirect, render
-from django.views.decorators.http import require_http_methods, require_safe
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
 
 from catalog import operations
 from catalog.forms.environments import EnvironmentForm, NewEnvironmentForm
-from catalog.forms.variables import VariableFormSet, build_variable_formset
 from catalog.models import Environment, Service, ServiceOverride
 from catalog.pages.delete_pages import DeleteUsedPage
-from catalog.pages.edit_conflicts import diff_values
 from catalog.usages import find_pipeline_usage
-from rbac.policy import can_anywhere, filter_visible, get_permissions, require
-from web.forms.page_forms import get_posted_data
+from rbac.policy import can_anywhere, filter_visible, get_permissions
 from web.forms.pages import PageRequest, get_visible, list_visible, require_sign_in
-from web.forms.resource_pages import ResourcePage
+from web.forms.resource_pages import CreatePage, ResourcePage, VersionedEditPage
 from web.http.pagination import paginate_queryset
-from web.http.problems import Problem, VersionConflict
 
 VIEW: Final = "core_environment_view"
 EDIT: Final = "core_environment_edit"
@@ -33,6 +28,15 @@ GET_OR_POST: Final = ["GET", "HEAD", "POST"]
 def get_environment(request: PageRequest, pk: int) -> Environment:
     """Return the environment that is meant. Raises `NotVisible` (404)."""
     return get_visible(request, VIEW, Environment.objects.select_related("scope"), pk=pk)
+
+
+class EnvironmentPage(ResourcePage[Environment]):
+    """A page about an environment."""
+
+    load = staticmethod(get_environment)
+    noun = "environment"
+    parents = (("Environments", "environments"),)
+    detail = "environment"
 
 
 @require_sign_in
@@ -61,64 +65,44 @@ def show_environment(request: PageRequest, pk: int) -> HttpResponse:
     return render(request, "catalog/environments/detail.html", content)
 
 
-@require_sign_in
-@require_http_methods(GET_OR_POST)
-def new_environment(request: PageRequest) -> HttpResponse:
+class NewEnvironment(EnvironmentPage, CreatePage[Environment]):
     """Create an environment."""
-    form = NewEnvironmentForm(
-        get_posted_data(request), person=request.user, permission=EDIT, scope=request.current_scope
-    )
-    rows = build_variable_formset(get_posted_data(request))
-    if request.method == "POST" and form.is_valid() & rows.is_valid():
+
+    template_name = "catalog/environments/edit.html"
+    permission = EDIT
+    form_class = NewEnvironmentForm
+    here = "New"
+    done = "{name} is created. Next, add an infrastructure."
+
+    def save(self, form: NewEnvironmentForm) -> Environment:
         given = form.cleaned_data
-        try:
-            made = operations.create_environment(
-                actor=request.user,
-                scope=given["in_scope"],
-                identifier=given["identifier"],
-                spec=form.build_spec(rows.variables()),
-            )
-        except Problem as problem:
-            form.add_problem(problem)
-        else:
-            messages.success(request, f"{made.name} is created. Next, add an infrastructure.")
-            return redirect("environment", pk=made.pk)
-    return _render_form(request, form, rows)
-
-
-@require_sign_in
-@require_http_methods(GET_OR_POST)
-def edit_environment(request: PageRequest, pk: int) -> HttpResponse:
-    """Save an environment; what somebody else saved meanwhile is shown, not lost."""
-    found = get_environment(request, pk)
-    require(request.user, EDIT, found)
-    if request.method != "POST":
-        rows = build_variable_formset(variables=found.variables)
-        return _render_form(request, EnvironmentForm(initial=_build_initial_values(found)), rows, found)
-    form, rows = EnvironmentForm(request.POST), build_variable_formset(request.POST)
-    if not (form.is_valid() & rows.is_valid()):
-        return _render_form(request, form, rows, found)
-    spec = form.build_spec(rows.variables())
-    try:
-        saved = operations.update_environment(
-            actor=request.user, environment=found, spec=spec, version=form.cleaned_data["version"] or 0
+        return operations.create_environment(
+            actor=self.request.user,
+            scope=given["in_scope"],
+            identifier=given["identifier"],
+            spec=form.build_spec(),
         )
-    except VersionConflict:
-        return _render_conflict(request, form, rows, pk)
-    except Problem as problem:
-        form.add_problem(problem)
-        return _render_form(request, form, rows, found)
-    messages.success(request, f"{saved.name} is saved.")
-    return redirect("environment", pk=pk)
 
 
-class EnvironmentPage(ResourcePage[Environment]):
-    """A page about an environment."""
+class EditEnvironment(EnvironmentPage, VersionedEditPage[Environment]):
+    """Edit an environment with its variables."""
 
-    load = staticmethod(get_environment)
-    noun = "environment"
-    parents = (("Environments", "environments"),)
-    detail = "environment"
+    template_name = "catalog/environments/edit.html"
+    permission = EDIT
+    form_class = EnvironmentForm
+    fields = ("name", "description", "kind")
+
+    def get_stored(self) -> dict[str, Any]:
+        return super().get_stored() | {"variables": self.object.variables}
+
+    def get_entered(self, form: EnvironmentForm) -> dict[str, Any]:
+        return super().get_entered(form) | {"variables": form.variables.variables()}
+
+    def save(self, form: EnvironmentForm) -> Environment:
+        version = form.cleaned_data["version"] or 0
+        return operations.update_environment(
+            actor=self.request.user, environment=self.object, spec=form.build_spec(), version=version
+        )
 
 
 class DeleteEnvironment(EnvironmentPage, DeleteUsedPage[Environment]):
@@ -148,38 +132,3 @@ def list_deployable_services(request: PageRequest, environment: Environment) -> 
     near = Q(scope__path__in=environment.scope.ancestor_paths()) | Q(scope__path__startswith=f"{path}/")
     seen = filter_visible(request.user, "core_service_view", Service.objects.filter(near))
     return seen.order_by("name", "pk")[:MOST_SERVICES]
-
-
-def _render_conflict(
-    request: PageRequest, form: EnvironmentForm, rows: VariableFormSet, pk: int
-) -> HttpResponse:
-    """Show what was entered over what was saved meanwhile; the next save means to replace that."""
-    stored = get_environment(request, pk)
-    entered = {name: form.cleaned_data[name] for name in ("name", "description", "kind")}
-    differs = diff_values(
-        {name: getattr(stored, name) for name in entered} | {"variables": stored.variables},
-        entered | {"variables": rows.variables()},
-    )
-    again = EnvironmentForm(initial=entered | {"version": stored.version})
-    rows = build_variable_formset(variables=rows.variables())
-    return _render_form(request, again, rows, stored, diff=differs, status=409)
-
-
-def _build_initial_values(found: Environment) -> dict[str, Any]:
-    return {name: getattr(found, name) for name in ("name", "description", "kind", "version")}
-
-
-def _render_form(
-    request: PageRequest,
-    form: EnvironmentForm,
-    rows: VariableFormSet,
-    environment: Environment | None = None,
-    **more: Any,
-) -> HttpResponse:
-    content = {"form": form, "variables": rows, "environment": environment}
-    status = more.pop("status", _get_form_status(form, rows))
-    return render(request, "catalog/environments/edit.html", content | more, status=status)
-
-
-def _get_form_status(*forms: Any) -> int:
-    return 400 if any(form.is_bound and not form.is_valid() for form in forms) else 200

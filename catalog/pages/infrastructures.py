@@ -4,19 +4,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from django.contrib import messages
 from django.http import HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import render
 from django.urls import reverse
-from django.views.decorators.http import require_http_methods, require_safe
+from django.views.decorators.http import require_safe
 
 from aws.regions import list_regions
 from catalog import operations
 from catalog.forms.environments import DYNAMIC, STATIC, InfrastructureForm, NewInfrastructureForm
 from catalog.models import Environment, Infrastructure
 from catalog.pages.delete_pages import DeleteUsedPage
-from catalog.pages.edit_conflicts import diff_values
-from catalog.pages.environments import EDIT, GET_OR_POST, VIEW, get_environment, list_deployable_services
+from catalog.pages.environments import EDIT, VIEW, EnvironmentPage, get_environment, list_deployable_services
 from connectors.models import Connector
 from connectors.queries import list_connectors
 from connectors.specs.aws import parse_aws_spec
@@ -24,80 +22,17 @@ from delegates.access.aws_access import EcsCluster, list_clusters
 from delegates.access.lookup_requests import list_clusters_by_delegate
 from delegates.models import LookupRequest
 from rbac.policy import filter_visible, require
-from web.forms.page_forms import get_posted_data
 from web.forms.pages import PageRequest, get_visible, require_sign_in
-from web.forms.resource_pages import Breadcrumb, ResourcePage
-from web.http.problems import Problem, VersionConflict
+from web.forms.resource_pages import Breadcrumb, CreateChildPage, FormPage, ResourcePage, VersionedEditPage
+from web.http.problems import Problem
+from web.text_diffs import TextDiff, diff_values
 
 ACCESS: Final = "core_connector_access"
-_LOCATION_FIELDS: Final = ("region", "cluster")
 
 
 def _get_infrastructure(request: PageRequest, pk: int, infrastructure: int) -> Infrastructure:
     rows = Infrastructure.objects.select_related("environment__scope", "connector__scope")
     return get_visible(request, VIEW, rows, pk=infrastructure, environment_id=pk)
-
-
-@require_sign_in
-@require_http_methods(GET_OR_POST)
-def new_infrastructure(request: PageRequest, pk: int) -> HttpResponse:
-    """Add a place to an environment."""
-    environment = get_environment(request, pk)
-    require(request.user, EDIT, environment)
-    connectors = _list_connectors(request, environment)
-    form = NewInfrastructureForm(
-        get_posted_data(request), connectors=connectors, initial=_build_default_values(connectors)
-    )
-    if request.method == "POST" and form.is_valid():
-        try:
-            made = operations.create_infrastructure(
-                actor=request.user,
-                environment=environment,
-                identifier=form.cleaned_data["identifier"],
-                spec=form.build_spec(),
-            )
-        except Problem as problem:
-            form.add_problem(problem)
-        else:
-            messages.success(request, _describe_created(made))
-            return redirect("environment", pk=pk)
-    return _render_form(request, form, environment)
-
-
-def _describe_created(made: Infrastructure) -> str:
-    if made.is_dynamic:
-        return f"{made.name} is created. The provisioner of each stage creates its cluster."
-    return f"{made.name} is created: cluster {made.cluster} in {made.region}."
-
-
-@require_sign_in
-@require_http_methods(GET_OR_POST)
-def edit_infrastructure(request: PageRequest, pk: int, infrastructure: int) -> HttpResponse:
-    """Save a place; what somebody else saved meanwhile is shown, not lost."""
-    found = _get_infrastructure(request, pk, infrastructure)
-    require(request.user, EDIT, found)
-    connectors = _list_connectors(request, found.environment, found.connector)
-    if request.method != "POST":
-        form = InfrastructureForm(connectors=connectors, initial=_build_initial_values(found))
-        return _render_form(request, form, found.environment, found)
-    form = InfrastructureForm(request.POST, connectors=connectors)
-    if not form.is_valid():
-        return _render_form(request, form, found.environment, found)
-    try:
-        saved = operations.update_infrastructure(
-            actor=request.user,
-            infrastructure=found,
-            spec=form.build_spec(),
-            version=form.cleaned_data["version"] or 0,
-        )
-    except VersionConflict:
-        stored = _get_infrastructure(request, pk, infrastructure)
-        return _render_conflict(request, form, connectors, stored)
-    except Problem as problem:
-        form.add_problem(problem)
-        return _render_form(request, form, found.environment, found)
-    messages.success(request, f"{saved.name} is saved.")
-    return redirect("environment", pk=pk)
 
 
 class InfrastructurePage(ResourcePage[Infrastructure]):
@@ -112,6 +47,95 @@ class InfrastructurePage(ResourcePage[Infrastructure]):
             Breadcrumb("Environments", reverse("environments")),
             Breadcrumb(environment.name, reverse("environment", args=[environment.pk])),
         ]
+
+
+class InfrastructureFormPage(FormPage[Any]):
+    """A page with the form of an infrastructure."""
+
+    template_name = "catalog/environments/place.html"
+    permission = EDIT
+
+    def get_environment(self) -> Environment:
+        """Return the environment that the infrastructure belongs to."""
+        raise NotImplementedError
+
+    def get_context(self, form: InfrastructureForm) -> dict[str, Any]:
+        return {"environment": self.get_environment()}
+
+
+class NewInfrastructure(InfrastructureFormPage, EnvironmentPage, CreateChildPage[Environment]):
+    """Add an infrastructure to an environment."""
+
+    noun = "infrastructure"
+    button = "Add infrastructure"
+    form_class = NewInfrastructureForm
+
+    def get_environment(self) -> Environment:
+        return self.object
+
+    def get_form_options(self) -> dict[str, Any]:
+        connectors = _list_connectors(self.request, self.object)
+        return {"connectors": connectors, "initial": _build_default_values(connectors)}
+
+    def save(self, form: NewInfrastructureForm) -> Infrastructure:
+        return operations.create_infrastructure(
+            actor=self.request.user,
+            environment=self.object,
+            identifier=form.cleaned_data["identifier"],
+            spec=form.build_spec(),
+        )
+
+    def get_done_message(self, saved: Infrastructure) -> str:
+        if saved.is_dynamic:
+            return f"{saved.name} is created. The provisioner of each stage creates its cluster."
+        return f"{saved.name} is created: cluster {saved.cluster} in {saved.region}."
+
+
+class EditInfrastructure(InfrastructureFormPage, InfrastructurePage, VersionedEditPage[Infrastructure]):
+    """Edit an infrastructure."""
+
+    form_class = InfrastructureForm
+
+    def get_environment(self) -> Environment:
+        return self.object.environment
+
+    def get_stored(self) -> dict[str, Any]:
+        found, prefix = self.object, "mapped_" if self.object.is_dynamic else ""
+        return {
+            "name": found.name,
+            "connector": found.connector_id,
+            "method": DYNAMIC if found.is_dynamic else STATIC,
+            f"{prefix}region": found.region,
+            f"{prefix}cluster": found.cluster,
+        }
+
+    def get_form_options(self) -> dict[str, Any]:
+        found = self.object
+        connectors = _list_connectors(self.request, found.environment, found.connector)
+        return super().get_form_options() | {"connectors": connectors}
+
+    def get_context(self, form: InfrastructureForm) -> dict[str, Any]:
+        services = list_deployable_services(self.request, self.object.environment)
+        return super().get_context(form) | {"place": self.object, "services": services}
+
+    def get_entered(self, form: InfrastructureForm) -> dict[str, Any]:
+        return form.cleaned_data | {"connector": form.cleaned_data["connector"].pk}
+
+    def describe_change(self, form: InfrastructureForm) -> TextDiff:
+        stored, spec, names = self.object, form.build_spec(), ("name", "region", "cluster", "is_dynamic")
+        return diff_values(
+            {name: getattr(stored, name) for name in names} | {"connector": str(stored.connector)},
+            {name: getattr(spec, name) for name in names}
+            | {"connector": str(form.cleaned_data["connector"])},
+        )
+
+    def save(self, form: InfrastructureForm) -> Infrastructure:
+        return operations.update_infrastructure(
+            actor=self.request.user,
+            infrastructure=self.object,
+            spec=form.build_spec(),
+            version=form.cleaned_data["version"] or 0,
+        )
 
 
 class DeleteInfrastructure(InfrastructurePage, DeleteUsedPage[Infrastructure]):
@@ -203,40 +227,3 @@ def _build_default_values(connectors: Sequence[Connector]) -> dict[str, Any]:
     if not connectors:
         return {}
     return {"connector": connectors[0].pk, "region": parse_aws_spec(connectors[0].spec).test_region}
-
-
-def _build_initial_values(found: Infrastructure) -> dict[str, Any]:
-    values = {name: getattr(found, name) for name in ("name", "version")}
-    place = {
-        f"mapped_{name}" if found.is_dynamic else name: getattr(found, name) for name in _LOCATION_FIELDS
-    }
-    method = DYNAMIC if found.is_dynamic else STATIC
-    return {**values, **place, "method": method, "connector": found.connector_id}
-
-
-def _render_conflict(
-    request: PageRequest, form: InfrastructureForm, connectors: Sequence[Connector], stored: Infrastructure
-) -> HttpResponse:
-    """Show what was entered over what was saved meanwhile; the next save means to replace that."""
-    given, mine = form.cleaned_data, form.build_spec()
-    names = ("name", *_LOCATION_FIELDS, "is_dynamic")
-    differs = diff_values(
-        {name: getattr(stored, name) for name in names} | {"connector": str(stored.connector)},
-        {name: getattr(mine, name) for name in names} | {"connector": str(given["connector"])},
-    )
-    entered = given | {"connector": given["connector"].pk, "version": stored.version}
-    again = InfrastructureForm(connectors=connectors, initial=entered)
-    return _render_form(request, again, stored.environment, stored, diff=differs, status=409)
-
-
-def _render_form(
-    request: PageRequest,
-    form: InfrastructureForm,
-    environment: Environment,
-    place: Infrastructure | None = None,
-    **more: Any,
-) -> HttpResponse:
-    services = list_deployable_services(request, environment) if place else []
-    content = {"form": form, "environment": environment, "place": place, "services": services}
-    status = more.pop("status", form.http_status)
-    return render(request, "catalog/environments/place.html", content | more, status=status)

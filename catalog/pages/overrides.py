@@ -2,6 +2,7 @@
 
 from typing import Any, Final
 
+from django import forms
 from django.contrib import messages
 from django.http import HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
@@ -15,23 +16,22 @@ from catalog.forms.manifests import (
     build_override_formset,
     parse_stored_manifests,
 )
-from catalog.forms.resources import OverrideVersionForm
 from catalog.forms.variables import VariableFormSet, build_variable_formset
 from catalog.manifests.kinds import MANIFEST_KINDS
 from catalog.models import Infrastructure, Service
 from catalog.overrides.effective_manifests import BlockingProblem, get_file_scope
 from catalog.overrides.override_sets import ServiceOverrideSet, load_override_set
 from catalog.overrides.variables import ENVIRONMENT, INFRASTRUCTURE, OVERRIDE, SERVICE, resolve_variables
-from catalog.pages.edit_conflicts import diff_values
 from catalog.pages.environments import EDIT, GET_OR_POST, get_environment
 from catalog.pages.environments import VIEW as VIEW_ENVIRONMENT
 from catalog.pages.services import VIEW as VIEW_SERVICE
 from catalog.pages.services import list_file_references, list_store_connectors
 from connectors.file_kinds import FileCheck, FileProblem
 from rbac.policy import can, require
-from web.forms.page_forms import get_posted_data
+from web.forms.page_forms import PageForm, get_posted_data
 from web.forms.pages import PageRequest, get_visible, require_sign_in
 from web.http.problems import Problem, VersionConflict
+from web.text_diffs import diff_values
 
 WINNER_REASONS: Final = {
     SERVICE: "Service default, not overridden.",
@@ -39,6 +39,12 @@ WINNER_REASONS: Final = {
     OVERRIDE: "Override of this service in this environment.",
     INFRASTRUCTURE: "Override of this service in this infrastructure.",
 }
+
+
+class OverrideVersionForm(PageForm):
+    """The version of the overrides being edited; 0 if there are none yet."""
+
+    version = forms.IntegerField(min_value=0, required=False, widget=forms.HiddenInput)
 
 
 def get_override_set(

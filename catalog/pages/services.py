@@ -3,18 +3,15 @@
 from dataclasses import asdict
 from typing import Any, Final
 
-from django.contrib import messages
 from django.http import HttpResponse, JsonResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import render
 from django.urls import reverse
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from django.views.decorators.http import require_POST, require_safe
 
 from aws.validation.rules.common import NAME_PATTERN
 from catalog import operations
-from catalog.forms.manifests import ManifestFormSet, build_manifest_formset
 from catalog.forms.sample_manifests import SAMPLE_MANIFESTS, build_default_manifests
-from catalog.forms.services import SOURCE_FIELDS, NewServiceForm, ServiceForm, build_service_spec
-from catalog.forms.variables import VariableFormSet, build_variable_formset
+from catalog.forms.services import NewServiceForm, ServiceForm, build_service_spec, build_service_values
 from catalog.manifests.kinds import MANIFEST_KINDS
 from catalog.manifests.manifest_files import (
     build_manifest_guide,
@@ -24,23 +21,21 @@ from catalog.manifests.manifest_files import (
 )
 from catalog.models import Manifest, Service
 from catalog.pages.delete_pages import DeleteUsedPage
-from catalog.pages.edit_conflicts import diff_values
 from catalog.pages.image_tags import build_tag_list_url
 from connectors.file_store import build_reference
 from connectors.models import Connector, FileNode
 from connectors.queries import list_connectors
 from rbac.models import Scope
-from rbac.policy import NotVisible, can_anywhere, filter_visible, require
-from web.forms.page_forms import get_posted_data
+from rbac.policy import NotVisible, can_anywhere, filter_visible
 from web.forms.pages import PageRequest, get_visible, list_visible, require_sign_in
-from web.forms.resource_pages import ResourcePage
+from web.forms.resource_pages import CreatePage, FormPage, ResourcePage, VersionedEditPage
 from web.http.pagination import paginate_queryset
-from web.http.problems import Problem, VersionConflict
+from web.http.problems import Problem
+from web.text_diffs import TextDiff, diff_values
 
 VIEW: Final = "core_service_view"
 EDIT: Final = "core_service_edit"
 DELETE: Final = "core_service_delete"
-GET_OR_POST: Final = ["GET", "HEAD", "POST"]
 # As many files as a list of suggestions is good for.
 MOST_SUGGESTIONS: Final = 200
 
@@ -49,6 +44,15 @@ def get_service(request: PageRequest, pk: int) -> Service:
     """Return the service that is meant. Raises `NotVisible` (404)."""
     rows = Service.objects.select_related("scope", "artifact").prefetch_related("manifests")
     return get_visible(request, VIEW, rows, pk=pk)
+
+
+class ServicePage(ResourcePage[Service]):
+    """A page about a service."""
+
+    load = staticmethod(get_service)
+    noun = "service"
+    parents = (("Services", "services"),)
+    detail = "service"
 
 
 @require_sign_in
@@ -61,69 +65,74 @@ def list_services(request: PageRequest) -> HttpResponse:
     return render(request, "catalog/services/list.html", content)
 
 
-@require_sign_in
-@require_http_methods(GET_OR_POST)
-def new_service(request: PageRequest) -> HttpResponse:
+class ServiceFormPage(FormPage[Any]):
+    """A page with the form of a service."""
+
+    template_name = "catalog/services/edit.html"
+    permission = EDIT
+
+    def build_editor_context(self, scope: Scope | None, of_service: str) -> dict[str, Any]:
+        """Return what the manifest editors and the pickers of images need."""
+        return {
+            "check": reverse("check-manifest") + "?",
+            "clean": reverse("clean-up-manifest") + "?",
+            "of_service": of_service,
+            "tags_of": build_tag_list_url("source-tags", scope),
+            "repositories_of": build_tag_list_url("source-repositories", scope),
+            "starters": SAMPLE_MANIFESTS,
+            "files": list_file_references(self.request, scope),
+            "connectors": list_store_connectors(self.request, scope),
+        }
+
+
+class NewService(ServiceFormPage, ServicePage, CreatePage[Service]):
     """Create a service; it begins with two manifests that only need names."""
-    form = NewServiceForm(
-        get_posted_data(request), person=request.user, permission=EDIT, scope=request.current_scope
-    )
-    manifests, variables = (
-        build_manifest_formset(get_posted_data(request), build_default_manifests()),
-        build_variable_formset(get_posted_data(request)),
-    )
-    if request.method == "POST" and _is_valid(form, manifests, variables):
+
+    form_class = NewServiceForm
+    here = "New"
+    done = "{name} is created."
+
+    def get_form_options(self) -> dict[str, Any]:
+        return super().get_form_options() | {"initial": {"manifests": build_default_manifests()}}
+
+    def get_context(self, form: NewServiceForm) -> dict[str, Any]:
+        return self.build_editor_context(self.request.current_scope, "")
+
+    def save(self, form: NewServiceForm) -> Service:
         given = form.cleaned_data
-        try:
-            made = operations.create_service(
-                actor=request.user,
-                scope=given["in_scope"],
-                identifier=given["identifier"],
-                spec=form.build_spec(manifests.build_specs(), variables),
-            )
-        except Problem as problem:
-            form.add_problem(problem)
-        else:
-            messages.success(request, f"{made.name} is created.")
-            return redirect("service", pk=made.pk)
-    return _render_form(request, form, manifests, variables)
-
-
-@require_sign_in
-@require_http_methods(GET_OR_POST)
-def edit_service(request: PageRequest, pk: int) -> HttpResponse:
-    """Save a service; what somebody else saved meanwhile is shown, not lost."""
-    found = get_service(request, pk)
-    require(request.user, EDIT, found)
-    if request.method != "POST":
-        return _render_editor(request, found, build_service_spec(found))
-    form = ServiceForm(request.POST)
-    manifests, variables = build_manifest_formset(request.POST), build_variable_formset(request.POST)
-    if not _is_valid(form, manifests, variables):
-        return _render_form(request, form, manifests, variables, found)
-    spec = form.build_spec(manifests.build_specs(), variables)
-    try:
-        saved = operations.update_service(
-            actor=request.user, service=found, spec=spec, version=form.cleaned_data["version"] or 0
+        return operations.create_service(
+            actor=self.request.user,
+            scope=given["in_scope"],
+            identifier=given["identifier"],
+            spec=form.build_spec(),
         )
-    except VersionConflict:
-        stored = get_service(request, pk)
-        differs = diff_values(_serialize_spec(build_service_spec(stored)), _serialize_spec(spec))
-        return _render_editor(request, stored, spec, diff=differs, status=409)
-    except Problem as problem:
-        form.add_problem(problem)
-        return _render_form(request, form, manifests, variables, found)
-    messages.success(request, f"{saved.name} is saved.")
-    return redirect("service", pk=pk)
 
 
-class ServicePage(ResourcePage[Service]):
-    """A page about a service."""
+class EditService(ServiceFormPage, ServicePage, VersionedEditPage[Service]):
+    """Edit a service with its manifests and variables."""
 
-    load = staticmethod(get_service)
-    noun = "service"
-    parents = (("Services", "services"),)
-    detail = "service"
+    form_class = ServiceForm
+
+    def get_stored(self) -> dict[str, Any]:
+        return build_service_values(build_service_spec(self.object))
+
+    def get_entered(self, form: ServiceForm) -> dict[str, Any]:
+        return build_service_values(form.build_spec())
+
+    def get_context(self, form: ServiceForm) -> dict[str, Any]:
+        return self.build_editor_context(self.object.scope, f"&service={self.object.pk}")
+
+    def describe_change(self, form: ServiceForm) -> TextDiff:
+        stored = build_service_spec(self.object)
+        return diff_values(_serialize_spec(stored), _serialize_spec(form.build_spec()))
+
+    def save(self, form: ServiceForm) -> Service:
+        return operations.update_service(
+            actor=self.request.user,
+            service=self.object,
+            spec=form.build_spec(),
+            version=form.cleaned_data["version"] or 0,
+        )
 
 
 class DeleteService(ServicePage, DeleteUsedPage[Service]):
@@ -178,50 +187,6 @@ def show_manifest_guide(request: PageRequest) -> HttpResponse:
         raise NotVisible("There is no such kind of manifest.")
     variables = get_service(request, int(pk)).variables if pk.isascii() and pk.isdigit() else {}
     return JsonResponse(build_manifest_guide(kind, variables))
-
-
-def _is_valid(form: ServiceForm, manifests: ManifestFormSet, variables: VariableFormSet) -> bool:
-    # Each is asked, so that all mistakes are shown at once.
-    return form.is_valid() & manifests.is_valid() & variables.is_valid()
-
-
-def _render_editor(
-    request: PageRequest, found: Service, spec: operations.ServiceSpec, **more: Any
-) -> HttpResponse:
-    initial = {name: getattr(spec, name) for name in ("name", "description", "image", "tag")}
-    source = {field: spec.source.get(key, "") for key, field in SOURCE_FIELDS.items()}
-    form = ServiceForm(initial=initial | source | {"version": found.version})
-    variables = build_variable_formset(variables=spec.variables, required=spec.required_variables)
-    return _render_form(
-        request, form, build_manifest_formset(manifests=spec.manifests), variables, found, **more
-    )
-
-
-def _render_form(
-    request: PageRequest,
-    form: ServiceForm,
-    manifests: ManifestFormSet,
-    variables: VariableFormSet,
-    service: Service | None = None,
-    **more: Any,
-) -> HttpResponse:
-    content = {
-        "form": form,
-        "check": reverse("check-manifest") + "?",
-        "clean": reverse("clean-up-manifest") + "?",
-        "manifests": manifests,
-        "variables": variables,
-        "service": service,
-        "of_service": f"&service={service.pk}" if service else "",
-        "tags_of": build_tag_list_url("source-tags", service.scope if service else None),
-        "repositories_of": build_tag_list_url("source-repositories", service.scope if service else None),
-        "starters": SAMPLE_MANIFESTS,
-        "files": list_file_references(request, service.scope if service else request.current_scope),
-        "connectors": list_store_connectors(request, service.scope if service else request.current_scope),
-    }
-    bad = form.is_bound and not _is_valid(form, manifests, variables)
-    status = more.pop("status", 400 if bad or form.errors else 200)
-    return render(request, "catalog/services/edit.html", content | more, status=status)
 
 
 def list_file_references(request: PageRequest, scope: Scope | None) -> list[str]:

@@ -8,7 +8,8 @@ from connectors.models import Connector, Secret
 from connectors.specs.base import DELEGATE, SLIPWAY, ConnectorSpec, parse_tag_list
 from rbac.models import Scope
 from rbac.policy import Principal, filter_visible
-from web.forms.page_forms import PageForm, ScopeField, build_identifier
+from web.forms.page_forms import PageForm, ScopeField
+from web.forms.resource_forms import IdentifierField, IdentifierForm
 
 CONNECTOR_EDIT_PERMISSION = "core_connector_edit"
 MONOSPACE_ATTRIBUTES = {"class": "input mono", "spellcheck": "false", "autocapitalize": "none"}
@@ -64,15 +65,12 @@ class BaseConnectorForm(PageForm):
         return {"connect_through": through, "delegate_selectors": tags}
 
 
-class NewConnectorFields(forms.Form):
+class NewConnectorFields(IdentifierForm):
     """Additional fields of a new connector."""
 
     in_scope = ScopeField(help_text="Resources in this scope and below can use the connector.")
-    identifier = forms.CharField(
-        required=False,
-        max_length=128,
-        help_text="Used in pipelines and manifests. Generated from the name if empty.",
-        widget=forms.TextInput(attrs=MONOSPACE_ATTRIBUTES),
+    identifier = IdentifierField(
+        help_text="Used in pipelines and manifests. Generated from the name if empty."
     )
 
     def set_scope_choices(self, person: Principal, chosen: Scope | None) -> None:
@@ -80,11 +78,6 @@ class NewConnectorFields(forms.Form):
         field = self.fields["in_scope"]
         if isinstance(field, ScopeField):
             field.set_choices(person, CONNECTOR_EDIT_PERMISSION, chosen)
-
-    def clean_identifier(self) -> str:
-        """Return the identifier, derived from the name by default."""
-        given = str(self.cleaned_data["identifier"])
-        return given or build_identifier(str(self.cleaned_data.get("name", "")))
 
 
 class ConnectorVersionField(forms.Form):

@@ -7,11 +7,8 @@ from django.core.files.uploadedfile import UploadedFile
 
 from connectors.operations.files import NOTE_CHARACTERS
 from guards.limits import PATH_CHARACTERS, SPEC_BYTES
-from rbac.models import Scope
-from rbac.policy import Principal
 from web.forms.page_forms import ConfirmForm, PageForm, ScopeField
-
-FILE_EDIT_PERMISSION = "core_file_edit"
+from web.forms.resource_forms import ScopedForm
 
 
 class FileTextForm(PageForm):
@@ -30,7 +27,7 @@ class FileTextForm(PageForm):
         super().__init__(*args, auto_id="file-%s", **kwargs)
 
 
-class NewFileForm(PageForm):
+class NewFileForm(ScopedForm):
     """A file that is not there yet."""
 
     in_scope = ScopeField(help_text="Resources in this scope and below can use the file.")
@@ -42,12 +39,11 @@ class NewFileForm(PageForm):
     )
     content = forms.CharField(required=False, strip=False, widget=forms.Textarea)
 
-    def __init__(self, *args: Any, person: Principal, scope: Scope | None, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, auto_id="file-%s", **kwargs)
-        _get_scope_field(self).set_choices(person, FILE_EDIT_PERMISSION, scope)
 
 
-class NewFolderForm(PageForm):
+class NewFolderForm(ScopedForm):
     """A folder that is not there yet."""
 
     in_scope = ScopeField()
@@ -58,9 +54,8 @@ class NewFolderForm(PageForm):
         widget=forms.TextInput(attrs={"class": "input mono", "spellcheck": "false"}),
     )
 
-    def __init__(self, *args: Any, person: Principal, scope: Scope | None, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, auto_id="file-%s", **kwargs)
-        _get_scope_field(self).set_choices(person, FILE_EDIT_PERMISSION, scope)
 
 
 class MoveFileForm(PageForm):
@@ -104,7 +99,7 @@ class _MultipleFileField(forms.FileField):
         return cleaned
 
 
-class UploadFilesForm(PageForm):
+class UploadFilesForm(ScopedForm):
     """Files from the person's machine."""
 
     in_scope = ScopeField()
@@ -124,13 +119,5 @@ class UploadFilesForm(PageForm):
         help_text="Their current versions stay in the history.",
     )
 
-    def __init__(self, *args: Any, person: Principal, scope: Scope | None, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, auto_id="file-%s", **kwargs)
-        _get_scope_field(self).set_choices(person, FILE_EDIT_PERMISSION, scope)
-
-
-def _get_scope_field(form: PageForm) -> ScopeField:
-    field = form.fields["in_scope"]
-    if not isinstance(field, ScopeField):
-        raise TypeError("in_scope is no field for scopes")
-    return field

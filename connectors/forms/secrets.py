@@ -4,12 +4,9 @@ from typing import Any
 
 from django import forms
 
-from guards.limits import SECRET_BYTES
-from rbac.models import Scope
-from rbac.policy import Principal
-from web.forms.page_forms import PageForm, ScopeField, build_identifier
-
-SECRET_EDIT_PERMISSION = "core_secret_edit"  # noqa: S105 - no password
+from guards.limits import NAME_CHARACTERS, SECRET_BYTES
+from web.forms.page_forms import PageForm, ScopeField
+from web.forms.resource_forms import IdentifierField, IdentifierForm, RenameForm, ScopedForm
 
 
 class SecretTextarea(forms.Textarea):
@@ -73,36 +70,20 @@ class SecretValueForm(PageForm):
         return {"value": self.cleaned_data["value"], "file_name": file.name if file else ""}
 
 
-class NewSecretForm(SecretValueForm):
-    """A secret that is not there yet."""
+class NewSecretForm(ScopedForm, IdentifierForm, SecretValueForm):
+    """Form for a new secret."""
 
     in_scope = ScopeField(help_text="Resources in this scope and below can use the secret.")
-    name = forms.CharField(max_length=128)
-    identifier = forms.CharField(
-        required=False,
-        max_length=128,
-        help_text="Used in expressions and connectors. Generated from the name if empty.",
-        widget=forms.TextInput(attrs={"class": "input mono", "spellcheck": "false"}),
+    name = forms.CharField(max_length=NAME_CHARACTERS)
+    identifier = IdentifierField(
+        help_text="Used in expressions and connectors. Generated from the name if empty."
     )
 
     field_order = ("in_scope", "name", "identifier", "value", "file")
 
-    def __init__(self, *args: Any, person: Principal, scope: Scope | None, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        field = self.fields["in_scope"]
-        if isinstance(field, ScopeField):
-            field.set_choices(person, SECRET_EDIT_PERMISSION, scope)
 
-    def clean_identifier(self) -> str:
-        """Return the identifier, derived from the name by default."""
-        given = str(self.cleaned_data["identifier"])
-        return given or build_identifier(str(self.cleaned_data.get("name", "")))
-
-
-class RenameSecretForm(PageForm):
-    """Another name for a secret."""
-
-    name = forms.CharField(max_length=128)
+class RenameSecretForm(RenameForm):
+    """Form for a new name of a secret."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, auto_id="secret-%s", **kwargs)

@@ -27,7 +27,7 @@ from rbac.models import Scope
 from rbac.policy import can_anywhere, get_permissions, require
 from web.forms.page_forms import get_posted_data
 from web.forms.pages import PageRequest, get_permitted_ids, get_visible, list_visible, require_sign_in
-from web.forms.resource_pages import DeletePage, ResourcePage
+from web.forms.resource_pages import CreatePage, DeletePage, EditPage, FormPage, ResourcePage
 from web.http.pagination import paginate_queryset
 from web.http.problems import Problem, VersionConflict
 
@@ -35,7 +35,6 @@ VIEW_PERMISSION: Final = "core_connector_view"
 ACCESS_PERMISSION: Final = "core_connector_access"
 EDIT_PERMISSION: Final = "core_connector_edit"
 DELETE_PERMISSION: Final = "core_connector_delete"
-GET_OR_POST: Final = ["GET", "HEAD", "POST"]
 # In the session: the connector that was just saved, which its page tests at once.
 SAVED_CONNECTOR_KEY: Final = "connector_just_saved"
 AnyConnectorForm = AwsConnectorForm | SiteConnectorForm
@@ -92,48 +91,72 @@ def show_connector(request: PageRequest, pk: int) -> HttpResponse:
     return render(request, "connectors/connector.html", content)
 
 
-@require_sign_in
-@require_http_methods(GET_OR_POST)
-def new_connector(request: PageRequest) -> HttpResponse:
-    """Make a connector, with a new secret where its value was given, and test it."""
-    kind = request.GET.get("kind", Connector.Kind.AWS)
-    form = _build_new_form(request, kind if kind in Connector.Kind.values else Connector.Kind.AWS)
-    if request.method == "POST" and form.is_valid():
+class ConnectorFormPage(FormPage[Any]):
+    """A page with the form of a connector, which is tested after it is saved."""
+
+    template_name = "connectors/connector_form.html"
+    permission = EDIT_PERMISSION
+    button = "Save and test"
+
+    def get_context(self, form: AnyConnectorForm) -> dict[str, Any]:
+        return {"kind": _get_kind(form), "kinds": Connector.Kind.choices}
+
+    def finish(self, saved: Connector) -> HttpResponse:
+        self.request.session[SAVED_CONNECTOR_KEY] = saved.pk
+        return redirect("connector", pk=saved.pk)
+
+
+class NewConnector(ConnectorFormPage, ConnectorPage, CreatePage[Connector]):
+    """Create a connector, with a new secret if its value is entered, and test it."""
+
+    def build_form(self) -> NewAwsConnectorForm | NewSiteConnectorForm:
+        kind = self.request.GET.get("kind", Connector.Kind.AWS)
+        data, user, scope = get_posted_data(self.request), self.request.user, self.request.current_scope
+        if kind == Connector.Kind.AWS or kind not in Connector.Kind.values:
+            return NewAwsConnectorForm(data, person=user, scope=scope)
+        return NewSiteConnectorForm(data, person=user, kind=kind, scope=scope)
+
+    def get_context(self, form: AnyConnectorForm) -> dict[str, Any]:
+        return super().get_context(form) | {"heading": f"New {_get_kind(form).label} connector"}
+
+    def save(self, form: AnyConnectorForm) -> Connector:
         given = form.cleaned_data
-        try:
-            with transaction.atomic():
-                made = create_connector(
-                    actor=request.user,
-                    scope=given["in_scope"],
-                    identifier=given["identifier"],
-                    name=given["name"],
-                    kind=_get_kind(form),
-                    spec=form.spec(),
-                    secret=_get_or_create_secret(request, form, given["in_scope"], given["identifier"]),
+        with transaction.atomic():
+            return create_connector(
+                actor=self.request.user,
+                scope=given["in_scope"],
+                identifier=given["identifier"],
+                name=given["name"],
+                kind=_get_kind(form),
+                spec=form.spec(),
+                secret=_get_or_create_secret(self.request, form, given["in_scope"], given["identifier"]),
+            )
+
+
+class EditConnector(ConnectorFormPage, ConnectorPage, EditPage[Connector]):
+    """Edit a connector, and test it again."""
+
+    def build_form(self) -> EditAwsConnectorForm | EditSiteConnectorForm:
+        data, user, connector = get_posted_data(self.request), self.request.user, self.object
+        if connector.kind == Connector.Kind.AWS:
+            return EditAwsConnectorForm(data, person=user, connector=connector)
+        return EditSiteConnectorForm(data, person=user, kind=connector.kind, connector=connector)
+
+    def save(self, form: EditAwsConnectorForm | EditSiteConnectorForm) -> Connector:
+        with transaction.atomic():
+            locked = _get_connector(self.request, self.object.pk, lock=True)
+            if get_connector_version(locked) != form.cleaned_data["version"]:
+                raise VersionConflict(
+                    "Someone else changed this connector after you opened it. Reload the page, then make "
+                    "your change."
                 )
-        except Problem as problem:
-            form.add_problem(problem)
-        else:
-            return _redirect_to_saved(request, made)
-    return _render_form(request, form)
-
-
-@require_sign_in
-@require_http_methods(GET_OR_POST)
-def edit_connector(request: PageRequest, pk: int) -> HttpResponse:
-    """Change a connector and test it anew."""
-    found = _get_connector(request, pk)
-    require(request.user, EDIT_PERMISSION, found)
-    form = _build_edit_form(request, found)
-    if request.method == "POST" and form.is_valid():
-        try:
-            with transaction.atomic():
-                changed = _update_connector(request, form, pk)
-        except Problem as problem:
-            form.add_problem(problem)
-        else:
-            return _redirect_to_saved(request, changed)
-    return _render_form(request, form, connector=found)
+            return update_connector(
+                actor=self.request.user,
+                connector=locked,
+                name=form.cleaned_data["name"],
+                spec=form.spec(),
+                secret=_get_or_create_secret(self.request, form, locked.scope, locked.identifier),
+            )
 
 
 class DeleteConnector(ConnectorPage, DeletePage[Connector]):
@@ -150,42 +173,8 @@ class DeleteConnector(ConnectorPage, DeletePage[Connector]):
         delete_connector(actor=self.request.user, connector=self.object)
 
 
-def _build_new_form(request: PageRequest, kind: str) -> NewAwsConnectorForm | NewSiteConnectorForm:
-    if kind == Connector.Kind.AWS:
-        return NewAwsConnectorForm(get_posted_data(request), person=request.user, scope=request.current_scope)
-    return NewSiteConnectorForm(
-        get_posted_data(request), person=request.user, kind=kind, scope=request.current_scope
-    )
-
-
-def _build_edit_form(request: PageRequest, found: Connector) -> EditAwsConnectorForm | EditSiteConnectorForm:
-    if found.kind == Connector.Kind.AWS:
-        return EditAwsConnectorForm(get_posted_data(request), person=request.user, connector=found)
-    return EditSiteConnectorForm(
-        get_posted_data(request), person=request.user, kind=found.kind, connector=found
-    )
-
-
 def _get_kind(form: AnyConnectorForm) -> Connector.Kind:
     return form.kind if isinstance(form, SiteConnectorForm) else Connector.Kind.AWS
-
-
-def _update_connector(
-    request: PageRequest, form: EditAwsConnectorForm | EditSiteConnectorForm, pk: int
-) -> Connector:
-    """Change a connector if it is still the one that was shown. Raises `VersionConflict` otherwise."""
-    locked = _get_connector(request, pk, lock=True)
-    if get_connector_version(locked) != form.cleaned_data["version"]:
-        raise VersionConflict(
-            "Someone else changed this connector after you opened it. Reload the page, then make your change."
-        )
-    return update_connector(
-        actor=request.user,
-        connector=locked,
-        name=form.cleaned_data["name"],
-        spec=form.spec(),
-        secret=_get_or_create_secret(request, form, locked.scope, locked.identifier),
-    )
 
 
 def _get_or_create_secret(
@@ -209,16 +198,6 @@ def _find_free_identifier(scope: Scope, wanted: str) -> str:
     taken = set(Secret.objects.filter(scope=scope).values_list("identifier", flat=True))
     numbered = (wanted if number == 1 else f"{wanted}_{number}" for number in range(1, len(taken) + 2))
     return next(one for one in numbered if one not in taken)
-
-
-def _redirect_to_saved(request: PageRequest, connector: Connector) -> HttpResponse:
-    request.session[SAVED_CONNECTOR_KEY] = connector.pk
-    return redirect("connector", pk=connector.pk)
-
-
-def _render_form(request: PageRequest, form: AnyConnectorForm, **more: Any) -> HttpResponse:
-    content = {"form": form, "kind": _get_kind(form), "kinds": Connector.Kind.choices}
-    return render(request, "connectors/connector_form.html", content | more, status=form.http_status)
 
 
 def _list_testable(request: PageRequest, shown: Sequence[Connector]) -> set[int]:

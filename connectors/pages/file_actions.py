@@ -1,18 +1,15 @@
 """Pages of file actions: create folder, upload, move, delete."""
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from django.contrib import messages
 from django.core.files.uploadedfile import UploadedFile
 from django.db import transaction
-from django.http import HttpResponse
-from django.shortcuts import redirect, render
 from django.template.defaultfilters import pluralize
 from django.urls import reverse
 from django.utils.functional import cached_property
 from django.utils.html import format_html
-from django.views.decorators.http import require_http_methods
 
 from connectors.file_store import filter_folder_contents
 from connectors.forms.files import DeleteFileForm, MoveFileForm, NewFolderForm, UploadFilesForm
@@ -22,13 +19,10 @@ from connectors.operations.file_deletions import DELETED_FILE_DAYS
 from connectors.pages.files import EDIT_PERMISSION, get_node
 from connectors.usages import ResourceUsages, find_usages
 from rbac.models import Scope, User
-from rbac.policy import require
-from web.forms.page_forms import ConfirmForm, PageForm, get_posted_data
-from web.forms.pages import PageRequest, require_sign_in
-from web.forms.resource_pages import DeletePage, ResourcePage
-from web.http.problems import BadInput, Problem, VersionConflict
+from web.forms.page_forms import ConfirmForm
+from web.forms.resource_pages import CreatePage, DeletePage, FormPage, ResourcePage
+from web.http.problems import BadInput, VersionConflict
 
-GET_OR_POST: Final = ["GET", "HEAD", "POST"]
 DELETE_PERMISSION: Final = "core_file_delete"
 
 
@@ -46,73 +40,82 @@ class FilePage(ResourcePage[FileNode]):
         return "folder" if self.object.is_folder else "file"
 
 
-@require_sign_in
-@require_http_methods(GET_OR_POST)
-def new_folder(request: PageRequest) -> HttpResponse:
-    """Make a folder."""
-    initial = {"in_scope": request.GET.get("in", ""), "path": request.GET.get("path", "")}
-    form = NewFolderForm(
-        get_posted_data(request),
-        person=request.user,
-        scope=request.current_scope,
-        initial=_remove_empty(initial),
-    )
-    if request.method == "POST" and form.is_valid():
+class FileFormPage(CreatePage[FileNode]):
+    """A page that creates files or folders; its form starts with the scope and folder of the query."""
+
+    permission = EDIT_PERMISSION
+    parents = (("Files", "files"),)
+    detail = "file"
+    # The form's field with the folder.
+    folder_field: ClassVar[str]
+
+    def get_form_options(self) -> dict[str, Any]:
+        query = {"in_scope": self.request.GET.get("in"), self.folder_field: self.request.GET.get("path")}
+        initial = {name: value for name, value in query.items() if value}
+        return super().get_form_options() | {"initial": initial}
+
+
+class NewFolder(FileFormPage):
+    """Create a folder."""
+
+    noun = "folder"
+    form_class = NewFolderForm
+    folder_field = "path"
+
+    def save(self, form: NewFolderForm) -> FileNode:
         given = form.cleaned_data
-        try:
-            node = create_folder(actor=request.user, scope=given["in_scope"], path=given["path"])
-        except Problem as problem:
-            form.add_problem(problem)
-        else:
-            return redirect("file", pk=node.pk)
-    return _render_form(request, form, "folder")
+        return create_folder(actor=self.request.user, scope=given["in_scope"], path=given["path"])
 
 
-@require_sign_in
-@require_http_methods(GET_OR_POST)
-def upload_files(request: PageRequest) -> HttpResponse:
-    """Save files from the person's machine: all of them, or none if one is refused."""
-    initial = {"in_scope": request.GET.get("in", ""), "folder": request.GET.get("path", "")}
-    form = UploadFilesForm(
-        get_posted_data(request),
-        request.FILES if request.method == "POST" else None,
-        person=request.user,
-        scope=request.current_scope,
-        initial=_remove_empty(initial),
-    )
-    if request.method == "POST" and form.is_valid():
+class UploadFiles(FileFormPage):
+    """Save files from the user's machine: all of them, or none if one is refused."""
+
+    title = "Upload files"
+    here = "Upload"
+    button = "Upload files"
+    refusal_title = "Could not upload"
+    form_class = UploadFilesForm
+    folder_field = "folder"
+
+    def save(self, form: UploadFilesForm) -> FileNode:
         given = form.cleaned_data
-        try:
-            saved = _save_uploads(
-                request.user, given["in_scope"], given["folder"], given["uploaded"], replace=given["replace"]
-            )
-        except Problem as problem:
-            form.add_problem(problem)
-        else:
-            what = saved[0].path if len(saved) == 1 else f"{len(saved)} files"
-            messages.success(request, f"Uploaded {what}.")
-            return redirect("file", pk=saved[0].pk)
-    return _render_form(request, form, "upload")
+        saved = _save_uploads(
+            self.request.user, given["in_scope"], given["folder"], given["uploaded"], replace=given["replace"]
+        )
+        uploaded = saved[0].path if len(saved) == 1 else f"{len(saved)} files"
+        messages.success(self.request, f"Uploaded {uploaded}.")
+        return saved[0]
 
 
-@require_sign_in
-@require_http_methods(GET_OR_POST)
-def move_node(request: PageRequest, pk: int) -> HttpResponse:
-    """Rename or move a file or folder, once it is clear who would miss it."""
-    node = get_node(request, pk)
-    require(request.user, EDIT_PERMISSION, node)
-    form = MoveFileForm(get_posted_data(request), initial={"path": node.path})
-    if request.method == "POST" and form.is_valid():
-        given, old = form.cleaned_data, node.path
-        try:
-            move_file(actor=request.user, node=node, path=given["path"], although_used=given["although_used"])
-        except Problem as problem:
-            form.add_problem(problem)
-        else:
-            messages.success(request, f"{old} is {node.path} now.")
-            return redirect("file", pk=pk)
-    content = {"form": form, "node": node, "uses": find_usages(node, request.user)}
-    return render(request, "connectors/files/move.html", content, status=form.http_status)
+class MoveFile(FilePage, FormPage[FileNode]):
+    """Rename or move a file or folder, after naming what refers to it."""
+
+    template_name = "connectors/files/move.html"
+    permission = EDIT_PERMISSION
+    verb = "Move"
+    here = "Rename or move"
+    button = "Move"
+    refusal_title = "Could not move"
+    form_class = MoveFileForm
+
+    def get_hint(self) -> str:
+        content = "Everything in the folder moves with it. " if self.object.is_folder else ""
+        return f"{content}The history is kept."
+
+    def get_form_options(self) -> dict[str, Any]:
+        return {"initial": {"path": self.object.path}}
+
+    def get_context(self, form: MoveFileForm) -> dict[str, Any]:
+        uses = find_usages(self.object, self.request.user)
+        return {"heading": f"Rename or move {self.object.name}", "uses": uses}
+
+    def save(self, form: MoveFileForm) -> FileNode:
+        self.old_path = self.object.path
+        move_file(actor=self.request.user, node=self.object, **form.cleaned_data)
+        return self.object
+
+    def get_done_message(self, saved: FileNode) -> str:
+        return f"{self.old_path} is {saved.path} now."
 
 
 class DeleteFile(FilePage, DeletePage[FileNode]):
@@ -183,11 +186,3 @@ def _save_upload(actor: User, scope: Scope, folder: str, file: UploadedFile, *, 
     except BadInput as problem:
         message = f"{file.name}: {problem.detail}"
     raise BadInput(message, errors=[{"path": "uploaded", "message": message}])
-
-
-def _remove_empty(initial: dict[str, str]) -> dict[str, str]:
-    return {name: value for name, value in initial.items() if value}
-
-
-def _render_form(request: PageRequest, form: PageForm, name: str) -> HttpResponse:
-    return render(request, f"connectors/files/{name}.html", {"form": form}, status=form.http_status)

@@ -36,7 +36,11 @@ def new_file(request: PageRequest) -> HttpResponse:
     begun = {"path": request.GET.get("path", ""), "in_scope": request.GET.get("in", "")}
     initial = {name: value for name, value in begun.items() if value}
     form = NewFileForm(
-        get_posted_data(request), person=request.user, scope=request.current_scope, initial=initial
+        get_posted_data(request),
+        person=request.user,
+        permission=EDIT_PERMISSION,
+        scope=request.current_scope,
+        initial=initial,
     )
     if request.method == "POST" and form.is_valid():
         given = form.cleaned_data
@@ -176,5 +180,5 @@ def _render_deleted_conflict(request: PageRequest) -> HttpResponse:
         "content": request.POST.get("content", ""),
     }
     scope = Scope.objects.filter(path=wanted["in_scope"]).first()
-    form = NewFileForm(person=request.user, scope=scope, initial=wanted)
+    form = NewFileForm(person=request.user, permission=EDIT_PERMISSION, scope=scope, initial=wanted)
     return _render_new(request, form, is_gone=True)

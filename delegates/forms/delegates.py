@@ -18,9 +18,8 @@ from delegates.queries.configurations import (
 from guards.limits import DELEGATE_TAGS, DESCRIPTION_CHARACTERS, NAME_CHARACTERS, SCRIPT_BYTES, SCRIPT_SECONDS
 from rbac.models import Scope
 from rbac.policy import Principal, filter_visible
-from web.forms.page_forms import PageForm, ScopeField, build_identifier
-
-CONFIGURATION_PERMISSION = "core_delegateconfiguration_edit"
+from web.forms.page_forms import PageForm, ScopeField
+from web.forms.resource_forms import IdentifierField, IdentifierForm, ScopedForm
 
 
 class ConfigurationForm(PageForm):
@@ -67,27 +66,19 @@ class ConfigurationForm(PageForm):
         return {name: self.cleaned_data[name] for name in names}
 
 
-class NewConfigurationForm(ConfigurationForm):
+class NewConfigurationForm(IdentifierForm, ConfigurationForm):
     """A configuration that is not there yet."""
 
     in_scope = ScopeField(help_text="Delegates in this scope and below can use the configuration.")
-    identifier = forms.CharField(
-        required=False,
-        max_length=128,
-        help_text="Used in the API. Generated from the name if empty.",
-        widget=forms.TextInput(attrs={"class": "input mono", "spellcheck": "false"}),
-    )
+    identifier = IdentifierField(help_text="Used in the API. Generated from the name if empty.")
 
-    def __init__(self, *args: Any, person: Principal, scope: Scope | None, **kwargs: Any) -> None:
+    def __init__(
+        self, *args: Any, person: Principal, permission: str, scope: Scope | None, **kwargs: Any
+    ) -> None:
         super().__init__(*args, person=person, scope=scope or Scope.objects.account(), **kwargs)
         field = self.fields["in_scope"]
         if isinstance(field, ScopeField):
-            field.set_choices(person, CONFIGURATION_PERMISSION, scope)
-
-    def clean_identifier(self) -> str:
-        """Return the identifier, derived from the name by default."""
-        given = str(self.cleaned_data["identifier"])
-        return given or build_identifier(str(self.cleaned_data.get("name", "")))
+            field.set_choices(person, permission, scope)
 
 
 class DelegateChoiceField(forms.ModelMultipleChoiceField):
@@ -158,7 +149,6 @@ class DelegateForm(PageForm):
         return parse_tag_list(self.cleaned_data["tags"])
 
 
-TOKEN_PERMISSION = "core_delegate_edit"  # noqa: S105 - no password
 EXPIRY_CHOICES = (("", "Never"), ("30", "In 30 days"), ("90", "In 90 days"), ("365", "In a year"))
 
 
@@ -171,7 +161,7 @@ class RenameTokenForm(PageForm):
         super().__init__(*args, auto_id="token-%s", **kwargs)
 
 
-class NewTokenForm(RenameTokenForm):
+class NewTokenForm(ScopedForm, RenameTokenForm):
     """A token that is not there yet."""
 
     in_scope = ScopeField(help_text="Delegates that register with the token belong to this scope.")
@@ -183,12 +173,6 @@ class NewTokenForm(RenameTokenForm):
     )
 
     field_order = ("in_scope", "name", "expires")
-
-    def __init__(self, *args: Any, person: Principal, scope: Scope | None, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        field = self.fields["in_scope"]
-        if isinstance(field, ScopeField):
-            field.set_choices(person, TOKEN_PERMISSION, scope)
 
     @property
     def expires_at(self) -> datetime | None:

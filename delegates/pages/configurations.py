@@ -6,16 +6,15 @@ from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.template.defaultfilters import pluralize
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from django.views.decorators.http import require_POST, require_safe
 
 from delegates.forms.delegates import ApplyConfigurationForm, ConfigurationForm, NewConfigurationForm
 from delegates.models import Delegate, DelegateConfiguration
 from delegates.operations import configurations as operations
 from delegates.queries.configurations import list_configuration_runs, list_configurations_with_use
 from rbac.policy import can_anywhere, filter_visible, get_permissions, require
-from web.forms.page_forms import get_posted_data
 from web.forms.pages import PageRequest, get_visible, list_visible, require_sign_in
-from web.forms.resource_pages import DeletePage, Obstacle, ResourcePage
+from web.forms.resource_pages import CreatePage, DeletePage, EditPage, Obstacle, ResourcePage
 from web.http.pagination import paginate_queryset
 from web.http.problems import Problem
 
@@ -57,45 +56,39 @@ def show_configuration(request: PageRequest, pk: int) -> HttpResponse:
     return render(request, "delegates/configurations/configuration.html", _content(request, found, form))
 
 
-@require_sign_in
-@require_http_methods(GET_OR_POST)
-def create_configuration(request: PageRequest) -> HttpResponse:
-    """Make a configuration."""
-    form = NewConfigurationForm(get_posted_data(request), person=request.user, scope=request.current_scope)
-    if request.method == "POST" and form.is_valid():
+class NewConfiguration(ConfigurationPage, CreatePage[DelegateConfiguration]):
+    """Create a configuration."""
+
+    template_name = "delegates/configurations/form.html"
+    permission = EDIT
+    form_class = NewConfigurationForm
+    title = "New delegate configuration"
+    here = "New configuration"
+    button = "Save"
+    done = "The configuration {name} is created. Assign it to delegates."
+
+    def save(self, form: NewConfigurationForm) -> DelegateConfiguration:
         given = form.cleaned_data
-        try:
-            made = operations.create_configuration(
-                actor=request.user, scope=given["in_scope"], identifier=given["identifier"], **form.values
-            )
-        except Problem as problem:
-            form.add_problem(problem)
-        else:
-            messages.success(request, f"The configuration {made.name} is created. Assign it to delegates.")
-            return redirect("delegate-configuration", pk=made.pk)
-    return render(request, "delegates/configurations/form.html", {"form": form}, status=form.http_status)
+        return operations.create_configuration(
+            actor=self.request.user, scope=given["in_scope"], identifier=given["identifier"], **form.values
+        )
 
 
-@require_sign_in
-@require_http_methods(GET_OR_POST)
-def edit_configuration(request: PageRequest, pk: int) -> HttpResponse:
-    """Change a configuration."""
-    found = _get_configuration(request, pk)
-    require(request.user, EDIT, found)
-    initial = {name: getattr(found, name) for name in operations.FIELDS}
-    form = ConfigurationForm(
-        get_posted_data(request), initial=initial, person=request.user, scope=found.scope
-    )
-    if request.method == "POST" and form.is_valid():
-        try:
-            operations.update_configuration(actor=request.user, configuration=found, **form.values)
-        except Problem as problem:
-            form.add_problem(problem)
-        else:
-            messages.success(request, f"{found.name} is saved.")
-            return redirect("delegate-configuration", pk=pk)
-    content = {"form": form, "configuration": _get_configuration(request, pk)}
-    return render(request, "delegates/configurations/form.html", content, status=form.http_status)
+class EditConfiguration(ConfigurationPage, EditPage[DelegateConfiguration]):
+    """Edit a configuration."""
+
+    template_name = "delegates/configurations/form.html"
+    permission = EDIT
+    form_class = ConfigurationForm
+    fields = operations.FIELDS
+
+    def get_form_options(self) -> dict[str, Any]:
+        # The environments that are selected already stay offered, so posted values need them too.
+        return {"initial": self.get_initial(), "person": self.request.user, "scope": self.object.scope}
+
+    def save(self, form: ConfigurationForm) -> DelegateConfiguration:
+        operations.update_configuration(actor=self.request.user, configuration=self.object, **form.values)
+        return self.object
 
 
 @require_sign_in

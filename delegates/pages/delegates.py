@@ -12,7 +12,7 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from django.views.decorators.http import require_POST, require_safe
 
 from connectors.usages import ResourceUsages
 from delegates.connectivity import Connectivity
@@ -32,9 +32,8 @@ from delegates.queries.history import (
 )
 from rbac.policy import Principal, can_anywhere, get_permissions, require
 from web.clock import get_database_time
-from web.forms.page_forms import get_posted_data
 from web.forms.pages import PageRequest, get_visible, require_sign_in
-from web.forms.resource_pages import ConfirmPage, DeletePage, Notice, Obstacle, ResourcePage
+from web.forms.resource_pages import ConfirmPage, DeletePage, EditPage, Notice, Obstacle, ResourcePage
 from web.http.pagination import paginate_queryset
 from web.http.problems import Problem
 from web.statuses import STATUS_BADGES
@@ -258,28 +257,24 @@ class DelegatePage(ResourcePage[Delegate]):
     detail = "delegate"
 
 
-@require_sign_in
-@require_http_methods(GET_OR_POST)
-def edit_delegate(request: PageRequest, pk: int) -> HttpResponse:
-    """Change the description, the tags and the configuration of a delegate."""
-    found = _get_delegate(request, pk, EDIT)
-    values = {
-        "description": found.description,
-        "tags": ", ".join(found.tags),
-        "configuration": found.configuration_id,
-        "shares_scripts": found.shares_scripts,
-    }
-    form = DelegateForm(get_posted_data(request), person=request.user, delegate=found, initial=values)
-    if request.method == "POST" and form.is_valid():
-        try:
-            operations.update_delegate(actor=request.user, delegate=found, **form.cleaned_data)
-        except Problem as problem:
-            form.add_problem(problem)
-        else:
-            messages.success(request, f"{found.name} is saved.")
-            return redirect("delegate", pk=pk)
-    content = {"delegate": found, "form": form}
-    return render(request, "delegates/edit.html", content, status=form.http_status)
+class EditDelegate(DelegatePage, EditPage[Delegate]):
+    """Edit the description, tags and configuration of a delegate."""
+
+    permission = EDIT
+    form_class = DelegateForm
+    fields = ("description", "shares_scripts")
+
+    def get_initial(self) -> dict[str, Any]:
+        delegate = self.object
+        tags = ", ".join(delegate.tags)
+        return super().get_initial() | {"tags": tags, "configuration": delegate.configuration_id}
+
+    def get_form_options(self) -> dict[str, Any]:
+        return super().get_form_options() | {"person": self.request.user, "delegate": self.object}
+
+    def save(self, form: DelegateForm) -> Delegate:
+        operations.update_delegate(actor=self.request.user, delegate=self.object, **form.cleaned_data)
+        return self.object
 
 
 class DisableDelegate(DelegatePage, ConfirmPage[Delegate]):

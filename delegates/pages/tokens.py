@@ -2,22 +2,28 @@
 
 from typing import Any, Final
 
-from django.contrib import messages
 from django.http import HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import render
 from django.template.defaultfilters import pluralize
 from django.urls import reverse
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from django.views.decorators.http import require_POST, require_safe
 
 from delegates.forms.delegates import NewTokenForm, RenameTokenForm
 from delegates.models import DelegateToken
 from delegates.operations import tokens as operations
 from delegates.queries.delegates import get_revocation_impact, list_tokens_with_use
-from rbac.policy import can_anywhere, get_permissions, require
-from web.forms.page_forms import get_posted_data
+from rbac.policy import can_anywhere, get_permissions
 from web.forms.pages import PageRequest, get_visible, list_visible, require_sign_in
-from web.forms.resource_pages import ConfirmPage, DeletePage, Notice, Obstacle, ResourcePage
+from web.forms.resource_pages import (
+    ConfirmPage,
+    CreatePage,
+    DeletePage,
+    Notice,
+    Obstacle,
+    RenamePage,
+    ResourcePage,
+)
 from web.http.pagination import paginate_queryset
 from web.http.problems import Problem
 
@@ -72,42 +78,31 @@ def reveal_token(request: PageRequest, pk: int) -> HttpResponse:
     )
 
 
-@require_sign_in
-@require_http_methods(GET_OR_POST)
-def create_token(request: PageRequest) -> HttpResponse:
-    """Make a token."""
-    form = NewTokenForm(get_posted_data(request), person=request.user, scope=request.current_scope)
-    if request.method == "POST" and form.is_valid():
+class NewToken(TokenPage, CreatePage[DelegateToken]):
+    """Create a token."""
+
+    permission = EDIT
+    form_class = NewTokenForm
+    title = "New delegate token"
+    here = "New token"
+    done = "The token {name} is created."
+
+    def save(self, form: NewTokenForm) -> DelegateToken:
         given = form.cleaned_data
-        try:
-            made = operations.create_token(
-                actor=request.user, scope=given["in_scope"], name=given["name"], expires_at=form.expires_at
-            )
-        except Problem as problem:
-            form.add_problem(problem)
-        else:
-            messages.success(request, f"The token {made.name} is created.")
-            return redirect("delegate-token", pk=made.pk)
-    return render(request, "delegates/tokens/new.html", {"form": form}, status=form.http_status)
+        return operations.create_token(
+            actor=self.request.user, scope=given["in_scope"], name=given["name"], expires_at=form.expires_at
+        )
 
 
-@require_sign_in
-@require_http_methods(GET_OR_POST)
-def rename_token(request: PageRequest, pk: int) -> HttpResponse:
-    """Give a token another name; its value stays."""
-    found = _get_token(request, pk)
-    require(request.user, EDIT, found)
-    form = RenameTokenForm(get_posted_data(request), initial={"name": found.name})
-    if request.method == "POST" and form.is_valid():
-        try:
-            operations.rename_token(actor=request.user, token=found, name=form.cleaned_data["name"])
-        except Problem as problem:
-            form.add_problem(problem)
-        else:
-            return redirect("delegate-token", pk=pk)
-    # The form wrote its name on the row; the page goes on to show the one that counts.
-    content = {"form": form, "token": _get_token(request, pk)}
-    return render(request, "delegates/tokens/rename.html", content, status=form.http_status)
+class RenameToken(TokenPage, RenamePage[DelegateToken]):
+    """Rename a token; its value does not change."""
+
+    permission = EDIT
+    form_class = RenameTokenForm
+    hint = "Its value does not change, so delegates that use it stay connected."
+
+    def save(self, form: RenameTokenForm) -> None:
+        operations.rename_token(actor=self.request.user, token=self.object, name=form.cleaned_data["name"])
 
 
 class RevokeToken(TokenPage, ConfirmPage[DelegateToken]):

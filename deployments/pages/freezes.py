@@ -4,26 +4,21 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, Final
 
-from django.contrib import messages
 from django.http import HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import render
 from django.utils import timezone
-from django.views.decorators.http import require_http_methods, require_safe
+from django.views.decorators.http import require_safe
 
-from catalog.pages.edit_conflicts import diff_values
-from deployments.forms import FreezeForm, NewFreezeForm, build_initial_values
+from deployments.forms import FreezeForm, NewFreezeForm
 from deployments.freezes import operations
 from deployments.freezes.schedule import describe_times, get_next_period, get_period_at
 from deployments.models import FreezeWindow
-from rbac.policy import can_anywhere, require
-from web.forms.page_forms import get_posted_data
+from rbac.policy import can_anywhere
 from web.forms.pages import PageRequest, get_visible, list_visible, require_sign_in
-from web.forms.resource_pages import DeletePage, ResourcePage
+from web.forms.resource_pages import CreatePage, DeletePage, ResourcePage, VersionedEditPage
 from web.http.pagination import paginate_queryset
-from web.http.problems import Problem, VersionConflict
 
 MANAGE: Final = operations.MANAGE
-GET_OR_POST: Final = ["GET", "HEAD", "POST"]
 # As many windows of scopes above as the list shows.
 MOST_ABOVE: Final = 50
 
@@ -70,54 +65,44 @@ def _list_rows(windows: Iterable[FreezeWindow], now: datetime) -> list[tuple[Any
     ]
 
 
-@require_sign_in
-@require_http_methods(GET_OR_POST)
-def new_window(request: PageRequest) -> HttpResponse:
+class NewFreeze(FreezePage, CreatePage[FreezeWindow]):
     """Create a freeze window."""
-    form = NewFreezeForm(
-        get_posted_data(request), person=request.user, permission=MANAGE, scope=request.current_scope
-    )
-    if request.method == "POST" and form.is_valid():
+
+    form_class = NewFreezeForm
+    here = "New"
+    done = "{name} is there."
+
+    def save(self, form: NewFreezeForm) -> FreezeWindow:
         given = form.cleaned_data
-        try:
-            made = operations.create_freeze(
-                actor=request.user,
-                scope=given["in_scope"],
-                identifier=given["identifier"],
-                spec=form.spec(),
-            )
-        except Problem as problem:
-            form.add_problem(problem)
-        else:
-            messages.success(request, f"{made.name} is there.")
-            return redirect("freezes")
-    context = {"form": form, "window": None}
-    return render(request, "deployments/freezes/edit.html", context, status=form.http_status)
+        return operations.create_freeze(
+            actor=self.request.user,
+            scope=given["in_scope"],
+            identifier=given["identifier"],
+            spec=form.spec(),
+        )
 
 
-@require_sign_in
-@require_http_methods(GET_OR_POST)
-def edit_window(request: PageRequest, pk: int) -> HttpResponse:
-    """Save a freeze window."""
-    found = _get_window(request, pk)
-    require(request.user, MANAGE, found)
-    if request.method != "POST":
-        context = {"form": FreezeForm(initial=build_initial_values(found)), "window": found}
-        return render(request, "deployments/freezes/edit.html", context)
-    form = FreezeForm(request.POST)
-    if form.is_valid():
-        try:
-            version = form.cleaned_data["version"] or 0
-            operations.update_freeze(actor=request.user, window=found, spec=form.spec(), version=version)
-        except VersionConflict:
-            return _changed_meanwhile(request, form, pk)
-        except Problem as problem:
-            form.add_problem(problem)
-        else:
-            messages.success(request, f"{found.name} is saved.")
-            return redirect("freezes")
-    context = {"form": form, "window": found}
-    return render(request, "deployments/freezes/edit.html", context, status=form.http_status)
+class EditFreeze(FreezePage, VersionedEditPage[FreezeWindow]):
+    """Edit a freeze window."""
+
+    form_class = FreezeForm
+    fields = (
+        "name", "description", "begins", "ends", "time_zone", "weekly", "environment_kind", "enabled",
+    )  # fmt: skip
+
+    def get_stored(self) -> dict[str, Any]:
+        window = self.object
+        lists = {"services": ", ".join(window.services), "environments": ", ".join(window.environments)}
+        return super().get_stored() | lists
+
+    def get_entered(self, form: FreezeForm) -> dict[str, Any]:
+        return {name: form.cleaned_data[name] for name in self.get_stored()}
+
+    def save(self, form: FreezeForm) -> FreezeWindow:
+        version = form.cleaned_data["version"] or 0
+        return operations.update_freeze(
+            actor=self.request.user, window=self.object, spec=form.spec(), version=version
+        )
 
 
 class DeleteFreeze(FreezePage, DeletePage[FreezeWindow]):
@@ -127,16 +112,3 @@ class DeleteFreeze(FreezePage, DeletePage[FreezeWindow]):
 
     def perform(self, **given: Any) -> None:
         operations.delete_freeze(actor=self.request.user, window=self.object)
-
-
-def _changed_meanwhile(request: PageRequest, form: FreezeForm, pk: int) -> HttpResponse:
-    """Show what was entered over what was saved meanwhile; the next save means to replace that."""
-    stored = build_initial_values(_get_window(request, pk))
-    version = stored.pop("version")
-    entered = {name: form.cleaned_data[name] for name in stored}
-    context = {
-        "form": FreezeForm(initial=entered | {"version": version}),
-        "window": _get_window(request, pk),
-        "diff": diff_values(stored, entered),
-    }
-    return render(request, "deployments/freezes/edit.html", context, status=409)

@@ -2,9 +2,9 @@
 
 from typing import Any, Final
 
-from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils.text import slugify
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
@@ -17,8 +17,9 @@ from inventory.operations import adoption_undo, adoptions
 from inventory.operations.adoptions import AdoptionSpec
 from inventory.queries import drift
 from inventory.queries.instances import get_cluster
-from rbac.policy import can, require
+from rbac.policy import can
 from web.forms.pages import PageRequest, get_visible, require_sign_in
+from web.forms.resource_pages import Breadcrumb, ConfirmPage, Obstacle
 from web.http.pagination import paginate_queryset
 from web.http.problems import BadInput, Conflict, Problem
 
@@ -66,31 +67,61 @@ def show_adoption(request: PageRequest, pk: int) -> HttpResponse:
     return redirect("adoption", pk=pk)
 
 
-@require_sign_in
-@require_http_methods(["GET", "HEAD", "POST"])
-def undo_adoption_page(request: PageRequest, pk: int) -> HttpResponse:
-    """Confirm and undo an adoption."""
-    adoption = _get_adoption(request, pk)
-    require(request.user, drift.EDIT_ENVIRONMENT, adoption)
-    if request.method != "POST":
-        return _render_undo(request, adoption, adoption_undo.describe_undo_obstacle(adoption))
-    try:
-        adoption_undo.undo_adoption(actor=request.user, adoption=adoption)
-    except Problem as problem:
-        return _render_undo(request, _get_adoption(request, pk), problem.detail, problem.status)
-    messages.success(
-        request, f"The adoption of {adoption.ecs_service.name} is taken back. It runs on as it is in AWS."
-    )
-    return redirect("unknown-services", pk=adoption.infrastructure_id)
+def _get_adoption(request: PageRequest, pk: int) -> Adoption:
+    rows = Adoption.objects.select_related(
+        "infrastructure__environment__scope", "infrastructure__connector__scope", "ecs_service__cluster",
+        "service", "pipeline", "adopted_by",
+    )  # fmt: skip
+    return get_visible(request, drift.VIEW_ENVIRONMENT, rows, pk=pk)
 
 
-def _render_undo(request: PageRequest, adoption: Adoption, reason: str, status: int = 200) -> HttpResponse:
-    context = {
-        "adoption": adoption,
-        "reason": reason,
-        "may": adoption_undo.can_undo_adoption(request.user, adoption),
-    }
-    return render(request, "inventory/drift/take_back.html", context, status=status)
+class UndoAdoption(ConfirmPage[Adoption]):
+    """Undo an adoption that nothing was deployed with."""
+
+    load = staticmethod(_get_adoption)
+    permission = drift.EDIT_ENVIRONMENT
+    noun = "adoption"
+    verb = "Undo"
+    participle = "undone"
+    here = "Undo adoption"
+
+    def get_name(self) -> str:
+        return f"the adoption of {self.object.ecs_service.name}"
+
+    def get_parents(self) -> list[Breadcrumb]:
+        adoption, environment = self.object, self.object.infrastructure.environment
+        return [
+            Breadcrumb(environment.name, reverse("environment", args=[environment.pk])),
+            Breadcrumb(adoption.ecs_service.name, reverse("adoption", args=[adoption.pk])),
+        ]
+
+    def get_texts(self) -> list[str]:
+        adoption = self.object
+        if adoption.service is None:
+            return []
+        created = f"The service {adoption.service.name}"
+        if adoption.pipeline is not None:
+            created += f" and the pipeline {adoption.pipeline.name}"
+        return [
+            f"{created} are deleted with all later changes. Nothing in AWS is changed: "
+            f"{adoption.ecs_service.name} keeps running and can be adopted again."
+        ]
+
+    def get_obstacle(self) -> Obstacle | None:
+        if reason := adoption_undo.describe_undo_obstacle(self.object):
+            return Obstacle(reason)
+        if not adoption_undo.can_undo_adoption(self.request.user, self.object):
+            return Obstacle("You need permission to delete the service and the pipeline that were created.")
+        return None
+
+    def get_success_url(self) -> str:
+        return reverse("unknown-services", args=[self.object.infrastructure_id])
+
+    def perform(self, **given: Any) -> None:
+        adoption_undo.undo_adoption(actor=self.request.user, adoption=self.object)
+
+    def get_done_message(self, name: str) -> str:
+        return f"The adoption of {self.object.ecs_service.name} is taken back. It runs on as it is in AWS."
 
 
 def _render_wizard(
@@ -151,12 +182,4 @@ def _render_unmanaged_services(
 
 def _get_infrastructure(request: PageRequest, pk: int) -> Infrastructure:
     rows = Infrastructure.objects.select_related("environment__scope", "connector__scope")
-    return get_visible(request, drift.VIEW_ENVIRONMENT, rows, pk=pk)
-
-
-def _get_adoption(request: PageRequest, pk: int) -> Adoption:
-    rows = Adoption.objects.select_related(
-        "infrastructure__environment__scope", "infrastructure__connector__scope", "ecs_service__cluster",
-        "service", "pipeline", "adopted_by",
-    )  # fmt: skip
     return get_visible(request, drift.VIEW_ENVIRONMENT, rows, pk=pk)

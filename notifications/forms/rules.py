@@ -7,10 +7,9 @@ from django import forms
 from guards.limits import NOTIFICATION_SECRET_CHARACTERS, URL_CHARACTERS
 from notifications.events import SUBSCRIBABLE_EVENTS
 from notifications.models import NotificationRule
-from notifications.operations import EDIT, NotificationRuleSpec
-from rbac.models import Scope
-from rbac.policy import Principal
-from web.forms.page_forms import PageForm, ScopeField, build_identifier
+from notifications.operations import NotificationRuleSpec
+from web.forms.page_forms import PageForm, ScopeField
+from web.forms.resource_forms import IdentifierField, IdentifierForm, ScopedForm
 
 _MONOSPACE_ATTRIBUTES = {
     "class": "input mono",
@@ -70,33 +69,21 @@ class NotificationRuleForm(PageForm):
         )
 
 
-class NewNotificationRuleForm(NotificationRuleForm):
-    """A rule that is not there yet."""
+class NewNotificationRuleForm(ScopedForm, IdentifierForm, NotificationRuleForm):
+    """Form for a new rule."""
 
     in_scope = ScopeField(help_text="Events in this scope and below are sent.")
-    identifier = forms.CharField(
-        required=False,
-        max_length=128,
-        help_text="What the API calls it; it stays. Made from the name if empty.",
-        widget=forms.TextInput(attrs=_MONOSPACE_ATTRIBUTES),
-    )
+    identifier = IdentifierField(help_text="What the API calls it; it stays. Made from the name if empty.")
 
-    def __init__(self, *args: Any, person: Principal, scope: Scope | None, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        field = self.fields["in_scope"]
-        if isinstance(field, ScopeField):
-            field.set_choices(person, EDIT, scope)
-
-    def clean_identifier(self) -> str:
-        """Return the identifier, derived from the name by default."""
-        given = str(self.cleaned_data["identifier"])
-        return given or build_identifier(str(self.cleaned_data.get("name", "")))
+    field_order = ("in_scope", "name", "identifier")
 
 
 class EditNotificationRuleForm(NotificationRuleForm):
     """A rule that is there."""
 
     unsigned = forms.BooleanField(required=False, label="Send without a signature from now on")
+
+    field_order = ("name", "events", "url", "secret", "unsigned")
 
     def __init__(self, *args: Any, rule: NotificationRule, **kwargs: Any) -> None:
         initial = {name: getattr(rule, name) for name in ("name", "events", "is_enabled", "version")}

@@ -5,8 +5,9 @@ from typing import Any, Final
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.decorators import method_decorator
 from django.views.decorators.debug import sensitive_post_parameters
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from django.views.decorators.http import require_POST, require_safe
 
 from notifications.events import SUBSCRIBABLE_EVENTS
 from notifications.forms.rules import EditNotificationRuleForm, NewNotificationRuleForm
@@ -22,13 +23,11 @@ from notifications.operations import (
     update_rule,
 )
 from rbac.policy import can_anywhere, get_permissions, require
-from web.forms.page_forms import get_posted_data
 from web.forms.pages import PageRequest, get_visible, list_visible, require_sign_in
-from web.forms.resource_pages import DeletePage, ResourcePage
+from web.forms.resource_pages import CreatePage, DeletePage, EditPage, ResourcePage
 from web.http.pagination import paginate_queryset
-from web.http.problems import Conflict, Problem, VersionConflict
+from web.http.problems import Conflict, VersionConflict
 
-GET_OR_POST: Final = ["GET", "HEAD", "POST"]
 EVENT_TITLES: Final = dict(SUBSCRIBABLE_EVENTS)
 VERSION_CONFLICT_MESSAGE: Final = (
     "Somebody changed this rule after you opened it. Saving again replaces what they saved."
@@ -78,61 +77,46 @@ def show_rule(request: PageRequest, pk: int) -> HttpResponse:
     return render(request, "notifications/rule.html", content)
 
 
-@require_sign_in
-@sensitive_post_parameters()
-@require_http_methods(GET_OR_POST)
-def new_rule(request: PageRequest) -> HttpResponse:
-    """Make a rule."""
-    form = NewNotificationRuleForm(get_posted_data(request), person=request.user, scope=request.current_scope)
-    if request.method == "POST" and form.is_valid():
+@method_decorator(sensitive_post_parameters(), name="dispatch")
+class NewNotificationRule(NotificationRulePage, CreatePage[NotificationRule]):
+    """Create a notification rule."""
+
+    permission = EDIT
+    form_class = NewNotificationRuleForm
+    here = "New"
+    done = "{name} is there. Send a test to see that it arrives."
+
+    def save(self, form: NewNotificationRuleForm) -> NotificationRule:
         given = form.cleaned_data
-        try:
-            made = create_rule(
-                actor=request.user,
-                scope=given["in_scope"],
-                identifier=given["identifier"],
-                spec=form.build_spec(),
-            )
-        except Problem as problem:
-            form.add_problem(problem)
-        else:
-            messages.success(request, f"{made.name} is there. Send a test to see that it arrives.")
-            return redirect("notification-rule", pk=made.pk)
-    content = {"form": form, "rule": None}
-    return render(request, "notifications/edit.html", content, status=form.http_status)
+        return create_rule(
+            actor=self.request.user,
+            scope=given["in_scope"],
+            identifier=given["identifier"],
+            spec=form.build_spec(),
+        )
 
 
-@require_sign_in
-@sensitive_post_parameters()
-@require_http_methods(GET_OR_POST)
-def edit_rule(request: PageRequest, pk: int) -> HttpResponse:
-    """Save a rule."""
-    found = get_rule(request, pk)
-    require(request.user, EDIT, found)
-    form = EditNotificationRuleForm(get_posted_data(request), rule=found)
-    if request.method == "POST" and form.is_valid():
-        try:
-            version = form.cleaned_data["version"] or 0
-            update_rule(actor=request.user, rule=found, spec=form.build_spec(), version=version)
-        except VersionConflict:
-            return _render_version_conflict(request, form, pk)
-        except Problem as problem:
-            form.add_problem(problem)
-        else:
-            messages.success(request, f"{found.name} is saved.")
-            return redirect("notification-rule", pk=pk)
-    content = {"form": form, "rule": found}
-    return render(request, "notifications/edit.html", content, status=form.http_status)
+@method_decorator(sensitive_post_parameters(), name="dispatch")
+class EditNotificationRule(NotificationRulePage, EditPage[NotificationRule]):
+    """Edit a notification rule. Its address and secret are never shown, so a conflict shows no difference."""
 
+    permission = EDIT
+    form_class = EditNotificationRuleForm
 
-def _render_version_conflict(request: PageRequest, form: EditNotificationRuleForm, pk: int) -> HttpResponse:
-    """Show what was entered; the next save means to replace what was saved meanwhile."""
-    stored = get_rule(request, pk)
-    entered = request.POST.copy()
-    entered["version"] = str(stored.version)
-    form.data = entered
-    form.add_error(None, VERSION_CONFLICT_MESSAGE)
-    return render(request, "notifications/edit.html", {"form": form, "rule": stored}, status=409)
+    def get_form_options(self) -> dict[str, Any]:
+        return {"rule": self.object}
+
+    def save(self, form: EditNotificationRuleForm) -> NotificationRule:
+        version = form.cleaned_data["version"] or 0
+        return update_rule(actor=self.request.user, rule=self.object, spec=form.build_spec(), version=version)
+
+    def render_conflict(self, form: EditNotificationRuleForm, problem: VersionConflict) -> HttpResponse:
+        self.prepare()
+        entered = self.request.POST.copy()
+        entered["version"] = str(self.object.version)
+        form.data = entered
+        form.add_error(None, VERSION_CONFLICT_MESSAGE)
+        return self.render_form(form, 409)
 
 
 class DeleteNotificationRule(NotificationRulePage, DeletePage[NotificationRule]):

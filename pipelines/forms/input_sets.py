@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from catalog.forms.resources import IdentifierForm, ResourceForm
 from pipelines.inputs.variables import PipelineVariable, format_variable_value
 from pipelines.models import Pipeline
 from pipelines.operations.pipelines import list_pipeline_variables
+from web.forms.resource_forms import IdentifierForm, ResourceForm
 from web.http.problems import Problem
 
 

@@ -5,7 +5,6 @@ from typing import Any
 from django import forms
 from django.core.exceptions import ValidationError
 
-from catalog.forms.resources import ScopedForm
 from catalog.manifests.yaml_drafts import render_scalar
 from catalog.models import Infrastructure, Service
 from guards.limits import SPEC_BYTES
@@ -15,6 +14,7 @@ from rbac.models import Scope
 from rbac.policy import Principal, filter_visible
 from steps.strategies.registry import get_strategies
 from web.forms.page_forms import PageForm, ScopeField
+from web.forms.resource_forms import ScopedForm
 from web.http.problems import Problem
 
 # What needs nothing but a service and a cluster is what a newcomer begins with.

@@ -6,14 +6,15 @@ from typing import Any
 from django import forms
 
 from catalog.forms.environments import NewInfrastructureForm
-from catalog.forms.resources import MOST_NAME_CHARACTERS, suggest_identifier
 from catalog.models import Environment
 from catalog.operations import EnvironmentSpec
 from connectors.queries import list_connectors
 from connectors.specs.aws import parse_aws_spec
+from guards.limits import NAME_CHARACTERS
 from rbac.models import Scope
 from rbac.policy import Principal, filter_visible, list_permitted_scopes
 from web.forms.page_forms import ScopeField
+from web.forms.resource_forms import suggest_identifier
 from web.http.problems import Problem
 
 EDIT = "core_environment_edit"
@@ -46,11 +47,11 @@ class StageInfrastructureForm(NewInfrastructureForm):
     environment = EnvironmentField(
         Environment.objects.none(), label="Which", required=False, empty_label="A new one"
     )
-    environment_name = forms.CharField(label="Name", max_length=MOST_NAME_CHARACTERS, required=False)
+    environment_name = forms.CharField(label="Name", max_length=NAME_CHARACTERS, required=False)
     environment_identifier = forms.CharField(
         label="Identifier",
         required=False,
-        max_length=MOST_NAME_CHARACTERS,
+        max_length=NAME_CHARACTERS,
         help_text="How pipelines refer to it; it stays. Made from the name if empty.",
     )
     kind = forms.ChoiceField(

@@ -1,29 +1,34 @@
 """Pages of input sets: list, create, edit and delete."""
 
 from dataclasses import asdict
-from typing import Any, Final
+from typing import Any
 
-from django.contrib import messages
-from django.http import HttpResponse
-from django.shortcuts import redirect, render
+from django.http import HttpResponse, HttpResponseBase
+from django.shortcuts import render
 from django.template.defaultfilters import pluralize
 from django.urls import reverse
 from django.utils.html import format_html
-from django.views.decorators.http import require_http_methods, require_safe
+from django.views.decorators.http import require_safe
 
-from catalog.pages.edit_conflicts import diff_values
 from pipelines.forms.input_sets import InputSetForm, NewInputSetForm
 from pipelines.inputs import input_sets
 from pipelines.models import InputSet, Pipeline
-from rbac.policy import can, require
+from pipelines.pages.pipelines import PipelinePage, get_pipeline
+from rbac.policy import can
+from web.forms.page_forms import get_posted_data
 from web.forms.pages import PageRequest, get_visible, require_sign_in
-from web.forms.resource_pages import Breadcrumb, DeletePage, Notice, ResourcePage
+from web.forms.resource_pages import (
+    Breadcrumb,
+    CreateChildPage,
+    DeletePage,
+    Notice,
+    ResourcePage,
+    VersionedEditPage,
+)
 from web.http.pagination import paginate_queryset
 from web.http.problems import Problem, VersionConflict
 from web.templatetags.slipway import when
-
-GET_OR_POST: Final = ["GET", "HEAD", "POST"]
-PIPELINE: Final = "core_pipeline_view"
+from web.text_diffs import TextDiff, diff_values
 
 
 def _get_input_set(request: PageRequest, pk: int, number: int) -> InputSet:
@@ -38,19 +43,23 @@ class InputSetPage(ResourcePage[InputSet]):
     noun = "input set"
 
     def get_parents(self) -> list[Breadcrumb]:
-        pipeline = self.object.pipeline
-        return [
-            Breadcrumb("Pipelines", reverse("pipelines")),
-            Breadcrumb(pipeline.name, reverse("pipeline", args=[pipeline.pk])),
-            Breadcrumb("Input sets", reverse("input-sets", args=[pipeline.pk])),
-        ]
+        return list_input_set_parents(self.object.pipeline)
+
+
+def list_input_set_parents(pipeline: Pipeline) -> list[Breadcrumb]:
+    """Return the pages above those of a pipeline's input sets."""
+    return [
+        Breadcrumb("Pipelines", reverse("pipelines")),
+        Breadcrumb(pipeline.name, reverse("pipeline", args=[pipeline.pk])),
+        Breadcrumb("Input sets", reverse("input-sets", args=[pipeline.pk])),
+    ]
 
 
 @require_sign_in
 @require_safe
 def list_pipeline_input_sets(request: PageRequest, pk: int) -> HttpResponse:
     """List the input sets of a pipeline."""
-    found = _get_pipeline(request, pk)
+    found = get_pipeline(request, pk)
     content = {
         "pipeline": found,
         "page": paginate_queryset(
@@ -62,59 +71,100 @@ def list_pipeline_input_sets(request: PageRequest, pk: int) -> HttpResponse:
     return render(request, "pipelines/input_sets.html", content)
 
 
-@require_sign_in
-@require_http_methods(GET_OR_POST)
-def create_input_set(request: PageRequest, pk: int) -> HttpResponse:
-    """Keep values for inputs; from the form of a run it begins with what was entered there."""
-    found = _get_pipeline(request, pk)
-    require(request.user, input_sets.EDIT, found)
-    from_run = "from_run" in request.POST
-    entered = request.POST if request.method == "POST" and not from_run else None
-    form = NewInputSetForm(entered, pipeline=found, begun={})
-    if from_run:
+class NewInputSet(PipelinePage, CreateChildPage[Pipeline]):
+    """Create an input set; opened from the run form, it starts with the values entered there."""
+
+    template_name = "pipelines/input_set.html"
+    permission = input_sets.EDIT
+    noun = "input set"
+    form_class = NewInputSetForm
+    here = "New"
+    done = "The input set {name} is there."
+
+    def get_breadcrumbs(self) -> list[Breadcrumb]:
+        return list_input_set_parents(self.object)
+
+    def get_context(self, form: NewInputSetForm) -> dict[str, Any]:
+        return {"pipeline": self.object}
+
+    def build_form(self) -> NewInputSetForm:
+        if "from_run" not in self.request.POST:
+            return NewInputSetForm(get_posted_data(self.request), pipeline=self.object, begun={})
+        form = NewInputSetForm(pipeline=self.object, begun={})
         form.initial_inputs = {
-            one.name: text for one in form.variables if (text := request.POST.get(f"input.{one.name}"))
+            variable.name: text
+            for variable in form.variables
+            if (text := self.request.POST.get(f"input.{variable.name}"))
         }
-    if form.is_bound and form.is_valid():
-        identifier = form.cleaned_data["identifier"]
+        return form
+
+    def save(self, form: NewInputSetForm) -> InputSet:
+        return input_sets.create_input_set(
+            actor=self.request.user,
+            pipeline=self.object,
+            identifier=form.cleaned_data["identifier"],
+            spec=_build_spec(form),
+        )
+
+
+def _get_input_set_of_visible_pipeline(request: PageRequest, pk: int, number: int) -> InputSet:
+    get_pipeline(request, pk)
+    return _get_input_set(request, pk, number)
+
+
+class EditInputSet(InputSetPage, VersionedEditPage[InputSet]):
+    """Edit an input set, on request after a review of the changes."""
+
+    load = staticmethod(_get_input_set_of_visible_pipeline)
+    template_name = "pipelines/input_set.html"
+    permission = input_sets.EDIT
+    form_class = InputSetForm
+    fields = ("name", "description")
+    done = "The input set {name} is saved."
+
+    def get_here(self) -> str:
+        return self.get_name()
+
+    def get_context(self, form: InputSetForm) -> dict[str, Any]:
+        return {"pipeline": self.object.pipeline, "input_set": self.object}
+
+    def get_form_options(self) -> dict[str, Any]:
+        options = {"pipeline": self.object.pipeline, "begun": self.object.inputs}
+        return super().get_form_options() | options
+
+    def post(self, request: PageRequest, **kwargs: Any) -> HttpResponseBase:
+        if "review" not in request.POST:
+            return super().post(request, **kwargs)
+        form: Any = self.build_form()
+        if not form.is_valid():
+            return self.render_form(form)
         try:
-            input_sets.create_input_set(
-                actor=request.user, pipeline=found, identifier=identifier, spec=_build_spec(form)
-            )
+            input_sets.validate_spec(self.object.pipeline, _build_spec(form))
         except Problem as problem:
             form.add_problem(problem)
-        else:
-            messages.success(request, f"The input set {form.cleaned_data['name']} is there.")
-            return redirect("input-sets", pk=pk)
-    return _render_form(request, found, form)
+            return self.render_form(form)
+        return self.render_form(form, review=self.describe_change(form))
 
-
-@require_sign_in
-@require_http_methods(GET_OR_POST)
-def edit_input_set(request: PageRequest, pk: int, number: int) -> HttpResponse:
-    """Change an input set; what saving would change is shown before, and nobody's work is lost."""
-    pipeline, found = _get_pipeline(request, pk), _get_input_set(request, pk, number)
-    require(request.user, input_sets.EDIT, found)
-    entered = request.POST if request.method == "POST" else None
-    form = InputSetForm(entered, pipeline=pipeline, begun=found.inputs, initial=_build_initial_values(found))
-    if not (form.is_bound and form.is_valid()):
-        return _render_form(request, pipeline, form, found)
-    try:
-        if "review" in request.POST:
-            input_sets.validate_spec(pipeline, _build_spec(form))
-            review = diff_values(input_sets.serialize_input_set(found), asdict(_build_spec(form)))
-            return _render_form(request, pipeline, form, found, review=review)
-        version = form.cleaned_data["version"] or 0
-        input_sets.update_input_set(
-            actor=request.user, input_set=found, spec=_build_spec(form), version=version
+    def save(self, form: InputSetForm) -> InputSet:
+        return input_sets.update_input_set(
+            actor=self.request.user,
+            input_set=self.object,
+            spec=_build_spec(form),
+            version=form.cleaned_data["version"] or 0,
         )
-    except VersionConflict:
-        return _render_edit_conflict(request, pipeline, form, number)
-    except Problem as problem:
-        form.add_problem(problem)
-        return _render_form(request, pipeline, form, found)
-    messages.success(request, f"The input set {found.name} is saved.")
-    return redirect("input-sets", pk=pk)
+
+    def render_conflict(self, form: InputSetForm, problem: VersionConflict) -> HttpResponse:
+        self.prepare()
+        entered = asdict(_build_spec(form))
+        overwriting = InputSetForm(
+            pipeline=self.object.pipeline,
+            begun=entered["inputs"],
+            initial=entered | {"version": self.object.version},
+        )
+        return self.render_form(overwriting, 409, diff=self.describe_change(form))
+
+    def describe_change(self, form: InputSetForm) -> TextDiff:
+        return diff_values(input_sets.serialize_input_set(self.object), asdict(_build_spec(form)))
 
 
 class DeleteInputSet(InputSetPage, DeletePage[InputSet]):
@@ -142,37 +192,6 @@ class DeleteInputSet(InputSetPage, DeletePage[InputSet]):
         input_sets.delete_input_set(actor=self.request.user, input_set=self.object)
 
 
-def _render_edit_conflict(
-    request: PageRequest, pipeline: Pipeline, form: InputSetForm, number: int
-) -> HttpResponse:
-    """Show what was entered over what was saved meanwhile; the next save means to replace that."""
-    stored, entered = _get_input_set(request, pipeline.pk, number), asdict(_build_spec(form))
-    differs = diff_values(input_sets.serialize_input_set(stored), entered)
-    initial = {**entered, "version": stored.version}
-    again = InputSetForm(pipeline=pipeline, begun=entered["inputs"], initial=initial)
-    return _render_form(request, pipeline, again, stored, diff=differs, status=409)
-
-
-def _build_initial_values(found: InputSet) -> dict[str, Any]:
-    return {"name": found.name, "description": found.description, "version": found.version}
-
-
-def _get_pipeline(request: PageRequest, pk: int) -> Pipeline:
-    return get_visible(request, PIPELINE, Pipeline.objects.select_related("scope"), pk=pk)
-
-
 def _build_spec(form: InputSetForm) -> input_sets.InputSetSpec:
     given = form.cleaned_data
     return input_sets.InputSetSpec(given["name"], given["description"], form.inputs())
-
-
-def _render_form(
-    request: PageRequest,
-    pipeline: Pipeline,
-    form: InputSetForm,
-    found: InputSet | None = None,
-    **more: Any,
-) -> HttpResponse:
-    content = {"pipeline": pipeline, "form": form, "input_set": found}
-    status = more.pop("status", form.http_status)
-    return render(request, "pipelines/input_set.html", content | more, status=status)

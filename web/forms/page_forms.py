@@ -1,6 +1,6 @@
 """Base form of pages, which shows refusals of operations beside their fields."""
 
-import re
+from collections.abc import Collection, Sequence
 from typing import Any, ClassVar
 
 from django import forms
@@ -30,6 +30,8 @@ class PageForm(forms.Form):
 
     # Needed or not, depending on what else is entered: neither marked as optional nor as required.
     conditional_fields: ClassVar[frozenset[str]] = frozenset()
+    # Names of fields that the page shows side by side; the fields of a pair follow each other in the form.
+    pairs: ClassVar[Sequence[Collection[str]]] = ()
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -39,6 +41,19 @@ class PageForm(forms.Form):
             if not isinstance(widget, _UNSTYLED_WIDGETS):
                 widget.attrs.setdefault("class", css)
                 widget.attrs.setdefault("autocomplete", "off")
+
+    def get_rows(self) -> list[list[forms.BoundField]]:
+        """Return the visible fields in rows; the fields of a pair share one."""
+        rows: list[list[forms.BoundField]] = []
+        last_pair: Collection[str] | None = None
+        for field in self.visible_fields():
+            pair = next((names for names in self.pairs if field.name in names), None)
+            if pair is not None and pair is last_pair:
+                rows[-1].append(field)
+            else:
+                rows.append([field])
+            last_pair = pair
+        return rows
 
     @property
     def http_status(self) -> int:
@@ -74,12 +89,6 @@ class ConfirmForm(PageForm):
             return 400
         self.add_problem(problem)
         return 409
-
-
-def build_identifier(name: str) -> str:
-    """Return an identifier that reads like a name; empty if nothing of it can be used."""
-    found = re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_").lower()[:100]
-    return f"_{found}" if found[:1].isdigit() else found
 
 
 class ScopeField(forms.ModelChoiceField):

@@ -5,16 +5,19 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from django.contrib import messages
 from django.core.exceptions import ValidationError
-from django.http import HttpResponse, HttpResponseBase
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.functional import cached_property
+from django.utils.html import format_html
 from django.views import View
 
 from rbac.policy import require
 from web.forms.page_forms import ConfirmForm, PageForm, get_posted_data
 from web.forms.pages import PageRequest, require_sign_in
-from web.http.problems import Problem
+from web.forms.resource_forms import RenameForm
+from web.http.problems import Problem, VersionConflict
+from web.text_diffs import TextDiff, diff_values
 
 Row = TypeVar("Row")
 
@@ -56,23 +59,31 @@ class ResourcePage(View, Generic[Row]):
     detail: ClassVar[str] = ""
     # What buttons call the resource.
     noun: ClassVar[str]
+    # The page's own breadcrumb. Empty: the verb, or the title if the resource has no page of its own.
+    here: ClassVar[str] = ""
     request: PageRequest
+    object: Row
 
     @classmethod
     def as_view(cls, **initkwargs: Any) -> Callable[..., HttpResponseBase]:
         """Return the view behind sign-in."""
         return require_sign_in(super().as_view(**initkwargs))
 
-    @cached_property
-    def object(self) -> Row:
-        """Return the resource of the address. Raises `NotVisible` and `Forbidden`."""
-        found: Row = self.load(self.request, **self.kwargs)
-        self.check_access(found)
-        return found
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        """Prepare the page, then serve it."""
+        if (request.method or "").lower() in self.http_method_names:
+            self.prepare()
+        return super().dispatch(request, *args, **kwargs)
 
-    def check_access(self, found: Any) -> None:
+    def prepare(self) -> None:
+        """Load the resource of the address. Raises `NotVisible` and `Forbidden`."""
+        resource = self.load(self.request, **self.kwargs)
+        self.check_access(resource)
+        self.object = resource
+
+    def check_access(self, resource: Any) -> None:
         """Raise `Forbidden` without the page's permission on the resource."""
-        require(self.request.user, self.permission, found)
+        require(self.request.user, self.permission, resource)
 
     def get_name(self) -> str:
         """Return the name of the resource as titles and messages give it."""
@@ -93,11 +104,11 @@ class ResourcePage(View, Generic[Row]):
             above.append(Breadcrumb(self.get_name(), reverse(self.detail, args=[self.kwargs["pk"]])))
         return above
 
-    def render(self, content: dict[str, Any], status: int) -> HttpResponse:
-        """Render the page's template with its place in the site."""
+    def render(self, content: dict[str, Any], status: int, template: str = "") -> HttpResponse:
+        """Render the page's template, or another one, with its place in the site."""
         breadcrumbs = self.get_breadcrumbs()
         place = {"breadcrumbs": breadcrumbs, "back": breadcrumbs[-1].url}
-        return render(self.request, self.template_name, place | content, status=status)
+        return render(self.request, template or self.template_name, place | content, status=status)
 
 
 class ConfirmPage(ResourcePage[Row]):
@@ -163,6 +174,8 @@ class ConfirmPage(ResourcePage[Row]):
         try:
             self.perform(**form.cleaned_data)
         except (Problem, ValidationError) as problem:
+            # Another user may have changed the resource meanwhile.
+            self.prepare()
             return self.render_question(form, form.refuse_operation(problem))
         messages.success(request, self.get_done_message(name))
         return redirect(self.get_success_url())
@@ -177,7 +190,7 @@ class ConfirmPage(ResourcePage[Row]):
         content = {
             "form": form,
             "title": title,
-            "here": self.verb if self.detail else title,
+            "here": self.here or (self.verb if self.detail else title),
             "button": f"{self.verb} {self.get_noun()}",
             "refusal_title": f"The {self.get_noun()} was not {self.participle}",
             "texts": self.get_texts(),
@@ -197,3 +210,223 @@ class DeletePage(ConfirmPage[Row]):
     def get_success_url(self) -> str:
         """Return the page above the deleted resource."""
         return self.get_parents()[-1].url
+
+
+class FormPage(ResourcePage[Row]):
+    """A page with a form that changes a resource."""
+
+    template_name = "web/form.html"
+    form_class: ClassVar[Callable[..., PageForm]]
+    verb: ClassVar[str]
+    # Empty: the verb and the name of the resource.
+    title: ClassVar[str] = ""
+    button: ClassVar[str] = "Save"
+    # A sentence below the fields, the title of a refusal, and the message after saving, with {name}.
+    hint: ClassVar[str] = ""
+    refusal_title: ClassVar[str] = "Could not save"
+    done: ClassVar[str] = ""
+
+    def save(self, form: Any) -> Any:
+        """Call the operation with the values of a valid form, and return the saved resource."""
+        raise NotImplementedError
+
+    def get_title(self) -> str:
+        """Return the title of the page."""
+        return self.title or f"{self.verb} {self.get_name()}"
+
+    def get_here(self) -> str:
+        """Return the page's own breadcrumb."""
+        return self.here or (self.verb if self.detail else self.get_title())
+
+    def get_button(self) -> str:
+        """Return the label of the button that saves."""
+        return self.button
+
+    def get_hint(self) -> str:
+        """Return the sentence below the fields."""
+        return self.hint
+
+    def get_form_options(self) -> dict[str, Any]:
+        """Return the arguments of the form, without the posted values."""
+        return {}
+
+    def get_success_url(self, saved: Any) -> str:
+        """Return the URL to go to after saving."""
+        return self.get_breadcrumbs()[-1].url
+
+    def get_done_message(self, saved: Any) -> str:
+        """Return the message after saving, empty for none."""
+        return self.done.format(name=getattr(saved, "name", ""))
+
+    def get_context(self, form: Any) -> dict[str, Any]:
+        """Return the template's values that only this page has."""
+        return {}
+
+    def build_form(self) -> PageForm:
+        """Return the form, with the posted values if there are any."""
+        files = self.request.FILES if self.request.method == "POST" else None
+        return self.form_class(get_posted_data(self.request), files, **self.get_form_options())
+
+    def get(self, request: PageRequest, **kwargs: Any) -> HttpResponseBase:
+        """Show the form."""
+        return self.render_form(self.build_form())
+
+    def post(self, request: PageRequest, **kwargs: Any) -> HttpResponseBase:
+        """Save the entered values, or show why they were refused."""
+        form = self.build_form()
+        if not form.is_valid():
+            return self.render_form(form)
+        try:
+            saved = self.save(form)
+        except VersionConflict as problem:
+            return self.render_conflict(form, problem)
+        except (Problem, ValidationError) as problem:
+            # The operation may have written the entered values on the resource.
+            self.prepare()
+            form.add_problem(problem)
+            return self.render_form(form)
+        return self.finish(saved)
+
+    def finish(self, saved: Any) -> HttpResponseBase:
+        """Answer after saving: leave a message, and redirect."""
+        if message := self.get_done_message(saved):
+            messages.success(self.request, message)
+        return redirect(self.get_success_url(saved))
+
+    def render_conflict(self, form: Any, problem: VersionConflict) -> HttpResponse:
+        """Show that someone else saved a newer version."""
+        form.add_problem(problem)
+        return self.render_form(form)
+
+    def render_form(self, form: PageForm, status: int | None = None, **more: Any) -> HttpResponse:
+        """Render the form with its errors."""
+        content = {
+            "form": form,
+            "title": self.get_title(),
+            "here": self.get_here(),
+            "button": self.get_button(),
+            "hint": self.get_hint(),
+            "refusal_title": self.refusal_title,
+        }
+        return self.render(content | self.get_context(form) | more, status or form.http_status)
+
+
+class EditPage(FormPage[Row]):
+    """A page that edits a resource."""
+
+    verb = "Edit"
+    done = "{name} is saved."
+    # Attributes of the resource that the form starts with.
+    fields: ClassVar[Sequence[str]] = ()
+
+    def get_initial(self) -> dict[str, Any]:
+        """Return the stored values, by the names of the form's fields."""
+        return {name: getattr(self.object, name) for name in self.fields}
+
+    def get_form_options(self) -> dict[str, Any]:
+        """Return the values that the form starts with, unless values were posted."""
+        return {} if self.request.method == "POST" else {"initial": self.get_initial()}
+
+
+class VersionedEditPage(EditPage[Row]):
+    """A page that edits a resource with a version, which the form keeps in `version`.
+
+    After a conflict, the entered values are shown with their difference from the stored ones. Saving again
+    replaces the stored values.
+    """
+
+    def get_version(self) -> int:
+        """Return the stored version."""
+        return int(getattr(self.object, "version", 0))
+
+    def get_entered(self, form: Any) -> dict[str, Any]:
+        """Return the entered values, by the names of the form's fields."""
+        return {name: form.cleaned_data[name] for name in self.fields}
+
+    def get_initial(self) -> dict[str, Any]:
+        """Return the stored values and the version, by the names of the form's fields."""
+        return self.get_stored() | {"version": self.get_version()}
+
+    def get_stored(self) -> dict[str, Any]:
+        """Return the stored values, by the names of the form's fields."""
+        return super().get_initial()
+
+    def render_conflict(self, form: Any, problem: VersionConflict) -> HttpResponse:
+        """Show the entered values, with their difference from the stored ones."""
+        self.prepare()
+        initial = self.get_entered(form) | {"version": self.get_version()}
+        options = self.get_form_options() | {"initial": initial}
+        return self.render_form(self.form_class(**options), status=409, diff=self.describe_change(form))
+
+    def describe_change(self, form: Any) -> TextDiff:
+        """Return what saving the entered values would change in the stored ones."""
+        return diff_values(self.get_stored(), self.get_entered(form))
+
+
+class RenamePage(EditPage[Row]):
+    """A page that gives a resource a new name."""
+
+    verb = "Rename"
+    button = "Rename"
+    done = ""
+    form_class: ClassVar[Callable[..., PageForm]] = RenameForm
+    fields = ("name",)
+
+    def get_hint(self) -> str:
+        """Return the sentence about the identifier, which stays."""
+        text = "The identifier <code>{}</code> does not change, so references keep working."
+        return self.hint or format_html(text, getattr(self.object, "identifier", ""))
+
+
+class CreatePage(FormPage[Row]):
+    """A page that creates a resource in a scope that is chosen in the form."""
+
+    button = ""
+
+    def prepare(self) -> None:
+        """Do nothing: the form offers the permitted scopes, and raises `Forbidden` without any."""
+
+    def get_title(self) -> str:
+        """Return the title of the page."""
+        return self.title or f"New {self.noun}"
+
+    def get_here(self) -> str:
+        """Return the page's own breadcrumb."""
+        return self.here or self.get_title()
+
+    def get_button(self) -> str:
+        """Return the label of the button that creates the resource."""
+        return self.button or f"Create {self.noun}"
+
+    def get_form_options(self) -> dict[str, Any]:
+        """Return the user and the permission that decide the offered scopes, and the selected scope."""
+        user, scope = self.request.user, self.request.current_scope
+        return {"person": user, "scope": scope, "permission": self.permission}
+
+    def get_breadcrumbs(self) -> list[Breadcrumb]:
+        """Return the pages above the new resource."""
+        return self.get_parents()
+
+    def get_success_url(self, saved: Any) -> str:
+        """Return the page of the resource, or the one above it."""
+        return reverse(self.detail, args=[saved.pk]) if self.detail else self.get_parents()[-1].url
+
+
+class CreateChildPage(CreatePage[Row]):
+    """A page that creates a resource inside the one of its address; `noun` names the new resource."""
+
+    def prepare(self) -> None:
+        """Load the resource of the address. Raises `NotVisible` and `Forbidden`."""
+        ResourcePage.prepare(self)
+
+    def get_form_options(self) -> dict[str, Any]:
+        """Return nothing: there is no scope to choose."""
+        return {}
+
+    def get_breadcrumbs(self) -> list[Breadcrumb]:
+        """Return the pages above, and the resource of the address."""
+        return ResourcePage.get_breadcrumbs(self)
+
+    def get_success_url(self, saved: Any) -> str:
+        """Return the page of the resource of the address."""
+        return self.get_breadcrumbs()[-1].url

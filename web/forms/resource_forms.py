@@ -1,44 +1,52 @@
-"""Form bases for resources with a name, an identifier and a scope."""
+"""Form bases of resources with a name, an identifier and a scope."""
 
 import re
 from typing import Any
 
 from django import forms
 
+from guards.limits import NAME_CHARACTERS
 from rbac.models import Scope
 from rbac.policy import Principal
 from web.forms.page_forms import PageForm, ScopeField
 
-MOST_NAME_CHARACTERS = 128
 _FORBIDDEN_CHARACTERS = re.compile(r"[^A-Za-z0-9_$]+")
 
 
 def suggest_identifier(name: str) -> str:
-    """Suggest an identifier for a name: "My app" becomes my_app."""
-    found = _FORBIDDEN_CHARACTERS.sub("_", name.strip().lower()).strip("_")
-    return f"_{found}" if found[:1].isdigit() else found
+    """Suggest an identifier for a name: "My app" becomes my_app. It is empty if no character can be used."""
+    identifier = _FORBIDDEN_CHARACTERS.sub("_", name.strip().lower()).strip("_")[:100]
+    return f"_{identifier}" if identifier[:1].isdigit() else identifier
 
 
 class ResourceForm(PageForm):
     """Form of a resource with name and description; `version` is the version being edited."""
 
-    name = forms.CharField(max_length=MOST_NAME_CHARACTERS)
+    name = forms.CharField(max_length=NAME_CHARACTERS)
     description = forms.CharField(
         required=False, max_length=4096, widget=forms.Textarea(attrs={"class": "input area", "rows": 2})
     )
     version = forms.IntegerField(min_value=1, required=False, widget=forms.HiddenInput)
 
 
+class IdentifierField(forms.CharField):
+    """The identifier of a new resource."""
+
+    def __init__(self, *, help_text: str) -> None:
+        attributes = {"class": "input mono", "spellcheck": "false", "autocapitalize": "none"}
+        super().__init__(
+            required=False,
+            max_length=NAME_CHARACTERS,
+            help_text=help_text,
+            widget=forms.TextInput(attrs=attributes),
+        )
+
+
 class IdentifierForm(PageForm):
     """Form for a new resource; its identifier defaults to one made from the name."""
 
-    identifier = forms.CharField(
-        required=False,
-        max_length=MOST_NAME_CHARACTERS,
-        help_text="Used in pipelines. It cannot be changed. Generated from the name if empty.",
-        widget=forms.TextInput(
-            attrs={"class": "input mono", "spellcheck": "false", "autocapitalize": "none"}
-        ),
+    identifier = IdentifierField(
+        help_text="Used in pipelines. It cannot be changed. Generated from the name if empty."
     )
 
     def clean_identifier(self) -> str:
@@ -61,7 +69,7 @@ class ScopedForm(PageForm):
             field.set_choices(person, permission, scope)
 
 
-class OverrideVersionForm(PageForm):
-    """The version of the overrides being edited; 0 if there are none yet."""
+class RenameForm(PageForm):
+    """Form for a new name of a resource."""
 
-    version = forms.IntegerField(min_value=0, required=False, widget=forms.HiddenInput)
+    name = forms.CharField(max_length=NAME_CHARACTERS)
