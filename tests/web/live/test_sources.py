@@ -63,15 +63,15 @@ def test_many_things_are_looked_at_in_as_few_queries_as_one(world: World, subjec
     keys = WATCHED[subject.name](world) if subject.reads_watched_keys else None
     fill(world, 1)
     with CaptureQueriesContext(connection) as for_few:
-        few = subject.looks(keys)
+        few = subject.read_snapshots(keys)
     assert few
     fill(world, 5)
     with CaptureQueriesContext(connection) as for_many:
-        found = subject.looks(keys)
+        found = subject.read_snapshots(keys)
     assert len(for_many) == len(for_few) <= 6
     # By their keys they look the same.
-    assert subject.looks(list(found)) == found
-    assert subject.looks(NOTHING) == {}
+    assert subject.read_snapshots(list(found)) == found
+    assert subject.read_snapshots(NOTHING) == {}
     for topic in (topic for shown in found.values() for one in shown for topic in one.topics):
         assert topic.partition(":")[0] in subject.topics
 
