@@ -12,11 +12,9 @@ from django.utils.encoding import force_bytes
 from django.utils.http import urlsafe_base64_decode, urlsafe_base64_encode
 
 from accounts.authentication.sessions import end_all_sessions
-from accounts.authentication.two_factor import accept_code
 from guards.limits import RESETS_PER_ACCOUNT
 from rbac import audit, usage_counts
 from rbac.models import User
-from web.http.problems import TooManyRequests
 
 
 @transaction.atomic
@@ -71,37 +69,3 @@ def _send_mail(person: User) -> None:
         [person.email],
     )
     audit.record_audit_entry(actor=None, action="user.password_reset_sent", thing=person)
-
-
-def verify_identity(person: User, given: str, *, address: str) -> bool:
-    """Return whether `given` is the user's password, or a code if the user has no password.
-
-    Failures count as failed sign-ins. Raises `TooManyRequests`.
-    """
-    if not person.has_usable_password():
-        return verify_code(person, given, address=address)
-    account = f"proof of {person.pk}"
-    _require_attempt(account, address)
-    if not person.check_password(given):
-        return False
-    usage_counts.reset_attempts(account=account, address=address)
-    return True
-
-
-def verify_code(person: User, code: str, *, address: str) -> bool:
-    """Return whether `code` is valid for the user's second factor.
-
-    Failures are counted. Raises `TooManyRequests`.
-    """
-    account = f"code of {person.pk}"
-    _require_attempt(account, address)
-    if not accept_code(person, code):
-        audit.record_audit_entry(actor=None, action="user.code_failed", thing=person)
-        return False
-    usage_counts.reset_attempts(account=account, address=address)
-    return True
-
-
-def _require_attempt(account: str, address: str) -> None:
-    if not usage_counts.count_attempt(account=account, address=address):
-        raise TooManyRequests("Too many failed attempts. Wait a few minutes, then try again.")

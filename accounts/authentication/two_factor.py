@@ -1,4 +1,4 @@
-"""Second factor: authenticator app codes (RFC 6238) and recovery codes."""
+"""Second factor and proof of identity: authenticator app codes (RFC 6238) and recovery codes."""
 
 import base64
 from io import BytesIO
@@ -22,8 +22,9 @@ from django.shortcuts import redirect
 from django.utils import timezone
 from qrcode.image.svg import SvgPathImage
 
-from rbac import audit
+from rbac import audit, usage_counts
 from rbac.models import User
+from web.http.problems import TooManyRequests
 
 CODE_DIGITS = 6
 
@@ -140,3 +141,37 @@ def _find_counter(secret: str, code: str, *, after: int) -> int | None:
 def _generate_codes(person: User) -> list[str]:
     Authenticator.objects.filter(user=person, type=Authenticator.Type.RECOVERY_CODES).delete()
     return RecoveryCodes.activate(person).generate_codes()
+
+
+def verify_identity(person: User, given: str, *, address: str) -> bool:
+    """Return whether `given` is the user's password, or a code if the user has no password.
+
+    Failures count as failed sign-ins. Raises `TooManyRequests`.
+    """
+    if not person.has_usable_password():
+        return verify_code(person, given, address=address)
+    account = f"proof of {person.pk}"
+    _require_attempt(account, address)
+    if not person.check_password(given):
+        return False
+    usage_counts.reset_attempts(account=account, address=address)
+    return True
+
+
+def verify_code(person: User, code: str, *, address: str) -> bool:
+    """Return whether `code` is valid for the user's second factor.
+
+    Failures are counted. Raises `TooManyRequests`.
+    """
+    account = f"code of {person.pk}"
+    _require_attempt(account, address)
+    if not accept_code(person, code):
+        audit.record_audit_entry(actor=None, action="user.code_failed", thing=person)
+        return False
+    usage_counts.reset_attempts(account=account, address=address)
+    return True
+
+
+def _require_attempt(account: str, address: str) -> None:
+    if not usage_counts.count_attempt(account=account, address=address):
+        raise TooManyRequests("Too many failed attempts. Wait a few minutes, then try again.")

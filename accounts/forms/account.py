@@ -6,7 +6,7 @@ from django import forms
 from django.contrib.auth.forms import AuthenticationForm, SetPasswordForm
 from django.core.exceptions import ValidationError
 
-from accounts.authentication.passwords import verify_code, verify_identity
+from accounts.authentication.two_factor import verify_code, verify_identity
 from rbac import usage_counts
 from rbac.models import User
 from rbac.models.scopes import validate_name
