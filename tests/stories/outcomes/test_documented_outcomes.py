@@ -110,7 +110,7 @@ PLAYS: dict[str, Play] = {
     ),
     "somebody deletes the service": disturbed("DeleteService", force=True),
     "somebody deletes the cluster": delete_cluster,
-    "nothing differs from what runs": lambda drive: drive.run("1.27"),
+    "nothing differs from the running version": lambda drive: drive.run("1.27"),
     "AWS's circuit breaker rolls back": trip_the_breaker,
     "a person aborts": abort(roll_back=False),
     "a person aborts and rolls back": abort(roll_back=True),
