@@ -44,6 +44,7 @@ REFUSED_ALTHOUGH_DESCRIBED: Final[dict[str, str]] = {
     "POST /api/v1/delegate-configurations/{id}/apply": NAMED,
     "POST /api/v1/delegate-tokens": "it expires in the future",
     "POST /api/v1/delegates/task-spec": SPEC,
+    "POST /api/v1/delegates/task-spec/check": REGION,
     "POST /api/v1/delegates/{id}/check": ADDRESS,
     "POST /api/v1/drift/{id}/accept": NAMED,
     "POST /api/v1/drift/{id}/withdraw": NAMED,
@@ -95,6 +96,9 @@ _BEYOND: Final = re.compile("[\U00010000-\U0010ffff]")
 def is_expected(operation: str, failure: str, status: int, *, query: dict[str, object], body: object) -> bool:
     """Whether `failure`, the name of its class, is how that operation has to answer."""
     if failure == "AcceptedNegativeData":
+        # A body that is too large is refused before anybody reads what is wrong with it.
+        if status == 413:
+            return True
         # What is empty after its = counts as left out, as a form sends it.
         return any(value in ("", [], [""]) for value in query.values())
     if failure != "RejectedPositiveData":
