@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import sys
+from enum import Enum
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -19,6 +20,14 @@ RESPONSE_TIMEOUT_SECONDS: Final = 10.0
 FAILURE_THRESHOLD: Final = 3
 
 
+class ServerCheck(Enum):
+    """Result of a check: answered, connected without an answer, or not even connected."""
+
+    ANSWERED = "answered"
+    SILENT = "silent"
+    REFUSED = "refused"
+
+
 async def restart_when_unresponsive(
     child: ChildProcess,
     port: int,
@@ -29,16 +38,18 @@ async def restart_when_unresponsive(
 ) -> None:
     """End the web server of `child` whenever it misses `FAILURE_THRESHOLD` checks in a row, until cancelled.
 
-    Times are seconds. A process that has never answered is still starting and is left alone.
+    Times are seconds. A process that has not listened yet is still starting and is left alone.
     """
-    answered, misses = 0, 0
+    watched, has_answered, misses = 0, False, 0
     while True:
         # Soon after its start, so that one that hangs after its first answers is noticed too.
-        await asyncio.sleep(pause if answered else min(pause, INITIAL_DELAY_SECONDS))
-        pid = child.pid
-        if await _is_responding(port, answer_within):
-            answered, misses = pid, 0
-        elif pid and pid == answered == child.pid:
+        await asyncio.sleep(pause if has_answered else min(pause, INITIAL_DELAY_SECONDS))
+        if (pid := child.pid) != watched:
+            watched, has_answered, misses = pid, False, 0
+        check = await _check_server(port, answer_within)
+        if check is ServerCheck.ANSWERED:
+            has_answered, misses = True, 0
+        elif pid and pid == child.pid and (has_answered or check is ServerCheck.SILENT):
             misses += 1
         if misses == FAILURE_THRESHOLD:
             console.line(
@@ -48,23 +59,27 @@ async def restart_when_unresponsive(
             )
             child.write_traceback()
             await child.end()
-            answered, misses = 0, 0
+            has_answered, misses = False, 0
 
 
-async def _is_responding(port: int, within: float) -> bool:
-    """Return whether the server responds, with any status."""
+async def _check_server(port: int, within: float) -> ServerCheck:
+    """Request /healthz; an answer with any status counts."""
     # Any other name would be refused, and the refusal written to the log.
     host = urlsplit(settings.PUBLIC_URL).netloc
+    is_connected = False
     try:
         async with asyncio.timeout(within):
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            is_connected = True
             try:
                 writer.write(f"GET /healthz HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
-                return bool(await reader.read(1))
+                if await reader.read(1):
+                    return ServerCheck.ANSWERED
             finally:
                 writer.close()
     except OSError:
-        return False
+        pass
+    return ServerCheck.SILENT if is_connected else ServerCheck.REFUSED
 
 
 async def run_web_server(port: int, command: tuple[str, ...]) -> int:

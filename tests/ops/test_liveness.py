@@ -81,6 +81,17 @@ async def test_a_server_that_is_stuck_says_where_and_is_started_again() -> None:
     assert "in keep_the_interpreter" in written.getvalue()
 
 
+async def test_a_server_that_is_stuck_before_its_first_answer_is_started_again() -> None:
+    port, written = free_port(), io.StringIO()
+    with socket.socket() as listener:
+        # It listens, and never answers.
+        listener.bind(("127.0.0.1", port))
+        listener.listen()
+        async with kept(port, written, start_seconds=600):
+            await until(written, "starting", times=2)
+    assert "it is started again" in written.getvalue()
+
+
 async def test_a_server_that_takes_long_to_start_is_left_alone() -> None:
     port, written = free_port(), io.StringIO()
     async with kept(port, written, start_seconds=2):
