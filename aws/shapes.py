@@ -7,8 +7,6 @@ import botocore
 import botocore.session
 from botocore.model import OperationModel, ServiceModel, StructureShape
 
-BOTOCORE_VERSION = botocore.__version__
-
 
 @cache
 def get_service_model(service: str) -> ServiceModel:

@@ -10,8 +10,6 @@ from typing import Any
 
 from websockets.asyncio.client import connect
 
-LARGEST = 64 * 1024
-
 
 class Watch:
     """What all viewers saw together; delays in whole milliseconds."""

@@ -1,7 +1,5 @@
 """Pages of a user's own account: profile, password, second factor, sessions."""
 
-from typing import Final
-
 from allauth.socialaccount.models import SocialAccount
 from django.conf import settings
 from django.contrib import messages
@@ -10,7 +8,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from django.views.decorators.http import require_POST, require_safe
 
 from accounts.authentication import two_factor
 from accounts.authentication.passwords import change_password
@@ -19,16 +17,15 @@ from accounts.authentication.sessions import end_other_sessions, end_session, li
 from accounts.authentication.single_sign_on import is_single_sign_on_enabled
 from accounts.forms.account import ChangePasswordForm, ProfileForm, ReauthenticationForm, TwoFactorEnableForm
 from web.forms.page_forms import get_posted_data
-from web.forms.pages import PageRequest, require_sign_in
+from web.forms.pages import PageRequest, require_get_or_post, require_sign_in
 
-GET_OR_POST: Final = ["GET", "HEAD", "POST"]
 PENDING_SECRET_KEY = "pending_second_factor"  # noqa: S105 - no password
 
 
 @require_sign_in
 @never_cache
 @sensitive_post_parameters()
-@require_http_methods(GET_OR_POST)
+@require_get_or_post
 def account(request: PageRequest) -> HttpResponse:
     """Show who one is here, and let one change it."""
     form = ProfileForm(get_posted_data(request), person=request.user, address=get_client_address(request))
@@ -51,7 +48,7 @@ def account(request: PageRequest) -> HttpResponse:
 @require_sign_in
 @never_cache
 @sensitive_post_parameters()
-@require_http_methods(GET_OR_POST)
+@require_get_or_post
 def password(request: PageRequest) -> HttpResponse:
     """Let one change the password."""
     if not request.user.has_usable_password():
@@ -68,7 +65,7 @@ def password(request: PageRequest) -> HttpResponse:
 @require_sign_in
 @never_cache
 @sensitive_post_parameters()
-@require_http_methods(GET_OR_POST)
+@require_get_or_post
 def second_factor(request: PageRequest) -> HttpResponse:
     """Show that signing in takes a code, or else what an app has to be told, and take the first one."""
     if two_factor.has_two_factor(request.user):

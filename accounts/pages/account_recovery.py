@@ -1,14 +1,12 @@
 """Pages of the second sign-in step and of password reset."""
 
-from typing import Final
-
 from allauth.account.internal.stagekit import clear_login
 from allauth.account.stages import LoginStageController
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
-from django.views.decorators.http import require_http_methods, require_safe
+from django.views.decorators.http import require_safe
 
 from accounts.authentication.adapters import render_sign_in_refusal
 from accounts.authentication.passwords import get_user_by_reset_link, reset_password
@@ -20,15 +18,15 @@ from guards.limits import RESETS_PER_ADDRESS
 from rbac import usage_counts
 from rbac.encryption import decrypt, encrypt
 from web.forms.page_forms import get_posted_data
+from web.forms.pages import require_get_or_post
 from web.http.problems import TooManyRequests
 
-GET_OR_POST: Final = ["GET", "HEAD", "POST"]
 RESET_LINK_SESSION_KEY = "new_password_link"
 
 
 @never_cache
 @sensitive_post_parameters()
-@require_http_methods(GET_OR_POST)
+@require_get_or_post
 def second_step(request: HttpRequest) -> HttpResponse:
     """Ask who gave the right password for a code."""
     stage = LoginStageController.enter(request, SecondFactorStage.key)
@@ -46,7 +44,7 @@ def second_step(request: HttpRequest) -> HttpResponse:
 
 
 @never_cache
-@require_http_methods(GET_OR_POST)
+@require_get_or_post
 def forgotten_password(request: HttpRequest) -> HttpResponse:
     """Take an e-mail address. What is answered is the same whether somebody has it or not."""
     form = PasswordResetRequestForm(get_posted_data(request))
@@ -71,7 +69,7 @@ def new_password_link(request: HttpRequest, number: str, token: str) -> HttpResp
 
 @never_cache
 @sensitive_post_parameters()
-@require_http_methods(GET_OR_POST)
+@require_get_or_post
 def new_password(request: HttpRequest) -> HttpResponse:
     """Let who came by a link set a new password."""
     kept = request.session.get(RESET_LINK_SESSION_KEY)

@@ -7,7 +7,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render, resolve_url
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
-from django.views.decorators.http import require_http_methods, require_safe
+from django.views.decorators.http import require_safe
 
 from accounts.forms.invitations import InvitationAcceptForm
 from rbac.models import Invitation, User
@@ -18,6 +18,7 @@ from rbac.operations.invitations import (
     get_invitation_by_token,
 )
 from web.forms.page_forms import get_posted_data
+from web.forms.pages import require_get_or_post
 
 # The hash waits in the session: no Referer and no history has the token, and no table of sessions either.
 INVITATION_SESSION_KEY = "invitation"
@@ -37,7 +38,7 @@ def open_invitation_link(request: HttpRequest, token: str) -> HttpResponse:
 
 @sensitive_post_parameters("password", "again")
 @never_cache
-@require_http_methods(["GET", "HEAD", "POST"])
+@require_get_or_post
 def accept_invitation_page(request: HttpRequest) -> HttpResponse:
     """Show what waits, and give it to who is signed in, or to who is new here."""
     invitation = get_invitation_by_hash(request.session.get(INVITATION_SESSION_KEY, ""))

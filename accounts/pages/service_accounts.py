@@ -20,7 +20,6 @@ from web.http.pagination import paginate_queryset
 
 VIEW: Final = "core_serviceaccount_view"
 DELETE: Final = "core_serviceaccount_delete"
-GET_OR_POST: Final = ["GET", "HEAD", "POST"]
 MOST_ROLES: Final = 100
 
 

@@ -10,20 +10,21 @@ from django.shortcuts import redirect, render, resolve_url
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from django.views.decorators.http import require_POST, require_safe
 
 from accounts.authentication.sessions import forget_session
 from accounts.authentication.single_sign_on import is_single_sign_on_enabled
 from accounts.forms.account import SignInForm
 from rbac import audit
 from rbac.models import User
+from web.forms.pages import require_get_or_post
 
 TOO_MANY_REQUESTS = 429
 
 
 @sensitive_post_parameters("password")
 @never_cache
-@require_http_methods(["GET", "HEAD", "POST"])
+@require_get_or_post
 def sign_in(request: HttpRequest) -> HttpResponse:
     """Show the form, or check what was typed and go on to where the person was heading."""
     if request.method != "POST" and request.user.is_authenticated:

@@ -22,7 +22,6 @@ EDIT: Final = "core_environment_edit"
 DELETE: Final = "core_environment_delete"
 # As many services as a page lists beside an environment.
 MOST_SERVICES: Final = 100
-GET_OR_POST: Final = ["GET", "HEAD", "POST"]
 
 
 def get_environment(request: PageRequest, pk: int) -> Environment:
@@ -99,7 +98,7 @@ class EditEnvironment(EnvironmentPage, VersionedEditPage[Environment]):
         return super().get_entered(form) | {"variables": form.variables.variables()}
 
     def save(self, form: EnvironmentForm) -> Environment:
-        version = form.cleaned_data["version"] or 0
+        version = self.get_opened_version(form)
         return operations.update_environment(
             actor=self.request.user, environment=self.object, spec=form.build_spec(), version=version
         )

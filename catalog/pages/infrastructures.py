@@ -134,7 +134,7 @@ class EditInfrastructure(InfrastructureFormPage, InfrastructurePage, VersionedEd
             actor=self.request.user,
             infrastructure=self.object,
             spec=form.build_spec(),
-            version=form.cleaned_data["version"] or 0,
+            version=self.get_opened_version(form),
         )
 
 

@@ -7,7 +7,7 @@ from django.contrib import messages
 from django.http import HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_http_methods, require_POST
+from django.views.decorators.http import require_POST
 
 from catalog import operations
 from catalog.forms.manifests import (
@@ -22,14 +22,14 @@ from catalog.models import Infrastructure, Service
 from catalog.overrides.effective_manifests import BlockingProblem, get_file_scope
 from catalog.overrides.override_sets import ServiceOverrideSet, load_override_set
 from catalog.overrides.variables import ENVIRONMENT, INFRASTRUCTURE, OVERRIDE, SERVICE, resolve_variables
-from catalog.pages.environments import EDIT, GET_OR_POST, get_environment
+from catalog.pages.environments import EDIT, get_environment
 from catalog.pages.environments import VIEW as VIEW_ENVIRONMENT
 from catalog.pages.services import VIEW as VIEW_SERVICE
 from catalog.pages.services import list_file_references, list_store_connectors
 from connectors.file_kinds import FileCheck, FileProblem
 from rbac.policy import can, require
 from web.forms.page_forms import PageForm, get_posted_data
-from web.forms.pages import PageRequest, get_visible, require_sign_in
+from web.forms.pages import PageRequest, get_visible, require_get_or_post, require_sign_in
 from web.http.problems import Problem, VersionConflict
 from web.text_diffs import diff_values
 
@@ -82,7 +82,7 @@ def list_override_links(there: ServiceOverrideSet, name: str) -> list[dict[str, 
 
 
 @require_sign_in
-@require_http_methods(GET_OR_POST)
+@require_get_or_post
 def edit_override(
     request: PageRequest, pk: int, service: int, infrastructure: int | None = None
 ) -> HttpResponse:

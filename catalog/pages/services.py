@@ -131,7 +131,7 @@ class EditService(ServiceFormPage, ServicePage, VersionedEditPage[Service]):
             actor=self.request.user,
             service=self.object,
             spec=form.build_spec(),
-            version=form.cleaned_data["version"] or 0,
+            version=self.get_opened_version(form),
         )
 
 

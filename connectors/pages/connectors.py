@@ -7,7 +7,7 @@ from django.contrib import messages
 from django.db import transaction
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_http_methods, require_safe
+from django.views.decorators.http import require_safe
 
 from connectors.forms.aws_connectors import AwsConnectorForm, EditAwsConnectorForm, NewAwsConnectorForm
 from connectors.forms.base import get_connector_version
@@ -26,7 +26,14 @@ from connectors.usages import ResourceUsages, find_usages
 from rbac.models import Scope
 from rbac.policy import can_anywhere, get_permissions, require
 from web.forms.page_forms import get_posted_data
-from web.forms.pages import PageRequest, get_permitted_ids, get_visible, list_visible, require_sign_in
+from web.forms.pages import (
+    PageRequest,
+    get_permitted_ids,
+    get_visible,
+    list_visible,
+    require_get_or_post,
+    require_sign_in,
+)
 from web.forms.resource_pages import CreatePage, DeletePage, EditPage, FormPage, ResourcePage
 from web.http.pagination import paginate_queryset
 from web.http.problems import Problem, VersionConflict
@@ -210,7 +217,7 @@ def _list_testable(request: PageRequest, shown: Sequence[Connector]) -> set[int]
 
 
 @require_sign_in
-@require_http_methods(["GET", "HEAD", "POST"])
+@require_get_or_post
 def review_host_key(request: PageRequest, pk: int) -> HttpResponse:
     """Show the known key and the offered one, and accept the latter."""
     found = get_visible(request, "core_connector_view", Connector.objects.select_related("scope"), pk=pk)

@@ -1,11 +1,11 @@
 """Pages of the file editor: create, edit, check, clean up, restore a version."""
 
-from typing import Any, Final
+from typing import Any
 
 from django.contrib import messages
 from django.http import HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, redirect, render
-from django.views.decorators.http import require_http_methods, require_POST
+from django.views.decorators.http import require_POST
 
 from connectors.file_kinds import (
     FileText,
@@ -22,15 +22,13 @@ from connectors.pages.files import EDIT_PERMISSION, VIEW_PERMISSION, get_node
 from rbac.models import Scope
 from rbac.policy import filter_visible, list_permitted_scopes, require
 from web.forms.page_forms import get_posted_data
-from web.forms.pages import PageRequest, require_sign_in
+from web.forms.pages import PageRequest, require_get_or_post, require_sign_in
 from web.http.problems import Problem, VersionConflict
 from web.text_diffs import compare_texts
 
-GET_OR_POST: Final = ["GET", "HEAD", "POST"]
-
 
 @require_sign_in
-@require_http_methods(GET_OR_POST)
+@require_get_or_post
 def new_file(request: PageRequest) -> HttpResponse:
     """Create a file from a path and a text."""
     begun = {"path": request.GET.get("path", ""), "in_scope": request.GET.get("in", "")}
@@ -62,7 +60,7 @@ def new_file(request: PageRequest) -> HttpResponse:
 
 
 @require_sign_in
-@require_http_methods(GET_OR_POST)
+@require_get_or_post
 def edit_file(request: PageRequest, pk: int) -> HttpResponse:
     """Save a new version of a file; what somebody else saved meanwhile is shown, not lost."""
     # What one may not see is as gone as what is deleted: the answer must not tell them apart.

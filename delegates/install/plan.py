@@ -6,11 +6,6 @@ from typing import Final
 
 from delegates.install.specs import Flavour, LaunchType, SpecRequest
 
-# Examples only: a self-hosted Slipway brings its own image, which takes both families of variables (T08).
-DOCUMENTED_IMAGES: Final[dict[Flavour, str]] = {
-    "legacy": "harness/delegate:22.12.77802",
-    "v3": "us-docker.pkg.dev/gar-prod-setup/harness-public/harness/delegate:3.0.0",
-}
 DEFAULT_REGION: Final = "us-east-1"
 STREAM_PREFIX: Final = "delegate"
 SHARED_LOG_GROUP: Final = "/ecs/harness-delegates"

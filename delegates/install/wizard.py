@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from delegates.install import CaBundle, SpecNetwork, SpecProxy, SpecRequest, TokenSecret
 from delegates.install.plan import DOCUMENTED_NAMES
@@ -55,8 +55,6 @@ SIZES: Final[dict[str, DelegateSize]] = {
         DelegateSize("large", "Large", 8, 16_384, 4096, 80),
     )
 }
-InstallTarget = Literal["FARGATE", "EC2", "DOCKER"]
-INSTALL_TARGETS: Final = ("FARGATE", "EC2", "DOCKER")
 # Where a spec names its parts otherwise than the wizard's flat answers do.
 _QUESTION_BY_PATH: Final = {
     "kind": "target",

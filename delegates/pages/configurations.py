@@ -21,7 +21,6 @@ from web.http.problems import Problem
 VIEW: Final = "core_delegateconfiguration_view"
 EDIT: Final = "core_delegateconfiguration_edit"
 DELETE: Final = "core_delegateconfiguration_delete"
-GET_OR_POST: Final = ["GET", "HEAD", "POST"]
 SHOWN_DELEGATES: Final = 50
 
 

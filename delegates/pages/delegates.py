@@ -240,7 +240,6 @@ TABS: Final = (
 )
 EDIT: Final = operations.EDIT
 DELETE: Final = operations.DELETE
-GET_OR_POST: Final = ["GET", "HEAD", "POST"]
 
 
 def _find_delegate(request: PageRequest, pk: int) -> Delegate:

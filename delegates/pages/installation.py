@@ -9,7 +9,7 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.utils.text import slugify
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from django.views.decorators.http import require_POST, require_safe
 
 from delegates.forms.installation import ChangeTokenForm, NewDelegateForm
 from delegates.install.generator import build_spec_zip
@@ -25,17 +25,16 @@ from delegates.operations.installation import (
 from delegates.queries.delegates import get_connect_progress
 from rbac.policy import can, require
 from web.forms.page_forms import get_posted_data
-from web.forms.pages import PageRequest, get_visible, require_sign_in
+from web.forms.pages import PageRequest, get_visible, require_get_or_post, require_sign_in
 from web.http.problems import Problem
 
 VIEW: Final = "core_delegate_view"
 EDIT: Final = "core_delegate_edit"
-GET_OR_POST: Final = ["GET", "HEAD", "POST"]
 SIZE_CHOICES: Final = {"sizes": SIZES.values(), "own_use": OWN_USE_NOTE, "rule_of_thumb": SIZING_NOTE}
 
 
 @require_sign_in
-@require_http_methods(GET_OR_POST)
+@require_get_or_post
 def new_delegate(request: PageRequest) -> HttpResponse:
     """Show the wizard of a new delegate, and create it."""
     form = NewDelegateForm(get_posted_data(request), person=request.user, scope=request.current_scope)

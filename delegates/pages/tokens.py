@@ -30,7 +30,6 @@ from web.http.problems import Problem
 VIEW: Final = "core_delegate_view"
 EDIT: Final = "core_delegate_edit"
 DELETE: Final = "core_delegate_delete"
-GET_OR_POST: Final = ["GET", "HEAD", "POST"]
 
 
 def _get_token(request: PageRequest, pk: int) -> DelegateToken:

@@ -1,6 +1,5 @@
 """Step context of the engine: AWS verbs over the call journal, outputs, rollback data, log."""
 
-import json
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from copy import deepcopy
@@ -23,6 +22,7 @@ from deployments.engine.service_waits import (
     hash_observed_state,
 )
 from deployments.engine.step_inputs import EngineStepInputs
+from deployments.engine.step_outputs import StepOutputs
 from deployments.journal import rate_limits, secret_values
 from deployments.journal.callers import REPLAYED_PHASES, CheckCaller, JournalCaller, hash_call
 from deployments.journal.delegate_calls import DelegateCalls, read_task_output
@@ -32,7 +32,7 @@ from deployments.journal.runtime import DirectAwsAccess, EngineRuntime, QueuedAw
 from deployments.log import NewLogLine
 from deployments.models import ActionRun, AwsCall, StepExecution
 from deployments.regions import NO_CLUSTER, known_region
-from guards.masks import HIDDEN, redact_parameters
+from guards.masks import redact_parameters
 from steps.actions.base import ActionFailed
 from steps.actions.context import ApprovalRequest, ApprovalState, AwsClients, EarlierStep, ServiceObservation
 from steps.actions.non_aws_calls import DELEGATE_SERVICE, NonAwsCalls, is_write_call
@@ -68,8 +68,7 @@ class EngineStepContext(AwsClients):
         self._cursors: dict[str, list[int]] = deepcopy(row.log_cursors)
         self._line = 0
         self._line_at = 0
-        self._outputs: dict[str, Any] = {}
-        self._secret_outputs: dict[str, str] = {}
+        self._outputs = StepOutputs(reconcile_context, row.step)
         self._counts: dict[str, int] | None = None
         # Deep: an interrupted pass must leave what it changed inside of it, too.
         self.progress: dict[str, Any] = deepcopy(row.progress)
@@ -126,9 +125,7 @@ class EngineStepContext(AwsClients):
 
     @property
     def rate_limit_key(self) -> str:
-        return get_rate_limit_key(
-            self.reconcile_context.stage, known_region(self.reconcile_context.stage, self.step)
-        )
+        return get_rate_limit_key(self.reconcile_context.stage, self.region)
 
     def take_token(self, row: AwsCall) -> None:
         holder, now = str(self.reconcile_context.execution.pk), self.runtime.now()
@@ -136,10 +133,8 @@ class EngineStepContext(AwsClients):
 
     @property
     def is_forward(self) -> bool:
-        return (
-            not self.reconcile_context.execution.rolling_back
-            and not self.reconcile_context.execution.final_status
-        )
+        execution = self.reconcile_context.execution
+        return not execution.rolling_back and not execution.final_status
 
     @property
     def is_replayed(self) -> bool:
@@ -288,17 +283,13 @@ class EngineStepContext(AwsClients):
         return f"{phase}/{name}" if phase.startswith("undo") else name
 
     def set_outputs(self, **outputs: Any) -> None:
-        self._outputs.update(outputs)
+        self._outputs.set_outputs(outputs)
 
     def get_outputs(self) -> dict[str, Any]:
-        """Return the outputs of this step so far; secret outputs have their values."""
-        return {**self.step.all_outputs, **self._outputs}
+        return self._outputs.get_outputs()
 
     def set_output(self, name: str, value: str, *, is_secret: bool = False) -> None:
-        if is_secret:
-            self._secret_outputs[name] = value
-            value = HIDDEN
-        self._outputs[name] = value
+        self._outputs.set_output(name, value, is_secret=is_secret)
 
     def value_of(self, path: str) -> Any:
         return step_inputs.resolve_value(
@@ -306,7 +297,7 @@ class EngineStepContext(AwsClients):
         )
 
     def get_output(self, name: str) -> Any:
-        return self._outputs.get(name, self.step.all_outputs.get(name))
+        return self._outputs.get_output(name)
 
     def now(self) -> datetime:
         return self.runtime.now()
@@ -322,9 +313,9 @@ class EngineStepContext(AwsClients):
 
     def _see(self, name: str) -> ServiceObservation:
         if self.remote is None:
-            reconcile_context = self.reconcile_context.snapshot.seen(self.cluster, name, after=self.floor)
-            if reconcile_context is not None:
-                return reconcile_context
+            recent = self.reconcile_context.snapshot.seen(self.cluster, name, after=self.floor)
+            if recent is not None:
+                return recent
         service = self.ecs.describe_service(self.cluster, name)
         return ServiceObservation(name, service, cast("CheckCaller", self.caller).begun)
 
@@ -465,19 +456,11 @@ class EngineStepContext(AwsClients):
         self._clear_results(self._consumed)
         self._consumed = []
         # Before the lines: a secret among the outputs is hidden in them.
-        self._save_outputs()
+        self._outputs.save()
         self._save_notes()
         self.hand_over()
         self._hand_over_rest()
         self.reconcile_context.save_view(self.step, self._counts)
-
-    def _save_outputs(self) -> None:
-        if self._outputs:
-            shown = {name: self._shown(name, value) for name, value in self._outputs.items()}
-            self.reconcile_context.change(self.step, outputs={**self.step.outputs, **shown})
-        if self._secret_outputs:
-            kept = {**self.step.secret_output_values, **self._secret_outputs}
-            self.reconcile_context.change(self.step, secret_outputs=step_inputs.to_json(kept))
 
     def _save_notes(self) -> None:
         """Add what was noted to the execution, each text once."""
@@ -491,23 +474,12 @@ class EngineStepContext(AwsClients):
             self.reconcile_context.change(execution, notes=[*execution.notes, *added])
         self._notes = []
 
-    def _shown(self, name: str, value: Any) -> Any:
-        """Return an output as people see it; only later steps read a secret in it."""
-        if name in self._secret_outputs:
-            return value
-        text = value if isinstance(value, str) else json.dumps(value, default=str)
-        shown = self.reconcile_context.mask.mask_text(text)
-        if shown == text:
-            return value
-        self._secret_outputs[name] = text
-        return shown
-
     def abandon(self) -> None:
         """Drop the results of an interrupted check: it is made again."""
         if self.is_replayed:
             return
-        self._lines, self._outputs, self._counts, self._consumed = [], {}, None, []
-        self._notes = []
+        self._lines, self._notes, self._counts, self._consumed = [], [], None, []
+        self._outputs.discard()
         self._cursors = deepcopy(self.row.log_cursors)
         self.progress = deepcopy(self.row.progress)
         self.reconcile_context.forget_events()

@@ -97,8 +97,8 @@ def read_flow(stage: StageExecution, section: str = StepExecution.Section.EXECUT
 
 def are_parallel(one: Sequence[StepGroup], other: Sequence[StepGroup]) -> bool:
     """Whether two steps with these groups around them, outermost first, are in branches of one parallel."""
-    reconcile_context = [a for a, b in zip(one, other, strict=False) if a == b]
-    return bool(reconcile_context) and reconcile_context[-1].kind == StepGroup.Kind.PARALLEL
+    common = [a for a, b in zip(one, other, strict=False) if a == b]
+    return bool(common) and common[-1].kind == StepGroup.Kind.PARALLEL
 
 
 def _after(node: FlowNode) -> str:

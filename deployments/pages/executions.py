@@ -6,7 +6,7 @@ from typing import Final
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from django.views.decorators.http import require_POST, require_safe
 
 from deployments.execution import leftovers, operations, queries
 from deployments.execution.documents import build_execution_document
@@ -15,7 +15,7 @@ from deployments.freezes import operations as freezes_operations
 from deployments.models import Execution
 from rbac.policy import can
 from steps.states import TERMINAL_STATUSES, Status
-from web.forms.pages import PageRequest, get_list_topics, get_visible, require_sign_in
+from web.forms.pages import PageRequest, get_list_topics, get_visible, require_get_or_post, require_sign_in
 from web.http.pagination import paginate_queryset
 from web.http.problems import BadInput, Conflict, Problem
 from web.statuses import STATUS_BADGES
@@ -132,7 +132,7 @@ VIEW_LEFTOVERS = "core_pipeline_view"
 
 
 @require_sign_in
-@require_http_methods(["GET", "HEAD", "POST"])
+@require_get_or_post
 def show_leftovers(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
     """List the ECS services beside the one that serves, and delete those that are chosen."""
     everything = Execution.objects.select_related("pipeline__scope", "scope")

@@ -99,7 +99,7 @@ class EditFreeze(FreezePage, VersionedEditPage[FreezeWindow]):
         return {name: form.cleaned_data[name] for name in self.get_stored()}
 
     def save(self, form: FreezeForm) -> FreezeWindow:
-        version = form.cleaned_data["version"] or 0
+        version = self.get_opened_version(form)
         return operations.update_freeze(
             actor=self.request.user, window=self.object, spec=form.spec(), version=version
         )

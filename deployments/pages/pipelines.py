@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from django.views.decorators.http import require_POST, require_safe
 
 from deployments.execution import operations, queries
 from deployments.forms import RunForm
@@ -14,7 +14,7 @@ from pipelines.inputs import input_sets
 from pipelines.models import Pipeline
 from pipelines.pages.pipelines import build_graph_of_text
 from rbac.policy import can, can_anywhere, get_permissions, require
-from web.forms.pages import PageRequest, get_permitted_ids, get_visible, require_sign_in
+from web.forms.pages import PageRequest, get_permitted_ids, get_visible, require_get_or_post, require_sign_in
 from web.http.pagination import paginate_queryset
 from web.http.problems import Problem
 
@@ -60,7 +60,7 @@ def pipeline(request: PageRequest, pk: int) -> HttpResponse:
 
 
 @require_sign_in
-@require_http_methods(["GET", "HEAD", "POST"])
+@require_get_or_post
 def run_pipeline(request: PageRequest, pk: int) -> HttpResponse:
     """Show what a run would do, and start it."""
     found = get_visible(request, VIEW, Pipeline.objects.select_related("scope"), pk=pk)

@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from django.http import Http404, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_http_methods, require_safe
+from django.views.decorators.http import require_safe
 
 from aws.policies import POLICIES, get_policy
 from catalog.models import Service
@@ -19,7 +19,7 @@ from pipelines.inputs import input_sets
 from pipelines.models import Pipeline
 from rbac.policy import filter_visible, require
 from web.forms.page_forms import get_posted_data
-from web.forms.pages import PageRequest, get_visible, require_sign_in
+from web.forms.pages import PageRequest, get_visible, require_get_or_post, require_sign_in
 from web.http.problems import Problem
 
 VIEW_SERVICE: Final = "core_service_view"
@@ -40,7 +40,7 @@ def build_deploy_form(request: PageRequest, service: Service, users: PipelineUsa
 
 
 @require_sign_in
-@require_http_methods(["GET", "HEAD", "POST"])
+@require_get_or_post
 def deploy_image(request: PageRequest, pk: int) -> HttpResponse:
     """Deploy a tag of a service's image, and show what happens."""
     service = get_visible(request, VIEW_SERVICE, Service.objects.select_related("scope", "artifact"), pk=pk)
@@ -62,7 +62,7 @@ EXECUTE: Final = "core_pipeline_execute"
 
 
 @require_sign_in
-@require_http_methods(["GET", "HEAD", "POST"])
+@require_get_or_post
 def preview_pipeline(request: PageRequest, pk: int) -> HttpResponse:
     """Show what a run of this tag and these inputs would do; inputs go into no address."""
     found = get_visible(request, VIEW, Pipeline.objects.select_related("scope"), pk=pk)

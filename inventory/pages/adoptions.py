@@ -6,7 +6,7 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.text import slugify
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from django.views.decorators.http import require_POST, require_safe
 
 from catalog.models import Infrastructure
 from connectors.required_access import MissingAccess
@@ -18,7 +18,7 @@ from inventory.operations.adoptions import AdoptionSpec
 from inventory.queries import drift
 from inventory.queries.instances import get_cluster
 from rbac.policy import can
-from web.forms.pages import PageRequest, get_visible, require_sign_in
+from web.forms.pages import PageRequest, get_visible, require_get_or_post, require_sign_in
 from web.forms.resource_pages import Breadcrumb, ConfirmPage, Obstacle
 from web.http.pagination import paginate_queryset
 from web.http.problems import BadInput, Conflict, Problem
@@ -51,7 +51,7 @@ def read_service(request: PageRequest, pk: int) -> HttpResponse:
 
 
 @require_sign_in
-@require_http_methods(["GET", "HEAD", "POST"])
+@require_get_or_post
 def show_adoption(request: PageRequest, pk: int) -> HttpResponse:
     """Show the proposal of an adoption, and adopt it."""
     adoption = _get_adoption(request, pk)
@@ -121,7 +121,9 @@ class UndoAdoption(ConfirmPage[Adoption]):
         adoption_undo.undo_adoption(actor=self.request.user, adoption=self.object)
 
     def get_done_message(self, name: str) -> str:
-        return f"The adoption of {self.object.ecs_service.name} is taken back. It runs on as it is in AWS."
+        return (
+            f"The adoption of {self.object.ecs_service.name} is undone. The ECS service keeps running in AWS."
+        )
 
 
 def _render_wizard(

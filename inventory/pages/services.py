@@ -6,7 +6,7 @@ from django.db.models import Q, QuerySet
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
-from django.views.decorators.http import require_http_methods, require_safe
+from django.views.decorators.http import require_safe
 
 from catalog.models import Service
 from deployments.models import StageExecution
@@ -24,7 +24,7 @@ from inventory.queries.service_deployments import (
 )
 from inventory.sync.watched_services import record_view
 from rbac.policy import NotVisible, require
-from web.forms.pages import PageRequest, get_visible, list_visible, require_sign_in
+from web.forms.pages import PageRequest, get_visible, list_visible, require_get_or_post, require_sign_in
 from web.http.pagination import paginate_queryset
 from web.http.problems import Problem
 
@@ -66,7 +66,7 @@ def compare_deployments_page(request: PageRequest, pk: int) -> HttpResponse:
 
 
 @require_sign_in
-@require_http_methods(["GET", "HEAD", "POST"])
+@require_get_or_post
 def redeploy_page(request: PageRequest, pk: int, deployment: int) -> HttpResponse:
     """Confirm a redeployment, with its differences."""
     service = _get_service(request, pk)

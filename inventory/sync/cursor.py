@@ -31,9 +31,9 @@ def read_next_token(response: Mapping[str, Any], name: str, *, previous_token: s
     """
     token = response.get(name) or ""
     if not isinstance(token, str) or len(token) > _MAX_TOKEN_LENGTH or find_control_problem(token):
-        raise InvalidAwsResponse("AWS named a next page by what is no token.")
+        raise InvalidAwsResponse("AWS returned an invalid page token.")
     if call_count >= SYNC_CALLS or (token and token == previous_token):
-        raise InvalidAwsResponse("The lists of this cluster come to no end.")
+        raise InvalidAwsResponse("AWS returned an endless list for this cluster.")
     return token
 
 

@@ -150,7 +150,7 @@ class EditInputSet(InputSetPage, VersionedEditPage[InputSet]):
             actor=self.request.user,
             input_set=self.object,
             spec=_build_spec(form),
-            version=form.cleaned_data["version"] or 0,
+            version=self.get_opened_version(form),
         )
 
     def render_conflict(self, form: InputSetForm, problem: VersionConflict) -> HttpResponse:

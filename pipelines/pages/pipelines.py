@@ -5,7 +5,7 @@ from typing import Any, Final
 from django.contrib import messages
 from django.http import HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, redirect, render
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from django.views.decorators.http import require_POST, require_safe
 
 from pipelines.definition.parser import InvalidPipelineError, parse_pipeline
 from pipelines.editor.graph import PipelineGraph, build_graph
@@ -16,7 +16,7 @@ from pipelines.operations import pipelines
 from rbac.models import Scope
 from rbac.policy import NotVisible, can, filter_visible, list_permitted_scopes, require
 from web.forms.page_forms import get_posted_data
-from web.forms.pages import PageRequest, get_visible, require_sign_in
+from web.forms.pages import PageRequest, get_visible, require_get_or_post, require_sign_in
 from web.forms.resource_pages import DeletePage, ResourcePage
 from web.http.pagination import paginate_queryset
 from web.http.problems import Problem, VersionConflict
@@ -25,7 +25,6 @@ from web.text_diffs import compare_texts
 VIEW: Final = "core_pipeline_view"
 EDIT: Final = "core_pipeline_edit"
 DELETE: Final = "core_pipeline_delete"
-GET_OR_POST: Final = ["GET", "HEAD", "POST"]
 
 
 def get_pipeline(request: PageRequest, pk: int) -> Pipeline:
@@ -42,7 +41,7 @@ def build_graph_of_text(yaml: str) -> PipelineGraph | None:
 
 
 @require_sign_in
-@require_http_methods(GET_OR_POST)
+@require_get_or_post
 def create_pipeline(request: PageRequest) -> HttpResponse:
     """Create a pipeline from a text that begins as a template."""
     start = EmptyPipelineForm(request.GET if "name" in request.GET else None)
@@ -69,7 +68,7 @@ def create_pipeline(request: PageRequest) -> HttpResponse:
 
 
 @require_sign_in
-@require_http_methods(GET_OR_POST)
+@require_get_or_post
 def edit_pipeline(request: PageRequest, pk: int) -> HttpResponse:
     """Save a new version of a pipeline; what somebody else saved meanwhile is shown, not lost."""
     # What one may not see is as gone as what is deleted: the answer must not tell them apart.

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from aws.shapes import get_input_shape
-from aws.validation.parameters import convert_parameter, remove_nulls, validate_parameters
+from aws.validation.parameters import validate_parameters
 from aws.validation.problems import ShapeProblem
 from aws.validation.rules import compatibility
 from aws.validation.rules.common import parse_units
@@ -428,30 +428,6 @@ def test_expressions_are_right_until_they_are_filled_in() -> None:
     )
     assert of_task(definition) == []
     assert of_service(service(desiredCount="<+count>", networkConfiguration="<+net>")) == []
-
-
-def test_nulls_go_and_empty_values_stay() -> None:
-    assert remove_nulls({"a": None, "b": [], "c": {"d": None, "e": ""}, "f": [None]}) == {
-        "b": [],
-        "c": {"e": ""},
-        "f": [None],
-    }
-
-
-@pytest.mark.parametrize(
-    ("path", "given", "wanted"),
-    [
-        (("cpu",), 256, "256"),
-        (("containerDefinitions", 0, "memory"), "512", 512),
-        (("containerDefinitions", 0, "memory"), "much", "much"),
-        (("containerDefinitions", 0, "essential"), "True", True),
-        (("containerDefinitions", 0, "name"), True, "true"),
-        (("nowhere",), 1, 1),
-    ],
-)
-def test_the_value_of_an_expression_is_fitted_to_its_place(path: Any, given: Any, wanted: Any) -> None:
-    found = convert_parameter("ecs", "RegisterTaskDefinition", path, given)
-    assert (type(found), found) == (type(wanted), wanted)
 
 
 junk = st.recursive(

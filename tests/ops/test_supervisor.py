@@ -20,7 +20,7 @@ from ops.supervisor import CannotStartError, lock_state_folder, require_free_por
 from tests.fixtures.processes import ROOT, wait_until
 from tests.ports import free_port
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+needs_proc = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
 CHILDREN = {
     "valkey": "valkey",
@@ -133,6 +133,7 @@ def is_killed(installation: Installation, supervisor: int, name: str) -> bool:
     return False
 
 
+@needs_proc
 @pytest.mark.timeout(240)
 def test_it_survives_the_death_of_each_program_and_leaves_nothing_behind(
     installation: Installation, supervisor: subprocess.Popen[bytes]
@@ -151,6 +152,7 @@ def test_it_survives_the_death_of_each_program_and_leaves_nothing_behind(
     assert [command_of(pid) for pid in everything if is_alive(pid)] == []
 
 
+@needs_proc
 @pytest.mark.timeout(240)
 def test_a_killed_supervisor_takes_everything_along_and_its_state_is_kept(
     installation: Installation, supervisor: subprocess.Popen[bytes]
@@ -177,6 +179,7 @@ def test_a_killed_supervisor_takes_everything_along_and_its_state_is_kept(
     wait_until(lambda: not any(is_alive(pid) for pid in everything), "the end of all children")
 
 
+@needs_proc
 @pytest.mark.timeout(900)
 def test_a_web_server_that_no_longer_answers_is_replaced(
     installation: Installation, supervisor: subprocess.Popen[bytes]

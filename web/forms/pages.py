@@ -10,6 +10,7 @@ from django.core.exceptions import ObjectDoesNotExist, ValidationError
 from django.db.models import Model, Q, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import resolve_url
+from django.views.decorators.http import require_http_methods
 from rest_framework.request import Request
 
 from rbac.models import Scope, User
@@ -19,6 +20,8 @@ from rbac.policy import NotVisible, Principal, build_below_filter, filter_visibl
 Parameters = ParamSpec("Parameters")
 Thing = TypeVar("Thing", bound=Model)
 View = Callable[Concatenate[HttpRequest, Parameters], HttpResponseBase]
+
+require_get_or_post = require_http_methods(["GET", "HEAD", "POST"])
 
 
 class PageRequest(HttpRequest):

@@ -339,6 +339,10 @@ class VersionedEditPage(EditPage[Row]):
         """Return the stored version."""
         return int(getattr(self.object, "version", 0))
 
+    def get_opened_version(self, form: Any) -> int:
+        """Return the version that the form was opened with; 0, which conflicts, if it is missing."""
+        return int(form.cleaned_data["version"] or 0)
+
     def get_entered(self, form: Any) -> dict[str, Any]:
         """Return the entered values, by the names of the form's fields."""
         return {name: form.cleaned_data[name] for name in self.fields}

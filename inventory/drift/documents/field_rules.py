@@ -10,7 +10,6 @@ TASK_DEFINITION: Final = "EcsTaskDefinition"
 SERVICE_DEFINITION: Final = "EcsServiceDefinition"
 SCALABLE_TARGET: Final = "EcsScalableTargetDefinition"
 SCALING_POLICY: Final = "EcsScalingPolicyDefinition"
-DOCUMENT_KINDS: Final = (TASK_DEFINITION, SERVICE_DEFINITION, SCALABLE_TARGET, SCALING_POLICY)
 
 # Values that AWS fills in for absent fields. False and empty values count as absent.
 DEFAULTS: Final[Mapping[str, Mapping[str, Any]]] = {

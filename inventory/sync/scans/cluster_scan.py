@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, ClassVar, Final, Protocol, Self
+from typing import Any, ClassVar, Final, Self
 
 from django.db import transaction
 from django.db.models import F, QuerySet
@@ -30,22 +30,11 @@ from web.clock import get_database_time
 LEASE_DURATION: Final = timedelta(seconds=60)
 # The timeout of a call through a delegate.
 DELEGATE_TASK_TIMEOUT: Final = timedelta(seconds=60)
-CONNECTOR_ADVICE: Final = "Mend the connector and test it; the next look follows by itself."
+CONNECTOR_ADVICE: Final = "Fix the connector and test it. The next scan starts by itself."
 
 
 class ScanLeaseLost(Exception):
     """Another worker holds the lease of this cluster."""
-
-
-class ScanCursor(Protocol):
-    """The stored position of a scan."""
-
-    @property
-    def is_complete(self) -> bool: ...
-
-    def build_call(self, cluster: str) -> ReadCall: ...
-
-    def to_row(self) -> dict[str, Any]: ...
 
 
 @dataclass

@@ -24,16 +24,6 @@ FINAL_STATUSES: Final = (
 )
 # Somebody has to decide about a policy or a task of the run before it can go on.
 UNDECIDED_STATUSES: Final = ("policy_override", "post_plan_awaiting_decision", "pre_apply_awaiting_decision")
-CONFIRMED_STATUSES: Final = (
-    "confirmed",
-    "apply_queued",
-    "queuing_apply",
-    "pre_apply_running",
-    "pre_apply_completed",
-    "applying",
-    "post_apply_running",
-    "post_apply_completed",
-)
 # Of an apply that has begun, something may have come.
 _STARTED_STATUSES: Final = ("running", "errored", "canceled", "finished")
 _STATUS_TEXTS: Final = {

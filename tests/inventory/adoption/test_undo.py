@@ -1,6 +1,8 @@
 """An adoption just made is taken back: what it made goes, AWS stays, and it can be adopted again."""
 
 import pytest
+from django.test import Client
+from django.urls import reverse
 
 from catalog.models import Infrastructure, Service
 from inventory.models.drift import DriftComparison
@@ -39,6 +41,21 @@ def test_what_was_made_goes_and_it_can_be_adopted_again(drive: Drive) -> None:
     assert list_unmanaged_services(Infrastructure.objects.get()).filter(name="legacy").exists()
     again = adopt_service(actor=admin, adoption=found, spec=AdoptionSpec("taken", "Taken over"))
     assert again.state == STATES.ADOPTED
+
+
+def test_the_page_says_what_goes_and_undoes_it(drive: Drive) -> None:
+    make(drive, "legacy")
+    synced()
+    adoption, client = adopted("legacy"), Client()
+    client.force_login(User.objects.get(username="admin"))
+    address = reverse("take-back-adoption", args=[adoption.pk])
+    assert "The service Taken over and the pipeline" in client.get(address).content.decode()
+    response = client.post(address, follow=True)
+    assert response.redirect_chain[0][0] == reverse("unknown-services", args=[adoption.infrastructure_id])
+    assert "The adoption of legacy is undone." in response.content.decode()
+    refused = client.post(address)
+    assert refused.status_code == 409
+    assert "The adoption was not undone" in refused.content.decode()
 
 
 def test_once_something_was_run_it_stays(drive: Drive) -> None:

@@ -1,0 +1,31 @@
+"""Parameters of AWS calls: nulls are removed, and values of expressions fit their place."""
+
+from typing import Any
+
+import pytest
+
+from aws.validation.parameters import convert_parameter, remove_nulls
+
+
+def test_nulls_go_and_empty_values_stay() -> None:
+    assert remove_nulls({"a": None, "b": [], "c": {"d": None, "e": ""}, "f": [None]}) == {
+        "b": [],
+        "c": {"e": ""},
+        "f": [None],
+    }
+
+
+@pytest.mark.parametrize(
+    ("path", "given", "wanted"),
+    [
+        (("cpu",), 256, "256"),
+        (("containerDefinitions", 0, "memory"), "512", 512),
+        (("containerDefinitions", 0, "memory"), "much", "much"),
+        (("containerDefinitions", 0, "essential"), "True", True),
+        (("containerDefinitions", 0, "name"), True, "true"),
+        (("nowhere",), 1, 1),
+    ],
+)
+def test_the_value_of_an_expression_is_fitted_to_its_place(path: Any, given: Any, wanted: Any) -> None:
+    found = convert_parameter("ecs", "RegisterTaskDefinition", path, given)
+    assert (type(found), found) == (type(wanted), wanted)
