@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 # No pages, or not ours: what programs read, the administration, and parts that are swapped into a page.
 ELSEWHERE = ("/api/", "/admin/", "/healthz", "/readyz", "/livez", "/metrics")
 FRAGMENT = "<!doctype html>"
-PARTS = 8
+PARTS = 16
 
 
 @cache
@@ -49,7 +49,7 @@ def violations(page: Page) -> list[str]:
     return [f"{one['id']}: {one['help']}: {one['nodes'][0]['html'][:200]}" for one in found]
 
 
-# Every eighth page in each part: `make test` sees one part in each theme.
+# Every sixteenth page in each part: `make test` sees one part in each theme.
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize(("theme", "width"), [("light", 1280), ("dark", 390)])
@@ -67,7 +67,7 @@ def test_axe_finds_nothing_on_any_page(
     page.set_viewport_size({"width": width, "height": 800})
     page.route_web_socket("**/ws/**", lambda socket: None)
     shown = pages(reader, world)[part::PARTS]
-    assert len(shown) > 8
+    assert len(shown) > 4
     found = {}
     for path in shown:
         page.goto(f"{live_server.url}{path}")
