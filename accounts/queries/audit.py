@@ -10,7 +10,7 @@ from django.db.models import QuerySet
 from django.urls import reverse
 
 from rbac.models import AuditEntry, Scope
-from rbac.policy import Principal, can, filter_visible, filter_visible_below
+from rbac.policy import Principal, can, filter_visible
 from web.text_diffs import TextDiff, compare_texts
 
 VIEW_AUDIT = "core_audit_view"
@@ -25,7 +25,7 @@ def list_readable_entries(principal: Principal, scope: Scope | None = None) -> Q
     is_wide = scope is None or scope.kind == Scope.Kind.ACCOUNT
     if is_wide and can(principal, VIEW_AUDIT, Scope.objects.account()):
         return entries
-    return filter_visible_below(principal, VIEW_AUDIT, entries, scope)
+    return filter_visible(principal, VIEW_AUDIT, entries, scope)
 
 
 class _ResourcePage(NamedTuple):

@@ -14,7 +14,7 @@ from delegates.operations.tasks import abort_task, start_connectivity_check
 from delegates.queries import tasks as queries
 from delegates.queries.tasks import list_decision_rows
 from guards.limits import CHECKED_URL_CHARACTERS
-from rbac.policy import filter_visible_below, require
+from rbac.policy import filter_visible, require
 from web.api.parameters import ORG_PARAMETER, PAGE_PARAMETERS, PROJECT_PARAMETER, parse_number
 from web.api.views import BaseApiView, filter_by_scope
 from web.clock import get_database_time
@@ -130,7 +130,7 @@ class DelegateTasks(BaseApiView):
         responses=DelegateTaskSummary(many=True),
     )
     def get(self, request: Request) -> Response:
-        visible = filter_visible_below(self.principal, VIEW, queries.list_tasks())
+        visible = filter_visible(self.principal, VIEW, queries.list_tasks())
         found = filter_by_scope(request, visible, by_identifier=False)
         if status := request.GET.get("status"):
             if status not in DelegateTask.Status.values:

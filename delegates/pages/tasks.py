@@ -19,7 +19,7 @@ from web.forms.pages import (
     PageRequest,
     get_list_topics,
     get_visible,
-    list_visible_from_large_table,
+    list_visible,
     require_sign_in,
 )
 from web.http.pagination import paginate_queryset
@@ -45,7 +45,7 @@ def list_tasks(request: PageRequest) -> HttpResponse:
     """List delegate tasks, newest first, of one delegate or of all."""
     chosen = request.GET.get("status", "")
     statuses = next((statuses for name, _, statuses in FILTERS if name == chosen), ())
-    found = list_visible_from_large_table(request, VIEW, queries.list_tasks())
+    found = list_visible(request, VIEW, queries.list_tasks())
     if statuses:
         found = found.filter(status__in=statuses)
     delegate = _delegate_of(request)

@@ -11,7 +11,7 @@ from deployments.approvals.operations import explain_refusal
 from deployments.approvals.verdicts import build_approval_summary, tally_decisions
 from deployments.models import Approval, ApprovalDecision, Interrupt
 from rbac.models import Scope, User
-from rbac.policy import Grants, filter_visible_below, get_resource_locations
+from rbac.policy import Grants, filter_visible, get_resource_locations
 
 VIEW = "core_pipeline_view"
 _RELATED_ROWS = ("execution__pipeline__scope", "execution__scope", "execution__started_by", "step__stage")
@@ -21,7 +21,7 @@ def list_visible_approvals(principal: User, scope: Scope | None = None) -> Query
     """Return the approvals of visible executions, with the columns of a list."""
     rows = Approval.objects.select_related(*_RELATED_ROWS).prefetch_related("decisions")
     plain = rows.defer("plan", "execution__yaml", "execution__pipeline__yaml")
-    return filter_visible_below(principal, VIEW, plain, scope)
+    return filter_visible(principal, VIEW, plain, scope)
 
 
 def list_waiting_approvals(principal: User, scope: Scope | None = None) -> QuerySet[Approval]:

@@ -10,7 +10,7 @@ from pipelines.models import Pipeline
 from pipelines.queries import list_visible_pipelines
 from rbac.archive_guards import WorkInProgress
 from rbac.models import Scope, User
-from rbac.policy import build_below_filter, filter_visible_below
+from rbac.policy import build_below_filter, filter_visible
 from steps.states import TERMINAL_STATUSES, CallState
 
 MOST_DIGITS = 9
@@ -20,7 +20,7 @@ def list_visible_executions(principal: User, scope: Scope | None = None) -> Quer
     """Return the visible executions, in one scope or everywhere, with the columns of a list."""
     rows = Execution.objects.select_related("pipeline", "scope", "started_by").defer("yaml", "pipeline__yaml")
     stages = StageExecution.objects.order_by("position").only("execution", "position", "values")
-    found = filter_visible_below(principal, "core_pipeline_view", rows, scope)
+    found = filter_visible(principal, "core_pipeline_view", rows, scope)
     return found.prefetch_related(Prefetch("stages", queryset=stages))
 
 

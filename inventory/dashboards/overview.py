@@ -11,7 +11,7 @@ from deployments.models import Approval, Execution, StageExecution
 from inventory.dashboards.deployment_statistics import build_failure_filter
 from inventory.models.drift import DriftComparison
 from rbac.models import Scope, User
-from rbac.policy import filter_visible_below
+from rbac.policy import filter_visible
 from steps.states import TERMINAL_STATUSES, Status
 
 VIEW_PIPELINE: Final = "core_pipeline_view"
@@ -39,7 +39,7 @@ TILE_FIELDS: Final = (
 
 def list_scope_executions(principal: User, scope: Scope | None) -> QuerySet[Execution]:
     """Return the visible executions of a scope; permissions are loaded once."""
-    return filter_visible_below(principal, VIEW_PIPELINE, Execution.objects.all(), scope)
+    return filter_visible(principal, VIEW_PIPELINE, Execution.objects.all(), scope)
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def get_overview_tiles(
 
 def _filter_drifted(principal: User, scope: Scope | None) -> QuerySet[DriftComparison]:
     rows = DriftComparison.objects.filter(ecs_service__gone_at=None, state=DriftComparison.State.DRIFTED)
-    return filter_visible_below(principal, VIEW_ENVIRONMENT, rows, scope)
+    return filter_visible(principal, VIEW_ENVIRONMENT, rows, scope)
 
 
 def _list_newest(executions: QuerySet[Execution], by: str = "-created_at") -> list[Execution]:

@@ -15,7 +15,7 @@ from inventory.operations import drift as operations_drift
 from inventory.queries import drift as queries_drift
 from inventory.queries.freshness import DriftFreshness
 from rbac.policy import can
-from web.forms.pages import PageRequest, get_visible, list_visible_from_large_table, require_sign_in
+from web.forms.pages import PageRequest, get_visible, list_visible, require_sign_in
 from web.http.pagination import paginate_queryset
 from web.http.problems import BadInput
 
@@ -45,7 +45,7 @@ def list_drift(request: PageRequest) -> HttpResponse:
     """List the ECS services of the chosen scope with drift."""
     state = request.GET.get("show", "")
     state = state if state in dict(STATE_CHOICES) else ComparisonStates.DRIFTED
-    visible = list_visible_from_large_table(
+    visible = list_visible(
         request, queries_drift.VIEW_ENVIRONMENT, DriftComparison.objects.filter(ecs_service__gone_at=None)
     )
     counts = {**queries_drift.count_by_state(visible)}

@@ -26,7 +26,7 @@ from web.forms.pages import (
     get_list_topics,
     get_permitted_ids,
     get_visible,
-    list_visible_from_large_table,
+    list_visible,
     require_sign_in,
 )
 from web.http.pagination import paginate_queryset
@@ -133,5 +133,5 @@ def _list_viewable_keys(request: PageRequest, rows: Iterable[ServiceInstance]) -
 
 def _list_environments(request: PageRequest) -> dict[int, str]:
     """Return the visible environments of the chosen scope: identifiers by key."""
-    rows = list_visible_from_large_table(request, instances.VIEW_ENVIRONMENT, Environment.objects.all())
+    rows = list_visible(request, instances.VIEW_ENVIRONMENT, Environment.objects.all())
     return dict(rows.values_list("pk", "identifier"))

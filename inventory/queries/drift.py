@@ -13,7 +13,7 @@ from inventory.models.drift import ClusterDriftScan, Drift, DriftComparison
 from inventory.queries.freshness import DriftFreshness
 from inventory.queries.instances import DEFERRED_FIELDS
 from rbac.models import User
-from rbac.policy import Grants, Principal, filter_visible_below, get_resource_locations
+from rbac.policy import Grants, Principal, filter_visible, get_resource_locations
 from web.clock import get_database_time
 
 VIEW_ENVIRONMENT: Final = "core_environment_view"
@@ -53,7 +53,7 @@ def list_comparisons(principal: Principal, state: str = "") -> QuerySet[DriftCom
     """Return the visible comparisons; `state` filters them."""
     rows = DriftComparison.objects.filter(ecs_service__gone_at=None)
     rows = rows.filter(state=state) if state else rows
-    return filter_visible_below(principal, VIEW_ENVIRONMENT, select_comparison_relations(rows))
+    return filter_visible(principal, VIEW_ENVIRONMENT, select_comparison_relations(rows))
 
 
 def count_by_state(rows: QuerySet[DriftComparison]) -> Mapping[str, int]:
@@ -137,10 +137,7 @@ DRIFT_BADGE: Final = "drift"
 
 
 def count_drifted_services(people: Sequence[User]) -> Counter[int]:
-    """Count the drifted services visible to each person; the number of queries is fixed.
-
-    The people must be signed in without an API key.
-    """
+    """Count the drifted services visible to each person; the number of queries is fixed."""
     drifted = DriftComparison.objects.filter(ecs_service__gone_at=None, state=DriftComparison.State.DRIFTED)
     # All services of an environment are visible to the same people.
     grouped = drifted.order_by().values("ecs_service__infrastructure__environment")

@@ -10,7 +10,7 @@ from django.db.models import QuerySet
 from guards.text import sanitize_text
 from inventory.models.instances import EcsServiceEvent
 from rbac.models import Scope
-from rbac.policy import Principal, filter_visible_below
+from rbac.policy import Principal, filter_visible
 from web.http.problems import BadInput
 from web.search_filters import contains_text
 
@@ -81,4 +81,4 @@ def search_events(
     rows = rows.filter(**{name: value for name, value in exact.items() if value})
     if search.text:
         rows = rows.filter(contains_text("message", search.text))
-    return filter_visible_below(principal, VIEW_ENVIRONMENT, rows, scope)
+    return filter_visible(principal, VIEW_ENVIRONMENT, rows, scope)

@@ -8,7 +8,7 @@ from catalog.models import Service
 from deployments.models import StageExecution
 from inventory.models.instances import EcsServiceEvent
 from rbac.models import User
-from rbac.policy import Principal, filter_visible, filter_visible_below
+from rbac.policy import Principal, filter_visible
 from steps.states import TERMINAL_STATUSES, Outcome
 
 VIEW_PIPELINE: Final = "core_pipeline_view"
@@ -28,7 +28,7 @@ def list_service_deployments(principal: User, service: Service) -> QuerySet[Stag
         )
         .defer("sources", "execution__yaml", "execution__pipeline__yaml", "execution__rerun_of__yaml")
     )
-    return filter_visible_below(principal, VIEW_PIPELINE, rows)
+    return filter_visible(principal, VIEW_PIPELINE, rows)
 
 
 def list_active_deployments(deployments: QuerySet[StageExecution]) -> list[StageExecution]:

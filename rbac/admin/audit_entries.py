@@ -37,7 +37,7 @@ class AuditEntryAdmin(PolicyAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[AuditEntry]:
         principal = get_principal(request)
-        # Checked first, as in `filter_visible_below`: a query planner needs the expected rows.
+        # By keys, as in `filter_visible`: a query planner needs the expected rows.
         scopes = dict(list_permitted_scopes(principal, self.view_permission).values_list("pk", "kind"))
         # Sign-ins and the like belong to the account.
         unscoped = Q(scope__isnull=True) if Scope.Kind.ACCOUNT in scopes.values() else Q(pk__in=[])

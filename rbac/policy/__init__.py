@@ -6,17 +6,18 @@ from rbac.policy.checks import (
     can,
     can_anywhere,
     filter_visible,
-    filter_visible_below,
+    get_permissions,
+    get_permissions_anywhere,
+    get_permissions_over_scope,
+    list_member_scopes,
+    list_permitted_scopes,
     require,
 )
 from rbac.policy.explanations import PermissionVerdict, explain_permissions
-from rbac.policy.grants import Grants, ResourceLocation, get_resource_locations, get_scope_ancestors
-from rbac.policy.permission_sets import get_permissions, get_permissions_anywhere, get_permissions_over_scope
+from rbac.policy.grants import Grants, ResourceLocation, cache_permissions, get_resource_locations
 from rbac.policy.principals import Principal, is_allowed_by_key
-from rbac.policy.request_cache import cache_permissions
 from rbac.policy.resources import HasScope
-from rbac.policy.scope_filters import list_member_scopes, list_permitted_scopes
-from rbac.policy.scope_tree import build_below_filter, build_not_archived_filter
+from rbac.policy.scope_tree import build_below_filter, build_not_archived_filter, get_scope_lineages
 
 __all__ = [
     "Forbidden",
@@ -33,12 +34,11 @@ __all__ = [
     "can_anywhere",
     "explain_permissions",
     "filter_visible",
-    "filter_visible_below",
     "get_permissions",
     "get_permissions_anywhere",
     "get_permissions_over_scope",
     "get_resource_locations",
-    "get_scope_ancestors",
+    "get_scope_lineages",
     "is_allowed_by_key",
     "list_member_scopes",
     "list_permitted_scopes",

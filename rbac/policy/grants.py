@@ -1,17 +1,30 @@
-"""Permissions of many users, loaded in a constant number of queries."""
+"""Permissions of principals, loaded in a constant number of queries: the one authorization rule."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import Any, Final, NamedTuple
 
 from django.db.models import Model, Q
 
-from rbac.models import ResourceGroupEntry, RoleAssignment, RolePermission, Scope, User
+from rbac.models import ApiKeyLimits, ResourceGroupEntry, RoleAssignment, RolePermission, User
 from rbac.permissions import ALWAYS_GRANTED, PERMISSIONS, SHARED_VIEW_PERMISSIONS
-from rbac.policy.principals import build_validity_filter, list_valid_assignments
+from rbac.policy.principals import (
+    Principal,
+    build_validity_filter,
+    get_key_limits,
+    get_key_scope,
+    is_allowed_by_key,
+    list_valid_assignments,
+)
 from rbac.policy.resources import get_scope_path
-from rbac.policy.scope_tree import build_not_archived_filter
+from rbac.policy.scope_tree import Lineage, build_not_archived_filter, get_scope_lineages
+
+# Above this number of scopes, one condition in the database is cheaper.
+MOST_SCOPE_IDS: Final = 1_000
 
 _ACTIVE_USERS = Q(is_active=True) & (
     Q(kind=User.Kind.PERSON) | build_not_archived_filter("service_account__scope__")
@@ -36,99 +49,154 @@ def get_resource_locations(model: type[Model], keys: Collection[Any]) -> dict[An
     }
 
 
-class _AssignmentKey(NamedTuple):
+@dataclass(frozen=True)
+class Reach:
+    """Active scopes: `roots` with all scopes below them, and `singles` without."""
+
+    roots: frozenset[int] = frozenset()
+    singles: frozenset[int] = frozenset()
+
+    def __bool__(self) -> bool:
+        return bool(self.roots or self.singles)
+
+
+class _Assignment(NamedTuple):
     role_id: int
-    scope_id: int
     group_id: int | None
+    # Of its scope; empty where that is archived.
+    lineage: Lineage
 
 
-_COLUMNS = ("role_id", "scope_id", "resource_group_id")
-_ByPerson = dict[int, set[_AssignmentKey]]
+_LINEAGE_COLUMNS = tuple(
+    f"scope__{way}{column}"
+    for column in ("pk", "archived_at")
+    for way in ("", "parent__", "parent__parent__")
+)
+_COLUMNS = ("role_id", "resource_group_id", *_LINEAGE_COLUMNS)
+_ByPerson = dict[int | None, set[_Assignment]]
 _ByRole = dict[int, set[str]]
 
 
 class Grants:
-    """Permissions of many people, in four queries.
+    """Permissions of principals at one moment, within the limits of the API keys that they use.
 
-    Raises `ValueError` for people who use a limited API key.
+    It takes two to four queries for any number of principals and resources. With `reads_scopes_singly`, it
+    reads the scope of each question instead of the scope tree.
     """
 
-    def __init__(self, people: Iterable[User]) -> None:
-        asked = list(people)
-        if any(one.key_limits is not None for one in asked):
-            raise ValueError("Only people who came without an API key can be asked about together")
+    def __init__(self, principals: Iterable[Principal], *, reads_scopes_singly: bool = False) -> None:
+        asked = list(principals)
         self._assigned, self._permissions = (
             _load_for_one(asked[0]) if len(asked) == 1 else _load_for_many(asked)
         )
-        flat = {one for each in self._assigned.values() for one in each}
-        self._entries = _load_group_entries({one.group_id for one in flat if one.group_id is not None})
-        self._above = get_scope_ancestors()
-        self._where: dict[tuple[str, frozenset[int]], frozenset[int]] = {}
+        groups = {one.group_id for each in self._assigned.values() for one in each}
+        self._entries = _load_group_entries({pk for pk in groups if pk is not None})
+        self._reads_scopes_singly = reads_scopes_singly
+        self._scope_ids: dict[Reach, frozenset[int]] = {}
 
-    def get_permissions(self, person: User, place: ResourceLocation) -> frozenset[str]:
-        """Return all permissions of the person on the resource at `place`."""
+    def get_permissions(self, principal: Principal, place: ResourceLocation) -> frozenset[str]:
+        """Return all permissions of the principal on the resource at `place`."""
+        lineage = self._get_lineage(place.scope_id)
         over: set[str] = set()
         seen: set[str] = set()
-        above = self._above.get(place.scope_id, ())
-        for one in self._assigned.get(person.pk, ()) if above else ():
-            if one.scope_id in above:
-                over |= self._given(one, place.names)
-            elif place.scope_id in self._above.get(one.scope_id, ()):
-                seen |= self._given(one, place.names)
-        return frozenset(over | (seen & SHARED_VIEW_PERMISSIONS))
+        for one in self._assigned.get(principal.pk, ()) if lineage else ():
+            if one.lineage and one.lineage[0] in lineage:
+                over |= self._list_given(one, place.names)
+            elif place.scope_id in one.lineage:
+                seen |= self._list_given(one, place.names)
+        key = get_key_scope(principal)
+        if key is not None and key not in lineage:
+            over, seen = set(), over | seen if place.scope_id in self._get_lineage(key) else set()
+        return _filter_by_key(principal, over | (seen & SHARED_VIEW_PERMISSIONS))
 
-    def get_permitted_scope_ids(self, person: User, permission: str) -> frozenset[int]:
-        """Return the keys of the scopes where `permission` is granted on everything of its kind."""
-        mine = self._assigned.get(person.pk, ())
-        at = frozenset(one.scope_id for one in mine if permission in self._given(one, {}))
-        if (permission, at) not in self._where:
-            self._where[permission, at] = frozenset(
-                self._reached(at, is_shared=permission in SHARED_VIEW_PERMISSIONS)
-            )
-        return self._where[permission, at]
+    def get_permissions_over_scope(self, principal: Principal, scope: int) -> frozenset[str]:
+        """Return all permissions of the principal on every resource at `scope` and below.
 
-    def get_permitted_names(self, person: User, permission: str) -> dict[frozenset[int], set[str]]:
-        """Return the resource group identities with `permission`, by their scopes."""
-        found: dict[frozenset[int], set[str]] = defaultdict(set)
-        kind, is_shared = PERMISSIONS[permission].resource, permission in SHARED_VIEW_PERMISSIONS
-        for one in self._assigned.get(person.pk, ()):
+        Unlike `get_permissions`, view permissions from shared scopes are left out: this is the set that the
+        principal may grant.
+        """
+        lineage, key = self._get_lineage(scope), get_key_scope(principal)
+        if key is not None and key not in lineage:
+            return frozenset()
+        over: set[str] = set()
+        for one in self._assigned.get(principal.pk, ()):
+            if one.lineage and one.lineage[0] in lineage:
+                over |= self._list_given(one, {})
+        return _filter_by_key(principal, over)
+
+    def get_permissions_anywhere(self, principal: Principal) -> frozenset[str]:
+        """Return every permission that the principal has on any resource in any scope."""
+        found: set[str] = set()
+        for one in self._assigned.get(principal.pk, ()):
+            if one.lineage:
+                names = dict(self._entries[one.group_id]) if one.group_id is not None else {}
+                found |= self._list_given(one, names)
+        return _filter_by_key(principal, found)
+
+    def get_reach(self, principal: Principal, permission: str) -> Reach:
+        """Return the scopes where `permission` is granted on all resources of its type."""
+        assigned = self._assigned.get(principal.pk, ())
+        lineages = [one.lineage for one in assigned if permission in self._list_given(one, {})]
+        return self._narrow_by_key(principal, permission, lineages)
+
+    def get_reaches_by_name(self, principal: Principal, permission: str) -> dict[Reach, set[str]]:
+        """Return the names of single resources with `permission`, by the scopes where they have it."""
+        found: dict[Reach, set[str]] = defaultdict(set)
+        kind = PERMISSIONS[permission].resource
+        for one in self._assigned.get(principal.pk, ()):
             if one.group_id is not None and permission in self._permissions[one.role_id]:
                 names = {name for of, name in self._entries[one.group_id] if of == kind and name}
-                if names:
-                    reached = self._reached(frozenset({one.scope_id}), is_shared=is_shared)
-                    found[frozenset(reached)] |= names
+                if names and (reach := self._narrow_by_key(principal, permission, [one.lineage])):
+                    found[reach] |= names
         return found
 
-    def get_member_scope_ids(self, person: User) -> frozenset[int]:
-        """Return the keys of the scopes that the person belongs to, as `list_member_scopes`."""
-        at = frozenset(one.scope_id for one in self._assigned.get(person.pk, ()))
-        return frozenset(self._reached(at, is_shared=True))
+    def get_member_reach(self, principal: Principal) -> Reach:
+        """Return the scopes that the principal belongs to: of any role, with all below and above."""
+        lineages = [one.lineage for one in self._assigned.get(principal.pk, ())]
+        return _build_reach(lineages, self._get_key_lineage(principal), is_shared=True)
 
-    def permissions_anywhere(self, person: User) -> frozenset[str]:
-        """Return every permission that the person has on anything in any scope."""
-        found: set[str] = set()
-        for one in self._assigned.get(person.pk, ()):
-            if one.scope_id in self._above:
-                names = dict(self._entries[one.group_id]) if one.group_id is not None else {}
-                found |= self._given(one, names)
-        return frozenset(found)
+    def get_permitted_scope_ids(self, principal: Principal, permission: str) -> frozenset[int]:
+        """Return the keys of the scopes where `permission` is granted on all resources of its type."""
+        return self.list_scope_ids(self.get_reach(principal, permission))
 
-    def has_names(self, person: User) -> bool:
-        """Return whether resource groups of the person list single resources."""
-        groups = {one.group_id for one in self._assigned.get(person.pk, ()) if one.group_id is not None}
+    def list_scope_ids(self, reach: Reach) -> frozenset[int]:
+        """Return the keys of the scopes in `reach`."""
+        if reach not in self._scope_ids:
+            below = (pk for pk, line in self._lineages.items() if not reach.roots.isdisjoint(line))
+            self._scope_ids[reach] = reach.singles.union(below)
+        return self._scope_ids[reach]
+
+    def list_below(self, scope: int) -> frozenset[int]:
+        """Return the keys of the scope and of all below it that are not archived."""
+        return self.list_scope_ids(Reach(frozenset({scope})))
+
+    def has_names(self, principal: Principal) -> bool:
+        """Return whether resource groups of the principal list single resources."""
+        groups = {one.group_id for one in self._assigned.get(principal.pk, ()) if one.group_id is not None}
         return any(name for group in groups for _, name in self._entries[group])
 
-    def below(self, scope: int) -> frozenset[int]:
-        """Return the keys of the scope and of all below it that are not archived."""
-        return frozenset(pk for pk, above in self._above.items() if scope in above)
+    @cached_property
+    def _lineages(self) -> dict[int, Lineage]:
+        return get_scope_lineages()
 
-    def _reached(self, at: frozenset[int], *, is_shared: bool) -> Iterator[int]:
-        yield from (pk for pk, above in self._above.items() if not at.isdisjoint(above))
-        if is_shared:
-            yield from (up for pk in at for up in self._above.get(pk, ()))
+    def _get_lineage(self, scope: int) -> Lineage:
+        """Return the scope with its ancestors; empty if it is archived."""
+        if self._reads_scopes_singly and "_lineages" not in self.__dict__:
+            return get_scope_lineages(scope).get(scope, ())
+        return self._lineages.get(scope, ())
 
-    def _given(self, one: _AssignmentKey, names: Mapping[str, str]) -> set[str]:
-        """Return the permissions of the matching assignments; without names, of unlimited assignments."""
+    def _get_key_lineage(self, principal: Principal) -> Lineage | None:
+        key = get_key_scope(principal)
+        return None if key is None else self._get_lineage(key)
+
+    def _narrow_by_key(self, principal: Principal, permission: str, lineages: Iterable[Lineage]) -> Reach:
+        if not is_allowed_by_key(principal, permission):
+            return Reach()
+        key = self._get_key_lineage(principal)
+        return _build_reach(lineages, key, is_shared=permission in SHARED_VIEW_PERMISSIONS)
+
+    def _list_given(self, one: _Assignment, names: Mapping[str, str]) -> set[str]:
+        """Return the permissions of an assignment on a resource with `names`; without, on all of its type."""
         found = self._permissions[one.role_id]
         if one.group_id is not None:
             entries = self._entries[one.group_id]
@@ -137,21 +205,47 @@ class Grants:
         return found | {ALWAYS_GRANTED}
 
 
-def _load_for_one(person: User) -> tuple[_ByPerson, _ByRole]:
-    """Return the active assignments with the permissions of their roles, in one query for one person."""
+def _filter_by_key(principal: Principal, permissions: Iterable[str]) -> frozenset[str]:
+    return frozenset(each for each in permissions if is_allowed_by_key(principal, each))
+
+
+def _build_reach(lineages: Iterable[Lineage], key: Lineage | None, *, is_shared: bool) -> Reach:
+    """Return the scopes that assignments with these lineages reach, within the scope of an API key.
+
+    If the permission is shared, also those above an assignment, and with a key, those above the key.
+    """
+    lines = [line for line in lineages if line]
+    roots = {line[0] for line in lines}
+    above = {line[at]: line[at:] for line in lines for at in range(1, len(line))} if is_shared else {}
+    if key is None:
+        return Reach(frozenset(roots), frozenset(above))
+    if not key:
+        return Reach()
+    inside = {line[0] for line in lines if key[0] in line}
+    if not roots.isdisjoint(key):
+        inside.add(key[0])
+    if is_shared:
+        above |= {key[at]: key[at:] for at in range(1, len(key)) if not roots.isdisjoint(key[at:])}
+    near = {pk for pk, line in above.items() if pk in key or key[0] in line}
+    return Reach(frozenset(inside), frozenset(near))
+
+
+def _load_for_one(principal: Principal) -> tuple[_ByPerson, _ByRole]:
+    """Return the active assignments with the permissions of their roles, in one query for one principal."""
     assigned: _ByPerson = defaultdict(set)
     permissions: _ByRole = defaultdict(set)
-    rows = list_valid_assignments(person).values_list(*_COLUMNS, "role__permissions__permission")
-    for role_id, scope_id, group_id, permission in rows:
-        assigned[person.pk].add(_AssignmentKey(role_id, scope_id, group_id))
+    rows = list_valid_assignments(principal).values_list("role__permissions__permission", *_COLUMNS)
+    for permission, *columns in rows:
+        one = _read_assignment(columns)
+        assigned[principal.pk].add(one)
         if permission in PERMISSIONS:
-            permissions[role_id].add(permission)
+            permissions[one.role_id].add(permission)
     return assigned, permissions
 
 
-def _load_for_many(people: Iterable[User]) -> tuple[_ByPerson, _ByRole]:
-    """Return the active assignments with the permissions of their roles, in two queries for many people."""
-    assigned = _load_assignments([one.pk for one in people])
+def _load_for_many(principals: Iterable[Principal]) -> tuple[_ByPerson, _ByRole]:
+    """Return the active assignments with the permissions of their roles, in two queries for many."""
+    assigned = _load_assignments([one.pk for one in principals if one.pk is not None])
     return assigned, _load_role_permissions({one.role_id for each in assigned.values() for one in each})
 
 
@@ -162,9 +256,16 @@ def _load_assignments(people: list[int]) -> _ByPerson:
     own = counting.filter(user__in=active).values_list("user_id", *_COLUMNS)
     by_group = counting.filter(group__users__in=active).values_list("group__users", *_COLUMNS)
     found: _ByPerson = defaultdict(set)
-    for person, *one in own.union(by_group):
-        found[person].add(_AssignmentKey(*one))
+    for person, *columns in own.union(by_group):
+        found[person].add(_read_assignment(columns))
     return found
+
+
+def _read_assignment(columns: list[Any]) -> _Assignment:
+    role_id, group_id, *lineage = columns
+    keys, archived_at = lineage[:3], lineage[3:]
+    is_archived = any(at is not None for at in archived_at)
+    return _Assignment(role_id, group_id, () if is_archived else tuple(pk for pk in keys if pk is not None))
 
 
 def _load_role_permissions(roles: Collection[int]) -> _ByRole:
@@ -186,9 +287,26 @@ def _load_group_entries(groups: Collection[int]) -> dict[int, set[tuple[str, str
     return found
 
 
-def get_scope_ancestors() -> dict[int, tuple[int, ...]]:
-    """Return the active scopes, each with itself and its ancestors."""
-    rows = Scope.objects.filter(build_not_archived_filter()).values_list(
-        "pk", "parent_id", "parent__parent_id"
-    )
-    return {pk: tuple(one for one in (pk, *above) if one is not None) for pk, *above in rows}
+_RequestGrants = dict[tuple[int | None, ApiKeyLimits | None], Grants]
+_cached_grants: ContextVar[_RequestGrants | None] = ContextVar("cached_grants", default=None)
+
+
+@contextmanager
+def cache_permissions() -> Iterator[None]:
+    """Read the permissions of each principal once in the block."""
+    token = _cached_grants.set({})
+    try:
+        yield
+    finally:
+        _cached_grants.reset(token)
+
+
+def get_grants(principal: Principal) -> Grants:
+    """Return the permissions of `principal`: read now, or once in the block of `cache_permissions`."""
+    cached = _cached_grants.get()
+    if cached is None:
+        return Grants([principal], reads_scopes_singly=True)
+    key = (principal.pk, get_key_limits(principal))
+    if key not in cached:
+        cached[key] = Grants([principal])
+    return cached[key]

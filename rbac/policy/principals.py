@@ -30,15 +30,16 @@ def build_validity_filter() -> Q:
 
 def get_key_scope(principal: Principal) -> int | None:
     """Return the key of the scope of the principal's API key, or None."""
-    limits = _get_key_limits(principal)
+    limits = get_key_limits(principal)
     return limits.scope.pk if limits is not None and limits.scope is not None else None
 
 
 def is_allowed_by_key(principal: Principal, permission: str) -> bool:
     """Return whether the principal's API key, if any, allows `permission`."""
-    limits = _get_key_limits(principal)
+    limits = get_key_limits(principal)
     return limits is None or not limits.permissions or permission in limits.permissions
 
 
-def _get_key_limits(principal: Principal) -> ApiKeyLimits | None:
+def get_key_limits(principal: Principal) -> ApiKeyLimits | None:
+    """Return the limits of the principal's API key, or None."""
     return principal.key_limits if isinstance(principal, User) else None

@@ -4,7 +4,7 @@ from typing import Any, Protocol
 
 from django.apps import apps
 from django.core.exceptions import ValidationError
-from django.db.models import Model, QuerySet, Subquery
+from django.db.models import Model, QuerySet
 
 from rbac.models import Scope
 from rbac.permissions import ALWAYS_GRANTED, PERMISSIONS, RESOURCE_TYPES
@@ -41,23 +41,13 @@ def get_identity_path(model: Any, permission: str) -> str | None:
     return paths.get(PERMISSIONS[permission].resource)
 
 
-def get_identity(thing: Any, permission: str) -> Any:
-    """Return the identity of `thing` in resource groups, as a text or as SQL, or None."""
-    path = get_identity_path(thing, permission)
-    return None if path is None else _resolve_identity(thing, path)
-
-
-def get_identities(thing: Any) -> dict[str, Any]:
-    """Return the identities of `thing` in resource groups, by resource type."""
+def get_identities(thing: Any) -> dict[str, str]:
+    """Return the identities of `thing` in resource groups by type; one query if related rows have them."""
     paths: dict[str, str] = getattr(thing, "RESOURCE_PATHS", {})
-    return {resource: _resolve_identity(thing, path) for resource, path in paths.items()}
-
-
-def _resolve_identity(thing: Any, path: str) -> Any:
-    if "__" not in path:
-        return getattr(thing, path)
-    # The database follows the path, so related rows need not be loaded.
-    return Subquery(type(thing)._base_manager.filter(pk=thing.pk).values(path)[:1])
+    if all("__" not in path for path in paths.values()):
+        return {resource: getattr(thing, path) for resource, path in paths.items()}
+    row = type(thing)._base_manager.filter(pk=thing.pk).values_list(*paths.values()).first()
+    return dict(zip(paths, row, strict=True)) if row is not None else {}
 
 
 def get_resource_models() -> dict[str, type[Model]]:

@@ -1,25 +1,25 @@
-"""Query conditions on the scope tree, and subqueries compiled to SQL once."""
+"""Scope tree: lineages of scopes, and query conditions on it."""
 
-from typing import Any
+from functools import reduce
+from operator import or_
 
-from django.core.exceptions import EmptyResultSet
-from django.db.models import Q, QuerySet
-from django.db.models.expressions import RawSQL
+from django.db.models import Q
 
-from rbac.models import RoleAssignment, Scope
+from rbac.models import Scope
+
+# The keys of an active scope and of its ancestors, in this order.
+Lineage = tuple[int, ...]
+
+_ANCESTORS = ("", "parent__", "parent__parent__")
 
 
-def compile_subquery(values: "QuerySet[Any, Any]") -> Any:
-    """Return the single column of `values` as compiled SQL for an `__in` lookup.
-
-    Django clones and relabels a nested queryset for each lookup and outer query. Only for queries without
-    `OuterRef`.
-    """
-    try:
-        sql, params = values.order_by().query.sql_with_params()
-    except EmptyResultSet:
-        return values
-    return RawSQL(sql, params)  # noqa: S611 - of Django's own making
+def get_scope_lineages(scope: int | None = None) -> dict[int, Lineage]:
+    """Return the lineages of all active scopes, or of the active scope with this key; one query."""
+    rows = Scope.objects.filter(build_not_archived_filter())
+    if scope is not None:
+        rows = rows.filter(pk=scope)
+    found = rows.values_list("pk", "parent_id", "parent__parent_id")
+    return {pk: tuple(one for one in (pk, *above) if one is not None) for pk, *above in found}
 
 
 def build_below_filter(scope: Scope, path: str = "scope") -> Q:
@@ -36,41 +36,10 @@ def build_below_filter(scope: Scope, path: str = "scope") -> Q:
 
 def build_not_archived_filter(path: str = "") -> Q:
     """Return the condition that neither a scope nor one above it is archived; `path` leads to the scope."""
-    ways = ("", "parent__", "parent__parent__")
-    return Q(**{f"{path}{way}archived_at__isnull": True for way in ways})
+    return Q(**{f"{path}{way}archived_at__isnull": True for way in _ANCESTORS})
 
 
-def build_covered_filter(assignments: QuerySet[RoleAssignment]) -> Q:
-    """Return the condition that a scope is at or below that of an assignment."""
-    at = compile_subquery(assignments.values("scope_id"))
-    return Q(pk__in=at) | Q(parent__in=at) | Q(parent__parent__in=at)
-
-
-def build_above_filter(assignments: QuerySet[RoleAssignment]) -> Q:
-    """Return the condition that a scope is above that of an assignment, which must be active."""
-    alive = assignments.filter(build_not_archived_filter("scope__"))
-    parents, tops = alive.values("scope__parent_id"), alive.values("scope__parent__parent_id")
-    return Q(pk__in=compile_subquery(parents)) | Q(pk__in=compile_subquery(tops))
-
-
-def build_covering_assignment_filter(scope: int) -> Q:
-    """Return the condition that an assignment is at the scope with this key, or above it."""
-    above = Scope.objects.filter(Q(pk=scope) | Q(children=scope) | Q(children__children=scope))
-    return Q(scope__in=above.values("pk"))
-
-
-def build_descendant_assignment_filter(scope: int) -> Q:
-    """Return the condition that an assignment is below the scope with this key, where nothing is archived."""
-    below = Scope.objects.filter(build_not_archived_filter(), Q(parent=scope) | Q(parent__parent=scope))
-    return Q(scope__in=below.values("pk"))
-
-
-def build_below_id_filter(key: int) -> Q:
-    """Return the condition that a scope has this key, or is below it."""
-    return Q(pk=key) | Q(parent=key) | Q(parent__parent=key)
-
-
-def build_above_id_filter(key: int) -> Q:
-    """Return the condition that a scope is above the one with this key, which must be active."""
-    alive = Scope.objects.filter(build_not_archived_filter(), pk=key)
-    return Q(pk__in=alive.values("parent_id")) | Q(pk__in=alive.values("parent__parent_id"))
+def build_ancestor_filter(scopes: frozenset[int]) -> Q:
+    """Return the condition that an active scope is one of `scopes` or below one of them."""
+    found = reduce(or_, (Q(**{f"{way}pk__in": sorted(scopes)}) for way in _ANCESTORS))
+    return found & build_not_archived_filter()

@@ -22,7 +22,6 @@ from rbac.policy import (
     can_anywhere,
     explain_permissions,
     filter_visible,
-    filter_visible_below,
     get_permissions,
     get_permissions_anywhere,
     get_permissions_over_scope,
@@ -227,14 +226,13 @@ class PolicyAgainstModel(TestCase):
             rows = model._default_manager.all()
             mine = {thing for thing in expected if isinstance(thing, model)}
             assert set(filter_visible(person, permission, rows)) == mine
-            assert set(filter_visible_below(person, permission, rows)) == mine
             for path, scope in self.scopes.items():
                 here = {thing for thing in mine if is_at_or_below(thing.scope.path, path)}
-                assert set(filter_visible_below(person, permission, rows, scope)) == here
+                assert set(filter_visible(person, permission, rows, scope)) == here
                 lines = {one.path: one.pk for one in self.scopes.values() if is_at_or_below(path, one.path)}
                 above = [pk for at, pk in lines.items() if at != path]
                 shared = {thing for thing in mine if thing.scope.path in lines}
-                assert set(filter_visible_below(person, permission, rows, scope, above)) == here | shared
+                assert set(filter_visible(person, permission, rows, scope, above)) == here | shared
         for thing in (self.things[first % len(self.things)], list(self.scopes.values())[first % len(PATHS)]):
             here = {one for one in PERMISSIONS if says(state, one, thing)}
             assert get_permissions(person, thing) & set(PERMISSIONS) == here
@@ -258,7 +256,7 @@ class PolicyAgainstModel(TestCase):
     @given(STATES)
     @example(GONE)
     def test_many_who_are_asked_about_together_have_the_same_answers(self, state: State) -> None:
-        person = self.person(replace(state, key_at=None, key_permissions=frozenset()))
+        person = self.person(state)
         witness = make_person("witness", "viewer", self.scopes[DEMO])
         grants = Grants([witness, person])
         places: dict[Thing, ResourceLocation] = {
@@ -273,12 +271,6 @@ class PolicyAgainstModel(TestCase):
                 assert grants.get_permitted_scope_ids(asked, permission) == where
             for thing in (*self.scopes.values(), *self.things[::4]):
                 assert grants.get_permissions(asked, places[thing]) == get_permissions(asked, thing)
-
-    def test_who_came_with_a_narrowed_key_is_not_asked_about_together(self) -> None:
-        person = User(username="person")
-        person.key_limits = ApiKeyLimits(self.scopes[DEMO], frozenset())
-        with pytest.raises(ValueError, match="without an API key"):
-            Grants([person])
 
     @settings(max_examples=examples(10), deadline=None, suppress_health_check=list(HealthCheck))
     @given(STATES)

@@ -18,7 +18,7 @@ from rbac.policy import (
     list_member_scopes,
     list_permitted_scopes,
 )
-from rbac.policy.request_cache import MOST_SCOPE_IDS
+from rbac.policy.grants import MOST_SCOPE_IDS
 from tests.rbac.people import grant, project, user
 
 pytestmark = pytest.mark.django_db

@@ -184,7 +184,7 @@ def filter_by_scope(
         if with_shared:
             near |= Q(path__in=[Scope.ROOT, build_scope_path(org, "")])
         column = getattr(queryset.model, "SCOPE_PATH", "scope")
-        # Checked first, as in `filter_visible_below`: a query planner needs the expected rows.
+        # By keys, as in `filter_visible`: a query planner needs the expected rows.
         keys = Scope.objects.filter(near).values_list("pk", flat=True)
         queryset = queryset.filter(**{f"{column}__in": list(keys)})
     return queryset

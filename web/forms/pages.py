@@ -7,7 +7,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 from django.conf import settings
 from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import ObjectDoesNotExist, ValidationError
-from django.db.models import Model, Q, QuerySet
+from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import resolve_url
 from django.views.decorators.http import require_http_methods
@@ -15,7 +15,7 @@ from rest_framework.request import Request
 
 from rbac.models import Scope, User
 from rbac.permissions import SHARED_VIEW_PERMISSIONS
-from rbac.policy import NotVisible, Principal, build_below_filter, filter_visible, filter_visible_below
+from rbac.policy import NotVisible, Principal, filter_visible
 
 Parameters = ParamSpec("Parameters")
 Thing = TypeVar("Thing", bound=Model)
@@ -71,29 +71,11 @@ def list_visible(request: PageRequest, permission: str, queryset: QuerySet[Liste
 
     What is shared downwards, such as connectors, is there too where it hangs above the chosen scope.
     """
-    principal: Principal = request.user
-    scope = request.current_scope
-    if scope is None:
-        return queryset.none()
-    path = getattr(queryset.model, "SCOPE_PATH", "scope")
-    here = build_below_filter(scope, path)
-    if permission in SHARED_VIEW_PERMISSIONS:
-        here |= Q(**{f"{path}__in": list_ancestor_ids(scope)})
-    return filter_visible(principal, permission, queryset).filter(here)
-
-
-def list_visible_from_large_table(
-    request: PageRequest, permission: str, queryset: QuerySet[ListedRow]
-) -> QuerySet[ListedRow]:
-    """Narrow as `list_visible` does, in one or two queries more: for tables that grow all the time.
-
-    The scopes are asked for first, so that the database knows how many rows to expect.
-    """
     scope = request.current_scope
     if scope is None:
         return queryset.none()
     above = list_ancestor_ids(scope) if permission in SHARED_VIEW_PERMISSIONS else []
-    return filter_visible_below(request.user, permission, queryset, scope, above)
+    return filter_visible(request.user, permission, queryset, scope, above)
 
 
 def list_ancestor_ids(scope: Scope) -> list[int]:

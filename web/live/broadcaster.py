@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from channels.db import database_sync_to_async
 
-from rbac.policy import get_scope_ancestors
+from rbac.policy import get_scope_lineages
 from web.live.publisher import CHANGES_GROUP
 from web.live.sources import Audience, SnapshotsByKey, TopicSnapshot, TopicSource
 from web.live.subscriptions import subscribe
@@ -263,7 +263,7 @@ class Broadcaster:
 
     @database_sync_to_async
     def _lines(self) -> Mapping[int, tuple[int, ...]]:
-        return get_scope_ancestors()
+        return get_scope_lineages()
 
 
 _broadcasters: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Broadcaster] = weakref.WeakKeyDictionary()
