@@ -11,7 +11,7 @@ from connectors.file_store import FileNotInStore, list_referenced_nodes
 from connectors.models import Connector, FileNode
 from rbac.models import RolePermission, Scope, User
 from rbac.permissions import BUILTIN_ROLES, get_view_permission
-from rbac.policy import Forbidden, NotVisible, Principal, can, filter_visible
+from rbac.policy import Forbidden, NotVisible, Principal, cache_permissions, can, filter_visible
 from web.http.problems import Problem
 
 _MAX_NAMED = 3
@@ -82,18 +82,17 @@ def require_access(person: Principal, needs: Iterable[RequiredPermission]) -> No
 def find_missing_permissions(
     person: Principal, needs: Iterable[RequiredPermission]
 ) -> list[MissingPermission]:
-    """Return the missing permissions of a user; one query for each permission."""
+    """Return the missing permissions of a user; a query for each permission, and two or three in all."""
     asked: dict[tuple[str, type[Model]], dict[Any, RequiredPermission]] = defaultdict(dict)
     for need in needs:
         asked[need.permission, type(need.resource)].setdefault(need.resource.pk, need)
-    found = []
-    for (permission, model), by_key in asked.items():
-        rows = model._default_manager.filter(pk__in=by_key)
-        allowed = set(filter_visible(person, permission, rows).values_list("pk", flat=True))
-        found += [
-            _build_missing_permission(person, need) for key, need in by_key.items() if key not in allowed
-        ]
-    return found
+    missing = []
+    with cache_permissions():
+        for (permission, model), by_key in asked.items():
+            rows = model._default_manager.filter(pk__in=by_key)
+            allowed = set(filter_visible(person, permission, rows).values_list("pk", flat=True))
+            missing += [need for key, need in by_key.items() if key not in allowed]
+        return [_build_missing_permission(person, need) for need in missing]
 
 
 def get_connector_requirements(

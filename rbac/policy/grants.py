@@ -293,8 +293,8 @@ _cached_grants: ContextVar[_RequestGrants | None] = ContextVar("cached_grants", 
 
 @contextmanager
 def cache_permissions() -> Iterator[None]:
-    """Read the permissions of each principal once in the block."""
-    token = _cached_grants.set({})
+    """Read the permissions of each principal once in the block, or in the block around it."""
+    token = _cached_grants.set({} if (outer := _cached_grants.get()) is None else outer)
     try:
         yield
     finally:

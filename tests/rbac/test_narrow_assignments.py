@@ -130,7 +130,9 @@ def test_all_permissions_of_a_thing_are_those_that_are_granted_one_by_one(
             assert get_permissions(person, thing) == one_by_one
 
 
-def test_a_narrow_assignment_takes_a_fixed_number_of_queries(django_assert_num_queries: DjangoAssertNumQueries):
+def test_a_narrow_assignment_takes_a_fixed_number_of_queries(
+    django_assert_num_queries: DjangoAssertNumQueries,
+):
     demo, person = project(), user("person")
     shown = execution(pipeline(demo, "web"))
     narrowed(person, "viewer", demo, ("pipeline", "web"))

@@ -164,7 +164,9 @@ def test_permissions_at_agrees_with_can_for_every_permission():
         assert get_permissions(person, demo) == {p for p in PERMISSIONS if can(person, p, demo)}
 
 
-def test_a_list_of_what_is_visible_takes_three_queries_however_many_rows(django_assert_num_queries: DjangoAssertNumQueries):
+def test_a_list_of_what_is_visible_takes_three_queries_however_many_rows(
+    django_assert_num_queries: DjangoAssertNumQueries,
+):
     viewer = user("viewer", "viewer", organization("default"))
     for number in range(30):
         project(f"default/p{number}")
