@@ -6,7 +6,6 @@ from channels.routing import URLRouter
 from django.contrib import admin
 from django.urls import include, path, re_path
 
-from delegates.consumers import DelegatesConsumer
 from deployments.consumers import BadgeConsumer, ExecutionConsumer
 from web.documentation import documentation
 from web.http.origin_policy import record_csp_reports
@@ -48,7 +47,6 @@ handler500 = "web.http.error_pages.handler500"
 
 websocket_urlpatterns = [
     path("ws/executions/<uuid:pk>/", ExecutionConsumer.as_asgi()),
-    path("ws/delegates/", DelegatesConsumer.as_asgi()),
     path("ws/approvals/", BadgeConsumer.as_asgi()),
     path("ws/news/", TopicConsumer.as_asgi()),
 ]

@@ -1,20 +1,14 @@
 """Live updates of delegates, delegate tasks, agent logs and lookup requests for open pages."""
 
-import logging
-from collections.abc import Collection
+from collections.abc import Collection, Hashable
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final
 
-from asgiref.sync import async_to_sync
-from channels.layers import get_channel_layer
-from django.db import transaction
 from django.db.models import Max, Q
-from django.utils import timezone
-from redis.exceptions import RedisError
 
-from delegates.connectivity import build_connectivity_case
 from delegates.models import Delegate, DelegateLogChunk, DelegateTask, LookupRequest
-from delegates.queries.delegates import VIEW
+from delegates.queries.delegates import VIEW, DelegateFacts, list_delegate_facts, prefetch_instances
 from rbac.policy import ResourceLocation
 from web.clock import get_database_time
 from web.live import (
@@ -27,49 +21,54 @@ from web.live import (
 )
 from web.live.sources import parse_primary_keys
 
-DELEGATES_GROUP = "delegates"
-# Topics of pages that also show other resources.
-DELEGATE_SOURCE_NAME = "delegates"
-logger = logging.getLogger(__name__)
+DELEGATE_SOURCE_NAME: Final = "delegates"
+# Topic of the delegate list, which shows more than the connectivity that other pages show.
+DELEGATE_LIST_TOPIC: Final = "delegate-rows"
 
 
 def publish_delegates_changed(*delegate_ids: int) -> None:
-    """Send the ids of changed delegates to all viewers, after the current transaction commits."""
-    transaction.on_commit(lambda: _send_delegates_changed(sorted(set(delegate_ids))))
+    """Publish changes of delegates to their pages after the current transaction commits."""
     publish_change_on_commit(DELEGATE_SOURCE_NAME, *delegate_ids)
 
 
-def _send_delegates_changed(delegate_ids: list[int]) -> None:
-    layer = get_channel_layer()
-    if layer is None or not delegate_ids:
-        return
-    try:
-        async_to_sync(layer.group_send)(DELEGATES_GROUP, {"type": "delegates.changed", "ids": delegate_ids})
-    except (OSError, RedisError) as error:
-        logger.warning("Could not publish a change, subscribers get it with their next refresh: %s", error)
-
-
 def read_delegate_snapshots(keys: Collection[str] | None) -> dict[str, tuple[TopicSnapshot, ...]]:
-    """Return the connectivity of these delegates, or of all, in one query."""
-    wanted = (
-        Delegate.objects.all()
-        if keys is None
-        else Delegate.objects.filter(pk__in=parse_primary_keys(Delegate, keys))
-    )
-    rows = wanted.annotate(connectivity=build_connectivity_case(timezone.now()))
-    found: dict[str, tuple[TopicSnapshot, ...]] = {}
-    for pk, scope, name, connectivity in rows.values_list("pk", "scope_id", "name", "connectivity"):
+    """Return the state of these delegates, or of all, in six queries at most."""
+    delegates = Delegate.objects.all()
+    if keys is not None:
+        delegates = delegates.filter(pk__in=parse_primary_keys(Delegate, keys))
+    return {
+        str(facts.pk): _build_delegate_snapshots(facts)
+        for facts in list_delegate_facts(prefetch_instances(delegates))
+    }
+
+
+def _build_delegate_snapshots(facts: DelegateFacts) -> tuple[TopicSnapshot, ...]:
+    """Return the snapshots for pages that count delegates, for the list, and for the delegate's own page."""
+    audience = Audience(ResourceLocation(facts.scope_id, {"delegate": facts.name}), VIEW)
+    row = replace(facts, heard_at=None)
+
+    def listed(topic: str, state: Hashable) -> TopicSnapshot:
         # Users of the scopes below may view it too, because it serves them.
-        topics = frozenset({f"delegates-at:{scope}"})
-        audience = Audience(ResourceLocation(scope, {"delegate": name}), VIEW)
-        found[str(pk)] = (TopicSnapshot(audience, (name, connectivity), topics, list_topic="delegates"),)
-    return found
+        at = frozenset({f"{topic}-at:{facts.scope_id}"})
+        return TopicSnapshot(audience, state, at, list_topic=topic)
+
+    return (
+        listed(DELEGATE_SOURCE_NAME, (facts.name, facts.status)),
+        listed(DELEGATE_LIST_TOPIC, row),
+        TopicSnapshot(audience, row, frozenset({f"delegate:{facts.pk}"}), age=facts.heard_at),
+    )
 
 
 # A missing heartbeat has no event.
 DELEGATE_SOURCE: Final = TopicSource(
     DELEGATE_SOURCE_NAME,
-    topics={"delegates": audience_of_scopes, "delegates-at": audience_of_scopes},
+    topics={
+        DELEGATE_SOURCE_NAME: audience_of_scopes,
+        f"{DELEGATE_SOURCE_NAME}-at": audience_of_scopes,
+        DELEGATE_LIST_TOPIC: audience_of_scopes,
+        f"{DELEGATE_LIST_TOPIC}-at": audience_of_scopes,
+        "delegate": audience_of_rows(Delegate, VIEW),
+    },
     read_snapshots=read_delegate_snapshots,
     poll_seconds=15,
 )

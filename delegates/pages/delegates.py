@@ -15,8 +15,9 @@ from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
 from connectors.usages import ResourceUsages
-from delegates.connectivity import Connectivity
+from delegates.connectivity import LATE_AFTER, Connectivity
 from delegates.forms.delegates import DelegateForm
+from delegates.live import DELEGATE_LIST_TOPIC
 from delegates.models import Delegate, DelegateInstance
 from delegates.operations import delegates as operations
 from delegates.queries import delegates as queries
@@ -32,7 +33,7 @@ from delegates.queries.history import (
 )
 from rbac.policy import Principal, can_anywhere, get_permissions, require
 from web.clock import get_database_time
-from web.forms.pages import PageRequest, get_visible, require_sign_in
+from web.forms.pages import PageRequest, get_list_topics, get_visible, require_sign_in
 from web.forms.resource_pages import ConfirmPage, DeletePage, EditPage, Notice, Obstacle, ResourcePage
 from web.http.pagination import paginate_queryset
 from web.http.problems import Problem
@@ -66,6 +67,8 @@ def list_delegates(request: PageRequest) -> HttpResponse:
         "text": text,
         "tag": tag,
         "filtered": bool(status or text or tag),
+        "topics": get_list_topics(request, DELEGATE_LIST_TOPIC, is_shared=True),
+        "late_after": int(LATE_AFTER.total_seconds()),
         "can_add": can_anywhere(request.user, EDIT_PERMISSION),
     }
     return render(request, "delegates/delegates.html", content)

@@ -1,38 +1,33 @@
 // Page of one delegate: its parts are fetched again after changes, and its log is followed.
 
-import { WORDS, watchDelegates } from "./delegate-socket.js";
 import { all, announce, h, one } from "./dom.js";
 import { showTimes } from "./timestamps.js";
 
 const MOST_LINES = 2000;
 // As many lines come at once.
 const FULL = 500;
-const id = Number(one("[data-delegate-page]").dataset.delegatePage);
-const wordOf = (node) => one('[data-live="status"]', node).textContent.trim();
+const statusOf = (node) => one('[data-live="status"]', node).textContent.trim();
 
-async function look() {
-  let fresh;
-  try {
-    const response = await fetch(location.href, { credentials: "same-origin" });
-    if (!response.ok || response.redirected) return;
-    fresh = new DOMParser().parseFromString(await response.text(), "text/html");
-  } catch {
-    return;
+// Fetches the parts again, and returns whether that worked.
+async function refresh() {
+  const response = await fetch(location.href, { credentials: "same-origin" }).catch(() => null);
+  if (response?.status === 404) {
+    const note = one("[data-deleted]");
+    note.hidden = false;
+    announce(note.textContent);
+    return true;
   }
-  const before = wordOf(document);
+  if (!response?.ok || response.redirected) return false;
+  const fresh = new DOMParser().parseFromString(await response.text(), "text/html");
+  const before = statusOf(document);
   for (const part of all("[data-live]")) {
     const made = one(`[data-live="${CSS.escape(part.dataset.live)}"]`, fresh);
     // Whoever is about to press something here is not disturbed.
     if (made && !part.contains(document.activeElement)) part.replaceWith(document.adoptNode(made));
   }
   showTimes();
-  if (wordOf(document) !== before) announce(`${one("h1").textContent}: ${wordOf(document)}`);
-}
-
-function say(status) {
-  const chip = one("[data-connection]");
-  chip.hidden = false;
-  chip.textContent = WORDS[status];
+  if (statusOf(document) !== before) announce(`${one("h1").textContent}: ${statusOf(document)}`);
+  return true;
 }
 
 class Tail {
@@ -101,15 +96,8 @@ class Tail {
   }
 }
 
-function take(changed) {
-  const told = changed.find((one) => one.id === id);
-  if (told?.status) look();
-  else if (told) {
-    one("[data-connection]").textContent = "Somebody deleted this delegate";
-    announce("Somebody deleted this delegate");
-  }
-}
-
-watchDelegates({ onChange: take, onLook: look, onStatus: say });
+one("#delegate").addEventListener("news", ({ detail }) => {
+  detail.read = refresh();
+});
 const log = one("[data-log]");
 if (log) new Tail(log);

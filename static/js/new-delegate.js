@@ -1,6 +1,5 @@
 // Connect progress of a new delegate, fetched again after changes and at the expected time.
 
-import { watchDelegates } from "./delegate-socket.js";
 import { all, announce, one } from "./dom.js";
 import { showTimes } from "./timestamps.js";
 
@@ -8,21 +7,21 @@ const place = one("[data-waiting-url]");
 const shown = () => one("[data-waiting]", place);
 let timer = 0;
 
-// One question at a time; whatever changed meanwhile is asked for once more.
-let asking = null;
-let askAgain = false;
-
-async function ask() {
-  const response = await fetch(place.dataset.waitingUrl, { credentials: "same-origin" });
-  if (!response.ok || response.redirected) return;
+// Fetches the progress again, and returns whether that worked.
+async function refresh() {
+  const response = await fetch(place.dataset.waitingUrl, { credentials: "same-origin" }).catch(() => null);
+  if (!response?.ok || response.redirected) return false;
   const before = shown().outerHTML;
   const found = new DOMParser().parseFromString(await response.text(), "text/html").querySelector("[data-waiting]");
-  if (!found || found.outerHTML === before) return;
-  const status = shown().dataset.status;
-  shown().replaceWith(document.adoptNode(found));
-  showTimes(place);
-  markStep("here" in found.dataset ? 3 : 2);
-  if (found.dataset.status !== status) announce(one("strong", found).textContent);
+  if (found && found.outerHTML !== before) {
+    const status = shown().dataset.status;
+    shown().replaceWith(document.adoptNode(found));
+    showTimes(place);
+    markStep("here" in found.dataset ? 3 : 2);
+    if (found.dataset.status !== status) announce(one("strong", found).textContent);
+  }
+  watchClock();
+  return true;
 }
 
 function markStep(number) {
@@ -32,34 +31,20 @@ function markStep(number) {
   });
 }
 
-async function look() {
-  askAgain = true;
-  if (asking) return;
-  while (askAgain) {
-    askAgain = false;
-    asking = ask().catch(() => {});
-    await asking;
-  }
-  asking = null;
-  watchClock();
-}
-
 // The moment from which a delegate that is not here is late: nothing is sent then, so it is asked for once.
 function watchClock() {
   clearTimeout(timer);
   const left = Number(shown().dataset.secondsLeft);
-  if (left > 0) timer = setTimeout(look, (left + 1) * 1000);
+  if (left > 0) timer = setTimeout(refresh, (left + 1) * 1000);
 }
 
 place.addEventListener("click", (event) => {
   if (!event.target.closest("[data-look-again]")) return;
   event.preventDefault();
-  look();
+  refresh();
 });
 
-watchClock();
-watchDelegates({
-  onChange: (changed) => changed.some(({ id }) => id === Number(shown().dataset.waiting)) && look(),
-  onLook: look,
-  onStatus: () => {},
+place.addEventListener("news", ({ detail }) => {
+  detail.read = refresh();
 });
+watchClock();

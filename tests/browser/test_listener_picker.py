@@ -60,8 +60,10 @@ def _choose(page: Page, label: str, index: int = 1) -> None:
 
 def _check(page: Page, group: str) -> None:
     with page.expect_response("**/pipelines/listeners/**"):
-        page.get_by_role("group", name=group).get_by_role("radio").first.check()
+        page.get_by_role("group", name=group).get_by_role("radio").first.click()
     _answered(page)
+    # Only now: while the answer is put in place, the new radio button is not chosen yet.
+    expect(page.get_by_role("group", name=group).get_by_role("radio").first).to_be_checked()
 
 
 @pytest.mark.usefixtures("_listed")

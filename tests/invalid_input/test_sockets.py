@@ -50,7 +50,6 @@ async def open_and_close(address: str, query: bytes, user: User, *messages: dict
 def test_the_socket_under_test_is_all_there_are() -> None:
     assert [str(route.pattern) for route in websocket_urlpatterns] == [
         "ws/executions/<uuid:pk>/",
-        "ws/delegates/",
         "ws/approvals/",
         "ws/news/",
     ]

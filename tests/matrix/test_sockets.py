@@ -29,11 +29,6 @@ def may_watch_an_execution(who: Standing) -> bool:
     return who.has("core_pipeline_view", HERE)
 
 
-def may_listen_to_delegates(who: Standing) -> bool:
-    """Each hears of the delegates they may see only: tests/delegates/test_delegate_socket.py."""
-    return who.has_anywhere("core_delegate_view")
-
-
 def may_count_approvals(who: Standing) -> bool:
     """Whoever is signed in hears how many wait for them: tests/deployments/approvals/test_badge.py."""
     return True
@@ -80,7 +75,6 @@ def a_preview(world: World) -> PreviewRequest:
 
 SOCKETS = {
     "ws/executions/<uuid:pk>/": may_watch_an_execution,
-    "ws/delegates/": may_listen_to_delegates,
     "ws/approvals/": may_count_approvals,
     "ws/news/": may_hear_of_nothing,
 }
@@ -90,6 +84,9 @@ TOPICS: dict[str, tuple[Callable[[World], Any], Callable[[Standing], bool]]] = {
     "pipeline": (lambda world: world.pipeline.pk, lambda who: who.has("core_pipeline_view", HERE)),
     "delegates": (lambda world: world.scope.pk, belongs_here),
     "delegates-at": (lambda world: world.scope.pk, belongs_here),
+    "delegate-rows": (lambda world: world.scope.pk, belongs_here),
+    "delegate-rows-at": (lambda world: world.scope.pk, belongs_here),
+    "delegate": (lambda world: world.delegate.pk, sees_delegates_here),
     "delegate-tasks": (lambda world: world.scope.pk, belongs_here),
     "delegate-tasks-at": (lambda world: world.scope.pk, belongs_here),
     "delegate-task": (lambda world: make_task(world.scope).pk, sees_delegates_here),

@@ -5,33 +5,26 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
-from urllib.parse import urlencode
 
 import pytest
 from asgiref.sync import sync_to_async
-from asgiref.testing import ApplicationCommunicator
-from channels.routing import URLRouter
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from config.urls import websocket_urlpatterns
 from deployments.live.executions import EXECUTION_TOPIC, list_execution_snapshots
 from deployments.models import Execution
 from pipelines.models import Pipeline
 from rbac.access_changes import publish_access_change
 from rbac.models import ResourceGroup, Role, RoleAssignment, Scope, User
-from rbac.policy import Principal
 from steps.states import Status
 from tests.fixtures.people import make_person
-from tests.fixtures.sockets import session_of
+from tests.fixtures.sockets import PATIENCE, TopicSocket, heard, opened
 from web.live import publish_change_on_commit
 from web.live.broadcaster import watch_sources
 from web.live.sources import _sources_by_topic as BY_TOPIC
 from web.live.sources import get_source
 
-# How long an answer may take on a machine that is busy with other things.
-PATIENCE = 60
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("live_broker")]
 
 
@@ -43,44 +36,6 @@ def often(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def pipeline(project: Scope) -> Pipeline:
     return Pipeline.objects.create(scope=project, identifier="one", name="One", yaml="")
-
-
-class Socket(ApplicationCommunicator):
-    """A page's end of the socket."""
-
-    def __init__(self, person: Principal, *topics: str, age: int | None = None) -> None:
-        query = [("topic", one) for one in topics] + ([("age", str(age))] if age is not None else [])
-        scope = {
-            "type": "websocket",
-            "path": "/ws/news/",
-            "query_string": urlencode(query).encode(),
-            "headers": [],
-        }
-        super().__init__(URLRouter(websocket_urlpatterns), scope)
-        self.person = person
-
-    async def open(self) -> dict[str, Any]:
-        """The first message after the server took the socket."""
-        self.scope["session"] = await session_of(self.person)
-        await self.send_input({"type": "websocket.connect"})
-        assert (await self.receive_output(PATIENCE))["type"] == "websocket.accept"
-        return dict(await self.receive_output(PATIENCE))
-
-    async def leave(self) -> None:
-        await self.send_input({"type": "websocket.disconnect", "code": 1000})
-        await self.wait(PATIENCE)
-
-
-async def opened(person: Principal, *topics: str) -> Socket:
-    socket = Socket(person, *topics)
-    assert json.loads((await socket.open())["text"])["type"] == "watching"
-    return socket
-
-
-async def heard(socket: Socket) -> list[str]:
-    message = json.loads((await socket.receive_output(PATIENCE))["text"])
-    assert message["type"] == "changed"
-    return list(message["topics"])
 
 
 def made(pipeline: Pipeline, status: str = Status.RUNNING) -> Execution:
@@ -141,7 +96,7 @@ async def test_who_sees_one_pipeline_hears_of_its_runs_alone(
     assert await theirs.receive_nothing(0.3)
     await make(other)
     assert await heard(theirs) == [topic]
-    assert (await Socket(person, f"pipeline:{pipeline.pk}").open())["code"] == 4403
+    assert (await TopicSocket(person, f"pipeline:{pipeline.pk}").open())["code"] == 4403
     await asyncio.gather(mine.leave(), theirs.leave())
 
 
@@ -162,7 +117,7 @@ async def test_a_neighbour_hears_nothing_and_asks_in_vain(
     await make(pipeline)
     await heard(mine)
     assert await theirs.receive_nothing(0.3)
-    assert (await Socket(stranger, f"executions:{project.pk}").open())["code"] == 4403
+    assert (await TopicSocket(stranger, f"executions:{project.pk}").open())["code"] == 4403
     await asyncio.gather(mine.leave(), theirs.leave())
 
 
@@ -172,7 +127,7 @@ async def test_a_neighbour_hears_nothing_and_asks_in_vain(
     + [(f"executions:{10**30}",), ("pipeline:-1",), ("executions:1\0",), ("executions:" + "1" * 9999,)],
 )
 async def test_what_is_no_topic_is_refused(topics: tuple[str, ...], admin: User) -> None:
-    assert (await Socket(admin, *topics).open())["code"] == 4403
+    assert (await TopicSocket(admin, *topics).open())["code"] == 4403
 
 
 async def test_who_loses_a_role_hears_no_more(pipeline: Pipeline, project: Scope, viewer: User) -> None:
@@ -292,16 +247,16 @@ async def test_a_page_is_told_what_changed_since_it_was_drawn_and_else_nothing(
     pipeline: Pipeline, viewer: User
 ) -> None:
     topic = f"pipeline:{pipeline.pk}"
-    first = Socket(viewer, topic, age=0)
+    first = TopicSocket(viewer, topic, age=0)
     # Nobody listened before: something may have been missed.
     assert json.loads((await first.open())["text"]) == {"type": "watching", "stale": True}
     await asyncio.sleep(1.1)
-    second = Socket(viewer, topic, age=0)
+    second = TopicSocket(viewer, topic, age=0)
     assert json.loads((await second.open())["text"]) == {"type": "watching", "stale": False}
     await make(pipeline)
     await heard(first)
     await heard(second)
-    third = Socket(viewer, topic, age=0)
+    third = TopicSocket(viewer, topic, age=0)
     assert json.loads((await third.open())["text"]) == {"type": "watching", "stale": False}
     assert await heard(third) == [topic]
     await asyncio.gather(first.leave(), second.leave(), third.leave())

@@ -15,7 +15,6 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from delegates.consumers import DelegatesConsumer
 from deployments.consumers import ExecutionConsumer
 from deployments.models import Execution
 from pipelines.models import Pipeline
@@ -24,6 +23,7 @@ from rbac.models import Scope, User
 from tests.fixtures.people import make_person
 from tests.fixtures.sockets import new_session
 from web.http.sessions import SessionStore, get_session_users
+from web.live.consumers import TopicConsumer
 from web.live.socket_authorization import (
     CLOSE_INTERNAL_ERROR,
     CLOSE_NOT_SIGNED_IN,
@@ -162,7 +162,9 @@ def watchers(project: Scope, count: int) -> list[tuple[Any, str]]:
         page = ExecutionConsumer()
         page.execution_id = run.pk
         key = str(new_session(person).session_key)
-        found += [(page, key), (DelegatesConsumer(), key)]
+        topics = TopicConsumer()
+        topics.topics = frozenset({f"delegates:{project.pk}"})
+        found += [(page, key), (topics, key)]
     return found
 
 

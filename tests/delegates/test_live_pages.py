@@ -1,0 +1,105 @@
+"""Topics of delegates: which pages are told that a delegate changed, and which are left alone."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from asgiref.sync import sync_to_async
+from django.utils import timezone
+
+from delegates import live
+from delegates.models import Delegate, DelegateTask
+from delegates.queries.delegates import prefetch_instances
+from rbac.models import Scope, User
+from tests.fixtures.delegates import make_delegate, make_instance, make_task
+from tests.fixtures.sockets import heard, opened
+from web.live.sources import _sources_by_topic as BY_TOPIC
+from web.live.sources import get_source
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("live_broker")]
+
+
+@pytest.fixture(autouse=True)
+def often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("web.live.broadcaster.BROADCAST_INTERVAL_SECONDS", 0.05)
+
+
+@pytest.fixture
+def delegate(project: Scope) -> Delegate:
+    found = make_delegate(project, "eu")
+    make_instance(found)
+    return found
+
+
+@sync_to_async
+def fall_silent(delegate: Delegate) -> None:
+    """Its instances were heard three minutes ago, and this is published."""
+    delegate.instances.update(last_heartbeat_at=timezone.now() - timedelta(minutes=3))
+    live.publish_delegates_changed(delegate.pk)
+
+
+async def test_a_delegate_that_falls_silent_changes_its_page_the_list_and_what_counts_delegates(
+    delegate: Delegate, project: Scope, viewer: User
+) -> None:
+    topics = [f"delegate:{delegate.pk}", f"delegate-rows:{project.pk}", f"delegates:{project.pk}"]
+    sockets = [await opened(viewer, topic) for topic in topics]
+    await fall_silent(delegate)
+    assert [await heard(socket) for socket in sockets] == [[topic] for topic in topics]
+    for socket in sockets:
+        await socket.leave()
+
+
+async def test_a_task_that_starts_changes_the_list_and_not_what_counts_delegates(
+    delegate: Delegate, project: Scope, viewer: User
+) -> None:
+    rows, counts = f"delegate-rows:{project.pk}", f"delegates:{project.pk}"
+    listed, counted = await opened(viewer, rows), await opened(viewer, counts)
+    task = await sync_to_async(make_task)(project)
+    instance = await delegate.instances.aget()
+    await DelegateTask.objects.filter(pk=task.pk).aupdate(
+        status=DelegateTask.Status.STARTED, instance=instance, started_at=timezone.now()
+    )
+    await sync_to_async(live.publish_delegates_changed)(delegate.pk)
+    assert await heard(listed) == [rows]
+    # Both share a broadcaster: what it told the one, it would have told the other by now.
+    assert await counted.receive_nothing(0.3)
+    await listed.leave()
+    await counted.leave()
+
+
+async def test_nobody_hears_of_delegates_that_they_may_not_see(
+    delegate: Delegate, project: Scope, other_project: Scope, viewer: User, stranger: User
+) -> None:
+    mine, theirs = (
+        await opened(viewer, f"delegate-rows:{project.pk}"),
+        await opened(stranger, f"delegate-rows:{other_project.pk}", f"delegate-rows-at:{project.pk}"),
+    )
+    await fall_silent(delegate)
+    assert await heard(mine)
+    assert await theirs.receive_nothing(0.3)
+    await mine.leave()
+    await theirs.leave()
+
+
+async def test_a_new_and_a_deleted_delegate_are_noticed_without_a_message(
+    delegate: Delegate, project: Scope, viewer: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = replace(get_source("delegates"), poll_seconds=0.1)
+    for topic in source.topics:
+        monkeypatch.setitem(BY_TOPIC, topic, source)
+    rows = f"delegate-rows:{project.pk}"
+    socket = await opened(viewer, rows)
+    await Delegate.objects.acreate(scope=project, name="new")
+    assert await heard(socket) == [rows]
+    await sync_to_async(delegate.delete)()
+    assert await heard(socket) == [rows]
+    await socket.leave()
+
+
+def test_a_heartbeat_alone_changes_the_page_of_its_delegate_by_age_only(delegate: Delegate) -> None:
+    before = live.read_delegate_snapshots(None)[str(delegate.pk)]
+    delegate.instances.update(last_heartbeat_at=timezone.now() + timedelta(seconds=1))
+    after = live.read_delegate_snapshots(None)[str(delegate.pk)]
+    assert [one.state for one in before] == [one.state for one in after]
+    assert [one.age == two.age for one, two in zip(before, after, strict=True)] == [True, True, False]
+    assert prefetch_instances(Delegate.objects.all()).count() == len(live.read_delegate_snapshots(None))
