@@ -157,7 +157,7 @@ CELERY_BEAT_SCHEDULER = "config.beat:Scheduler"
 CELERY_BEAT_SCHEDULE_FILENAME = str(HOME / "beat-schedule")
 CELERY_BEAT_MAX_LOOP_INTERVAL = 1
 _PRUNE_SECONDS = {
-    "plans": 3600.0,
+    "deployments": 600.0,
     "instances": 600.0,
     "drift": 600.0,
     "notifications": 3600.0,

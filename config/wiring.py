@@ -105,13 +105,12 @@ def _register_retention() -> None:
     """Register the retention of each kind of row."""
     from accounts.authentication.sessions import SESSION_RETENTION
     from delegates.retention import DELEGATE_RETENTION
-    from deployments.execution.stored_inputs import TEXT_RETENTION
-    from deployments.journal.provisions import PLAN_RETENTION
+    from deployments.retention import DEPLOYMENT_RETENTION
     from inventory.retention import DRIFT_RETENTION, INSTANCE_RETENTION
     from notifications.outbox_sender import NOTIFICATION_RETENTION
     from web.retention import register_retention
 
-    register_retention("plans", (PLAN_RETENTION, TEXT_RETENTION))
+    register_retention("deployments", DEPLOYMENT_RETENTION)
     register_retention("instances", INSTANCE_RETENTION)
     register_retention("drift", DRIFT_RETENTION)
     register_retention("notifications", NOTIFICATION_RETENTION)

@@ -27,7 +27,6 @@ from web.http.problems import BadInput
 
 # A repeated query within this time gets the pending or recent response.
 DEDUPLICATION_WINDOW = timedelta(seconds=30)
-LOOKUP_RETENTION = timedelta(days=1)
 
 
 @transaction.atomic
@@ -49,7 +48,6 @@ def create_lookup_request(
         region = region or parse_aws_spec(connector.spec).test_region
     open_delegate_access(connector, kind, region)
     now = get_database_time()
-    _delete_old_requests(connector, kind)
     begun = LookupRequest.objects.create(
         connector=connector,
         kind=kind,
@@ -101,7 +99,6 @@ def find_recent_request(question: LookupQuery) -> LookupRequest | None:
 def store_local_answer(question: LookupQuery, report: Mapping[str, Any]) -> None:
     """Cache a response of this process for repeated queries."""
     now = get_database_time()
-    _delete_old_requests(question.connector, question.kind)
     LookupRequest.objects.create(
         connector=question.connector,
         kind=question.kind,
@@ -112,13 +109,6 @@ def store_local_answer(question: LookupQuery, report: Mapping[str, Any]) -> None
         finished_at=now,
         report=dict(report),
     )
-
-
-def _delete_old_requests(connector: Connector, kind: str) -> None:
-    """Delete expired requests."""
-    LookupRequest.objects.filter(
-        connector=connector, kind=kind, asked_at__lt=get_database_time() - LOOKUP_RETENTION
-    ).delete()
 
 
 def list_clusters_by_delegate(

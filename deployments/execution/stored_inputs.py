@@ -5,16 +5,12 @@ A row of a manifest or program contains its texts as `{"name", "text"}`, and aft
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import timedelta
 from typing import Any
-
-from django.db.models import Exists, OuterRef
 
 from deployments.models import StageExecution, StoredText, StoredTextUse
 from pipelines.definition.step_manifests import FROZEN_KEY, list_frozen_sources
 from rbac.encryption import compute_fingerprint
 from web.clock import get_database_time
-from web.retention import RetentionRule
 
 StoredRow = Mapping[str, Any]
 # Another process may delete a text between its lookup and its use.
@@ -43,14 +39,6 @@ def load_texts(rows: Sequence[StoredRow]) -> list[StoredRow]:
         return list(rows)
     found = {one.name: one.text for one in StoredText.objects.filter(name__in=names)}
     return [{**row, "texts": [_load_text(one, found) for one in _texts(row)]} for row in rows]
-
-
-# A new execution may use a text again while its row is written.
-TEXT_RETENTION = RetentionRule(
-    StoredText.objects.filter(~Exists(StoredTextUse.objects.filter(text=OuterRef("pk")))),
-    "used_at",
-    timedelta(days=1),
-)
 
 
 def _texts(row: StoredRow) -> list[dict[str, str]]:

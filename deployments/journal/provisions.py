@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid5
 
@@ -11,7 +11,6 @@ from django.core.exceptions import ValidationError
 from aws.errors import Undelivered
 from deployments.models import AppliedConfiguration, Execution, StepExecution, StoredPlan
 from steps.actions.context import AppliedRun, PlannedRun
-from web.retention import RetentionRule
 
 _NAMES = UUID("0b1f6f0e-3f0c-4c53-8f0c-6a3a4b1c2d5e")
 
@@ -89,11 +88,6 @@ class EngineProvisions:
     def _key(self, what: str) -> UUID:
         """The same for a run of the step that is made again after a death."""
         return uuid5(_NAMES, f"{what} {self._step.pk} {self._step.run} {self._attempt}")
-
-
-PLAN_RETENTION = RetentionRule(
-    StoredPlan.objects.exclude(content=""), "planned_at", timedelta(days=7), clear={"content": ""}
-)
 
 
 def _applied(row: AppliedConfiguration | None) -> AppliedRun | None:

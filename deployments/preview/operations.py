@@ -28,7 +28,6 @@ from web.live import publish_change_on_commit
 
 # Who asks the same again so soon means the question that is under way, or its answer.
 REUSE_INTERVAL = timedelta(seconds=60)
-PREVIEW_RETENTION = timedelta(minutes=10)
 PlanOutline = list[dict[str, Any]]
 # What is edited all the time never comes to an end; the next question begins anew.
 PREVIEW_TIMEOUT = timedelta(seconds=90)
@@ -126,7 +125,6 @@ def _get_or_create_request(
 ) -> PreviewRequest:
     """The same person's question of a moment ago, or a new one."""
     now = get_database_time()
-    PreviewRequest.objects.filter(requested_at__lt=now - PREVIEW_RETENTION).delete()
     what = {"pipeline": pipeline, "version": pipeline.version, "tag": tag, "requested_by": actor}
     found = PreviewRequest.objects.filter(**what, requested_at__gt=now - REUSE_INTERVAL).order_by(
         "-requested_at"

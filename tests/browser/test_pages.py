@@ -61,7 +61,6 @@ def test_no_page_breaks_the_policy_or_its_width(
 ) -> None:
     page.set_viewport_size({"width": width, "height": 800})
     # This server has no sockets; what arrives through them is another test's.
-    page.route_web_socket("**/ws/delegates/", lambda socket: None)
     page.context.add_cookies([{"name": "slipway_theme", "value": theme, "url": live_server.url}])
     for address in addresses(execution):
         response = visit(address)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from connectors.models import Connector
 from delegates import built_in_delegate
 from delegates.connectivity import AWAY_AFTER, LATE_AFTER
 from delegates.models import (
@@ -18,6 +19,7 @@ from delegates.models import (
     DelegateTask,
     DelegateToken,
     InstanceSample,
+    LookupRequest,
 )
 from delegates.operations.tokens import revoke_token
 from delegates.protocol import leases, liveness
@@ -151,8 +153,11 @@ def test_the_workers_of_a_real_installation_run_no_scripts(
     assert task.status == "FAILED"
 
 
-def test_what_is_old_goes_and_what_is_not_stays(agent: Agent):
+def test_what_is_old_goes_and_what_is_not_stays(agent: Agent, admin: User):
     now = timezone.now()
+    connector = Connector.objects.create(
+        scope=agent.instance.delegate.scope, identifier="aws", name="AWS", kind=Connector.Kind.AWS
+    )
     for age in (timedelta(0), timedelta(days=40)):
         InstanceSample.objects.create(
             instance=agent.instance, at=now - age, cpu_process=0, cpu_system=0, memory_mib=0, running=0
@@ -166,8 +171,11 @@ def test_what_is_old_goes_and_what_is_not_stays(agent: Agent):
             validated_at=now,
             expires_at=now + SECOND - age,
         )
+        LookupRequest.objects.create(
+            connector=connector, kind=LookupRequest.Kind.TEST, asked_by=admin, asked_at=now - age
+        )
     DelegateLogChunk.objects.filter(sequence__gt=1).update(at=now - timedelta(days=40))
-    assert prune_rows(DELEGATE_RETENTION, now) == 4
+    assert prune_rows(DELEGATE_RETENTION, now) == 5
     assert prune_rows(DELEGATE_RETENTION, now) == 0
     assert DelegateTask.objects.count() == 3
     assert Delegate.objects.filter(is_built_in=False).count() == 1

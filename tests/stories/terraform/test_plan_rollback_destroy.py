@@ -5,10 +5,10 @@ from datetime import timedelta
 import pytest
 
 from delegates.task_owners import TaskAnswer
-from deployments.journal.provisions import PLAN_RETENTION
 from deployments.models import AppliedConfiguration, Execution, RollbackCheck, StepExecution, StoredPlan
 from deployments.preview.documents import PreviewDetails
 from deployments.preview.operations import preview_pipeline
+from deployments.retention import PLAN_RETENTION
 from pipelines.operations.pipelines import PipelineNotRunnable
 from tests.deployments.engine.conftest import Write, pipeline_text, stage_text
 from tests.fixtures.engine_driver import Drive

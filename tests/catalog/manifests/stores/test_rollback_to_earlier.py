@@ -11,11 +11,12 @@ from connectors.models import Connector, FileNode
 from connectors.operations import delete_file, save_file
 from delegates.task_owners import register_task_owner
 from deployments.execution.operations import retry_execution
-from deployments.execution.stored_inputs import TEXT_RETENTION, load_texts
+from deployments.execution.stored_inputs import load_texts
 from deployments.journal.aws_access import CALL_OWNER
 from deployments.journal.call_owner import CallOwner
 from deployments.journal.runtime import set_hook
 from deployments.models import Execution, StageExecution, StoredText, StoredTextUse
+from deployments.retention import TEXT_RETENTION
 from inventory.operations.redeployments import redeploy
 from rbac.models import Scope, User
 from tests.catalog.manifests.stores.conftest import Move, git_connector, texts
