@@ -135,8 +135,8 @@ def _list_warnings(documents: ServiceDocuments) -> Iterator[str]:
     if names:
         listed = ", ".join(names[:10]) + (" and more" if len(names) > 10 else "")
         yield (
-            f"The values of environment variables become part of the manifest, where all who may see the "
-            f"service can read them: {listed}. Move what is secret to a secret first."
+            "The manifest contains the values of these environment variables, readable by everyone who can "
+            f"view the service: {listed}. Move sensitive values to secrets first."
         )
 
 

@@ -94,8 +94,11 @@ def get_other_owner(ecs_service: EcsServiceRecord) -> Service | None:
 def describe_other_owner(owner: Service, reader: Principal) -> str:
     """Describe the owner for a reader who may not see everything."""
     if filter_visible(reader, VIEW_SERVICE, Service.objects.filter(pk=owner.pk)).exists():
-        return f"Service {owner.identifier} of {owner.scope.path} deploys it already. Use its pipelines."
+        return (
+            f"Service {owner.identifier} in {owner.scope.path} already deploys this ECS service. Use its "
+            "pipelines."
+        )
     return (
-        "A service of another project, which you may not see, deploys it already. Ask an administrator for "
-        "access to it, or to give it up."
+        "A service in a project that you cannot view already deploys this ECS service. Ask an administrator "
+        "for access, or to delete that service."
     )

@@ -36,9 +36,7 @@ from inventory.models.adoption import Adoption
 from inventory.models.drift import TaskDefinitionRevision
 from inventory.models.instances import EcsServiceRecord, SyncedCluster
 
-SERVICE_NOT_FOUND_REASON: Final = (
-    "The ECS service, or the task definition that it names, is not there any more."
-)
+SERVICE_NOT_FOUND_REASON: Final = "The ECS service or its task definition no longer exists."
 _MANIFEST_IDENTIFIERS: Final = {
     TASK_DEFINITION: "task_definition",
     SERVICE_DEFINITION: "service_definition",
@@ -147,7 +145,7 @@ def _store_documents(row: Adoption, cursor: DriftCursor, task_definition: Mappin
     manifests = build_manifests(running)
     row.documents, row.warnings = dump_documents(manifests.documents), list(manifests.warnings)
     if cursor.scaling_read_error:
-        row.warnings.append(f"Its auto scaling is not read back: {cursor.scaling_read_error}")
+        row.warnings.append(f"Could not read auto scaling: {cursor.scaling_read_error}")
     if is_pair_half(row.ecs_service):
         options = find_traffic_options(cursor.traffic, build_traffic_pair(row.ecs_service, task_definition))
         row.traffic = options.to_row()
@@ -164,7 +162,7 @@ def _list_changes(documents: ServiceDocuments, running: ServiceDocuments) -> Ite
         try:
             document = parse_document(render_manifest(value), identifier)
         except BadDocument as error:
-            yield f"{identifier} cannot be written as a manifest: {error.message}"
+            yield f"Could not create the manifest {identifier}: {error.message}"
             return
         check = check_manifest(kind, document)
         yield from (f"{identifier}, {problem.path}: {problem.message}" for problem in check.problems)
@@ -190,7 +188,10 @@ def _list_changes(documents: ServiceDocuments, running: ServiceDocuments) -> Ite
             read_back.tags,
         )
     for problem in find_differences(read_back, running, aws_defaults=find_aws_defaults(read_back, running)):
-        yield f"{problem.document} {problem.path} would not stay as it is: Slipway cannot read it back."
+        yield (
+            f"{problem.document} {problem.path} would change with a deployment: its value cannot be read "
+            "from AWS."
+        )
 
 
 def _check_together(values: Mapping[str, Any]) -> Any:

@@ -19,31 +19,31 @@ def check_service(service: Json) -> Iterator[str]:
         return
     if service.get("schedulingStrategy", "REPLICA") != "REPLICA":
         yield (
-            "It runs one task on each container instance (DAEMON), which has no count to follow or to bring "
-            "back. Leave it with what deploys it; AWS keeps the scheduling strategy of an ECS service for "
-            "life, so only a new one with REPLICA can be deployed by Slipway."
+            "The ECS service uses the DAEMON scheduling strategy, which has no desired count. AWS "
+            "cannot change the scheduling strategy of an ECS service. Create a new ECS service with "
+            "REPLICA to deploy it with Slipway."
         )
     strategy = configuration.get("strategy") or "ROLLING"
     if strategy != "ROLLING":
         yield (
-            f"It has AWS's own deployment strategy {strategy}. Set deploymentConfiguration.strategy to "
-            "ROLLING in AWS, then read it again."
+            f"The ECS service uses the AWS deployment strategy {strategy}. Set "
+            "deploymentConfiguration.strategy to ROLLING in AWS, then read it again."
         )
     if _is_deploying(service):
         yield (
-            "A deployment of it is under way in ECS. Wait until it is over, or put it right where it cannot "
-            "end; then read it again."
+            "An ECS deployment is in progress. Wait until it completes, or fix it if it is stuck. Then read "
+            "the ECS service again."
         )
 
 
 def _describe_controller_refusal(controller: str) -> str:
     instead = {
-        "CODE_DEPLOY": "Leave it with CodeDeploy, or set deploymentController to ECS with UpdateService",
-        "EXTERNAL": "Leave it with what manages its task sets, or move it to deploymentController ECS",
-    }.get(controller, "Leave it with what deploys it, or set deploymentController to ECS")
+        "CODE_DEPLOY": "Keep CodeDeploy, or set deploymentController to ECS with UpdateService",
+        "EXTERNAL": "Keep the external controller, or set deploymentController to ECS",
+    }.get(controller, "Keep its current deployment tool, or set deploymentController to ECS")
     return (
-        f"It is deployed by the {controller} controller, which Slipway does not follow. {instead}; then read "
-        "it again."
+        f"The ECS service uses the {controller} deployment controller, which Slipway does not support. "
+        f"{instead}, then read it again."
     )
 
 
@@ -60,15 +60,16 @@ def check_pair(service: Json, partner: Json | None) -> Iterator[str]:
     breaker = (service.get("deploymentConfiguration") or {}).get("deploymentCircuitBreaker") or {}
     if breaker.get("enable"):
         yield (
-            "It is one of a blue/green pair and has deploymentCircuitBreaker enabled, which a blue/green "
-            "deployment refuses: the version from before keeps running there, and Slipway brings it back. "
-            "Turn it off with UpdateService, then read it again."
+            "The ECS service belongs to a blue/green pair and has deploymentCircuitBreaker enabled. "
+            "Blue/green deployments do not support the circuit breaker: Slipway rolls back to the "
+            "previous version, which keeps running. Disable it with UpdateService, then read the ECS "
+            "service again."
         )
     if partner is not None and _is_idle(service, partner):
         name = partner.get("serviceName", "")
         yield (
-            f"It is the idle one of a blue/green pair, {name} is the live one. Adopt {name}: the pair is "
-            "taken over together."
+            f"This is the stage service of a blue/green pair. Adopt the production service {name}: both are "
+            "adopted together."
         )
 
 
@@ -83,9 +84,9 @@ def check_task_definition(task_definition: Json) -> Iterator[str]:
     """Yield the obstacles of the running revision."""
     if task_definition.get("status") == "INACTIVE":
         yield (
-            f"It runs {task_definition.get('taskDefinitionArn', 'a revision')}, which is INACTIVE: AWS "
-            "would not let a rollback go back to it. Register the same contents as a new revision, let the "
-            "ECS service run that, then read it again."
+            f"The ECS service runs {task_definition.get('taskDefinitionArn', 'a revision')}, which is "
+            "INACTIVE, so a rollback could not restore it. Register the same content as a new revision, "
+            "update the ECS service to it, then read it again."
         )
 
 
@@ -93,8 +94,8 @@ def check_texts(*documents: Any) -> Iterator[str]:
     """Yield an obstacle where a text would be parsed as an expression."""
     if any(_EXPRESSION_START in text for text in _list_texts(documents)):
         yield (
-            f"A text in it holds {_EXPRESSION_START}, which Slipway would take for an expression of its own. "
-            "Change that text in AWS, then read it again."
+            f"A value contains {_EXPRESSION_START}, which Slipway would evaluate as an expression. "
+            "Change the value in AWS, then read the ECS service again."
         )
 
 

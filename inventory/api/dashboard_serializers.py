@@ -231,7 +231,9 @@ DifferenceDocument = type(
     "DifferenceDocument",
     (serializers.Serializer,),
     {
-        "__doc__": "Task definitions of two deployments compared; values of environments are hidden.",
+        "__doc__": (
+            "Task definitions of two deployments compared; values of environment variables are hidden."
+        ),
         **_FROM_FIELD,
         "to": DeploymentDocument(),
         "diff": serializers.CharField(

@@ -132,7 +132,7 @@ class _ServiceRoute(BaseApiView):
         text = str(key)
         if text.isascii() and text.isdigit() and len(text) <= MAX_KEY_DIGITS:
             return self.get_row(deployments, pk=int(text))
-        raise NotVisible("There is nothing here that you may see.")
+        raise NotVisible("Not found, or you cannot view it.")
 
 
 class ServiceDashboardRoute(_ServiceRoute):

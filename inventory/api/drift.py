@@ -31,7 +31,7 @@ class ComparisonSummary(serializers.Serializer[Any]):
     cluster = serializers.CharField()
     state = serializers.ChoiceField(choices=DriftComparison.State.choices)
     reason = serializers.CharField()
-    execution = serializers.UUIDField(allow_null=True, help_text="Deployment that it is compared with.")
+    execution = serializers.UUIDField(allow_null=True, help_text="Deployment used as the baseline.")
     task_definition = serializers.CharField()
     compared_at = serializers.DateTimeField(allow_null=True)
     fields = serializers.IntegerField()  # type: ignore[assignment]

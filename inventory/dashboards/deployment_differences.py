@@ -12,7 +12,7 @@ from steps.states import CallState
 from web.text_diffs import TextDiff, compare_texts
 
 REGISTER_OPERATION: Final = "RegisterTaskDefinition"
-_CHANGED_MARKER: Final = "(another value)"
+_CHANGED_MARKER: Final = "(changed)"
 # Fields that differ in each execution.
 _IGNORED_FIELDS: Final = ("tags",)
 

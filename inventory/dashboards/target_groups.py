@@ -12,29 +12,43 @@ from inventory.sync import column_values
 
 # By reason code (TargetHealth.Reason).
 _REASON_HINTS: Final[Mapping[str, str]] = {
-    "Elb.RegistrationInProgress": "Wait: the load balancer takes it up.",
-    "Elb.InitialHealthChecking": "Wait for its first health checks. Should it take long, compare the grace"
-    " period with how long the program takes to start.",
-    "Elb.InternalError": "Look at the health of AWS in this region; the target is not to blame.",
-    "Target.ResponseCodeMismatch": "Read the log of the task, and compare the path of the health check and"
-    " the codes that it expects with what the program answers.",
-    "Target.Timeout": "Let the security group of the tasks admit the load balancer on this port, and see that"
-    " the program answers in time.",
-    "Target.FailedHealthChecks": "See that the program listens on this port at 0.0.0.0, and that the security"
-    " group of the tasks admits the load balancer.",
-    "Target.NotInUse": "Let a listener or a rule forward to this target group: until then nothing is"
-    " checked.",
-    "Target.NotRegistered": "Nothing to do if the task has stopped; otherwise deploy again.",
-    "Target.InvalidState": "Nothing to do: the machine behind it has stopped.",
-    "Target.IpUnusable": "Its address belongs to a load balancer: give the tasks other subnets.",
-    "Target.HealthCheckDisabled": "Turn on the health checks of the target group.",
-    "Target.DeregistrationInProgress": "Nothing to do: it finishes the requests that it has. The target group"
-    " says how long it may take.",
+    "Elb.RegistrationInProgress": "Wait until the load balancer has registered the target.",
+    "Elb.InitialHealthChecking": (
+        "Wait for the first health checks. If they take long, compare the health check grace period "
+        "with the start time of the application."
+    ),
+    "Elb.InternalError": (
+        "Check the AWS Health Dashboard for this region. The target did not cause the error."
+    ),
+    "Target.ResponseCodeMismatch": (
+        "Check the task log. Compare the health check path and success codes with the responses of the "
+        "application."
+    ),
+    "Target.Timeout": (
+        "Allow the load balancer in the security group of the tasks on this port. Check that the application "
+        "responds before the health check times out."
+    ),
+    "Target.FailedHealthChecks": (
+        "Check that the application listens on 0.0.0.0 and this port. Allow the load balancer in the "
+        "security group of the tasks."
+    ),
+    "Target.NotInUse": (
+        "Add a listener or rule that forwards to this target group. Without one, targets are not checked."
+    ),
+    "Target.NotRegistered": "No action needed if the task has stopped. Otherwise deploy again.",
+    "Target.InvalidState": "No action needed: the instance has stopped.",
+    "Target.IpUnusable": "The IP address is in use by a load balancer. Use other subnets for the tasks.",
+    "Target.HealthCheckDisabled": "Enable health checks for the target group.",
+    "Target.DeregistrationInProgress": (
+        "No action needed: open requests complete within the deregistration delay of the target group."
+    ),
 }
 # By state, for missing and new reason codes.
 _STATE_HINTS: Final[Mapping[str, str]] = {
-    "unhealthy": "Read the log of the task, and look at the health check of the target group.",
-    "unavailable": "Look at the health check of the target group, and at the health of AWS in this region.",
+    "unhealthy": "Check the task log and the health check of the target group.",
+    "unavailable": (
+        "Check the health check of the target group, and the AWS Health Dashboard for this region."
+    ),
     "unused": _REASON_HINTS["Target.NotInUse"],
     "draining": _REASON_HINTS["Target.DeregistrationInProgress"],
     "initial": _REASON_HINTS["Elb.RegistrationInProgress"],

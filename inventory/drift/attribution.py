@@ -18,7 +18,8 @@ from inventory.sync.owners import list_lock_keys
 MAX_TEXT_LENGTH: Final = 1000
 _CIRCUIT_BREAKER_TEXT: Final = "rolling back to deployment"
 _UNKNOWN_AUTHOR_TEXT: Final = (
-    "ECS does not tell who did this; CloudTrail does, under UpdateService and calls of auto scaling."
+    "ECS does not record who made the change. Look in CloudTrail for UpdateService and Application Auto "
+    "Scaling events."
 )
 
 
@@ -72,8 +73,10 @@ class DriftAttributor:
             return []
         step = change.step
         return [
-            f"Slipway left it so: {step.name} of {_describe_step(step)} ended as {step.status}, not taken "
-            "back."
+            (
+                f"Left by Slipway: {step.name} of {_describe_step(step)} ended as {step.status} and was not "
+                "rolled back."
+            )
         ]
 
     def _describe_deployment(self, ecs_service: EcsServiceRecord, desired: DesiredState) -> list[str]:
@@ -83,14 +86,14 @@ class DriftAttributor:
             sentences.append(self._describe_revision(ecs_service.task_definition))
             if primary is not None and primary.created_at is not None:
                 sentences.append(
-                    f"The deployment that runs it, {primary.short_id}, began at "
+                    f"The current ECS deployment {primary.short_id} started at "
                     f"{_format_time(primary.created_at)}."
                 )
         rollback = self._find_breaker_event(ecs_service, primary)
         if rollback is not None:
             sentences.append(
-                f"AWS's circuit breaker gave up a deployment at {_format_time(rollback.at)} and went back to "
-                f"{primary.short_id if primary else 'an earlier one'}: nobody asked for what runs now."
+                f"The ECS deployment circuit breaker rolled back at {_format_time(rollback.at)} to "
+                f"{primary.short_id if primary else 'an earlier deployment'}."
             )
         return sentences
 
@@ -106,14 +109,14 @@ class DriftAttributor:
     def _describe_revision(self, arn: str) -> str:
         name, step = get_arn_name(arn), self.registered.get(arn)
         if step is not None:
-            return f"It runs {name}, which {_describe_step(step)} had registered."
+            return f"It runs {name}, registered by {_describe_step(step)}."
         return _describe_outside_revision(name, self.context.revisions.get(arn))
 
     def _describe_count(self, ecs_service: EcsServiceRecord) -> list[str]:
         event = self.scaled.get(ecs_service.pk)
         if event is not None and event.count == ecs_service.desired:
             return [f"Auto scaling set the desired count to {event.count} at {_format_time(event.at)}."]
-        return ["Somebody asked ECS for another count; AWS does not tell who."]
+        return ["The desired count was changed in ECS. AWS does not record by whom."]
 
 
 def _get_registering_steps(arns: Collection[str], lock_keys: Collection[str]) -> dict[str, StepExecution]:
@@ -141,8 +144,8 @@ def _describe_step(step: StepExecution) -> str:
 def _describe_outside_revision(name: str, revision: TaskDefinitionRevision | None) -> str:
     by = f" by {revision.registered_by}" if revision and revision.registered_by else ""
     when = f" at {_format_time(revision.registered_at)}" if revision and revision.registered_at else ""
-    registration = f"; it was registered{by}{when}" if by or when else ""
-    return f"It runs {name}, which no deployment of Slipway has registered{registration}."
+    registration = f". It was registered{by}{when}" if by or when else ""
+    return f"It runs {name}, which was not registered by Slipway{registration}."
 
 
 def _format_time(moment: datetime) -> str:

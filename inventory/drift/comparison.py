@@ -45,11 +45,11 @@ def build_running_documents(
 
 
 LOCKED_REASON: Final = (
-    "An execution has the right to change this ECS service now. It is compared once that has ended and sync "
-    "has seen what it left."
+    "An execution holds the service lock of this ECS service. It is compared after the execution ends "
+    "and the next sync completes."
 )
-NOT_DEPLOYED_REASON: Final = "Nothing that Slipway has deployed with success runs here under this name."
-INVALID_RESPONSE_REASON: Final = "AWS shows this ECS service in a way that cannot be compared."
+NOT_DEPLOYED_REASON: Final = "This ECS service has no successful deployment by Slipway."
+INVALID_RESPONSE_REASON: Final = "AWS returned this ECS service in a form that cannot be compared."
 _MAX_REASON_LENGTH: Final = 512
 
 
@@ -103,9 +103,9 @@ def _describe_obstacle(context: ComparisonContext, ecs_service: EcsServiceRecord
     latest = context.desired_state.latest.get(ecs_service.name)
     if latest is None or latest.ecs_service in ("", ecs_service.name):
         return NOT_DEPLOYED_REASON
-    return sanitize_text(
-        f"It stands beside {latest.ecs_service}, which was deployed last and is compared in its place."
-    )[:_MAX_REASON_LENGTH]
+    return sanitize_text(f"The last deployment went to {latest.ecs_service}, which is compared instead.")[
+        :_MAX_REASON_LENGTH
+    ]
 
 
 def _compare_documents(

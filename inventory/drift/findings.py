@@ -46,7 +46,7 @@ def build_drift_detected(comparison: DriftComparison, drifts: Sequence[Drift]) -
 
 def build_drift_resolved(comparison: DriftComparison) -> NotificationEvent:
     """Return the event for an ECS service that matches its deployment again."""
-    text = f"{comparison.ecs_service.name} is as it was deployed again."
+    text = f"{comparison.ecs_service.name} matches its last deployment again."
     return _build_event(EventType.DRIFT_GONE, comparison, text, DriftComparison.State.IN_STEP, "")
 
 

@@ -158,8 +158,8 @@ class ServiceInstance(models.Model):
     """An ECS task; a stopped one stays until its retention ends (R269, R270)."""
 
     class Origin(models.TextChoices):
-        EXECUTION = "EXECUTION", "An execution of Slipway"
-        REPLACED = "REPLACED", "ECS, in the place of another"
+        EXECUTION = "EXECUTION", "Slipway execution"
+        REPLACED = "REPLACED", "ECS, replacing a task"
         AUTO_SCALED = "AUTO_SCALED", "Auto scaling"
         OUTSIDE = "OUTSIDE", "Outside Slipway"
 

@@ -20,8 +20,8 @@ from web.http.problems import Conflict
 
 AdoptionStates = Adoption.State
 _ALREADY_DEPLOYED_REASON: Final = (
-    "It has been deployed since it was adopted, so the adoption cannot be taken back. Roll that deployment "
-    "back, or delete the pipeline and the service."
+    "The service was deployed after its adoption, so the adoption cannot be undone. Delete the pipeline and "
+    "the service instead."
 )
 
 
@@ -48,7 +48,7 @@ def undo_adoption(*, actor: User, adoption: Adoption) -> Adoption:
             adopted_by=None,
             requested_at=get_database_time(),
         ):
-            raise Conflict("Somebody else has taken it back meanwhile.")
+            raise Conflict("Another user has already undone this adoption.")
         if pipeline is not None:
             _delete_unused(actor, pipeline)
         if service is not None:
@@ -65,7 +65,7 @@ def undo_adoption(*, actor: User, adoption: Adoption) -> Adoption:
 def describe_undo_obstacle(adoption: Adoption) -> str:
     """Describe why an adoption cannot be undone; empty if it can."""
     if adoption.state != AdoptionStates.ADOPTED or adoption.service is None:
-        return "It is not adopted, so there is nothing to take back."
+        return "This ECS service is not adopted, so there is nothing to undo."
     executions = Execution.objects.filter(pipeline=adoption.pipeline_id) if adoption.pipeline_id else None
     if (executions is not None and executions.exists()) or StageExecution.objects.filter(
         service=adoption.service

@@ -104,7 +104,7 @@ def _create_or_reset_adoption(
         with transaction.atomic():
             Adoption.objects.create(infrastructure=infrastructure, ecs_service=record, **columns)
     except IntegrityError as exc:
-        raise Conflict("Somebody else reads or adopts it at this moment. Look at the list again.") from exc
+        raise Conflict("Another user is reading or adopting this ECS service. Reload the list.") from exc
 
 
 def _get_unmanaged_service(actor: User, infrastructure: Infrastructure, name: str) -> EcsServiceRecord:
@@ -121,8 +121,8 @@ def _get_unmanaged_service(actor: User, infrastructure: Infrastructure, name: st
     record = list_unmanaged_services(infrastructure).filter(name=name).first()
     if record is None:
         raise _build_service_error(
-            f"There is no ECS service {name[:255]} in this cluster that is not Slipway's already. "
-            "A new one is listed about a minute after it was made."
+            f"No ECS service {name[:255]} to adopt in this cluster. New ECS services are listed "
+            "about one minute after they are created."
         )
     return record
 
@@ -175,7 +175,7 @@ def _create_service(
         identifier=spec.identifier,
         spec=ServiceSpec(
             name=spec.name,
-            description=f"Taken over from ECS service {adoption.ecs_service.name}.",
+            description=f"Adopted from ECS service {adoption.ecs_service.name}.",
             image=proposal.image.image,
             tag=proposal.image.tag or "latest",
             manifests=proposal.manifests,
@@ -188,7 +188,10 @@ def _choose_strategy(proposal: AdoptionProposal, spec: AdoptionSpec) -> str:
     if strategy in proposal.strategies:
         return strategy
     message = f"must be one of {', '.join(proposal.strategies)}"
-    raise BadInput("The strategy does not fit.", errors=[{"path": "strategy", "message": message}])
+    raise BadInput(
+        ("The strategy is not available for this ECS service."),
+        errors=[{"path": "strategy", "message": message}],
+    )
 
 
 def _choose_traffic_option(proposal: AdoptionProposal, spec: AdoptionSpec) -> TrafficOption | None:
@@ -199,9 +202,9 @@ def _choose_traffic_option(proposal: AdoptionProposal, spec: AdoptionSpec) -> Tr
     if option is not None:
         return option
     message = (
-        "is none of those that were found; read the ECS service again if the load balancer has changed"
+        "is not one of the listener rules found; if the load balancer has changed, read the ECS service again"
         if spec.traffic
-        else f"choose one of {len(options.options)} that fit, or {RUNTIME_INPUT} to be asked at each run"
+        else f"choose one of the {len(options.options)} options, or {RUNTIME_INPUT} to set it at each run"
     )
     raise BadInput("Choose the listener rules.", errors=[{"path": "traffic", "message": message}])
 
@@ -217,10 +220,10 @@ def describe_adoption_obstacle(reader: Principal, adoption: Adoption) -> str:
     if adoption.state == AdoptionStates.ADOPTED:
         return _describe_other_owner(adoption)
     if adoption.state != AdoptionStates.READY:
-        return f"This is {adoption.get_state_display().lower()}: it cannot be adopted now."
+        return f'The adoption is in the state "{adoption.get_state_display()}" and cannot be completed now.'
     ecs_service = adoption.ecs_service
     if ecs_service.gone_at is not None or ecs_service.status != "ACTIVE":
-        return "The ECS service is not there any more: somebody has deleted it in AWS."
+        return "The ECS service no longer exists: it was deleted in AWS."
     if (owner := get_other_owner(ecs_service)) is not None:
         return describe_other_owner(owner, reader)
     if reasons := [*check_service(ecs_service.description)]:
@@ -243,8 +246,8 @@ def _has_changed(proposal: AdoptionProposal, ecs_service: EcsServiceRecord) -> b
 
 def _describe_other_owner(adoption: Adoption) -> str:
     person = adoption.adopted_by
-    name = person.get_username() if person else "Somebody else"
-    return f"{name} has adopted it meanwhile. Nothing was made for you."
+    name = person.get_username() if person else "Another user"
+    return f"{name} has already adopted this ECS service. Nothing was created."
 
 
 def _claim_adoption(actor: User, adoption: Adoption, service: Service, pipeline: Pipeline) -> None:

@@ -73,7 +73,7 @@ def revoke_acceptance(*, actor: User, comparison: DriftComparison, keys: Sequenc
 def _get_open_drifts(comparison: DriftComparison, keys: Sequence[int]) -> list[Drift]:
     rows = list(filter_open_drifts(comparison, list(keys)))
     if not rows:
-        message = "Choose at least one field that differs now. What is listed may have changed: look again."
+        message = "Select at least one field that differs. The list may have changed: reload the page."
         raise BadInput(message, errors=[{"path": "drifts", "message": message}])
     return rows
 
@@ -109,6 +109,6 @@ def update_comparison_state(comparison: DriftComparison) -> None:
 def _validate_reason(reason: str) -> str:
     text = reason.strip()
     if not text or len(text) > DRIFT_REASON_CHARACTERS:
-        message = f"Say in up to {DRIFT_REASON_CHARACTERS} characters why this is right as it is."
+        message = f"Enter a reason of up to {DRIFT_REASON_CHARACTERS} characters."
         raise BadInput(message, errors=[{"path": "reason", "message": message}])
     return text

@@ -21,7 +21,7 @@ def redeploy(*, actor: User, deployment: StageExecution) -> Execution:
     """
     execution = deployment.execution
     if not can_redeploy(deployment):
-        raise Conflict("Only a deployment that ended well can be rolled back to. Choose another one.")
+        raise Conflict("You can only roll back to a successful deployment. Choose another one.")
     return run_pipeline(
         actor=actor,
         pipeline=execution.pipeline,

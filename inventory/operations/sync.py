@@ -31,7 +31,8 @@ def sync_infrastructure(*, actor: User, infrastructure: Infrastructure) -> Synce
         cluster = get_cluster(infrastructure)
         if cluster is None:
             raise Conflict(
-                "The cluster of this infrastructure is an expression: it is known once something is deployed."
+                "The cluster of this infrastructure is an expression. Run a deployment to resolve it, "
+                "then sync."
             )
         advance_due_date(cluster, now)
         allow_trial(cluster, now)

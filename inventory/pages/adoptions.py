@@ -122,7 +122,8 @@ class UndoAdoption(ConfirmPage[Adoption]):
 
     def get_done_message(self, name: str) -> str:
         return (
-            f"The adoption of {self.object.ecs_service.name} is undone. The ECS service keeps running in AWS."
+            f"The adoption of {self.object.ecs_service.name} was undone. The ECS service keeps running in "
+            "AWS."
         )
 
 

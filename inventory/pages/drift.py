@@ -73,7 +73,7 @@ def show_comparison(request: PageRequest, pk: int) -> HttpResponse:
 def request_scan(request: PageRequest, pk: int) -> HttpResponse:
     """Request a drift scan of the cluster."""
     operations_drift.request_drift_scan(actor=request.user, comparison=_get_comparison(request, pk))
-    messages.success(request, "Slipway looks now. What it finds is here in a few seconds.")
+    messages.success(request, "Drift check started. Reload the page in a few seconds.")
     return redirect("drift-of-service", pk=pk)
 
 

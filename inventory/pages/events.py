@@ -19,7 +19,7 @@ TIME_RANGE_LABELS: Final = (
     ("day", "Last day"),
     ("week", "Last week"),
     ("month", "Last month"),
-    ("all", "All that is kept"),
+    ("all", "All time"),
 )
 
 

@@ -73,7 +73,7 @@ def redeploy_page(request: PageRequest, pk: int, deployment: int) -> HttpRespons
     deployments = list_service_deployments(request.user, service)
     target = _get_deployment(deployments, str(deployment))
     if target is None:
-        raise NotVisible("There is no such deployment of this service.")
+        raise NotVisible("This deployment of the service does not exist.")
     require(request.user, "core_pipeline_execute", target.execution.pipeline)
     problem = ""
     if request.method == "POST":

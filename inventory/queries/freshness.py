@@ -22,13 +22,13 @@ MAX_CLUSTERS: Final = 20
 # Syncs run each minute, so a short delay is not worth a message.
 STALE_AFTER: Final = timedelta(minutes=5)
 PHASE_LABELS: Final[Mapping[str, str]] = {
-    "services": "reading its services",
-    "scaling": "reading what scales them",
-    "running": "reading its tasks",
-    "stopped": "reading what has stopped",
-    "machines": "reading its machines",
-    "activities": "reading what auto scaling did",
-    "health": "reading how healthy its targets are",
+    "services": "reading services",
+    "scaling": "reading scalable targets",
+    "running": "reading tasks",
+    "stopped": "reading stopped tasks",
+    "machines": "reading container instances",
+    "activities": "reading scaling activities",
+    "health": "reading target health",
     "usage": "reading CPU and memory",
 }
 
@@ -61,7 +61,7 @@ class ClusterFreshness:
             is_requested = (
                 self.cluster.sync_requested_at is not None and due_at is not None and due_at <= self.now
             )
-            return "waiting for its turn" if is_requested else ""
+            return "queued" if is_requested else ""
         return PHASE_LABELS.get(str(row.get("phase")), "reading")
 
 

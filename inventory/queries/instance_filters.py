@@ -44,16 +44,16 @@ def build_instance_filter(parameters: Mapping[str, str]) -> Q:
 def _read_text(parameters: Mapping[str, str], name: str) -> str:
     text = parameters.get(name, "").strip()
     if find_text_problem(text):
-        raise _build_filter_error(name, "may hold no NUL and no half of a character")
+        raise _build_filter_error(name, "must not contain NUL characters or unpaired surrogates")
     if len(text) > MAX_FILTER_LENGTH:
-        raise _build_filter_error(name, f"may have {MAX_FILTER_LENGTH} characters at most")
+        raise _build_filter_error(name, f"must have at most {MAX_FILTER_LENGTH} characters")
     return text
 
 
 def _filter_by_origin(text: str) -> Q:
     origins = ServiceInstance.Origin.values
     if text not in origins:
-        raise _build_filter_error("origin", f"is one of {', '.join(origins)}")
+        raise _build_filter_error("origin", f"must be one of {', '.join(origins)}")
     return Q(origin=text)
 
 
@@ -61,7 +61,7 @@ def _filter_by_execution(text: str) -> Q:
     try:
         return Q(execution=UUID(text))
     except ValueError as error:
-        raise _build_filter_error("execution", "is the id of an execution") from error
+        raise _build_filter_error("execution", "must be the ID of an execution") from error
 
 
 def _filter_by_text(text: str) -> Q:

@@ -53,13 +53,13 @@ def end_missing_rows(cluster: SyncedCluster, started_at: datetime, now: datetime
     )
     ServiceInstance.objects.filter(cluster=cluster, stopped_at=None, seen_at__lt=started_at).update(
         stopped_at=now, last_status="STOPPED", desired_status="STOPPED",
-        stopped_reason="It was gone when Slipway looked; AWS tells no reason any more.",
+        stopped_reason="The task disappeared between two syncs. AWS no longer reports a reason.",
     )  # fmt: skip
 
 
 SYNC_INTERVAL: Final = timedelta(seconds=60)
 CLUSTER_NOT_FOUND_ADVICE: Final = (
-    "Create the cluster, or name the right one in the infrastructure: region and account count too."
+    "Create the cluster, or correct the cluster, region or connector of the infrastructure."
 )
 # The names to describe in phases without a list operation.
 _PHASE_TARGETS: Final[Mapping[str, Callable[[SyncedCluster, datetime], list[str]]]] = {

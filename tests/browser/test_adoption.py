@@ -106,12 +106,12 @@ def test_what_happened_meanwhile_is_told_with_a_way_on(
     admin = User.objects.get(username="admin")
     Adoption.objects.update(state=Adoption.State.ADOPTED, adopted_by=admin)
     page.get_by_role("button", name="Adopt service", exact=True).click()
-    expect(page.get_by_role("alert")).to_contain_text("admin has adopted it meanwhile")
+    expect(page.get_by_role("alert")).to_contain_text("admin has already adopted this ECS service")
     # Somebody has deleted it.
     Adoption.objects.update(state=Adoption.State.READY, adopted_by=None)
     EcsServiceRecord.objects.update(gone_at="2026-01-01T00:00Z")
     visit(f"/adoptions/{Adoption.objects.get().pk}/")
-    expect(page.get_by_role("alert")).to_contain_text("not there any more")
+    expect(page.get_by_role("alert")).to_contain_text("no longer exists")
     expect(page.get_by_role("button", name="Read again")).to_be_visible()
     expect(page.get_by_role("button", name="Adopt service", exact=True)).to_have_count(0)
     # A browser notes each refusal.

@@ -65,7 +65,7 @@ def with_everything(world: World) -> World:
         before=1,
         count=9,
         at=now,
-        message="The desired count went from 1 to 9.",
+        message="The desired count changed from 1 to 9.",
     )
     return world
 
@@ -199,7 +199,7 @@ def test_charts_have_axes_and_are_told_to_who_cannot_see_them(
     assert [abs(mark - at) < 3 for mark, at in zip(marks, lines, strict=True)] == [True] * 3
     page.get_by_text("CPU and memory values").click()
     expect(page.get_by_role("region", name="CPU and memory of").get_by_role("row")).to_have_count(37)
-    expect(page.get_by_role("region", name="CPU and memory of").get_by_text("no values")).to_have_count(6)
+    expect(page.get_by_role("region", name="CPU and memory of").get_by_text("no data")).to_have_count(6)
 
 
 def test_of_two_thousand_tasks_some_are_drawn_and_all_are_counted(

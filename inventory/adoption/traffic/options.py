@@ -109,7 +109,7 @@ class TrafficOptions:
 def find_traffic_options(cursor: TrafficCursor, pair: TrafficPair) -> TrafficOptions:
     """Find the production rules of the ECS service, and the stage rules that a deployment accepts."""
     if cursor.read_error:
-        return TrafficOptions(missing=(f"The load balancer could not be read: {cursor.read_error}",))
+        return TrafficOptions(missing=(f"Could not read the load balancer: {cursor.read_error}",))
     routes = _PairRoutes(cursor, pair)
     productions = [route for route in routes.routes if route[0].receiving.get(pair.group, 0) > 0]
     if not productions:
@@ -190,14 +190,14 @@ def _list_warnings(routes: _PairRoutes, productions: Sequence[_BalancerRoute]) -
             routes.build_candidate(production).description for production in productions[:5]
         )
         yield (
-            f"{len(productions)} rules send traffic to it: {descriptions}. A deployment moves the one that "
-            "is chosen; the others go on leading to the old version, which then keeps its tasks. Let them "
-            "redirect to it."
+            f"{len(productions)} rules route traffic to this ECS service: {descriptions}. A deployment "
+            "switches only the selected rule. The others keep routing to the old version, which keeps its "
+            "tasks. Change them to redirect to the selected rule."
         )
     for route, _ in productions:
         if len(route.receiving) > 1:
             yield (
-                f"The {route.words()} splits traffic: {route.group_words()}. After a deployment all of it "
+                f"The {route.words()} splits traffic: {route.group_words()}. After a deployment, all traffic "
                 "goes to the new version."
             )
 
@@ -206,13 +206,13 @@ def _describe_missing_production(routes: _PairRoutes) -> str:
     group = format_target_group(routes.pair.group)
     if not routes.cursor.groups.get(routes.pair.group, {}).get("balancers"):
         return (
-            f"The target group {group} belongs to no load balancer any more. Make a listener rule that "
-            "forwards to it, for production, and one that forwards to a second group, for the stage; then "
-            "read it again."
+            f"The target group {group} has no load balancer. Create a production listener rule that "
+            "forwards to it and a stage listener rule that forwards to a second target group. Then read "
+            "the ECS service again."
         )
     return (
-        f"No listener rule sends traffic to the target group {group}. Let the rule of production forward to "
-        "it; then read it again."
+        f"No listener rule forwards to the target group {group}. Change the production rule to forward "
+        "to it, then read the ECS service again."
     )
 
 
@@ -230,8 +230,7 @@ def _describe_missing_stage(routes: _PairRoutes, production: _BalancerRoute) -> 
         "its default rule" if route.is_default else f"a rule for {format_conditions(route.conditions)}"
     )
     return (
-        f"There is no rule that is surely the stage. Make {group}; then a listener of load balancer "
-        f"{load_balancer.get('name', '')} on a port that is free, whose "
-        f"{rule_name.removeprefix('its ')} forwards to it. "
-        "Then read it again; until then the pipeline asks for the stage at each run."
+        f"No stage rule found. Create {group}. Then create a listener of load balancer "
+        f"{load_balancer.get('name', '')} on a free port, whose {rule_name.removeprefix('its ')} forwards to "
+        "it, and read the ECS service again. Until then, set the stage listener at each run."
     )

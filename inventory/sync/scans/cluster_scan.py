@@ -30,7 +30,7 @@ from web.clock import get_database_time
 LEASE_DURATION: Final = timedelta(seconds=60)
 # The timeout of a call through a delegate.
 DELEGATE_TASK_TIMEOUT: Final = timedelta(seconds=60)
-CONNECTOR_ADVICE: Final = "Fix the connector and test it. The next scan starts by itself."
+CONNECTOR_ADVICE: Final = "Fix the connector and test it. The next scan starts automatically."
 
 
 class ScanLeaseLost(Exception):

@@ -152,7 +152,9 @@ class ScanTaskOwner(ReadOwner):
     def gave_up(self, task: DelegateTask) -> None:
         """Fail the call that no delegate took."""
         if (scan := self.kind.get_for_task(task)) is not None:
-            self._handle_error(scan, Undelivered("NO_DELEGATE", task.reason or "No delegate took this."))
+            self._handle_error(
+                scan, Undelivered("NO_DELEGATE", task.reason or "No delegate accepted this task.")
+            )
 
     def _handle_error(self, scan: ClusterScan, error: AwsError) -> None:
         if scan.handle_error(error):

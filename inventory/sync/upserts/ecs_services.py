@@ -56,7 +56,7 @@ def _build_count_event(pk: int, counts: tuple[int, int], now: datetime) -> EcsSe
         before=before,
         count=count,
         at=now,
-        message=f"The desired count went from {before} to {count}.",
+        message=f"The desired count changed from {before} to {count}.",
     )
 
 

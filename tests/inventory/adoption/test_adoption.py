@@ -130,5 +130,5 @@ def test_an_ecs_service_that_slipway_deploys_already_is_not_taken_over(drive: Dr
     drive.run("1.27")
     synced()
     admin, place = User.objects.get(username="admin"), Infrastructure.objects.get()
-    with pytest.raises(BadInput, match="deploys it already"):
+    with pytest.raises(BadInput, match="already deploys this ECS service"):
         read_for_adoption(actor=admin, infrastructure=place, ecs_service="myapp")

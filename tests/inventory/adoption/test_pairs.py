@@ -160,7 +160,7 @@ def test_what_is_not_there_is_said_exactly_and_asked_for_by_variables(world: Sho
     pair(world, "store__1")
     synced()
     adoption = adopted("store__1", traffic=world.prod["default_rule_arn"])
-    (said,) = [one for one in adoption.warnings if "no rule that is surely the stage" in one]
+    (said,) = [one for one in adoption.warnings if "No stage rule found" in one]
     assert "a target group of type ip with protocol HTTP and port 80" in said
     assert "load balancer demo" in said
     assert spec_of(adoption) == {

@@ -68,7 +68,7 @@ def test_what_ecs_is_deploying_right_now_is_refused_until_that_is_over(drive: Dr
     synced()
     found = read("legacy")
     assert found.state == STATES.REFUSED
-    assert "under way" in found.reason
+    assert "deployment is in progress" in found.reason
     settle(drive)
     synced()
     assert read("legacy").state == STATES.READY
@@ -102,14 +102,14 @@ def test_what_was_deleted_or_changed_or_begun_since_it_was_read_is_not_adopted(d
     drive.call("ecs", "UpdateService", {**call, "forceNewDeployment": True})
     drive.sandbox.advance(1)
     synced()
-    with pytest.raises(Conflict, match="under way"):
+    with pytest.raises(Conflict, match="deployment is in progress"):
         adopt_service(actor=admin, adoption=_again(found), spec=AdoptionSpec("taken", "Taken"))
     settle(drive)
 
     drive.call("ecs", "DeleteService", {**call, "force": True})
     settle(drive)
     synced()
-    with pytest.raises(Conflict, match="not there any more"):
+    with pytest.raises(Conflict, match="no longer exists"):
         adopt_service(actor=admin, adoption=_again(found), spec=AdoptionSpec("taken", "Taken"))
     assert not Service.objects.filter(identifier="taken").exists()
 
@@ -168,11 +168,11 @@ def test_two_who_adopt_at_once_by_two_infrastructures_make_one(drive: Drive) -> 
     stale = _again(second)
     adopt_service(actor=admin, adoption=_again(first), spec=AdoptionSpec("taken", "Taken"))
     EcsServiceRecord.objects.filter(name="legacy").update(service=None)
-    with pytest.raises(Conflict, match="admin has adopted it meanwhile"):
+    with pytest.raises(Conflict, match="admin has already adopted this ECS service"):
         adopt_service(actor=admin, adoption=stale, spec=AdoptionSpec("mine", "Mine"))
     assert not Service.objects.filter(identifier="mine").exists()
     assert Adoption.objects.filter(state=STATES.ADOPTED).count() == 1
-    with pytest.raises(Conflict, match="admin has adopted it meanwhile"):
+    with pytest.raises(Conflict, match="admin has already adopted this ECS service"):
         adopt_service(actor=admin, adoption=_again(first), spec=AdoptionSpec("other", "Other"))
 
 
@@ -196,12 +196,12 @@ def test_what_another_project_deploys_by_its_own_connector_is_told_and_not_taken
     assert listed.is_elsewhere  # type: ignore[attr-defined]
     with pytest.raises(BadInput) as refused:
         read_for_adoption(actor=admin, infrastructure=place, ecs_service="legacy")
-    assert f"Service theirs of {owner.scope.path}" in str(refused.value)
+    assert f"Service theirs in {owner.scope.path}" in str(refused.value)
     stranger = User.objects.get(username="deployer")
     said = describe_other_owner(owner, stranger)
     assert "theirs" not in said
     assert owner.scope.path not in said
-    assert "may not see" in said
+    assert "cannot view" in said
 
 
 def _deployed_elsewhere(name: str) -> Service:

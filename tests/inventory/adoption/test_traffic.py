@@ -245,7 +245,7 @@ def test_several_rules_to_production_are_told_and_chosen_by_a_person() -> None:
     balancing.rules["arn:listener/443"] = [rule("tls", forward(BLUE))]
     found = judged(balancing, partner=GREEN)
     assert (sorted(keys(found)), found.certain_option) == (["p s", "tls s"], None)
-    assert any(one.startswith("2 rules send traffic to it") for one in found.warnings)
+    assert any(one.startswith("2 rules route traffic to this ECS service") for one in found.warnings)
 
 
 def test_one_group_behind_both_rules_is_a_way_to_work_where_the_pair_shares_it() -> None:
@@ -269,7 +269,7 @@ def test_a_listener_that_redirects_leads_nowhere() -> None:
     balancing.rules[PROD] = [rule("p", [{"Type": "redirect", "RedirectConfig": {"Port": "443"}}])]
     found = judged(balancing)
     assert found.options == ()
-    assert "No listener rule sends traffic to the target group blue/1" in found.missing[0]
+    assert "No listener rule forwards to the target group blue/1" in found.missing[0]
 
 
 def test_a_group_that_is_gone_spoils_nothing_of_the_rest() -> None:

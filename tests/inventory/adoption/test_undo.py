@@ -66,8 +66,8 @@ def test_once_something_was_run_it_stays(drive: Drive) -> None:
     assert adoption.pipeline is not None
     drive.pipeline = adoption.pipeline
     drive.start()
-    assert "has been deployed" in describe_undo_obstacle(adoption)
-    with pytest.raises(Conflict, match="has been deployed since"):
+    assert "was deployed after its adoption" in describe_undo_obstacle(adoption)
+    with pytest.raises(Conflict, match="was deployed after its adoption"):
         undo_adoption(actor=admin, adoption=adoption)
     assert Service.objects.filter(identifier="taken").exists()
 

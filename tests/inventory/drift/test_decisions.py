@@ -97,4 +97,4 @@ def test_the_page_keeps_what_was_typed_where_nothing_is_chosen(
     answer = client.post(f"/drift/{changed.pk}/decide", {"verdict": "accept", "reason": "A busy week"})
     assert answer.status_code == 400
     assert "A busy week" in answer.content.decode()
-    assert "Choose at least one field" in answer.content.decode()
+    assert "Select at least one field" in answer.content.decode()

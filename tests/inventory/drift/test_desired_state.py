@@ -81,8 +81,10 @@ def test_what_an_aborted_run_left_is_drift_and_named_as_its_own(drive: Drive) ->
     drive.until_over(execution)
     assert drifts() == [f"{TASK_DEFINITION}:containerDefinitions[nginx].image"]
     assert desired() == first
-    assert f"of execution #{execution.number} of Rolling demo ended as ABORTED, not taken back" in told()
-    assert "no deployment of Slipway" not in told()
+    assert (
+        f"of execution #{execution.number} of Rolling demo ended as ABORTED and was not rolled back" in told()
+    )
+    assert "not registered by Slipway" not in told()
 
 
 def test_what_ended_well_counts_though_its_run_failed_later(write: Write, drive: Drive) -> None:
@@ -123,7 +125,7 @@ def test_a_circuit_breaker_that_went_back_to_what_nobody_deployed_here_is_named(
     drive.pass_time(900, step=5)
     assert drive.service()["taskDefinition"] != crash
     assert f"{TASK_DEFINITION}:containerDefinitions[nginx].stopTimeout" in drifts()
-    assert "AWS's circuit breaker gave up a deployment" in told()
+    assert "circuit breaker rolled back" in told()
 
 
 def test_a_deployment_that_aws_took_back_and_a_person_called_a_success_is_drift(
@@ -139,7 +141,7 @@ def test_a_deployment_that_aws_took_back_and_a_person_called_a_success_is_drift(
     found = drifts()
     assert desired() == second
     assert f"{TASK_DEFINITION}:containerDefinitions[nginx].image" in found
-    assert "AWS's circuit breaker gave up a deployment" in told()
+    assert "circuit breaker rolled back" in told()
     assert f"which execution #{first.number} of Rolling demo had registered" in told()
 
 

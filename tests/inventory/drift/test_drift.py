@@ -101,7 +101,7 @@ def test_each_field_of_a_foreign_revision_is_the_one_that_is_named(drive: Drive)
         assert drifts() == []
     told = set(Drift.objects.values_list("attribution", flat=True))
     assert len(told) == len(TASK_CHANGES)
-    assert all("which no deployment of Slipway has registered" in one for one in told)
+    assert all("which was not registered by Slipway" in one for one in told)
 
 
 def test_the_values_of_an_environment_are_kept_nowhere_and_a_second_change_is_another_drift(

@@ -101,9 +101,7 @@ def test_a_look_makes_as_few_calls_as_pages_allow(
         DriftComparison.objects.filter(state=DriftComparison.State.IN_STEP).count() == sum(sizes) - revisions
     )
     assert {one.path for one in Drift.objects.all()} == {"cpu"}
-    assert all(
-        one.attribution.endswith("no deployment of Slipway has registered.") for one in Drift.objects.all()
-    )
+    assert all(one.attribution.endswith("not registered by Slipway.") for one in Drift.objects.all())
     second = made.looked()
     assert made.calls(LOOKS) <= 1.1 * (2 * fewest + revisions), "a revision is described once for ever"
     assert made.calls(["DescribeTaskDefinition"]) == revisions

@@ -67,7 +67,7 @@ def test_the_page_says_how_fresh_it_is_and_a_button_has_it_taken_again(
     assert (answer.status_code, answer["Location"]) == (302, "/instances/?show=stopped")
     assert list_due_clusters(get_database_time(), 9) == [synced.pk]
     assert AuditEntry.objects.filter(action="infrastructure.sync", actor=drive.deployer).exists()
-    assert "waiting for its turn now" in page(client)
+    assert ", queued" in page(client)
     for elsewhere in ("https://example.com/", "//example.com/", "javascript:alert(1)"):
         answer = client.post(f"/infrastructures/{place.pk}/sync/", {"next": elsewhere})
         assert answer["Location"] == "/instances/"

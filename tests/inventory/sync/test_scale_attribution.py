@@ -49,7 +49,7 @@ def test_a_step_that_scales_started_the_tasks_by_which_a_service_grew(
     assert execution.status == "SUCCESS", execution.failure
     sync()
     assert origins() == [("EXECUTION", deployed), ("EXECUTION", execution), ("EXECUTION", execution)]
-    assert changes() == [f"The desired count went from 1 to 3, set by Flow #{execution.number}."]
+    assert changes() == [f"The desired count changed from 1 to 3, set by Flow #{execution.number}."]
     drive.pass_time(120, step=20)
     lost = ServiceInstance.objects.filter(execution=execution).earliest("created_at")
     drive.call("ecs", "StopTask", {"cluster": "demo", "task": lost.arn, "reason": "tried out"})
@@ -72,8 +72,8 @@ def test_a_rollback_of_a_step_that_shrank_a_service_started_what_came_back(
     assert origins() == [("EXECUTION", execution)]
     name = f"set by Flow #{execution.number}."
     assert changes() == [
-        f"The desired count went from 1 to 0, {name}",
-        f"The desired count went from 0 to 1, {name}",
+        f"The desired count changed from 1 to 0, {name}",
+        f"The desired count changed from 0 to 1, {name}",
     ]
 
 
@@ -84,7 +84,7 @@ def test_what_a_person_changed_in_aws_is_told_from_what_ecs_replaced(
     drive.pass_time(60, step=20)
     sync()
     assert origins() == [("EXECUTION", deployed), ("OUTSIDE", None), ("OUTSIDE", None)]
-    assert changes() == ["The desired count went from 1 to 3, set outside Slipway."]
+    assert changes() == ["The desired count changed from 1 to 3, set outside Slipway."]
     sync()
     assert origins() == [("EXECUTION", deployed), ("OUTSIDE", None), ("OUTSIDE", None)]
     assert len(changes()) == 1
@@ -101,8 +101,8 @@ def test_a_count_that_auto_scaling_set_is_told_also_where_no_task_came_of_it(
         drive.pass_time(120, step=20)
         sync()
     assert changes() == [
-        "The desired count went from 1 to 3, set by auto scaling.",
-        "The desired count went from 3 to 2, set by auto scaling.",
+        "The desired count changed from 1 to 3, set by auto scaling.",
+        "The desired count changed from 3 to 2, set by auto scaling.",
     ]
     assert [origin for origin, _ in origins()][1:] == ["AUTO_SCALED"]
 

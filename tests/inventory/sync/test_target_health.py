@@ -89,7 +89,7 @@ def test_targets_are_read_once_for_all_who_look_and_not_where_nobody_looks(shop:
     text = shown(shop)
     assert "10.1.2.3:80" in text
     assert "no running task" in text
-    assert "compare the path of the health check" in text
+    assert "Compare the health check path" in text
     assert "Target.ResponseCodeMismatch" in text
     assert "&lt;b&gt;codes:&lt;/b&gt; [503]" in text
     assert "1 unhealthy" in text
