@@ -40,9 +40,9 @@ def describe_secret_problem(text: str, advice: str = _ADVICE_ON_SECRETS) -> str:
     return f"<+{named}> cannot stand here: people could read the secret. {advice}" if named else ""
 
 
-def render_expressions(text: str, value_of: ValueLookup) -> str:
+def render_expressions(text: str, resolve_expression: ValueLookup) -> str:
     """A text with its expressions as text."""
-    return EXPRESSION_PATTERN.sub(lambda match: format_value(value_of(match[1].strip())), text)
+    return EXPRESSION_PATTERN.sub(lambda match: format_value(resolve_expression(match[1].strip())), text)
 
 
 def format_value(value: Any) -> str:

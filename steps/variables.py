@@ -15,16 +15,16 @@ SECRET_TYPE, TEXT_TYPE = "Secret", "String"
 class ScriptEnvironment:
     """The variables that a script sees; `secrets` go from a variable to the reference of a secret."""
 
-    value_of: ValueLookup
+    resolve_expression: ValueLookup
     values: dict[str, str] = field(default_factory=dict)
     secrets: dict[str, str] = field(default_factory=dict)
 
     def add(self, name: str, value: str) -> None:
-        """Add a variable with the value that a text comes to; raises what `value_of` raises."""
+        """Add a variable with the value that a text comes to; raises what `resolve_expression` raises."""
         if reference := parse_secret_reference(value):
             self.secrets[name] = reference
         else:
-            self.values[name] = render_expressions(value, self.value_of)
+            self.values[name] = render_expressions(value, self.resolve_expression)
 
     def taken_out_of(self, script: str) -> str:
         """The script with each expression as a variable: what it comes to never becomes a part of it."""

@@ -31,24 +31,25 @@ class ApprovalRequester:
         self._new: tuple[Approval, list[UserGroup]] | None = None
         self._checked: tuple[Approval, ApprovalPlan] | None = None
 
-    def ask(self, asked: ApprovalRequest) -> None:
+    def request(self, request: ApprovalRequest) -> None:
         """Request the approval once; the log names its approvers and its plan."""
         if self._rows().exists():
             return
         context = self._context
         scope = context.reconcile_context.execution.scope
-        groups, missing = find_groups(scope, asked.groups)
+        groups, missing = find_groups(scope, request.groups)
         if missing:
             raise ActionFailed(
                 "NO_SUCH_GROUP", f"Nobody can be asked: {describe_unknown_group(missing[0], scope)}."
             )
-        self._new = (self._row(asked), groups)
+        self._new = (self._row(request), groups)
         until = f"{self._new[0].expires_at:%Y-%m-%d %H:%M:%S} UTC"
-        context.log(f"Waiting for approval by {self._words(asked)} until {until}")
+        context.log(f"Waiting for approval by {self._words(request)} until {until}")
         able = User.objects.filter(user_groups__in=groups, is_active=True).distinct().count()
-        if able < asked.minimum:
+        if able < request.minimum:
             text = (
-                f"These groups have {able} members, and {asked.minimum} have to approve: add people to them."
+                f"These groups have {able} members, and {request.minimum} have to approve: "
+                "add people to them."
             )
             context.log(text, "warning")
 
@@ -75,7 +76,7 @@ class ApprovalRequester:
         notify_approval(row, self._context.reconcile_context.mask)
         publish_approvals_changed(row.pk)
 
-    def state(self) -> ApprovalState:
+    def get_state(self) -> ApprovalState:
         """Return the state of the approval; a decision or the deadline closes it in a separate commit."""
         row = self._rows().get()
         counted = tally_decisions(row, row.decisions.all())
@@ -121,27 +122,27 @@ class ApprovalRequester:
                 record_audit_entry(actor=None, action=f"approval.{verdict.lower()}", thing=row)
                 publish_approvals_changed(row.pk)
 
-    def _row(self, asked: ApprovalRequest) -> Approval:
+    def _row(self, request: ApprovalRequest) -> Approval:
         context, step = self._context, self._context.step
         now = context.runtime.now()
         return Approval(
             execution=context.reconcile_context.execution,
             step=step,
             attempt=context.attempt,
-            message=asked.message,
-            group_names=list(asked.groups),
-            minimum_approvals=asked.minimum,
-            excludes_executor=asked.without_executor,
-            inputs=[dict(one) for one in asked.inputs],
-            includes_history=asked.with_history,
+            message=request.message,
+            group_names=list(request.groups),
+            minimum_approvals=request.minimum,
+            excludes_executor=request.without_executor,
+            inputs=[dict(one) for one in request.inputs],
+            includes_history=request.with_history,
             requested_at=now,
             expires_at=step.timeout_at or now + timedelta(seconds=step.timeout_seconds),
         )
 
-    def _words(self, asked: ApprovalRequest) -> str:
-        people = "1 member" if asked.minimum == 1 else f"{asked.minimum} members"
-        but = ", but not by who started this run" if asked.without_executor else ""
-        return f"{people} of {', '.join(asked.groups)}{but}"
+    def _words(self, request: ApprovalRequest) -> str:
+        people = "1 member" if request.minimum == 1 else f"{request.minimum} members"
+        but = ", but not by who started this run" if request.without_executor else ""
+        return f"{people} of {', '.join(request.groups)}{but}"
 
 
 def update_waiting_status(reconcile_context: ReconcileContext, step: StepExecution, status: Status) -> None:
@@ -154,6 +155,6 @@ def update_waiting_status(reconcile_context: ReconcileContext, step: StepExecuti
 
 def withdraw_approvals(step: StepExecution) -> None:
     """Withdraw the approvals of a step that ended; inside a commit."""
-    asked = Approval.objects.filter(step=step, status=Approval.Status.WAITING)
-    if asked.update(status=Approval.Status.WITHDRAWN):
+    open_approvals = Approval.objects.filter(step=step, status=Approval.Status.WAITING)
+    if open_approvals.update(status=Approval.Status.WITHDRAWN):
         publish_approvals_changed()

@@ -10,6 +10,7 @@ from deployments.engine import failures, service_locks, step_inputs
 from deployments.engine.reconcile_context import ReconcileContext
 from deployments.engine.service_waits import get_check_interval, get_next_check
 from deployments.engine.step_context import EngineStepContext
+from deployments.journal.callers import CONFIRM_PHASE
 from deployments.journal.engine_signals import (
     AbortRequested,
     AnswerPending,
@@ -173,7 +174,7 @@ def _request_service_lock(
 
 
 def _get_account(_action: Action, context: StepContext) -> str:
-    return context.account()
+    return context.get_account()
 
 
 def _hand_over(context: EngineStepContext) -> None:
@@ -259,13 +260,13 @@ def _confirm_call(
         call.sent_at or call.planned_at,
         call.send_number,
     )
-    adopting = f"adopt {phase} {call.number}.{call.send_number}"[:24]
+    confirm_phase = f"{CONFIRM_PHASE} {phase} {call.number}.{call.send_number}"[:24]
 
     def confirm(action: Action, context: StepContext) -> Confirmation:
-        verb = action.adopt_undo if phase.startswith("undo") else action.adopt
+        verb = action.confirm_undo if phase.startswith("undo") else action.confirm
         return verb(context, record)
 
-    end = run_phase(reconcile_context, row, adopting, confirm, log_step=log_step, confirmed_phase=phase)
+    end = run_phase(reconcile_context, row, confirm_phase, confirm, log_step=log_step, confirmed_phase=phase)
     if not isinstance(end, PhaseFinished):
         return end
     end.context.finish(keep_progress=False)

@@ -266,7 +266,7 @@ class ExecutionRows:
             self._write(is_first=True, **columns)
             transaction.on_commit(self.lease.notify_watchers, robust=True)
         failpoint("commit.after")
-        failpoint("look.released")
+        failpoint("lease.released")
 
     def flush(self) -> None:
         """Write what was changed so far; inside a commit."""

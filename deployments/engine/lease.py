@@ -89,7 +89,7 @@ def claim_lease(execution_id: UUID, *, owner: str, runtime: EngineRuntime) -> Le
         if not claimed:
             return None
         execution = load_execution(execution_id)
-    failpoint("look.claimed")
+    failpoint("lease.claimed")
     return Lease(execution_id, execution.fence, runtime, began, expires_at, execution)
 
 

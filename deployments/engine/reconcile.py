@@ -21,6 +21,7 @@ from deployments.engine.reconcile_context import ReconcileContext, ServiceSnapsh
 from deployments.engine.service_waits import ServiceWait
 from deployments.engine.step_scheduler import ENDED_BADLY, StepScheduler
 from deployments.execution.notifications import notify_end
+from deployments.journal.callers import CHECK_PHASE
 from deployments.journal.runtime import LIVE_RUNTIME, EngineRuntime
 from deployments.log import compact_chunks
 from deployments.models import ActionRun, Execution, Interrupt
@@ -41,7 +42,7 @@ def finalize_execution(reconcile_context: ReconcileContext) -> timedelta | None:
         reconcile_context = replace(reconcile_context, stage=row.step.stage)
     if row.state == ActionState.WAITING:
         reconcile_context.change(row, state=ActionState.STARTED, started_at=reconcile_context.runtime.now())
-    phase = "start" if row.start_done_at is None else "look"
+    phase = "start" if row.start_done_at is None else CHECK_PHASE
     end = run_phase(reconcile_context, row, phase, _bodies[phase])
     if isinstance(end, PhaseWaiting):
         return end.time
@@ -54,14 +55,14 @@ def finalize_execution(reconcile_context: ReconcileContext) -> timedelta | None:
         reconcile_context.change(row, start_done_at=now)
     elif end.value:
         reconcile_context.change(row, state=ActionState.DONE, ended_at=now)
-    end.context.finish(keep_progress=phase == "look")
+    end.context.finish(keep_progress=phase == CHECK_PHASE)
     reconcile_context.save()
     return None if phase == "start" or end.value else timedelta(seconds=5)
 
 
 _bodies = {
     "start": lambda action, context: action.start(context),
-    "look": lambda action, context: action.is_done(context),
+    CHECK_PHASE: lambda action, context: action.is_done(context),
 }
 
 

@@ -159,7 +159,7 @@ class ReconcileContext:
         if not self.execution.artifact.get("digest"):
             self.change(self.execution, artifact=artifact)
 
-    def slot_is_held_for(self, step: StepExecution, ecs_service: str) -> bool:
+    def is_service_lock_held(self, step: StepExecution, ecs_service: str) -> bool:
         key = build_lock_key(self.stage, ecs_service)
         own = [claim for claim in self.claims if claim.step_id == step.pk and claim.key == key]
         return any(claim.granted_at is not None and claim not in self.waiting for claim in own)

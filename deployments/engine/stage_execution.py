@@ -17,6 +17,7 @@ from deployments.engine.reconcile_context import ReconcileContext, append_log, r
 from deployments.engine.retries import retry_step
 from deployments.engine.step_context import EngineStepContext
 from deployments.engine.step_scheduler import ENDED_BADLY
+from deployments.journal.callers import CHECK_PHASE
 from deployments.models import ActionRun, StepExecution
 from pipelines.definition.deferred_expressions import resolve_spec
 from steps import conditions
@@ -174,7 +175,7 @@ def advance_action(reconcile_context: ReconcileContext, row: ActionRun) -> timed
     if row.start_done_at is None:
         end = run_phase(reconcile_context, row, "start", _start)
     else:
-        end = run_phase(reconcile_context, row, "look", _is_done)
+        end = run_phase(reconcile_context, row, CHECK_PHASE, _is_done)
     if isinstance(end, PhaseWaiting):
         return end.time
     if isinstance(end, PhaseFailed):
@@ -333,7 +334,9 @@ def _run_out_of_time(reconcile_context: ReconcileContext, step: StepExecution, r
 
 def _check_once_more(reconcile_context: ReconcileContext, row: ActionRun) -> PhaseFinished | None:
     """Return the result of a final check; None where it cannot be made now."""
-    end = run_phase(reconcile_context, row, "look", lambda action, context: action.check_at_timeout(context))
+    end = run_phase(
+        reconcile_context, row, CHECK_PHASE, lambda action, context: action.check_at_timeout(context)
+    )
     return end if isinstance(end, PhaseFinished) else None
 
 

@@ -24,7 +24,7 @@ from deployments.engine.service_waits import (
 from deployments.engine.step_inputs import EngineStepInputs
 from deployments.engine.step_outputs import StepOutputs
 from deployments.journal import rate_limits, secret_values
-from deployments.journal.callers import REPLAYED_PHASES, CheckCaller, JournalCaller, hash_call
+from deployments.journal.callers import CONFIRM_PHASE, REPLAYED_PHASES, CheckCaller, JournalCaller, hash_call
 from deployments.journal.delegate_calls import DelegateCalls, read_task_output
 from deployments.journal.engine_signals import ServiceLockRequired
 from deployments.journal.provisions import EngineProvisions
@@ -216,7 +216,7 @@ class EngineStepContext(AwsClients):
         return EngineProvisions(self.step, self.attempt, self.runtime.now)
 
     @cached_property
-    def supplies(self) -> EngineStepInputs:
+    def step_inputs(self) -> EngineStepInputs:
         return EngineStepInputs(self)
 
     @property
@@ -232,7 +232,7 @@ class EngineStepContext(AwsClients):
         return self.reconcile_context.execution.force_new_deployment
 
     @property
-    def was_asked(self) -> bool:
+    def is_undo_retry_requested(self) -> bool:
         return self.row.undo_attempts >= UNDO_TRIES
 
     @property
@@ -245,7 +245,7 @@ class EngineStepContext(AwsClients):
     def intent(self) -> str:
         return f"{self.reconcile_context.execution.pk.hex[:20]}-{self.row.pk}-{self.attempt}"
 
-    def earlier(self, step_type: str) -> EarlierStep | None:
+    def get_earlier_step(self, step_type: str) -> EarlierStep | None:
         rows = self.reconcile_context.rows
         before = [
             step
@@ -263,11 +263,11 @@ class EngineStepContext(AwsClients):
         run = self.step.run
         return RollbackData(self.step, run, self.reconcile_context.rows.get_rollback_values(self.step, run))
 
-    def account(self) -> str:
+    def get_account(self) -> str:
         return StsClient(self.caller).get_account_id()
 
-    def take_slot(self, ecs_service: str, *, is_main: bool = True) -> None:
-        if not self.reconcile_context.slot_is_held_for(self.step, ecs_service):
+    def acquire_service_lock(self, ecs_service: str, *, is_main: bool = True) -> None:
+        if not self.reconcile_context.is_service_lock_held(self.step, ecs_service):
             raise ServiceLockRequired(ecs_service, is_main)
 
     def save_for_rollback(self, name: str, value: Any) -> Any:
@@ -291,7 +291,7 @@ class EngineStepContext(AwsClients):
     def set_output(self, name: str, value: str, *, is_secret: bool = False) -> None:
         self._outputs.set_output(name, value, is_secret=is_secret)
 
-    def value_of(self, path: str) -> Any:
+    def resolve_expression(self, path: str) -> Any:
         return step_inputs.resolve_value(
             path, {**self.reconcile_context.known_values(), **self.get_outputs()}
         )
@@ -302,7 +302,7 @@ class EngineStepContext(AwsClients):
     def now(self) -> datetime:
         return self.runtime.now()
 
-    def see_service(self, name: str) -> ServiceObservation:
+    def observe_service(self, name: str) -> ServiceObservation:
         seen = self._seen = self._see(name)
         if seen.service is not None:
             for event in list_new_events(
@@ -319,10 +319,10 @@ class EngineStepContext(AwsClients):
         service = self.ecs.describe_service(self.cluster, name)
         return ServiceObservation(name, service, cast("CheckCaller", self.caller).begun)
 
-    def await_service(self, name: str) -> None:
+    def wait_for_service(self, name: str) -> None:
         self.waits_for_service = name
 
-    def rest(self, until: datetime | None = None) -> None:
+    def wait_for_change(self, until: datetime | None = None) -> None:
         self._rests, self._rests_until = True, until
 
     def sleep(self, until: datetime) -> None:
@@ -333,18 +333,18 @@ class EngineStepContext(AwsClients):
         """Moment of the next check, where only time is waited for."""
         return self._rests_until if self._seen is None and not self.waits_for_service else None
 
-    def ask_approval(self, asked: ApprovalRequest) -> None:
-        self.desk.ask(asked)
+    def request_approval(self, request: ApprovalRequest) -> None:
+        self.approval_requester.request(request)
 
-    def approval_state(self) -> ApprovalState:
-        return self.desk.state()
+    def get_approval_state(self) -> ApprovalState:
+        return self.approval_requester.get_state()
 
     def plan_approval(self) -> ApprovalPlan:
         """What the steps after this one would do; delegates read for it where they make the calls."""
         return build_approval_plan(self.step, lambda stage: find_stage_caller(self, stage))
 
     @cached_property
-    def desk(self) -> ApprovalRequester:
+    def approval_requester(self) -> ApprovalRequester:
         return ApprovalRequester(self)
 
     def wait_for_people(self, until: datetime) -> None:
@@ -375,7 +375,7 @@ class EngineStepContext(AwsClients):
         self._counts = {"running": running, "desired": desired, "pending": pending}
 
     def log(self, text: str, level: str = "info") -> None:
-        is_keyed = self.is_replayed or self.phase.startswith("adopt")
+        is_keyed = self.is_replayed or self.phase.startswith(CONFIRM_PHASE)
         if is_keyed and not self._is_new_line():
             return
         unit = self.row.unit if self._log_step == self.step else "Rollback"
@@ -390,7 +390,7 @@ class EngineStepContext(AwsClients):
             )
         )
 
-    def note(self, text: str) -> None:
+    def add_note(self, text: str) -> None:
         self._notes.append(text)
         self.log(text, "warning")
 
@@ -439,7 +439,7 @@ class EngineStepContext(AwsClients):
         if "_rollback_data" in self.__dict__:
             rows.add_rollback_values(self._rollback_data.new)
             self._rollback_data.new = []
-        for name in ("desk", "provisions"):
+        for name in ("approval_requester", "provisions"):
             if name in self.__dict__:
                 rows.on_write(getattr(self, name).flush)
         if self._lines:

@@ -354,13 +354,13 @@ class EngineStepInputs:
         self._reconcile_context = context.reconcile_context
         self._begun: set[str] = set()
 
-    def sources(self, kind: str) -> tuple[ManifestSource, ...]:
+    def list_sources(self, kind: str) -> tuple[ManifestSource, ...]:
         return list_sources(self._reconcile_context.stage, kind, self._own)
 
-    def load(self, kind: str) -> LoadedManifest:
-        return self.load_all(kind)[0]
+    def load_manifest(self, kind: str) -> LoadedManifest:
+        return self.load_manifests(kind)[0]
 
-    def load_all(self, kind: str) -> tuple[LoadedManifest, ...]:
+    def load_manifests(self, kind: str) -> tuple[LoadedManifest, ...]:
         self._bring_in(kind)
         self._log_sources(kind)
         outputs = self._context.get_outputs()
@@ -369,7 +369,7 @@ class EngineStepInputs:
             reconcile_context.execution, reconcile_context.stage, kind, outputs, self._own, self._steps
         )
 
-    def template(self, kind: str) -> LoadedTemplate:
+    def load_template(self, kind: str) -> LoadedTemplate:
         self._fetch_in(kind)
         self._log_sources(kind)
         outputs = self._context.get_outputs()
@@ -378,7 +378,7 @@ class EngineStepInputs:
             reconcile_context.execution, reconcile_context.stage, kind, outputs, self._own, self._steps
         )
 
-    def program_files(self, kind: str) -> dict[str, str]:
+    def load_program_files(self, kind: str) -> dict[str, str]:
         self._bring_in(kind)
         self._log_sources(kind)
         return texts_by_path(self._own, kind)

@@ -109,4 +109,4 @@ def _list_step_changes(
 
 
 def _describe_undo(action: Action, saved: EarlierStepData) -> tuple[str, ...]:
-    return action.undo_words(saved) if action.has_undo else ()
+    return action.describe_undo(saved) if action.has_undo else ()

@@ -111,6 +111,10 @@ class JournaledPhase(Protocol):
         ...
 
 
+# Values of `AwsCall.phase`, or their beginnings; the REST API exposes them.
+CHECK_PHASE = "look"
+CONFIRM_PHASE = "adopt"
+REPLAYED_PHASES = ("start", "undo")
 READS_LAST = timedelta(seconds=20)
 """How long what was read may wait for the write that rests on it."""
 
@@ -336,6 +340,3 @@ class CheckCaller:
             row.answered_at = runtime.now()
             row.duration_ms = int((runtime.monotonic() - began) * 1000)
             self._context.keep_call(row)
-
-
-REPLAYED_PHASES = ("start", "undo")

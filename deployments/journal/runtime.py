@@ -51,8 +51,8 @@ FAILPOINTS = (
     "call.before_sent",
     "call.sent",
     "call.answered",
-    "look.claimed",
-    "look.released",
+    "lease.claimed",
+    "lease.released",
 )
 _hooks: list[Callable[[str], None]] = []
 

@@ -97,27 +97,27 @@ class PreviewStepInputs:
         self._own = own
         self._known = known
 
-    def sources(self, kind: str) -> tuple[ManifestSource, ...]:
+    def list_sources(self, kind: str) -> tuple[ManifestSource, ...]:
         return step_inputs.list_sources(self._stage_data.stage, kind, self._own)
 
-    def load(self, kind: str) -> LoadedManifest:
-        return self.load_all(kind)[0]
+    def load_manifest(self, kind: str) -> LoadedManifest:
+        return self.load_manifests(kind)[0]
 
-    def load_all(self, kind: str) -> tuple[LoadedManifest, ...]:
+    def load_manifests(self, kind: str) -> tuple[LoadedManifest, ...]:
         self._bring_in(kind)
         stage_data = self._stage_data
         return step_inputs.load_manifests(
             stage_data.execution, stage_data.stage, kind, self._known(), self._own
         )
 
-    def template(self, kind: str) -> LoadedTemplate:
+    def load_template(self, kind: str) -> LoadedTemplate:
         self._bring_in(kind)
         stage_data = self._stage_data
         return step_inputs.load_template(
             stage_data.execution, stage_data.stage, kind, self._known(), self._own
         )
 
-    def program_files(self, kind: str) -> dict[str, str]:
+    def load_program_files(self, kind: str) -> dict[str, str]:
         self._bring_in(kind)
         return texts_by_path(self._own, kind)
 
@@ -186,7 +186,7 @@ class PreviewStepContext(AwsClients):
         self._step_data = step_data
         self._number = number
         self._outputs = outputs
-        self.supplies = PreviewStepInputs(
+        self.step_inputs = PreviewStepInputs(
             stage_data, list(list_frozen_sources(step_data.step.type, step_data.step.spec)), self._known
         )
         self.progress: dict[str, Any] = {}
@@ -222,7 +222,7 @@ class PreviewStepContext(AwsClients):
         return None
 
     @property
-    def was_asked(self) -> bool:
+    def is_undo_retry_requested(self) -> bool:
         return False
 
     @property
@@ -240,14 +240,14 @@ class PreviewStepContext(AwsClients):
         steps = {**self._outputs, **self._stage_data.outputs()}
         return {**self._step_data.outputs, "execution": {"steps": steps, "id": self.execution_id}}
 
-    def earlier(self, step_type: str) -> EarlierStep | None:
+    def get_earlier_step(self, step_type: str) -> EarlierStep | None:
         before = self._stage_data.steps[: self._stage_data.steps.index(self._step_data)]
         return next((one for one in reversed(before) if one.step.type == step_type), None)
 
-    def account(self) -> str:
+    def get_account(self) -> str:
         return StsClient(self._stage_data.caller).get_account_id()
 
-    def take_slot(self, ecs_service: str, *, is_main: bool = True) -> None:
+    def acquire_service_lock(self, ecs_service: str, *, is_main: bool = True) -> None:
         """A preview changes nothing, so it waits for nobody; what a run would refuse it refuses too."""
         mine = self._step_data
         for other in self._stage_data.steps:
@@ -270,7 +270,7 @@ class PreviewStepContext(AwsClients):
     def set_output(self, name: str, value: str, *, is_secret: bool = False) -> None:
         self._step_data.outputs[name] = value
 
-    def value_of(self, path: str) -> Any:
+    def resolve_expression(self, path: str) -> Any:
         known = {
             **step_inputs.build_expression_values(self._stage_data.execution, self._stage_data.stage),
             **self._known(),
@@ -287,31 +287,31 @@ class PreviewStepContext(AwsClients):
     def log(self, text: str, level: str = "info") -> None:
         self._step_data.lines.append((level, self._stage_data.mask.mask_text(text)))
 
-    def note(self, text: str) -> None:
+    def add_note(self, text: str) -> None:
         self.log(text, "warning")
 
     def now(self) -> datetime:
         return get_database_time()
 
-    def see_service(self, name: str) -> ServiceObservation:
+    def observe_service(self, name: str) -> ServiceObservation:
         begun = self.now()
         return ServiceObservation(name, self.ecs.describe_service(self.cluster, name), begun)
 
-    def await_service(self, name: str) -> None:
+    def wait_for_service(self, name: str) -> None:
         """Planned services are settled at once."""
 
-    def rest(self, until: datetime | None = None) -> None:
+    def wait_for_change(self, until: datetime | None = None) -> None:
         """Ignore it: a preview has no next check."""
 
     def sleep(self, until: datetime) -> None:
         """Ignore it: a preview has no next check."""
 
-    def ask_approval(self, asked: ApprovalRequest) -> None:
+    def request_approval(self, request: ApprovalRequest) -> None:
         """Nobody is bothered by a preview."""
-        people = "one member" if asked.minimum == 1 else f"{asked.minimum} members"
-        self.log(f"Waits for approval by {people} of {', '.join(asked.groups)}")
+        people = "one member" if request.minimum == 1 else f"{request.minimum} members"
+        self.log(f"Waits for approval by {people} of {', '.join(request.groups)}")
 
-    def approval_state(self) -> ApprovalState:
+    def get_approval_state(self) -> ApprovalState:
         return ApprovalState("APPROVED")
 
     def show_counts(self, *, running: int, desired: int, pending: int) -> None:

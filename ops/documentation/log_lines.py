@@ -12,7 +12,7 @@ from steps.actions.context import StepContext
 ROOT = Path(__file__).resolve().parents[2]
 # Where executions write their log and raise their failures.
 FOLDERS = ("steps/actions", "deployments/engine")
-LOG, NOTE = StepContext.log.__name__, StepContext.note.__name__
+LOG, NOTE = StepContext.log.__name__, StepContext.add_note.__name__
 _LONGEST_NAME = 40
 
 

@@ -40,7 +40,7 @@ class RequestApproval(Action):
         return f"Wait for {self.minimum} approval{'' if self.minimum == 1 else 's'} from {who}"[:255]
 
     def start(self, context: StepContext) -> None:
-        context.ask_approval(
+        context.request_approval(
             ApprovalRequest(
                 message=self.message,
                 groups=tuple(self.groups),
@@ -52,7 +52,7 @@ class RequestApproval(Action):
         )
 
     def is_done(self, context: StepContext) -> bool:
-        state = context.approval_state()
+        state = context.get_approval_state()
         if state.verdict == "REJECTED":
             reason = f": {state.comment}" if state.comment else ""
             raise ActionFailed(APPROVAL_REJECTED, f"{state.by} rejected this{reason}", outcome="")

@@ -92,10 +92,10 @@ class AttachAutoScaling(Action):
         context.scaling.register_target(context.cluster, name, asked)
         context.log(f"Registered Scalable Target on service {name}: {_format_bounds({**live.raw, **asked})}")
 
-    def adopt(self, context: StepContext, call: CallRecord) -> Confirmation:
+    def confirm(self, context: StepContext, call: CallRecord) -> Confirmation:
         return confirm_scaling_write(context, call)
 
-    def undo_words(self, saved: EarlierStep) -> tuple[str, ...]:
+    def describe_undo(self, saved: EarlierStep) -> tuple[str, ...]:
         kept = (
             f"Scalable target and policies of Service {saved.get_output(self.of)}: restore the previous state"
         )
@@ -161,7 +161,7 @@ class AttachAutoScaling(Action):
     def _wanted(self, context: StepContext) -> ManifestScaling:
         if not self.fetched_by:
             return get_manifest_scaling(context)
-        earlier = context.earlier(self.fetched_by)
+        earlier = context.get_earlier_step(self.fetched_by)
         return get_manifest_scaling(earlier) if earlier is not None else ManifestScaling()
 
 
@@ -261,10 +261,10 @@ class SuspendAutoScaling(Action):
     def _until(self) -> str:
         return " until this step ends"
 
-    def adopt(self, context: StepContext, call: CallRecord) -> Confirmation:
+    def confirm(self, context: StepContext, call: CallRecord) -> Confirmation:
         return confirm_scaling_write(context, call)
 
-    def undo_words(self, saved: EarlierStep) -> tuple[str, ...]:
+    def describe_undo(self, saved: EarlierStep) -> tuple[str, ...]:
         name = saved.get_output(self.of)
         is_ours = name and saved.get_output(_get_output_name(self.of)) == SUSPENDED
         return (f"Restore auto scaling of Service {name}",) if is_ours else ()
@@ -332,7 +332,7 @@ class ResumeAutoScaling(Action):
         context.log(f"Auto Scaling of service {name} goes on")
         context.set_outputs(**{_get_output_name(self.of): RESUMED})
 
-    def adopt(self, context: StepContext, call: CallRecord) -> Confirmation:
+    def confirm(self, context: StepContext, call: CallRecord) -> Confirmation:
         return confirm_scaling_write(context, call)
 
 

@@ -85,7 +85,7 @@ class Action:
     def start(self, context: StepContext) -> None:
         """Do it. Run again after a death, it sees the same answers and sends nothing twice."""
 
-    def adopt(self, context: StepContext, call: CallRecord) -> Confirmation:
+    def confirm(self, context: StepContext, call: CallRecord) -> Confirmation:
         """Say of a write without an answer whether it happened; only reads."""
         raise NotImplementedError(f"{type(self).__name__} sends a write but cannot confirm it")
 
@@ -107,11 +107,11 @@ class Action:
     def undo(self, context: StepContext) -> None:
         """Put back what this action found."""
 
-    def adopt_undo(self, context: StepContext, call: CallRecord) -> Confirmation:
-        """As `adopt`, for a write that `undo` sent."""
-        return self.adopt(context, call)
+    def confirm_undo(self, context: StepContext, call: CallRecord) -> Confirmation:
+        """As `confirm`, for a write that `undo` sent."""
+        return self.confirm(context, call)
 
-    def undo_words(self, saved: EarlierStep) -> tuple[str, ...]:
+    def describe_undo(self, saved: EarlierStep) -> tuple[str, ...]:
         """Describe `undo` for the person who decides about it, from the `saved` data of the step."""
         return (f"Undo: {self.title}",)
 

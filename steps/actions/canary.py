@@ -77,7 +77,7 @@ class DeleteCanary(Action):
         return "Delete the canary"
 
     def start(self, context: StepContext) -> None:
-        canary = context.earlier("EcsCanaryDeploy")
+        canary = context.get_earlier_step("EcsCanaryDeploy")
         if canary is None or not canary.get_output("serviceArn"):
             context.log("This stage has no canary: nothing to delete", "warning")
             return
@@ -88,17 +88,17 @@ class DeleteCanary(Action):
         _refuse_foreign_deployment(live, canary)
         delete_ecs_service(context, name, live)
         _log_wait(context, name)
-        context.await_service(name)
+        context.wait_for_service(name)
 
-    def adopt(self, context: StepContext, call: CallRecord) -> Confirmation:
+    def confirm(self, context: StepContext, call: CallRecord) -> Confirmation:
         return confirm_service_write(context, call, task_definition="", before="")
 
     def is_done(self, context: StepContext) -> bool:
         name = context.get_output("serviceName")
         if not name:
             return True
-        context.rest()
-        service = context.see_service(name).service
+        context.wait_for_change()
+        service = context.observe_service(name).service
         if service is not None:
             context.show_counts(running=service.running, desired=service.desired, pending=service.pending)
         if service is not None and service.status != "INACTIVE":

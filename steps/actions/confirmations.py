@@ -69,7 +69,7 @@ def has_recent_write(context: StepContext) -> bool:
 def rest_past_read_lag(context: StepContext) -> None:
     """Let the next check wait for another state, or for reads that show this action's write for certain."""
     written_at = context.written_at
-    context.rest(None if written_at is None else written_at + READ_LAG)
+    context.wait_for_change(None if written_at is None else written_at + READ_LAG)
 
 
 def is_read_stale(context: StepContext) -> bool:

@@ -74,26 +74,26 @@ class ManifestSource:
 class StepInputs(Protocol):
     """The manifests of the stage, or those that the step brings itself: fetched once, then pinned."""
 
-    def sources(self, kind: str) -> tuple[ManifestSource, ...]:
+    def list_sources(self, kind: str) -> tuple[ManifestSource, ...]:
         """Where the manifests of a kind lie; none where there are none."""
         ...
 
-    def load(self, kind: str) -> LoadedManifest:
+    def load_manifest(self, kind: str) -> LoadedManifest:
         """Fetch, resolve and check the manifest of `kind`; raises `ActionFailed` naming file and line.
 
         Expressions may name outputs of this step, such as `<+targetGroupArn>`.
         """
         ...
 
-    def load_all(self, kind: str) -> tuple[LoadedManifest, ...]:
+    def load_manifests(self, kind: str) -> tuple[LoadedManifest, ...]:
         """As `load`, every manifest of a kind of which a service may have several."""
         ...
 
-    def template(self, kind: str) -> LoadedTemplate:
+    def load_template(self, kind: str) -> LoadedTemplate:
         """Fetch the template that the step brings. Raises `ActionFailed` naming the file."""
         ...
 
-    def program_files(self, kind: str) -> Mapping[str, str]:
+    def load_program_files(self, kind: str) -> Mapping[str, str]:
         """The texts of the files of a program that the step brings itself, by path; fetched where needed."""
         ...
 
@@ -187,7 +187,7 @@ class StepContext(Protocol):
     @property
     def provisions(self) -> Provisions: ...
     @property
-    def supplies(self) -> StepInputs: ...
+    def step_inputs(self) -> StepInputs: ...
     @property
     def region(self) -> str:
         """The region that the step names, else that of the stage; empty while nothing has settled it."""
@@ -207,7 +207,7 @@ class StepContext(Protocol):
         ...
 
     @property
-    def was_asked(self) -> bool:
+    def is_undo_retry_requested(self) -> bool:
         """Whether a person has asked for this undo again after it had been given up, and why was told."""
         ...
 
@@ -226,15 +226,15 @@ class StepContext(Protocol):
         """Notes of earlier checks of this action; changes are saved with the check."""
         ...
 
-    def earlier(self, step_type: str) -> EarlierStep | None:
+    def get_earlier_step(self, step_type: str) -> EarlierStep | None:
         """The last step of this type before this one in the stage; None if there is none."""
         ...
 
-    def account(self) -> str:
+    def get_account(self) -> str:
         """The AWS account behind the connector."""
         ...
 
-    def take_slot(self, ecs_service: str, *, is_main: bool = True) -> None:
+    def acquire_service_lock(self, ecs_service: str, *, is_main: bool = True) -> None:
         """Hold the right to change this ECS service until the stage or its rollback ends (rule 13).
 
         `is_main` unless it may be another ECS service than the one that the stage deploys.
@@ -250,7 +250,7 @@ class StepContext(Protocol):
         """Set an output that a person named; a secret one is masked for everybody."""
         ...
 
-    def value_of(self, path: str) -> Any:
+    def resolve_expression(self, path: str) -> Any:
         """What an expression comes to now; raises `ActionFailed` naming the nearest one that is known."""
         ...
 
@@ -260,20 +260,20 @@ class StepContext(Protocol):
 
     def get_output(self, name: str) -> Any: ...
     def log(self, text: str, level: str = "info") -> None: ...
-    def note(self, text: str) -> None:
+    def add_note(self, text: str) -> None:
         """Log a warning, and keep it beside the outcome: somebody interfered, or the result needs a word."""
         ...
 
     def now(self) -> datetime: ...
-    def see_service(self, name: str) -> ServiceObservation:
+    def observe_service(self, name: str) -> ServiceObservation:
         """The ECS service in a snapshot begun after this step's last write was answered (rule 10)."""
         ...
 
-    def await_service(self, name: str) -> None:
+    def wait_for_service(self, name: str) -> None:
         """Let this action wait for an ECS service; the first check comes with its batch."""
         ...
 
-    def rest(self, until: datetime | None = None) -> None:
+    def wait_for_change(self, until: datetime | None = None) -> None:
         """Skip further checks while the state of the ECS service does not change.
 
         At `until` the action is checked all the same.
@@ -284,14 +284,14 @@ class StepContext(Protocol):
         """Check again at that moment and not before, whatever the state of the ECS service."""
         ...
 
-    def ask_approval(self, asked: ApprovalRequest) -> None:
+    def request_approval(self, request: ApprovalRequest) -> None:
         """Ask people to approve what the steps after this one would do; asking again changes nothing.
 
         Raises `ActionFailed` where a group does not exist.
         """
         ...
 
-    def approval_state(self) -> ApprovalState:
+    def get_approval_state(self) -> ApprovalState:
         """What has become of the approval that this action asked for."""
         ...
 

@@ -43,15 +43,15 @@ class SendRequest(Action):
     def start(self, context: StepContext) -> None:
         secrets = {name: ref for name, text in self.headers if (ref := parse_secret_reference(text))}
         request = OutboundRequest(
-            render_expressions(self.url, context.value_of),
+            render_expressions(self.url, context.resolve_expression),
             self.method,
             {
-                name: render_expressions(text, context.value_of)
+                name: render_expressions(text, context.resolve_expression)
                 for name, text in self.headers
                 if name not in secrets
             },
             secrets,
-            render_expressions(self.body, context.value_of),
+            render_expressions(self.body, context.resolve_expression),
         )
         context.log(f"Sending {self.method} {request.url}")
         reply = context.work.send_request(request)
@@ -93,12 +93,12 @@ class SendRequest(Action):
             return (
                 format_value(resolve_expressions(text, own))
                 if _uses_response_values(text, own)
-                else render_expressions(text, context.value_of)
+                else render_expressions(text, context.resolve_expression)
             )
         except BadExpressionError as bad:
             raise ActionFailed("UNKNOWN_EXPRESSION", f"Output {name}: {bad.message}") from bad
 
-    def adopt(self, context: StepContext, call: CallRecord) -> Confirmation:
+    def confirm(self, context: StepContext, call: CallRecord) -> Confirmation:
         return Indeterminate(
             "NO_ANSWER",
             "The worker was lost before it received the response. The request is not sent again because it "

@@ -175,7 +175,7 @@ class DeleteLeftover(Action):
 
     def start(self, context: StepContext) -> None:
         base = get_base_name(self.service)
-        context.take_slot(base)
+        context.acquire_service_lock(base)
         context.set_outputs(serviceName=self.service)
         stage = StageRoute(self.stage_listener, self.stage_rule)
         candidates = read_candidates(
@@ -193,14 +193,14 @@ class DeleteLeftover(Action):
         context.log(f"{found.why} It had {found.running}/{found.desired} tasks")
         delete_ecs_service(context, self.service, live)
         context.log(f"Waiting for existing Service {self.service} to reach inactive state")
-        context.await_service(self.service)
+        context.wait_for_service(self.service)
 
-    def adopt(self, context: StepContext, call: CallRecord) -> Confirmation:
+    def confirm(self, context: StepContext, call: CallRecord) -> Confirmation:
         return confirm_service_write(context, call, task_definition="", before="")
 
     def is_done(self, context: StepContext) -> bool:
-        context.rest()
-        service = context.see_service(self.service).service
+        context.wait_for_change()
+        service = context.observe_service(self.service).service
         if service is not None and service.status != "INACTIVE":
             return False
         context.log(f"Existing Service {self.service} reached inactive state", "success")

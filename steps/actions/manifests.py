@@ -33,7 +33,7 @@ class FetchManifests(Action):
         (service_definition,) = _fetch(context, SERVICE_DEFINITION)[:1]
         targets = _fetch_all(context, SCALABLE_TARGET)
         policies = _fetch_all(context, SCALING_POLICY)
-        stores = {source.store for kind in _KINDS for source in context.supplies.sources(kind)}
+        stores = {source.store for kind in _KINDS for source in context.step_inputs.list_sources(kind)}
         context.log(f"Fetched all manifests from {' and '.join(sorted(stores))}")
         for loaded in (task_definition, service_definition, *targets, *policies):
             _log_overrides(context, loaded)
@@ -45,7 +45,7 @@ class FetchManifests(Action):
 
 
 def _fetch(context: StepContext, kind: str) -> tuple[LoadedManifest, ...]:
-    if not context.supplies.sources(kind):
+    if not context.step_inputs.list_sources(kind):
         raise ActionFailed(
             "MANIFEST_MISSING", f"The service has no {kind} manifest. Add one to the service and run again."
         )
@@ -54,10 +54,10 @@ def _fetch(context: StepContext, kind: str) -> tuple[LoadedManifest, ...]:
 
 def _fetch_all(context: StepContext, kind: str) -> tuple[LoadedManifest, ...]:
     """Every manifest of a kind of which a service may have none, or several."""
-    sources = context.supplies.sources(kind)
+    sources = context.step_inputs.list_sources(kind)
     for source in sources:
         _log_source(context, kind, source)
-    found = context.supplies.load_all(kind) if sources else ()
+    found = context.step_inputs.load_manifests(kind) if sources else ()
     for loaded in found:
         _log_files(context, "Successfully fetched following files:", loaded.paths)
         context.log("")

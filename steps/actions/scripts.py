@@ -21,7 +21,7 @@ WORKER_LOST_MESSAGE = (
 
 def build_script_environment(context: StepContext, variables: Sequence[Sequence[str]]) -> ScriptEnvironment:
     """What a script finds in its environment, of [name, type, value]; a secret is given by its reference."""
-    environment = ScriptEnvironment(context.value_of)
+    environment = ScriptEnvironment(context.resolve_expression)
     for name, kind, value in variables:
         if kind == SECRET_TYPE:
             environment.secrets[name] = value
@@ -75,7 +75,7 @@ class RunScript(Action):
             context.set_output(name, end.outputs.get(variable, ""), is_secret=kind == SECRET_TYPE)
         context.log("The script ended with exit code 0")
 
-    def adopt(self, context: StepContext, call: CallRecord) -> Confirmation:
+    def confirm(self, context: StepContext, call: CallRecord) -> Confirmation:
         return Indeterminate("DELEGATE_LOST", WORKER_LOST_MESSAGE)
 
 
@@ -133,7 +133,7 @@ class RunProvisionerScript(Action):
         names = ", ".join(sorted(outputs)) or "none"
         context.log(f"The script ended with exit code 0. Outputs: {names}")
 
-    def adopt(self, context: StepContext, call: CallRecord) -> Confirmation:
+    def confirm(self, context: StepContext, call: CallRecord) -> Confirmation:
         return Indeterminate("DELEGATE_LOST", WORKER_LOST_MESSAGE)
 
 

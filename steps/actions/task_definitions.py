@@ -101,7 +101,7 @@ class RegisterTaskDefinition(Action):
         if self.compares and _reuse_running_revision(context, definition):
             return
         context.log(f"Creating Task Definition with family {family}")
-        # Saved before the write, so that adopt knows which revisions can be ours.
+        # Saved before the write, so that confirm knows which revisions can be ours.
         context.save_for_rollback(_OLDER, _find_older_revision(context, family))
         registered = _register(context, definition)
         context.log(f"Created Task Definition {family}:{registered.revision} with Arn {registered.arn}..")
@@ -109,7 +109,7 @@ class RegisterTaskDefinition(Action):
             taskDefinitionArn=registered.arn, taskDefinitionFamily=family, version=str(registered.revision)
         )
 
-    def adopt(self, context: StepContext, call: CallRecord) -> Confirmation:
+    def confirm(self, context: StepContext, call: CallRecord) -> Confirmation:
         if call.operation != "RegisterTaskDefinition":
             return _confirm_deregistration(context, call)
         return confirm_registration(context, call)
@@ -117,7 +117,7 @@ class RegisterTaskDefinition(Action):
     def undo(self, context: StepContext) -> None:
         deregister_task_definition(context)
 
-    def undo_words(self, saved: EarlierStep) -> tuple[str, ...]:
+    def describe_undo(self, saved: EarlierStep) -> tuple[str, ...]:
         arn = saved.get_output("taskDefinitionArn")
         return (f"Deregister task definition {arn.rsplit('/', 1)[-1]}",) if arn else ()
 
@@ -151,11 +151,11 @@ def _reuse_running_revision(context: StepContext, definition: Mapping[str, Any])
         return False
     same = f"Nothing changed compared with {running.family}:{running.revision}, which is running"
     if force is False:
-        context.note(f"{same}: it is reused, and its tasks are kept.")
+        context.add_note(f"{same}: it is reused, and its tasks are kept.")
         _use_existing_revision(context, arn, running.raw)
         return True
     if force is None:
-        context.note(
+        context.add_note(
             f"{same}. Its tasks are replaced anyway; run with forceNewDeployment: false to keep them."
         )
     return False
@@ -233,7 +233,7 @@ def reregister_task_definition(context: StepContext, arn: str) -> str:
     definition["tags"] = format_tags({key: value for key, value in old.tags.items() if key != INTENT_TAG})
     context.save_for_rollback(_OLDER, context.ecs.get_latest_revision(old.family))
     registered = _register(context, definition)
-    context.note(
+    context.add_note(
         f"Task Definition {arn} was deregistered outside Slipway. The rollback registered it again as "
         f"{registered.arn}"
     )

@@ -48,9 +48,9 @@ def build_run_parameters(program: str, asked: TerraformSettings, context: StepCo
     """
     files = {
         path or _MAIN_FILES[program]: text
-        for path, text in context.supplies.program_files(TERRAFORM_CONFIGURATION).items()
+        for path, text in context.step_inputs.load_program_files(TERRAFORM_CONFIGURATION).items()
     }
-    environment = ScriptEnvironment(context.value_of)
+    environment = ScriptEnvironment(context.resolve_expression)
     for listed, prefix in ((asked.variables, "TF_VAR_"), (asked.environment, "")):
         for name, kind, value in listed:
             if kind == SECRET_TYPE:
@@ -106,7 +106,7 @@ def render_hcl(text: str, context: StepContext) -> str:
                 f"{match[0]} would be written into a file. Give the secret as a variable, or as an "
                 "environment variable, of type Secret.",
             )
-        return escape_hcl(format_value(context.value_of(match[1].strip())))
+        return escape_hcl(format_value(context.resolve_expression(match[1].strip())))
 
     return _EXPRESSION_PATTERN.sub(filled, text)
 
@@ -158,7 +158,7 @@ class TerraformAction(Action):
         """Let a delegate do it; a good end or not, it is over then."""
         return context.work.run_terraform({**used, "command": command, **more})
 
-    def adopt(self, context: StepContext, call: CallRecord) -> Confirmation:
+    def confirm(self, context: StepContext, call: CallRecord) -> Confirmation:
         """Nothing shows how far it came, so it counts as one that may have changed something."""
         return Applied({"ended": WORKER_LOST, "reason": _WORKER_LOST_MESSAGE, "begun": True})
 
@@ -342,7 +342,7 @@ class ApplyTerraform(TerraformAction):
         self.refuse_failure(end, command)
         context.log(f"Restored {self.identifier}: {format_changes(end)}")
 
-    def undo_words(self, saved: EarlierStep) -> tuple[str, ...]:
+    def describe_undo(self, saved: EarlierStep) -> tuple[str, ...]:
         if saved.load_for_rollback("before"):
             return (f"Apply what was applied as {self.identifier} before",)
         return (f"Destroy {self.identifier}",)

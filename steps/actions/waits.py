@@ -35,7 +35,7 @@ class WaitForTime(Action):
     def is_done(self, context: StepContext) -> bool:
         until = datetime.fromisoformat(str(context.get_output(WAITS_UNTIL)))
         if context.now() < until:
-            context.rest(until)
+            context.wait_for_change(until)
             return False
         context.log("Wait finished")
         return True
@@ -96,7 +96,7 @@ class WatchAlarms(Action):
         quiet = self._alarms(context)
         self._metrics(context, until)
         if now < until:
-            context.rest(min(until, now + ALARM_READ_INTERVAL))
+            context.wait_for_change(min(until, now + ALARM_READ_INTERVAL))
             return False
         for name in quiet:
             context.log(f"Alarm {name} has insufficient data", "warning")

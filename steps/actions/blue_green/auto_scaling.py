@@ -63,7 +63,7 @@ class AttachAutoScalingInSwap(AttachAutoScaling):
     activate: bool = True
 
     def start(self, context: StepContext) -> None:
-        created = context.earlier(CREATE_STEP_TYPE)
+        created = context.get_earlier_step(CREATE_STEP_TYPE)
         if created is not None and created.load_for_rollback(ATTACH_IN_SWAP):
             super().start(context)
 

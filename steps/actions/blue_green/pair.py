@@ -170,9 +170,9 @@ def is_service_inactive(context: StepContext, name: str) -> bool:
     if not context.progress.get("announced"):
         context.log(f"Waiting for existing Service {name} to reach inactive state")
         context.progress["announced"] = True
-    service = context.see_service(name).service
+    service = context.observe_service(name).service
     if service is not None and service.status != "INACTIVE":
-        context.rest()
+        context.wait_for_change()
         return False
     context.log(f"Existing Service {name} reached inactive state")
     return True

@@ -71,13 +71,13 @@ class ScaleDown(Action):
         context.log(f"Updating Service {name} with desired count 0")
         context.ecs.update_service(context.cluster, name, {"desiredCount": 0})
 
-    def adopt(self, context: StepContext, call: CallRecord) -> Confirmation:
-        return self._adopt(context, call, _DEPLOYMENTS_BEFORE_KEY)
+    def confirm(self, context: StepContext, call: CallRecord) -> Confirmation:
+        return self._confirm_count(context, call, _DEPLOYMENTS_BEFORE_KEY)
 
-    def adopt_undo(self, context: StepContext, call: CallRecord) -> Confirmation:
-        return self._adopt(context, call, _DEPLOYMENTS_BEFORE_UNDO_KEY)
+    def confirm_undo(self, context: StepContext, call: CallRecord) -> Confirmation:
+        return self._confirm_count(context, call, _DEPLOYMENTS_BEFORE_UNDO_KEY)
 
-    def _adopt(self, context: StepContext, call: CallRecord, deployments: str) -> Confirmation:
+    def _confirm_count(self, context: StepContext, call: CallRecord, deployments: str) -> Confirmation:
         name = call.params["service"]
         (before,) = (one for one in self.snapshots(context) if one["name"] == name)
         task_definition = before["task_definition"]
@@ -97,7 +97,7 @@ class ScaleDown(Action):
         return all(self._is_down(context, before["name"]) for before in self._scaled(context))
 
     def _is_down(self, context: StepContext, name: str) -> bool:
-        service = context.see_service(name).service
+        service = context.observe_service(name).service
         running = service.running if service is not None else 0
         if context.progress.get(f"running {name}") == running == 0:
             return True
@@ -105,7 +105,7 @@ class ScaleDown(Action):
             context.progress[f"running {name}"] = running
             context.log(f"Waiting for Service {name} to scale down. {running} running ...")
         if running:
-            context.rest()
+            context.wait_for_change()
             return False
         context.log(f"Service {name} is scaled down to 0 and kept for a rollback")
         return True
@@ -114,13 +114,13 @@ class ScaleDown(Action):
         return all(self._may_undo(context, before) for before in self._scaled(context))
 
     def _may_undo(self, context: StepContext, before: Mapping[str, Any]) -> bool:
-        seen = context.see_service(before["name"])
+        seen = context.observe_service(before["name"])
         service = seen.service
         if service is None or service.status in GONE_STATUSES or service.primary is None:
             raise ChangedByOthers(f"Service {before['name']} was deleted outside Slipway.")
         return is_own_deployment(context, seen, service.primary, {before["primary"]})
 
-    def undo_words(self, saved: EarlierStep) -> tuple[str, ...]:
+    def describe_undo(self, saved: EarlierStep) -> tuple[str, ...]:
         scaled = self._scaled(saved)
         return tuple(
             f"Service {one['name']}: restore desired count {one['desired']} (now 0)" for one in scaled
@@ -144,7 +144,7 @@ class ScaleDown(Action):
 
     def _is_up(self, context: StepContext, before: Mapping[str, Any]) -> bool:
         """Running is not enough: the targets must be as healthy as they were."""
-        service = context.see_service(before["name"]).service
+        service = context.observe_service(before["name"]).service
         if service is not None:
             context.show_counts(running=service.running, desired=service.desired, pending=service.pending)
         if not is_restored(context, before, service):
@@ -281,7 +281,7 @@ def _refuse_live_service(context: StepContext, one: EcsService, groups: Sequence
             "the deployment; or deploy with the strategy BlueGreen; or, if it serves nobody, scale it to 0 "
             "in AWS.",
         )
-    context.note(
+    context.add_note(
         f"Service {one.name} of an earlier blue/green deployment still runs {one.running} tasks in {where}. "
         f"By its tag {VERSION_TAG} it receives no production traffic; check the listener rules, and "
         "delete it with "
@@ -357,12 +357,12 @@ class ScaleDownReplacedPair(ScaleDown):
                 context.scaling.suspend(target)
         super().undo(context)
 
-    def adopt(self, context: StepContext, call: CallRecord) -> Confirmation:
+    def confirm(self, context: StepContext, call: CallRecord) -> Confirmation:
         if call.service == "application-autoscaling":
             return confirm_scaling_write(context, call)
-        return super().adopt(context, call)
+        return super().confirm(context, call)
 
-    def adopt_undo(self, context: StepContext, call: CallRecord) -> Confirmation:
+    def confirm_undo(self, context: StepContext, call: CallRecord) -> Confirmation:
         if call.service == "application-autoscaling":
             return confirm_scaling_write(context, call)
-        return super().adopt_undo(context, call)
+        return super().confirm_undo(context, call)

@@ -107,7 +107,7 @@ class CreateStageService(Action):
         changes |= {key: wanted[key] for key in ("taskDefinition", "desiredCount")}
         return context.ecs.update_service(context.cluster, name, changes)
 
-    def adopt(self, context: StepContext, call: CallRecord) -> Confirmation:
+    def confirm(self, context: StepContext, call: CallRecord) -> Confirmation:
         return confirm_service_write(
             context,
             call,
@@ -118,7 +118,7 @@ class CreateStageService(Action):
     def may_undo(self, context: StepContext) -> bool:
         """Not while somebody else's deployment runs there, and never while production goes there."""
         name = context.get_output("serviceName")
-        seen = context.see_service(name)
+        seen = context.observe_service(name)
         service = seen.service
         before = context.load_for_rollback("service before") or {}
         if service is None or service.status in GONE_STATUSES or service.primary is None:
@@ -155,21 +155,21 @@ class CreateStageService(Action):
         )
         context.ecs.update_service(context.cluster, name, changes)
 
-    def adopt_undo(self, context: StepContext, call: CallRecord) -> Confirmation:
+    def confirm_undo(self, context: StepContext, call: CallRecord) -> Confirmation:
         before = context.load_for_rollback("service before") or {}
         return confirm_service_write(
             context, call, task_definition=before.get("task_definition", ""), before="deployments before undo"
         )
 
-    def undo_words(self, saved: EarlierStep) -> tuple[str, ...]:
+    def describe_undo(self, saved: EarlierStep) -> tuple[str, ...]:
         return describe_restore(saved)
 
     def is_undone(self, context: StepContext) -> bool:
-        service = context.see_service(context.get_output("serviceName")).service
+        service = context.observe_service(context.get_output("serviceName")).service
         if self._updates(context):
             return is_restored(context, context.load_for_rollback("service before"), service)
         if not is_deleted(context, service):
-            context.rest()
+            context.wait_for_change()
             return False
         live = context.load_for_rollback("blue before") or {"running": 0, "desired": 0}
         context.show_counts(running=live["running"], desired=live["desired"], pending=0)
@@ -243,7 +243,7 @@ class RemoveGreenService(Action):
             context.save_for_rollback("scaling of green", read_scaling_if_allowed(context, name).to_record())
         delete_ecs_service(context, name, live)
 
-    def adopt(self, context: StepContext, call: CallRecord) -> Confirmation:
+    def confirm(self, context: StepContext, call: CallRecord) -> Confirmation:
         return confirm_service_write(context, call, task_definition="", before="")
 
     def is_done(self, context: StepContext) -> bool:
@@ -253,12 +253,12 @@ class RemoveGreenService(Action):
 
     def may_undo(self, context: StepContext) -> bool:
         """What was deleted must have gone before its name can be given again."""
-        service = context.see_service(context.get_output("serviceName")).service
+        service = context.observe_service(context.get_output("serviceName")).service
         if service is not None and service.is_active and has_recent_write(context):
             return False
         return service is None or service.status != "DRAINING"
 
-    def undo_words(self, saved: EarlierStep) -> tuple[str, ...]:
+    def describe_undo(self, saved: EarlierStep) -> tuple[str, ...]:
         before = saved.load_for_rollback("service before") or {}
         count = before.get("desired")
         return (
@@ -280,7 +280,7 @@ class RemoveGreenService(Action):
         scaling = ScalingState.from_record(context.load_for_rollback("scaling of green"))
         restore_scaling(context, before["name"], scaling)
 
-    def adopt_undo(self, context: StepContext, call: CallRecord) -> Confirmation:
+    def confirm_undo(self, context: StepContext, call: CallRecord) -> Confirmation:
         if call.operation in ("TagResource", "UntagResource"):
             return confirm_tag_write(context, call)
         if call.service == "application-autoscaling":
@@ -293,7 +293,7 @@ class RemoveGreenService(Action):
 
     def is_undone(self, context: StepContext) -> bool:
         before = context.load_for_rollback("service before")
-        return is_restored(context, before, context.see_service(before["name"]).service)
+        return is_restored(context, before, context.observe_service(before["name"]).service)
 
     def checklist(self, context: StepContext) -> list[ChecklistEntry]:
         return build_service_checks(context, context.load_for_rollback("service before"))

@@ -51,7 +51,7 @@ class SaveTraffic(Action):
         return "Save the listener rules and the live service"
 
     def start(self, context: StepContext) -> None:
-        created = context.earlier(CREATE_STEP_TYPE)
+        created = context.get_earlier_step(CREATE_STEP_TYPE)
         if created is None or not created.get_output("serviceArn"):
             raise ActionFailed(
                 "NOTHING_TO_SWAP",
@@ -238,7 +238,7 @@ class SwapTraffic(Action):
         )
         return True
 
-    def adopt(self, context: StepContext, call: CallRecord) -> Confirmation:
+    def confirm(self, context: StepContext, call: CallRecord) -> Confirmation:
         late = is_past_read_lag(context, call)
         if confirm_route_write(context, call, [route for _, route in load_traffic(context).routes()]):
             return Applied({})
@@ -275,7 +275,7 @@ class SwapTraffic(Action):
             return False
         return True
 
-    def undo_words(self, saved: EarlierStep) -> tuple[str, ...]:
+    def describe_undo(self, saved: EarlierStep) -> tuple[str, ...]:
         traffic = load_traffic(saved)
         if traffic.is_shared:
             return ()

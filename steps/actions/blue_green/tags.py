@@ -123,7 +123,7 @@ class TagStageService(Action):
         if write_tag(context, arn, name, GREEN):
             context.log(f"Tag: [{VERSION_TAG}, {GREEN}] is associated with Stage Service {name}")
 
-    def adopt(self, context: StepContext, call: CallRecord) -> Confirmation:
+    def confirm(self, context: StepContext, call: CallRecord) -> Confirmation:
         return confirm_tag_write(context, call)
 
     def undo(self, context: StepContext) -> None:
@@ -135,7 +135,7 @@ class TagStageService(Action):
                 now={VERSION_TAG: GREEN},
             )
 
-    def undo_words(self, saved: EarlierStep) -> tuple[str, ...]:
+    def describe_undo(self, saved: EarlierStep) -> tuple[str, ...]:
         return describe_tag_restore(saved, saved.get_output("serviceName")) if self.update else ()
 
     def checklist(self, context: StepContext) -> list[ChecklistEntry]:
@@ -168,14 +168,14 @@ class CorrectBlueTag(Action):
         if write_tag(context, context.load_for_rollback("blue before")["arn"], name, BLUE):
             context.log(f"Tag: [{VERSION_TAG}, {BLUE}] is associated with Service {name}")
 
-    def adopt(self, context: StepContext, call: CallRecord) -> Confirmation:
+    def confirm(self, context: StepContext, call: CallRecord) -> Confirmation:
         return confirm_tag_write(context, call)
 
     def undo(self, context: StepContext) -> None:
         blue = context.load_for_rollback("blue before")
         restore_tags(context, blue["arn"], blue["name"], now={VERSION_TAG: BLUE})
 
-    def undo_words(self, saved: EarlierStep) -> tuple[str, ...]:
+    def describe_undo(self, saved: EarlierStep) -> tuple[str, ...]:
         return describe_tag_restore(saved, saved.load_for_rollback("pair")["blue"])
 
     def checklist(self, context: StepContext) -> list[ChecklistEntry]:
@@ -207,7 +207,7 @@ class TagSwappedServices(Action):
             context.log("Successfully updated tag")
         context.log("")
 
-    def adopt(self, context: StepContext, call: CallRecord) -> Confirmation:
+    def confirm(self, context: StepContext, call: CallRecord) -> Confirmation:
         return confirm_tag_write(context, call)
 
     def undo(self, context: StepContext) -> None:
@@ -223,7 +223,7 @@ class TagSwappedServices(Action):
                 now={VERSION_TAG: GREEN},
             )
 
-    def undo_words(self, saved: EarlierStep) -> tuple[str, ...]:
+    def describe_undo(self, saved: EarlierStep) -> tuple[str, ...]:
         pair = saved.load_for_rollback("pair")
         green = f"Tag {VERSION_TAG} of Service {pair['green']}: back to {GREEN}"
         return (green, *describe_tag_restore(saved, pair["blue"]))

@@ -40,7 +40,7 @@ class LockBlueGreenService(Action):
         return "Wait for the service lock"
 
     def start(self, context: StepContext) -> None:
-        if not context.supplies.sources(SERVICE_DEFINITION):
+        if not context.step_inputs.list_sources(SERVICE_DEFINITION):
             return
         # Only the name matters yet, and whether the expression is there at all.
         unknown = {
@@ -48,7 +48,7 @@ class LockBlueGreenService(Action):
             for number in range(1, self.pairs + 1)
         }
         context.set_outputs(**unknown)
-        definition = context.supplies.load(SERVICE_DEFINITION).value
+        definition = context.step_inputs.load_manifest(SERVICE_DEFINITION).value
         balancers = definition.get("loadBalancers", ())
         if not any(one.get("targetGroupArn") in unknown.values() for one in balancers):
             raise ActionFailed(
@@ -57,7 +57,7 @@ class LockBlueGreenService(Action):
                 "`targetGroupArn: <+targetGroupArn>` under loadBalancers, with containerName and "
                 "containerPort: a fixed target group would be the one of production every second time.",
             )
-        context.take_slot(definition["serviceName"])
+        context.acquire_service_lock(definition["serviceName"])
 
 
 @dataclass(frozen=True)
@@ -218,7 +218,7 @@ def _log_other_rules(
     for route in routes:
         shared_groups = [group for group in route.groups if group in traffic.prod_groups]
         if shared_groups and not is_production_route(route, traffic.pairs):
-            context.note(
+            context.add_note(
                 f"The {route.words()} of {route.listener} forwards to {', '.join(shared_groups)} too, "
                 "and this release does not move it: it goes on leading to the old version. Add it to "
                 "moreListeners of the step."

@@ -53,9 +53,9 @@ class FetchStackTemplate(Action):
         if self.url:
             context.log(f"CloudFormation fetches the template from {self.url}")
             return
-        source = context.supplies.sources(STACK_TEMPLATE)[0]
+        source = context.step_inputs.list_sources(STACK_TEMPLATE)[0]
         context.log(f"Fetching the template from {source.store}")
-        context.supplies.template(STACK_TEMPLATE)
+        context.step_inputs.load_template(STACK_TEMPLATE)
         for path in source.paths:
             context.log(f"- {path}")
 
@@ -153,7 +153,7 @@ class DeleteFailedStack(Action):
             said = f"Deleting stack {self.stack}, whose creation failed earlier"
             start_deletion(context, live, _FAILED_STACK_KEY, role=live.role, said=said)
 
-    def adopt(self, context: StepContext, call: CallRecord) -> Confirmation:
+    def confirm(self, context: StepContext, call: CallRecord) -> Confirmation:
         return confirm_stack_write(context, context.cloudformation, call)
 
     def is_done(self, context: StepContext) -> bool:
@@ -227,16 +227,16 @@ class ApplyStack(Action):
         template = (
             {"TemplateURL": self.url}
             if self.url
-            else {"TemplateBody": context.supplies.template(STACK_TEMPLATE).text}
+            else {"TemplateBody": context.step_inputs.load_template(STACK_TEMPLATE).text}
         )
         values = {name: _resolve_parameter(context, kind, value) for name, kind, value in self.values}
-        tags = {name: render_expressions(value, context.value_of) for name, _, value in self.tags}
+        tags = {name: render_expressions(value, context.resolve_expression) for name, _, value in self.tags}
         request = {"StackName": self.stack, **template, "Parameters": format_stack_parameters(values)}
         request |= {"Capabilities": list(self.capabilities)} if self.capabilities else {}
         request |= {"Tags": format_stack_tags(tags)} if tags else {}
         return request | ({"RoleARN": self.role} if self.role else {})
 
-    def adopt(self, context: StepContext, call: CallRecord) -> Confirmation:
+    def confirm(self, context: StepContext, call: CallRecord) -> Confirmation:
         return confirm_stack_write(context, context.cloudformation, call)
 
     def is_done(self, context: StepContext) -> bool:
@@ -274,10 +274,10 @@ class ApplyStack(Action):
     def undo(self, context: StepContext) -> None:
         rollback.undo_stack_change(context, self.stack, self.role)
 
-    def adopt_undo(self, context: StepContext, call: CallRecord) -> Confirmation:
+    def confirm_undo(self, context: StepContext, call: CallRecord) -> Confirmation:
         return confirm_stack_write(context, context.cloudformation, call)
 
-    def undo_words(self, saved: EarlierStep) -> tuple[str, ...]:
+    def describe_undo(self, saved: EarlierStep) -> tuple[str, ...]:
         return rollback.describe_stack_undo(self.stack, saved)
 
     def is_undone(self, context: StepContext) -> bool:
@@ -291,7 +291,7 @@ def _resolve_parameter(context: StepContext, kind: str, value: str) -> str:
     """The value of a parameter; of a secret its reference, which becomes the value as the call leaves."""
     if kind == SECRET_TYPE:
         return f'<+secrets.getValue("{value}")>'
-    return value if parse_secret_reference(value) else render_expressions(value, context.value_of)
+    return value if parse_secret_reference(value) else render_expressions(value, context.resolve_expression)
 
 
 def _refuse_unusable(live: Stack) -> None:
@@ -340,7 +340,7 @@ class DeleteStack(Action):
         said = f"Deleting stack {self.stack}, which is {live.status}"
         start_deletion(context, live, _STACK_TO_DELETE_KEY, role=self.role, said=said)
 
-    def adopt(self, context: StepContext, call: CallRecord) -> Confirmation:
+    def confirm(self, context: StepContext, call: CallRecord) -> Confirmation:
         return confirm_stack_write(context, context.cloudformation, call)
 
     def is_done(self, context: StepContext) -> bool:

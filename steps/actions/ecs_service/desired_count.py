@@ -134,7 +134,7 @@ class FindServiceToScale(Action):
         return f"Read Service {self.service}"
 
     def start(self, context: StepContext) -> None:
-        context.take_slot(self.service, is_main=False)
+        context.acquire_service_lock(self.service, is_main=False)
         live = context.ecs.describe_service(context.cluster, self.service)
         if live is None or live.status in GONE_STATUSES:
             raise ActionFailed(
@@ -185,7 +185,7 @@ class ScaleService(Action):
     def _count(self, before: int) -> int:
         return math.ceil(before * self.instances / 100) if self.unit == PERCENTAGE else self.instances
 
-    def adopt(self, context: StepContext, call: CallRecord) -> Confirmation:
+    def confirm(self, context: StepContext, call: CallRecord) -> Confirmation:
         definition = context.load_for_rollback(SAVED_SERVICE)["task_definition"]
         return confirm_service_write(
             context, call, task_definition=definition, before="deployments before scaling"
@@ -193,12 +193,12 @@ class ScaleService(Action):
 
     def may_undo(self, context: StepContext) -> bool:
         before = context.load_for_rollback(SAVED_SERVICE)
-        seen = context.see_service(before["name"])
+        seen = context.observe_service(before["name"])
         if seen.service is None or seen.service.status in GONE_STATUSES or seen.service.primary is None:
             raise ChangedByOthers(f"Service {before['name']} was deleted outside Slipway.")
         return is_own_deployment(context, seen, seen.service.primary, {before["primary"]})
 
-    def undo_words(self, saved: EarlierStep) -> tuple[str, ...]:
+    def describe_undo(self, saved: EarlierStep) -> tuple[str, ...]:
         before, count = saved.load_for_rollback(SAVED_SERVICE) or {}, saved.get_output("desiredCount")
         if not before or count == before["desired"]:
             return ()
@@ -222,14 +222,14 @@ class ScaleService(Action):
         context.log(f"Updating Service {name} to the previous {count} tasks")
         context.ecs.update_service(context.cluster, name, {"desiredCount": count})
 
-    def adopt_undo(self, context: StepContext, call: CallRecord) -> Confirmation:
+    def confirm_undo(self, context: StepContext, call: CallRecord) -> Confirmation:
         definition = context.load_for_rollback(SAVED_SERVICE)["task_definition"]
         return confirm_service_write(
             context, call, task_definition=definition, before="deployments before undo"
         )
 
     def is_undone(self, context: StepContext) -> bool:
-        service = context.see_service(context.load_for_rollback(SAVED_SERVICE)["name"]).service
+        service = context.observe_service(context.load_for_rollback(SAVED_SERVICE)["name"]).service
         if service is None:
             return True
         return _is_at_count(context, service) and not has_recent_write(context)
@@ -256,11 +256,11 @@ class WaitForCount(Action):
         return "Wait for the tasks"
 
     def start(self, context: StepContext) -> None:
-        context.await_service(str(context.get_output("serviceName")))
+        context.wait_for_service(str(context.get_output("serviceName")))
 
     def is_done(self, context: StepContext) -> bool:
         name = str(context.get_output("serviceName"))
-        service = context.see_service(name).service
+        service = context.observe_service(name).service
         if service is None or service.status in GONE_STATUSES:
             raise ActionFailed("NO_SERVICE", f"Service {name} was deleted outside Slipway.")
         if not _is_at_count(context, service):
@@ -277,7 +277,7 @@ def _is_at_count(context: StepContext, service: EcsService) -> bool:
         context.log(f"Waiting for the tasks of Service {service.name}. {counts} running ...")
     if service.running == service.desired and not service.pending:
         return True
-    context.rest()
+    context.wait_for_change()
     return False
 
 

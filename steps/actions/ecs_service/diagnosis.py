@@ -238,7 +238,7 @@ def _log_manual_stops(context: StepContext, tasks: list[EcsTask]) -> None:
         if task.stop_code == "UserInitiated" and task.id not in logged:
             logged.append(task.id)
             why = task.stopped_reason or "no reason given"
-            context.note(f"Somebody stopped ECS task {task.id} of this deployment: {why}")
+            context.add_note(f"Somebody stopped ECS task {task.id} of this deployment: {why}")
 
 
 def _has_failed(task: EcsTask) -> bool:

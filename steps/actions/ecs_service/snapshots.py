@@ -210,7 +210,7 @@ def is_restored(context: StepContext, before: Mapping[str, Any], service: EcsSer
     if is_back:
         rest_past_read_lag(context)
     else:
-        context.rest()
+        context.wait_for_change()
     return False
 
 

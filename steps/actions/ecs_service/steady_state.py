@@ -67,12 +67,12 @@ class WaitForSteadyState(Action):
         return "Wait for steady state"
 
     def start(self, context: StepContext) -> None:
-        context.await_service(context.get_output("serviceName"))
+        context.wait_for_service(context.get_output("serviceName"))
 
     def is_done(self, context: StepContext) -> bool:
         name = context.get_output("serviceName")
         ours = _build_own_deployment(context)
-        seen = context.see_service(name)
+        seen = context.observe_service(name)
         service = seen.service
         if find_deployment(service, ours.deployment_id) is not None:
             context.progress["seen"] = True
@@ -95,7 +95,7 @@ class WaitForSteadyState(Action):
         minutes = self.fail_fast.minutesWithoutHealthyTask
         if service is not None and verdict is HealthVerdict.GOING:
             enforce_health_deadline(context, service, ours.deployment_id, minutes)
-            context.rest(until=get_health_deadline(context, minutes))
+            context.wait_for_change(until=get_health_deadline(context, minutes))
         return False
 
     def _is_watched(self, context: StepContext, service: EcsService) -> bool:
@@ -138,7 +138,7 @@ class WaitForSteadyState(Action):
         if "first failure" in progress and _COMPLETED_AT_KEY not in progress:
             return _build_failure_from_notes(progress["first failure"], "TIMED_OUT")
         ours = _build_own_deployment(context)
-        service = context.see_service(name).service
+        service = context.observe_service(name).service
         is_calm = progress.get(_FAILURES_KEY, 0) == progress.get(_EARLIER_FAILURES_KEY, 0)
         if evaluate_deployment(service, ours) is HealthVerdict.COMPLETED and is_calm:
             context.log("The step timeout has passed, so the service is no longer watched")
@@ -172,7 +172,7 @@ def _note_deregistered_revision(context: StepContext) -> None:
     except (Denied, NotFound):
         return
     if not is_active:
-        context.note(
+        context.add_note(
             f"Task definition {arn} was deregistered outside Slipway during this deployment. Running tasks "
             f"continue; a later deployment or rollback registers it again."
         )
@@ -210,7 +210,7 @@ def _log_progress(context: StepContext, service: EcsService, ours: OwnDeployment
     if service.desired != last_count:
         context.progress["count told"] = service.desired
         context.save_for_rollback(FOREIGN_COUNT, True)
-        context.note(
+        context.add_note(
             f"The desired count of Service {service.name} was changed from {last_count} to {service.desired} "
             f"during this deployment, by auto scaling or outside Slipway"
         )

@@ -48,7 +48,7 @@ class TagService(Action):
         except Denied as denied:
             context.log(f"{denied.display_message} The tags of the service are not changed.", "warning")
 
-    def adopt(self, context: StepContext, call: CallRecord) -> Confirmation:
+    def confirm(self, context: StepContext, call: CallRecord) -> Confirmation:
         late = is_past_read_lag(context, call)
         now = context.ecs.list_tags(call.params["resourceArn"])
         if call.operation == "UntagResource":
@@ -68,7 +68,7 @@ class TagService(Action):
             context.ecs.remove_tags(arn, added)
         context.log(f"The tags of Service {context.get_output('serviceName')} are restored")
 
-    def undo_words(self, saved: EarlierStep) -> tuple[str, ...]:
+    def describe_undo(self, saved: EarlierStep) -> tuple[str, ...]:
         return (
             f"Tags of Service {saved.get_output('serviceName')}: back to "
             f"{_format_tags(saved.load_for_rollback(_SAVED_TAGS) or {})}",

@@ -69,7 +69,7 @@ class SaveCurrentService(Action):
         return "Save the current ECS service"
 
     def start(self, context: StepContext) -> None:
-        context.take_slot(context.load_for_rollback("service definition")["serviceName"])
+        context.acquire_service_lock(context.load_for_rollback("service definition")["serviceName"])
         definition = context.load_for_rollback(self.definition)
         name = definition["serviceName"]
         pair = get_pair_names(context.load_for_rollback("service definition")["serviceName"])
@@ -99,9 +99,9 @@ class SaveCurrentService(Action):
         if not context.progress.get("announced"):
             context.log(f"Waiting for existing Service {name} to reach inactive state")
             context.progress["announced"] = True
-        service = context.see_service(name).service
+        service = context.observe_service(name).service
         if service is not None and service.status == "DRAINING":
-            context.rest()
+            context.wait_for_change()
             return False
         context.log(f"Existing Service {name} reached inactive state")
         return True
@@ -191,7 +191,7 @@ class CreateOrUpdateService(Action):
         by_arn = context.load_for_rollback(TASK_DEFINITION_ARN) is not None
         return by_arn if self.force is None else self.force
 
-    def adopt(self, context: StepContext, call: CallRecord) -> Confirmation:
+    def confirm(self, context: StepContext, call: CallRecord) -> Confirmation:
         return confirm_service_write(
             context,
             call,
@@ -201,7 +201,7 @@ class CreateOrUpdateService(Action):
 
     def may_undo(self, context: StepContext) -> bool:
         name = context.get_output("serviceName")
-        seen = context.see_service(name)
+        seen = context.observe_service(name)
         service = seen.service
         if service is None or service.status in GONE_STATUSES or service.primary is None:
             clear_observation(context, "foreign primary")
@@ -220,18 +220,18 @@ class CreateOrUpdateService(Action):
         else:
             _restore(context, context.load_for_rollback(self.definition), live)
 
-    def adopt_undo(self, context: StepContext, call: CallRecord) -> Confirmation:
+    def confirm_undo(self, context: StepContext, call: CallRecord) -> Confirmation:
         if call.operation == "RegisterTaskDefinition":
             return confirm_registration(context, call)
         asked = call.params.get("taskDefinition", "")
         return confirm_service_write(context, call, task_definition=asked, before="deployments before undo")
 
-    def undo_words(self, saved: EarlierStep) -> tuple[str, ...]:
+    def describe_undo(self, saved: EarlierStep) -> tuple[str, ...]:
         return describe_restore(saved)
 
     def is_undone(self, context: StepContext) -> bool:
-        context.rest()
-        service = context.see_service(context.get_output("serviceName")).service
+        context.wait_for_change()
+        service = context.observe_service(context.get_output("serviceName")).service
         if not has_existed_before(context):
             is_gone = is_deleted(context, service)
             if is_gone:
@@ -333,13 +333,13 @@ def _recreate_deleted_service(context: StepContext, name: str) -> None:
     as_before = (
         f"task definition {_get_restored_task_definition(context)} and desired count {before['desired']}"
     )
-    if not context.was_asked:
+    if not context.is_undo_retry_requested:
         raise InterventionRequired(
             "SERVICE_DELETED",
             f"Service {name} was deleted during the deployment. Retry to create it again with {as_before}, "
             f"or ignore to leave it deleted.",
         )
-    context.note(
+    context.add_note(
         f"Service {name} was deleted outside Slipway; the rollback created it again with {as_before}"
     )
     service = recreate_ecs_service(context, before, _get_restored_task_definition(context))

@@ -88,9 +88,9 @@ class RegisterTaskToRun(RegisterTaskDefinition):
 
 
 def _load_manifest(context: StepContext, kind: str) -> LoadedManifest:
-    source = context.supplies.sources(kind)[0]
+    source = context.step_inputs.list_sources(kind)[0]
     context.log(f"Fetching {kind} from {source.store}")
-    loaded = context.supplies.load(kind)
+    loaded = context.step_inputs.load_manifest(kind)
     for path in loaded.paths:
         context.log(f"- {path}")
     for warning in loaded.warnings:
@@ -247,7 +247,7 @@ class RunTasks(Action):
         if answer.failures or len(answer.tasks) < count:
             raise _build_refusal(context, count, len(answer.tasks), format_refusals(answer.failures))
 
-    def adopt(self, context: StepContext, call: CallRecord) -> Confirmation:
+    def confirm(self, context: StepContext, call: CallRecord) -> Confirmation:
         late = is_past_read_lag(context, call)
         this = get_current_attempt(context)
         arns = this.not_yet_known() if this else []

@@ -37,7 +37,7 @@ class StopEarlierTasks(Action):
     def start(self, context: StepContext) -> None:
         _stop_all(context, _list_tasks_of_earlier_attempt(context), "The step that ran this task is retried")
 
-    def adopt(self, context: StepContext, call: CallRecord) -> Confirmation:
+    def confirm(self, context: StepContext, call: CallRecord) -> Confirmation:
         return _confirm_stop(context, call)
 
     def is_done(self, context: StepContext) -> bool:
@@ -92,7 +92,7 @@ class StopLeftoverTasks(Action):
         if self.registered:
             deregister_task_definition(context)
 
-    def adopt(self, context: StepContext, call: CallRecord) -> Confirmation:
+    def confirm(self, context: StepContext, call: CallRecord) -> Confirmation:
         if call.operation == "StopTask":
             return _confirm_stop(context, call)
         late = is_past_read_lag(context, call)

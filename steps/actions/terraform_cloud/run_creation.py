@@ -203,7 +203,7 @@ class CreateTerraformCloudRun(Action):
         context.save_for_rollback("asked run", attributes["message"])
         return {"data": {"type": "runs", "attributes": attributes, **build_run_relationships(workspace.id)}}
 
-    def adopt(self, context: StepContext, call: CallRecord) -> Confirmation:
+    def confirm(self, context: StepContext, call: CallRecord) -> Confirmation:
         return confirm_terraform_cloud_call(
             context, self.connector, call, str(context.load_for_rollback("workspace"))
         )
@@ -248,15 +248,15 @@ class CreateTerraformCloudRun(Action):
             return
         start_rollback_run(cloud, run)
 
-    def adopt_undo(self, context: StepContext, call: CallRecord) -> Confirmation:
-        return self.adopt(context, call)
+    def confirm_undo(self, context: StepContext, call: CallRecord) -> Confirmation:
+        return self.confirm(context, call)
 
     def is_undone(self, context: StepContext) -> bool:
         return is_rollback_run_over(
             TerraformCloud(context, self.connector), str(context.get_output("rollbackRunId") or "")
         )
 
-    def undo_words(self, saved: EarlierStep) -> tuple[str, ...]:
+    def describe_undo(self, saved: EarlierStep) -> tuple[str, ...]:
         before = str(saved.load_for_rollback("applied before") or "")
         name = str(saved.load_for_rollback("workspace name") or self.workspace)
         if before:
@@ -268,7 +268,7 @@ class CreateTerraformCloudRun(Action):
 
 
 def _resolve_text(context: StepContext, text: str) -> str:
-    return render_expressions(text, context.value_of)
+    return render_expressions(text, context.resolve_expression)
 
 
 def _refuse_workspace(context: StepContext, workspace: TerraformCloudWorkspace) -> None:

@@ -38,7 +38,7 @@ class FindTerraformCloudRun(Action):
 
     def start(self, context: StepContext) -> None:
         cloud = TerraformCloud(context, self.connector)
-        run = cloud.run(render_expressions(self.run, context.value_of) or self._planned(context))
+        run = cloud.run(render_expressions(self.run, context.resolve_expression) or self._planned(context))
         if run.is_over and run.status != "planned_and_finished":
             raise ActionFailed("RUN_ENDED", f"Run {run.id} {run.words}: plan again.")
         workspace = run.raw.get("relationships", {}).get("workspace", {}).get("data", {}).get("id", "")
@@ -46,7 +46,7 @@ class FindTerraformCloudRun(Action):
         context.set_outputs(runId=run.id, workspaceId=str(workspace))
 
     def _planned(self, context: StepContext) -> str:
-        earlier = context.earlier(RUN_STEP_TYPE)
+        earlier = context.get_earlier_step(RUN_STEP_TYPE)
         if earlier is None:
             raise ActionFailed(
                 "NO_PLAN", "No earlier step has planned a run: add one with the run type Plan."
@@ -95,7 +95,7 @@ class OverrideTerraformCloudPolicies(Action):
         waiting = [one for one in stages if _get_policy_attributes(one).get("status") == "awaiting_override"]
         return [("task-stages", str(one.get("id"))) for one in waiting]
 
-    def adopt(self, context: StepContext, call: CallRecord) -> Confirmation:
+    def confirm(self, context: StepContext, call: CallRecord) -> Confirmation:
         return confirm_terraform_cloud_call(context, self.connector, call, "")
 
     def is_done(self, context: StepContext) -> bool:
@@ -155,7 +155,7 @@ class ConfirmTerraformCloudRun(Action):
         if cloud.act(("runs", run_id, "actions", "apply"), "Confirmed by Slipway"):
             context.log(f"Run {run_id} is confirmed")
 
-    def adopt(self, context: StepContext, call: CallRecord) -> Confirmation:
+    def confirm(self, context: StepContext, call: CallRecord) -> Confirmation:
         return confirm_terraform_cloud_call(context, self.connector, call, "")
 
     def is_done(self, context: StepContext) -> bool:
@@ -271,7 +271,7 @@ class EndTerraformCloudRun(Action):
         runs = cloud.runs(str(context.load_for_rollback("workspace")))
         return next((one for one in runs if one.message == message), None)
 
-    def adopt(self, context: StepContext, call: CallRecord) -> Confirmation:
+    def confirm(self, context: StepContext, call: CallRecord) -> Confirmation:
         return confirm_terraform_cloud_call(context, self.connector, call, "")
 
     def is_done(self, context: StepContext) -> bool:

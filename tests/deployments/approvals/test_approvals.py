@@ -289,7 +289,7 @@ def test_a_worker_that_dies_around_a_decision_loses_and_repeats_nothing(panel: P
         set_hook(None)
         passed |= set(countdown.passed)
         panel.drive.clock.move(61)
-    assert {"commit.before", "commit.after", "look.claimed", "look.released"} <= passed
+    assert {"commit.before", "commit.after", "lease.claimed", "lease.released"} <= passed
     panel.drive.until_over(execution)
     assert execution.status == "SUCCESS", panel.drive.log(execution)
     assert AuditEntry.objects.filter(action="approval.approved").count() == 1

@@ -41,7 +41,7 @@ def _retry_once(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_failure_that_was_seen_and_not_written_is_seen_again(killed_at: KilledAt) -> None:
     calm, _, _ = killed_at(0, "crash")
     passed = calm.countdown.passed
-    looks = [number for number, name in enumerate(passed) if name == "look.claimed"]
+    looks = [number for number, name in enumerate(passed) if name == "lease.claimed"]
     # Looks that commit more than once decide something, the last of them about the second attempt.
     busy = [number for number in looks if passed[number + 3 : number + 4] == ["commit.before"]]
     for place in (place for number in busy[-3:] for place in (number + 1, number + 3)):

@@ -26,7 +26,7 @@ def cut_short() -> Iterator[Callable[[Exception], None]]:
 
     def set_up(error: Exception) -> None:
         def passed(name: str) -> None:
-            if name == "look.claimed":
+            if name == "lease.claimed":
                 raise error
 
         set_hook(passed)

@@ -115,7 +115,7 @@ def test_two_people_who_abort_at_once_are_heard_once(drive: Drive) -> None:
     assert execution.status == "ABORTED"
 
 
-@pytest.mark.parametrize("place", ["look.claimed", "commit.before", "commit.after", "call.sent"])
+@pytest.mark.parametrize("place", ["lease.claimed", "commit.before", "commit.after", "call.sent"])
 def test_an_abort_while_a_worker_looks_is_taken_up_by_that_look_or_the_next(drive: Drive, place: str) -> None:
     drive.run("1.27")
     execution = drive.start("1.28")

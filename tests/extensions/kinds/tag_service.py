@@ -33,7 +33,7 @@ class SetServiceTag(Action):
         context.set_outputs(taggedService=live.name, serviceArn=live.arn)
         context.log(f"Tag of Service {live.name}: {self.name} is {self.value}")
 
-    def adopt(self, context: StepContext, call: CallRecord) -> Confirmation:
+    def confirm(self, context: StepContext, call: CallRecord) -> Confirmation:
         return confirm_tag_write(context, call)
 
     def undo(self, context: StepContext) -> None:
@@ -44,7 +44,7 @@ class SetServiceTag(Action):
             context.ecs.remove_tags(arn, [self.name])
         context.log(f"Tag of Service {self.service}: {self.name} is as before")
 
-    def undo_words(self, saved: EarlierStep) -> tuple[str, ...]:
+    def describe_undo(self, saved: EarlierStep) -> tuple[str, ...]:
         value = saved.load_for_rollback("earlier") or "none"
         return (f"Tag {self.name} of Service {self.service}: back to {value}",)
 

@@ -24,7 +24,7 @@ pytestmark = [needs_terraform, pytest.mark.django_db(transaction=True)]
         ("commit.before", 2),
         ("commit.after", 1),
         ("commit.after", 2),
-        ("look.released", 1),
+        ("lease.released", 1),
     ],
 )
 def test_what_a_delegate_has_applied_is_taken_up_by_the_next_worker(

@@ -47,14 +47,14 @@ class Stamp(Action):
         return f"Stamp {self.name}"
 
     def start(self, context: StepContext) -> None:
-        context.take_slot(self.service, is_main=False)
+        context.acquire_service_lock(self.service, is_main=False)
         for arn in self._tags:
             if arn not in context.ecs.list_tags(arn):
                 context.ecs.add_tags(arn, {arn: context.execution_id})
         # Once in each attempt: the verdict counts these lines.
         context.log(f"Created Task Definition stamp {context.intent}")
 
-    def adopt(self, context: StepContext, call: CallRecord) -> Confirmation:
+    def confirm(self, context: StepContext, call: CallRecord) -> Confirmation:
         late, arn = is_past_read_lag(context, call), call.params["resourceArn"]
         return Applied({}) if arn in context.ecs.list_tags(arn) else NotApplied() if late else Unconfirmed()
 
@@ -62,7 +62,7 @@ class Stamp(Action):
     def _tags(self) -> list[str]:
         return [f"{self.name}/{number}" for number in (1, 2)]
 
-    def undo_words(self, saved: EarlierStep) -> tuple[str, ...]:
+    def describe_undo(self, saved: EarlierStep) -> tuple[str, ...]:
         return (f"Stamp {self.name}: gone",)
 
     def undo(self, context: StepContext) -> None:
@@ -70,7 +70,7 @@ class Stamp(Action):
             if arn in context.ecs.list_tags(arn):
                 context.ecs.remove_tags(arn, [arn])
 
-    def adopt_undo(self, context: StepContext, call: CallRecord) -> Confirmation:
+    def confirm_undo(self, context: StepContext, call: CallRecord) -> Confirmation:
         late, arn = is_past_read_lag(context, call), call.params["resourceArn"]
         return (
             Applied({}) if arn not in context.ecs.list_tags(arn) else NotApplied() if late else Unconfirmed()
