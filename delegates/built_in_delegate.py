@@ -109,7 +109,7 @@ def run_offered_task(task_id: UUID) -> bool:
 def _build_context(lines: "_LogBuffer") -> ExecutorContext:
     """Return the task context without scripts: a script could read the manager's keys and all secrets."""
     blocks_shell = not settings.EMBEDDED
-    isolation = detect_isolation().hiding(settings.HOME)
+    isolation = detect_isolation().with_hidden(settings.HOME)
     # Another project's script could read one project's repositories.
     is_readable = not blocks_shell and isolation.level == IsolationLevel.NONE
     return ExecutorContext(

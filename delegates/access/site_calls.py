@@ -59,7 +59,7 @@ def run_locally(kind: str, payload: TaskPayload, *, seconds: float) -> TaskResul
         blocks_shell=True,
         reach=get_outgoing_reach(),
         git_cache=settings.GIT_CACHE,
-        isolation=detect_isolation().hiding(settings.HOME),
+        isolation=detect_isolation().with_hidden(settings.HOME),
     )
     return execute_task(HeldTask(task), around)
 

@@ -38,16 +38,16 @@ def install_signal_handlers(agent: Agent) -> None:
     """Install handlers of SIGTERM and SIGINT: the first signal drains, the second ends the agent."""
     # A signal interrupts the main thread anywhere, even in another signal's handler, while any lock may be
     # taken. This queue is safe there; a thread does the rest.
-    told: SimpleQueue[int] = SimpleQueue()
+    signals: SimpleQueue[int] = SimpleQueue()
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda number, _: told.put(number))
-    threading.Thread(target=_drain_on_signal, args=(agent, told), name="ending", daemon=True).start()
+        signal.signal(number, lambda number, _: signals.put(number))
+    threading.Thread(target=_drain_on_signal, args=(agent, signals), name="ending", daemon=True).start()
 
 
-def _drain_on_signal(agent: Agent, told: "SimpleQueue[int]") -> None:
-    told.get()
+def _drain_on_signal(agent: Agent, signals: "SimpleQueue[int]") -> None:
+    signals.get()
     agent.drain()
-    told.get()
+    signals.get()
     agent.ended.set()
 
 
@@ -55,15 +55,15 @@ def drain_and_deregister(agent: Agent) -> None:
     """Wait for running tasks, send the rest of their logs, deregister."""
     with contextlib.suppress(NotRegistered, ManagerUnreachable, RequestRefused):
         # Now and not with the next beat: until the manager knows, it may give us one more.
-        agent.learn(agent.ask("/agent/v1/heartbeat", build_heartbeat(agent)))
+        agent.apply_heartbeat_response(agent.post_with_session("/agent/v1/heartbeat", build_heartbeat(agent)))
     deadline = time.monotonic() + DRAIN_SECONDS
     while not agent.work.idle.wait(0.2):
         if agent.ended.is_set() or time.monotonic() > deadline:
-            log.warning("Stopping with %d unfinished tasks", len(agent.work.running()))
+            log.warning("Stopping with %d unfinished tasks", len(agent.work.list_running()))
             break
     _upload_remaining_logs(agent)
     with contextlib.suppress(NotRegistered, ManagerUnreachable, RequestRefused):
-        agent.ask("/agent/v1/deregister", {})
+        agent.post_with_session("/agent/v1/deregister", {})
         log.info("Deregistered")
     agent.ended.set()
 
@@ -121,7 +121,7 @@ def main() -> int:
 def _build_agent(settings: AgentSettings) -> Agent:
     os.umask(0o077)
     settings.home.mkdir(parents=True, exist_ok=True)
-    isolation = detect_isolation().hiding(settings.home)
+    isolation = detect_isolation().with_hidden(settings.home)
     if isolation.level == IsolationLevel.USERS:
         # Nothing hides this folder; tasks may enter it but not list it.
         settings.home.chmod(0o711)

@@ -39,44 +39,44 @@ class LoadMeter:
     """Measures between two readings."""
 
     def __init__(self) -> None:
-        self._before = _moment()
+        self._before = _read_counters()
 
     def read(self) -> LoadReading:
-        before, self._before = self._before, _moment()
+        before, self._before = self._before, _read_counters()
         now = self._before
         seconds = (now.clock - before.clock) * (os.cpu_count() or 1)
         ticks = now.ticks - before.ticks
         return LoadReading(
-            cpu_process=_percent(now.process - before.process, seconds),
-            cpu_system=_percent(now.busy_ticks - before.busy_ticks, ticks),
-            memory_mib=_memory_mib(),
+            cpu_process=_compute_percent(now.process - before.process, seconds),
+            cpu_system=_compute_percent(now.busy_ticks - before.busy_ticks, ticks),
+            memory_mib=_read_memory_mib(),
         )
 
 
 @dataclass(frozen=True)
-class _Moment:
+class _LoadCounters:
     clock: float
     process: float
     ticks: int
     busy_ticks: int
 
 
-def _moment() -> _Moment:
-    ticks, busy = _ticks()
-    return _Moment(time.monotonic(), time.process_time(), ticks, busy)
+def _read_counters() -> _LoadCounters:
+    ticks, busy_ticks = _read_ticks()
+    return _LoadCounters(time.monotonic(), time.process_time(), ticks, busy_ticks)
 
 
-def _ticks() -> tuple[int, int]:
+def _read_ticks() -> tuple[int, int]:
     """Return the total and the busy ticks of all processors; zeros without /proc."""
     try:
-        counts = [int(one) for one in _STAT.read_text().split("\n", 1)[0].split()[1:9]]
+        counts = [int(count) for count in _STAT.read_text().split("\n", 1)[0].split()[1:9]]
     except (OSError, ValueError):
         return 0, 0
     idle = sum(counts[3:5])
     return sum(counts), sum(counts) - idle
 
 
-def _memory_mib() -> float:
+def _read_memory_mib() -> float:
     try:
         pages = int(_MEMORY.read_text().split()[1])
     except (OSError, ValueError, IndexError):
@@ -84,7 +84,7 @@ def _memory_mib() -> float:
     return round(pages * os.sysconf("SC_PAGE_SIZE") / 1024 / 1024, 1)
 
 
-def _percent(part: float, whole: float) -> float:
+def _compute_percent(part: float, whole: float) -> float:
     return round(min(100.0, max(0.0, 100 * part / whole)), 1) if whole > 0 else 0.0
 
 
@@ -125,35 +125,35 @@ class Agent:
         self.manager = ManagerClient(settings.manager_url, tls)
         self.load, self.metrics_load = LoadMeter(), LoadMeter()
         self.outgoing = outgoing
-        self.terms = ProtocolLimits()
+        self.limits = ProtocolLimits()
         self.work = HeldTasks(settings.capacity)
         self.spool = LogSpool(settings.home / "spool", settings.spool_bytes)
         self.pool = ThreadPoolExecutor(settings.capacity, thread_name_prefix="task")
         self.registered, self.draining, self.ended = threading.Event(), threading.Event(), threading.Event()
-        self.is_told_to_drain = False
+        self.drain_requested = False
         self.socket: ClientConnection | None = None
         self.instance_id = ""
         self.exit_code = 0
         self.configuration: Mapping[str, Any] | None = None
         # Set to make a loop go round before its time.
-        self.beat_now, self.look_for_tasks = threading.Event(), threading.Event()
+        self.beat_now, self.poll_tasks_now = threading.Event(), threading.Event()
         self.acknowledged, self.socket_tried = threading.Event(), threading.Event()
-        self.is_prepared, self.configuration_news = threading.Event(), threading.Event()
+        self.is_prepared, self.configuration_changed = threading.Event(), threading.Event()
 
     @property
-    def takes_tasks(self) -> bool:
+    def accepts_tasks(self) -> bool:
         return (
             self.is_prepared.is_set()
             and self.registered.is_set()
             and not self.draining.is_set()
-            and not self.is_told_to_drain
+            and not self.drain_requested
         )
 
     @property
     def has_socket(self) -> bool:
         return self.socket is not None
 
-    def say(self, message: Mapping[str, Any]) -> bool:
+    def send_message(self, message: Mapping[str, Any]) -> bool:
         """Send a message over the socket; return False without a socket."""
         socket = self.socket
         if socket is None:
@@ -164,7 +164,7 @@ class Agent:
             return False
         return True
 
-    def ask(
+    def post_with_session(
         self,
         path: str,
         body: Mapping[str, Any],
@@ -179,10 +179,10 @@ class Agent:
         try:
             return self.manager.post(path, body, wait_seconds=wait_seconds, read_seconds=read_seconds)[1]
         except SessionLost as lost:
-            self.lose_session(session, lost)
+            self.drop_session(session, lost)
             raise NotRegistered from lost
 
-    def lose_session(self, session: str, lost: SessionLost) -> None:
+    def drop_session(self, session: str, lost: SessionLost) -> None:
         """Register again, unless another loop did so meanwhile."""
         if session != self.manager.session:
             return
@@ -191,23 +191,23 @@ class Agent:
             self.work.stop_all()
         self.registered.clear()
 
-    def learn(self, answer: Mapping[str, Any]) -> None:
+    def apply_heartbeat_response(self, response: Mapping[str, Any]) -> None:
         """Apply the limits and instructions of a heartbeat response."""
-        if session := answer.get("session"):
+        if session := response.get("session"):
             self.manager.session = str(session)
-        self.is_told_to_drain = bool(answer.get("drain", False))
-        self.work.stop(_texts(answer.get("aborted")), _texts(answer.get("lost")))
-        if configuration := answer.get("configuration"):
+        self.drain_requested = bool(response.get("drain", False))
+        self.work.stop(_parse_texts(response.get("aborted")), _parse_texts(response.get("lost")))
+        if configuration := response.get("configuration"):
             self.configuration = configuration
-            self.configuration_news.set()
-        self.look_for_tasks.set()
+            self.configuration_changed.set()
+        self.poll_tasks_now.set()
 
     def start(self, loops: Mapping[str, Callable[["Agent"], None]]) -> None:
         """Run every loop in a thread of its own."""
         for name, loop in loops.items():
             threading.Thread(target=loop, args=(self,), name=name, daemon=True).start()
 
-    def look_after(self, future: "Future[None]") -> None:
+    def fail_on_error(self, future: "Future[None]") -> None:
         """End the program if a task's thread broke: nothing would answer that task."""
         if problem := future.exception():
             self.fail(problem)
@@ -221,11 +221,11 @@ class Agent:
     def drain(self) -> None:
         """Refuse new tasks; the main loop ends the program after the last task."""
         if not self.draining.is_set():
-            log.info("Draining: no new tasks, %d still running", len(self.work.running()))
+            log.info("Draining: no new tasks, %d still running", len(self.work.list_running()))
         self.draining.set()
         self.beat_now.set()
-        self.look_for_tasks.set()
+        self.poll_tasks_now.set()
 
 
-def _texts(value: Any) -> list[str]:
+def _parse_texts(value: Any) -> list[str]:
     return [str(one) for one in value] if isinstance(value, list) else []

@@ -21,7 +21,7 @@ def run_configuration_scripts(agent: Agent) -> None:
         run_script(agent, "INIT_SCRIPT", agent.settings.init_script, seconds=INIT_SECONDS)
     ran = ""
     while not agent.ended.is_set():
-        agent.configuration_news.clear()
+        agent.configuration_changed.clear()
         if agent.registered.is_set():
             configuration = agent.configuration or {}
             script = str(configuration.get("script") or "")
@@ -29,8 +29,8 @@ def run_configuration_scripts(agent: Agent) -> None:
                 ran = script
                 _configure(agent, configuration, script)
             agent.is_prepared.set()
-            agent.look_for_tasks.set()
-        agent.configuration_news.wait(1.0)
+            agent.poll_tasks_now.set()
+        agent.configuration_changed.wait(1.0)
 
 
 @dataclass
@@ -77,7 +77,7 @@ def run_script(
     level = IsolationLevel.USERS if is_of_manager and agent.isolation.level.has_users else IsolationLevel.NONE
     around = ExecutorContext(printed, blocks_shell, isolation=Isolation(level), tools=tools)
     answer = execute_task(HeldTask(task), around)
-    exit_code = _exit_code(answer)
+    exit_code = _get_exit_code(answer)
     if answer.error:
         log.error("%s failed: %s", name, answer.error["message"])
         printed.text += f"{answer.error['message']}\n"
@@ -86,7 +86,7 @@ def run_script(
     return ScriptRun(exit_code, printed.text, started_at, round((time.monotonic() - began) * 1000))
 
 
-def _exit_code(answer: TaskResult) -> int:
+def _get_exit_code(answer: TaskResult) -> int:
     if answer.result is not None:
         return int(answer.result["exit_code"])
     return _TIMED_OUT if answer.error and answer.error["code"] == "TimedOut" else _NOT_RUN
@@ -110,7 +110,7 @@ def _report(agent: Agent, body: dict[str, Any]) -> None:
     backoff = Backoff(first=0.5, most=15)
     while not agent.ended.is_set():
         try:
-            agent.ask("/agent/v1/configuration", body)
+            agent.post_with_session("/agent/v1/configuration", body)
             return
         except NotRegistered:
             agent.registered.wait(1.0)

@@ -17,20 +17,20 @@ def start_health_server(agent: Agent) -> ThreadingHTTPServer:
 
 
 def _build_handler(agent: Agent) -> type[BaseHTTPRequestHandler]:
-    class Answering(BaseHTTPRequestHandler):
+    class HealthHandler(BaseHTTPRequestHandler):
         # A silent peer must not block a thread.
         timeout = 5
         server_version, sys_version = "slipway-delegate", ""
 
         def do_GET(self) -> None:  # the name is the standard library's
             if self.path == "/api/health":
-                self._answer(200, "application/json", json.dumps(build_health(agent)))
+                self._send_response(200, "application/json", json.dumps(build_health(agent)))
             elif self.path == "/api/metrics":
-                self._answer(200, "text/plain; version=0.0.4", render_metrics(agent))
+                self._send_response(200, "text/plain; version=0.0.4", render_metrics(agent))
             else:
-                self._answer(404, "text/plain", "Ask for /api/health or /api/metrics.\n")
+                self._send_response(404, "text/plain", "Ask for /api/health or /api/metrics.\n")
 
-        def _answer(self, status: int, content_type: str, text: str) -> None:
+        def _send_response(self, status: int, content_type: str, text: str) -> None:
             body = text.encode()
             self.send_response(status)
             self.send_header("Content-Type", f"{content_type}; charset=utf-8")
@@ -41,26 +41,26 @@ def _build_handler(agent: Agent) -> type[BaseHTTPRequestHandler]:
         def log_message(self, format: str, *args: object) -> None:
             """Discard the line: health checks every few seconds would fill the log."""
 
-    return Answering
+    return HealthHandler
 
 
 def build_health(agent: Agent) -> dict[str, object]:
     """Return the agent's health; it is healthy while it runs, even without a manager."""
     return {
-        "status": _status(agent),
+        "status": _get_status(agent),
         "version": VERSION,
-        "connection": _connection(agent),
-        "running_tasks": len(agent.work.running()),
+        "connection": _get_connection(agent),
+        "running_tasks": len(agent.work.list_running()),
     }
 
 
-def _status(agent: Agent) -> str:
-    if agent.draining.is_set() or agent.is_told_to_drain:
+def _get_status(agent: Agent) -> str:
+    if agent.draining.is_set() or agent.drain_requested:
         return "draining"
     return "registered" if agent.registered.is_set() else "registering"
 
 
-def _connection(agent: Agent) -> str:
+def _get_connection(agent: Agent) -> str:
     if agent.has_socket:
         return "websocket"
     return "polling" if agent.registered.is_set() else "none"
@@ -72,7 +72,7 @@ def render_metrics(agent: Agent) -> str:
     numbers = [
         ("connected", "gauge", "Whether the instance is registered", int(agent.registered.is_set())),
         ("websocket", "gauge", "Whether the WebSocket is open", int(agent.has_socket)),
-        ("tasks_running", "gauge", "Running tasks", len(work.running())),
+        ("tasks_running", "gauge", "Running tasks", len(work.list_running())),
         ("tasks_capacity", "gauge", "Task capacity", work.capacity),
         ("tasks_total", "counter", "Finished tasks", work.ended_count),
         ("tasks_failed_total", "counter", "Failed tasks", work.failed_count),

@@ -13,7 +13,7 @@ def send_heartbeats(agent: Agent) -> None:
     backoff = Backoff(first=1, most=15)
     while not agent.ended.is_set():
         agent.beat_now.clear()
-        wait = agent.terms.heartbeat_seconds
+        wait = agent.limits.heartbeat_seconds
         try:
             _send_heartbeat(agent)
             backoff.reset()
@@ -34,22 +34,22 @@ def _send_heartbeat(agent: Agent) -> None:
     agent.acknowledged.clear()
     if (
         agent.registered.is_set()
-        and agent.say({"type": "heartbeat", **body})
+        and agent.send_message({"type": "heartbeat", **body})
         and agent.acknowledged.wait(ACK_SECONDS)
     ):
         return
-    agent.learn(agent.ask("/agent/v1/heartbeat", body))
+    agent.apply_heartbeat_response(agent.post_with_session("/agent/v1/heartbeat", body))
 
 
 def build_heartbeat(agent: Agent) -> dict[str, Any]:
     """Return the body of a heartbeat."""
     load = agent.load.read()
     return {
-        "running": [{"id": held.task.id, "fence": held.task.fence} for held in agent.work.running()],
+        "running": [{"id": held.task.id, "fence": held.task.fence} for held in agent.work.list_running()],
         "cpu_process": load.cpu_process,
         "cpu_system": load.cpu_system,
         "memory_mib": load.memory_mib,
-        "max_executing": sum(agent.work.most_since_last_asked("heartbeat")),
+        "max_executing": sum(agent.work.read_peak_counts("heartbeat")),
         "draining": agent.draining.is_set(),
     }
 
@@ -67,7 +67,7 @@ def log_performance(agent: Agent) -> None:
 def format_performance(agent: Agent, load: LoadMeter) -> str:
     """Return the performance line in its documented format; its futures are the pool's tasks."""
     reading = load.read()
-    executing, validating = agent.work.most_since_last_asked("log")
+    executing, validating = agent.work.read_peak_counts("log")
     return (
         f"CPU Process: {reading.cpu_process:.1f}, CPU System: {reading.cpu_system:.1f}, "
         f"Max Executing Task Count: {executing}, Max Executing Future Count: {executing}, "

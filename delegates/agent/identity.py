@@ -43,14 +43,14 @@ def read_identity(environ: Mapping[str, str], manager_url: str) -> InstanceIdent
     hostname = environ.get("HOSTNAME", "").strip() or socket.gethostname()
     metadata = environ.get("ECS_CONTAINER_METADATA_URI_V4", "")
     if not metadata:
-        address = _private_ip(manager_url)
+        address = _find_private_ip(manager_url)
         return InstanceIdentity(f"{hostname}/{address}", hostname, address)
-    task = _task(metadata)
-    address = _address_of(task) or _private_ip(manager_url)
-    return InstanceIdentity(str(task["TaskARN"]), hostname, address, _ecs(task))
+    task = _fetch_task(metadata)
+    address = _find_address(task) or _find_private_ip(manager_url)
+    return InstanceIdentity(str(task["TaskARN"]), hostname, address, _build_ecs_attributes(task))
 
 
-def _task(metadata: str) -> dict[str, Any]:
+def _fetch_task(metadata: str) -> dict[str, Any]:
     try:
         # The metadata endpoint is a neighbour: no proxy leads there.
         with httpx.Client(trust_env=False, timeout=5) as client:
@@ -64,7 +64,7 @@ def _task(metadata: str) -> dict[str, Any]:
     return task
 
 
-def _ecs(task: Mapping[str, Any]) -> dict[str, str]:
+def _build_ecs_attributes(task: Mapping[str, Any]) -> dict[str, str]:
     return {
         "cluster": str(task.get("Cluster", "")),
         "task_arn": str(task["TaskARN"]),
@@ -73,7 +73,7 @@ def _ecs(task: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def _address_of(task: Mapping[str, Any]) -> str:
+def _find_address(task: Mapping[str, Any]) -> str:
     for container in task.get("Containers") or []:
         for network in container.get("Networks") or []:
             for address in network.get("IPv4Addresses") or []:
@@ -81,12 +81,12 @@ def _address_of(task: Mapping[str, Any]) -> str:
     return ""
 
 
-def _private_ip(manager_url: str) -> str:
+def _find_private_ip(manager_url: str) -> str:
     """Return the address that packets to the manager leave from; nothing is sent to find out."""
     parts = urlsplit(manager_url)
     try:
-        found = socket.getaddrinfo(parts.hostname, parts.port or 443, type=socket.SOCK_DGRAM)
-        family, kind, protocol, _, address = found[0]
+        addresses = socket.getaddrinfo(parts.hostname, parts.port or 443, type=socket.SOCK_DGRAM)
+        family, kind, protocol, _, address = addresses[0]
         with socket.socket(family, kind, protocol) as one:
             one.connect(address)
             return str(one.getsockname()[0])

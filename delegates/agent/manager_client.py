@@ -65,7 +65,7 @@ class ManagerClient:
         Raises `ManagerUnreachable`, `RequestRefused`, `SessionLost`.
         """
         session = bearer or self.session
-        content, headers = _packed(body)
+        content, headers = _compress_body(body)
         headers["Authorization"] = f"Bearer {session}"
         timeout = httpx.Timeout(read_seconds + wait_seconds, connect=CONNECT_SECONDS)
         try:
@@ -86,13 +86,13 @@ class ManagerClient:
         code, detail = str(body.get("code", "")), str(body.get("detail") or body.get("title") or "")
         lost = is_session and (answer.status_code == 401 or code in FINAL_CODES)
         kind = SessionLost if lost else RequestRefused
-        raise kind(answer.status_code, code, detail, body=body, retry_after=_retry_after(answer))
+        raise kind(answer.status_code, code, detail, body=body, retry_after=_parse_retry_after(answer))
 
     def close(self) -> None:
         self._http.close()
 
 
-def _packed(body: Mapping[str, Any]) -> tuple[bytes, dict[str, str]]:
+def _compress_body(body: Mapping[str, Any]) -> tuple[bytes, dict[str, str]]:
     content = json.dumps(body, separators=(",", ":")).encode()
     headers = {"Content-Type": "application/json"}
     if len(content) >= _PACKED_FROM_BYTES and "lines" in body:
@@ -100,7 +100,7 @@ def _packed(body: Mapping[str, Any]) -> tuple[bytes, dict[str, str]]:
     return content, headers
 
 
-def _retry_after(answer: httpx.Response) -> float:
+def _parse_retry_after(answer: httpx.Response) -> float:
     text = answer.headers.get("Retry-After", "")
     return min(float(text), 3600.0) if text.isascii() and text.isdigit() else 0.0
 

@@ -25,7 +25,7 @@ def listen_to_manager(agent: Agent) -> None:
             continue
         session = agent.manager.session
         try:
-            with _connection(agent, session) as socket:
+            with _connect(agent, session) as socket:
                 backoff.reset()
                 _listen(agent, socket)
         except ConnectionClosed as closed:
@@ -41,8 +41,8 @@ def listen_to_manager(agent: Agent) -> None:
         agent.ended.wait(backoff.next())
 
 
-def _connection(agent: Agent, session: str) -> ClientConnection:
-    url = agent.settings.manager_url.replace("http", "ws", 1) + agent.terms.socket_path
+def _connect(agent: Agent, session: str) -> ClientConnection:
+    url = agent.settings.manager_url.replace("http", "ws", 1) + agent.limits.socket_path
     return connect(
         url,
         ssl=agent.tls if url.startswith("wss:") else None,
@@ -60,7 +60,7 @@ def _listen(agent: Agent, socket: ClientConnection) -> None:
     log.info("Connected by WebSocket")
     agent.socket = socket
     agent.socket_tried.set()
-    agent.look_for_tasks.set()
+    agent.poll_tasks_now.set()
     agent.beat_now.set()
     while not agent.ended.is_set():
         with contextlib.suppress(TimeoutError):
@@ -73,14 +73,14 @@ def _handle_message(agent: Agent, message: str | bytes) -> None:
         notice = json.loads(message)
     kind = notice.get("type") if isinstance(notice, dict) else None
     if kind == "task_available":
-        agent.look_for_tasks.set()
+        agent.poll_tasks_now.set()
     elif kind == "task_aborted":
         agent.work.stop([str(notice.get("task_id"))], [])
     elif kind in ("drain", "configuration_changed"):
         # The heartbeat's response has the rest.
         agent.beat_now.set()
     elif kind == "heartbeat_ack":
-        agent.learn(notice)
+        agent.apply_heartbeat_response(notice)
         agent.acknowledged.set()
 
 
@@ -88,7 +88,7 @@ def _record_close(agent: Agent, session: str, closed: ConnectionClosed) -> None:
     code = closed.rcvd.code if closed.rcvd else 0
     if code == UNAUTHENTICATED:
         reason = closed.rcvd.reason if closed.rcvd else ""
-        agent.lose_session(
+        agent.drop_session(
             session, SessionLost(401, reason or "session_invalid", reason, body={}, retry_after=0)
         )
     else:

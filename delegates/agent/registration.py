@@ -18,7 +18,7 @@ SKEW_SECONDS = 5.0
 def register(agent: Agent, backoff: Backoff) -> float:
     """Try to register once, and return the seconds until the next attempt; 0 after success."""
     try:
-        status, answer = _register(agent)
+        status, answer = _post_registration(agent)
     except ManagerUnreachable as problem:
         log.warning("The manager at %s cannot be reached: %s", agent.settings.manager_url, problem)
         return backoff.next()
@@ -36,7 +36,7 @@ def register(agent: Agent, backoff: Backoff) -> float:
     return 0.0
 
 
-def _register(agent: Agent) -> tuple[int, dict[str, Any]]:
+def _post_registration(agent: Agent) -> tuple[int, dict[str, Any]]:
     """Register, and sign the challenge that a manager which binds instances answers with.
 
     Raises `ManagerUnreachable`, `RequestRefused`.
@@ -80,12 +80,12 @@ def _build_registration(agent: Agent) -> dict[str, Any]:
 
 
 def _start_session(agent: Agent, answer: Mapping[str, Any]) -> None:
-    agent.terms = _read_limits(agent, answer)
+    agent.limits = _read_limits(agent, answer)
     agent.instance_id = str(answer.get("instance_id", ""))
     agent.configuration = answer.get("configuration")
     agent.manager.session = str(answer["session"])
     agent.registered.set()
-    agent.configuration_news.set()
+    agent.configuration_changed.set()
     log.info("Registered as %s with %s", agent.settings.name, agent.settings.manager_url)
     skew = float(answer.get("clock_skew_seconds") or 0)
     if abs(skew) > SKEW_SECONDS:
@@ -93,7 +93,7 @@ def _start_session(agent: Agent, answer: Mapping[str, Any]) -> None:
             "The clock differs from the manager by %.0f s: AWS refuses calls at 5 minutes or more", skew
         )
     agent.beat_now.set()
-    agent.look_for_tasks.set()
+    agent.poll_tasks_now.set()
 
 
 def _read_limits(agent: Agent, answer: Mapping[str, Any]) -> ProtocolLimits:

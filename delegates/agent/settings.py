@@ -47,31 +47,33 @@ class AgentSettings:
 
 def read_environment(environ: Mapping[str, str]) -> AgentSettings:
     """Return the settings of this agent. Raises `InvalidEnvironment` with a sentence naming the variable."""
-    account = _required(environ, "HARNESS_ACCOUNT_ID", "ACCOUNT_ID")
-    url_variable, url = _required(environ, "HARNESS_URL", "MANAGER_HOST_AND_PORT")
+    account = _get_required(environ, "HARNESS_ACCOUNT_ID", "ACCOUNT_ID")
+    url_variable, url = _get_required(environ, "HARNESS_URL", "MANAGER_HOST_AND_PORT")
     return AgentSettings(
         account_id=account[1],
-        token=_token(*_required(environ, "HARNESS_TOKEN", "DELEGATE_TOKEN")),
-        manager_url=_url(url_variable, url),
-        name=_first(environ, "HARNESS_NAME", "DELEGATE_NAME")[1] or DEFAULT_NAME,
-        tags=_tags(_first(environ, "HARNESS_TAGS", "DELEGATE_TAGS")[1]),
-        kind=_kind(environ),
+        token=_parse_token(*_get_required(environ, "HARNESS_TOKEN", "DELEGATE_TOKEN")),
+        manager_url=_parse_url(url_variable, url),
+        name=_get_first(environ, "HARNESS_NAME", "DELEGATE_NAME")[1] or DEFAULT_NAME,
+        tags=_parse_tags(_get_first(environ, "HARNESS_TAGS", "DELEGATE_TAGS")[1]),
+        kind=_detect_kind(environ),
         flavour="v3" if environ.get("HARNESS_TOKEN") else "legacy",
         home=Path(environ.get("SLIPWAY_DELEGATE_HOME") or "slipway-delegate").absolute(),
         init_script=environ.get("INIT_SCRIPT", ""),
-        port=_whole(environ, "SLIPWAY_DELEGATE_PORT", 8080, most=65_535),
-        capacity=_whole(environ, "SLIPWAY_DELEGATE_CAPACITY", 10, least=1, most=1_000),
-        blocks_shell=_flag(environ, "SLIPWAY_DELEGATE_BLOCK_SHELL"),
-        uses_socket=not _flag(environ, "SLIPWAY_DELEGATE_NO_SOCKET"),
-        heartbeat_seconds=_seconds(environ, "SLIPWAY_DELEGATE_HEARTBEAT"),
-        allowed_operations=_operations(environ.get("SLIPWAY_DELEGATE_ALLOW_OPERATIONS", "")),
-        ca_bundle=_bundle(environ),
-        spool_bytes=_whole(environ, "SLIPWAY_DELEGATE_SPOOL_MIB", SPOOL_BYTES // _MIB, least=1, most=65_536)
+        port=_parse_integer(environ, "SLIPWAY_DELEGATE_PORT", 8080, most=65_535),
+        capacity=_parse_integer(environ, "SLIPWAY_DELEGATE_CAPACITY", 10, least=1, most=1_000),
+        blocks_shell=_parse_flag(environ, "SLIPWAY_DELEGATE_BLOCK_SHELL"),
+        uses_socket=not _parse_flag(environ, "SLIPWAY_DELEGATE_NO_SOCKET"),
+        heartbeat_seconds=_parse_seconds(environ, "SLIPWAY_DELEGATE_HEARTBEAT"),
+        allowed_operations=_parse_operations(environ.get("SLIPWAY_DELEGATE_ALLOW_OPERATIONS", "")),
+        ca_bundle=_parse_bundle(environ),
+        spool_bytes=_parse_integer(
+            environ, "SLIPWAY_DELEGATE_SPOOL_MIB", SPOOL_BYTES // _MIB, least=1, most=65_536
+        )
         * _MIB,
     )
 
 
-def _first(environ: Mapping[str, str], *names: str) -> tuple[str, str]:
+def _get_first(environ: Mapping[str, str], *names: str) -> tuple[str, str]:
     """Return the first non-empty variable with its name; else the first name and an empty text."""
     for name in names:
         if value := environ.get(name, "").strip():
@@ -79,22 +81,22 @@ def _first(environ: Mapping[str, str], *names: str) -> tuple[str, str]:
     return names[0], ""
 
 
-def _required(environ: Mapping[str, str], name: str, older: str) -> tuple[str, str]:
-    found, value = _first(environ, name, older)
+def _get_required(environ: Mapping[str, str], name: str, older: str) -> tuple[str, str]:
+    variable, value = _get_first(environ, name, older)
     if not value:
         raise InvalidEnvironment(
             f"{name} is not set (nor the older {older}): set it as the task definition shows."
         )
-    return found, value
+    return variable, value
 
 
-def _token(variable: str, token: str) -> str:
+def _parse_token(variable: str, token: str) -> str:
     if not token.isascii() or not token.isprintable() or " " in token:
         raise InvalidEnvironment(f"{variable} contains invalid characters: copy it again from its page.")
     return token
 
 
-def _url(variable: str, text: str) -> str:
+def _parse_url(variable: str, text: str) -> str:
     url = text if "://" in text else f"https://{text}"
     try:
         parts = urlsplit(url)
@@ -111,11 +113,11 @@ def _url(variable: str, text: str) -> str:
 _URL_HINT = "Give the manager's address, such as https://slipway.example.com."
 
 
-def _tags(text: str) -> tuple[str, ...]:
+def _parse_tags(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(tag for part in text.split(",") if (tag := part.strip())))
 
 
-def _kind(environ: Mapping[str, str]) -> str:
+def _detect_kind(environ: Mapping[str, str]) -> str:
     kind = environ.get("DELEGATE_TYPE", "").strip().upper()
     if kind and kind not in KINDS:
         raise InvalidEnvironment(f"DELEGATE_TYPE is {kind!r}: use one of {', '.join(KINDS)}.")
@@ -127,7 +129,7 @@ def _kind(environ: Mapping[str, str]) -> str:
     return "KUBERNETES" if environ.get("KUBERNETES_SERVICE_HOST") else "DOCKER"
 
 
-def _flag(environ: Mapping[str, str], name: str) -> bool:
+def _parse_flag(environ: Mapping[str, str], name: str) -> bool:
     value = environ.get(name, "").strip().lower()
     if value in _TRUE:
         return True
@@ -136,7 +138,7 @@ def _flag(environ: Mapping[str, str], name: str) -> bool:
     return False
 
 
-def _whole(environ: Mapping[str, str], name: str, default: int, *, least: int = 0, most: int) -> int:
+def _parse_integer(environ: Mapping[str, str], name: str, default: int, *, least: int = 0, most: int) -> int:
     text = environ.get(name, "").strip()
     if not text:
         return default
@@ -145,7 +147,7 @@ def _whole(environ: Mapping[str, str], name: str, default: int, *, least: int = 
     return int(text)
 
 
-def _seconds(environ: Mapping[str, str], name: str) -> float | None:
+def _parse_seconds(environ: Mapping[str, str], name: str) -> float | None:
     text = environ.get(name, "").strip()
     try:
         seconds = float(text) if text else None
@@ -156,19 +158,19 @@ def _seconds(environ: Mapping[str, str], name: str) -> float | None:
     return seconds
 
 
-def _operations(text: str) -> frozenset[str]:
-    found = [part for part in re.split(r"[\s,]+", text) if part]
-    for operation in found:
+def _parse_operations(text: str) -> frozenset[str]:
+    operations = [part for part in re.split(r"[\s,]+", text) if part]
+    for operation in operations:
         if not _OPERATION.match(operation):
             raise InvalidEnvironment(
                 f"SLIPWAY_DELEGATE_ALLOW_OPERATIONS holds {operation!r}: write service:Operation, such as "
                 "s3:GetObject, separated by commas."
             )
-    return frozenset(found)
+    return frozenset(operations)
 
 
-def _bundle(environ: Mapping[str, str]) -> Path | None:
-    name, value = _first(environ, "SLIPWAY_CA_BUNDLE", "ADDITIONAL_CERTS_PATH")
+def _parse_bundle(environ: Mapping[str, str]) -> Path | None:
+    name, value = _get_first(environ, "SLIPWAY_CA_BUNDLE", "ADDITIONAL_CERTS_PATH")
     if not value:
         return None
     path = Path(value)
@@ -188,20 +190,20 @@ def build_proxy_variables(environ: Mapping[str, str]) -> dict[str, str]:
 
     Raises `InvalidEnvironment`.
     """
-    found: dict[str, str] = {}
+    variables: dict[str, str] = {}
     host = environ.get("PROXY_HOST", "").strip()
     if host:
-        url = _proxy_url(host, environ)
-        found = {name: url for name in ("HTTPS_PROXY", "HTTP_PROXY") if not environ.get(name)}
+        url = _build_proxy_url(host, environ)
+        variables = {name: url for name in ("HTTPS_PROXY", "HTTP_PROXY") if not environ.get(name)}
     elif environ.get("PROXY_PORT") and not environ.get("HTTPS_PROXY"):
         raise InvalidEnvironment("PROXY_PORT is set but PROXY_HOST is not: set both, or neither.")
-    if found or environ.get("HTTPS_PROXY") or environ.get("HTTP_PROXY"):
+    if variables or environ.get("HTTPS_PROXY") or environ.get("HTTP_PROXY"):
         spared = [part.strip() for part in environ.get("NO_PROXY", "").split(",") if part.strip()]
-        found["NO_PROXY"] = ",".join(dict.fromkeys([*spared, *_NEVER_THROUGH_PROXY]))
-    return found
+        variables["NO_PROXY"] = ",".join(dict.fromkeys([*spared, *_NEVER_THROUGH_PROXY]))
+    return variables
 
 
-def _proxy_url(host: str, environ: Mapping[str, str]) -> str:
+def _build_proxy_url(host: str, environ: Mapping[str, str]) -> str:
     scheme = environ.get("PROXY_SCHEME", "").strip() or "http"
     port = environ.get("PROXY_PORT", "").strip() or ("443" if scheme == "https" else "80")
     if scheme not in ("http", "https"):

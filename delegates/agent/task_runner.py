@@ -18,13 +18,15 @@ RENEW_TIMEOUT_SECONDS = 5.0
 
 def renew_leases(agent: Agent) -> None:
     """Renew all leases every few seconds while the agent has tasks."""
-    while not agent.ended.wait(agent.terms.renew_seconds):
-        held = agent.work.running()
+    while not agent.ended.wait(agent.limits.renew_seconds):
+        held = agent.work.list_running()
         if not held:
             continue
         tasks = [{"id": one.task.id, "fence": one.task.fence} for one in held]
         try:
-            answer = agent.ask("/agent/v1/tasks/renew", {"tasks": tasks}, read_seconds=RENEW_TIMEOUT_SECONDS)
+            answer = agent.post_with_session(
+                "/agent/v1/tasks/renew", {"tasks": tasks}, read_seconds=RENEW_TIMEOUT_SECONDS
+            )
         except NotRegistered:
             continue
         except (ManagerUnreachable, RequestRefused) as problem:
@@ -37,10 +39,10 @@ FAILPOINTS = ("task.acquired", "task.performed", "task.completing", "task.comple
 _failpoint_hooks: list[Callable[[str, str], None]] = []
 
 
-def pass_failpoint(name: str, what: str) -> None:
+def pass_failpoint(name: str, task_id: str) -> None:
     """Pass a named point of a task; a test hook may end the process here."""
     for hook in _failpoint_hooks:
-        hook(name, what)
+        hook(name, task_id)
 
 
 def set_failpoint_hook(hook: Callable[[str, str], None] | None) -> None:
@@ -71,16 +73,16 @@ def run_task(agent: Agent, held: HeldTask) -> None:
     pass_failpoint("task.completing", what)
     _complete(agent, held, body)
     pass_failpoint("task.completed", what)
-    agent.work.let_go(held, failed=answer.status != TaskResult.SUCCEEDED)
-    agent.look_for_tasks.set()
+    agent.work.remove(held, failed=answer.status != TaskResult.SUCCEEDED)
+    agent.poll_tasks_now.set()
 
 
 def _build_context(agent: Agent, lines: TaskLogSink) -> ExecutorContext:
-    said = agent.settings
+    settings = agent.settings
     # Another project's script could read one project's repositories.
-    cache = said.home / "repositories" if agent.isolation.level != IsolationLevel.NONE else None
+    cache = settings.home / "repositories" if agent.isolation.level != IsolationLevel.NONE else None
     return ExecutorContext(
-        lines, said.blocks_shell, said.allowed_operations, git_cache=cache, isolation=agent.isolation
+        lines, settings.blocks_shell, settings.allowed_operations, git_cache=cache, isolation=agent.isolation
     )
 
 
@@ -89,7 +91,7 @@ def _complete(agent: Agent, held: HeldTask, body: dict[str, Any]) -> None:
     backoff = Backoff(first=0.2, most=15)
     while not agent.ended.is_set():
         try:
-            agent.ask(f"/agent/v1/tasks/{held.task.id}/complete", body)
+            agent.post_with_session(f"/agent/v1/tasks/{held.task.id}/complete", body)
             return
         except NotRegistered:
             agent.registered.wait(1.0)
@@ -118,12 +120,12 @@ def run_tasks(agent: Agent) -> None:
         # A long poll is for where there is no socket; the first one may be about to open.
         agent.socket_tried.wait(SOCKET_SECONDS)
     while not agent.ended.is_set():
-        agent.look_for_tasks.clear()
-        if not agent.takes_tasks or not agent.work.free:
-            agent.look_for_tasks.wait(1.0)
+        agent.poll_tasks_now.clear()
+        if not agent.accepts_tasks or not agent.work.free:
+            agent.poll_tasks_now.wait(1.0)
             continue
         try:
-            tasks = fetch_tasks(agent, wait_seconds=0 if agent.has_socket else agent.terms.poll_seconds)
+            tasks = fetch_tasks(agent, wait_seconds=0 if agent.has_socket else agent.limits.poll_seconds)
             backoff.reset()
         except NotRegistered:
             continue
@@ -132,25 +134,25 @@ def run_tasks(agent: Agent) -> None:
             agent.ended.wait(backoff.next())
             continue
         for task in tasks:
-            agent.pool.submit(run_task, agent, agent.work.take(task)).add_done_callback(agent.look_after)
+            agent.pool.submit(run_task, agent, agent.work.add(task)).add_done_callback(agent.fail_on_error)
         if not tasks and agent.has_socket:
             # A notice may be lost with its socket; this poll finds its task.
-            agent.look_for_tasks.wait(agent.terms.poll_seconds)
+            agent.poll_tasks_now.wait(agent.limits.poll_seconds)
 
 
 def fetch_tasks(agent: Agent, *, wait_seconds: float) -> list[AgentTask]:
-    """Send one fetch request. Raises the errors of `Agent.ask`."""
-    asked_at = time.monotonic()
+    """Send one fetch request. Raises the errors of `Agent.post_with_session`."""
+    requested_at = time.monotonic()
     body = {"wait_seconds": wait_seconds, "free": agent.work.free}
-    answer = agent.ask("/agent/v1/tasks/acquire", body, wait_seconds=wait_seconds)
+    answer = agent.post_with_session("/agent/v1/tasks/acquire", body, wait_seconds=wait_seconds)
     return [
         task
         for entry in answer.get("tasks") or ()
-        if (task := _parse_entry(entry, get_assignment_time(answer, asked_at)))
+        if (task := _parse_entry(entry, get_assignment_time(answer, requested_at)))
     ]
 
 
-def get_assignment_time(answer: Mapping[str, Any], asked_at: float) -> float:
+def get_assignment_time(answer: Mapping[str, Any], requested_at: float) -> float:
     """Return the earliest time of the assignment on the agent's clock.
 
     A paused process receives the response late, so its arrival time is useless. Instead the manager reports
@@ -158,7 +160,7 @@ def get_assignment_time(answer: Mapping[str, Any], asked_at: float) -> float:
     """
     held_seconds = answer.get("held_seconds")
     now = time.monotonic()
-    return now if held_seconds is None else min(asked_at + float(held_seconds), now)
+    return now if held_seconds is None else min(requested_at + float(held_seconds), now)
 
 
 def _parse_entry(entry: Any, acquired_at: float) -> AgentTask | None:

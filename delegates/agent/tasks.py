@@ -72,25 +72,27 @@ class HeldTasks:
         self.ended_count = 0
         self.failed_count = 0
         self._held: dict[str, HeldTask] = {}
-        self._most: dict[str, tuple[int, int]] = {}
+        self._peaks: dict[str, tuple[int, int]] = {}
         self._lock = threading.Lock()
 
     @property
     def free(self) -> int:
         return max(0, self.capacity - len(self._held))
 
-    def take(self, task: AgentTask) -> HeldTask:
+    def add(self, task: AgentTask) -> HeldTask:
         """Add a task; an older attempt of the same task becomes lost."""
         with self._lock:
             if older := self._held.get(task.id):
                 _stop(older, is_lost=True)
             held = self._held[task.id] = HeldTask(task)
             now = self._count()
-            self._most = {who: (max(m[0], now[0]), max(m[1], now[1])) for who, m in self._most.items()}
+            self._peaks = {
+                reader: (max(peak[0], now[0]), max(peak[1], now[1])) for reader, peak in self._peaks.items()
+            }
             self.idle.clear()
         return held
 
-    def let_go(self, held: HeldTask, *, failed: bool) -> None:
+    def remove(self, held: HeldTask, *, failed: bool) -> None:
         with self._lock:
             if self._held.get(held.task.id) is held:
                 del self._held[held.task.id]
@@ -100,16 +102,16 @@ class HeldTasks:
                 self.idle.set()
         self.freed.set()
 
-    def running(self) -> list[HeldTask]:
+    def list_running(self) -> list[HeldTask]:
         with self._lock:
             return list(self._held.values())
 
-    def most_since_last_asked(self, who: str) -> tuple[int, int]:
+    def read_peak_counts(self, reader: str) -> tuple[int, int]:
         """Return the highest numbers of tasks and checks at once since the caller's last call (R077)."""
         with self._lock:
             now = self._count()
-            most, self._most[who] = self._most.get(who, now), now
-        return most
+            peak, self._peaks[reader] = self._peaks.get(reader, now), now
+        return peak
 
     def _count(self) -> tuple[int, int]:
         checks = sum(held.task.kind.lower() == VALIDATING for held in self._held.values())
@@ -127,7 +129,7 @@ class HeldTasks:
 
     def stop_all(self) -> None:
         """Stop all tasks: the manager no longer knows this instance."""
-        self.stop([], [held.task.id for held in self.running()])
+        self.stop([], [held.task.id for held in self.list_running()])
 
 
 def _stop(held: HeldTask, *, is_lost: bool) -> None:

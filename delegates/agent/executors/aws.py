@@ -139,8 +139,8 @@ def run_aws(held: HeldTask, around: ExecutorContext) -> TaskResult:
     try:
         if (service, operation) == FETCH_OBJECTS:
             asked = params["params"]
-            found = fetch_objects(caller, str(asked["bucket"]), [str(path) for path in asked["paths"]])
-            return build_success({"files": found.files, "versions": found.versions})
+            objects = fetch_objects(caller, str(asked["bucket"]), [str(path) for path in asked["paths"]])
+            return build_success({"files": objects.files, "versions": objects.versions})
         with send_deadline(held.task.send_before):
             return build_success(caller.call(service, operation, params.get("params") or {}))
     except SendDeadlinePassed as late:

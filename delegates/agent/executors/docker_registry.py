@@ -37,38 +37,40 @@ def run_docker_registry(held: HeldTask, around: ExecutorContext) -> TaskResult:
     params = held.task.params
     repository, tag = str(params.get("repository") or ""), str(params.get("tag") or "")
     if params.get("catalog"):
-        return _catalog(str(params["url"]), _login(params), around.way)
+        return _list_catalog(str(params["url"]), _parse_login(params), around.way)
     if not (repository or tag):
-        return _ping(str(params["url"]), _login(params), around.way)
+        return _ping(str(params["url"]), _parse_login(params), around.way)
     if not _REPOSITORY.match(repository) or (tag and not _TAG.match(tag)):
         return build_failure("BadParameters", f"{repository}:{tag} is not the name of an image")
-    registry = _registry(str(params["url"]), repository, _login(params), around.way)
+    registry = _build_registry(str(params["url"]), repository, _parse_login(params), around.way)
     try:
-        return build_success({"digest": registry.digest(tag)} if tag else registry.tags())
+        return build_success({"digest": registry.get_digest(tag)} if tag else registry.list_tags())
     except RegistryRefused as refused:
         return build_failure("RegistryRefused", str(refused))
 
 
-def _login(params: Mapping[str, Any]) -> tuple[str, str] | None:
+def _parse_login(params: Mapping[str, Any]) -> tuple[str, str] | None:
     return (str(params["username"]), str(params.get("password") or "")) if params.get("username") else None
 
 
 def _ping(url: str, login: tuple[str, str] | None, way: RequestPolicy) -> TaskResult:
     try:
-        _registry(url, "", login, way).greet()
+        _build_registry(url, "", login, way).check_access()
     except RegistryRefused as refused:
         return build_failure("RegistryRefused", str(refused))
     return build_success({"ok": True})
 
 
-def _catalog(url: str, login: tuple[str, str] | None, way: RequestPolicy) -> TaskResult:
+def _list_catalog(url: str, login: tuple[str, str] | None, way: RequestPolicy) -> TaskResult:
     try:
-        return build_success(_registry(url, "", login, way, scope="registry:catalog:*").repositories())
+        return build_success(
+            _build_registry(url, "", login, way, scope="registry:catalog:*").list_repositories()
+        )
     except RegistryRefused as refused:
         return build_failure("RegistryRefused", str(refused))
 
 
-def _registry(
+def _build_registry(
     url: str, repository: str, login: tuple[str, str] | None, way: RequestPolicy, scope: str = ""
 ) -> "_Registry":
     base = (url if "://" in url else f"https://{url}").rstrip("/").removesuffix("/v2")
@@ -90,78 +92,78 @@ class _Registry:
     scope: str = ""
     token: str = field(default="", repr=False)
 
-    def greet(self) -> None:
+    def check_access(self) -> None:
         """Check that the registry exists and accepts the credentials."""
-        self._ask("GET", f"{self.base}/v2/")
+        self._send_authenticated("GET", f"{self.base}/v2/")
 
-    def tags(self) -> dict[str, Any]:
-        found, is_cut = self._listed(f"{self.base}/v2/{self.repository}/tags/list?n=1000", "tags")
-        return {"tags": found, "is_cut": is_cut}
+    def list_tags(self) -> dict[str, Any]:
+        tags, is_cut = self._list_pages(f"{self.base}/v2/{self.repository}/tags/list?n=1000", "tags")
+        return {"tags": tags, "is_cut": is_cut}
 
-    def repositories(self) -> dict[str, Any]:
+    def list_repositories(self) -> dict[str, Any]:
         """Return the repositories of the registry's catalog; some registries have none."""
         host = urlsplit(self.base).hostname
         if host in _HUB:
             raise RegistryRefused("Docker Hub lists no repositories")
         try:
-            found, is_cut = self._listed(f"{self.base}/v2/_catalog?n=1000", "repositories")
+            names, is_cut = self._list_pages(f"{self.base}/v2/_catalog?n=1000", "repositories")
         except RegistryRefused as refused:
             raise RegistryRefused(f"{host} does not list its repositories: {refused}") from refused
-        return {"repositories": [{"repositoryName": name} for name in found], "is_cut": is_cut}
+        return {"repositories": [{"repositoryName": name} for name in names], "is_cut": is_cut}
 
-    def _listed(self, url: str, member: str) -> tuple[list[str], bool]:
+    def _list_pages(self, url: str, member: str) -> tuple[list[str], bool]:
         """Return all pages of a list, and whether the registry has more entries than the limit."""
-        found: list[str] = []
+        entries: list[str] = []
         for _ in range(MAX_PAGES):
-            reply = self._ask("GET", url)
-            found += [str(one) for one in _json(reply).get(member) or ()]
+            reply = self._send_authenticated("GET", url)
+            entries += [str(one) for one in _parse_json(reply).get(member) or ()]
             following = re.match(r"<([^>]+)>;\s*rel=\"?next", reply.headers.get("link", ""))
             if following is None:
-                return found[:REGISTRY_TAGS], len(found) > REGISTRY_TAGS
-            if len(found) >= REGISTRY_TAGS:
+                return entries[:REGISTRY_TAGS], len(entries) > REGISTRY_TAGS
+            if len(entries) >= REGISTRY_TAGS:
                 break
-            url = self._own(urljoin(url, following[1]))
-        return found[:REGISTRY_TAGS], True
+            url = self._require_same_host(urljoin(url, following[1]))
+        return entries[:REGISTRY_TAGS], True
 
-    def digest(self, tag: str) -> str:
+    def get_digest(self, tag: str) -> str:
         url = f"{self.base}/v2/{self.repository}/manifests/{quote(tag)}"
-        digest = self._ask("HEAD", url).headers.get("docker-content-digest", "")
+        digest = self._send_authenticated("HEAD", url).headers.get("docker-content-digest", "")
         if not digest:
             raise RegistryRefused(
                 f"{urlsplit(self.base).hostname} gave no digest for {self.repository}:{tag}"
             )
         return digest
 
-    def _own(self, url: str) -> str:
+    def _require_same_host(self, url: str) -> str:
         """Return a URL on the same host: another host would receive this registry's token."""
         if urlsplit(url)[:2] != urlsplit(self.base)[:2]:
             raise RegistryRefused("the next page of the list is on another host")
         return url
 
-    def _ask(self, method: str, url: str) -> SafeResponse:
+    def _send_authenticated(self, method: str, url: str) -> SafeResponse:
         reply = self._send(method, url)
         if reply.status == 401 and not self.token:
-            self.token = self._new_token(reply.headers.get("www-authenticate", ""))
+            self.token = self._fetch_token(reply.headers.get("www-authenticate", ""))
             reply = self._send(method, url)
         if reply.status != 200:
-            raise RegistryRefused(self._why(reply.status, url))
+            raise RegistryRefused(self._describe_status(reply.status, url))
         return reply
 
-    def _why(self, status: int, url: str) -> str:
+    def _describe_status(self, status: int, url: str) -> str:
         """Return the meaning of an HTTP status for this request."""
-        host, what = urlsplit(url).hostname, self.repository or urlsplit(url).path
+        host, resource = urlsplit(url).hostname, self.repository or urlsplit(url).path
         if status == 404 and "/manifests/" in url:
-            return f"{host} has no tag {unquote(url.rpartition('/')[2])} in {what} ({status})"
+            return f"{host} has no tag {unquote(url.rpartition('/')[2])} in {resource} ({status})"
         if status == 404 and self.repository:
-            return f"{host} has no repository {what} ({status})"
+            return f"{host} has no repository {resource} ({status})"
         if status in (401, 403):
-            whom = "to this login" if self.login else "without a login"
-            return f"{host} does not show {what} {whom} ({status})"
+            login = "to this login" if self.login else "without a login"
+            return f"{host} does not show {resource} {login} ({status})"
         if status == 429:
             return f"{host} was asked too often ({status})"
         if status >= 500:
             return f"{host} has trouble of its own ({status})"
-        return f"{host} answered {status} for {what}"
+        return f"{host} answered {status} for {resource}"
 
     def _send(self, method: str, url: str) -> SafeResponse:
         headers = {"Accept": _MANIFESTS if "/manifests/" in url else "application/json"}
@@ -170,24 +172,24 @@ class _Registry:
         auth = self.login if self.token == _BASIC else None
         return send_request(SafeRequest(method, url, headers=headers, auth=auth), self.way)
 
-    def _new_token(self, challenge: str) -> str:
+    def _fetch_token(self, challenge: str) -> str:
         scheme, _, rest = challenge.partition(" ")
         if scheme.lower() == "basic" and self.login:
             return _BASIC
-        asked = dict(_CHALLENGE.findall(rest))
-        realm = asked.get("realm", "")
+        parameters = dict(_CHALLENGE.findall(rest))
+        realm = parameters.get("realm", "")
         if scheme.lower() != "bearer" or not realm:
             raise RegistryRefused(
                 f"{urlsplit(self.base).hostname} wants a login that is not given or not known"
             )
         if urlsplit(realm).scheme != "https" and urlsplit(realm).netloc != urlsplit(self.base).netloc:
             raise RegistryRefused("the registry redirects authentication to another host without TLS")
-        query = {"service": asked.get("service", "")}
+        query = {"service": parameters.get("service", "")}
         if self.scope:
             query["scope"] = self.scope
         reply = send_request(SafeRequest("GET", f"{realm}?{urlencode(query)}", auth=self.login), self.way)
-        answer = _json(reply)
-        token = answer.get("token") or answer.get("access_token")
+        body = _parse_json(reply)
+        token = body.get("token") or body.get("access_token")
         if reply.status != 200 or not isinstance(token, str):
             raise RegistryRefused(f"{urlsplit(realm).hostname} gave no token: {reply.status}")
         return token
@@ -197,7 +199,7 @@ class _Registry:
 _BASIC = "basic"
 
 
-def _json(reply: SafeResponse) -> dict[str, Any]:
+def _parse_json(reply: SafeResponse) -> dict[str, Any]:
     try:
         body = json.loads(reply.body)
     except ValueError:

@@ -50,7 +50,7 @@ class GitCache:
     folder: Path
 
     @contextlib.contextmanager
-    def held(
+    def lock_repository(
         self, url: str, commit: str, *, fill: Callable[[Path], str], wait: Callable[[], None]
     ) -> Iterator[Path]:
         """Lock the repository of a commit for the block, and fetch it if it is missing.
@@ -60,7 +60,7 @@ class GitCache:
         """
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         name = hashlib.sha256(f"{url}\0{commit}".encode()).hexdigest()
-        with self._locked(name, wait):
+        with self._lock(name, wait):
             place = self.folder / name
             if place.exists():
                 os.utime(place)
@@ -70,7 +70,7 @@ class GitCache:
             try:
                 if fill(begun) == commit:
                     begun.rename(place)
-                    self._prune(keep=name)
+                    self._prune(name)
                     yield place
                 else:
                     # The branch was pushed meanwhile.
@@ -79,26 +79,26 @@ class GitCache:
                 shutil.rmtree(begun, ignore_errors=True)
 
     @contextlib.contextmanager
-    def _locked(self, name: str, wait: Callable[[], None]) -> Iterator[None]:
+    def _lock(self, name: str, wait: Callable[[], None]) -> Iterator[None]:
         with (self.folder / f"lock-{name[:2]}").open("a") as lock:
             while not _try_lock(lock.fileno()):
                 wait()
                 time.sleep(_WAIT_SECONDS)
             yield
 
-    def _prune(self, keep: str) -> None:
+    def _prune(self, kept_name: str) -> None:
         """Delete old repositories, then the oldest ones above the size limit; locked ones stay."""
         now, left = time.time(), int(GIT_CACHE_BYTES)
-        for used, path in sorted(self._entries(), reverse=True):
+        for used, path in sorted(self._list_entries(), reverse=True):
             if path.name.startswith(_INCOMPLETE_PREFIX):
-                is_wanted = now - used < _ABANDONED_SECONDS
+                is_current = now - used < _ABANDONED_SECONDS
             else:
-                left -= _size(path)
-                is_wanted = path.name == keep or (left >= 0 and now - used < GIT_CACHE_SECONDS)
-            if not is_wanted:
+                left -= _compute_size(path)
+                is_current = path.name == kept_name or (left >= 0 and now - used < GIT_CACHE_SECONDS)
+            if not is_current:
                 self._remove(path)
 
-    def _entries(self) -> Iterator[tuple[float, Path]]:
+    def _list_entries(self) -> Iterator[tuple[float, Path]]:
         for path in self.folder.iterdir():
             with contextlib.suppress(FileNotFoundError):
                 if path.is_dir():
@@ -118,12 +118,12 @@ def _try_lock(number: int) -> bool:
     return True
 
 
-def _size(path: Path) -> int:
-    found = 0
-    for one in path.rglob("*"):
+def _compute_size(path: Path) -> int:
+    size = 0
+    for file in path.rglob("*"):
         with contextlib.suppress(FileNotFoundError):
-            found += one.lstat().st_size
-    return found
+            size += file.lstat().st_size
+    return size
 
 
 log = logging.getLogger("slipway.delegate")
@@ -148,15 +148,15 @@ def run_git(held: HeldTask, around: ExecutorContext) -> TaskResult:
     ref = str(params.get("ref") or "HEAD")
     if not _REF.match(ref) or ref.startswith("-"):
         raise ValueError(f"{ref!r} is not the name of a branch, tag or commit")
-    entrance = resolve_git_location(str(params["url"]), around.reach)
-    known = parse_host_keys("\n".join(str(one) for one in params.get("host_keys") or ()))
+    location = resolve_git_location(str(params["url"]), around.reach)
+    host_keys = parse_host_keys("\n".join(str(one) for one in params.get("host_keys") or ()))
     seconds = max(1.0, min(MAX_SECONDS, held.seconds_left))
     with open_workspace(around.isolation) as workspace:
-        login = GitLogin(workspace, workspace.private("login"), entrance, known)
-        environment = login.environment(params)
-        git = GitProgram(held, workspace, environment, entrance.options, time.monotonic() + seconds)
+        login = GitLogin(workspace, workspace.create_folder("login"), location, host_keys)
+        environment = login.build_environment(params)
+        git = GitProgram(held, workspace, environment, location.options, time.monotonic() + seconds)
         cache = GitCache(around.git_cache) if around.git_cache else None
-        repository = _Repository(workspace.private("repository"), git, entrance.url, cache)
+        repository = _Repository(workspace.create_folder("repository"), git, location.url, cache)
         try:
             if params.get("refs"):
                 result = repository.refs()
@@ -167,32 +167,32 @@ def run_git(held: HeldTask, around: ExecutorContext) -> TaskResult:
                 "NoGit", "this delegate has no git program: install it in its image", capability=True
             )
         except GitStopped:
-            return _stopped(held, seconds)
+            return _build_stopped_result(held, seconds)
         except GitFailed as problem:
-            return _failed(problem, login)
-        seen = login.seen_key()
-    return build_success({**result, "host_key": seen} if seen else result)
+            return _build_failed_result(problem, login)
+        presented_key = login.get_presented_key()
+    return build_success({**result, "host_key": presented_key} if presented_key else result)
 
 
-def _stopped(held: HeldTask, seconds: float) -> TaskResult:
+def _build_stopped_result(held: HeldTask, seconds: float) -> TaskResult:
     if held.stopped.is_set():
         return build_aborted()
     return build_failure("TimedOut", f"git did not end within {seconds:.0f} s")
 
 
-def _failed(problem: GitFailed, login: GitLogin) -> TaskResult:
-    if not (login.entrance.is_ssh and UNKNOWN_KEY in problem.said):
-        unreached = any(one in problem.said for one in _UNREACHABLE_PHRASES)
+def _build_failed_result(problem: GitFailed, login: GitLogin) -> TaskResult:
+    if not (login.location.is_ssh and UNKNOWN_KEY in problem.errors):
+        unreached = any(one in problem.errors for one in _UNREACHABLE_PHRASES)
         return build_failure("GitFailed", str(problem), capability=unreached)
-    offered = login.offered_key()
-    known = " or ".join(one.fingerprint for one in login.known)
-    shown = parse_host_keys(offered)[0].fingerprint if offered else "none readable"
-    answer = build_failure(
+    presented = login.probe_host_key()
+    accepted = " or ".join(one.fingerprint for one in login.host_keys)
+    fingerprint = parse_host_keys(presented)[0].fingerprint if presented else "none readable"
+    result = build_failure(
         "HostKeyChanged",
-        f"the SSH host key of {login.entrance.place.host} has changed: known is {known}, "
-        f"the server shows {shown}",
+        f"the SSH host key of {login.location.place.host} has changed: known is {accepted}, "
+        f"the server shows {fingerprint}",
     )
-    return replace(answer, error={**(answer.error or {}), "host_key": offered})
+    return replace(result, error={**(result.error or {}), "host_key": presented})
 
 
 @dataclass(frozen=True)
@@ -203,23 +203,28 @@ class _Repository:
     cache: GitCache | None = None
 
     def fetch(self, ref: str, paths: Sequence[str]) -> dict[str, Any]:
-        if self.cache is not None and (commit := self._commit_now(ref)):
-            found = self._kept(self.cache, ref, commit, paths)
-            if found is not None:
-                return found
+        if self.cache is not None and (commit := self._resolve_commit(ref)):
+            files = self._read_cached(self.cache, ref, commit, paths)
+            if files is not None:
+                return files
         self._fill(ref)
         return self._read(paths)
 
-    def _kept(self, cache: GitCache, ref: str, commit: str, paths: Sequence[str]) -> dict[str, Any] | None:
+    def _read_cached(
+        self, cache: GitCache, ref: str, commit: str, paths: Sequence[str]
+    ) -> dict[str, Any] | None:
         """Return the files from the cache; None if the cache is unusable."""
         try:
             with (
-                cache.held(
-                    self.url, commit, fill=lambda at: self._at(at)._filled(ref), wait=self.git.refuse_late
-                ) as at,
-                self._workspace.lending(at),
+                cache.lock_repository(
+                    self.url,
+                    commit,
+                    fill=lambda folder: self._with_folder(folder)._fill_cached(ref),
+                    wait=self.git.check_deadline,
+                ) as folder,
+                self._workspace.lend_tree(folder),
             ):
-                return self._at(at)._read(paths)
+                return self._with_folder(folder)._read(paths)
         except GitFailed:
             # Damaged, or not there: the server itself has the last word.
             return None
@@ -227,30 +232,30 @@ class _Repository:
             log.warning("Commits cannot be kept in %s: %s", cache.folder, problem)
             return None
 
-    def _at(self, folder: Path) -> "_Repository":
+    def _with_folder(self, folder: Path) -> "_Repository":
         return replace(self, folder=folder)
 
     @property
     def _workspace(self) -> TaskWorkspace:
         return self.git.workspace
 
-    def _filled(self, ref: str) -> str:
-        with self._workspace.lending(self.folder):
+    def _fill_cached(self, ref: str) -> str:
+        with self._workspace.lend_tree(self.folder):
             return self._fill(ref)
 
     def _fill(self, ref: str) -> str:
         self._run("init", "--quiet", "--bare")
         self._run("fetch", "--quiet", "--no-tags", "--depth", "1", self.url, ref)
-        return self._commit()
+        return self._get_commit()
 
-    def _commit(self) -> str:
+    def _get_commit(self) -> str:
         return self._run("rev-parse", "FETCH_HEAD^{commit}").decode().strip()
 
     def _read(self, paths: Sequence[str]) -> dict[str, Any]:
-        commit = self._commit()
-        return {"commit": commit, "files": self._files(commit, paths)}
+        commit = self._get_commit()
+        return {"commit": commit, "files": self._read_files(commit, paths)}
 
-    def _commit_now(self, ref: str) -> str:
+    def _resolve_commit(self, ref: str) -> str:
         """Return the current commit of a ref, or an empty text if only a fetch can resolve it.
 
         The server is always queried.
@@ -260,9 +265,9 @@ class _Repository:
             return ref
         if not ref.startswith(("refs/heads/", "refs/tags/")):
             return ""
-        listed = self._run("ls-remote", "--quiet", self.url, ref, f"{ref}^{{}}")
-        found = dict(line.split("\t", 1)[::-1] for line in listed.decode("utf-8", "replace").splitlines())
-        return found.get(f"{ref}^{{}}") or found.get(ref, "")
+        output = self._run("ls-remote", "--quiet", self.url, ref, f"{ref}^{{}}")
+        commits = dict(line.split("\t", 1)[::-1] for line in output.decode("utf-8", "replace").splitlines())
+        return commits.get(f"{ref}^{{}}") or commits.get(ref, "")
 
     def refs(self) -> dict[str, Any]:
         """Return the names of branches and of tags, as many of each as are taken."""
@@ -270,25 +275,25 @@ class _Repository:
         listed = self.git.run(self.folder, *arguments, may_be_cut=True)
         names = [line.partition("\t")[2] for line in listed.decode("utf-8", "replace").splitlines()]
         return {
-            kind: [name.removeprefix(prefix) for name in names if _is_of(name, prefix)][:GIT_REFS]
+            kind: [name.removeprefix(prefix) for name in names if _has_kind(name, prefix)][:GIT_REFS]
             for kind, prefix in (("branches", "refs/heads/"), ("tags", "refs/tags/"))
         }
 
-    def _files(self, commit: str, paths: Sequence[str]) -> dict[str, str]:
-        found: dict[str, str] = {}
+    def _read_files(self, commit: str, paths: Sequence[str]) -> dict[str, str]:
+        contents: dict[str, str] = {}
         left = int(GIT_BYTES)
         for path in paths:
-            for name, size in self._listed(commit, path):
+            for name, size in self._list_files(commit, path):
                 left -= size
-                if size > GIT_FILE_BYTES or left < 0 or len(found) >= GIT_FILES:
+                if size > GIT_FILE_BYTES or left < 0 or len(contents) >= GIT_FILES:
                     raise GitFailed(f"{name} is too large, or all files together are too large for one task")
                 content = self._run("cat-file", "blob", f"{commit}:{name}")
                 if b"\0" in content:
                     raise GitFailed(f"{name} is not text: use files instead of the folder")
-                found[name] = content.decode("utf-8", "replace")
-        return found
+                contents[name] = content.decode("utf-8", "replace")
+        return contents
 
-    def _listed(self, commit: str, path: str) -> list[tuple[str, int]]:
+    def _list_files(self, commit: str, path: str) -> list[tuple[str, int]]:
         """Return the files at a path, or below a folder; links and submodules are left out."""
         clean = path.strip("/")
         listed = self._run("ls-tree", "-r", "-z", "--long", commit, "--", *([clean] if clean else []))
@@ -305,6 +310,6 @@ class _Repository:
         return self.git.run(self.folder, *arguments)
 
 
-def _is_of(name: str, prefix: str) -> bool:
+def _has_kind(name: str, prefix: str) -> bool:
     """Return whether a ref has a kind; an annotated tag has a second line with ^{}."""
     return name.startswith(prefix) and not name.endswith("^{}")

@@ -21,7 +21,7 @@ from guards.limits import GIT_MEMORY_BYTES, GIT_OUTPUT_BYTES, GIT_TRANSFER_BYTES
 from guards.urls import ResolvedHost, parse_url, resolve_host
 
 _PROGRAM = "git"
-_LOOK_SECONDS, _LAST_SECONDS = 0.1, 0.005
+_POLL_SECONDS, _LAST_SECONDS = 0.1, 0.005
 # Lines that git and ssh add to every failure.
 _NO_REASON = ("warning:", "please make sure", "and the repository exists")
 # A pack is one file; above the file size limit the kernel ends its writer.
@@ -33,11 +33,11 @@ _START = (
 
 
 class GitFailed(Exception):
-    """Error raised when git fails; the text is the reason, `said` the complete error output."""
+    """Error raised when git fails; the text is the reason, `errors` the complete error output."""
 
-    def __init__(self, text: str, said: str = "") -> None:
+    def __init__(self, text: str, errors: str = "") -> None:
         super().__init__(text)
-        self.said = said
+        self.errors = errors
 
 
 class GitStopped(Exception):
@@ -63,57 +63,59 @@ class GitProgram:
         command = ["/bin/sh", "-c", _START, _PROGRAM, *self.options, *arguments]
         # An argument list: user input follows validated options.
         with self.workspace.start(command, self.environment, cwd=folder, stderr=subprocess.PIPE) as process:
-            printed, said = _PipeReader(process.stdout), _PipeReader(process.stderr)
+            printed, errors = _PipeReader(process.stdout), _PipeReader(process.stderr)
             try:
-                self._wait(process, printed, said)
+                self._wait(process, printed, errors)
             finally:
                 # Its helpers would live on.
                 end_process(process)
                 # Also where it was stopped: a pipe that is closed under its reader breaks that thread.
                 printed.join()
-                said.join()
+                errors.join()
         if printed.is_full and not may_be_cut:
             raise GitFailed(f"git {arguments[0]}: it prints more than {GIT_OUTPUT_BYTES}")
         if not printed.is_full:
-            self._refuse_failure(process.returncode, arguments[0], said.taken.decode("utf-8", "replace"))
-        return printed.taken
+            self._check_exit_code(process.returncode, arguments[0], errors.content.decode("utf-8", "replace"))
+        return printed.content
 
-    def refuse_late(self) -> None:
+    def check_deadline(self) -> None:
         """Raise `GitStopped` after the deadline or an abort."""
         if self.held.stopped.is_set() or time.monotonic() > self.until:
             raise GitStopped
 
-    def _wait(self, process: "subprocess.Popen[bytes]", printed: "_PipeReader", said: "_PipeReader") -> None:
+    def _wait(
+        self, process: "subprocess.Popen[bytes]", printed: "_PipeReader", errors: "_PipeReader"
+    ) -> None:
         while process.poll() is None:
-            self.refuse_late()
-            if printed.is_full or said.is_full:
+            self.check_deadline()
+            if printed.is_full or errors.is_full:
                 return
-            if printed.ended.wait(_LOOK_SECONDS) and said.ended.wait(_LOOK_SECONDS):
+            if printed.ended.wait(_POLL_SECONDS) and errors.ended.wait(_POLL_SECONDS):
                 time.sleep(_LAST_SECONDS)
 
-    def _refuse_failure(self, code: int, command: str, said: str) -> None:
+    def _check_exit_code(self, code: int, command: str, errors: str) -> None:
         if code == 127:
             raise FileNotFoundError(_PROGRAM)
-        if code and any(one in said for one in _TOO_LARGE):
+        if code and any(one in errors for one in _TOO_LARGE):
             raise GitFailed(
-                f"git {command}: one commit of the repository is more than {GIT_TRANSFER_BYTES}", said
+                f"git {command}: one commit of the repository is more than {GIT_TRANSFER_BYTES}", errors
             )
         if code:
-            raise GitFailed(f"git {command}: {_reason(said) or f'exit code {code}'}", said)
+            raise GitFailed(f"git {command}: {_find_reason(errors) or f'exit code {code}'}", errors)
 
 
-def _reason(said: str) -> str:
+def _find_reason(errors: str) -> str:
     """Return the lines with the reason: the first of ssh, the last of git."""
-    lines = [line.strip() for line in said.splitlines()]
-    telling = [line for line in lines if line and not line.lower().startswith(_NO_REASON)]
-    return "; ".join(dict.fromkeys([*telling[:1], *telling[-1:]]))
+    lines = [line.strip() for line in errors.splitlines()]
+    reasons = [line for line in lines if line and not line.lower().startswith(_NO_REASON)]
+    return "; ".join(dict.fromkeys([*reasons[:1], *reasons[-1:]]))
 
 
 class _PipeReader:
     """Reader of a pipe up to a limit, so that the process never blocks on another pipe."""
 
     def __init__(self, pipe: IO[bytes] | None) -> None:
-        self.taken = b""
+        self.content = b""
         self.is_full = False
         self.ended = threading.Event()
         self._number = pipe.fileno() if pipe else -1
@@ -128,7 +130,7 @@ class _PipeReader:
         while size <= GIT_OUTPUT_BYTES and (data := os.read(self._number, 65_536)):
             parts.append(data)
             size += len(data)
-        self.taken, self.is_full = b"".join(parts), size > GIT_OUTPUT_BYTES
+        self.content, self.is_full = b"".join(parts), size > GIT_OUTPUT_BYTES
         self.ended.set()
 
 
@@ -193,58 +195,58 @@ def resolve_git_location(url: str, reach: AddressPolicy) -> GitLocation:
 
 @dataclass(frozen=True)
 class GitLogin:
-    """Git credentials of one task, in a separate folder; `known` are the accepted host keys."""
+    """Git credentials of one task, in a separate folder; `host_keys` are the accepted host keys."""
 
     workspace: TaskWorkspace
     home: Path
-    entrance: GitLocation
-    known: tuple[HostKey, ...]
+    location: GitLocation
+    host_keys: tuple[HostKey, ...]
 
-    def environment(self, params: Mapping[str, Any]) -> dict[str, str]:
+    def build_environment(self, params: Mapping[str, Any]) -> dict[str, str]:
         """Return the environment variables of git."""
-        found = self._own()
-        if bundle := found.get("SSL_CERT_FILE"):
-            found["GIT_SSL_CAINFO"] = bundle
-        found |= {"HOME": str(self.home), "GIT_TERMINAL_PROMPT": "0", "GIT_CONFIG_NOSYSTEM": "1"}
-        found["LC_ALL"] = "C"
+        variables = self._inherit_environment()
+        if bundle := variables.get("SSL_CERT_FILE"):
+            variables["GIT_SSL_CAINFO"] = bundle
+        variables |= {"HOME": str(self.home), "GIT_TERMINAL_PROMPT": "0", "GIT_CONFIG_NOSYSTEM": "1"}
+        variables["LC_ALL"] = "C"
         if params.get("ssh_key"):
-            found["GIT_SSH_COMMAND"] = shlex.join(self._ssh(str(params["ssh_key"])))
-            found["GIT_SSH_VARIANT"] = "ssh"
+            variables["GIT_SSH_COMMAND"] = shlex.join(self._build_ssh_with_key(str(params["ssh_key"])))
+            variables["GIT_SSH_VARIANT"] = "ssh"
         if params.get("username") or params.get("password"):
-            found["GIT_ASKPASS"] = self._askpass()
-            found["SLIPWAY_USERNAME"] = str(params.get("username") or "git")
-            found["SLIPWAY_PASSWORD"] = str(params.get("password") or "")
+            variables["GIT_ASKPASS"] = self._write_askpass()
+            variables["SLIPWAY_USERNAME"] = str(params.get("username") or "git")
+            variables["SLIPWAY_PASSWORD"] = str(params.get("password") or "")
         self.workspace.lend(self.home)
-        return found
+        return variables
 
-    def seen_key(self) -> str:
+    def get_presented_key(self) -> str:
         """Return the host key that an unknown server presented, or an empty text."""
-        return "" if self.known else self._first_of(self.home / "known")
+        return "" if self.host_keys else self._read_first_key(self.home / "known")
 
-    def offered_key(self) -> str:
+    def probe_host_key(self) -> str:
         """Return the current host key of the server, read without a login, or an empty text."""
-        parts = urlsplit(self.entrance.url)
-        port, user = str(self.entrance.place.port), unquote(parts.username or "git")
-        asking = ["-o", "PreferredAuthentications=none", "-p", port, "-l", user, self.entrance.place.host]
+        parts = urlsplit(self.location.url)
+        port, user = str(self.location.place.port), unquote(parts.username or "git")
+        options = ["-o", "PreferredAuthentications=none", "-p", port, "-l", user, self.location.place.host]
         command = [
             "/bin/sh",
             "-c",
             'exec "$0" "$@"',
-            *_build_ssh_command(self.entrance.place, self.home / "offered", "accept-new"),
-            *asking,
+            *_build_ssh_command(self.location.place, self.home / "offered", "accept-new"),
+            *options,
         ]
-        with self.workspace.start(command, self._own()) as process:
+        with self.workspace.start(command, self._inherit_environment()) as process:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(_PROBE_SECONDS)
             end_process(process)
-        return self._first_of(self.home / "offered")
+        return self._read_first_key(self.home / "offered")
 
-    def _own(self) -> dict[str, str]:
+    def _inherit_environment(self) -> dict[str, str]:
         """Return the agent's environment variables that git and ssh receive."""
         kept = ("PATH", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "SSL_CERT_FILE")
         return {name: os.environ[name] for name in kept if name in os.environ}
 
-    def _first_of(self, path: Path) -> str:
+    def _read_first_key(self, path: Path) -> str:
         text = (self.workspace.read(path, _KEYS_BYTES) or b"").decode("utf-8", "replace")
         try:
             keys = parse_host_keys(text)
@@ -252,22 +254,22 @@ class GitLogin:
             return ""
         return str(keys[0]) if keys else ""
 
-    def _ssh(self, key: str) -> list[str]:
+    def _build_ssh_with_key(self, key: str) -> list[str]:
         path, known = self.home / "key", self.home / "known"
         path.touch(mode=0o600)
         path.write_text(key if key.endswith("\n") else f"{key}\n")
-        host = self.entrance.place.host
-        known.write_text("".join(f"{host} {one}\n" for one in self.known))
-        trust = "yes" if self.known else "accept-new"
+        host = self.location.place.host
+        known.write_text("".join(f"{host} {one}\n" for one in self.host_keys))
+        trust = "yes" if self.host_keys else "accept-new"
         return [
-            *_build_ssh_command(self.entrance.place, known, trust),
+            *_build_ssh_command(self.location.place, known, trust),
             "-i",
             str(path),
             "-o",
             "IdentitiesOnly=yes",
         ]
 
-    def _askpass(self) -> str:
+    def _write_askpass(self) -> str:
         path = self.home / "askpass"
         path.write_text(
             '#!/bin/sh\ncase "$1" in Username*) printf %s "$SLIPWAY_USERNAME";; '

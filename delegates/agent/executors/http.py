@@ -12,13 +12,13 @@ from guards.urls import parse_url, resolve_host
 def run_http(held: HeldTask, around: ExecutorContext) -> TaskResult:
     """Send a request; every HTTP status is a success. Raises the errors of `ask`."""
     params = held.task.params
-    asked = SafeRequest(
+    request = SafeRequest(
         str(params.get("method") or "GET").upper(),
         str(params["url"]),
         headers={str(name): str(value) for name, value in (params.get("headers") or {}).items()},
         body=str(params.get("body") or "").encode(),
     )
-    reply = send_request(asked, around.way)
+    reply = send_request(request, around.way)
     return build_success({"status": reply.status, "headers": dict(reply.headers), "body": reply.text})
 
 
@@ -38,12 +38,12 @@ def run_check(held: HeldTask, around: ExecutorContext) -> TaskResult:
             "NotConnected", f"no connection to {host} ({place.address}): {problem}", capability=True
         )
     with connection:
-        if target.scheme == "https" and (failure := _tls_failure(connection, host)):
+        if target.scheme == "https" and (failure := _check_tls(connection, host)):
             return failure
     return build_success({"ok": True, "address": place.address})
 
 
-def _tls_failure(connection: socket.socket, host: str) -> TaskResult | None:
+def _check_tls(connection: socket.socket, host: str) -> TaskResult | None:
     try:
         with build_tls_context().wrap_socket(connection, server_hostname=host):
             return None

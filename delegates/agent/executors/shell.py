@@ -17,7 +17,7 @@ from delegates.agent.tasks import HeldTask
 from guards.limits import SCRIPT_FILE_BYTES, SCRIPT_OPEN_FILES, SCRIPT_OUTPUTS_BYTES, SCRIPT_PROCESSES
 from guards.masks import MaskedLineReader, SecretMask
 
-LOOK_SECONDS, KILL_SECONDS = 0.1, 3.0
+POLL_SECONDS, KILL_SECONDS = 0.1, 3.0
 
 
 class OutputListener(Protocol):
@@ -25,7 +25,7 @@ class OutputListener(Protocol):
 
     @property
     def mask(self) -> SecretMask: ...
-    def tell(self, texts: Sequence[str], level: str = "INFO") -> None: ...
+    def write_lines(self, texts: Sequence[str], level: str = "INFO") -> None: ...
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def run_process(
         finally:
             # Children in the background would live on.
             end_process(process)
-        group.tell_rest()
+        group.write_remaining_output()
     code = process.returncode
     return ProcessExit(128 - code if code < 0 else code, stopped, timed_out)
 
@@ -91,11 +91,11 @@ class _ProcessGroup:
         kill_at, stopped = 0.0, False
         while self._process.poll() is None:
             if data := self._read():
-                self._around.tell(self._output.feed(data))
+                self._around.write_lines(self._output.feed(data))
             elif kill_at:
-                time.sleep(LOOK_SECONDS)
+                time.sleep(POLL_SECONDS)
             else:
-                held.stopped.wait(LOOK_SECONDS)
+                held.stopped.wait(POLL_SECONDS)
             if not kill_at and (held.stopped.is_set() or held.seconds_left <= 0):
                 stopped, kill_at = held.stopped.is_set(), time.monotonic() + self._stop.seconds
                 with contextlib.suppress(ProcessLookupError):
@@ -104,10 +104,10 @@ class _ProcessGroup:
                 end_process(self._process)
         return stopped, bool(kill_at) and not stopped
 
-    def tell_rest(self) -> None:
+    def write_remaining_output(self) -> None:
         while data := self._read():
-            self._around.tell(self._output.feed(data))
-        self._around.tell(self._output.end())
+            self._around.write_lines(self._output.feed(data))
+        self._around.write_lines(self._output.end())
 
     def _read(self) -> bytes:
         with contextlib.suppress(BlockingIOError):
@@ -117,7 +117,7 @@ class _ProcessGroup:
 
 INTERPRETERS = ("bash", "sh")
 # The role of the task or machine may be used by scripts; keys that the agent itself was given may not.
-_KEPT = re.compile(
+_INHERITED = re.compile(
     r"(PATH|LANG|LC_\w+|TZ|(HTTPS?|NO)_PROXY|(https?|no)_proxy|SSL_CERT_FILE|AWS_(DEFAULT_)?REGION|AWS_CA_BUNDLE"
     r"|AWS_CONTAINER_\w+|ECS_CONTAINER_METADATA_URI(_V4)?)\Z"
 )
@@ -135,41 +135,41 @@ def run_shell(held: HeldTask, around: ExecutorContext) -> TaskResult:
     interpreter = str(params.get("interpreter") or "bash")
     if interpreter not in INTERPRETERS:
         raise ValueError(f"interpreter {interpreter!r}; known are {', '.join(INTERPRETERS)}")
-    outputs = [_name(one) for one in params.get("outputs") or ()]
-    with contextlib.ExitStack() as opened:
-        workspace = opened.enter_context(open_workspace(around.isolation, for_others=bool(around.tools)))
+    outputs = [_validate_name(one) for one in params.get("outputs") or ()]
+    with contextlib.ExitStack() as stack:
+        workspace = stack.enter_context(open_workspace(around.isolation, for_others=bool(around.tools)))
         if around.tools:
-            opened.enter_context(workspace.lending(around.tools))
-        home, out = workspace.private("home"), workspace.private("out")
+            stack.enter_context(workspace.lend_tree(around.tools))
+        home, out = workspace.create_folder("home"), workspace.create_folder("out")
         workspace.write("script", str(params["script"]))
-        workspace.write("prologue", _prologue(out / "outputs", outputs))
-        given = dict(params.get("environment") or {})
-        written = out / "written"
-        if wanted := params.get("output_file"):
-            given[_name(wanted)] = str(written)
-        environment = script_environment(os.environ, home, given)
-        command = _command(interpreter, workspace.folder)
+        workspace.write("prologue", _build_prologue(out / "outputs", outputs))
+        variables = dict(params.get("environment") or {})
+        output_path = out / "written"
+        if output_file := params.get("output_file"):
+            variables[_validate_name(output_file)] = str(output_path)
+        environment = build_script_environment(os.environ, home, variables)
+        command = _build_command(interpreter, workspace.folder)
         try:
-            ended = run_process(held, around, ProcessCommand(workspace, home, command, environment))
+            process_exit = run_process(held, around, ProcessCommand(workspace, home, command, environment))
         except FileNotFoundError:
             return build_failure("NoInterpreter", f"this delegate has no {interpreter}", capability=True)
-        return _answer(ended, workspace, out / "outputs", written if wanted else None)
+        return _build_result(process_exit, workspace, out / "outputs", output_path if output_file else None)
 
 
-def script_environment(own: Mapping[str, str], home: Path, given: Mapping[str, Any]) -> dict[str, str]:
+def build_script_environment(own: Mapping[str, str], home: Path, given: Mapping[str, Any]) -> dict[str, str]:
     """Return the environment variables of a script: a list of harmless ones, and those of its task."""
-    kept = {name: value for name, value in own.items() if _KEPT.match(name)}
-    said = {_name(name): str(value) for name, value in given.items()}
-    return {**kept, "HOME": str(home), "TMPDIR": str(home), **said}
+    inherited = {name: value for name, value in own.items() if _INHERITED.match(name)}
+    variables = {_validate_name(name): str(value) for name, value in given.items()}
+    return {**inherited, "HOME": str(home), "TMPDIR": str(home), **variables}
 
 
-def _name(text: Any) -> str:
+def _validate_name(text: Any) -> str:
     if not _NAME.match(str(text)):
         raise ValueError(f"{text!r} is not the name of a variable")
     return str(text)
 
 
-def _command(interpreter: str, folder: Path) -> list[str]:
+def _build_command(interpreter: str, folder: Path) -> list[str]:
     # Shells name the limit on processes differently.
     limits = (
         f"ulimit -n {SCRIPT_OPEN_FILES:d}; ulimit -c 0; ulimit -f {SCRIPT_FILE_BYTES // 512}; "
@@ -179,7 +179,7 @@ def _command(interpreter: str, folder: Path) -> list[str]:
     return ["/bin/sh", "-c", start, "slipway", str(folder), interpreter]
 
 
-def _prologue(path: Path, names: Sequence[str]) -> str:
+def _build_prologue(path: Path, names: Sequence[str]) -> str:
     """Return the prologue that writes the output variables at any exit of the script, separated by NUL."""
     if not names:
         return ""
@@ -195,25 +195,25 @@ trap slipway_outputs EXIT
 """
 
 
-def _answer(
-    ended: ProcessExit, workspace: TaskWorkspace, path: Path, written: Path | None = None
+def _build_result(
+    process_exit: ProcessExit, workspace: TaskWorkspace, path: Path, output_path: Path | None = None
 ) -> TaskResult:
-    if ended.was_stopped:
+    if process_exit.was_stopped:
         return build_aborted()
-    if ended.timed_out:
+    if process_exit.timed_out:
         return build_failure("TimedOut", "the script timed out and was killed")
     content = workspace.read(path, SCRIPT_OUTPUTS_BYTES + 1) or b""
-    file = None if written is None else workspace.read(written, SCRIPT_OUTPUTS_BYTES + 1)
+    file = None if output_path is None else workspace.read(output_path, SCRIPT_OUTPUTS_BYTES + 1)
     if len(content) + len(file or b"") > SCRIPT_OUTPUTS_BYTES:
         return build_failure("OutputsTooLarge", f"the outputs are larger than {SCRIPT_OUTPUTS_BYTES}")
     parts = content.decode("utf-8", "replace").split("\0")
     result: dict[str, Any] = {
-        "exit_code": ended.exit_code,
+        "exit_code": process_exit.exit_code,
         "outputs": dict(zip(parts[::2], parts[1::2], strict=False)),
     }
     if file is not None:
         result["written"] = _CONTROL.sub("\ufffd", file.decode("utf-8", "replace"))
-    if ended.exit_code == 0:
+    if process_exit.exit_code == 0:
         return TaskResult(TaskResult.SUCCEEDED, result=result)
-    why = build_failure("ScriptFailed", f"the script exited with code {ended.exit_code}")
-    return TaskResult(TaskResult.FAILED, result=result, error=why.error)
+    failure = build_failure("ScriptFailed", f"the script exited with code {process_exit.exit_code}")
+    return TaskResult(TaskResult.FAILED, result=result, error=failure.error)

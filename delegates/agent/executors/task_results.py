@@ -40,7 +40,7 @@ class ExecutorContext:
         """Return the request policy of tasks from the process's environment."""
         return RequestPolicy(self.reach, uses_environment_proxy=True)
 
-    def tell(self, texts: Sequence[str], level: str = "INFO") -> None:
+    def write_lines(self, texts: Sequence[str], level: str = "INFO") -> None:
         """Add lines to the task's log, its secrets hidden, also where one runs over several lines."""
         for text in self.mask.mask_lines(texts):
             self.lines.write(level, truncate_text(sanitize_text(text)))

@@ -16,8 +16,8 @@ from delegates.agent.executors.shell import (
     ProcessCommand,
     ProcessExit,
     StopSignal,
+    build_script_environment,
     run_process,
-    script_environment,
 )
 from delegates.agent.executors.task_results import ExecutorContext, TaskResult, build_aborted, build_failure
 from delegates.agent.isolation import TaskWorkspace, open_workspace
@@ -47,62 +47,62 @@ class TerraformProgress:
     errors: list[str] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
     lock_id: str = ""
-    has_spoken: bool = False
+    has_output: bool = False
     changes_anything: bool = False
 
     @property
     def mask(self) -> SecretMask:
         return self.around.mask
 
-    def tell(self, texts: Sequence[str], level: str = "INFO") -> None:
+    def write_lines(self, texts: Sequence[str], level: str = "INFO") -> None:
         """Log a line of the program's output; a line that is not JSON is logged unchanged."""
         for text in texts:
-            said = _parse_line(text)
-            if said is None:
-                self.around.tell([text], level)
+            record = _parse_line(text)
+            if record is None:
+                self.around.write_lines([text], level)
             else:
-                self._take(said)
+                self._record(record)
 
-    def _take(self, said: Mapping[str, Any]) -> None:
-        lines = list(_lines_of(said))
-        self.has_spoken = True
-        self.changes_anything = self.changes_anything or said.get("type") == "apply_start"
-        diagnostic = said.get("diagnostic")
+    def _record(self, record: Mapping[str, Any]) -> None:
+        lines = list(_format_lines(record))
+        self.has_output = True
+        self.changes_anything = self.changes_anything or record.get("type") == "apply_start"
+        diagnostic = record.get("diagnostic")
         if isinstance(diagnostic, Mapping) and diagnostic.get("severity") == "error":
             text = "\n".join(lines)
             locks = (pattern.search(text) for pattern in _LOCK_IDS)
             self.lock_id = next((lock[1] for lock in locks if lock), self.lock_id)
             if len(self.errors) < MOST_ERRORS:
                 self.errors.append(self.mask.mask_text(text)[:LONGEST_ERROR])
-        changes = said.get("changes")
-        if said.get("type") == "change_summary" and isinstance(changes, Mapping):
+        changes = record.get("changes")
+        if record.get("type") == "change_summary" and isinstance(changes, Mapping):
             self.counts = {
-                ours: found
-                for theirs, ours in _COUNTED.items()
-                if isinstance(found := changes.get(theirs), int)
+                key: count
+                for terraform_key, key in _COUNTED.items()
+                if isinstance(count := changes.get(terraform_key), int)
             }
-        self.around.tell(lines, _LEVELS.get(str(said.get("@level")), "INFO"))
+        self.around.write_lines(lines, _LEVELS.get(str(record.get("@level")), "INFO"))
 
 
 def _parse_line(text: str) -> Mapping[str, Any] | None:
     if not text.startswith("{"):
         return None
     try:
-        said = json.loads(text)
+        record = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    return said if isinstance(said, Mapping) and "@message" in said else None
+    return record if isinstance(record, Mapping) and "@message" in record else None
 
 
-def _lines_of(said: Mapping[str, Any]) -> Iterator[str]:
+def _format_lines(record: Mapping[str, Any]) -> Iterator[str]:
     """Return the lines of a diagnostic: its message, then its position and details."""
-    yield from str(said["@message"]).splitlines()
-    diagnostic = said.get("diagnostic")
+    yield from str(record["@message"]).splitlines()
+    diagnostic = record.get("diagnostic")
     if not isinstance(diagnostic, Mapping):
         return
-    place = diagnostic.get("range")
-    if isinstance(place, Mapping) and isinstance(place.get("start"), Mapping):
-        yield f"  on {place.get('filename')}, line {place['start'].get('line')}"
+    position = diagnostic.get("range")
+    if isinstance(position, Mapping) and isinstance(position.get("start"), Mapping):
+        yield f"  on {position.get('filename')}, line {position['start'].get('line')}"
     yield from (f"  {line}" for line in str(diagnostic.get("detail") or "").splitlines())
 
 
@@ -128,27 +128,27 @@ class TerraformJob:
     targets: tuple[str, ...] = ()
     plan: bytes = field(default=b"", repr=False)
     destroys: bool = False
-    asks_what_is_there: bool = False
+    checks_resources: bool = False
 
 
 def parse_terraform_job(params: Mapping[str, Any]) -> TerraformJob:
     """Parse the job in a task's parameters. Raises `KeyError` and `ValueError` for invalid ones."""
     inputs = params.get("inputs") or {}
-    files = {_inside(path): str(text) for path, text in params["files"].items()}
+    files = {_validate_path(path): str(text) for path, text in params["files"].items()}
     job = TerraformJob(
-        program=_one_of(params.get("program") or "terraform", PROGRAMS),
-        command=_one_of(params["command"], COMMANDS),
+        program=_validate_choice(params.get("program") or "terraform", PROGRAMS),
+        command=_validate_choice(params["command"], COMMANDS),
         files=files,
-        folder=_inside(params.get("folder") or "."),
-        workspace=_argument(params["workspace"]) if params.get("workspace") else "",
+        folder=_validate_path(params.get("folder") or "."),
+        workspace=_validate_argument(params["workspace"]) if params.get("workspace") else "",
         environment={str(name): str(value) for name, value in (params.get("environment") or {}).items()},
         backend=str(inputs.get("backend") or ""),
         variables=str(inputs.get("variables") or ""),
-        variable_files=tuple(_inside(path) for path in params.get("variable_files") or ()),
-        targets=tuple(_argument(one) for one in params.get("targets") or ()),
+        variable_files=tuple(_validate_path(path) for path in params.get("variable_files") or ()),
+        targets=tuple(_validate_argument(one) for one in params.get("targets") or ()),
         plan=base64.b64decode(params.get("plan") or "", validate=True),
         destroys=bool(params.get("destroys")) or params["command"] == DESTROY,
-        asks_what_is_there=bool(params.get("asks_what_is_there")),
+        checks_resources=bool(params.get("asks_what_is_there")),
     )
     if not any(PurePosixPath(path).parent == PurePosixPath(job.folder) for path in files):
         raise ValueError(f"there is no configuration file in the folder {job.folder!r}")
@@ -165,7 +165,7 @@ def write_job_files(job: TerraformJob, work: Path) -> Path:
     return work / job.folder
 
 
-def _inside(path: Any) -> str:
+def _validate_path(path: Any) -> str:
     """Return a path that stays where it belongs."""
     clean = PurePosixPath(str(path))
     if clean.is_absolute() or ".." in clean.parts or "\0" in str(path):
@@ -173,22 +173,22 @@ def _inside(path: Any) -> str:
     return str(clean)
 
 
-def _argument(text: Any) -> str:
+def _validate_argument(text: Any) -> str:
     if str(text).startswith("-") or not str(text) or "\0" in str(text):
         raise ValueError(f"{text!r} cannot be an argument of the program")
     return str(text)
 
 
-def _one_of(text: Any, known: tuple[str, ...]) -> str:
-    if text not in known:
-        raise ValueError(f"{text!r} is none of {', '.join(known)}")
+def _validate_choice(text: Any, choices: tuple[str, ...]) -> str:
+    if text not in choices:
+        raise ValueError(f"{text!r} is none of {', '.join(choices)}")
     return str(text)
 
 
 # Variables of the delegate's operator for all of Terraform, such as a mirror of its providers.
 _OF_DELEGATE = re.compile(r"TF_(CLI_CONFIG_FILE|PLUGIN_CACHE_DIR|REGISTRY_\w+)\Z")
 _LIMITS = f"ulimit -c 0; ulimit -n {SCRIPT_OPEN_FILES:d}; ulimit -f {TERRAFORM_FILE_BYTES // 512}"
-_TELL, _KEEP = f'{_LIMITS}; shift; exec "$@"', f'{_LIMITS}; out="$1"; shift; exec "$@" > "$out"'
+_TO_LOG, _TO_FILE = f'{_LIMITS}; shift; exec "$@"', f'{_LIMITS}; out="$1"; shift; exec "$@" > "$out"'
 _QUIET = ("-input=false", "-no-color")
 STOPPED, TIMED_OUT = "STOPPED", "TIMED_OUT"
 
@@ -218,7 +218,7 @@ def run_terraform(held: HeldTask, around: ExecutorContext) -> TaskResult:
             text = f"this delegate has no {job.program}: install it in its image"
             return build_failure("NoTerraform", text, capability=True)
         try:
-            return run.to_its_end()
+            return run.run()
         except _RunFinished as over:
             return over.answer
 
@@ -237,14 +237,15 @@ class _Run:
     def __post_init__(self) -> None:
         """Write the files."""
         self.home = self.workspace.folder
-        work, _, _, self.out = (self.workspace.private(name) for name in ("work", "data", "home", "out"))
+        create = self.workspace.create_folder
+        work, _, _, self.out = (create(name) for name in ("work", "data", "home", "out"))
         self.folder = write_job_files(self.job, work)
         self.workspace.lend(work)
-        self.environment = _environment(self.job, self.home)
+        self.environment = _build_environment(self.job, self.home)
         self.progress = TerraformProgress(self.around)
         self.result |= {"begun": False, "ended": "", "exit_code": 0, "errors": []}
 
-    def to_its_end(self) -> TaskResult:
+    def run(self) -> TaskResult:
         """Raise `_RunFinished` where a command fails."""
         self._init()
         if self.job.command == PLAN:
@@ -255,30 +256,32 @@ class _Run:
 
     def _init(self) -> None:
         backend = (
-            [f"-backend-config={self._text('backend.hcl', self.job.backend)}"] if self.job.backend else []
+            [f"-backend-config={self._write_text('backend.hcl', self.job.backend)}"]
+            if self.job.backend
+            else []
         )
-        self._do("init", *_QUIET, *backend)
+        self._run_logged("init", *_QUIET, *backend)
         self._refuse_local_state()
         if self.job.workspace:
-            self._do("workspace", "select", "-or-create", "-no-color", self.job.workspace)
-        if self.job.asks_what_is_there:
-            self.result["holds_resources"] = _holds_resources(self._kept("show", "-json", "-no-color"))
+            self._run_logged("workspace", "select", "-or-create", "-no-color", self.job.workspace)
+        if self.job.checks_resources:
+            self.result["holds_resources"] = _has_resources(self._run_unlogged("show", "-json", "-no-color"))
 
     def _refuse_local_state(self) -> None:
         """Refuse a local backend; init records the backend itself, independent of its source."""
         try:
             content = self.workspace.read(self.home / "data" / "terraform.tfstate", TERRAFORM_READ_BYTES)
-            noted = json.loads(content or b"")["backend"]["type"]
+            backend = json.loads(content or b"")["backend"]["type"]
         except (OSError, ValueError, KeyError, TypeError):
-            noted = "local"
-        if noted == "local":
+            backend = "local"
+        if backend == "local":
             raise _RunFinished(build_failure("NoBackend", _NO_BACKEND))
 
     def _plan(self) -> None:
         path = self.out / "plan"
-        self._do("plan", "-json", *_QUIET, f"-out={path}", *self._how(), *self._inputs())
-        text = self._kept("show", "-no-color", str(path))
-        self.around.tell(text.splitlines())
+        self._run_logged("plan", "-json", *_QUIET, f"-out={path}", *self._list_flags(), *self._list_inputs())
+        text = self._run_unlogged("show", "-no-color", str(path))
+        self.around.write_lines(text.splitlines())
         plan = self.workspace.read(path, TERRAFORM_PLAN_BYTES + 1)
         if plan is None:
             raise _RunFinished(
@@ -297,48 +300,54 @@ class _Run:
         }
 
     def _change(self) -> None:
-        how = [str(self._plan_file())] if self.job.plan else ["-auto-approve", *self._how(), *self._inputs()]
+        how = (
+            [str(self._write_plan())]
+            if self.job.plan
+            else ["-auto-approve", *self._list_flags(), *self._list_inputs()]
+        )
         self.is_changing = True
-        self._do(APPLY, "-json", *_QUIET, *how)
+        self._run_logged(APPLY, "-json", *_QUIET, *how)
         self.result["begun"] = True
         self.result["counts"] = self.progress.counts
         if self.job.command == APPLY:
-            text = self._kept("output", "-json", "-no-color")
+            text = self._run_unlogged("output", "-json", "-no-color")
             if len(text) > SCRIPT_OUTPUTS_BYTES:
                 raise _RunFinished(
-                    self._failure("OutputsTooLarge", f"the outputs are larger than {SCRIPT_OUTPUTS_BYTES}")
+                    self._build_failure(
+                        "OutputsTooLarge", f"the outputs are larger than {SCRIPT_OUTPUTS_BYTES}"
+                    )
                 )
-            self.result["outputs"] = _outputs(text, self.around)
+            self.result["outputs"] = _parse_outputs(text, self.around)
 
-    def _how(self) -> list[str]:
+    def _list_flags(self) -> list[str]:
         return ["-destroy"] if self.job.destroys else []
 
-    def _inputs(self) -> list[str]:
+    def _list_inputs(self) -> list[str]:
         files = [str(self.home / "work" / path) for path in self.job.variable_files]
         if self.job.variables:
-            files.append(str(self._text("slipway.tfvars", self.job.variables)))
+            files.append(str(self._write_text("slipway.tfvars", self.job.variables)))
         return [
             *(f"-var-file={path}" for path in files),
             *(f"-target={target}" for target in self.job.targets),
         ]
 
-    def _plan_file(self) -> Path:
+    def _write_plan(self) -> Path:
         return self.workspace.write("plan", self.job.plan)
 
-    def _text(self, name: str, text: str) -> Path:
+    def _write_text(self, name: str, text: str) -> Path:
         return self.workspace.write(name, text)
 
-    def _do(self, *arguments: str) -> None:
-        self.around.tell([f"$ {self.job.program} {' '.join(self._shown(arguments))}"])
-        self._judge(self._call(_TELL, "-", *arguments, listener=self.progress), arguments[0])
+    def _run_logged(self, *arguments: str) -> None:
+        self.around.write_lines([f"$ {self.job.program} {' '.join(self._shorten_paths(arguments))}"])
+        self._check_exit(self._call(_TO_LOG, "-", *arguments, listener=self.progress), arguments[0])
 
-    def _shown(self, arguments: tuple[str, ...]) -> list[str]:
+    def _shorten_paths(self, arguments: tuple[str, ...]) -> list[str]:
         return [argument.replace(f"{self.home}/", "") for argument in arguments]
 
-    def _kept(self, *arguments: str) -> str:
+    def _run_unlogged(self, *arguments: str) -> str:
         """Return the output of a command without logging it."""
         path = self.out / "printed"
-        self._judge(self._call(_KEEP, str(path), *arguments, listener=self.around), arguments[0])
+        self._check_exit(self._call(_TO_FILE, str(path), *arguments, listener=self.around), arguments[0])
         return self._read(path)
 
     def _read(self, path: Path) -> str:
@@ -349,7 +358,7 @@ class _Run:
         content = self.workspace.read(path, TERRAFORM_READ_BYTES + 1) or b""
         if len(content) > TERRAFORM_READ_BYTES:
             text = f"{path.name} is larger than {TERRAFORM_READ_BYTES}"
-            raise _RunFinished(self._failure("OutputsTooLarge", text))
+            raise _RunFinished(self._build_failure("OutputsTooLarge", text))
         return content.decode("utf-8", "replace")
 
     def _call(self, script: str, out: str, *arguments: str, listener: OutputListener) -> ProcessExit:
@@ -359,41 +368,43 @@ class _Run:
         stop = StopSignal(signal.SIGINT, self.around.patience_seconds)
         return run_process(self.held, listener, program, stop)
 
-    def _judge(self, ended: ProcessExit, command: str) -> None:
+    def _check_exit(self, process_exit: ProcessExit, command: str) -> None:
         """Raise `_RunFinished` if the command failed."""
-        if not (ended.exit_code or ended.was_stopped or ended.timed_out):
+        if not (process_exit.exit_code or process_exit.was_stopped or process_exit.timed_out):
             return
-        if ended.was_stopped and not self.is_changing:
+        if process_exit.was_stopped and not self.is_changing:
             raise _RunFinished(build_aborted())
         # A failure with other words may have changed something too.
-        said = self.progress
-        self.result["begun"] = self.is_changing and (said.changes_anything or not said.has_spoken)
-        self.result["ended"] = STOPPED if ended.was_stopped else TIMED_OUT if ended.timed_out else ""
+        progress = self.progress
+        self.result["begun"] = self.is_changing and (progress.changes_anything or not progress.has_output)
+        self.result["ended"] = (
+            STOPPED if process_exit.was_stopped else TIMED_OUT if process_exit.timed_out else ""
+        )
         self.result |= {
-            "exit_code": ended.exit_code,
+            "exit_code": process_exit.exit_code,
             "command": command,
             "errors": self.progress.errors,
             "lock_id": self.progress.lock_id,
             "counts": self.progress.counts,
         }
         raise _RunFinished(
-            self._failure(
-                "ProgramFailed", f"{self.job.program} {command} ended with exit code {ended.exit_code}"
+            self._build_failure(
+                "ProgramFailed", f"{self.job.program} {command} ended with exit code {process_exit.exit_code}"
             )
         )
 
-    def _failure(self, code: str, text: str) -> TaskResult:
+    def _build_failure(self, code: str, text: str) -> TaskResult:
         return TaskResult(TaskResult.FAILED, result=self.result, error=build_failure(code, text).error)
 
 
-def _environment(job: TerraformJob, home: Path) -> dict[str, str]:
+def _build_environment(job: TerraformJob, home: Path) -> dict[str, str]:
     """Return the environment variables of a script, with those of Terraform and the working folder."""
-    of_delegate = {name: value for name, value in os.environ.items() if _OF_DELEGATE.match(name)}
-    if not Path(of_delegate.get("TF_CLI_CONFIG_FILE", "")).is_file():
-        of_delegate.pop("TF_CLI_CONFIG_FILE", None)
-    given = script_environment(os.environ, home / "home", {**of_delegate, **job.environment})
+    delegate_variables = {name: value for name, value in os.environ.items() if _OF_DELEGATE.match(name)}
+    if not Path(delegate_variables.get("TF_CLI_CONFIG_FILE", "")).is_file():
+        delegate_variables.pop("TF_CLI_CONFIG_FILE", None)
+    variables = build_script_environment(os.environ, home / "home", {**delegate_variables, **job.environment})
     return {
-        **given,
+        **variables,
         "TF_DATA_DIR": str(home / "data"),
         "TF_IN_AUTOMATION": "1",
         "CHECKPOINT_DISABLE": "1",
@@ -403,7 +414,7 @@ def _environment(job: TerraformJob, home: Path) -> dict[str, str]:
     }
 
 
-def _holds_resources(text: str) -> bool:
+def _has_resources(text: str) -> bool:
     """Return whether a state contains resources."""
     try:
         values = json.loads(text).get("values") or {}
@@ -413,19 +424,19 @@ def _holds_resources(text: str) -> bool:
     return bool(root.get("resources") or root.get("child_modules"))
 
 
-def _outputs(text: str, around: ExecutorContext) -> dict[str, dict[str, Any]]:
+def _parse_outputs(text: str, around: ExecutorContext) -> dict[str, dict[str, Any]]:
     """Return the outputs by name; an output that contains a given secret is sensitive."""
-    found: Mapping[str, Any] = json.loads(text)
+    outputs: Mapping[str, Any] = json.loads(text)
     return {
         str(name): {
             "value": one["value"],
-            "is_secret": bool(one.get("sensitive")) or _holds_secret(one, around),
+            "is_secret": bool(one.get("sensitive")) or _contains_secret(one, around),
         }
-        for name, one in found.items()
+        for name, one in outputs.items()
     }
 
 
-def _holds_secret(output: Mapping[str, Any], around: ExecutorContext) -> bool:
+def _contains_secret(output: Mapping[str, Any], around: ExecutorContext) -> bool:
     text = output["value"] if isinstance(output["value"], str) else json.dumps(output["value"])
     return around.mask.mask_text(text) != text
 

@@ -27,16 +27,16 @@ for at in /proc/[0-9]*/environ; do grep -q "$A$B" "$at" 2>/dev/null && exit 12; 
 @functools.cache
 def detect_isolation() -> Isolation:
     """Return the strongest level that works for this process, tried once."""
-    for level in _candidates():
+    for level in _list_candidates():
         isolation = Isolation(level)
-        if problem := _fault(isolation):
+        if problem := _find_fault(isolation):
             log.info("Task isolation with %s is not available: %s", level, problem)
             continue
         return isolation
     return Isolation(IsolationLevel.NONE)
 
 
-def _candidates() -> tuple[IsolationLevel, ...]:
+def _list_candidates() -> tuple[IsolationLevel, ...]:
     if sys.platform != "linux":
         return ()
     if os.geteuid() == 0:
@@ -44,7 +44,7 @@ def _candidates() -> tuple[IsolationLevel, ...]:
     return (IsolationLevel.NAMESPACES,)
 
 
-def _fault(isolation: Isolation) -> str:
+def _find_fault(isolation: Isolation) -> str:
     """Run two tasks side by side; return an empty text if they are isolated, else the reason."""
     mark = secrets.token_hex(8)
     try:
@@ -55,22 +55,22 @@ def _fault(isolation: Isolation) -> str:
 
 
 def _compare(first: TaskWorkspace, second: TaskWorkspace, mark: str) -> str:
-    path = os.environ.get("PATH", os.defpath)
-    staying = first.start(["/bin/sh", "-c", _STAY], {"PATH": path, "MARK": mark}, cwd=first.private("own"))
+    path, own = os.environ.get("PATH", os.defpath), first.create_folder("own")
+    staying = first.start(["/bin/sh", "-c", _STAY], {"PATH": path, "MARK": mark}, cwd=own)
     try:
         with staying:
             if staying.stdout is None or staying.stdout.readline() != _BEGAN:
                 return "a task cannot write to its /tmp"
             parts = {"PATH": path, "A": mark[:8], "B": mark[8:]}
-            looking = second.start(["/bin/sh", "-c", _LOOK], parts, cwd=second.private("own"))
-            with looking:
-                said = looking.stdout.read(1000).decode("utf-8", "replace") if looking.stdout else ""
-                looking.wait()
+            search = second.start(["/bin/sh", "-c", _LOOK], parts, cwd=second.create_folder("own"))
+            with search:
+                output = search.stdout.read(1000).decode("utf-8", "replace") if search.stdout else ""
+                search.wait()
             faults = {
                 0: "",
                 11: "a task reads the files of another",
                 12: "a task reads the environment of another",
             }
-            return faults.get(looking.returncode, f"a task ended with {looking.returncode}: {said}")
+            return faults.get(search.returncode, f"a task ended with {search.returncode}: {output}")
     finally:
         end_process(staying)

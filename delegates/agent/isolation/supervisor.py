@@ -23,7 +23,7 @@ _NEWNS, _NEWIPC, _NEWUSER, _NEWPID = 0x0002_0000, 0x0800_0000, 0x1000_0000, 0x20
 _MS_RDONLY, _MS_NOSUID, _MS_NODEV, _MS_NOEXEC = 1, 2, 4, 8
 _MS_REMOUNT, _MS_BIND, _MS_REC, _MS_PRIVATE = 32, 4096, 16384, 1 << 18
 # Flags that a bind mount keeps; a user namespace may not remove them.
-_KEPT_FLAGS = _MS_RDONLY | _MS_NOSUID | _MS_NODEV | _MS_NOEXEC
+_PRESERVED_FLAGS = _MS_RDONLY | _MS_NOSUID | _MS_NODEV | _MS_NOEXEC
 _FORWARDED = (signal.SIGTERM, signal.SIGINT)
 _LAST_CAPABILITY = 63
 END_SECONDS = 10.0
@@ -35,7 +35,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 def main() -> int:
     """Run the command of the plan until it ends, and return the exit code."""
-    plan = json.loads(_line(0))
+    plan = json.loads(_read_line(0))
     try:
         if _IS_LINUX:
             # Orphaned processes outside the session become children of this process.
@@ -45,13 +45,13 @@ def main() -> int:
             _end_processes(plan["user"], os.getpid())
             _wait_until_ended(plan["user"])
         _enter_namespaces(plan)
-        return _Supervised(_fork(plan), plan).wait()
+        return _CommandProcess(_fork(plan), plan).wait()
     except OSError as problem:
-        _report(plan, problem)
+        _report_problem(plan, problem)
         return CANNOT_START
 
 
-class _Supervised:
+class _CommandProcess:
     """The command, or the first process of its namespaces, and all that comes of it."""
 
     def __init__(self, pid: int, plan: dict[str, Any]) -> None:
@@ -92,7 +92,7 @@ class _Supervised:
             if pid == 0:
                 return False
             if pid == self._pid:
-                self._code = _exit_code(status)
+                self._code = _get_exit_code(status)
                 return False
 
     def _end_all(self) -> None:
@@ -113,7 +113,7 @@ class _Supervised:
 def _end_processes(user: int | None, ancestor: int) -> None:
     """Kill a user's processes and remove its System V IPC, or kill the descendants of a process."""
     if user is None:
-        for pid in _descendants(ancestor):
+        for pid in _list_descendants(ancestor):
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
         return
@@ -162,19 +162,19 @@ def _remove_ipc(user: int) -> None:
                     getattr(_libc, f"{kind}ctl")(int(row[f"{kind}id" if kind != "msg" else "msqid"]), 0, 0)
 
 
-def _descendants(ancestor: int) -> list[int]:
+def _list_descendants(ancestor: int) -> list[int]:
     parents = {}
     for name in os.listdir("/proc") if _IS_LINUX else ():
         with contextlib.suppress(OSError, ValueError, IndexError):
             if name.isdigit():
                 with open(f"/proc/{name}/stat", encoding="utf-8", errors="replace") as file:
                     parents[int(name)] = int(file.read().rpartition(")")[2].split()[1])
-    found: list[int] = []
+    descendants: list[int] = []
     front = {ancestor}
     while front:
         front = {pid for pid, parent in parents.items() if parent in front}
-        found += front
-    return found
+        descendants += front
+    return descendants
 
 
 def _enter_namespaces(plan: dict[str, Any]) -> None:
@@ -201,23 +201,23 @@ def _fork(plan: dict[str, Any]) -> int:
         if plan["namespaces"]:
             _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
             # The parent may have died before; in this process namespace its id is then 0.
-            _be_first(plan)
+            _run_as_init(plan)
         if os.getppid() == parent:
-            _become(plan)
+            _replace_process(plan)
     except OSError as problem:
-        _report(plan, problem)
+        _report_problem(plan, problem)
     os._exit(CANNOT_START)
 
 
-def _be_first(plan: dict[str, Any]) -> NoReturn:
+def _run_as_init(plan: dict[str, Any]) -> NoReturn:
     """Run as process 1 of the namespaces; when it ends, the kernel ends all others there."""
     _prctl(_PR_SET_DUMPABLE, 0)
     _mount_all(plan)
     if (pid := os.fork()) == 0:
         try:
-            _become(plan)
+            _replace_process(plan)
         except OSError as problem:
-            _report(plan, problem)
+            _report_problem(plan, problem)
         os._exit(CANNOT_START)
     for number in _FORWARDED:
         signal.signal(number, lambda number, _: _kill_group(pid, number))
@@ -225,7 +225,7 @@ def _be_first(plan: dict[str, Any]) -> NoReturn:
     while True:
         ended, status = os.waitpid(-1, 0)
         if ended == pid:
-            os._exit(_exit_code(status))
+            os._exit(_get_exit_code(status))
 
 
 def _kill_group(pid: int, number: int) -> None:
@@ -244,11 +244,11 @@ def _mount_all(plan: dict[str, Any]) -> None:
         # The content below another hidden folder is hidden with it.
         if os.path.isdir(place):
             empty = os.path.join(plan["folder"], "private", str(number))
-            _mount(_inside(shown, plan["folder"], empty), place, None, _MS_BIND)
+            _mount(_build_inner_path(shown, plan["folder"], empty), place, None, _MS_BIND)
             hidden.append(place)
     for path, opened, writable in shown:
         if any(path.startswith(f"{place}/") for place in hidden):
-            _show(path, opened, writable)
+            _mount_path(path, opened, writable)
     if os.path.isdir("/dev/shm"):
         _mount("tmpfs", "/dev/shm", "tmpfs", _MS_NOSUID | _MS_NODEV, "mode=1777,size=67108864")
     if plan["passwd"]:
@@ -256,13 +256,13 @@ def _mount_all(plan: dict[str, Any]) -> None:
     _mount("proc", "/proc", "proc", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC)
 
 
-def _inside(shown: list[tuple[str, int, bool]], folder: str, path: str) -> str:
+def _build_inner_path(shown: list[tuple[str, int, bool]], folder: str, path: str) -> str:
     """Return a path in the task's folder, which a mount may hide by now."""
     opened = next(number for place, number, _ in shown if place == folder)
     return f"/proc/self/fd/{opened}{path.removeprefix(folder)}"
 
 
-def _show(path: str, opened: int, writable: bool) -> None:
+def _mount_path(path: str, opened: int, writable: bool) -> None:
     if stat.S_ISDIR(os.fstat(opened).st_mode):
         os.makedirs(path, mode=0o755, exist_ok=True)
     else:
@@ -271,12 +271,12 @@ def _show(path: str, opened: int, writable: bool) -> None:
             pass
     _mount(f"/proc/self/fd/{opened}", path, None, _MS_BIND)
     if not writable:
-        kept = os.statvfs(path).f_flag & _KEPT_FLAGS
+        kept = os.statvfs(path).f_flag & _PRESERVED_FLAGS
         _mount(None, path, None, _MS_REMOUNT | _MS_BIND | _MS_RDONLY | kept)
     os.close(opened)
 
 
-def _become(plan: dict[str, Any]) -> NoReturn:
+def _replace_process(plan: dict[str, Any]) -> NoReturn:
     """Replace this process by the command with its user, folder, environment and no new privileges."""
     os.setsid()
     for number in (*_FORWARDED, signal.SIGCHLD, signal.SIGPIPE):
@@ -301,7 +301,7 @@ def _become(plan: dict[str, Any]) -> NoReturn:
     os.execvpe(command[0], command, plan["environment"])
 
 
-def _line(descriptor: int) -> bytes:
+def _read_line(descriptor: int) -> bytes:
     parts = []
     while data := os.read(descriptor, 65_536):
         parts.append(data)
@@ -310,14 +310,14 @@ def _line(descriptor: int) -> bytes:
     return b"".join(parts)
 
 
-def _report(plan: dict[str, Any], problem: OSError) -> None:
+def _report_problem(plan: dict[str, Any], problem: OSError) -> None:
     with contextlib.suppress(OSError):
         os.write(
             plan["report"], f"{problem.errno or 0} {problem.strerror or problem}".encode("utf-8", "replace")
         )
 
 
-def _exit_code(status: int) -> int:
+def _get_exit_code(status: int) -> int:
     code = os.waitstatus_to_exitcode(status)
     return 128 - code if code < 0 else code
 

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-from delegates.agent.isolation.removing import remove_owned
+from delegates.agent.isolation.removal import remove_owned
 
 
 class CannotIsolate(Exception):
@@ -91,7 +91,7 @@ def get_mapped_range() -> range:
     return RANGES[0]
 
 
-def remove_files_of(user: int, folders: tuple[str, ...] = SHARED_FOLDERS) -> None:
+def remove_user_files(user: int, folders: tuple[str, ...] = SHARED_FOLDERS) -> None:
     """Delete a user's files in world-writable folders: the user's next task must not find them."""
     for folder in folders:
         # The folder of a workspace is the group's only.

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from delegates.agent.isolation import supervisor
-from delegates.agent.isolation.removing import remove_tree
-from delegates.agent.isolation.users import SHARED_FOLDERS, CannotIsolate, lease_user, remove_files_of
+from delegates.agent.isolation.removal import remove_tree
+from delegates.agent.isolation.users import SHARED_FOLDERS, CannotIsolate, lease_user, remove_user_files
 
 
 class IsolationLevel(StrEnum):
@@ -46,7 +46,7 @@ class Isolation:
     level: IsolationLevel
     hidden: tuple[Path, ...] = ()
 
-    def hiding(self, *folders: Path) -> "Isolation":
+    def with_hidden(self, *folders: Path) -> "Isolation":
         """Return the isolation with more hidden folders."""
         return replace(self, hidden=(*self.hidden, *folders))
 
@@ -60,7 +60,7 @@ _PRIVATE_UMASK, _USUAL_UMASK = 0o077, 0o022
 
 @dataclass(frozen=True)
 class TaskWorkspace:
-    """Folder that only its task can read; the task can write only to `private` and `lend` folders."""
+    """Folder that only its task can read; it can write to `create_folder` and `lend` folders."""
 
     folder: Path
     isolation: Isolation
@@ -68,7 +68,7 @@ class TaskWorkspace:
     umask: int = _USUAL_UMASK
     _shown: list[tuple[str, bool]] = field(default_factory=list)
 
-    def private(self, name: str) -> Path:
+    def create_folder(self, name: str) -> Path:
         """Create a folder that the task owns."""
         path = self.folder / name
         path.mkdir(mode=0o700, parents=True)
@@ -91,7 +91,7 @@ class TaskWorkspace:
             change_owner(path, self.user)
 
     @contextlib.contextmanager
-    def lending(self, path: Path) -> Iterator[None]:
+    def lend_tree(self, path: Path) -> Iterator[None]:
         """Give the task a tree outside the workspace for the block, locked against others."""
         shown = (os.path.realpath(path), True)
         self._shown.append(shown)
@@ -142,7 +142,7 @@ class TaskWorkspace:
         """
         if any("\0" in text for text in (*command, *environment, *environment.values())):
             raise ValueError("a command, a variable or its value holds a NUL")
-        said, report = os.pipe()
+        report_pipe, report = os.pipe()
         try:
             # The supervisor may be root: it gets the task's environment to pass on, never as its own.
             process = subprocess.Popen(  # noqa: S603  -- running what people wrote is what this is for
@@ -157,19 +157,19 @@ class TaskWorkspace:
             )
         finally:
             os.close(report)
-            refusals = os.fdopen(said, "rb")
+            refusals = os.fdopen(report_pipe, "rb")
         with refusals:
-            plan = self._plan(command, environment, cwd or self.folder, report)
+            plan = self._build_plan(command, environment, cwd or self.folder, report)
             with contextlib.suppress(BrokenPipeError):
-                _input(process).write(f"{json.dumps(plan)}\n".encode())
-                _input(process).flush()
+                _get_input(process).write(f"{json.dumps(plan)}\n".encode())
+                _get_input(process).flush()
             refusal = refusals.read().decode("utf-8", "replace")
         if refusal:
             with process:
-                raise _problem(refusal)
+                raise _build_error(refusal)
         return process
 
-    def _plan(
+    def _build_plan(
         self, command: Sequence[str], environment: Mapping[str, str], cwd: Path, report: int
     ) -> dict[str, Any]:
         level = self.isolation.level
@@ -177,8 +177,10 @@ class TaskWorkspace:
             "user": self.user,
             "namespaces": level.has_namespaces,
             "folder": str(self.folder),
-            "hidden": [str(path) for path in _hidden(self.isolation)] if level.has_namespaces else [],
-            "shown": [(str(self.folder), True), *_named(os.environ), *self._shown],
+            "hidden": [str(path) for path in _list_hidden_folders(self.isolation)]
+            if level.has_namespaces
+            else [],
+            "shown": [(str(self.folder), True), *_list_readable_paths(os.environ), *self._shown],
             "passwd": str(self.folder / "passwd") if (self.folder / "passwd").exists() else "",
             "umask": self.umask,
             "cwd": str(cwd),
@@ -191,7 +193,7 @@ class TaskWorkspace:
 def end_process(process: "subprocess.Popen[bytes]") -> None:
     """End a command at once, with all that it started, and wait for that."""
     with contextlib.suppress(BrokenPipeError):
-        _input(process).close()
+        _get_input(process).close()
     process.wait()
 
 
@@ -205,8 +207,8 @@ def open_workspace(isolation: Isolation, *, for_others: bool = False) -> Iterato
         user = kept.enter_context(lease_user()) if isolation.level.has_users else None
         if user is not None:
             # Before too: an agent that was killed has not tidied up.
-            remove_files_of(user)
-            kept.callback(remove_files_of, user)
+            remove_user_files(user)
+            kept.callback(remove_user_files, user)
         folder = Path(tempfile.mkdtemp(prefix="slipway-")).resolve()
         kept.callback(remove_tree, folder)
         is_shared = user is not None and not isolation.level.has_namespaces
@@ -221,17 +223,17 @@ def open_workspace(isolation: Isolation, *, for_others: bool = False) -> Iterato
 
 
 def _prepare_mounts(workspace: TaskWorkspace) -> None:
-    for number, _ in enumerate(_hidden(workspace.isolation)):
-        workspace.private(f"private/{number}")
+    for number, _ in enumerate(_list_hidden_folders(workspace.isolation)):
+        workspace.create_folder(f"private/{number}")
     user = workspace.user
-    if user is not None and not _is_named(user):
+    if user is not None and not _has_account(user):
         # ssh fails for a user without a name.
         line = f"slipway-task:x:{user}:{user}:a task of Slipway:/nonexistent:/bin/sh\n"
         workspace.write("passwd", _PASSWD.read_text("utf-8", "surrogateescape") + line)
         (workspace.folder / "passwd").chmod(0o644)
 
 
-def _is_named(user: int) -> bool:
+def _has_account(user: int) -> bool:
     try:
         pwd.getpwuid(user)
     except KeyError:
@@ -239,7 +241,7 @@ def _is_named(user: int) -> bool:
     return True
 
 
-def _hidden(isolation: Isolation) -> list[Path]:
+def _list_hidden_folders(isolation: Isolation) -> list[Path]:
     """Return the hidden folders, outer ones first; they hide their content too."""
     own = (Path(tempfile.gettempdir()), *isolation.hidden)
     places = {path.resolve() for path in (*(Path(shared_folder) for shared_folder in SHARED_FOLDERS), *own)}
@@ -248,15 +250,15 @@ def _hidden(isolation: Isolation) -> list[Path]:
     return sorted(places)
 
 
-def _named(environ: Mapping[str, str]) -> list[tuple[str, bool]]:
+def _list_readable_paths(environ: Mapping[str, str]) -> list[tuple[str, bool]]:
     """Return the readable paths that the agent's environment names; the task's environment is ignored."""
-    paths = [*environ.get("PATH", "").split(os.pathsep), *(environ.get(name, "") for name in _NAMED)]
-    found = [
-        (os.path.realpath(path), False) for path in paths if os.path.isabs(path) and os.path.exists(path)
+    candidates = [*environ.get("PATH", "").split(os.pathsep), *(environ.get(name, "") for name in _NAMED)]
+    paths = [
+        (os.path.realpath(path), False) for path in candidates if os.path.isabs(path) and os.path.exists(path)
     ]
     if (cache := environ.get("TF_PLUGIN_CACHE_DIR", "")) and os.path.isdir(cache):
-        found.append((os.path.realpath(cache), True))
-    return list(dict.fromkeys(found))
+        paths.append((os.path.realpath(cache), True))
+    return list(dict.fromkeys(paths))
 
 
 def change_owner(path: Path, user: int, group: int | None = None) -> None:
@@ -271,14 +273,14 @@ def change_owner(path: Path, user: int, group: int | None = None) -> None:
                 os.chown(name, user, group, dir_fd=number, follow_symlinks=False)
 
 
-def _problem(refusal: str) -> Exception:
+def _build_error(refusal: str) -> Exception:
     number, _, text = refusal.partition(" ")
     if number == str(errno.ENOENT):
         return FileNotFoundError(errno.ENOENT, text)
     return CannotIsolate(f"the command could not be started apart from others: {text}")
 
 
-def _input(process: "subprocess.Popen[bytes]") -> IO[bytes]:
+def _get_input(process: "subprocess.Popen[bytes]") -> IO[bytes]:
     if process.stdin is None:
         raise ValueError("not started by a workspace")
     return process.stdin

@@ -62,12 +62,12 @@ class DelegateLog(logging.Handler):
         super().__init__()
         self._path, self._day = folder / LOG_FILE, day
         self._file_bytes, self._all_bytes = file_bytes, all_bytes
-        self._written, self._of = self._found()
+        self._written, self._of = self._read_current_file()
 
     def emit(self, record: logging.LogRecord) -> None:
         line = f"{self.format(record)}\n".encode("utf-8", "replace")
         try:
-            self._make_room(len(line))
+            self._rotate(len(line))
             with self._path.open("ab") as file:
                 file.write(line)
             self._written += len(line)
@@ -75,7 +75,7 @@ class DelegateLog(logging.Handler):
             # A full disk ends no delegate; standard output has the line too.
             self.handleError(record)
 
-    def _found(self) -> tuple[int, date]:
+    def _read_current_file(self) -> tuple[int, date]:
         """Return size and day of the file of an earlier process."""
         try:
             status = self._path.stat()
@@ -83,16 +83,16 @@ class DelegateLog(logging.Handler):
             return 0, self._day()
         return status.st_size, datetime.fromtimestamp(status.st_mtime, UTC).date()
 
-    def _make_room(self, size: int) -> None:
+    def _rotate(self, size: int) -> None:
         today = self._day()
         if today == self._of and self._written + size <= self._file_bytes:
             return
         if self._written:
-            self._path.rename(self._free_name(self._of))
+            self._path.rename(self._find_free_name(self._of))
         self._written, self._of = 0, today
         self._remove_old(today)
 
-    def _free_name(self, of: date) -> Path:
+    def _find_free_name(self, of: date) -> Path:
         name = self._path.with_name(f"delegate-{of.isoformat()}.log")
         number = 0
         while name.exists():
@@ -106,18 +106,18 @@ class DelegateLog(logging.Handler):
             (today - timedelta(days=DELEGATE_LOG_DAYS)).isoformat(),
             self._all_bytes - self._file_bytes,
         )
-        for day, _, path in sorted(self._old(), reverse=True):
+        for day, _, path in sorted(self._list_old_files(), reverse=True):
             size = path.stat().st_size
             if day < oldest or size > left:
                 path.unlink()
             left -= size
 
-    def _old(self) -> list[tuple[str, int, Path]]:
-        found = ((_ROTATED_FILE.match(path.name), path) for path in self._path.parent.iterdir())
-        return [(match[1], int(match[2] or 0), path) for match, path in found if match]
+    def _list_old_files(self) -> list[tuple[str, int, Path]]:
+        matches = ((_ROTATED_FILE.match(path.name), path) for path in self._path.parent.iterdir())
+        return [(match[1], int(match[2] or 0), path) for match, path in matches if match]
 
 
-AT_ONCE, AT_ONCE_CHARACTERS, KEPT = 200, 100_000, 5_000
+AT_ONCE, AT_ONCE_CHARACTERS, RETAINED = 200, 100_000, 5_000
 
 
 class LogUploadBuffer(logging.Handler):
@@ -133,7 +133,7 @@ class LogUploadBuffer(logging.Handler):
         lines = [truncate_text(sanitize_text(line)) for line in self.format(record).splitlines()]
         with self._changing:
             self._lines.extend(lines)
-            while len(self._lines) > KEPT:
+            while len(self._lines) > RETAINED:
                 self._lines.popleft()
                 self._missing += 1
 
@@ -143,12 +143,12 @@ class LogUploadBuffer(logging.Handler):
             if self._missing:
                 self._lines.appendleft(f"{self._missing:,} lines are missing here; delegate.log has them.")
                 self._missing = 0
-            found: list[str] = []
+            lines: list[str] = []
             for line in islice(self._lines, AT_ONCE):
-                if found and sum(map(len, found)) + len(line) > AT_ONCE_CHARACTERS:
+                if lines and sum(map(len, lines)) + len(line) > AT_ONCE_CHARACTERS:
                     break
-                found.append(line)
-            return found
+                lines.append(line)
+            return lines
 
     def sent(self, lines: list[str]) -> None:
         with self._changing:

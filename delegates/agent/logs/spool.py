@@ -93,17 +93,17 @@ class SpooledTaskLog:
 
         If the disk refuses lines, a marker for the gap follows once the disk accepts lines again.
         """
-        line = _line(level, text)
+        line = _render_line(level, text)
         if self._pace.spend(len(line)) and not self._is_slow:
             self._is_slow = True
-            self._add(_line("WARN", THROTTLED_MESSAGE))
+            self._add(_render_line("WARN", THROTTLED_MESSAGE))
         self._add(line)
 
     def _add(self, line: str) -> None:
         with self.spool.lock:
             lost = self._lost
             lines = (
-                [_line("WARN", f"{lost:,} lines were lost: the disk of the delegate is full.")]
+                [_render_line("WARN", f"{lost:,} lines were lost: the disk of the delegate is full.")]
                 if lost
                 else []
             )
@@ -138,7 +138,7 @@ class SpooledTaskLog:
         """Close the log; the last acknowledgement deletes the folder."""
         with self.spool.lock:
             self.is_closed = True
-            self._forget_if_done()
+            self._delete_if_done()
 
     def first(self) -> tuple[int, list[dict[str, Any]]] | None:
         """Return the oldest unacknowledged lines with their first number; they stay until `acknowledge`."""
@@ -150,7 +150,9 @@ class SpooledTaskLog:
             try:
                 content = self.sending.path.read_text(errors="replace")
             except OSError as problem:
-                content = _line("WARN", f"{self.sending.lines:,} lines were lost here: {problem.strerror}.")
+                content = _render_line(
+                    "WARN", f"{self.sending.lines:,} lines were lost here: {problem.strerror}."
+                )
             lines = [_read_line(line) for line in content.splitlines()]
             self.sending.lines = len(lines)
             return self.acknowledged, lines
@@ -162,16 +164,16 @@ class SpooledTaskLog:
             if self.sending is not None:
                 segment, self.sending = self.sending, None
                 # The number first: lines sent twice under one number are dropped, under two they double.
-                is_noted = self._note(next_number, segment)
+                is_noted = self._record_acknowledged(next_number, segment)
                 segment.path.unlink(missing_ok=True)
                 if not is_noted:
                     # A full disk has room now.
-                    self._note(next_number, segment)
+                    self._record_acknowledged(next_number, segment)
                 self.segments.remove(segment)
                 self.spool.grow(-segment.size)
-            self._forget_if_done()
+            self._delete_if_done()
 
-    def _note(self, next_number: int, segment: SpoolSegment) -> bool:
+    def _record_acknowledged(self, next_number: int, segment: SpoolSegment) -> bool:
         try:
             _write_state(self.folder, next_number, segment.path.name)
         except OSError as problem:
@@ -190,9 +192,9 @@ class SpooledTaskLog:
             self.spool.grow(-sum(segment.size for segment in self.segments))
             self.segments.clear()
             self.sending, self.is_closed = None, True
-            self._forget_if_done()
+            self._delete_if_done()
 
-    def _forget_if_done(self) -> None:
+    def _delete_if_done(self) -> None:
         if self.is_closed and not self.segments:
             shutil.rmtree(self.folder, ignore_errors=True)
             self.spool.opened.pop(self.folder.name, None)
@@ -206,12 +208,12 @@ class SpooledTaskLog:
         if before is not None and before.dropped and before is not self.sending:
             segment.path.unlink(missing_ok=True)
             del self.segments[place]
-            self._mark(before, before.dropped + dropped)
+            self._write_marker(before, before.dropped + dropped)
         else:
-            self._mark(segment, dropped)
+            self._write_marker(segment, dropped)
 
-    def _mark(self, segment: SpoolSegment, dropped: int) -> None:
-        marker = _line("WARN", f"{dropped:,} lines are missing: the spool of the delegate was full.")
+    def _write_marker(self, segment: SpoolSegment, dropped: int) -> None:
+        marker = _render_line("WARN", f"{dropped:,} lines are missing: the spool of the delegate was full.")
         segment.path.write_text(marker)
         self.spool.grow(len(marker) - (segment.size if segment.dropped else 0))
         segment.lines, segment.size, segment.dropped, segment.is_sealed = 1, len(marker), dropped, True
@@ -263,12 +265,12 @@ class LogSpool:
         """Count bytes, and drop segments above the limit."""
         self.size += size
         if size > 0 and self.size > self.most:
-            for lines, segment in list(self._oldest()):
+            for lines, segment in list(self._iterate_oldest()):
                 if self.size <= self.most:
                     break
                 lines.drop(segment)
 
-    def _oldest(self) -> Iterator[tuple[SpooledTaskLog, SpoolSegment]]:
+    def _iterate_oldest(self) -> Iterator[tuple[SpooledTaskLog, SpoolSegment]]:
         """Return the next segments to drop: whole, not in upload, of the task that began first."""
         for lines in self.opened.values():
             for segment in lines.segments:
@@ -276,19 +278,19 @@ class LogSpool:
                     yield lines, segment
 
 
-def _line(level: str, text: str) -> str:
+def _render_line(level: str, text: str) -> str:
     return json.dumps({"t": time.time_ns() // 1_000_000, "level": level, "text": text}) + "\n"
 
 
 def _read_line(line: str) -> dict[str, Any]:
     """Return a stored line, or a replacement for a line that a power cut damaged."""
     try:
-        found = json.loads(line)
+        record = json.loads(line)
     except ValueError:
-        found = None
-    if not isinstance(found, dict):
-        found = json.loads(_line("WARN", "One line was lost: damaged on the disk of the delegate."))
-    return dict(found)
+        record = None
+    if not isinstance(record, dict):
+        record = json.loads(_render_line("WARN", "One line was lost: damaged on the disk of the delegate."))
+    return dict(record)
 
 
 def _write_state(folder: Path, acknowledged: int, segment: str) -> None:

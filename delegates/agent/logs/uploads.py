@@ -15,7 +15,7 @@ _REJECTED_STATUSES = (403, 404, 409, 410, 413)
 def upload_task_logs(agent: Agent) -> None:
     """Send the tasks' log lines twice a second."""
     backoff = Backoff(first=0.5, most=15)
-    while not agent.ended.wait(agent.terms.log_flush_seconds):
+    while not agent.ended.wait(agent.limits.log_flush_seconds):
         if _upload_all(agent):
             backoff.reset()
         else:
@@ -35,9 +35,9 @@ def upload_task_log(agent: Agent, lines: SpooledTaskLog) -> bool:
     """
     with lines.uploads:
         for _ in range(len(lines.segments)):
-            if lines.is_throttled or not (found := lines.first()):
+            if lines.is_throttled or not (first := lines.first()):
                 break
-            number, chunk = found
+            number, chunk = first
             try:
                 _send(agent, lines, number, chunk)
             except NotRegistered:
@@ -64,7 +64,7 @@ def upload_remaining_lines(agent: Agent, held: HeldTask, lines: SpooledTaskLog) 
 def _send(agent: Agent, lines: SpooledTaskLog, number: int, chunk: list[dict[str, object]]) -> None:
     body = {"fence": lines.fence, "sequence": number, "lines": chunk}
     try:
-        answer = agent.ask(f"/agent/v1/tasks/{lines.task_id}/logs", body)
+        answer = agent.post_with_session(f"/agent/v1/tasks/{lines.task_id}/logs", body)
     except RequestRefused as refusal:
         if refusal.code == "log_gap" and isinstance(refusal.body.get("next"), int):
             lines.renumber(int(refusal.body["next"]))
@@ -109,4 +109,4 @@ def upload_agent_log(agent: Agent) -> None:
 
 
 def _send_agent_lines(agent: Agent, number: int, lines: list[str]) -> int:
-    return int(agent.ask("/agent/v1/logs", {"sequence": number, "lines": lines}).get("next", 0))
+    return int(agent.post_with_session("/agent/v1/logs", {"sequence": number, "lines": lines}).get("next", 0))

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from delegates.agent.logs.delegate_log import KEPT, DelegateLog, LogFormatter, LogUploadBuffer
+from delegates.agent.logs.delegate_log import RETAINED, DelegateLog, LogFormatter, LogUploadBuffer
 from guards.masks import SecretMask
 from tests.lanes import examples
 
@@ -144,7 +144,7 @@ def test_lines_wait_until_they_are_sent(outgoing: Callable[[int], LogUploadBuffe
 
 
 def test_lines_that_waited_too_long_are_counted(outgoing: Callable[[int], LogUploadBuffer]) -> None:
-    lines = outgoing(KEPT + 7)
+    lines = outgoing(RETAINED + 7)
     assert lines.first()[:2] == ["7 lines are missing here; delegate.log has them.", "line 7"]
 
 

@@ -34,7 +34,7 @@ def test_git_that_is_stopped_while_it_prints_breaks_no_thread(
             with open_workspace(Isolation(IsolationLevel.NONE)) as workspace:
                 git = GitProgram(held_task("git", {}), workspace, environment, [], time.monotonic() + 0.1)
                 with pytest.raises(GitStopped):
-                    git.run(workspace.private("repository"), "fetch", may_be_cut=True)
+                    git.run(workspace.create_folder("repository"), "fetch", may_be_cut=True)
     finally:
         over.set()
         for one in others:

@@ -270,7 +270,7 @@ def test_what_is_kept_is_bounded_by_size_and_age(tmp_path: Path, monkeypatch: py
             (at / "pack").write_bytes(b"x" * size)
             return commit
 
-        with cache.held("url", commit, fill=fill, wait=lambda: None) as at:
+        with cache.lock_repository("url", commit, fill=fill, wait=lambda: None) as at:
             os.utime(at, (time.time() - age, time.time() - age))
             return at
 

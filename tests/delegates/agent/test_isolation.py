@@ -12,7 +12,7 @@ import pytest
 
 from delegates.agent.executors import ExecutorContext, TaskResult, execute_task
 from delegates.agent.isolation import Isolation, IsolationLevel, detect_isolation, end_process, open_workspace
-from delegates.agent.isolation.users import RANGES, lease_user, remove_files_of
+from delegates.agent.isolation.users import RANGES, lease_user, remove_user_files
 from tests.delegates.agent.held_tasks import AS_ON_FARGATE, Said, error_of, held_task, sleepers, unique_nap
 from tests.fixtures.processes import ROOT, wait_until
 
@@ -208,7 +208,7 @@ def test_what_a_user_left_in_shared_folders_is_gone_with_its_task(tmp_path: Path
         (shared / "link").symlink_to(kept)
         os.lchown(shared / "link", user, user)
         (shared / "other").write_text("other")
-        remove_files_of(user, (str(shared),))
+        remove_user_files(user, (str(shared),))
     assert [path.name for path in shared.iterdir()] == ["other"]
     assert kept.read_text() == "kept"
 
@@ -241,7 +241,7 @@ def test_folders_of_the_program_are_hidden_and_its_tools_are_shown(
     said = Said()
     script = f"tool; ls {home}; cat {home}/spool/lines; echo x > {home}/bin/tool; echo over"
     held = held_task("shell", {"script": script})
-    execute_task(held, ExecutorContext(said, isolation=Isolation(level).hiding(home)))
+    execute_task(held, ExecutorContext(said, isolation=Isolation(level).with_hidden(home)))
     assert said[:2] == ["tool", "bin"]
     assert "of another" not in said
     assert said[-1] == "over"

@@ -16,28 +16,28 @@ def task(task_id: str = "t", *, kind: str = "aws", age: float = 0, **more: objec
 
 def test_capacity_is_kept_and_given_back() -> None:
     work = HeldTasks(2)
-    first, second = work.take(task("a")), work.take(task("b"))
+    first, second = work.add(task("a")), work.add(task("b"))
     assert (work.free, work.idle.is_set()) == (0, False)
-    work.let_go(first, failed=False)
-    work.let_go(second, failed=True)
+    work.remove(first, failed=False)
+    work.remove(second, failed=True)
     assert (work.free, work.idle.is_set()) == (2, True)
     assert (work.ended_count, work.failed_count) == (2, 1)
 
 
 def test_the_most_at_once_is_told_to_each_asker_since_it_asked_last() -> None:
     work = HeldTasks(5)
-    assert work.most_since_last_asked("heartbeat") == (0, 0)
-    held = [work.take(task(name)) for name in "abc"]
-    held.append(work.take(task("d", kind="check")))
+    assert work.read_peak_counts("heartbeat") == (0, 0)
+    held = [work.add(task(name)) for name in "abc"]
+    held.append(work.add(task("d", kind="check")))
     for one in held:
-        work.let_go(one, failed=False)
-    assert work.most_since_last_asked("heartbeat") == (3, 1)
-    assert work.most_since_last_asked("heartbeat") == (0, 0)
+        work.remove(one, failed=False)
+    assert work.read_peak_counts("heartbeat") == (3, 1)
+    assert work.read_peak_counts("heartbeat") == (0, 0)
 
 
 def test_abort_and_loss_stop_a_task_and_are_told_apart() -> None:
     work = HeldTasks(5)
-    aborted, lost, other = (work.take(task(name)) for name in "abc")
+    aborted, lost, other = (work.add(task(name)) for name in "abc")
     work.stop(["a"], ["b", "unknown"])
     assert (aborted.is_aborted, aborted.is_lost) == (True, False)
     assert (lost.is_aborted, lost.is_lost) == (False, True)
@@ -46,10 +46,10 @@ def test_abort_and_loss_stop_a_task_and_are_told_apart() -> None:
 
 def test_a_task_acquired_again_replaces_its_older_attempt() -> None:
     work = HeldTasks(5)
-    older, newer = work.take(task("a")), work.take(task("a"))
+    older, newer = work.add(task("a")), work.add(task("a"))
     assert older.is_lost
-    work.let_go(older, failed=True)
-    assert work.running() == [newer]
+    work.remove(older, failed=True)
+    assert work.list_running() == [newer]
 
 
 def test_an_answer_that_lay_in_the_socket_counts_from_when_it_was_given() -> None:

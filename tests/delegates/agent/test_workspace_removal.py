@@ -9,7 +9,7 @@ import pytest
 
 from delegates.agent.executors import ExecutorContext, execute_task
 from delegates.agent.isolation import Isolation, IsolationLevel
-from delegates.agent.isolation.users import RANGES, remove_files_of
+from delegates.agent.isolation.users import RANGES, remove_user_files
 from tests.delegates.agent.held_tasks import Said, held_task, open_to_all
 from tests.delegates.agent.test_isolation import needs_root, works
 
@@ -83,7 +83,7 @@ def test_a_folder_that_is_swapped_for_a_link_leads_no_deletion_elsewhere(tmp_pat
                 for name in names:
                     os.close(os.open(name, os.O_CREAT | os.O_WRONLY, dir_fd=opened))
                     os.chown(name, user, user, dir_fd=opened)
-                remove_files_of(user, (str(shared),))
+                remove_user_files(user, (str(shared),))
         finally:
             swapping.kill()
     os.close(opened)
