@@ -91,7 +91,7 @@ def run_offered_task(task_id: UUID) -> bool:
     taken = None if worker is None else acquire_task(worker, task_id)
     if worker is None or taken is None:
         return False
-    body = taken.document()
+    body = taken.build_document()
     body["timeout_seconds"] = min(body["timeout_seconds"], LONGEST_SECONDS)
     held = HeldTask(parse_task(body, time.monotonic()))
     lines = _LogBuffer()

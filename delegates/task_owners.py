@@ -42,19 +42,19 @@ class TaskOwner(Protocol):
     def complete(self, task: DelegateTask, answer: TaskAnswer) -> None:
         """Process the answer; the commit wakes the waiting work."""
 
-    def again(self, task: DelegateTask) -> None:
+    def requeue(self, task: DelegateTask) -> None:
         """Process a lost lease of a task that returns to the queue."""
 
-    def lost(self, task: DelegateTask) -> None:
+    def record_lost(self, task: DelegateTask) -> None:
         """Process a lost lease; the result of the task is unknown."""
 
-    def secrets(self, task: DelegateTask) -> Sequence[str]:
+    def list_secrets(self, task: DelegateTask) -> Sequence[str]:
         """Return the values to redact from log lines and errors, after the agent's redaction (R081)."""
 
-    def logged(self, task: DelegateTask) -> None:
+    def publish_log(self, task: DelegateTask) -> None:
         """Process new log lines of the task."""
 
-    def gave_up(self, task: DelegateTask) -> None:
+    def record_unanswered(self, task: DelegateTask) -> None:
         """Process a task that ended without an answer: expired, aborted or impossible."""
 
 

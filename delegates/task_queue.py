@@ -99,13 +99,13 @@ def _decide(tasks: Iterable[DelegateTask], field: CandidatePool) -> list[tuple[D
     hopeless: dict[tuple[RoutingRequest, int | None], RoutingResult] = {}
     decided = []
     for task in tasks:
-        wanted = build_routing_request(task)
-        alike = (wanted, task.connector_id)
-        decision = hopeless.get(alike) or decide_route(wanted, field.for_task(task))
+        request = build_routing_request(task)
+        key = (request, task.connector_id)
+        decision = hopeless.get(key) or decide_route(request, field.for_task(task))
         if decision.chosen:
-            field.give(decision.chosen.key)
+            field.record_assignment(decision.chosen.key)
         else:
-            hopeless[alike] = decision
+            hopeless[key] = decision
         decided.append((task, decision))
     return decided
 
@@ -126,16 +126,16 @@ def _write(changed: Sequence[tuple[DelegateTask, RoutingResult]], now: datetime)
 def _write_some(changed: Sequence[tuple[DelegateTask, RoutingResult]], now: datetime) -> int:
     offered = 0
     with transaction.atomic():
-        told = []
+        decided = []
         for task, decision in changed:
             if not _update(task, decision, now):
                 continue
             if _is_new_decision(task, decision):
-                told.append((task, decision))
+                decided.append((task, decision))
             if decision.chosen:
                 offered += 1
                 notify_task(decision.chosen.key, task.pk)
-        _store_decisions(told, now)
+        _store_decisions(decided, now)
     return offered
 
 
@@ -159,9 +159,9 @@ def _is_new_decision(task: DelegateTask, decision: RoutingResult) -> bool:
     return (task.offered_to_id, task.reason) != (chosen, decision.sentence)
 
 
-def _store_decisions(told: Sequence[tuple[DelegateTask, RoutingResult]], now: datetime) -> None:
+def _store_decisions(decided: Sequence[tuple[DelegateTask, RoutingResult]], now: datetime) -> None:
     numbers = dict(
-        RoutingDecision.objects.filter(task__in=[task.pk for task, _ in told])
+        RoutingDecision.objects.filter(task__in=[task.pk for task, _ in decided])
         .values_list("task_id")
         .annotate(Max("number"))
     )
@@ -174,7 +174,7 @@ def _store_decisions(told: Sequence[tuple[DelegateTask, RoutingResult]], now: da
             sentence=decision.sentence,
             rows=serialize_decision(decision),
         )
-        for task, decision in told
+        for task, decision in decided
     )
 
 
@@ -206,7 +206,7 @@ def end_queued_task(task: DelegateTask, status: str, reason: str, now: datetime)
         if not close_queued_task(task, status, reason, now):
             return False
         if owner := get_task_owner(task):
-            owner.gave_up(task)
+            owner.record_unanswered(task)
     return True
 
 

@@ -182,22 +182,22 @@ class LookupTaskOwner:
         else:
             _record_answer(inquiry, error=build_task_error(answer))
 
-    def again(self, task: DelegateTask) -> None:
+    def requeue(self, task: DelegateTask) -> None:
         """Do nothing; the task itself goes to the next delegate."""
 
-    def secrets(self, task: DelegateTask) -> tuple[str, ...]:
+    def list_secrets(self, task: DelegateTask) -> tuple[str, ...]:
         """Read print nothing."""
         return ()
 
-    def logged(self, task: DelegateTask) -> None:
+    def publish_log(self, task: DelegateTask) -> None:
         """Read print nothing."""
 
-    def lost(self, task: DelegateTask) -> None:
+    def record_lost(self, task: DelegateTask) -> None:
         """Fail the request; its deadline leaves no time for a second delegate."""
         if (inquiry := _get_open_request(task)) is not None:
             _record_answer(inquiry, error=Unanswered("DELEGATE_LOST", task.reason or "the delegate was lost"))
 
-    def gave_up(self, task: DelegateTask) -> None:
+    def record_unanswered(self, task: DelegateTask) -> None:
         """Store the failure as the response, because no delegate took the task."""
         if (inquiry := _get_open_request(task)) is not None:
             _record_answer(

@@ -183,12 +183,12 @@ def queue_read(
 class ReadOwner:
     """Base of the owners of reads: no log output, and a lost task goes to the next delegate."""
 
-    def again(self, task: DelegateTask) -> None:
+    def requeue(self, task: DelegateTask) -> None:
         """Do nothing; the task itself goes to the next delegate."""
 
-    def secrets(self, task: DelegateTask) -> tuple[str, ...]:
+    def list_secrets(self, task: DelegateTask) -> tuple[str, ...]:
         """Read print nothing."""
         return ()
 
-    def logged(self, task: DelegateTask) -> None:
+    def publish_log(self, task: DelegateTask) -> None:
         """Read print nothing."""

@@ -45,7 +45,7 @@ ROUTES: dict[str, Callable[[AgentRequest], AgentReply]] = {
     "tasks/*/logs": logs.task_log_request,
     "tasks/*/complete": completions.complete_task_request,
     "logs": logs.agent_log_request,
-    "configuration": configurations.configuration_run_request,
+    "configuration": configurations.record_configuration_run_request,
     "deregister": registrations.deregister_agent,
 }
 # Handlers that wait for something without a thread.
@@ -66,7 +66,7 @@ class AgentHttpApplication:
             await self.application(scope, receive, send)
             return
         request_id = uuid.uuid4().hex
-        mark = RequestInfo(request_id=request_id, address=_address(scope), source="agent")
+        mark = RequestInfo(request_id=request_id, address=_get_address(scope), source="agent")
         reset = current_request.set(mark)
         try:
             await _send(send, await _dispatch(scope, receive), request_id)
@@ -98,7 +98,7 @@ class AgentSocketApplication:
 
 def _get_bearer(scope: AsgiScope) -> str | None:
     """Return the session token of a handshake; None for a browser and for an unencrypted request."""
-    headers = _headers(scope)
+    headers = _parse_headers(scope)
     if "origin" in headers or not _is_encrypted(scope, headers):
         return None
     return AgentRequest(path=SOCKET_PATH, headers=headers).bearer
@@ -119,7 +119,7 @@ async def _dispatch(scope: AsgiScope, receive: Receive) -> AgentReply:
 
 
 async def _handle(scope: AsgiScope, receive: Receive) -> AgentReply:
-    path, headers = scope["path"].removeprefix(PREFIX), _headers(scope)
+    path, headers = scope["path"].removeprefix(PREFIX), _parse_headers(scope)
     if not _is_encrypted(scope, headers):
         raise NotEncrypted("Agents must use https://. Correct the manager URL.")
     named = _TASK.fullmatch(path)
@@ -131,9 +131,9 @@ async def _handle(scope: AsgiScope, receive: Receive) -> AgentReply:
         return AgentReply(build_problem(405, code="method_not_allowed", detail=detail), status=405)
     request = AgentRequest(
         path=path,
-        address=_address(scope),
+        address=_get_address(scope),
         headers=headers,
-        body=await _body(receive),
+        body=await _read_body(receive),
         task_id=named[1] if named else "",
     )
     return await (
@@ -141,7 +141,7 @@ async def _handle(scope: AsgiScope, receive: Receive) -> AgentReply:
     )
 
 
-async def _body(receive: Receive) -> bytes:
+async def _read_body(receive: Receive) -> bytes:
     """Return the raw body. Raises `TooLarge`."""
     parts, size = [], 0
     while True:
@@ -174,11 +174,11 @@ async def _send(send: Send, reply: AgentReply, request_id: str) -> None:
     await send({"type": "http.response.body", "body": body})
 
 
-def _headers(scope: AsgiScope) -> dict[str, str]:
+def _parse_headers(scope: AsgiScope) -> dict[str, str]:
     return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
 
 
-def _address(scope: AsgiScope) -> str:
+def _get_address(scope: AsgiScope) -> str:
     client = scope.get("client")
     return client[0] if client else ""
 

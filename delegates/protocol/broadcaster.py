@@ -33,7 +33,7 @@ class AgentConnection(Protocol):
     instance_id: int
     delegate_id: int
 
-    def tell(self, text: str) -> None:
+    def send_notice(self, text: str) -> None:
         """Pass on a notice."""
 
     def end(self, reason: str) -> None:
@@ -49,20 +49,28 @@ class AgentBroadcaster:
         self.heartbeats = HeartbeatBuffer()
         # Set once the subscription is active or has failed: earlier messages would be missed.
         self.ready = asyncio.Event()
-        self._here: dict[int, set[AgentConnection]] = defaultdict(set)
-        self._of_delegate: dict[int, set[AgentConnection]] = defaultdict(set)
-        self._asks_for_sessions = False
+        self._by_instance: dict[int, set[AgentConnection]] = defaultdict(set)
+        self._by_delegate: dict[int, set[AgentConnection]] = defaultdict(set)
+        self._is_session_check_due = False
         self._access_changed = asyncio.Event()
         self._jobs: list[asyncio.Task[None]] = []
         self._restore: Callable[[], None] = lambda: None
 
     def start(self) -> None:
         """Start to listen."""
-        told = subscribe(AGENTS_GROUP, about="Notices to agents", ready=self._begin, take=self._pass_on)
-        access = subscribe(
-            ACCESS_GROUP, about="Changes of access", ready=self._want_look, take=self._want_look
+        notices = subscribe(
+            AGENTS_GROUP, about="Notices to agents", ready=self._mark_ready, take=self._forward
         )
-        self._jobs = [asyncio.create_task(job) for job in (told, access, self._look(), self._heed_access())]
+        access = subscribe(
+            ACCESS_GROUP,
+            about="Changes of access",
+            ready=self._mark_access_changed,
+            take=self._mark_access_changed,
+        )
+        self._jobs = [
+            asyncio.create_task(job)
+            for job in (notices, access, self._scan_regularly(), self._scan_after_access_changes())
+        ]
         for job in self._jobs:
             job.add_done_callback(_log_job_error)
         self._restore = _on_shutdown(self.close)
@@ -77,85 +85,85 @@ class AgentBroadcaster:
     def close(self) -> None:
         """Release all waiting sockets at the end of the process; their disconnects are not events."""
         self.is_closing = True
-        for present in self._all():
-            present.tell("")
+        for present in self._list_connections():
+            present.send_notice("")
 
     @contextmanager
-    def having(self, present: AgentConnection) -> Iterator[None]:
+    def register(self, present: AgentConnection) -> Iterator[None]:
         """Deliver notices to a listener for the block."""
-        self._here[present.instance_id].add(present)
-        self._of_delegate[present.delegate_id].add(present)
+        self._by_instance[present.instance_id].add(present)
+        self._by_delegate[present.delegate_id].add(present)
         try:
             yield
         finally:
-            _remove_connection(self._here, present.instance_id, present)
-            _remove_connection(self._of_delegate, present.delegate_id, present)
+            _remove_connection(self._by_instance, present.instance_id, present)
+            _remove_connection(self._by_delegate, present.delegate_id, present)
 
-    def has(self, instance_id: int) -> bool:
+    def has_instance(self, instance_id: int) -> bool:
         """Return whether anything of an instance is here."""
-        return instance_id in self._here
+        return instance_id in self._by_instance
 
-    def _all(self) -> list[AgentConnection]:
-        return [one for group in self._here.values() for one in group]
+    def _list_connections(self) -> list[AgentConnection]:
+        return [one for group in self._by_instance.values() for one in group]
 
-    async def _begin(self) -> None:
-        self._asks_for_sessions = True
+    async def _mark_ready(self) -> None:
+        self._is_session_check_due = True
         self.ready.set()
 
-    async def _pass_on(self, message: dict[str, Any]) -> None:
+    async def _forward(self, message: dict[str, Any]) -> None:
         match message:
             case {"type": "agents.task", "delegate": delegate_id, "task": task_id}:
-                self._tell_delegate(delegate_id, build_task_notice(task_id))
+                self._notify_delegate(delegate_id, build_task_notice(task_id))
             case {"type": "agents.abort", "instance": instance_id, "task": task_id}:
-                self._tell_instance(instance_id, json.dumps({"type": "task_aborted", "task_id": task_id}))
+                self._notify_instance(instance_id, json.dumps({"type": "task_aborted", "task_id": task_id}))
             case {"type": "agents.drain", "delegate": delegate_id}:
-                self._tell_delegate(delegate_id, '{"type": "drain"}')
+                self._notify_delegate(delegate_id, '{"type": "drain"}')
             case {"type": "agents.configuration", "delegates": delegate_ids}:
                 for delegate_id in delegate_ids:
-                    self._tell_delegate(delegate_id, '{"type": "configuration_changed"}')
+                    self._notify_delegate(delegate_id, '{"type": "configuration_changed"}')
             case {"type": "agents.ended", "instances": instance_ids, "reason": reason}:
                 for instance_id in instance_ids:
                     self.end(instance_id, reason)
 
-    def _tell_instance(self, instance_id: int, text: str) -> None:
-        for present in list(self._here.get(instance_id, ())):
-            present.tell(text)
+    def _notify_instance(self, instance_id: int, text: str) -> None:
+        for present in list(self._by_instance.get(instance_id, ())):
+            present.send_notice(text)
 
-    def _tell_delegate(self, delegate_id: int, text: str) -> None:
-        for present in list(self._of_delegate.get(delegate_id, ())):
-            present.tell(text)
+    def _notify_delegate(self, delegate_id: int, text: str) -> None:
+        for present in list(self._by_delegate.get(delegate_id, ())):
+            present.send_notice(text)
 
     def end(self, instance_id: int, reason: str) -> None:
         """End all listeners of an instance."""
-        for present in list(self._here.get(instance_id, ())):
+        for present in list(self._by_instance.get(instance_id, ())):
             present.end(reason)
 
-    async def _look(self) -> None:
-        looks = 0
+    async def _scan_regularly(self) -> None:
+        scans = 0
         while True:
             await asyncio.sleep(SCAN_INTERVAL_SECONDS)
-            looks += 1
-            if not self._here:
+            scans += 1
+            if not self._by_instance:
                 continue
-            asks = self._asks_for_sessions or looks % SCANS_PER_SESSION_CHECK == 0
-            if await self._look_once(list(self._here) if asks else []):
-                self._asks_for_sessions = False
+            checks_sessions = self._is_session_check_due or scans % SCANS_PER_SESSION_CHECK == 0
+            if await self._scan(list(self._by_instance) if checks_sessions else []):
+                self._is_session_check_due = False
 
-    async def _heed_access(self) -> None:
+    async def _scan_after_access_changes(self) -> None:
         """Scan for ended sessions after every change of access: a scope may have been archived."""
         while True:
             await self._access_changed.wait()
             self._access_changed.clear()
-            if self._here and not await self._look_once(list(self._here)):
-                self._asks_for_sessions = True
+            if self._by_instance and not await self._scan(list(self._by_instance)):
+                self._is_session_check_due = True
             await asyncio.sleep(REST_SECONDS)
 
-    async def _want_look(self, change: object = None) -> None:
+    async def _mark_access_changed(self, change: object = None) -> None:
         self._access_changed.set()
 
-    async def _look_once(self, instance_ids: list[int]) -> bool:
+    async def _scan(self, instance_ids: list[int]) -> bool:
         try:
-            self._show(await run_in_thread(scan_notices, instance_ids))
+            self._apply_scan(await run_in_thread(scan_notices, instance_ids))
         except OUTAGE_ERRORS as error:
             if not is_outage(error):
                 raise
@@ -163,10 +171,10 @@ class AgentBroadcaster:
             return False
         return True
 
-    def _show(self, seen: NoticeScan) -> None:
-        for delegate_id, task_id in seen.offers:
-            self._tell_delegate(delegate_id, build_task_notice(task_id))
-        for instance_id, reason in seen.ended:
+    def _apply_scan(self, scan: NoticeScan) -> None:
+        for delegate_id, task_id in scan.offers:
+            self._notify_delegate(delegate_id, build_task_notice(task_id))
+        for instance_id, reason in scan.ended:
             self.end(instance_id, reason)
 
 
@@ -193,19 +201,19 @@ def _on_shutdown(close: Callable[[], None]) -> Callable[[], None]:
     loop = asyncio.get_running_loop()
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
 
-    def ending(number: int, frame: FrameType | None) -> None:
+    def handle_signal(number: int, frame: FrameType | None) -> None:
         loop.call_soon_threadsafe(close)
         handler = before[signal.Signals(number)]
         if callable(handler):
             handler(number, frame)
 
-    heard = [number for number, handler in before.items() if callable(handler)]
-    for number in heard:
-        signal.signal(number, ending)
+    numbers = [number for number, handler in before.items() if callable(handler)]
+    for number in numbers:
+        signal.signal(number, handle_signal)
 
     def restore() -> None:
-        for number in heard:
-            if signal.getsignal(number) is ending:
+        for number in numbers:
+            if signal.getsignal(number) is handle_signal:
                 signal.signal(number, before[number])
 
     return restore

@@ -36,8 +36,8 @@ logger = logging.getLogger(__name__)
 def complete_task_request(request: AgentRequest) -> AgentReply:
     """POST /agent/v1/tasks/<id>/complete: 200 once and for every repeat, 409 for a stale fence."""
     instance, fields = get_session_instance(request.bearer), request.fields()
-    answer, fence = parse_answer(fields), fields.whole("fence", 1, 2**31 - 1)
-    written = fields.whole("next_sequence", 0, 2**62, default=0)
+    answer, fence = parse_answer(fields), fields.get_integer("fence", 1, 2**31 - 1)
+    written = fields.get_integer("next_sequence", 0, 2**62, default=0)
     if complete_task(instance, parse_task_path(request.task_id), fence=fence, answer=answer, written=written):
         return AgentReply({})
     raise StaleFence("This task is no longer assigned to you. Your result is recorded and ignored.")
@@ -49,10 +49,10 @@ def parse_answer(fields: RequestFields) -> TaskAnswer:
     Raises `BadInput` with the field's name.
     """
     return TaskAnswer(
-        status=fields.choice("status", tuple(STATUSES)),
+        status=fields.get_choice("status", tuple(STATUSES)),
         result=replace_unstorable(fields.body.get("result")),
         error=replace_unstorable(fields.body.get("error")),
-        duration_ms=fields.whole("duration_ms", 0, 2**31 - 1, default=0),
+        duration_ms=fields.get_integer("duration_ms", 0, 2**31 - 1, default=0),
     )
 
 
@@ -66,7 +66,7 @@ def complete_task(
     """
     with transaction.atomic():
         attempt = get_task_attempt(instance, task_id, fence)
-        answer = _redact(attempt.task, validate_answer(attempt, answer))
+        answer = _redact_error(attempt.task, validate_answer(attempt, answer))
         now = get_database_time()
         if _claim(attempt, instance, answer, now):
             task = DelegateTask.objects.select_related("connector", "scope").get(pk=task_id)
@@ -83,26 +83,26 @@ def complete_task(
     return False
 
 
-def _redact(task: DelegateTask, answer: TaskAnswer) -> TaskAnswer:
+def _redact_error(task: DelegateTask, answer: TaskAnswer) -> TaskAnswer:
     """Return the answer with secrets redacted in its error; its result is stored encrypted."""
     owner = get_task_owner(task) if answer.error else None
     if owner is None:
         return answer
-    return replace(answer, error=SecretMask(owner.secrets(task)).mask_json(answer.error))
+    return replace(answer, error=SecretMask(owner.list_secrets(task)).mask_json(answer.error))
 
 
 def _claim(attempt: TaskAttempt, instance: DelegateInstance, answer: TaskAnswer, now: datetime) -> bool:
-    held = DelegateTask.objects.filter(
+    open_task = DelegateTask.objects.filter(
         pk=attempt.task_id, status=DelegateTask.Status.STARTED, fence=attempt.fence, instance=instance
     )
     return bool(
-        held.update(
+        open_task.update(
             status=STATUSES[answer.status],
             finished_at=now,
             lease_until=None,
             result="" if answer.result is None else json.dumps(answer.result),
             error=answer.error,
-            reason=_reason(answer),
+            reason=_get_reason(answer),
         )
     )
 
@@ -121,7 +121,7 @@ def _record_reachability(task: DelegateTask, instance: DelegateInstance, answer:
     if answer.status in ("NOT_SENT", "ABORTED") or answer.is_bad:
         return
     if (answer.error or {}).get("capability") is True:
-        block_delegate(instance.delegate, task.criterion, _reason(answer))
+        block_delegate(instance.delegate, task.criterion, _get_reason(answer))
     else:
         allow_delegate(instance.delegate, task.criterion, task.connector)
 
@@ -141,8 +141,8 @@ def _store_late_answer(
     )
 
 
-def _reason(answer: TaskAnswer) -> str:
+def _get_reason(answer: TaskAnswer) -> str:
     if answer.status == "NOT_SENT":
         return NOT_SENT_REASON
-    said = (answer.error or {}).get("message") or ""
-    return said[:MAX_REASON_LENGTH] if isinstance(said, str) else ""
+    message = (answer.error or {}).get("message") or ""
+    return message[:MAX_REASON_LENGTH] if isinstance(message, str) else ""

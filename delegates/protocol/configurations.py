@@ -24,13 +24,13 @@ def serialize_configuration(configuration: DelegateConfiguration | None) -> dict
     }
 
 
-def configuration_run_request(request: AgentRequest) -> AgentReply:
+def record_configuration_run_request(request: AgentRequest) -> AgentReply:
     """POST /agent/v1/configuration: an agent ran the script of its configuration."""
     instance, fields = get_session_instance(request.bearer), request.fields()
     configuration = instance.delegate.configuration
     if configuration is None or fields.body.get("configuration_id") != configuration.pk:
         raise build_field_error("configuration_id", "is not the configuration of this delegate")
-    began = fields.moment("started_at")
+    began = fields.get_timestamp("started_at")
     now = get_database_time()
     output = fields.body.get("output") or ""
     if not isinstance(output, str):
@@ -39,8 +39,8 @@ def configuration_run_request(request: AgentRequest) -> AgentReply:
         configuration=configuration,
         instance=instance,
         started_at=now if began is None else datetime.fromtimestamp(began, UTC),
-        duration_ms=fields.whole("duration_ms", 0, 2**31 - 1, default=0),
-        exit_code=fields.whole("exit_code", -(2**31), 2**31 - 1),
+        duration_ms=fields.get_integer("duration_ms", 0, 2**31 - 1, default=0),
+        exit_code=fields.get_integer("exit_code", -(2**31), 2**31 - 1),
         # The last output has the reason of the failure.
         output=replace_unstorable(output)[-START_SCRIPT_OUTPUT_CHARACTERS:],
     )

@@ -10,7 +10,7 @@ from delegates.models import DelegateEvent, DelegateInstance
 from delegates.protocol import leases
 from delegates.protocol.broadcaster import AgentBroadcaster, get_agent_broadcaster
 from delegates.protocol.events import get_instance_label, notify_back, record_event
-from delegates.protocol.heartbeats import HeartbeatAnswer, SessionEnded, parse_heartbeat
+from delegates.protocol.heartbeats import EndedSession, HeartbeatResponse, parse_heartbeat
 from delegates.protocol.limits import MAX_WAIT_SECONDS
 from delegates.protocol.problems import DelegateRejected, ScopeArchived, SessionInvalid, TokenRevoked
 from delegates.protocol.requests import (
@@ -49,7 +49,7 @@ class AgentSocket:
         self._send = send
         self._unread = 0
 
-    def tell(self, text: str) -> None:
+    def send_notice(self, text: str) -> None:
         """Send a notice as soon as the line takes it."""
         if not text or self.is_over:
             return
@@ -57,7 +57,7 @@ class AgentSocket:
             self._close(TRY_AGAIN_LATER, "unread")
             return
         self._unread += 1
-        _keep_job(asyncio.ensure_future(self._pass_on(text)))
+        _hold_job(asyncio.ensure_future(self._send_text(text)))
 
     def end(self, reason: str) -> None:
         """Close, for the session is over."""
@@ -66,37 +66,37 @@ class AgentSocket:
     def _close(self, code: int, reason: str) -> None:
         if not self.is_over:
             self.is_over = True
-            _keep_job(asyncio.ensure_future(self._say_goodbye(code, reason)))
+            _hold_job(asyncio.ensure_future(self._send_close(code, reason)))
 
-    async def _say_goodbye(self, code: int, reason: str) -> None:
+    async def _send_close(self, code: int, reason: str) -> None:
         await _send_quietly(self._send, {"type": "websocket.close", "code": code, "reason": reason})
 
-    async def _pass_on(self, text: str) -> None:
+    async def _send_text(self, text: str) -> None:
         await _send_quietly(self._send, {"type": "websocket.send", "text": text})
         self._unread -= 1
 
-    async def hear(self, receive: SocketReceive) -> None:
+    async def receive_messages(self, receive: SocketReceive) -> None:
         """Receive the agent's messages until the socket closes."""
         while True:
             message = await receive()
             if message["type"] == "websocket.disconnect":
                 return
             if not self.is_over:
-                self._take(message.get("text") or "")
+                self._handle_message(message.get("text") or "")
 
-    def _take(self, text: str) -> None:
+    def _handle_message(self, text: str) -> None:
         try:
             fields = RequestFields(parse_json_object(text))
             if fields.body.get("type") == "heartbeat":
-                self.hub.heartbeats.add(parse_heartbeat(self.instance_id, fields), self._answer)
+                self.hub.heartbeats.add(parse_heartbeat(self.instance_id, fields), self._handle_response)
         except BadInput as problem:
             self._close(BAD_MESSAGE, problem.detail[:100])
 
-    def _answer(self, answer: HeartbeatAnswer) -> None:
-        if isinstance(answer, SessionEnded):
-            self.end(answer.code)
+    def _handle_response(self, response: HeartbeatResponse) -> None:
+        if isinstance(response, EndedSession):
+            self.end(response.code)
         else:
-            self.tell(json.dumps({"type": "heartbeat_ack", **answer}))
+            self.send_notice(json.dumps({"type": "heartbeat_ack", **response}))
 
 
 async def serve_socket(bearer: str, receive: SocketReceive, send: Send) -> None:
@@ -115,12 +115,12 @@ async def serve_socket(bearer: str, receive: SocketReceive, send: Send) -> None:
     async with get_agent_broadcaster() as hub:
         socket = AgentSocket(instance_id, delegate_id, hub, send)
         try:
-            with hub.having(socket):
+            with hub.register(socket):
                 await send({"type": "websocket.accept"})
-                await socket.hear(receive)
+                await socket.receive_messages(receive)
         finally:
             # An agent's close code cannot tell whether this process ends.
-            if not (socket.is_over or hub.is_closing or hub.has(instance_id)):
+            if not (socket.is_over or hub.is_closing or hub.has_instance(instance_id)):
                 # A heartbeat written after this would mark it as connected.
                 await hub.heartbeats.forget(instance_id)
                 await run_in_thread(record_disconnect, instance_id)
@@ -170,7 +170,7 @@ def record_disconnect(instance_id: int) -> None:
 _running_jobs: set["asyncio.Future[None]"] = set()
 
 
-def _keep_job(job: "asyncio.Future[None]") -> None:
+def _hold_job(job: "asyncio.Future[None]") -> None:
     """Keep a reference to a job, because the event loop only keeps a weak one."""
     _running_jobs.add(job)
     job.add_done_callback(_running_jobs.discard)
@@ -186,7 +186,7 @@ async def _send_quietly(send: Send, message: dict[str, Any]) -> None:
 
 PollReceive = Callable[[], Awaitable[Mapping[str, Any]]]
 # Polls that began together, after a restart, do not all end together.
-_SPREAD, _PARTS = 0.25, 64
+_SPREAD_SHARE, _PARTS = 0.25, 64
 
 
 class LongPoll:
@@ -195,24 +195,24 @@ class LongPoll:
     def __init__(self, instance_id: int, delegate_id: int) -> None:
         self.instance_id = instance_id
         self.delegate_id = delegate_id
-        self.news = asyncio.Event()
+        self.notice_received = asyncio.Event()
 
-    def tell(self, _text: str) -> None:
+    def send_notice(self, _text: str) -> None:
         """Wake the poll to read again."""
-        self.news.set()
+        self.notice_received.set()
 
     def end(self, _reason: str) -> None:
         """Wake the poll, which is then refused."""
-        self.news.set()
+        self.notice_received.set()
 
 
 async def acquire_request(request: AgentRequest, receive: PollReceive) -> AgentReply:
     """POST /agent/v1/tasks/acquire: return tasks, or none after `wait_seconds`."""
     fields = request.fields()
-    free = fields.whole("free", 0, AGENT_TASKS, default=1)
-    seconds = min(fields.measured("wait_seconds"), MAX_WAIT_SECONDS)
+    free = fields.get_integer("free", 0, AGENT_TASKS, default=1)
+    seconds = min(fields.get_number("wait_seconds"), MAX_WAIT_SECONDS)
     if seconds == 0:
-        return _build_reply(await run_in_thread(acquire_documents, request.bearer, free), held=0.0)
+        return _build_reply(await run_in_thread(acquire_documents, request.bearer, free), held_seconds=0.0)
     return await _wait_for_tasks(request, receive, free=free, seconds=seconds)
 
 
@@ -223,14 +223,14 @@ async def _wait_for_tasks(
     began = clock()
     until = began + seconds
     async with get_agent_broadcaster() as hub:
-        poll = LongPoll(*await run_in_thread(_open_poll, request.bearer, hub.has))
-        until -= seconds * _SPREAD * (poll.instance_id % _PARTS) / _PARTS
+        poll = LongPoll(*await run_in_thread(_open_poll, request.bearer, hub.has_instance))
+        until -= seconds * _SPREAD_SHARE * (poll.instance_id % _PARTS) / _PARTS
         gone = asyncio.ensure_future(receive())
-        gone.add_done_callback(lambda _: poll.news.set())
+        gone.add_done_callback(lambda _: poll.notice_received.set())
         try:
-            with hub.having(poll):
+            with hub.register(poll):
                 while True:
-                    poll.news.clear()
+                    poll.notice_received.clear()
                     held = clock() - began
                     tasks = await run_in_thread(acquire_documents, request.bearer, free, True)
                     if (
@@ -239,11 +239,11 @@ async def _wait_for_tasks(
                         or not await _wait_for_notice(poll, until - clock())
                         or gone.done()
                     ):
-                        return _build_reply(tasks, held=held)
+                        return _build_reply(tasks, held_seconds=held)
         finally:
             is_cut_off = gone.done() and not hub.is_closing
             gone.cancel()
-            if is_cut_off and not hub.has(poll.instance_id):
+            if is_cut_off and not hub.has_instance(poll.instance_id):
                 # Its socket, if it had one, was lost while this poll still spoke for it.
                 await run_in_thread(record_disconnect, poll.instance_id)
 
@@ -251,7 +251,7 @@ async def _wait_for_tasks(
 async def _wait_for_notice(poll: LongPoll, seconds: float) -> bool:
     try:
         async with asyncio.timeout(max(seconds, 0)):
-            await poll.news.wait()
+            await poll.notice_received.wait()
     except TimeoutError:
         return False
     return True
@@ -269,7 +269,7 @@ def acquire_documents(bearer: str, free: int, polls: bool = False) -> list[dict[
     """Return the documents of tasks for a session. Raises the errors of `get_session_instance`."""
     instance = get_session_instance(bearer)
     _record_contact(instance, polls=polls)
-    return [one.document() for one in leases.acquire_tasks(instance, free=free)]
+    return [one.build_document() for one in leases.acquire_tasks(instance, free=free)]
 
 
 def _record_contact(instance: DelegateInstance, *, polls: bool) -> None:
@@ -298,9 +298,9 @@ def _set_connection(instance: DelegateInstance, connection: str) -> None:
     publish_delegates_changed(instance.delegate_id)
 
 
-def _build_reply(tasks: list[dict[str, Any]], *, held: float) -> AgentReply:
+def _build_reply(tasks: list[dict[str, Any]], *, held_seconds: float) -> AgentReply:
     # By this the agent knows how old the answer is, however long it lay on the way.
-    return AgentReply({"tasks": tasks, "held_seconds": round(held, 3)})
+    return AgentReply({"tasks": tasks, "held_seconds": round(held_seconds, 3)})
 
 
 HEARTBEAT_TIMEOUT_SECONDS = 10.0
@@ -312,19 +312,19 @@ async def heartbeat_request(request: AgentRequest, _receive: object) -> AgentRep
     """POST /agent/v1/heartbeat: written together with those of sockets."""
     instance = await run_in_thread(get_session_instance, request.bearer)
     heartbeat = parse_heartbeat(instance.pk, request.fields())
-    answer: asyncio.Future[HeartbeatAnswer] = asyncio.get_running_loop().create_future()
+    future: asyncio.Future[HeartbeatResponse] = asyncio.get_running_loop().create_future()
 
-    def answered(told: HeartbeatAnswer) -> None:
-        if not answer.done():
-            answer.set_result(told)
+    def resolve(response: HeartbeatResponse) -> None:
+        if not future.done():
+            future.set_result(response)
 
     async with get_agent_broadcaster() as hub:
-        hub.heartbeats.add(heartbeat, answered)
+        hub.heartbeats.add(heartbeat, resolve)
         try:
             async with asyncio.timeout(HEARTBEAT_TIMEOUT_SECONDS):
-                told = await answer
+                response = await future
         except TimeoutError as late:
             raise ServiceUnavailable("The heartbeat could not be saved. Send it again.") from late
-    if isinstance(told, SessionEnded):
-        raise _REFUSALS[told.code](_SESSION_OVER_MESSAGE)
-    return AgentReply(told)
+    if isinstance(response, EndedSession):
+        raise _REFUSALS[response.code](_SESSION_OVER_MESSAGE)
+    return AgentReply(response)

@@ -90,24 +90,24 @@ GONE = DelegateInstance.Status.GONE
 
 
 @dataclass(frozen=True)
-class SessionEnded:
+class EndedSession:
     """The session is over: why, as the code of a refusal."""
 
     code: str
 
 
-HeartbeatAnswer = Mapping[str, Any] | SessionEnded
+HeartbeatResponse = Mapping[str, Any] | EndedSession
 
 
 def parse_heartbeat(instance_id: int, fields: RequestFields) -> Heartbeat:
     """Return the body of a heartbeat. Raises `BadInput` naming the field."""
     return Heartbeat(
         instance_id=instance_id,
-        running=fields.held("running", AGENT_TASKS),
-        cpu_process=fields.measured("cpu_process"),
-        cpu_system=fields.measured("cpu_system"),
-        memory_mib=fields.measured("memory_mib"),
-        max_executing=fields.whole("max_executing", 0, 10_000, default=0),
+        running=fields.list_task_fences("running", AGENT_TASKS),
+        cpu_process=fields.get_number("cpu_process"),
+        cpu_system=fields.get_number("cpu_system"),
+        memory_mib=fields.get_number("memory_mib"),
+        max_executing=fields.get_integer("max_executing", 0, 10_000, default=0),
         draining=fields.body.get("draining") is True,
     )
 
@@ -139,17 +139,17 @@ class _InstanceColumns(NamedTuple):
 
 
 @transaction.atomic
-def record_heartbeats(beats: Mapping[int, Heartbeat]) -> dict[int, HeartbeatAnswer]:
+def record_heartbeats(beats: Mapping[int, Heartbeat]) -> dict[int, HeartbeatResponse]:
     """Store the heartbeats of many instances, renew their leases, and return the responses."""
     now = get_database_time()
     rows = DelegateInstance.objects.filter(pk__in=list(beats)).values_list(*_InstanceColumns._fields)
-    found = [_InstanceColumns._make(row) for row in rows]
-    answers: dict[int, HeartbeatAnswer] = {pk: SessionEnded("session_invalid") for pk in beats}
-    answers |= {one.pk: SessionEnded(one.end) for one in found if one.end}
-    alive = [one for one in found if not one.end]
+    instances = [_InstanceColumns._make(row) for row in rows]
+    answers: dict[int, HeartbeatResponse] = {pk: EndedSession("session_invalid") for pk in beats}
+    answers |= {one.pk: EndedSession(one.end) for one in instances if one.end}
+    alive = [one for one in instances if not one.end]
     _publish_changes(alive, beats, now)
     write_heartbeats([beats[one.pk] for one in alive], now)
-    tasks = _tasks({one.pk: beats[one.pk] for one in alive}, now)
+    tasks = _build_task_reports({one.pk: beats[one.pk] for one in alive}, now)
     for one in alive:
         answers[one.pk] = {**tasks[one.pk], **_build_answer(one, now)}
     return answers
@@ -164,7 +164,7 @@ def _publish_changes(
     drained = {one.pk for one in instances if beats[one.pk].draining and one.status != draining}
     if back:
         notify_back(one.delegate for one in instances if one.pk in back)
-    for pk, instance in _rows(back | drained).items():
+    for pk, instance in _load_instances(back | drained).items():
         if pk in back:
             text = f"{get_instance_label(instance)} is connected again."
             record_event(instance, DelegateEvent.Kind.CONNECTED, text, at=now)
@@ -178,46 +178,48 @@ def _publish_changes(
         publish_delegates_changed(*{one.delegate for one in instances if one.pk in changed})
 
 
-def _rows(ids: set[int]) -> dict[int, DelegateInstance]:
+def _load_instances(ids: set[int]) -> dict[int, DelegateInstance]:
     return DelegateInstance.objects.select_related("delegate").in_bulk(list(ids)) if ids else {}
 
 
 def _was_away(instance: _InstanceColumns, now: datetime) -> bool:
-    heard = instance.last_heartbeat_at
+    last_heartbeat_at = instance.last_heartbeat_at
     return (
-        heard is None
+        last_heartbeat_at is None
         or instance.suspect_since is not None
         or instance.status == GONE
-        or now - heard >= LATE_AFTER
+        or now - last_heartbeat_at >= LATE_AFTER
     )
 
 
-def _tasks(beats: Mapping[int, Heartbeat], now: datetime) -> dict[int, dict[str, list[str]]]:
+def _build_task_reports(beats: Mapping[int, Heartbeat], now: datetime) -> dict[int, dict[str, list[str]]]:
     """Return the reported tasks that are lost, and those to abort, by instance."""
-    said = {pk: one.running for pk, one in beats.items() if one.running}
+    reported = {pk: one.running for pk, one in beats.items() if one.running}
     answers: dict[int, dict[str, list[str]]] = {pk: {"aborted": [], "lost": []} for pk in beats}
-    wanted = {task for running in said.values() for task in running}
-    if not wanted:
+    task_ids = {task for running in reported.values() for task in running}
+    if not task_ids:
         return answers
-    held = DelegateTask.objects.filter(
-        pk__in=wanted,
+    running_tasks = DelegateTask.objects.filter(
+        pk__in=task_ids,
         status=DelegateTask.Status.STARTED,
         lease_until__gt=now,
         deadline__gt=now - DEADLINE_GRACE,
     )
-    found = {row[0]: row[1:] for row in held.values_list("pk", "instance", "fence", "abort_requested")}
-    kept = []
-    for pk, running in said.items():
+    rows = {
+        row[0]: row[1:] for row in running_tasks.values_list("pk", "instance", "fence", "abort_requested")
+    }
+    renewed = []
+    for pk, running in reported.items():
         for task, fence in running.items():
-            instance_id, current, aborts = found.get(task, (None, None, False))
+            instance_id, current, aborts = rows.get(task, (None, None, False))
             if (instance_id, current) != (pk, fence):
                 answers[pk]["lost"].append(str(task))
                 continue
-            kept.append(task)
+            renewed.append(task)
             if aborts:
                 answers[pk]["aborted"].append(str(task))
     # The condition is repeated: another process may have changed the row since the query.
-    held.filter(pk__in=kept).update(lease_until=now + LEASE)
+    running_tasks.filter(pk__in=renewed).update(lease_until=now + LEASE)
     return answers
 
 
@@ -234,21 +236,25 @@ def _build_answer(instance: _InstanceColumns, now: datetime) -> dict[str, Any]:
         "drain": instance.delegate__draining,
         "session": session,
         "session_expires_in": 0 if until is None else max(0, int((until - now).total_seconds())),
-        "configuration": _changed_configuration(instance),
+        "configuration": _get_changed_configuration(instance),
     }
 
 
-def _changed_configuration(instance: _InstanceColumns) -> dict[str, Any] | None:
+def _get_changed_configuration(instance: _InstanceColumns) -> dict[str, Any] | None:
     """Return the configuration if it or its assignment changed since the last heartbeat."""
-    heard, written = instance.last_heartbeat_at, instance.delegate__configuration__updated_at
-    if written is None or heard is None or max(written, instance.delegate__updated_at) < heard:
+    last_heartbeat_at, changed_at = instance.last_heartbeat_at, instance.delegate__configuration__updated_at
+    if (
+        changed_at is None
+        or last_heartbeat_at is None
+        or max(changed_at, instance.delegate__updated_at) < last_heartbeat_at
+    ):
         return None
-    found = DelegateConfiguration.objects.filter(delegates=instance.delegate).first()
-    return configurations.serialize_configuration(found)
+    configuration = DelegateConfiguration.objects.filter(delegates=instance.delegate).first()
+    return configurations.serialize_configuration(configuration)
 
 
 FLUSH_INTERVAL_SECONDS = 1.0
-HeartbeatCallback = Callable[[HeartbeatAnswer], None]
+HeartbeatCallback = Callable[[HeartbeatResponse], None]
 logger = logging.getLogger(__name__)
 
 
@@ -257,25 +263,25 @@ class HeartbeatBuffer:
 
     def __init__(self) -> None:
         self._beats: dict[int, Heartbeat] = {}
-        self._told: dict[int, list[HeartbeatCallback]] = {}
+        self._callbacks: dict[int, list[HeartbeatCallback]] = {}
         self._written_at = 0.0
         self._job: asyncio.Task[None] | None = None
         self._writing = asyncio.Lock()
 
-    def add(self, beat: Heartbeat, told: HeartbeatCallback) -> None:
-        """Add a heartbeat; `told` receives the response after the commit."""
+    def add(self, beat: Heartbeat, callback: HeartbeatCallback) -> None:
+        """Add a heartbeat; `callback` receives the response after the commit."""
         self._beats[beat.instance_id] = beat
-        waiting = self._told.setdefault(beat.instance_id, [])
-        if told not in waiting:
-            waiting.append(told)
+        callbacks = self._callbacks.setdefault(beat.instance_id, [])
+        if callback not in callbacks:
+            callbacks.append(callback)
         if self._job is None:
             self._job = asyncio.create_task(self._write())
-            self._job.add_done_callback(self._ended)
+            self._job.add_done_callback(self._record_end)
 
     async def forget(self, instance_id: int) -> None:
         """Drop the heartbeats of a deleted instance, and wait for the current write."""
         self._beats.pop(instance_id, None)
-        self._told.pop(instance_id, None)
+        self._callbacks.pop(instance_id, None)
         async with self._writing:
             return
 
@@ -290,7 +296,7 @@ class HeartbeatBuffer:
         while self._beats:
             await asyncio.sleep(max(0.0, self._written_at + FLUSH_INTERVAL_SECONDS - clock()))
             beats, self._beats = self._beats, {}
-            told, self._told = self._told, {}
+            callbacks, self._callbacks = self._callbacks, {}
             self._written_at = clock()
             try:
                 async with self._writing:
@@ -300,14 +306,14 @@ class HeartbeatBuffer:
                     raise
                 logger.warning("%s heartbeats wait for the database: %s", len(beats), error)
                 self._beats = {**beats, **self._beats}
-                for pk, waiting in told.items():
-                    self._told.setdefault(pk, []).extend(waiting)
+                for pk, instance_callbacks in callbacks.items():
+                    self._callbacks.setdefault(pk, []).extend(instance_callbacks)
                 continue
-            for pk, waiting in told.items():
-                for one in waiting:
-                    one(answers[pk])
+            for pk, instance_callbacks in callbacks.items():
+                for callback in instance_callbacks:
+                    callback(answers[pk])
 
-    def _ended(self, job: "asyncio.Task[None]") -> None:
+    def _record_end(self, job: "asyncio.Task[None]") -> None:
         self._job = None
         if not job.cancelled() and (error := job.exception()) is not None:
             logger.error("Heartbeats were lost because of an internal error", exc_info=error)

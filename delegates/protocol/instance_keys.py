@@ -27,8 +27,8 @@ _RESTART_HINT = "Start the agent again; if that does not help, delete instance-k
 
 def parse_public_key(fields: RequestFields) -> str:
     """Return the public key in a registration, or an empty text. Raises `BadInput`."""
-    text = fields.shown("public_key", 44)
-    if text and _public_key(text) is None:
+    text = fields.get_text("public_key", 44)
+    if text and _parse_key(text) is None:
         raise build_field_error("public_key", "must be the 32 bytes of an Ed25519 key as base64")
     return text
 
@@ -50,13 +50,13 @@ class KeyProof:
 
     def check(self, *, newer_than: datetime, now: datetime) -> None:
         """Refuse a wrong signature, and a challenge that is old or was used. Raises `SignatureWrong`."""
-        issued = _issued_at(self.challenge)
+        issued = _parse_challenge_time(self.challenge)
         # Each registration makes the challenges before it worthless, its own among them.
         if not max(newer_than.timestamp(), (now - CHALLENGE_LIFETIME).timestamp()) < issued:
             raise SignatureWrong(
                 f"The challenge has expired, was already used, or is not from this Slipway. {_RESTART_HINT}"
             )
-        public = _public_key(self.public_key)
+        public = _parse_key(self.public_key)
         try:
             if public is None:
                 raise InvalidSignature
@@ -94,19 +94,19 @@ def check_instance_claim(instance: DelegateInstance, public_key: str, now: datet
 
 
 def _is_alive(instance: DelegateInstance, now: datetime) -> bool:
-    heard = instance.last_heartbeat_at
+    last_heartbeat_at = instance.last_heartbeat_at
     is_gone = instance.status == DelegateInstance.Status.GONE
-    return not is_gone and heard is not None and now - heard < AWAY_AFTER
+    return not is_gone and last_heartbeat_at is not None and now - last_heartbeat_at < AWAY_AFTER
 
 
-def _public_key(text: str) -> Ed25519PublicKey | None:
+def _parse_key(text: str) -> Ed25519PublicKey | None:
     try:
         return Ed25519PublicKey.from_public_bytes(base64.b64decode(text, validate=True))
     except ValueError:
         return None
 
 
-def _issued_at(challenge: str) -> float:
+def _parse_challenge_time(challenge: str) -> float:
     """Return the creation time of a Slipway challenge in seconds since 1970; 0 for any other text."""
     try:
         return float(signing.Signer(salt=_SALT).unsign_object(challenge)["at"])

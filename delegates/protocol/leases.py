@@ -39,32 +39,34 @@ class LeaseReport:
 def renew_leases_request(request: AgentRequest) -> AgentReply:
     """POST /agent/v1/tasks/renew: renew the instance's leases, and list its lost tasks."""
     instance = get_session_instance(request.bearer)
-    held = renew_leases(instance.pk, request.fields().held("tasks", AGENT_TASKS), now=get_database_time())
-    return AgentReply({"lost": list(held.lost), "aborted": list(held.aborted)})
+    report = renew_leases(
+        instance.pk, request.fields().list_task_fences("tasks", AGENT_TASKS), now=get_database_time()
+    )
+    return AgentReply({"lost": list(report.lost), "aborted": list(report.aborted)})
 
 
-def renew_leases(instance_id: int, said: Mapping[UUID, int], *, now: datetime) -> LeaseReport:
+def renew_leases(instance_id: int, reported: Mapping[UUID, int], *, now: datetime) -> LeaseReport:
     """Renew the leases of tasks that an instance has under these fences."""
-    if not said:
+    if not reported:
         return LeaseReport()
     own = DelegateTask.objects.filter(
-        pk__in=said, instance=instance_id, status=STARTED, deadline__gt=now - DEADLINE_GRACE
+        pk__in=reported, instance=instance_id, status=STARTED, deadline__gt=now - DEADLINE_GRACE
     )
-    found = {pk: (fence, aborts) for pk, fence, aborts in own.values_list("pk", "fence", "abort_requested")}
-    kept = [pk for pk, fence in said.items() if pk in found and found[pk][0] == fence]
+    current = {pk: (fence, aborts) for pk, fence, aborts in own.values_list("pk", "fence", "abort_requested")}
+    matching = [pk for pk, fence in reported.items() if pk in current and current[pk][0] == fence]
     # An expired lease that was not swept yet is not renewed: its task may be assigned again.
-    alive = set(kept) - _list_expired(kept, instance_id, now)
+    alive = set(matching) - _list_expired(matching, instance_id, now)
     DelegateTask.objects.filter(
         pk__in=alive, instance=instance_id, status=STARTED, lease_until__gt=now
     ).update(lease_until=now + LEASE)
     return LeaseReport(
-        lost=tuple(str(pk) for pk in said if pk not in alive),
-        aborted=tuple(str(pk) for pk in alive if found[pk][1]),
+        lost=tuple(str(pk) for pk in reported if pk not in alive),
+        aborted=tuple(str(pk) for pk in alive if current[pk][1]),
     )
 
 
-def _list_expired(kept: Iterable[UUID], instance_id: int, now: datetime) -> set[UUID]:
-    ended = DelegateTask.objects.filter(pk__in=list(kept), instance=instance_id, lease_until__lte=now)
+def _list_expired(task_ids: Iterable[UUID], instance_id: int, now: datetime) -> set[UUID]:
+    ended = DelegateTask.objects.filter(pk__in=list(task_ids), instance=instance_id, lease_until__lte=now)
     return set(ended.values_list("pk", flat=True))
 
 
@@ -78,30 +80,32 @@ def sweep_expired_leases(*, now: datetime | None = None, most: int = 500) -> int
 def abort_overdue_tasks(now: datetime, *, most: int = 500) -> int:
     """Request an abort of tasks past their deadlines; agents that do not comply lose them a minute later."""
     overdue = DelegateTask.objects.filter(status=STARTED, deadline__lte=now, abort_requested=False)
-    found = list(overdue.values_list("pk", "instance", "fence")[:most])
-    for pk, instance_id, fence in found:
+    tasks = list(overdue.values_list("pk", "instance", "fence")[:most])
+    for pk, instance_id, fence in tasks:
         with transaction.atomic():
-            asked = overdue.filter(pk=pk, fence=fence).update(abort_requested=True)
-            if asked and instance_id is not None:
+            updated = overdue.filter(pk=pk, fence=fence).update(abort_requested=True)
+            if updated and instance_id is not None:
                 notify_abort(instance_id, pk)
-    return len(found)
+    return len(tasks)
 
 
 @transaction.atomic
 def _release_lost_task(task_id: UUID, now: datetime) -> bool:
     task = DelegateTask.objects.select_related("instance__delegate").get(pk=task_id)
-    again = task.repeatable and not task.abort_requested and task.deadline > now
-    held = DelegateTask.objects.filter(
+    is_requeued = task.repeatable and not task.abort_requested and task.deadline > now
+    unchanged = DelegateTask.objects.filter(
         pk=task_id, status=STARTED, fence=task.fence, lease_until=task.lease_until, lease_until__lte=now
     )
-    changed = held.update(**(_build_requeue_values(task) if again else _build_lost_values(task, now)))
+    changed = unchanged.update(
+        **(_build_requeue_values(task) if is_requeued else _build_lost_values(task, now))
+    )
     if not changed:
         return False
     publish_task_changed(task_id)
     logger.warning("%s was lost with %s", task.title, task.instance_name)
     task.refresh_from_db()
     if (owner := get_task_owner(task)) is not None:
-        (owner.again if again else owner.lost)(task)
+        (owner.requeue if is_requeued else owner.record_lost)(task)
     return True
 
 
@@ -161,10 +165,10 @@ def bind_to_project(instance: DelegateInstance, task_id: UUID) -> bool:
     """
     if not is_bound_to_project(instance):
         return True
-    known = DelegateTask.objects.filter(pk=task_id).values_list("kind", "scope__path").first()
-    if known is None or known[0] not in DelegateTask.ISOLATED:
+    row = DelegateTask.objects.filter(pk=task_id).values_list("kind", "scope__path").first()
+    if row is None or row[0] not in DelegateTask.ISOLATED:
         return True
-    kind, project = known
+    kind, project = row
     is_script = kind in DelegateTask.RUNS_CODE
     # Also without a change: concurrent assignments of a script and a fetch must run one after the other.
     free = DelegateInstance.objects.filter(pk=instance.pk, script_scope__in=("", project))
@@ -193,7 +197,7 @@ class AcquiredTask:
     task: DelegateTask
     payload: TaskPayload = field(repr=False)
 
-    def document(self) -> dict[str, Any]:
+    def build_document(self) -> dict[str, Any]:
         """Return the task as the agent gets it: the only place where secrets leave."""
         return {
             "id": str(self.task.pk),
@@ -214,14 +218,14 @@ def acquire_tasks(instance: DelegateInstance, *, free: int) -> list[AcquiredTask
     """Assign to an instance up to `free` of the tasks offered to its delegate."""
     if not _can_acquire(instance):
         return []
-    busy = DelegateTask.objects.filter(instance=instance, status=DelegateTask.Status.STARTED).count()
-    most = min(free, instance.capacity - busy, MAX_TASKS_PER_ACQUIRE)
+    running_count = DelegateTask.objects.filter(instance=instance, status=DelegateTask.Status.STARTED).count()
+    most = min(free, instance.capacity - running_count, MAX_TASKS_PER_ACQUIRE)
     if most <= 0:
         return []
     queued = DelegateTask.objects.filter(status=DelegateTask.Status.QUEUED, offered_to=instance.delegate_id)
     offered = filter_by_bound_project(instance, queued)
     ids = list(offered.order_by("queued_at", "pk").values_list("pk", flat=True)[:most])
-    return [taken for pk in ids if (taken := acquire_task(instance, pk)) is not None]
+    return [acquired for pk in ids if (acquired := acquire_task(instance, pk)) is not None]
 
 
 @transaction.atomic
@@ -265,8 +269,8 @@ def acquire_task(
     if task.attempts > 1:
         # Log lines of a lost attempt would precede the lines of this one.
         TaskLogChunk.objects.filter(task=task).delete()
-    asked = get_result_variant(task.kind, payload.params)
-    TaskAttempt.objects.create(task=task, fence=task.fence, instance=instance, at=now, asked=asked)
+    variant = get_result_variant(task.kind, payload.params)
+    TaskAttempt.objects.create(task=task, fence=task.fence, instance=instance, at=now, asked=variant)
     return AcquiredTask(task, payload)
 
 

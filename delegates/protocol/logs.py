@@ -37,7 +37,7 @@ def get_next_sequence(instance_id: int) -> int:
 def agent_log_request(request: AgentRequest) -> AgentReply:
     """POST /agent/v1/logs: store lines of delegate.log; repeated lines are ignored, a gap is reported."""
     instance, fields = get_session_instance(request.bearer), request.fields()
-    sequence, lines = fields.whole("sequence", FIRST_SEQUENCE, 2**62), fields.body.get("lines")
+    sequence, lines = fields.get_integer("sequence", FIRST_SEQUENCE, 2**62), fields.body.get("lines")
     if not isinstance(lines, list) or not all(isinstance(line, str) for line in lines):
         raise build_field_error("lines", "must be a list of texts")
     if len(lines) > AGENT_LINES:
@@ -70,8 +70,8 @@ def parse_task_path(text: str) -> UUID:
 
 def get_task_attempt(instance: DelegateInstance, task_id: UUID, fence: int) -> TaskAttempt:
     """Return the attempt that this instance speaks of. Raises `NoSuchTask` where it never had one."""
-    found = TaskAttempt.objects.filter(task=task_id, fence=fence, instance=instance)
-    attempt = found.select_related("task", "instance__delegate").first()
+    attempts = TaskAttempt.objects.filter(task=task_id, fence=fence, instance=instance)
+    attempt = attempts.select_related("task", "instance__delegate").first()
     if attempt is None:
         raise NoSuchTask("There is no such task.")
     return attempt
@@ -90,17 +90,17 @@ THROTTLED_MESSAGE = (
 def task_log_request(request: AgentRequest) -> AgentReply:
     """POST /agent/v1/tasks/<id>/logs: store lines from a number on; report a gap, ignore repeats."""
     instance, fields = get_session_instance(request.bearer), request.fields()
-    fence, sequence = fields.whole("fence", 1, 2**31 - 1), fields.whole("sequence", 0, 2**62)
-    lines = [_line(one, index) for index, one in enumerate(fields.objects("lines", AGENT_LINES))]
+    fence, sequence = fields.get_integer("fence", 1, 2**31 - 1), fields.get_integer("sequence", 0, 2**62)
+    lines = [_parse_line(one, index) for index, one in enumerate(fields.list_objects("lines", AGENT_LINES))]
     attempt = get_task_attempt(instance, parse_task_path(request.task_id), fence)
     return AgentReply({"next": append_task_lines(instance, attempt.task_id, fence, sequence, lines)})
 
 
-def _line(line: dict[str, Any], index: int) -> dict[str, Any]:
+def _parse_line(line: dict[str, Any], index: int) -> dict[str, Any]:
     text, level = line.get("text"), str(line.get("level") or "INFO").upper()
     if not isinstance(text, str):
         raise build_field_error(f"lines.{index}.text", "must be a text")
-    moment = RequestFields(line).whole("t", 0, MAX_INTEGER, default=0)
+    moment = RequestFields(line).get_integer("t", 0, MAX_INTEGER, default=0)
     return {"t": moment, "level": level if level in LEVELS else "INFO", "text": replace_unstorable(text)}
 
 
@@ -127,7 +127,7 @@ def append_task_lines(
         raise LogThrottled(f"The log of a task takes {TASK_LOG_RATE} a second. Send these lines later.")
     owner = get_task_owner(task)
     if owner is not None:
-        fresh = _redact_lines(fresh, owner.secrets(task))
+        fresh = _redact_lines(fresh, owner.list_secrets(task))
     left -= len(json.dumps(fresh, ensure_ascii=False).encode())
     if left <= 0 and not task.log_throttled:
         fresh.append(_build_manager_line(now, THROTTLED_MESSAGE))
@@ -139,7 +139,7 @@ def append_task_lines(
         log_throttled=task.log_throttled or left <= 0,
     )
     if owner is not None:
-        owner.logged(task)
+        owner.publish_log(task)
     return expected + len(fresh)
 
 

@@ -79,9 +79,9 @@ class Registrant:
         )
 
 
-def check_refusal_rate(stranger: Registrant) -> None:
+def check_refusal_rate(registrant: Registrant) -> None:
     """Check the refusals of the last minute. Raises `TooOften`."""
-    if any(counts.get(key) >= most for key, most in stranger.keys):
+    if any(counts.get(key) >= most for key, most in registrant.keys):
         raise TooOften(
             "Registering was refused too often in the last minute. Check the last refusal, then try again.",
             retry_after=_REFUSAL_WINDOW_SECONDS,
@@ -89,42 +89,44 @@ def check_refusal_rate(stranger: Registrant) -> None:
 
 
 def record_refusal(
-    stranger: Registrant, problem: Problem, *, token: DelegateToken | None, skew_seconds: float
+    registrant: Registrant, problem: Problem, *, token: DelegateToken | None, skew_seconds: float
 ) -> None:
     """Count and store a refusal; without a known scope it belongs to the account."""
-    for key, _ in stranger.keys:
+    for key, _ in registrant.keys:
         counts.increment(key, seconds=_REFUSAL_WINDOW_SECONDS)
     scope = token.scope if token is not None else Scope.objects.get(path=Scope.ROOT)
     text = problem.detail
     if abs(skew_seconds) >= _NOTABLE_SKEW_SECONDS:
         text += f" Its clock is {abs(skew_seconds):.0f} s {'ahead' if skew_seconds > 0 else 'behind'}."
-    now, address = get_database_time(), stranger.address[:64]
+    now, address = get_database_time(), registrant.address[:64]
     if isinstance(problem, InstanceTaken) and has_refusal_event(
-        scope, stranger.name, text, since=now - _REFUSAL_REPEAT_INTERVAL
+        scope, registrant.name, text, since=now - _REFUSAL_REPEAT_INTERVAL
     ):
         # It goes on trying for as long as the other process lives.
         return
-    record_refusal_event(scope=scope, name=stranger.name, text=text, at=now, address=address)
+    record_refusal_event(scope=scope, name=registrant.name, text=text, at=now, address=address)
 
 
 _TOKEN = re.compile(rf"{DelegateToken.PREFIX}[A-Za-z0-9_-]{{43}}")
 
 
-def find_token(shown: str) -> DelegateToken:
+def find_token(presented: str) -> DelegateToken:
     """Return the token that an agent presents, in any state. Raises `TokenMalformed`, `TokenUnknown`."""
-    if not _TOKEN.fullmatch(shown):
+    if not _TOKEN.fullmatch(presented):
         raise TokenMalformed(
             f"This is not a delegate token: tokens are {DelegateToken.PREFIX} and 43 characters. "
             "Copy the token again, without quotes or spaces."
-            if shown
+            if presented
             else "No token was sent. Set the delegate's token in its environment."
         )
-    found = (
-        DelegateToken.objects.select_related("scope__parent").filter(token_hash=hash_secret(shown)).first()
+    token = (
+        DelegateToken.objects.select_related("scope__parent")
+        .filter(token_hash=hash_secret(presented))
+        .first()
     )
-    if found is None:
+    if token is None:
         raise TokenUnknown("Unknown token. Copy one from the list of delegate tokens.")
-    return found
+    return token
 
 
 def check_token(token: DelegateToken) -> None:
@@ -132,16 +134,18 @@ def check_token(token: DelegateToken) -> None:
     if not is_trusted(token):
         raise TokenRevoked(f"The token {token.name} was revoked. Start the delegate with another token.")
     if token.expires_at is not None and get_database_time() >= token.expires_at:
-        ended = f"{token.expires_at:%Y-%m-%d %H:%M} UTC"
-        raise TokenExpired(f"The token {token.name} expired on {ended}. Create a new token.")
+        expiry = f"{token.expires_at:%Y-%m-%d %H:%M} UTC"
+        raise TokenExpired(f"The token {token.name} expired on {expiry}. Create a new token.")
     check_scope(token.scope)
 
 
-def check_account(*, sent: str, ours: str) -> None:
+def check_account(*, sent: str, expected: str) -> None:
     """Refuse agents that mean another installation. Raises `WrongAccount`."""
-    if sent != ours:
-        said = f"The account id {sent!r} is not the one of this Slipway" if sent else "No account ID was sent"
-        raise WrongAccount(f"{said}: it is {ours}. Correct it in the delegate's environment.")
+    if sent != expected:
+        fault = (
+            f"The account id {sent!r} is not the one of this Slipway" if sent else "No account ID was sent"
+        )
+        raise WrongAccount(f"{fault}: it is {expected}. Correct it in the delegate's environment.")
 
 
 FLAVOURS = ("legacy", "v3", "")
@@ -149,7 +153,7 @@ KINDS = tuple(kind for kind in Delegate.Kind.values if kind != Delegate.Kind.BUI
 ISOLATIONS = tuple(value for value in DelegateInstance.Isolation.values if value)
 NOTABLE_SKEW_SECONDS = 30
 # Of a row that is made as its first claimant comes.
-_NEVER_SEEN = datetime(1970, 1, 1, tzinfo=UTC)
+_UNREGISTERED = datetime(1970, 1, 1, tzinfo=UTC)
 logger = logging.getLogger(__name__)
 
 
@@ -180,68 +184,72 @@ def register_agent(request: AgentRequest) -> AgentReply:
 
     An agent with a public key receives a challenge, and registers again with the signed challenge.
     """
-    said = parse_registration(request.fields())
-    stranger = Registrant(name=said.name, address=request.address)
-    check_refusal_rate(stranger)
+    registration = parse_registration(request.fields())
+    registrant = Registrant(name=registration.name, address=request.address)
+    check_refusal_rate(registrant)
     token: DelegateToken | None = None
     try:
         token = find_token(request.bearer)
         check_token(token)
-        check_account(sent=said.account_id, ours=get_account_id())
-        if said.public_key and not said.challenge:
+        check_account(sent=registration.account_id, expected=get_account_id())
+        if registration.public_key and not registration.challenge:
             challenge = instance_keys.create_challenge(get_database_time())
             return AgentReply({"status": "CHALLENGE", "challenge": challenge}, status=202)
-        return _admit_agent(said, token, address=request.address)
+        return _admit_agent(registration, token, address=request.address)
     except Problem as problem:
-        record_refusal(stranger, problem, token=token, skew_seconds=said.skew_seconds)
+        record_refusal(registrant, problem, token=token, skew_seconds=registration.skew_seconds)
         raise
 
 
 def parse_registration(fields: RequestFields) -> AgentRegistration:
     """Return the body of a registration. Raises `BadInput` naming the field."""
-    sent = fields.moment("time")
-    hostname, private_ip = fields.shown("hostname", 255), fields.shown("private_ip", 64)
+    sent = fields.get_timestamp("time")
+    hostname, private_ip = fields.get_text("hostname", 255), fields.get_text("private_ip", 64)
     return AgentRegistration(
-        account_id=fields.shown("account_id", 128),
-        name=fields.name("name"),
-        key=fields.shown("instance_key", 512) or f"{hostname}/{private_ip}",
+        account_id=fields.get_text("account_id", 128),
+        name=fields.get_name("name"),
+        key=fields.get_text("instance_key", 512) or f"{hostname}/{private_ip}",
         public_key=instance_keys.parse_public_key(fields),
-        challenge=fields.shown("challenge", 512),
-        signature=fields.shown("signature", 128),
+        challenge=fields.get_text("challenge", 512),
+        signature=fields.get_text("signature", 128),
         hostname=hostname,
         private_ip=private_ip,
-        version=fields.shown("version", 64),
-        flavour=fields.choice("flavour", FLAVOURS) if fields.body.get("flavour") else "",
-        kind=fields.choice("kind", KINDS) if fields.body.get("kind") else Delegate.Kind.ECS,
-        tags=tuple(fields.tags("tags")),
-        capacity=fields.whole("capacity", 1, 1000, default=10),
+        version=fields.get_text("version", 64),
+        flavour=fields.get_choice("flavour", FLAVOURS) if fields.body.get("flavour") else "",
+        kind=fields.get_choice("kind", KINDS) if fields.body.get("kind") else Delegate.Kind.ECS,
+        tags=tuple(fields.get_tags("tags")),
+        capacity=fields.get_integer("capacity", 1, 1000, default=10),
         ecs={
-            name: RequestFields(fields.object("ecs") or {}).shown(name, 512)
+            name: RequestFields(fields.get_object("ecs") or {}).get_text(name, 512)
             for name in ("cluster", "task_arn", "service", "family")
-            if (fields.object("ecs") or {}).get(name)
+            if (fields.get_object("ecs") or {}).get(name)
         },
-        isolation=fields.choice("isolation", ISOLATIONS) if fields.body.get("isolation") else "",
+        isolation=fields.get_choice("isolation", ISOLATIONS) if fields.body.get("isolation") else "",
         skew_seconds=0.0 if sent is None else round(sent - time.time(), 1),
     )
 
 
 @transaction.atomic
-def _admit_agent(said: AgentRegistration, token: DelegateToken, *, address: str) -> AgentReply:
+def _admit_agent(registration: AgentRegistration, token: DelegateToken, *, address: str) -> AgentReply:
     now = get_database_time()
-    delegate = _get_or_create_delegate(said, token)
+    delegate = _get_or_create_delegate(registration, token)
     _check_admission(delegate)
-    taken = _upsert_instance(said, delegate, token, now)
-    instance = taken.instance
+    registered = _upsert_instance(registration, delegate, token, now)
+    instance = registered.instance
     DelegateToken.objects.filter(pk=token.pk).update(last_used_at=now)
     publish_delegates_changed(delegate.pk)
     if delegate.admission == Delegate.Admission.PENDING_APPROVAL:
-        if taken.is_new:
+        if registered.is_new:
             text = f"{get_instance_label(instance)} waits for the approval of this delegate."
             record_event(instance, DelegateEvent.Kind.REGISTERED, text, at=now, address=address)
         return AgentReply({"status": "PENDING_APPROVAL", "retry_after": APPROVAL_SECONDS}, status=202)
     session = replace_session(instance, now)
     record_event(
-        instance, DelegateEvent.Kind.REGISTERED, _describe_registration(said, taken), at=now, address=address
+        instance,
+        DelegateEvent.Kind.REGISTERED,
+        _describe_registration(registration, registered),
+        at=now,
+        address=address,
     )
     notify_back([delegate.pk])
     configuration = serialize_configuration(delegate.configuration)
@@ -252,34 +260,36 @@ def _admit_agent(said: AgentRegistration, token: DelegateToken, *, address: str)
             "session": session,
             **PROTOCOL_LIMITS,
             "configuration": configuration,
-            "clock_skew_seconds": said.skew_seconds,
+            "clock_skew_seconds": registration.skew_seconds,
             "log_next": logs.get_next_sequence(instance.pk),
         }
     )
 
 
-def _get_or_create_delegate(said: AgentRegistration, token: DelegateToken) -> Delegate:
+def _get_or_create_delegate(registration: AgentRegistration, token: DelegateToken) -> Delegate:
     """Return the delegate of this name in the token's scope, or a new one (R023–R029)."""
     rows = Delegate.objects.select_related("configuration", "scope")
-    found = rows.filter(scope_id=token.scope_id, name=said.name).first()
-    if found is not None:
-        return found
+    delegate = rows.filter(scope_id=token.scope_id, name=registration.name).first()
+    if delegate is not None:
+        return delegate
     configuration = DelegateConfiguration.objects.get(is_primary=True)
-    waits = configuration.requires_approval
+    needs_approval = configuration.requires_approval
     try:
         with transaction.atomic():
             Delegate.objects.create(
                 scope_id=token.scope_id,
-                name=said.name,
-                kind=said.kind,
-                flavour=said.flavour,
+                name=registration.name,
+                kind=registration.kind,
+                flavour=registration.flavour,
                 configuration=configuration,
                 token=token,
-                admission=Delegate.Admission.PENDING_APPROVAL if waits else Delegate.Admission.ENABLED,
+                admission=Delegate.Admission.PENDING_APPROVAL
+                if needs_approval
+                else Delegate.Admission.ENABLED,
             )
     except IntegrityError:
-        logger.info("Two instances of %s came at once", said.name)
-    return rows.get(scope_id=token.scope_id, name=said.name)
+        logger.info("Two instances of %s came at once", registration.name)
+    return rows.get(scope_id=token.scope_id, name=registration.name)
 
 
 def _check_admission(delegate: Delegate) -> None:
@@ -301,28 +311,30 @@ class RegisteredInstance:
 
 
 def _upsert_instance(
-    said: AgentRegistration, delegate: Delegate, token: DelegateToken, now: datetime
+    registration: AgentRegistration, delegate: Delegate, token: DelegateToken, now: datetime
 ) -> RegisteredInstance:
     """Write the row of the instance. Raises `SignatureWrong`, `InstanceTaken`, `TooOften`."""
     rows = DelegateInstance.objects
-    _, is_new = rows.get_or_create(delegate=delegate, key=said.key, defaults={"registered_at": _NEVER_SEEN})
+    _, is_new = rows.get_or_create(
+        delegate=delegate, key=registration.key, defaults={"registered_at": _UNREGISTERED}
+    )
     # Two claimants at once follow each other.
-    instance = rows.select_for_update(of=("self",)).get(delegate=delegate, key=said.key)
+    instance = rows.select_for_update(of=("self",)).get(delegate=delegate, key=registration.key)
     instance.delegate = delegate
-    _check_claim(said, instance, now)
-    is_rekeyed = instance.public_key not in ("", said.public_key)
+    _check_claim(registration, instance, now)
+    is_rekeyed = instance.public_key not in ("", registration.public_key)
     waits = delegate.admission == Delegate.Admission.PENDING_APPROVAL
     values: dict[str, Any] = {
-        "public_key": said.public_key,
-        "hostname": said.hostname,
-        "private_ip": said.private_ip,
-        "version": said.version,
-        "flavour": said.flavour,
-        "tags": list(said.tags),
-        "capacity": said.capacity,
-        "ecs": replace_unstorable(said.ecs),
-        "clock_skew_seconds": said.skew_seconds,
-        "isolation": said.isolation,
+        "public_key": registration.public_key,
+        "hostname": registration.hostname,
+        "private_ip": registration.private_ip,
+        "version": registration.version,
+        "flavour": registration.flavour,
+        "tags": list(registration.tags),
+        "capacity": registration.capacity,
+        "ecs": replace_unstorable(registration.ecs),
+        "clock_skew_seconds": registration.skew_seconds,
+        "isolation": registration.isolation,
         "token": token,
         "status": DelegateInstance.Status.REGISTERED,
         "connection": DelegateInstance.Connection.NONE,
@@ -336,24 +348,29 @@ def _upsert_instance(
     return RegisteredInstance(instance, is_new, is_rekeyed)
 
 
-def _check_claim(said: AgentRegistration, instance: DelegateInstance, now: datetime) -> None:
-    if said.public_key:
+def _check_claim(registration: AgentRegistration, instance: DelegateInstance, now: datetime) -> None:
+    if registration.public_key:
         message = build_registration_message(
-            challenge=said.challenge, account_id=said.account_id, name=said.name, instance_key=said.key
+            challenge=registration.challenge,
+            account_id=registration.account_id,
+            name=registration.name,
+            instance_key=registration.key,
         )
-        proof = instance_keys.KeyProof(said.public_key, said.challenge, said.signature, message)
+        proof = instance_keys.KeyProof(
+            registration.public_key, registration.challenge, registration.signature, message
+        )
         proof.check(newer_than=instance.registered_at, now=now)
-    instance_keys.check_instance_claim(instance, said.public_key, now)
+    instance_keys.check_instance_claim(instance, registration.public_key, now)
 
 
-def _describe_registration(said: AgentRegistration, taken: RegisteredInstance) -> str:
-    version = f" with version {said.version}" if said.version else ""
-    told = f"{get_instance_label(taken.instance)} registered{version}."
-    if taken.is_rekeyed:
-        told += " It has a new key pair; the previous process is gone."
-    if abs(said.skew_seconds) < NOTABLE_SKEW_SECONDS:
-        return told
-    return f"{told} {describe_clock_skew(said.skew_seconds)}"
+def _describe_registration(registration: AgentRegistration, registered: RegisteredInstance) -> str:
+    version = f" with version {registration.version}" if registration.version else ""
+    text = f"{get_instance_label(registered.instance)} registered{version}."
+    if registered.is_rekeyed:
+        text += " It has a new key pair; the previous process is gone."
+    if abs(registration.skew_seconds) < NOTABLE_SKEW_SECONDS:
+        return text
+    return f"{text} {describe_clock_skew(registration.skew_seconds)}"
 
 
 def describe_clock_skew(skew_seconds: float) -> str:

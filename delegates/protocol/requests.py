@@ -24,11 +24,11 @@ _INVISIBLE = re.compile(
 )
 
 
-def _no_constant(name: str) -> NoReturn:
+def _reject_constant(name: str) -> NoReturn:
     raise InputRejected(InputProblem(f"{name} is not a JSON number", "send null"))
 
 
-_decoder = json.JSONDecoder(parse_constant=_no_constant)
+_decoder = json.JSONDecoder(parse_constant=_reject_constant)
 
 
 def parse_json_object(text: str) -> dict[str, Any]:
@@ -71,7 +71,7 @@ class RequestFields:
     def __init__(self, body: Mapping[str, Any]) -> None:
         self.body = body
 
-    def shown(self, name: str, most: int) -> str:
+    def get_text(self, name: str, most: int) -> str:
         """Return a cleaned text for display, empty if missing. Raises `BadInput`."""
         value = self.body.get(name) or ""
         if not isinstance(value, str):
@@ -80,34 +80,34 @@ class RequestFields:
             raise build_field_error(name, f"may have {most} characters at most")
         return _INVISIBLE.sub("\ufffd", value)
 
-    def name(self, name: str) -> str:
+    def get_name(self, name: str) -> str:
         """Return a name of one printable line. Raises `BadInput`."""
-        return _checked_name(name, self.body.get(name))
+        return _validate_name(name, self.body.get(name))
 
-    def tags(self, name: str) -> list[str]:
+    def get_tags(self, name: str) -> list[str]:
         """Return names without repeats, in their order. Raises `BadInput`."""
         value = self.body.get(name) or []
         if not isinstance(value, list):
             raise build_field_error(name, "must be a list of texts")
         if len(value) > AGENT_TAGS:
             raise build_field_error(name, f"may hold {AGENT_TAGS}")
-        return list(dict.fromkeys(_checked_name(f"{name}.{index}", one) for index, one in enumerate(value)))
+        return list(dict.fromkeys(_validate_name(f"{name}.{index}", one) for index, one in enumerate(value)))
 
-    def whole(self, name: str, low: int, high: int, default: int | None = None) -> int:
+    def get_integer(self, name: str, low: int, high: int, default: int | None = None) -> int:
         """Return a whole number. Raises `BadInput`."""
         value = self.body.get(name, default)
         if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
             raise build_field_error(name, f"must be a whole number from {low} to {high}")
         return value
 
-    def measured(self, name: str) -> float:
+    def get_number(self, name: str) -> float:
         """Return a number that is not negative, zero where it is missing. Raises `BadInput`."""
         value = self.body.get(name) or 0
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e12:
             raise build_field_error(name, "must be a number from 0")
         return float(value)
 
-    def moment(self, name: str) -> float | None:
+    def get_timestamp(self, name: str) -> float | None:
         """Return the seconds since the epoch, or None. Raises `BadInput`."""
         value = self.body.get(name)
         if value is None:
@@ -116,14 +116,14 @@ class RequestFields:
             raise build_field_error(name, "must be seconds since 1970")
         return float(value)
 
-    def choice(self, name: str, known: tuple[str, ...]) -> str:
+    def get_choice(self, name: str, choices: tuple[str, ...]) -> str:
         """Return one of the given values. Raises `BadInput`."""
         value = self.body.get(name)
-        if value not in known:
-            raise build_field_error(name, f"must be one of {', '.join(known)}")
+        if value not in choices:
+            raise build_field_error(name, f"must be one of {', '.join(choices)}")
         return str(value)
 
-    def objects(self, name: str, most: int) -> list[dict[str, Any]]:
+    def list_objects(self, name: str, most: int) -> list[dict[str, Any]]:
         """Return a list of JSON objects, empty if missing. Raises `BadInput`."""
         value = self.body.get(name) or []
         if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
@@ -132,20 +132,20 @@ class RequestFields:
             raise build_field_error(name, f"may hold {most} at most")
         return value
 
-    def object(self, name: str) -> dict[str, Any] | None:
+    def get_object(self, name: str) -> dict[str, Any] | None:
         """Return a JSON object or None. Raises `BadInput`."""
         value = self.body.get(name)
         if value is not None and not isinstance(value, dict):
             raise build_field_error(name, "must be an object")
         return value
 
-    def held(self, name: str, most: int) -> dict[UUID, int]:
+    def list_task_fences(self, name: str, most: int) -> dict[UUID, int]:
         """Return the reported tasks of an agent, with their fences. Raises `BadInput`."""
-        found: dict[UUID, int] = {}
-        for one in self.objects(name, most):
-            fields = RequestFields(one)
-            found[parse_task_id(one.get("id"))] = fields.whole("fence", 0, 2**31 - 1)
-        return found
+        fences: dict[UUID, int] = {}
+        for entry in self.list_objects(name, most):
+            fields = RequestFields(entry)
+            fences[parse_task_id(entry.get("id"))] = fields.get_integer("fence", 0, 2**31 - 1)
+        return fences
 
 
 def parse_task_id(value: object) -> UUID:
@@ -156,7 +156,7 @@ def parse_task_id(value: object) -> UUID:
         raise build_field_error("id", "must be the id of a task") from problem
 
 
-def _checked_name(path: str, value: object) -> str:
+def _validate_name(path: str, value: object) -> str:
     if not isinstance(value, str):
         raise build_field_error(path, "must be a text")
     if fault := find_name_problem(value.strip(), NAME_CHARACTERS):
@@ -186,18 +186,18 @@ class AgentRequest:
 
     def fields(self) -> RequestFields:
         """Return the JSON object of the body. Raises `BadInput`, `TooLarge`."""
-        return RequestFields(self.object())
+        return RequestFields(self.get_object())
 
-    def object(self) -> dict[str, Any]:
+    def get_object(self) -> dict[str, Any]:
         """Return the JSON object of the body with unvalidated texts. Raises `BadInput`, `TooLarge`."""
-        body = self._unpacked()
+        body = self._decompress_body()
         try:
             text = body.decode()
         except UnicodeDecodeError as problem:
             raise BadInput(f"The body is not UTF-8: look at byte {problem.start + 1}.") from problem
         return parse_json_object(text) if text.strip() else {}
 
-    def _unpacked(self) -> bytes:
+    def _decompress_body(self) -> bytes:
         if len(self.body) > AGENT_BYTES:
             raise TooLarge(_TOO_LARGE_MESSAGE)
         packing = self.headers.get("content-encoding", "identity").strip().lower()

@@ -182,28 +182,27 @@ def get_result_variant(kind: str, params: Mapping[str, Any]) -> str:
 def validate_answer(attempt: TaskAttempt, answer: TaskAnswer) -> TaskAnswer:
     """Return the answer, or a failure that describes the invalid field."""
     kind = attempt.task.kind
-    fault = _failure_fault(answer) or _result_fault(kind, attempt.asked, answer)
+    fault = _find_failure_fault(answer) or _find_result_fault(kind, attempt.asked, answer)
     if not fault:
         return answer
-    who = "The delegate" if attempt.instance is None else f"The delegate {attempt.instance.delegate.name}"
-    where = "" if attempt.instance is None else f" on {get_instance_label(attempt.instance)}"
-    what = f"{Kind(kind).label} ({attempt.asked})" if attempt.asked else str(Kind(kind).label)
-    message = (
-        f"{who}{where} returned a result that does not match the task: {what}. {fault}. Upgrade its agent."
-    )
+    sender = "The delegate" if attempt.instance is None else f"The delegate {attempt.instance.delegate.name}"
+    instance = "" if attempt.instance is None else f" on {get_instance_label(attempt.instance)}"
+    label = f"{Kind(kind).label} ({attempt.asked})" if attempt.asked else str(Kind(kind).label)
+    mismatch = f"{sender}{instance} returned a result that does not match the task: {label}."
+    message = f"{mismatch} {fault}. Upgrade its agent."
     error = {"kind": "TaskError", "code": BAD_ANSWER, "message": message, "capability": False}
     return TaskAnswer(FAILED, None, error, answer.duration_ms)
 
 
-def _failure_fault(answer: TaskAnswer) -> str:
-    return "" if answer.error is None else _read(FailureSchema, answer.error, "error")[0]
+def _find_failure_fault(answer: TaskAnswer) -> str:
+    return "" if answer.error is None else _validate_schema(FailureSchema, answer.error, "error")[0]
 
 
-def _result_fault(kind: str, asked: str, answer: TaskAnswer) -> str:
+def _find_result_fault(kind: str, variant: str, answer: TaskAnswer) -> str:
     has_run = answer.status == FAILED and (answer.error or {}).get("code") in _HAS_RUN
     if answer.result is None and not has_run and answer.status != SUCCEEDED:
         return ""
-    fault, result = _read(_SCHEMAS.get((kind, asked), AnyResult), answer.result, "result")
+    fault, result = _validate_schema(_SCHEMAS.get((kind, variant), AnyResult), answer.result, "result")
     if fault or result is None:
         return fault
     if answer.status == SUCCEEDED and not result.is_good:
@@ -212,11 +211,11 @@ def _result_fault(kind: str, asked: str, answer: TaskAnswer) -> str:
         return "status is FAILED, and result says that the work succeeded"
     if kind != Kind.AWS:
         return ""
-    service, _, operation = asked.partition(":")
+    service, _, operation = variant.partition(":")
     return find_result_problem(service, operation, answer.result or {})
 
 
-def _read(schema: type[ResultSchema], value: Any, name: str) -> tuple[str, ResultSchema | None]:
+def _validate_schema(schema: type[ResultSchema], value: Any, name: str) -> tuple[str, ResultSchema | None]:
     """Return the validation error with its path, or the validated result."""
     if not isinstance(value, Mapping):
         return f"{name} must be an object, and is {describe_json_type(value)}", None

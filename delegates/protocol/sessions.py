@@ -40,8 +40,8 @@ def extend_leases_after_outage(now: datetime) -> int:
     if not _had_outage(now):
         return 0
     running = DelegateTask.objects.filter(status=DelegateTask.Status.STARTED, lease_until__lt=now + LEASE)
-    theirs = running.filter(instance__delegate__is_built_in=False).exclude(instance__session_hash="")
-    if count := theirs.update(lease_until=now + LEASE):
+    remote = running.filter(instance__delegate__is_built_in=False).exclude(instance__session_hash="")
+    if count := remote.update(lease_until=now + LEASE):
         logger.info("Slipway was unavailable: %s tasks stay with their delegates", count)
     return count
 
@@ -73,19 +73,19 @@ def get_session_instance(session: str) -> DelegateInstance:
     Raises `SessionInvalid`, `TokenRevoked`, `ScopeArchived`, `DelegateRejected`.
     """
     extend_leases_after_start()
-    named = _SESSION.fullmatch(session)
+    match = _SESSION.fullmatch(session)
     rows = DelegateInstance.objects.select_related(
         "delegate__configuration", "delegate__scope__parent", "token"
     )
-    found = rows.filter(pk=int(named[1])).first() if named else None
-    if found is None or not _is_current(found, hash_secret(session), get_database_time()):
+    instance = rows.filter(pk=int(match[1])).first() if match else None
+    if instance is None or not _is_current(instance, hash_secret(session), get_database_time()):
         raise SessionInvalid(f"This session is unknown or has expired. {_REGISTER_HINT}")
-    if not is_trusted(found.token):
+    if not is_trusted(instance.token):
         raise TokenRevoked("The token of this session was revoked. Use another token.")
-    check_scope(found.delegate.scope)
-    if found.delegate.admission == Delegate.Admission.REJECTED:
+    check_scope(instance.delegate.scope)
+    if instance.delegate.admission == Delegate.Admission.REJECTED:
         raise DelegateRejected("This delegate was rejected. Ask someone who manages delegates.")
-    return found
+    return instance
 
 
 def check_scope(scope: Scope) -> None:

@@ -63,7 +63,7 @@ def list_effective_tags(
 
 @dataclass
 class CandidatePool:
-    """Delegates at one moment for a batch of tasks; `give` counts the batch's own offers."""
+    """Delegates at one moment for a batch of tasks; `record_assignment` counts the batch's own offers."""
 
     now: datetime
     delegates: dict[int, RoutingCandidate]
@@ -75,9 +75,11 @@ class CandidatePool:
     def for_task(self, task: DelegateTask) -> list[RoutingCandidate]:
         """Return the candidates for one task."""
         missed = self.missed.get(task.pk, Counter())
-        return [self._seen_by(task, delegate, missed[delegate.key]) for delegate in self.delegates.values()]
+        return [
+            self._build_for_task(task, delegate, missed[delegate.key]) for delegate in self.delegates.values()
+        ]
 
-    def _seen_by(self, task: DelegateTask, one: RoutingCandidate, missed: int) -> RoutingCandidate:
+    def _build_for_task(self, task: DelegateTask, one: RoutingCandidate, missed: int) -> RoutingCandidate:
         blocked, reason = self.blocked.get((one.key, task.criterion), (0, ""))
         return replace(
             one,
@@ -88,11 +90,11 @@ class CandidatePool:
             missed=missed,
         )
 
-    def give(self, key: int) -> None:
+    def record_assignment(self, key: int) -> None:
         """Count one more task for a delegate."""
         one = self.delegates[key]
-        last = max(self.now.timestamp(), *(other.last_given for other in self.delegates.values()))
-        self.delegates[key] = replace(one, busy=one.busy + 1, last_given=last + 1e-6)
+        last = max(self.now.timestamp(), *(other.last_assigned_at for other in self.delegates.values()))
+        self.delegates[key] = replace(one, busy=one.busy + 1, last_assigned_at=last + 1e-6)
 
 
 def read_candidate_pool(tasks: Sequence[DelegateTask], now: datetime) -> CandidatePool:
@@ -120,13 +122,13 @@ def read_candidate_pool(tasks: Sequence[DelegateTask], now: datetime) -> Candida
 
 def _count_missed_offers(tasks: list[Any], now: datetime) -> dict[Any, Counter[int]]:
     """Count each delegate's recent offers of a task that no delegate has taken."""
-    found: dict[Any, Counter[int]] = defaultdict(Counter)
-    lately = RoutingDecision.objects.filter(
+    missed: dict[Any, Counter[int]] = defaultdict(Counter)
+    recent = RoutingDecision.objects.filter(
         task__in=tasks, at__gt=now - MISSED_OFFER_WINDOW, chosen__isnull=False
     )
-    for task, delegate in lately.values_list("task_id", "chosen_id"):
-        found[task][delegate] += 1
-    return found
+    for task, delegate in recent.values_list("task_id", "chosen_id"):
+        missed[task][delegate] += 1
+    return missed
 
 
 def _read_candidates(now: datetime, *, besides: Iterable[Any]) -> dict[int, RoutingCandidate]:
@@ -138,12 +140,12 @@ def _read_candidates(now: datetime, *, besides: Iterable[Any]) -> dict[int, Rout
             .annotate(Count("pk"))
         )
     )
-    offers = _offers(now).exclude(pk__in=besides)
+    offers = _filter_offered(now).exclude(pk__in=besides)
     offered = Counter(dict(offers.values_list("offered_to_id").annotate(Count("pk"))))
-    last = dict(_last_tasks().values_list("pk", "last_task_at"))
+    last = dict(_annotate_last_task().values_list("pk", "last_task_at"))
     delegates = Delegate.objects.select_related("scope", "configuration").prefetch_related("instances")
     return {
-        delegate.pk: _candidate(delegate, _Workload(started, offered[delegate.pk], last), now)
+        delegate.pk: _build_candidate(delegate, _Workload(started, offered[delegate.pk], last), now)
         for delegate in delegates
     }
 
@@ -152,13 +154,13 @@ def _is_offered(task: DelegateTask, now: datetime) -> bool:
     return task.offered_until is not None and task.offered_until > now
 
 
-def _offers(now: datetime) -> QuerySet[DelegateTask]:
+def _filter_offered(now: datetime) -> QuerySet[DelegateTask]:
     return DelegateTask.objects.filter(status=DelegateTask.Status.QUEUED, offered_until__gt=now).exclude(
         offered_to=None
     )
 
 
-def _last_tasks() -> QuerySet[Any]:
+def _annotate_last_task() -> QuerySet[Any]:
     newest = DelegateTask.objects.filter(instance=OuterRef("pk")).order_by("-queued_at")
     return DelegateInstance.objects.annotate(last_task_at=Subquery(newest.values("queued_at")[:1]))
 
@@ -172,7 +174,7 @@ class _Workload:
     last: dict[int, datetime | None]
 
 
-def _candidate(delegate: Delegate, work: _Workload, now: datetime) -> RoutingCandidate:
+def _build_candidate(delegate: Delegate, work: _Workload, now: datetime) -> RoutingCandidate:
     instances = list(delegate.instances.all())
     live = [one for one in instances if is_connected(one, now)]
     last = [moment.timestamp() for one in instances if (moment := work.last.get(one.pk))]
@@ -182,7 +184,7 @@ def _candidate(delegate: Delegate, work: _Workload, now: datetime) -> RoutingCan
         name=delegate.name,
         scope=delegate.scope.path,
         connected=bool(live),
-        heard=_describe_last_heartbeat(delegate, instances, now),
+        last_heartbeat=_describe_last_heartbeat(delegate, instances, now),
         admission=delegate.admission,
         draining=delegate.draining,
         environments=tuple(configuration.environments) if configuration else (),
@@ -190,7 +192,7 @@ def _candidate(delegate: Delegate, work: _Workload, now: datetime) -> RoutingCan
         tags=list_effective_tags(delegate, instances, now),
         capacity=sum(one.capacity for one in live),
         busy=sum(work.started[one.pk] for one in live) + work.offered,
-        last_given=max(last, default=0),
+        last_assigned_at=max(last, default=0),
         runs_scripts=settings.EMBEDDED or not delegate.is_built_in,
         is_isolated=any(one.is_isolated for one in live),
         shares_scripts=delegate.shares_scripts,
@@ -199,10 +201,10 @@ def _candidate(delegate: Delegate, work: _Workload, now: datetime) -> RoutingCan
 
 
 def _describe_last_heartbeat(delegate: Delegate, instances: list[DelegateInstance], now: datetime) -> str:
-    heard = [instance.last_heartbeat_at for instance in instances if instance.last_heartbeat_at]
-    if not heard:
+    heartbeats = [instance.last_heartbeat_at for instance in instances if instance.last_heartbeat_at]
+    if not heartbeats:
         return "It has sent no heartbeat."
-    at = f"{max(heard):%Y-%m-%d %H:%M:%S} UTC"
+    at = f"{max(heartbeats):%Y-%m-%d %H:%M:%S} UTC"
     if any(is_connected(instance, now) for instance in instances):
         return f"Last heartbeat at {at}."
     # Decisions of users are a rule of their own.

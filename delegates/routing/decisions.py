@@ -29,109 +29,109 @@ class RoutingResult:
 class Preference(StrEnum):
     """Reasons for preferring one eligible delegate to another, strongest first."""
 
-    ANSWERS = "answers"
+    RESPONSIVE = "answers"
     ALLOWED = "allowlist"
     SERVED = "served last"
     FREE = "load"
-    RESTED = "turn"
+    ROTATION = "turn"
 
 
-def decide_route(wanted: RoutingRequest, candidates: Iterable[RoutingCandidate]) -> RoutingResult:
+def decide_route(request: RoutingRequest, candidates: Iterable[RoutingCandidate]) -> RoutingResult:
     """Choose the delegate of a task (R030-R046). The order of `candidates` makes no difference."""
-    known = sorted(candidates, key=lambda one: (one.name, one.key))
-    judged = {one.key: rules.evaluate_rules(wanted, one) for one in known}
-    eligible = [one for one in known if all(verdict.ok for verdict in judged[one.key])]
-    ranked = tuple(sorted(eligible, key=lambda one: _sort_key(wanted, one)))
+    ordered = sorted(candidates, key=lambda one: (one.name, one.key))
+    verdicts_by_key = {one.key: rules.evaluate_rules(request, one) for one in ordered}
+    eligible = [one for one in ordered if all(verdict.ok for verdict in verdicts_by_key[one.key])]
+    ranked = tuple(sorted(eligible, key=lambda one: _build_sort_key(request, one)))
     impossible = not ranked and (
-        _nobody_has_the_selectors(wanted, known) or _nobody_runs_scripts(wanted, known)
+        _is_selector_unmatched(request, ordered) or _is_script_unsupported(request, ordered)
     )
     return RoutingResult(
         ranked=ranked,
-        verdicts=tuple(verdict for one in known for verdict in judged[one.key]),
+        verdicts=tuple(verdict for one in ordered for verdict in verdicts_by_key[one.key]),
         impossible=impossible,
-        sentence=_sentence(wanted, known, judged, ranked, impossible),
+        sentence=_describe_decision(request, ordered, verdicts_by_key, ranked, impossible),
     )
 
 
-def _sort_key(wanted: RoutingRequest, one: RoutingCandidate) -> tuple[float, ...]:
-    served = one.served_connector and not wanted.selectors
-    return (one.missed, not one.allowed_seconds, not served, one.load, one.last_given, one.key)
+def _build_sort_key(request: RoutingRequest, one: RoutingCandidate) -> tuple[float, ...]:
+    served = one.served_connector and not request.selectors
+    return (one.missed, not one.allowed_seconds, not served, one.load, one.last_assigned_at, one.key)
 
 
-def find_preference(wanted: RoutingRequest, ranked: tuple[RoutingCandidate, ...]) -> Preference | None:
+def find_preference(request: RoutingRequest, ranked: tuple[RoutingCandidate, ...]) -> Preference | None:
     """Return the reason for preferring the first candidate to the second; None with a single candidate."""
     if len(ranked) < 2:
         return None
-    pairs = zip(_sort_key(wanted, ranked[0]), _sort_key(wanted, ranked[1]), strict=True)
+    pairs = zip(_build_sort_key(request, ranked[0]), _build_sort_key(request, ranked[1]), strict=True)
     place = next(place for place, (first, second) in enumerate(pairs) if first != second)
     return list(Preference)[min(place, len(Preference) - 1)]
 
 
-def _nobody_has_the_selectors(wanted: RoutingRequest, known: list[RoutingCandidate]) -> bool:
-    return bool(wanted.selectors) and not any(
-        rules.is_in_reach(wanted, one) and rules.has_selectors(wanted, one) and not one.is_rejected
-        for one in known
+def _is_selector_unmatched(request: RoutingRequest, candidates: list[RoutingCandidate]) -> bool:
+    return bool(request.selectors) and not any(
+        rules.is_in_reach(request, one) and rules.has_selectors(request, one) and not one.is_rejected
+        for one in candidates
     )
 
 
-def _nobody_runs_scripts(wanted: RoutingRequest, known: list[RoutingCandidate]) -> bool:
-    return wanted.is_script and not any(
-        rules.is_in_reach(wanted, one) and one.runs_scripts and not one.is_rejected for one in known
+def _is_script_unsupported(request: RoutingRequest, candidates: list[RoutingCandidate]) -> bool:
+    return request.is_script and not any(
+        rules.is_in_reach(request, one) and one.runs_scripts and not one.is_rejected for one in candidates
     )
 
 
 _PREFERENCE_REASONS = {
-    Preference.ANSWERS: "it accepted the offer",
+    Preference.RESPONSIVE: "it accepted the offer",
     Preference.ALLOWED: "it reached {criterion} recently",
     Preference.SERVED: "it served this connector last",
     Preference.FREE: "it has the lowest load",
-    Preference.RESTED: "it is next in round-robin order",
+    Preference.ROTATION: "it is next in round-robin order",
 }
 
 
-def _sentence(
-    wanted: RoutingRequest,
-    known: list[RoutingCandidate],
-    judged: dict[int, tuple[RuleVerdict, ...]],
+def _describe_decision(
+    request: RoutingRequest,
+    candidates: list[RoutingCandidate],
+    verdicts_by_key: dict[int, tuple[RuleVerdict, ...]],
     ranked: tuple[RoutingCandidate, ...],
     impossible: bool,
 ) -> str:
-    if _nobody_runs_scripts(wanted, known):
+    if _is_script_unsupported(request, candidates):
         return (
-            f"No delegate at {wanted.scope} or above can run scripts; the built-in delegate cannot. Install "
+            f"No delegate at {request.scope} or above can run scripts; the built-in delegate cannot. Install "
             f"a delegate there."
         )
     if impossible:
         return (
-            f"No registered delegate at {wanted.scope} or above has {_tags(wanted)}. "
+            f"No registered delegate at {request.scope} or above has {_format_tags(request)}. "
             "Add the tags to a delegate, or change the selectors."
         )
     if ranked:
-        return _describe_choice(wanted, ranked)
-    near = [one for one in known if rules.is_in_reach(wanted, one)]
-    selected = [one for one in near if rules.has_selectors(wanted, one)]
+        return _describe_choice(request, ranked)
+    near = [one for one in candidates if rules.is_in_reach(request, one)]
+    selected = [one for one in near if rules.has_selectors(request, one)]
     if not selected:
-        return f"No delegate is registered at {wanted.scope} or above."
-    reasons = [f"{one.name}: {_first_fault(judged[one.key]).detail}" for one in selected]
+        return f"No delegate is registered at {request.scope} or above."
+    reasons = [f"{one.name}: {_find_first_fault(verdicts_by_key[one.key]).detail}" for one in selected]
     return f"Waiting for a delegate. {' '.join(_limit_reasons(reasons))}"
 
 
-def _describe_choice(wanted: RoutingRequest, ranked: tuple[RoutingCandidate, ...]) -> str:
-    first, because = ranked[0], find_preference(wanted, ranked)
+def _describe_choice(request: RoutingRequest, ranked: tuple[RoutingCandidate, ...]) -> str:
+    first, because = ranked[0], find_preference(request, ranked)
     if because is None:
         return f"{first.name} is the only eligible delegate."
-    reason = _PREFERENCE_REASONS[because].format(criterion=wanted.criterion)
+    reason = _PREFERENCE_REASONS[because].format(criterion=request.criterion)
     return f"{first.name} ranks first of {len(ranked)}: {reason}."
 
 
-def _first_fault(verdicts: tuple[RuleVerdict, ...]) -> RuleVerdict:
+def _find_first_fault(verdicts: tuple[RuleVerdict, ...]) -> RuleVerdict:
     return next(verdict for verdict in verdicts if not verdict.ok)
 
 
-def _tags(wanted: RoutingRequest) -> str:
-    quoted = ", ".join(wanted.selectors)
-    asked = f" that the {wanted.selectors_from.lower()} asks for" if wanted.selectors_from else ""
-    return f"the tags {quoted}{asked}" if len(wanted.selectors) > 1 else f"the tag {quoted}{asked}"
+def _format_tags(request: RoutingRequest) -> str:
+    quoted = ", ".join(request.selectors)
+    origin = f" that the {request.selectors_from.lower()} asks for" if request.selectors_from else ""
+    return f"the tags {quoted}{origin}" if len(request.selectors) > 1 else f"the tag {quoted}{origin}"
 
 
 MAX_REASONS = 3

@@ -62,13 +62,13 @@ class CallOwner:
         elif self._answer(call, error, answer) and error is None:
             _record_account(task, call, answer)
 
-    def again(self, task: DelegateTask) -> None:
+    def requeue(self, task: DelegateTask) -> None:
         """A read whose delegate was lost: the same task goes to the next one."""
         call = _get_call(task)
         if call is not None and delegate_calls.requeue_read(call.pk, call.send_number):
             _record_end(call, "LOST")
 
-    def lost(self, task: DelegateTask) -> None:
+    def record_lost(self, task: DelegateTask) -> None:
         """Mark a write of a lost delegate as unknown: the engine confirms it in AWS (rule 7)."""
         call = _get_call(task)
         if call is not None and _is_terraform(call):
@@ -84,7 +84,7 @@ class CallOwner:
             _record_end(call, "LOST")
             _request_reconcile(call)
 
-    def secrets(self, task: DelegateTask) -> tuple[str, ...]:
+    def list_secrets(self, task: DelegateTask) -> tuple[str, ...]:
         """The secrets of the execution, and those that the work itself was given."""
         # Also of a call that another task makes by now: lines of this one may still come.
         call = _select_calls().filter(pk=int(task.owner_ref)).first()
@@ -97,14 +97,14 @@ class CallOwner:
         )
         return (*list_stage_secrets(call.step.stage), *given)
 
-    def logged(self, task: DelegateTask) -> None:
+    def publish_log(self, task: DelegateTask) -> None:
         """Leave the lines to the next pass."""
         call = _get_call(task)
         if call is not None:
             delegate_calls.wake_after_commit(call.execution_id, self.runtime)
             _request_reconcile(call)
 
-    def gave_up(self, task: DelegateTask) -> None:
+    def record_unanswered(self, task: DelegateTask) -> None:
         """No delegate will make the call: that is its answer."""
         call = _get_call(task)
         if call is not None:

@@ -218,23 +218,23 @@ class PreviewOwner:
         error = None if answer.status == "SUCCEEDED" else build_task_error(answer)
         self._take(question, task, result=answer.result, error=error)
 
-    def again(self, task: DelegateTask) -> None:
+    def requeue(self, task: DelegateTask) -> None:
         """The task itself goes to the next delegate."""
 
-    def secrets(self, task: DelegateTask) -> tuple[str, ...]:
+    def list_secrets(self, task: DelegateTask) -> tuple[str, ...]:
         """Reads print nothing."""
         return ()
 
-    def logged(self, task: DelegateTask) -> None:
+    def publish_log(self, task: DelegateTask) -> None:
         """Reads print nothing."""
 
-    def lost(self, task: DelegateTask) -> None:
+    def record_lost(self, task: DelegateTask) -> None:
         """Too late to ask anybody else."""
         if (question := _get_request(task)) is not None:
             reason = task.reason or "the delegate was lost"
             self._take(question, task, error=Unanswered("DELEGATE_LOST", reason))
 
-    def gave_up(self, task: DelegateTask) -> None:
+    def record_unanswered(self, task: DelegateTask) -> None:
         """No delegate took the task: that is the answer."""
         if (question := _get_request(task)) is not None:
             reason = task.reason or "No delegate took this."

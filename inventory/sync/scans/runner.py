@@ -144,12 +144,12 @@ class ScanTaskOwner(ReadOwner):
             return
         self._continue(scan)
 
-    def lost(self, task: DelegateTask) -> None:
+    def record_lost(self, task: DelegateTask) -> None:
         """Fail the call of a lost delegate; it is too late for another one."""
         if (scan := self.kind.get_for_task(task)) is not None:
             self._handle_error(scan, Unanswered("DELEGATE_LOST", task.reason or "the delegate was lost"))
 
-    def gave_up(self, task: DelegateTask) -> None:
+    def record_unanswered(self, task: DelegateTask) -> None:
         """Fail the call that no delegate took."""
         if (scan := self.kind.get_for_task(task)) is not None:
             self._handle_error(

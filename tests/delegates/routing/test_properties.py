@@ -29,7 +29,7 @@ candidate = st.builds(
     name=st.sampled_from(["north", "south", "west"]),
     scope=PATHS,
     connected=st.booleans(),
-    heard=st.just("Heard."),
+    last_heartbeat=st.just("Heard."),
     admission=st.sampled_from(["ENABLED", "ENABLED", "PENDING_APPROVAL", "REJECTED", "DISABLED"]),
     draining=st.booleans(),
     environments=st.lists(ENVIRONMENTS, unique=True, max_size=2).map(tuple),
@@ -41,7 +41,7 @@ candidate = st.builds(
     allowed_seconds=st.sampled_from([0, 100]),
     served_connector=st.booleans(),
     missed=st.integers(0, 2),
-    last_given=st.integers(0, 3),
+    last_assigned_at=st.integers(0, 3),
 )
 candidates = st.lists(candidate, max_size=6, unique_by=lambda one: one.key)
 

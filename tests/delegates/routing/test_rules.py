@@ -48,7 +48,12 @@ def test_who_passes_a_rule_gets_the_task(
 @pytest.mark.parametrize(
     ("rule", "wanted", "candidate", "detail"),
     [
-        (RoutingRule.CONNECTED, {}, {"connected": False, "heard": "It was last heard at noon."}, "at noon"),
+        (
+            RoutingRule.CONNECTED,
+            {},
+            {"connected": False, "last_heartbeat": "It was last heard at noon."},
+            "at noon",
+        ),
         (RoutingRule.ADMITTED, {}, {"admission": "PENDING_APPROVAL"}, "waiting for approval"),
         (RoutingRule.ADMITTED, {}, {"admission": "REJECTED"}, "rejected"),
         (RoutingRule.ADMITTED, {}, {"admission": "DISABLED"}, "disabled"),
@@ -101,12 +106,12 @@ def test_being_blocked_holds_even_for_the_only_one_and_for_the_one_selected() ->
 @pytest.mark.parametrize(
     ("better", "worse", "because"),
     [
-        ({}, {"missed": 1, "allowed_seconds": 60}, Preference.ANSWERS),
+        ({}, {"missed": 1, "allowed_seconds": 60}, Preference.RESPONSIVE),
         ({"allowed_seconds": 60, "busy": 5}, {"served_connector": True}, Preference.ALLOWED),
         ({"served_connector": True, "busy": 5}, {}, Preference.SERVED),
-        ({"busy": 2, "capacity": 10, "last_given": 9}, {"busy": 1, "capacity": 4}, Preference.FREE),
-        ({"last_given": 1}, {"last_given": 2}, Preference.RESTED),
-        ({}, {}, Preference.RESTED),
+        ({"busy": 2, "capacity": 10, "last_assigned_at": 9}, {"busy": 1, "capacity": 4}, Preference.FREE),
+        ({"last_assigned_at": 1}, {"last_assigned_at": 2}, Preference.ROTATION),
+        ({}, {}, Preference.ROTATION),
     ],
 )
 def test_among_those_who_may_one_comes_first(
@@ -134,7 +139,7 @@ def test_selectors_that_no_registered_delegate_has_fail_at_once() -> None:
 
 
 def test_a_selected_delegate_that_is_away_is_waited_for_and_no_other_takes_its_place() -> None:
-    away = replace(US, connected=False, heard="Last heartbeat at 12:00:00 UTC.")
+    away = replace(US, connected=False, last_heartbeat="Last heartbeat at 12:00:00 UTC.")
     decision = decide_route(replace(WANTED, selectors=("us",)), [EU, away])
     assert decision.chosen is None
     assert not decision.impossible

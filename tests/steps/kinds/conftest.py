@@ -36,7 +36,7 @@ class Worker(Hand):
         self.lines.append({"t": int(time.time() * 1000), "level": level, "text": text})
 
     def perform(self, task: DelegateTask) -> TaskAnswer:
-        body = AcquiredTask(task, self.payloads[-1]).document()
+        body = AcquiredTask(task, self.payloads[-1]).build_document()
         self.lines = []
         outcome = execute_task(HeldTask(parse_task(body, time.monotonic())), ExecutorContext(self))
         logs.append_task_lines(self.instance, task.pk, task.fence, 0, self.lines)
