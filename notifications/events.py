@@ -11,17 +11,17 @@ from rbac.models import Scope
 class EventType(TextChoices):
     """Types of events; the values are a published interface: never rename one."""
 
-    EXECUTION_FAILED = "execution.failed", "An execution failed"
-    EXECUTION_SUCCEEDED = "execution.succeeded", "An execution succeeded"
-    EXECUTION_ABORTED = "execution.aborted", "An execution was aborted"
-    ROLLBACK_STARTED = "rollback.started", "A rollback started"
-    ROLLBACK_ENDED = "rollback.ended", "A rollback put everything back"
-    APPROVAL_WAITING = "approval.waiting", "An approval waits"
-    INTERVENTION_WAITING = "intervention.waiting", "A failed step needs a person"
-    DRIFT_FOUND = "drift.found", "Drift was found"
-    DRIFT_GONE = "drift.gone", "Drift is gone"
-    DELEGATE_DISCONNECTED = "delegate.disconnected", "A delegate disconnected"
-    DELEGATE_CONNECTED = "delegate.connected", "A delegate connected"
+    EXECUTION_FAILED = "execution.failed", "Execution failed"
+    EXECUTION_SUCCEEDED = "execution.succeeded", "Execution succeeded"
+    EXECUTION_ABORTED = "execution.aborted", "Execution aborted"
+    ROLLBACK_STARTED = "rollback.started", "Rollback started"
+    ROLLBACK_ENDED = "rollback.ended", "Rollback completed"
+    APPROVAL_WAITING = "approval.waiting", "Approval waiting"
+    INTERVENTION_WAITING = "intervention.waiting", "Manual intervention waiting"
+    DRIFT_FOUND = "drift.found", "Drift detected"
+    DRIFT_GONE = "drift.gone", "Drift resolved"
+    DELEGATE_DISCONNECTED = "delegate.disconnected", "Delegate disconnected"
+    DELEGATE_CONNECTED = "delegate.connected", "Delegate connected"
     TEST = "test", "Test"
 
 

@@ -30,7 +30,7 @@ VIEW: Final = "core_notificationrule_view"
 EDIT: Final = "core_notificationrule_edit"
 DELETE: Final = "core_notificationrule_delete"
 WAITING, FAILED = Notification.Status.WAITING, Notification.Status.FAILED
-RULE_DISABLED_REASON: Final = "The rule was turned off."
+RULE_DISABLED_REASON: Final = "The notification rule was disabled."
 _KNOWN_EVENTS: Final = tuple(value for value, _ in SUBSCRIBABLE_EVENTS)
 
 
@@ -58,7 +58,7 @@ def create_rule(
     rule = NotificationRule(scope=scope, identifier=identifier)
     _apply_spec(rule, spec)
     if NotificationRule.objects.filter(scope=scope).count() >= NOTIFICATION_RULES:
-        raise Conflict(f"A scope may have {NOTIFICATION_RULES}. Delete one that is not needed any more.")
+        raise Conflict(f"A scope can have {NOTIFICATION_RULES}. Delete one that is no longer needed.")
     try:
         with transaction.atomic():
             rule.save()
@@ -83,7 +83,9 @@ def update_rule(
     with transaction.atomic():
         current = NotificationRule.objects.filter(pk=rule.pk, version=version or rule.version)
         if not current.update(version=F("version") + 1):
-            raise VersionConflict("Somebody changed this rule after you loaded it.")
+            raise VersionConflict(
+                "Another user changed this rule after you loaded it. Reload it, then apply your change."
+            )
         rule.version = (version or rule.version) + 1
         # Earlier failures do not apply to the changed rule.
         rule.failures, rule.paused_until = 0, None
@@ -113,7 +115,7 @@ def delete_rule(*, actor: User, rule: NotificationRule) -> None:
 def create_test_notification(*, actor: User, rule: NotificationRule) -> Notification:
     """Write a test for this rule alone, turned on or off, and send it at once."""
     require(actor, EDIT, rule)
-    text = f"{actor.get_username()} tests the notification rule {rule.name}. Nothing happened."
+    text = f"Test of the notification rule {rule.name}, sent by {actor.get_username()}. No action needed."
     fact = NotificationEvent(EventType.TEST, rule.scope, text, path="/notifications/")
     with transaction.atomic():
         made = build_notification(fact, rule, get_database_time())
@@ -144,7 +146,7 @@ def resend_notification(*, actor: User, notification: Notification) -> Notificat
             ended_at=None,
         )
         if not changed:
-            raise Conflict("It is being sent just now. Wait for what comes of it.")
+            raise Conflict("A delivery is in progress. Wait for its result.")
         NotificationRule.objects.filter(pk=notification.rule_id).update(paused_until=None)
         after = {"rule": notification.rule.identifier, "event": notification.event}
         record_audit_entry(actor=actor, action="notification.send_again", thing=notification, after=after)
@@ -168,7 +170,7 @@ def build_audit_values(rule: NotificationRule) -> dict[str, Any]:
 
 def _apply_spec(rule: NotificationRule, spec: NotificationRuleSpec) -> None:
     if errors := [*_validate_url(rule, spec), *_validate_events(spec), *_validate_secret(spec)]:
-        raise BadInput("The notification rule cannot be saved like this.", errors=errors)
+        raise BadInput("The notification rule is not valid.", errors=errors)
     rule.name = validate_name(spec.name)
     rule.events = [value for value in _KNOWN_EVENTS if value in spec.events]
     rule.is_enabled = spec.is_enabled
@@ -187,7 +189,7 @@ def get_visible_host(url: str) -> str:
 
 def _validate_url(rule: NotificationRule, spec: NotificationRuleSpec) -> list[dict[str, str]]:
     if not spec.url:
-        return [] if rule.pk else [{"path": "url", "message": "Give the address that is to be told."}]
+        return [] if rule.pk else [{"path": "url", "message": "Enter the URL of the receiver."}]
     if problem := describe_url_problem(spec.url, get_outgoing_reach()):
         return [{"path": "url", "message": f"{problem[:1].upper()}{problem[1:]}."}]
     return []
@@ -195,15 +197,15 @@ def _validate_url(rule: NotificationRule, spec: NotificationRuleSpec) -> list[di
 
 def _validate_events(spec: NotificationRuleSpec) -> list[dict[str, str]]:
     if unknown := sorted(set(spec.events) - set(_KNOWN_EVENTS)):
-        message = f"There is no event {unknown[0][:64]}; there are {', '.join(_KNOWN_EVENTS)}."
+        message = f"Unknown event {unknown[0][:64]}. Known events: {', '.join(_KNOWN_EVENTS)}."
         return [{"path": "events", "message": message}]
-    return [] if spec.events else [{"path": "events", "message": "Choose one event at least."}]
+    return [] if spec.events else [{"path": "events", "message": "Select at least one event."}]
 
 
 def _validate_secret(spec: NotificationRuleSpec) -> list[dict[str, str]]:
     if spec.secret and spec.unsigned:
-        return [{"path": "secret", "message": "Give a secret, or take it away, not both."}]
+        return [{"path": "secret", "message": "Enter a signing secret or remove it, not both."}]
     if len(spec.secret) > NOTIFICATION_SECRET_CHARACTERS or find_text_problem(spec.secret):
-        message = f"A secret has {NOTIFICATION_SECRET_CHARACTERS} at most, and no NUL."
+        message = f"A signing secret must have at most {NOTIFICATION_SECRET_CHARACTERS} and no NUL character."
         return [{"path": "secret", "message": message}]
     return []

@@ -127,7 +127,7 @@ def _get_result(future: Future[WebhookResult]) -> WebhookResult:
     if error is None:
         return future.result()
     logger.error("A notification could not be sent", exc_info=error)
-    return WebhookResult(None, f"Slipway itself failed: {type(error).__name__}.")
+    return WebhookResult(None, f"Internal error: {type(error).__name__}.")
 
 
 def claim_due_notifications(
@@ -166,7 +166,7 @@ def _claim_next(rule: NotificationRule, now: datetime) -> ClaimedNotification | 
             str(row.pk), row.event, rule.url, rule.secret, row.body, int(now.timestamp())
         )
     except DecryptionFailed as problem:
-        record_result(claimed, WebhookResult(None, f"Its address cannot be read: {problem}"), now)
+        record_result(claimed, WebhookResult(None, f"Could not decrypt the URL: {problem}"), now)
         return None
     return replace(claimed, webhook=webhook)
 
@@ -205,7 +205,7 @@ def expire_notifications(now: datetime) -> int:
     waiting = Notification.objects.filter(status=WAITING).filter(_build_unclaimed_filter(now))
     dead = waiting.filter(attempts__gte=NOTIFICATION_ATTEMPTS)
     ended = dead.update(
-        status=FAILED, ended_at=now, claimed_until=None, reason="Nothing is known of the last attempt."
+        status=FAILED, ended_at=now, claimed_until=None, reason="The result of the last attempt is unknown."
     )
     late = waiting.filter(deadline_at__lte=now)
     untried = late.filter(reason="")
@@ -213,7 +213,7 @@ def expire_notifications(now: datetime) -> int:
         status=FAILED,
         ended_at=now,
         claimed_until=None,
-        reason=f"It was not its turn within {NOTIFICATION_HOURS}: those before it were not taken.",
+        reason=f"Not sent within {NOTIFICATION_HOURS}: earlier deliveries to this receiver kept failing.",
     )
     return ended + late.update(status=FAILED, ended_at=now, claimed_until=None)
 

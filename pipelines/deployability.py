@@ -41,7 +41,7 @@ def require_deployable_service(service: Service, actor: User) -> None:
     found = [*_list_service_faults(service, actor), *_list_blue_green_faults(service, actor)]
     if found:
         errors = [{"path": "manifests", "message": one} for one in dict.fromkeys(found)]
-        raise BadInput("No run could ever deploy this.", errors=errors)
+        raise BadInput("This service cannot be deployed.", errors=errors)
 
 
 def _list_service_faults(service: Service, actor: User) -> Iterator[str]:
@@ -66,7 +66,7 @@ def _list_blue_green_faults(service: Service, actor: User) -> Iterator[str]:
         for target in _list_targets(pipeline):
             if target.service == service and _is_blue_green(target.spec):
                 for fault in _list_target_faults(target, actor):
-                    yield f"{fault} ({name} deploys it by blue/green)"
+                    yield f"{fault} ({name} deploys it with blue/green)"
 
 
 def _list_targets(pipeline: Pipeline) -> list[StageTarget]:

@@ -143,10 +143,10 @@ class Migration(migrations.Migration):
                     "state",
                     models.CharField(
                         choices=[
-                            ("IN_STEP", "As deployed"),
-                            ("DRIFTED", "Changed outside"),
-                            ("ACCEPTED", "Changed, accepted"),
-                            ("DEPLOYING", "Being deployed"),
+                            ("IN_STEP", "In sync"),
+                            ("DRIFTED", "Drifted"),
+                            ("ACCEPTED", "Drift accepted"),
+                            ("DEPLOYING", "Deploying"),
                             ("NOT_COMPARED", "Not compared"),
                         ],
                         default="NOT_COMPARED",
@@ -189,7 +189,7 @@ class Migration(migrations.Migration):
                     "state",
                     models.CharField(
                         choices=[
-                            ("READING", "Being read"),
+                            ("READING", "Reading"),
                             ("READY", "Ready to adopt"),
                             ("REFUSED", "Cannot be adopted"),
                             ("ADOPTED", "Adopted"),
@@ -338,8 +338,8 @@ class Migration(migrations.Migration):
                     "origin",
                     models.CharField(
                         choices=[
-                            ("EXECUTION", "An execution of Slipway"),
-                            ("REPLACED", "ECS, in the place of another"),
+                            ("EXECUTION", "Slipway execution"),
+                            ("REPLACED", "ECS, replacing a task"),
                             ("AUTO_SCALED", "Auto scaling"),
                             ("OUTSIDE", "Outside Slipway"),
                         ],

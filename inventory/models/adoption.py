@@ -21,7 +21,7 @@ class Adoption(models.Model):
     """
 
     class State(models.TextChoices):
-        READING = "READING", "Being read"
+        READING = "READING", "Reading"
         READY = "READY", "Ready to adopt"
         REFUSED = "REFUSED", "Cannot be adopted"
         ADOPTED = "ADOPTED", "Adopted"

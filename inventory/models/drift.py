@@ -62,10 +62,10 @@ class DriftComparison(models.Model):
     """An ECS service compared with its last deployment."""
 
     class State(models.TextChoices):
-        IN_STEP = "IN_STEP", "As deployed"
-        DRIFTED = "DRIFTED", "Changed outside"
-        ACCEPTED = "ACCEPTED", "Changed, accepted"
-        DEPLOYING = "DEPLOYING", "Being deployed"
+        IN_STEP = "IN_STEP", "In sync"
+        DRIFTED = "DRIFTED", "Drifted"
+        ACCEPTED = "ACCEPTED", "Drift accepted"
+        DEPLOYING = "DEPLOYING", "Deploying"
         NOT_COMPARED = "NOT_COMPARED", "Not compared"
 
     SCOPE_PATH: ClassVar[str] = "ecs_service__infrastructure__environment__scope"

@@ -22,9 +22,9 @@ from web.http.problems import BadInput
 ComparisonStates: Final = DriftComparison.State
 ALL_STATES: Final = "all"
 STATE_CHOICES: Final = (
-    (ComparisonStates.DRIFTED, "Changed outside"),
+    (ComparisonStates.DRIFTED, "Drifted"),
     (ComparisonStates.ACCEPTED, "Accepted"),
-    (ComparisonStates.IN_STEP, "As deployed"),
+    (ComparisonStates.IN_STEP, "In sync"),
     (ComparisonStates.NOT_COMPARED, "Not compared"),
     (ALL_STATES, "All"),
 )

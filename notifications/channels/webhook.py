@@ -65,11 +65,14 @@ def send_webhook(letter: WebhookRequest, reach: AddressPolicy) -> WebhookResult:
         return WebhookResult(reply.status)
     if 300 <= reply.status < 400:
         return WebhookResult(
-            reply.status, "It redirects elsewhere, which is not followed. Enter where it leads to."
+            reply.status,
+            "The receiver answered with a redirect, which is not followed. Enter the final URL.",
         )
     # A receiver may repeat the request and its secret in the response.
     said = _build_mask(letter).mask_text(reply.text[:2_000])[:RESPONSE_CHARACTERS]
-    return WebhookResult(reply.status, _format_reason(f"it answered {reply.status}: {said}".rstrip(": ")))
+    return WebhookResult(
+        reply.status, _format_reason(f"The receiver answered {reply.status}: {said}".rstrip(": "))
+    )
 
 
 def build_headers(letter: WebhookRequest, body: bytes) -> dict[str, str]:

@@ -39,7 +39,9 @@ class NotificationRuleForm(PageForm):
         required=False,
         max_length=int(URL_CHARACTERS),
         label="Address",
-        help_text="Events are sent there as JSON, by POST. It is kept encrypted and never shown again.",
+        help_text=(
+            "Events are sent to this URL as JSON with POST. It is stored encrypted and not shown again."
+        ),
         widget=WriteOnlyTextInput(attrs=_MONOSPACE_ATTRIBUTES),
     )
     secret = forms.CharField(
@@ -47,7 +49,7 @@ class NotificationRuleForm(PageForm):
         strip=False,
         max_length=int(NOTIFICATION_SECRET_CHARACTERS),
         label="Signing secret",
-        help_text="Signs what is sent, so that the receiver can tell it comes from here.",
+        help_text="Signs each request, so that the receiver can verify the sender.",
         widget=forms.PasswordInput(attrs={"class": "input mono", "autocomplete": "new-password"}),
     )
     is_enabled = forms.BooleanField(required=False, initial=True, label="Enabled")
@@ -73,7 +75,9 @@ class NewNotificationRuleForm(ScopedForm, IdentifierForm, NotificationRuleForm):
     """Form for a new rule."""
 
     in_scope = ScopeField(help_text="Events in this scope and below are sent.")
-    identifier = IdentifierField(help_text="What the API calls it; it stays. Made from the name if empty.")
+    identifier = IdentifierField(
+        help_text=("Used in the API. It cannot be changed. Generated from the name if empty.")
+    )
 
     field_order = ("in_scope", "name", "identifier")
 
@@ -81,15 +85,15 @@ class NewNotificationRuleForm(ScopedForm, IdentifierForm, NotificationRuleForm):
 class EditNotificationRuleForm(NotificationRuleForm):
     """A rule that is there."""
 
-    unsigned = forms.BooleanField(required=False, label="Send without a signature from now on")
+    unsigned = forms.BooleanField(required=False, label="Remove the signing secret")
 
     field_order = ("name", "events", "url", "secret", "unsigned")
 
     def __init__(self, *args: Any, rule: NotificationRule, **kwargs: Any) -> None:
         initial = {name: getattr(rule, name) for name in ("name", "events", "is_enabled", "version")}
         super().__init__(*args, initial=initial, **kwargs)
-        self.fields["url"].help_text = f"Leave empty to keep the one there is, at {rule.host}."
+        self.fields["url"].help_text = f"Leave empty to keep the current URL at {rule.host}."
         if rule.is_signed:
-            self.fields["secret"].help_text = "Leave empty to keep the one there is."
+            self.fields["secret"].help_text = "Leave empty to keep the current secret."
         else:
             del self.fields["unsigned"]

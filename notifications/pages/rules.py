@@ -30,7 +30,7 @@ from web.http.problems import Conflict, VersionConflict
 
 EVENT_TITLES: Final = dict(SUBSCRIBABLE_EVENTS)
 VERSION_CONFLICT_MESSAGE: Final = (
-    "Somebody changed this rule after you opened it. Saving again replaces what they saved."
+    "Another user changed this rule after you opened it. Saving again overwrites that change."
 )
 
 
@@ -84,7 +84,7 @@ class NewNotificationRule(NotificationRulePage, CreatePage[NotificationRule]):
     permission = EDIT
     form_class = NewNotificationRuleForm
     here = "New"
-    done = "{name} is there. Send a test to see that it arrives."
+    done = "Notification rule {name} created. Send a test to verify it."
 
     def save(self, form: NewNotificationRuleForm) -> NotificationRule:
         given = form.cleaned_data
@@ -125,8 +125,8 @@ class DeleteNotificationRule(NotificationRulePage, DeletePage[NotificationRule])
     permission = DELETE
 
     def get_texts(self) -> list[str]:
-        text = f"Nothing is sent to {self.object.host} any more."
-        return [text, "Waiting notifications and the list of sent ones are deleted."]
+        text = f"Events are no longer sent to {self.object.host}."
+        return [text, "Queued and past deliveries are deleted."]
 
     def perform(self, **given: Any) -> None:
         delete_rule(actor=self.request.user, rule=self.object)
@@ -137,7 +137,7 @@ def get_event_titles(rule: NotificationRule) -> list[str]:
     return [EVENT_TITLES[value] for value in rule.events if value in EVENT_TITLES]
 
 
-SENDING_MESSAGE: Final = "It is on its way. What came of it is shown here in a moment; load the page again."
+SENDING_MESSAGE: Final = "Delivery queued. Reload the page in a few seconds for its result."
 
 
 @require_sign_in
@@ -147,7 +147,7 @@ def test_rule(request: PageRequest, pk: int) -> HttpResponse:
     found = get_rule(request, pk)
     require(request.user, EDIT, found)
     create_test_notification(actor=request.user, rule=found)
-    messages.success(request, f"The test is sent. {SENDING_MESSAGE}")
+    messages.success(request, f"Test: {SENDING_MESSAGE}")
     return redirect("notification-rule", pk=pk)
 
 

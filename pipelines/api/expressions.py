@@ -37,8 +37,8 @@ class ExpressionDocument(serializers.Serializer[Any]):
     state = serializers.ChoiceField(
         choices=[one.value for one in CompletionState],
         help_text=(
-            "KNOWN; SECRET: never shown; HIDDEN: you may not view its source; LATER: known only after its "
-            "step runs."
+            "KNOWN; SECRET: never shown; HIDDEN: you cannot view its source; LATER: known only after "
+            "its step runs."
         ),
     )
 

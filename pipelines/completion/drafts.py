@@ -132,7 +132,7 @@ class PipelineDraft:
                 return mark, True
             if mark.kind == "step" and mark.identifier == step and self._get_stage_identifier(mark) == stage:
                 return mark, False
-        raise NotVisible("This pipeline has no such step.")
+        raise NotVisible("This pipeline does not have this step.")
 
     def _get_stage_identifier(self, mark: DraftNode) -> str:
         return str(get_body(self.stages[mark.stage]).get("identifier") or "")
@@ -149,7 +149,7 @@ class PipelineDraft:
             kind = get_step_kinds().get(mark.type)
             if kind is not None and not is_behind:
                 found += [
-                    CompletionItem(name, "This step, as it goes on", about, CompletionState.LATER)
+                    CompletionItem(name, "This step, while it runs", about, CompletionState.LATER)
                     for name, about in kind.own_expressions.items()
                 ]
         return found

@@ -114,8 +114,8 @@ _VARIABLE_SOURCES: Mapping[str, str] = {
     "pipeline.variables": "Variables of the pipeline",
     "service.variables": "Variables of the service",
     "env.variables": "Variables of the environment",
-    "serviceVariables": "Variables that count for the service",
-    "variables": "Variables that count, with the pipeline's",
+    "serviceVariables": "Effective variables of the service",
+    "variables": "Effective variables, including those of the pipeline",
 }
 _ROOT_SOURCES: Mapping[str, str] = {
     "pipeline": "Pipeline",

@@ -49,7 +49,7 @@ def describe_unknown_group(name: str, scope: Scope) -> str:
     )
     near = get_close_matches(name.rpartition(".")[2], list(known), n=1)
     hint = f"; did you mean {near[0]}?" if near else ""
-    return f"there is no user group {name} in {scope.path} or above it{hint}"
+    return f"no user group {name} in {scope.path} or above it{hint}"
 
 
 def _find_group(name: str, places: list[Scope]) -> UserGroup | None:

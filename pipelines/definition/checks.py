@@ -192,10 +192,10 @@ class _StageChecker:
         strategy = self.spec.get("strategy")
         if strategy is not None and strategy not in get_strategies():
             known = ", ".join(sorted(get_strategies()))
-            yield self._build_problem(("strategy",), f"there is no strategy {strategy}; there are {known}")
+            yield self._build_problem(("strategy",), f"unknown strategy {strategy}; use one of {known}")
         if len(self.steps.steps) == self.provisioner_step_count:
             yield self._build_problem(
-                (), "the stage has no steps: name a strategy, or list steps under execution"
+                (), "the stage has no steps: set a strategy, or add steps under execution"
             )
         yield from self._find_duplicate_identifiers()
         yield from self._find_group_problems()
@@ -208,7 +208,10 @@ class _StageChecker:
         yield from self._find_rollbacks_without_step()
         for leaf in self.steps.steps[: self.provisioner_step_count]:
             if needs_cluster(leaf.step["type"]):
-                text = f"{leaf.step['type']} needs the cluster that is made here: it belongs under execution"
+                text = (
+                    f"{leaf.step['type']} needs the cluster, which does not exist yet: move the step to "
+                    "execution"
+                )
                 yield self._build_problem(leaf.path, text)
         yield from self._find_expression_problems()
 
@@ -221,9 +224,10 @@ class _StageChecker:
             ]
             if not named or not undone or any(one == named or has_expression(named + one) for one in undone):
                 continue
-            known = ", ".join(sorted({one for one in undone if one})) or "none that has one"
+            known = ", ".join(sorted({one for one in undone if one})) or "none"
             text = (
-                f"no step that {type_} undoes has the {PROVISIONER_IDENTIFIER} {named[:60]}; there is {known}"
+                f"no step undone by {type_} has the {PROVISIONER_IDENTIFIER} {named[:60]}; use one of: "
+                f"{known}"
             )
             yield self._build_problem((*leaf.path, "spec", PROVISIONER_IDENTIFIER), text)
 
@@ -238,7 +242,9 @@ class _StageChecker:
 
     def _find_group_problems(self) -> Iterator[PipelineProblem]:
         for group in (*self.steps.list_too_deep(), *self.rollback_steps.list_too_deep()):
-            yield self._build_problem(group.path, f"groups and parallels may lie {MAX_DEPTH} deep at most")
+            yield self._build_problem(
+                group.path, (f"step groups and parallel blocks can be nested at most {MAX_DEPTH} levels deep")
+            )
         for index, group in enumerate(self.steps.groups):
             if group.kind == PARALLEL and (text := self._describe_conflict(index)):
                 yield self._build_problem(group.path, text)
@@ -246,7 +252,9 @@ class _StageChecker:
         for group in self.rollback_steps.groups:
             for name, why in _FORBIDDEN_ROLLBACK_KEYS.items():
                 if name in group.body:
-                    yield self._build_problem((*group.path, name), f"a rollback has no {name}: {why}")
+                    yield self._build_problem(
+                        (*group.path, name), (f"{name} is not allowed in rollback steps: {why}")
+                    )
 
     def _describe_conflict(self, parallel: int) -> str:
         """Describe parallel steps that change the same ECS service; empty if there are none."""
@@ -258,7 +266,7 @@ class _StageChecker:
             for name, identifier in changed.items():
                 if name in seen:
                     both = f"{seen[name]} and {identifier}"
-                    return f"{both} change the same ECS service: let them run one after the other"
+                    return f"{both} change the same ECS service: run them one after the other"
             seen |= changed
         return ""
 
@@ -396,17 +404,19 @@ def _find_step_problems(
         yield build_problem((*place, "spec", *found.location), found.message, document)
     for name, why in _FORBIDDEN_ROLLBACK_KEYS.items():
         if section == "rollbackSteps" and name in step:
-            yield build_problem((*place, name), f"a rollback has no {name}: {why}", document)
+            yield build_problem((*place, name), f"{name} is not allowed in rollback steps: {why}", document)
     if section not in kind.sections:
-        yield build_problem(place, f"{kind.type} belongs under {kind.sections[0]}", document)
+        yield build_problem(place, f"{kind.type} is only allowed under {kind.sections[0]}", document)
 
 
 _FORBIDDEN_ROLLBACK_KEYS = {
-    "failureStrategies": "it tries three times and says what it could not restore",
+    "failureStrategies": "a rollback retries three times and reports what it could not restore",
 }
 
 
 def _find_duplicates(names: list[str], what: str, path: str) -> Iterator[PipelineProblem]:
     for name, count in Counter(names).items():
         if count > 1:
-            yield PipelineProblem(path, f"{count} {what}s are called {name}; identifiers must differ", None)
+            yield PipelineProblem(
+                path, f"{count} {what}s have the identifier {name}; identifiers must be unique", None
+            )

@@ -88,7 +88,7 @@ def _parse_step_path(path: str) -> list[str] | None:
 
 def _describe_problem(path: str, named: list[str], earlier: EarlierOutputs, others: Sequence[str]) -> str:
     if len(named) < 3 or named[1] != "output":
-        return f"<+{path}> says too little: write <+steps.identifier.output.name>."
+        return f"<+{path}> is incomplete: use <+steps.identifier.output.name>."
     step, output = named[0], ".".join(named[2:])
     if step in earlier:
         outputs = earlier[step]
@@ -98,10 +98,10 @@ def _describe_problem(path: str, named: list[str], earlier: EarlierOutputs, othe
             else _describe_unknown_output(path, step, output, outputs)
         )
     if step in others:
-        return f"<+{path}> is not known here: step {step} is not over when this step begins."
+        return f"<+{path}> cannot be resolved: step {step} does not end before this step starts."
     near = difflib.get_close_matches(step, earlier, n=1, cutoff=0.4)
     hint = f" Did you mean {near[0]}?" if near else ""
-    return f"<+{path}> is not known here: there is no step {step} before this one.{hint}"
+    return f"<+{path}> cannot be resolved: no step {step} runs before this one.{hint}"
 
 
 def _is_known_output(output: str, outputs: Collection[str]) -> bool:
@@ -114,7 +114,7 @@ def _is_known_output(output: str, outputs: Collection[str]) -> bool:
 
 
 def _describe_unknown_output(path: str, step: str, output: str, outputs: Collection[str]) -> str:
-    said = f"<+{path}> is not known here: step {step} has no output {output}."
+    said = f"<+{path}> cannot be resolved: step {step} has no output {output}."
     if near := difflib.get_close_matches(output, sorted(outputs), n=1, cutoff=0.5):
         return f"{said} Did you mean <+{path.removesuffix(output)}{near[0]}>?"
     shown = sorted(outputs)[:_MOST_LISTED_OUTPUTS]

@@ -19,7 +19,7 @@ class OutlineGroup:
 
     @property
     def text(self) -> str:
-        return "Side by side" if self.kind == PARALLEL else f"Group {self.name}"
+        return "Parallel" if self.kind == PARALLEL else f"Group {self.name}"
 
 
 def build_headings(keys: Iterable[Any], groups: Mapping[Any, OutlineGroup]) -> list[dict[str, Any]]:

@@ -48,7 +48,7 @@ def _describe_enum(breach: _Violation) -> str:
     allowed = [str(one) for one in breach.value]
     if len(allowed) == 1:
         return f"must be {allowed[0]}, not {_format_value(breach.found)}"
-    return f"{_format_value(breach.found)} is not known here; known are {', '.join(allowed)}"
+    return f"{_format_value(breach.found)} is not allowed; use one of {', '.join(allowed)}"
 
 
 def _describe_required(breach: _Violation) -> str:
@@ -60,9 +60,9 @@ def _describe_unknown_key(breach: _Violation) -> str:
     known, unknown = list(breach.schema.get("properties", {})), _find_unknown_keys(breach)
     near = get_close_matches(unknown[0], known, n=1)
     if not known:
-        return f"{_format_value(', '.join(unknown))} does not belong here: nothing can be chosen"
-    hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
-    return f"{_format_value(', '.join(unknown))} is not known here; {hint}"
+        return f"unknown key {_format_value(', '.join(unknown))}: no keys are allowed here"
+    hint = f"did you mean {near[0]}?" if near else f"use one of {', '.join(known)}"
+    return f"unknown key {_format_value(', '.join(unknown))}; {hint}"
 
 
 def _describe_type(breach: _Violation) -> str:
@@ -75,8 +75,11 @@ def _describe_type(breach: _Violation) -> str:
 
 def _describe_pattern(breach: _Violation) -> str:
     if "smhd" in str(breach.value):
-        return f"{_format_value(breach.found)} is no time; write 90s, 30m, 2h or 1d"
-    return f"{_format_value(breach.found)} is no identifier; use letters, digits, _ and $, and no digit first"
+        return f"{_format_value(breach.found)} is not a duration; use a value such as 90s, 30m, 2h or 1d"
+    return (
+        f"{_format_value(breach.found)} is not an identifier; use letters, digits, _ and $, not starting "
+        "with a digit"
+    )
 
 
 def _format_value(value: Any) -> str:
@@ -97,9 +100,11 @@ _DESCRIBERS: dict[str, Callable[[_Violation], str]] = {
     "type": _describe_type,
     "pattern": _describe_pattern,
     "minItems": lambda breach: "must not be empty",
-    "maxItems": lambda breach: f"may have {breach.value} entries at most",
-    "minProperties": lambda breach: f"names none of {', '.join(breach.schema.get('properties', {}))}",
-    "maxProperties": lambda breach: f"names {' and '.join(map(str, breach.found))}; write them one by one",
+    "maxItems": lambda breach: f"must have at most {breach.value} entries",
+    "minProperties": lambda breach: "must have one of {', '.join(breach.schema.get('properties', {}))}",
+    "maxProperties": lambda breach: (
+        f"has the keys {' and '.join(map(str, breach.found))}; write one key per entry"
+    ),
     "minLength": lambda breach: "must not be empty",
-    "maxLength": lambda breach: f"may have {breach.value} characters at most",
+    "maxLength": lambda breach: f"must have at most {breach.value} characters",
 }

@@ -52,7 +52,7 @@ def describe_secret_input_problem(path: str, hidden: Collection[str]) -> str:
     if path not in hidden:
         return ""
     return (
-        f"<+{path}> is a secret, and people read what stands here. It may stand in the script and the "
+        f"<+{path}> is a secret and this field is not redacted. Use secrets only in the script and "
         "variables of ShellScript, in url, headers and requestBody of Http, and in manifests."
     )
 
@@ -62,7 +62,9 @@ def _describe_secret_problem(kind: StepKind, where: DocumentPath, text: str, nam
     if place not in kind.secrets:
         return describe_secret_problem(text)
     if parse_secret_reference(f"<+{named}>") == "":
-        return f'<+{named}> is no secret: write <+secrets.getValue("identifier")>, with double quotes.'
+        return (
+            f'<+{named}> is not a secret reference: use <+secrets.getValue("identifier")> with double quotes.'
+        )
     if place.endswith(".value") and not parse_secret_reference(text):
-        return f"<+{named}> has to be the whole value: take away what stands around it."
+        return f"<+{named}> must be the whole value: remove the text around it."
     return ""

@@ -53,8 +53,8 @@ def _find_early_references(stage: StageSpec) -> Iterator[str]:
         named += parse_condition(condition).paths if condition else ()
         for path in dict.fromkeys(one for one in named if one in LOCATION_PATHS):
             yield (
-                f"step {step.identifier} names <+{path}>, which is known once the provisioner's steps have "
-                "ended: say it in the step itself, as by a variable of the pipeline"
+                f"step {step.identifier} uses <+{path}>, which is resolved only after the provisioner "
+                "steps: enter the value in the step, for example with a pipeline variable"
             )
 
 
@@ -126,8 +126,8 @@ def _find_missing_connectors(found: ServiceOverrideSet, scope: Scope, path: str)
     return [
         ReferenceProblem(
             path,
-            f"{build_not_found_problem('connector', name, scope, path).message}, which a manifest in "
-            f"{store} names",
+            f"{build_not_found_problem('connector', name, scope, path).message}, used by a manifest in "
+            f"{store}",
         )
         for (store, name), connector in load_named_connectors(scope, found.list_rows()).items()
         if connector is None
@@ -139,9 +139,9 @@ def find_delegate_conflicts(targets: list[StageTarget]) -> list[ReferenceProblem
     return [
         ReferenceProblem(
             f"pipeline.stages.{number}.stage",
-            f"the step {asking.identifier} asks for delegates with {', '.join(asking.selectors)}, but the "
-            f"connector {target.infrastructure.connector.identifier} makes its calls from this Slipway: "
-            "let the connector go through a delegate, or remove delegateSelectors",
+            f"the step {asking.identifier} has the delegate selectors {', '.join(asking.selectors)}, "
+            f"but the connector {target.infrastructure.connector.identifier} connects through the "
+            "manager: set the connector to connect through a delegate, or remove delegateSelectors",
         )
         for number, target in enumerate(targets)
         if (asking := _find_step_with_selectors(target.spec)) is not None
@@ -166,7 +166,7 @@ def find_missing_values(targets: list[StageTarget]) -> list[ReferenceProblem]:
         ReferenceProblem(
             f"pipeline.stages.{number}.stage.spec",
             f"the variable {name} of service {target.service.identifier} is required and has no value: "
-            f"give it one in the service or in environment {target.environment.identifier}",
+            f"set it in the service or in environment {target.environment.identifier}",
         )
         for number, target in enumerate(targets)
         for name in target.service.required_variables

@@ -54,9 +54,9 @@ def _parse_source(kind: StepKind, field: str, value: Any) -> dict[str, Any]:
     stores = list_step_stores()
     known = ", ".join(stores)
     if not isinstance(value, Mapping) or set(value) != {"type", "spec"}:
-        raise BadStepError(f"{field} names a store: type ({known}) and spec")
+        raise BadStepError(f"{field} must have the keys type ({known}) and spec")
     if value["type"] not in stores:
-        raise BadStepError(f"{field}: there is no store {value['type']}; there are {known}")
+        raise BadStepError(f"{field}: unknown store {value['type']}; use one of {known}")
     # A program has several files, a manifest is one.
     may_be_many = kind.manifests[field] == TERRAFORM_CONFIGURATION
     return {
@@ -72,7 +72,7 @@ def _parse_store_spec(field: str, name: str, spec: Any, may_be_many: bool) -> di
     store = get_store(name)
     key = "files" if store.has_paths else "content"
     if not isinstance(spec, Mapping) or key not in spec or (not store.place_fields and set(spec) != {key}):
-        keys = "says files, and where they lie" if store.place_fields else f"has one key, {key}"
+        keys = "must have files and their location" if store.place_fields else f"must have only the key {key}"
         raise BadStepError(f"{field}: the spec of a manifest in {name} {keys}")
     place = {str(key_): value for key_, value in spec.items() if key_ != key}
     if not store.has_paths:
@@ -92,13 +92,13 @@ def _build_place(store: str, place: Mapping[str, Any]) -> dict[str, Any]:
 def _parse_files(field: str, files: Any, example: str, may_be_many: bool) -> list[str]:
     listed = [files] if isinstance(files, str) else files
     if not isinstance(listed, list) or not listed or not all(one and isinstance(one, str) for one in listed):
-        raise BadStepError(f"{field}: files names one file, such as {example}")
+        raise BadStepError(f"{field}: files must be one file path, such as {example}")
     if len(listed) > 1 and not may_be_many:
-        raise BadStepError(f"{field}: files names one file, such as {example}")
+        raise BadStepError(f"{field}: files must be one file path, such as {example}")
     return listed
 
 
 def _parse_content(field: str, content: Any) -> str:
     if not isinstance(content, str) or not content.strip():
-        raise BadStepError(f"{field}: content is the text of the manifest, after content: |")
+        raise BadStepError(f"{field}: content must be the manifest as text, after content: |")
     return content

@@ -114,7 +114,7 @@ def _find_location_problems(
     found = find_store_connector(scope, source["store"], named)
     if found is None or (reader is not None and not can(reader, "core_connector_view", found)):
         yield ManifestFieldProblem(
-            field, f"there is no connector {named} for {source['store']} here or above"
+            field, f"no connector {named} for {source['store']} in this scope or above"
         )
 
 
@@ -123,7 +123,7 @@ def _describe_denied_file(source: Mapping[str, Any], scope: Scope, reader: Princ
     for path in source["paths"]:
         try:
             if denied := get_store(source["store"]).describe_denied_path(path, scope, reader):
-                return f"{denied}: ask for a role with core_file_view where it lies."
+                return f"{denied}: ask for a role with core_file_view in the scope of the file."
         except FileNotInStore as missing:
             return missing.detail
     return ""

@@ -47,8 +47,8 @@ def find_missing_connectors(pipeline: PipelineSpec, scope: Scope) -> list[Refere
     return [
         ReferenceProblem(
             f"pipeline.stages.{number}.stage.spec.execution",
-            f"step {step.identifier}: there is no {Connector.Kind(kind).label} connector {reference} in "
-            f"{scope.path}: make it, or write its reference as name, org.name or account.name.",
+            f"step {step.identifier}: no {Connector.Kind(kind).label} connector {reference} in "
+            f"{scope.path}. Create it, or correct the reference: name, org.name or account.name.",
         )
         for number, stage in enumerate(pipeline.stages)
         for step in stage.steps

@@ -91,7 +91,7 @@ def parse_cell(column: SpecColumn, given: str) -> Any:
     given = given.replace("\r\n", "\n")
     if not given.strip():
         if column.is_needed:
-            raise ValueError("This is needed.")
+            raise ValueError("Enter a value.")
         return None
     return _PARSERS.get(column.kind, _parse_text)(given, column)
 
@@ -169,7 +169,7 @@ def _parse_pairs(given: str, column: SpecColumn) -> dict[str, str]:
     for line in _parse_names(given, column):
         name, is_pair, value = line.partition("=")
         if not is_pair or not name.strip():
-            raise ValueError(f"Write name=value, one in each line; {line[:40]!r} is none.")
+            raise ValueError(f"Enter one name=value per line; {line[:40]!r} is not valid.")
         found[name.strip()] = value.strip()
     return found
 

@@ -55,7 +55,7 @@ def run_command(text: str, given: Mapping[str, str]) -> CommandResult:
     try:
         text, errors = _apply_form(text, open_at, given)
         if errors and given.get("do") == CLOSE:
-            return CommandResult(text, message="Closed. What was entered could not be applied.")
+            return CommandResult(text, message="Closed. Your entries could not be applied.")
         if errors:
             return CommandResult(text, open_at, errors=errors, problem=errors.get("", ""))
         done = given.get("do", APPLY)
@@ -79,7 +79,7 @@ def _apply_form(text: str, at: str, given: Mapping[str, str]) -> tuple[str, Mapp
 def _apply_command(text: str, name: str, given: Mapping[str, str]) -> CommandResult:
     command = _COMMANDS.get(name)
     if command is None:
-        raise NotEditable(f"There is no command {name}.")
+        raise NotEditable(f"Unknown command {name}.")
     draft = YamlDraft(text)
     at = parse_path(given.get("at", ""))
     if "is" in given:
@@ -112,34 +112,34 @@ def _close(asked: _CommandInput) -> tuple[TreePath, str]:
 def _add_stage(asked: _CommandInput) -> tuple[TreePath, str]:
     name = asked.data.get("stage_name", "").strip()
     if not 0 < len(name) <= 128:
-        raise NotEditable("Give the stage a name of at most 128 characters.")
+        raise NotEditable("Enter a stage name of at most 128 characters.")
     at = edits.add_stage(asked.tree, name)
-    return at, f"Stage {name} was added. Choose what it deploys, where and how."
+    return at, f"Stage {name} added. Choose its service, environment and strategy."
 
 
 def _add_step(asked: _CommandInput) -> tuple[TreePath, str]:
     type_ = asked.data.get("type", "")
     at = edits.add_step(asked.tree, asked.path, type_)
-    return at, f"{get_step_kinds()[type_].title} was added."
+    return at, f"{get_step_kinds()[type_].title} added."
 
 
 def _set_strategy(asked: _CommandInput) -> tuple[TreePath, str]:
     name = asked.data.get("strategy", "")
     edits.set_strategy(asked.tree, asked.path, name)
-    return asked.path, f"The steps and the rollback steps of {name} are in the stage."
+    return asked.path, f"Steps and rollback steps of {name} added to the stage."
 
 
 def _set_provisioner(asked: _CommandInput) -> tuple[TreePath, str]:
     name = asked.data.get("provisioner", "")
     set_provisioner(asked.tree, asked.path, name)
-    return asked.path, f"The steps of {name} are in the stage. They run before it deploys."
+    return asked.path, f"Steps of {name} added to the stage. They run before the deployment."
 
 
 def _delete_provisioner(asked: _CommandInput) -> tuple[TreePath, str]:
     delete_provisioner(asked.tree, asked.path)
     return (
         asked.path,
-        f"{_get_title(asked.tree, asked.path)} deploys to infrastructure that is there already.",
+        f"{_get_title(asked.tree, asked.path)} deploys to an existing infrastructure.",
     )
 
 
@@ -150,7 +150,7 @@ def _choose_target(asked: _CommandInput) -> tuple[TreePath, str]:
 
 
 def _delete(asked: _CommandInput) -> tuple[TreePath, str]:
-    said = f"{_get_title(asked.tree, asked.path)} was deleted."
+    said = f"{_get_title(asked.tree, asked.path)} deleted."
     edits.delete_item(asked.tree, asked.path)
     return (), said
 
@@ -165,22 +165,22 @@ def _move_down(asked: _CommandInput) -> tuple[TreePath, str]:
 
 def _move(asked: _CommandInput, by: int, where: str) -> tuple[TreePath, str]:
     title = _get_title(asked.tree, asked.path)
-    return edits.move_item(asked.tree, asked.path, by), f"{title} was moved {where}."
+    return edits.move_item(asked.tree, asked.path, by), f"{title} moved {where}."
 
 
 def _make_parallel(asked: _CommandInput) -> tuple[TreePath, str]:
     title = _get_title(asked.tree, asked.path)
-    return edits.make_parallel(asked.tree, asked.path), f"{title} runs at the same time as what is before it."
+    return edits.make_parallel(asked.tree, asked.path), f"{title} runs in parallel with the previous step."
 
 
 def _wrap_in_group(asked: _CommandInput) -> tuple[TreePath, str]:
     title = _get_title(asked.tree, asked.path)
-    return edits.wrap_in_group(asked.tree, asked.path), f"{title} is in a group."
+    return edits.wrap_in_group(asked.tree, asked.path), f"{title} moved into a step group."
 
 
 def _move_out(asked: _CommandInput) -> tuple[TreePath, str]:
     title = _get_title(asked.tree, asked.path)
-    return edits.move_out(asked.tree, asked.path), f"{title} stands by itself."
+    return edits.move_out(asked.tree, asked.path), f"{title} moved out of the group."
 
 
 _COMMANDS: dict[str, Callable[[_CommandInput], tuple[TreePath, str]]] = {

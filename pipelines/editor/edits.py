@@ -32,7 +32,7 @@ _SECTION_PATHS = tuple((name,) for name in SECTIONS)
 def add_stage(tree: Any, name: str) -> TreePath:
     """Add a stage that deploys to Amazon ECS at the end; return its path."""
     if not isinstance(tree, dict) or not isinstance(tree.get("pipeline"), dict):
-        raise NotEditable("The text has no pipeline at its top; begin with `pipeline:`.")
+        raise NotEditable("The YAML must start with `pipeline:`.")
     stages = get_or_create_list(tree, STAGES_PATH)
     taken = {str(get_body(one).get("identifier")) for one in stages}
     stage = {
@@ -49,10 +49,10 @@ def add_step(tree: Any, into: TreePath, type_: str) -> TreePath:
     """Add a step at the end of a list, and its rollback steps to the stage; return its path."""
     kind = get_step_kinds().get(type_)
     if kind is None:
-        raise NotEditable(f"There is no step of type {type_}.")
+        raise NotEditable(f"Unknown step type {type_}.")
     section = get_section(into)
     if section not in kind.sections:
-        raise NotEditable(f"{kind.title} belongs under {kind.sections[0]}.")
+        raise NotEditable(f"{kind.title} is only allowed under {kind.sections[0]}.")
     stage = get_node(tree, get_stage_path(into))
     around = get_section_path(into)[:-1]
     if around == get_execution_path(get_stage_path(into)):
@@ -92,7 +92,7 @@ def set_strategy(tree: Any, stage_at: TreePath, name: str) -> None:
     """
     strategies = get_strategies()
     if name not in strategies:
-        raise NotEditable(f"There is no strategy {name}; there are {', '.join(sorted(strategies))}.")
+        raise NotEditable(f"Unknown strategy {name}. Use one of {', '.join(sorted(strategies))}.")
     stage = get_node(tree, stage_at)
     _write_out_strategy(tree, stage_at)
     spec = get_body(stage)["spec"]
@@ -160,7 +160,7 @@ def make_parallel(tree: Any, at: TreePath) -> TreePath:
     """Make an item run in parallel with the previous one; return its new path."""
     items, number = get_list_position(tree, at)
     if not number:
-        raise NotEditable("There is nothing before this that it could run beside.")
+        raise NotEditable("There is no previous step to run in parallel with.")
     item, before = items.pop(number), items[number - 1]
     if get_kind(before) == "parallel":
         get_children(before, ())[0].append(item)
@@ -185,7 +185,7 @@ def move_out(tree: Any, at: TreePath) -> TreePath:
     items, number = get_list_position(tree, at)
     around = at[:-2] if at[-2] == "parallel" else at[:-3]
     if get_kind(get_node(tree, around)) not in ("parallel", "stepGroup"):
-        raise NotEditable("This is in no group and in no parallel block.")
+        raise NotEditable("This step is not in a group or parallel block.")
     outer, place = get_list_position(tree, around)
     item = items.pop(number)
     outer.insert(place + 1, item)
@@ -204,7 +204,7 @@ def get_section_path(path: TreePath) -> TreePath:
     for around in (get_execution_path(stage_at), get_provisioner_path(stage_at)):
         if path[: len(around)] == around and path[len(around) : len(around) + 1] in _SECTION_PATHS:
             return path[: len(around) + 1]
-    raise NotEditable("This is no place for a step.")
+    raise NotEditable("A step cannot be added here.")
 
 
 def _delete_empty_provisioner(stage: Any) -> None:
@@ -223,7 +223,7 @@ def _write_out_strategy(tree: Any, stage_at: TreePath) -> None:
     """Write out the default steps of a stage's strategy, so that they can be changed."""
     spec = get_node(tree, (*stage_at, "stage")).setdefault("spec", {})
     if not isinstance(spec, dict):
-        raise NotEditable("spec of this stage is no mapping; mend it in the YAML.")
+        raise NotEditable("The spec of this stage is not a mapping. Correct it in the YAML.")
     named = get_strategies().get(str(spec.get("strategy")))
     if isinstance(spec.get("execution"), dict) and "steps" in spec["execution"]:
         return

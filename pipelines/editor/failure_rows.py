@@ -12,8 +12,8 @@ from steps.failure_strategies import ERROR_TYPES, FINAL_REACTIONS, REACTIONS, RE
 from steps.kinds.registry import SpecColumn
 
 RETRY, MANUAL_INTERVENTION = "Retry", "ManualIntervention"
-_DURATION_ADVICE = "Write a time such as 90s, 30m, 2h or 1d."
-_INTERVALS_ADVICE = "Write times such as 10s, 1m: before the first retry, the second, and so on."
+_DURATION_ADVICE = "Enter a duration such as 90s, 30m, 2h or 1d."
+_INTERVALS_ADVICE = "Wait before the first retry, the second and so on, such as 10s, 1m."
 
 
 class FailureRows:
@@ -22,19 +22,23 @@ class FailureRows:
     style = "failures"
     columns = (
         SpecColumn("errors", "checks", choices=ERROR_TYPES, is_needed=True),
-        SpecColumn("action", "choice", "What is done about them.", choices=REACTIONS, is_needed=True),
-        SpecColumn("retryCount", "number", f"How often, {int(RETRIES)} at most.", is_needed=True),
+        SpecColumn("action", "choice", "Action for these errors.", choices=REACTIONS, is_needed=True),
+        SpecColumn("retryCount", "number", f"Number of retries, at most {int(RETRIES)}.", is_needed=True),
         SpecColumn("retryIntervals", "text", _INTERVALS_ADVICE, is_needed=True),
         SpecColumn(
             "afterRetries",
             "choice",
-            "If no retry helps.",
+            "Action if all retries fail.",
             choices=REACTIONS_AFTER_RETRIES,
             default="StageRollback",
         ),
-        SpecColumn("timeout", "text", "How long somebody is waited for, such as 1h.", is_needed=True),
+        SpecColumn("timeout", "text", "Time to wait for a decision, such as 1h.", is_needed=True),
         SpecColumn(
-            "onTimeout", "choice", "If nobody decides.", choices=FINAL_REACTIONS, default="StageRollback"
+            "onTimeout",
+            "choice",
+            "Action after the timeout.",
+            choices=FINAL_REACTIONS,
+            default="StageRollback",
         ),
     )
 

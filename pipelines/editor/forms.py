@@ -28,13 +28,13 @@ from pipelines.editor.tree_paths import (
 from pipelines.editor.variable_rows import VariableRows
 from steps.kinds.registry import StepKind, get_step_kinds
 
-_IDENTIFIER_ADVICE = "Use letters, digits, _ and $, and no digit first; 128 at most."
+_IDENTIFIER_ADVICE = "Use up to 128 letters, digits, _ and $, not starting with a digit."
 # What a `when` calls the state of what went before.
 _STATUS_KEYS = {"stage": "pipelineStatus", "step": "stageStatus", "stepGroup": "stageStatus"}
 _STATUS_CHOICES = (
-    ("", "Default: after what succeeded"),
-    ("Success", "After what succeeded"),
-    ("Failure", "After a failure"),
+    ("", "Default: after success"),
+    ("Success", "After success"),
+    ("Failure", "After failure"),
     ("All", "Always"),
 )
 PIPELINE = "pipeline"
@@ -43,14 +43,14 @@ _SELECTORS_FIELD = FieldSpec(
     ("delegateSelectors",),
     list[str],
     None,
-    {"help": "Tags that a delegate must have, one in each line."},
+    {"help": "Tags that the delegate must have, one per line."},
     before="",
 )
 _FAILURES_FIELD = FieldSpec(
     ("failureStrategies",),
     list[dict[str, Any]],
     None,
-    {"help": "What is done when a step fails. Without one for the error, the stage is rolled back."},
+    {"help": "Action when a step fails. Without a matching strategy, the stage is rolled back."},
     FailureRows(),
     before="",
 )
@@ -58,11 +58,11 @@ _VARIABLES_FIELD = FieldSpec(
     ("variables",),
     dict[str, Any],
     None,
-    {"help": "Steps name them as <+pipeline.variables.NAME>."},
+    {"help": "Reference in steps: <+pipeline.variables.NAME>."},
     VariableRows(),
     before="",
 )
-_DURATION_ADVICE = "Write a time such as 90s, 30m, 2h or 1d."
+_DURATION_ADVICE = "Enter a duration such as 90s, 30m, 2h or 1d."
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ def write_form(tree: Any, at: TreePath, entered: Mapping[str, str]) -> dict[str,
     kind, body = _get_item(tree, at)
     errors: dict[str, str] = {}
     is_named = kind in ("stage", PIPELINE)
-    _write_text(body, "name", entered, errors, needed="Give it a name." if is_named else "")
+    _write_text(body, "name", entered, errors, needed="Enter a name." if is_named else "")
     _write_text(body, "identifier", entered, errors, needed=_IDENTIFIER_ADVICE, pattern=IDENTIFIER_PATTERN)
     if kind == "step":
         _write_text(body, "timeout", entered, errors, pattern=DURATION_PATTERN, wrong=_DURATION_ADVICE)
@@ -174,12 +174,12 @@ def _build_common_fields(
 
     fields = [
         one("name", "Name", is_required=kind in ("stage", PIPELINE)),
-        one("identifier", "Identifier", is_required=True, help="What expressions and the API call it."),
+        one("identifier", "Identifier", is_required=True, help="Used in expressions and in the API."),
     ]
     if kind == "step":
         of = get_step_kinds().get(str(body.get("type")))
         usual = f"{of.timeout_minutes}m" if of else ""
-        fields.append(one("timeout", "Time-out", default=usual, help="Such as 90s, 30m or 2h."))
+        fields.append(one("timeout", "Timeout", default=usual, help="Such as 90s, 30m or 2h."))
     if kind == "stage":
         fields += build_target_fields(body, nearby)
     return [*fields, *(_build_condition_fields(kind, body, entered) if kind in _STATUS_KEYS else ())]
@@ -196,17 +196,17 @@ def _build_condition_fields(
     return [
         StepField(
             name="when.status",
-            label="Runs",
+            label="Run",
             kind="choice",
             value=entered.get("when.status", str(status)),
             choices=_STATUS_CHOICES,
         ),
         StepField(
             name="when.condition",
-            label="And only if",
+            label="Condition",
             kind="text",
             value=entered.get("when.condition", shown),
-            help='A condition, such as <+env.type> == "Production".',
+            help='For example <+env.type> == "Production".',
         ),
     ]
 
@@ -250,7 +250,7 @@ def _write_text(
     elif pattern and not re.search(pattern, given):
         errors[name] = wrong
     elif len(given) > 128:
-        errors[name] = "128 characters at most."
+        errors[name] = "Use at most 128 characters."
     else:
         body[name] = given
 

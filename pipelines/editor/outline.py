@@ -23,7 +23,7 @@ from steps.strategies.registry import get_strategies
 
 _SECTION_TITLES = {"steps": "Steps", "rollbackSteps": "Rollback steps"}
 _PROVISIONER_TITLES = {"steps": "Provisioner", "rollbackSteps": "Rollback steps of the provisioner"}
-_PARALLEL_TITLE = "At the same time"
+_PARALLEL_TITLE = "Parallel"
 
 
 @dataclass(frozen=True)
@@ -173,5 +173,5 @@ def _build_row(item: Any, at: TreePath, count: int, said: list[tuple[str, str]],
 def _describe_item(item: Any, kind: str) -> str:
     type_ = str(get_body(item).get("type") or "")
     known = get_step_kinds().get(type_)
-    words = {"stepGroup": "Group", "parallel": "Parallel", "": "Not known"}
+    words = {"stepGroup": "Group", "parallel": "Parallel", "": "Unknown"}
     return words.get(kind) or (known.title if known else type_ or "Step")

@@ -62,13 +62,15 @@ def set_provisioner(tree: Any, stage_at: TreePath, name: str) -> None:
     chosen = next((one for one in list_provisioners() if one.name == name), None)
     if chosen is None:
         known = ", ".join(one.name for one in list_provisioners())
-        raise NotEditable(f"There is no provisioner {name}; there are {known}.")
+        raise NotEditable(f"Unknown provisioner {name}. Use one of {known}.")
     stage = _get_stage(tree, stage_at)
     spec = get_body(stage).setdefault("spec", {"deploymentType": "ECS"})
     environment = spec.setdefault("environment", {}) if isinstance(spec, dict) else None
     said = environment.setdefault("provisioner", {}) if isinstance(environment, dict) else None
     if not isinstance(said, dict):
-        raise NotEditable("spec.environment of this stage is no mapping; mend it in the YAML first.")
+        raise NotEditable(
+            "The spec.environment of this stage is not a mapping. Correct it in the YAML first."
+        )
     theirs = {type_ for one in _PROVISIONER_OPTIONS for type_ in (*one.steps, *one.rollback_steps)}
     gone = {type_ for one in list_provisioner_items(stage, "steps") for type_ in list_step_types(one)}
     elsewhere = {
@@ -118,5 +120,5 @@ def _get_type(item: Any) -> str:
 def _get_stage(tree: Any, at: TreePath) -> Any:
     stage = get_node(tree, at)
     if get_kind(stage) != "stage":
-        raise NotEditable("Only a stage has a provisioner.")
+        raise NotEditable("Only a stage can have a provisioner.")
     return stage

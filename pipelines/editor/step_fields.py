@@ -198,7 +198,7 @@ def _get_control(place: FieldSpec, value: Any) -> tuple[str, tuple[tuple[str, st
         none = () if place.default is MISSING else (("", f"Default: {place.default}"),)
         return "choice", (*none, *((str(one), str(one)) for one in options))
     if wanted is bool:
-        said = {True: "yes", False: "no"}.get(place.default, "as the service definition says")
+        said = {True: "yes", False: "no"}.get(place.default, "from the service definition")
         return "choice", (("", f"Default: {said}"), ("true", "Yes"), ("false", "No"))
     if wanted is int:
         return "number", ()
@@ -248,7 +248,7 @@ def _parse_value(given: str, place: FieldSpec, kind: str) -> Any:
     given = given.replace("\r\n", "\n")
     if not given.strip():
         if place.default is MISSING:
-            raise ValueError("This is needed.")
+            raise ValueError("Enter a value.")
         return None
     if has_expression(given) and resolve_plain_type(place.type) in (bool, int):
         return given.strip()
@@ -280,7 +280,7 @@ def _set_value(spec: dict[str, Any], keys: tuple[str, ...], value: Any) -> None:
     if len(keys) > 1:
         inner = spec.setdefault(keys[0], {})
         if not isinstance(inner, dict):
-            raise NotEditable(f"{keys[0]} is no mapping in the text; change it in the YAML.")
+            raise NotEditable(f"{keys[0]} is not a mapping. Correct it in the YAML.")
         _set_value(inner, keys[1:], value)
         if not inner:
             del spec[keys[0]]

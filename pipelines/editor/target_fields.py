@@ -29,7 +29,7 @@ def set_target(tree: Any, stage_at: TreePath, place: str) -> None:
     """Set the target of a stage, as environment/infrastructure. Raises `NotEditable` without a stage."""
     stage = get_node(tree, stage_at)
     if get_kind(stage) != "stage" or not isinstance(get_body(stage).get("spec", {}), dict):
-        raise NotEditable("Only a stage deploys somewhere; mend its spec in the YAML first.")
+        raise NotEditable("Only a stage with a valid spec has a target. Correct the spec in the YAML first.")
     write_target(get_body(stage), {"place": place})
 
 
@@ -39,7 +39,7 @@ def build_target_fields(body: Mapping[str, Any], nearby: EditorChoices) -> list[
     return [
         _build_choice_field("service", "Service", service, nearby.services, "Choose a service"),
         _build_choice_field(
-            "place", "Environment and infrastructure", place, nearby.infrastructures, "Choose where it goes"
+            "place", "Environment and infrastructure", place, nearby.infrastructures, "Choose a target"
         ),
     ]
 
@@ -65,14 +65,14 @@ def _add_row_choices(nearby: EditorChoices, row: FieldRow) -> FieldRow:
 def _add_cell_choices(known: LabeledChoices, cell: StepField) -> StepField:
     """Add choices to a cell; a value outside of them, such as an expression, stays."""
     empty = ("", f"Choose a {cell.key}")
-    other = ((cell.value, f"{cell.value} (not known here)"),) if cell.value not in {"", *dict(known)} else ()
+    other = ((cell.value, f"{cell.value} (not found)"),) if cell.value not in {"", *dict(known)} else ()
     return replace(cell, kind="choice", choices=(empty, *other, *known), help="")
 
 
 def _build_choice_field(name: str, label: str, value: str, known: LabeledChoices, empty: str) -> StepField:
     choices = [*(() if value else (("", empty),)), *known]
     if value and value not in dict(known):
-        choices.insert(0, (value, f"{value} (not known here)"))
+        choices.insert(0, (value, f"{value} (not found)"))
     return StepField(
         name=name, label=label, kind="choice", value=value, choices=tuple(choices), is_required=True
     )

@@ -10,7 +10,7 @@ TreePath = tuple[str | int, ...]
 STAGES_PATH: TreePath = ("pipeline", "stages")
 SECTIONS = ("steps", "rollbackSteps")
 ITEM_KINDS = ("stage", "step", "parallel", "stepGroup")
-TEXT_CHANGED_MESSAGE = "The text has changed since this was shown. Look again."
+TEXT_CHANGED_MESSAGE = "The YAML has changed in the meantime. Try again."
 
 
 def parse_path(text: str) -> TreePath:
@@ -42,7 +42,7 @@ def get_or_create_list(tree: Any, path: TreePath) -> list[Any]:
     if items is None:
         items = around[name] = []
     if not isinstance(items, list):
-        raise NotEditable(f"{name} is no list in the text; mend it there first.")
+        raise NotEditable(f"{name} is not a list. Correct it in the YAML first.")
     return items
 
 

@@ -20,14 +20,14 @@ from steps.kinds.registry import SpecColumn
 _RUNTIME_INPUT = "<+input>"
 _UNTYPED_VARIABLE = PipelineVariable("", NUMBER)
 _COLUMNS = (
-    SpecColumn("name", "text", "Letters, digits, _, $ and -, and no digit first.", is_needed=True),
-    SpecColumn("type", "choice", choices=TYPES, default="any plain value"),
-    SpecColumn("value", "text", "<+input> is asked for at each run. Empty with a type: the same."),
-    SpecColumn("default", "text", "Counts where a run says nothing."),
+    SpecColumn("name", "text", "Letters, digits, _, $ and -, not starting with a digit.", is_needed=True),
+    SpecColumn("type", "choice", choices=TYPES, default="any scalar"),
+    SpecColumn("value", "text", "With <+input>, or empty with a type, the value is entered at each run."),
+    SpecColumn("default", "text", "Used if the run sets no value."),
     SpecColumn("required", "flag", default="yes, without a default"),
     SpecColumn("allowedValues", "names"),
-    SpecColumn("pattern", "text", "What all of the value must fit."),
-    SpecColumn("description", "text", "What the form of a run says of it."),
+    SpecColumn("pattern", "text", "Regular expression for the whole value."),
+    SpecColumn("description", "text", "Help text in the run form."),
 )
 _COLUMNS_BY_NAME = {one.name: one for one in _COLUMNS}
 # Cells whose values are of the variable's own type.
@@ -77,7 +77,7 @@ class VariableRows:
         name, errors = cells.get("name", "").strip(), dict[str, str]()
         said = _parse_typed(cells, errors) if cells.get("type") else _parse_untyped(cells.get("value", ""))
         if not is_path(name) or "." in name or len(name) > NAME_CHARACTERS:
-            errors["name"] = _COLUMNS_BY_NAME["name"].help if name else "This is needed."
+            errors["name"] = _COLUMNS_BY_NAME["name"].help if name else "Enter a value."
         if not errors:
             errors = {
                 _get_problem_cell(at, cells): message
@@ -105,7 +105,7 @@ class VariableRows:
                 errors.update({f"{name}.{n}.{key}": sentence for key, sentence in bad.errors.items()})
                 continue
             if key in found:
-                errors[f"{name}.{n}.name"] = f"There are two variables called {key}."
+                errors[f"{name}.{n}.name"] = f"Two variables have the name {key}. Names must be unique."
             found[key] = said
         if errors:
             raise CellErrors(errors)

@@ -29,7 +29,7 @@ class PipelineForm(PageForm):
         strip=False,
         max_length=int(SPEC_BYTES),
         widget=forms.Textarea,
-        error_messages={"required": "Write the pipeline, or begin with a template."},
+        error_messages={"required": "Enter the YAML of the pipeline, or start from a template."},
     )
     version = forms.IntegerField(min_value=1, required=False, widget=forms.HiddenInput)
 
@@ -53,7 +53,7 @@ class PipelineForm(PageForm):
 class NewPipelineForm(ScopedForm, PipelineForm):
     """Form for a new pipeline; the text contains identifier and name."""
 
-    in_scope = ScopeField(help_text="Where it lies; it can name what is there and what is above.")
+    in_scope = ScopeField(help_text="The pipeline can use resources of this scope and the scopes above.")
 
 
 class _NamedChoiceField(forms.ModelChoiceField):

@@ -45,14 +45,14 @@ class StageInfrastructureForm(NewInfrastructureForm):
     }
 
     environment = EnvironmentField(
-        Environment.objects.none(), label="Which", required=False, empty_label="A new one"
+        Environment.objects.none(), label="Environment", required=False, empty_label="New environment"
     )
     environment_name = forms.CharField(label="Name", max_length=NAME_CHARACTERS, required=False)
     environment_identifier = forms.CharField(
         label="Identifier",
         required=False,
         max_length=NAME_CHARACTERS,
-        help_text="How pipelines refer to it; it stays. Made from the name if empty.",
+        help_text="Used in pipelines. It cannot be changed. Generated from the name if empty.",
     )
     kind = forms.ChoiceField(
         label="Type",
@@ -60,9 +60,7 @@ class StageInfrastructureForm(NewInfrastructureForm):
         initial=Environment.Kind.PRE_PRODUCTION,
         required=False,
     )
-    in_scope = ScopeField(
-        label="Lies in", help_text="Pipelines of this scope and of those below it can use it."
-    )
+    in_scope = ScopeField(label="Scope", help_text="Pipelines in this scope and below can use it.")
 
     def __init__(
         self,
@@ -114,11 +112,13 @@ class StageInfrastructureForm(NewInfrastructureForm):
         if given.get("environment"):
             return given
         if not given.get("environment_name", "").strip():
-            self.add_error("environment_name", "Give the environment a name, or choose one that is there.")
+            self.add_error(
+                "environment_name", ("Enter a name for the new environment, or choose an existing one.")
+            )
         elif not given.get("environment_identifier"):
             given["environment_identifier"] = suggest_identifier(given["environment_name"])
         if not given.get("in_scope"):
-            self.add_error("in_scope", "Choose where the environment lies.")
+            self.add_error("in_scope", "Choose the scope of the environment.")
         return given
 
     def environment_spec(self) -> EnvironmentSpec:

@@ -85,10 +85,10 @@ def validate_spec(pipeline: Pipeline, spec: InputSetSpec) -> None:
     """Validate the inputs of an input set. Raises `BadInput`."""
     validate_name(spec.name)
     if len(spec.description) > DESCRIPTION_CHARACTERS:
-        message = f"may have {DESCRIPTION_CHARACTERS} at most"
+        message = f"must have at most {DESCRIPTION_CHARACTERS}"
         raise BadInput("The description is too long.", errors=[{"path": "description", "message": message}])
     if errors := validate_input_set_values(parse_valid_pipeline(pipeline.yaml).variables, spec.inputs):
-        raise BadInput("The pipeline does not take these inputs.", errors=errors)
+        raise BadInput("The inputs do not match the pipeline.", errors=errors)
 
 
 def serialize_input_set(input_set: InputSet) -> dict[str, Any]:
@@ -120,7 +120,7 @@ def merge_input_sets(pipeline: Pipeline, person: Principal, identifiers: Iterabl
         if identifier not in found:
             message = f"this pipeline has no input set {identifier}"
             error = {"path": f"input_sets.{number}", "message": message}
-            raise BadInput("There is no such input set.", errors=[error])
+            raise BadInput("This input set does not exist.", errors=[error])
         inputs |= found[identifier].inputs
     return inputs
 

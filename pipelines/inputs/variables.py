@@ -52,11 +52,11 @@ class PipelineVariable:
         if not self._has_type(value):
             return f"must be {_TYPE_DESCRIPTIONS.get(self.type, 'a text, a number, true or false')}"
         if isinstance(value, str) and len(value) > INPUT_CHARACTERS:
-            return f"may have {INPUT_CHARACTERS} at most"
+            return f"must have at most {INPUT_CHARACTERS}"
         if self.allowed and not any(value == one and type(value) is type(one) for one in self.allowed):
             return f"must be one of {', '.join(map(format_variable_value, self.allowed))}"
         if self.pattern and not is_full_match(self.pattern, str(value)):
-            return f"must fit the pattern {self.pattern}"
+            return f"must match the pattern {self.pattern}"
         return ""
 
     def parse_value(self, text: str) -> InputValue:
@@ -123,7 +123,7 @@ def validate_inputs(
     known = {one.name: one for one in variables}
     names = ", ".join(sorted(known)) or "none"
     errors = [
-        _build_error(name, f"the pipeline has no such variable; it has: {names}")
+        _build_error(name, f"unknown variable; the pipeline has: {names}")
         for name in sorted(set(given) - set(known))
     ]
     plain: dict[str, Any] = {}
@@ -132,7 +132,7 @@ def validate_inputs(
         value = given.get(name)
         if value is None or (value == "" and one.is_runtime_input):
             if one.value is None and (one.is_required or one.is_runtime_input) and not is_preview:
-                errors.append(_build_error(name, "is needed: the pipeline asks for it at each run"))
+                errors.append(_build_error(name, "is required: the pipeline needs this input at each run"))
             elif one.value is None and is_preview and not one.is_secret:
                 plain[name] = one.allowed[0] if one.allowed else PLACEHOLDER
         elif problem := "" if one.is_secret and is_preview else one.describe_problem(value):
@@ -154,9 +154,11 @@ def validate_input_set_values(
     for name, value in given.items():
         one = known.get(name)
         if one is None:
-            errors.append(_build_error(name, f"the pipeline has no such variable; it has: {names}"))
+            errors.append(_build_error(name, f"unknown variable; the pipeline has: {names}"))
         elif one.is_secret:
-            errors.append(_build_error(name, "is a secret: it is given at each run and kept in no input set"))
+            errors.append(
+                _build_error(name, "is a secret: enter it at each run, it cannot be stored in an input set")
+            )
         elif problem := one.describe_problem(value):
             errors.append(_build_error(name, problem))
     return errors
@@ -206,7 +208,7 @@ def _parse_typed_variable(name: str, written: Mapping[str, Any]) -> PipelineVari
 
 def _validate_mapping(written: Mapping[str, Any]) -> None:
     if unknown := [str(key) for key in written if key not in _VARIABLE_KEYS]:
-        raise InvalidVariableError(f"is not known here; known are {', '.join(_VARIABLE_KEYS)}", unknown[0])
+        raise InvalidVariableError(f"unknown key; use one of {', '.join(_VARIABLE_KEYS)}", unknown[0])
     if written.get("type", STRING) not in TYPES:
         raise InvalidVariableError(f"must be one of {', '.join(TYPES)}", "type")
     if not isinstance(written.get("allowedValues", []), list):

@@ -98,7 +98,7 @@ def parse_valid_pipeline(yaml: str) -> PipelineSpec:
         errors = [
             {"path": p.path, "message": p.message, "line": p.line, "column": p.column} for p in bad.problems
         ]
-        raise PipelineNotRunnable("The pipeline's YAML is not right.", errors=errors) from bad
+        raise PipelineNotRunnable("The YAML of the pipeline is not valid.", errors=errors) from bad
 
 
 def check_pipeline(yaml: str, scope: Scope, reader: Principal) -> dict[str, Any]:
@@ -111,7 +111,7 @@ def check_pipeline(yaml: str, scope: Scope, reader: Principal) -> dict[str, Any]
         require_no_problems([*refused.problems, *lacks], yaml)
     except PipelineNotRunnable as refused:
         return {"errors": refused.errors, "warnings": [], "note": ""}
-    return {"errors": [], "warnings": [], "note": "This pipeline can be saved."}
+    return {"errors": [], "warnings": [], "note": "The pipeline is valid."}
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ def require_no_problems(missing: list[ReferenceProblem], yaml: str = "") -> None
     if missing:
         document = parse_document(yaml, "pipeline") if yaml else Document("pipeline", None)
         errors = [_locate_problem(one, document) for one in missing]
-        raise PipelineNotRunnable("The pipeline names things that do not exist.", errors=errors)
+        raise PipelineNotRunnable("The pipeline references resources that do not exist.", errors=errors)
 
 
 def _create_pipeline(scope: Scope, spec: PipelineSpec, yaml: str) -> Pipeline:
@@ -178,8 +178,8 @@ def _locate_problem(missing: ReferenceProblem, document: Document) -> dict[str, 
 def _update_pipeline(pipeline: Pipeline, spec: PipelineSpec, yaml: str, version: int | None) -> None:
     if pipeline.identifier != spec.identifier:
         raise BadInput(
-            "A pipeline keeps its identifier.",
-            errors=[{"path": "pipeline.identifier", "message": f"must stay {pipeline.identifier}"}],
+            "The identifier of a pipeline cannot be changed.",
+            errors=[{"path": "pipeline.identifier", "message": f"must be {pipeline.identifier}"}],
         )
     increment_version(pipeline, version)
     pipeline.name, pipeline.yaml = spec.name, yaml

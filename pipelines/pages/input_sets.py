@@ -79,7 +79,7 @@ class NewInputSet(PipelinePage, CreateChildPage[Pipeline]):
     noun = "input set"
     form_class = NewInputSetForm
     here = "New"
-    done = "The input set {name} is there."
+    done = "Input set {name} created."
 
     def get_breadcrumbs(self) -> list[Breadcrumb]:
         return list_input_set_parents(self.object)
@@ -120,7 +120,7 @@ class EditInputSet(InputSetPage, VersionedEditPage[InputSet]):
     permission = input_sets.EDIT
     form_class = InputSetForm
     fields = ("name", "description")
-    done = "The input set {name} is saved."
+    done = "Input set {name} saved."
 
     def get_here(self) -> str:
         return self.get_name()
@@ -171,22 +171,20 @@ class DeleteInputSet(InputSetPage, DeletePage[InputSet]):
     """Delete an input set, after telling how often runs took values from it."""
 
     permission = input_sets.DELETE
-    done = "The input set {name} is deleted."
+    done = "Input set {name} deleted."
 
     def get_texts(self) -> list[str]:
-        return [] if self.object.runs else ["No run has taken values from it."]
+        return [] if self.object.runs else ["No run has used this input set."]
 
     def get_notice(self) -> Notice | None:
         found = self.object
         if not found.runs:
             return None
-        last = format_html(
-            "The last one was {}. These runs keep their values.", when(found.last_run_at, "ago")
-        )
+        last = format_html("Last used {}. These runs keep their values.", when(found.last_run_at, "ago"))
         refused = format_html(
-            "A program that names <code>{}</code> for a run is refused from now on.", found.identifier
+            "API requests that run a pipeline with <code>{}</code> will fail.", found.identifier
         )
-        return Notice(f"{found.runs} run{pluralize(found.runs)} took values from it", [last, refused])
+        return Notice(f"Used by {found.runs} run{pluralize(found.runs)}", [last, refused])
 
     def perform(self, **given: Any) -> None:
         input_sets.delete_input_set(actor=self.request.user, input_set=self.object)

@@ -62,7 +62,7 @@ def create_pipeline(request: PageRequest) -> HttpResponse:
         except Problem as problem:
             form.add_problem(problem)
         else:
-            messages.success(request, f"{made.name} is there. Run it when you are ready.")
+            messages.success(request, f"Pipeline {made.name} created.")
             return redirect("pipeline", pk=made.pk)
     return _render_form(request, form, request.current_scope, template=template, start=start)
 
@@ -97,7 +97,7 @@ def edit_pipeline(request: PageRequest, pk: int) -> HttpResponse:
     except Problem as problem:
         form.add_problem(problem)
         return _render_form(request, form, found.scope, pipeline=found)
-    messages.success(request, f"{saved.name} is saved as version {saved.version}.")
+    messages.success(request, f"{saved.name} saved as version {saved.version}.")
     return redirect("pipeline", pk=pk)
 
 
@@ -115,10 +115,10 @@ class DeletePipeline(PipelinePage, DeletePage[Pipeline]):
 
     permission = DELETE
     text = (
-        "The pipeline can no longer be run. What it deployed keeps running, its executions can be read, and "
-        "executions in progress continue."
+        "The pipeline can no longer be run. Deployed services keep running, its executions remain "
+        "available, and executions in progress continue."
     )
-    done = "{name} is deleted. Its executions can still be read."
+    done = "Pipeline {name} deleted. Its executions remain available."
 
     def perform(self, **given: Any) -> None:
         pipelines.delete_pipeline(actor=self.request.user, pipeline=self.object)
@@ -171,7 +171,7 @@ def restore_pipeline(request: PageRequest, pk: int, number: int) -> HttpResponse
     """Save an earlier version of a pipeline as its newest one."""
     found = get_pipeline(request, pk)
     restored = pipelines.restore_version(actor=request.user, pipeline=found, number=number)
-    messages.success(request, f"Version {number} of {restored.name} is version {restored.version} now.")
+    messages.success(request, f"Version {number} of {restored.name} restored as version {restored.version}.")
     return redirect("pipeline-history", pk=pk)
 
 
@@ -179,7 +179,7 @@ def _get_version(pipeline: Pipeline, number: str) -> PipelineVersion:
     is_number = number.isascii() and number.isdigit() and len(number) < 10
     version = pipeline.versions.filter(number=int(number)).first() if is_number else None
     if version is None:
-        raise NotVisible("There is no such version.")
+        raise NotVisible("This version does not exist.")
     return version
 
 

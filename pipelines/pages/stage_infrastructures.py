@@ -21,7 +21,7 @@ from web.http.problems import Problem
 
 CREATE_INFRASTRUCTURE: Final = "create-place"
 CLUSTER_BOX: Final = ClusterFieldNames(id="visual-clusters", control="visual-new-cluster", prefix="new-")
-_NOT_CREATED_MESSAGE = "The environment was not created; see below."
+_NOT_CREATED_MESSAGE = "The environment was not created. See the errors below."
 
 
 @require_sign_in

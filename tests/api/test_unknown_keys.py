@@ -40,7 +40,7 @@ def test_a_key_deep_inside_is_named_with_its_path(world: World, client: APIClien
     answer = client.put(f"/api/v1/services/{world.service.pk}", body, format="json")
     errors = {error["path"]: error["message"] for error in answer.json()["errors"]}
     assert errors.keys() == {f"manifests.0.{SURPRISE}", f"artifact.{SURPRISE}"}
-    assert errors[f"artifact.{SURPRISE}"] == "is not known here; known are image, source, tag"
+    assert errors[f"artifact.{SURPRISE}"] == "unknown field; use one of image, source, tag"
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ def test_a_step_added_by_form_is_saved_with_every_comment_kept(
     request.get_by_label("Content").fill("count: 1\n")
     # Saved without Apply: what was entered belongs to it.
     page.get_by_role("button", name="Save", exact=True).click()
-    expect(page.get_by_text("is saved as version 2")).to_be_visible()
+    expect(page.get_by_text("saved as version 2")).to_be_visible()
     saved = Pipeline.objects.get(pk=demo.pk).yaml
     assert saved.startswith("# Ours.\n")
     assert saved.endswith("# The end.\n")
@@ -115,5 +115,5 @@ def test_an_environment_is_made_within_the_stage_and_the_pipeline_saved(
     chosen = page.get_by_label("Environment and infrastructure")
     expect(chosen).to_have_value("staging/main")
     page.get_by_role("button", name="Save", exact=True).click()
-    expect(page.get_by_text("is saved as version 2")).to_be_visible()
+    expect(page.get_by_text("saved as version 2")).to_be_visible()
     assert "environmentRef: staging" in Pipeline.objects.get(pk=demo.pk).yaml

@@ -208,7 +208,11 @@ class TestAReceiverThatDoesNotTakeIt:
         assert len(receiver.received) == NOTIFICATION_ATTEMPTS
         assert len(set(receiver.ids)) == 1
         row = Notification.objects.get()
-        assert (row.status, row.response_status, row.reason) == (FAILED, 500, "It answered 500: Out of order")
+        assert (row.status, row.response_status, row.reason) == (
+            FAILED,
+            500,
+            "The receiver answered 500: Out of order",
+        )
 
     def test_gets_it_once_it_is_there_again_and_then_the_rest_at_once(
         self, ruled: Ruled, project: Scope, receiver: Receiver
@@ -297,7 +301,7 @@ class TestAReceiverThatDoesNotTakeIt:
         notify(failed(project))
         send_due_notifications()
         reason = Notification.objects.get().reason
-        assert reason.startswith("It answered 404: No hook")
+        assert reason.startswith("The receiver answered 404: No hook")
         assert token not in reason
         assert SECRET not in reason
 
@@ -318,7 +322,7 @@ class TestAReceiverThatDoesNotTakeIt:
         notify(failed(project))
         send_due_notifications()
         reason = Notification.objects.get().reason
-        assert reason.startswith("It answered 403: Nobody is called")
+        assert reason.startswith("The receiver answered 403: Nobody is called")
         assert token not in reason
         assert quote(token, safe="") not in reason
 
@@ -391,7 +395,7 @@ class TestAWorkerThatDies:
         Notification.objects.update(attempts=NOTIFICATION_ATTEMPTS, claimed_until=now())
         assert send_due_notifications() == 0
         row = Notification.objects.get()
-        assert (row.status, row.reason) == (FAILED, "Nothing is known of the last attempt.")
+        assert (row.status, row.reason) == (FAILED, "The result of the last attempt is unknown.")
 
 
 @pytest.mark.django_db(transaction=True)
@@ -416,7 +420,7 @@ def test_what_is_answered_after_the_rule_is_deleted_is_forgotten(
     notify(failed(project))
     (claimed,) = claim_due_notifications(now(), 1)
     delete_rule(actor=admin, rule=rule)
-    record_result(claimed, WebhookResult(500, "It answered 500"), now())
+    record_result(claimed, WebhookResult(500, "The receiver answered 500"), now())
     assert not Notification.objects.exists()
 
 
@@ -427,10 +431,10 @@ def test_an_answer_to_an_older_claim_moves_nothing(ruled: Ruled, project: Scope,
     (older,) = claim_due_notifications(now(), 1)
     later = now() + CLAIM_DURATION
     (newer,) = claim_due_notifications(later, 1)
-    record_result(older, WebhookResult(500, "It answered 500"), later)
+    record_result(older, WebhookResult(500, "The receiver answered 500"), later)
     assert Notification.objects.get().claimed_until is not None
     record_result(newer, WebhookResult(204), later)
-    record_result(older, WebhookResult(500, "It answered 500"), later)
+    record_result(older, WebhookResult(500, "The receiver answered 500"), later)
     row = Notification.objects.get()
     assert (row.status, row.response_status, row.attempts) == (DELIVERED, 204, 2)
 

@@ -56,8 +56,8 @@ def test_a_new_rule_keeps_its_address_to_itself(
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({"events": []}, "Choose one event at least."),
-        ({"url": ""}, "Give the address that is to be told."),
+        ({"events": []}, "Select at least one event."),
+        ({"url": ""}, "Enter the URL of the receiver."),
         ({"url": "ftp://example.com/hook"}, "The address must begin with https://"),
         ({"url": "http://169.254.169.254/latest/"}, "nothing goes there"),
         ({"url": "https://somebody:word@example.com/"}, "must not hold a user name"),
@@ -113,7 +113,7 @@ def test_a_test_arrives_and_is_listed_with_its_answer(
     client.post(reverse("notification-again", args=[told.pk]))
     send_due_notifications()
     page = text_of(client.get(reverse("notification-rule", args=[rule.pk])))
-    assert "It answered 500: Out of order" in page
+    assert "The receiver answered 500: Out of order" in page
     assert "Retrying" in page
     assert receiver.ids == [str(told.pk)] * 2
 
@@ -127,7 +127,7 @@ def test_a_rule_that_is_turned_off_sends_no_more_of_what_waits(
     client.post(reverse("edit-notification-rule", args=[rule.pk]), given)
     send_due_notifications()
     assert receiver.received == []
-    assert Notification.objects.get().reason == "The rule was turned off."
+    assert Notification.objects.get().reason == "The notification rule was disabled."
 
 
 def test_a_rule_goes_after_a_question_with_what_it_was_told(

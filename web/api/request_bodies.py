@@ -27,7 +27,7 @@ _FIELD_TYPES: tuple[tuple[type[Any], Callable[[Any], bool], str], ...] = (
     (IntegerField, lambda value: isinstance(value, int) and not isinstance(value, bool), "a whole number"),
     (FloatField, lambda value: isinstance(value, int | float) and not isinstance(value, bool), "a number"),
 )
-_READ_ONLY_MESSAGE = "cannot be set, and is {shown} now; send it as it was read, or leave it out"
+_READ_ONLY_MESSAGE = "is read-only and has the value {shown}; send it unchanged or leave it out"
 _MOST_NAMES = 12
 _NAME_CHARACTERS = 100
 
@@ -44,8 +44,8 @@ def validate_body(serializer: BaseSerializer[Any], body: Any) -> None:
 def validate_empty_body(body: Any) -> None:
     """Check that a body is empty. Raises `BadInput` with its keys."""
     if body:
-        errors = [_build_error(str(name), "is not known here; nothing is taken") for name in body]
-        raise BadInput("The input is not valid: there is nothing to send.", errors=errors)
+        errors = [_build_error(str(name), "unknown field; this request takes no fields") for name in body]
+        raise BadInput("The input is not valid: this request takes no fields.", errors=errors)
 
 
 def drop_unchanged(
@@ -106,7 +106,7 @@ def _find_key_errors(
         known = serializer.fields.get(name)
         if known is None:
             yield _build_error(
-                _join_path(path, name), f"is not known here; known are {_list_field_names(serializer)}"
+                _join_path(path, name), f"unknown field; use one of {_list_field_names(serializer)}"
             )
         else:
             yield from _find_errors(known, inner, _join_path(path, name))

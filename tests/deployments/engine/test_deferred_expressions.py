@@ -54,14 +54,14 @@ def test_an_output_that_the_step_did_not_have_fails_the_step_that_names_it(
     ("path", "said"),
     [
         ("<+steps.frist.output.arn>", "there is no step frist before this one. Did you mean first?"),
-        ("<+execution.steps.deploy.output.arn>", "step deploy is not over when this step begins"),
-        ("<+steps.again.output.arn>", "step again is not over when this step begins"),
+        ("<+execution.steps.deploy.output.arn>", "step deploy does not end before this step starts"),
+        ("<+steps.again.output.arn>", "step again does not end before this step starts"),
         (
             "<+steps.first.output.taskDefinitionAm>",
             "no output taskDefinitionAm. Did you mean <+steps.first.output.taskDefinitionArn>?",
         ),
         ("<+execution.steps.first.output.q>", "no output q. It has exitCodes, leftTasks,"),
-        ("<+steps.first>", "write <+steps.identifier.output.name>"),
+        ("<+steps.first>", "use <+steps.identifier.output.name>"),
     ],
 )
 def test_what_no_step_can_have_found_out_by_then_is_refused_where_it_is_named(

@@ -265,7 +265,7 @@ def test_tags_on_a_stage_whose_connector_calls_from_here_are_refused(drive: Driv
     drive.pipeline.save()
     with pytest.raises(BadInput) as refused:
         drive.start("1.27")
-    assert "let the connector go through a delegate" in str(refused.value.errors)
+    assert "set the connector to connect through a delegate" in str(refused.value.errors)
 
 
 def test_a_connector_of_this_slipway_needs_the_built_in_delegate(drive: Drive) -> None:

@@ -75,8 +75,8 @@ def test_a_step_takes_over_what_its_group_says_of_failures_delegates_and_when() 
     ("steps", "place", "said"),
     [
         (_inside("parallel", _step("a"), _step("b")), "steps.0.parallel", "change the same ECS service"),
-        (_inside("group: a", _step("a")), "", "2 steps are called a"),
-        (_DEEP, "steps.0" + 4 * ".stepGroup.steps.0" + ".stepGroup", "4 deep at most"),
+        (_inside("group: a", _step("a")), "", "2 steps have the identifier a"),
+        (_DEEP, "steps.0" + 4 * ".stepGroup.steps.0" + ".stepGroup", "nested at most 4 levels deep"),
         ("- parallel: []\n", "steps.0.parallel", "must not be empty"),
         ("- {}\n", "steps.0", "names none of step, parallel, stepGroup"),
         ("- {step: {identifier: a, type: X}, parallel: []}\n", "steps.0", "names step and parallel"),
@@ -84,10 +84,10 @@ def test_a_step_takes_over_what_its_group_says_of_failures_delegates_and_when() 
         (
             _step("a", "when: {condition: '<+steps.b.output.c>'}") + _step("b"),
             f"{_WHEN}.condition",
-            "not over",
+            "does not end before",
         ),
         (_step("a", "when: {stageStatus: Never}"), f"{_WHEN}.stageStatus", "Success, Failure, All"),
-        (_step("a", "when: {pipelineStatus: All}"), f"{_WHEN}.pipelineStatus", "not known here"),
+        (_step("a", "when: {pipelineStatus: All}"), f"{_WHEN}.pipelineStatus", "not allowed"),
     ],
 )
 def test_a_mistake_is_named_where_it_stands(steps: str, place: str, said: str) -> None:
@@ -133,7 +133,7 @@ def test_a_rollback_has_no_failure_strategies(more: str) -> None:
     undo = "- step: {identifier: back, type: EcsRollingRollback%s}\n"
     group = _inside("group: g", undo % "").replace("identifier: g\n", f"identifier: g\n    {ignore}\n")
     text = undo % f", {ignore}" if more == "step" else group
-    with pytest.raises(InvalidPipelineError, match="a rollback has no failureStrategies"):
+    with pytest.raises(InvalidPipelineError, match="failureStrategies is not allowed in rollback steps"):
         parse_pipeline(_back(text))
 
 
@@ -144,7 +144,7 @@ def test_a_group_is_a_frame_around_its_steps_and_branches_have_no_arrows_between
     text = pipeline_text(stage_text(steps + _step("d")))
     (stage,) = build_graph(parse_pipeline(text)).stages
     outer, inner = sorted(stage.frames, key=lambda frame: -frame.height)
-    assert [outer.title, inner.title] == ["Side by side", "Group g"]
+    assert [outer.title, inner.title] == ["Parallel", "Group g"]
     assert outer.y < inner.y
     assert inner.y + inner.height <= outer.y + outer.height
     forward = [step for step in stage.steps if not step.is_rollback]

@@ -45,21 +45,24 @@ def test_a_strategy_fills_in_steps_with_those_of_the_stage() -> None:
     [
         ("{type: Retry}", "spec is missing"),
         ("{type: Retry, spec: {retryCount: 1}}", "retryIntervals is missing"),
-        ("{type: Retry, spec: {retryCount: 1, retryIntervals: [soon]}}", "soon is no time; write 90s, 30m"),
-        ("{type: Ignore, spec: {retryCount: 1}}", "retryCount does not belong here"),
+        (
+            "{type: Retry, spec: {retryCount: 1, retryIntervals: [soon]}}",
+            "soon is not a duration; use a value such as 90s, 30m",
+        ),
+        ("{type: Ignore, spec: {retryCount: 1}}", "unknown key retryCount"),
         (
             "{type: PipelineRollback}",
-            "PipelineRollback is not known here; known are Abort, Ignore",
+            "PipelineRollback is not allowed; use one of Abort, Ignore",
         ),
         ("{type: ManualIntervention, spec: {}}", "timeout is missing"),
         (
             "{type: ManualIntervention, spec: {timeout: 1h, onTimeout: {action: {type: Retry}}}}",
-            "Retry is not known here; known are Abort, Ignore, MarkAsFailure",
+            "Retry is not allowed; use one of Abort, Ignore, MarkAsFailure",
         ),
         (
             "{type: Retry, spec: {retryCount: 1, retryIntervals: [1s], "
             "onRetryFailure: {action: {type: Retry}}}}",
-            "Retry is not known here",
+            "Retry is not allowed",
         ),
     ],
 )
@@ -77,7 +80,7 @@ def test_an_error_that_nobody_knows_is_named() -> None:
     with pytest.raises(InvalidPipelineError) as bad:
         parse_pipeline(_with("{type: Ignore}", errors="Timeout, Boredom"))
     (problem,) = bad.value.problems
-    assert problem.message.startswith("Boredom is not known here; known are AllErrors")
+    assert problem.message.startswith("Boredom is not allowed; use one of AllErrors")
 
 
 def test_a_rollback_step_has_no_strategies() -> None:
@@ -87,4 +90,4 @@ def test_a_rollback_step_has_no_strategies() -> None:
     )
     with pytest.raises(InvalidPipelineError) as bad:
         parse_pipeline(text)
-    assert bad.value.problems[0].message.startswith("a rollback has no failureStrategies")
+    assert bad.value.problems[0].message.startswith("failureStrategies is not allowed in rollback steps")

@@ -13,10 +13,10 @@ from tests.api.sample_project import PIPELINE
         (
             "serviceRef: myapp",
             "serviceref: myapp",
-            "serviceref is not known here; did you mean serviceRef?",
+            "unknown key serviceref; did you mean serviceRef?",
         ),
         ("serviceRef: myapp", "serviceRef: [a]", "must be a text, not a list"),
-        ("serviceRef: myapp", "serviceRef: my-app", "my-app is no identifier; use letters"),
+        ("serviceRef: myapp", "serviceRef: my-app", "my-app is not an identifier; use letters"),
         ("serviceRef: myapp", "serviceRef:", "must be a text, not nothing"),
         ("name: Canary4711 rolling", "name: ''", "must not be empty"),
         ("  identifier: rolling\n", "", "identifier is missing"),

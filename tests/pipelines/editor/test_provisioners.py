@@ -68,7 +68,7 @@ def test_only_what_needs_no_cluster_is_offered_among_the_steps_of_a_provisioner(
 
 def test_a_provisioner_that_nobody_knows_changes_nothing() -> None:
     outcome = run_command(TEXT, {"do": "set-provisioner", "at": STAGE, "provisioner": "Magic"})
-    assert "There is no provisioner Magic; there are" in outcome.problem
+    assert "Unknown provisioner Magic. Use one of" in outcome.problem
     assert outcome.text == TEXT
 
 

@@ -86,10 +86,10 @@ def test_variables_are_added_renamed_and_removed():
 @pytest.mark.parametrize(
     ("cells", "where", "said"),
     [
-        ({"0__name": ""}, "0.name", "This is needed."),
+        ({"0__name": ""}, "0.name", "Enter a value."),
         ({"0__name": "two words"}, "0.name", "Letters, digits"),
         ({"0__name": "a.b"}, "0.name", "Letters, digits"),
-        ({"0__name": "digits"}, "1.name", "There are two variables called digits."),
+        ({"0__name": "digits"}, "1.name", "Two variables have the name digits. Names must be unique."),
         ({"2__default": "many"}, "2.default", "must be a number"),
         ({"2__pattern": "(a"}, "2.pattern", "pattern"),
         ({"2__required": "perhaps"}, "2.required", "yes or no"),

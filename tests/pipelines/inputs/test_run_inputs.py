@@ -55,15 +55,15 @@ def test_what_is_right_is_taken_and_secrets_are_kept_apart():
 @pytest.mark.parametrize(
     ("inputs", "said"),
     [
-        ({"asked": None}, "is needed"),
-        ({"token": ""}, "is needed"),
+        ({"asked": None}, "is required"),
+        ({"token": ""}, "is required"),
         ({"choice": "c"}, "must be one of a, b"),
-        ({"version": "1"}, "must fit the pattern"),
+        ({"version": "1"}, "must match the pattern"),
         ({"count": "3"}, "must be a number"),
         ({"count": True}, "must be a number"),
         ({"count": 4}, "must be one of 1, 2, 3"),
         ({"go": "yes"}, "must be true or false"),
-        ({"other": 1}, "no such variable"),
+        ({"other": 1}, "unknown variable"),
         ({"plain": []}, "must be a text, a number, true or false"),
     ],
 )
@@ -83,7 +83,7 @@ def test_what_does_not_fit_is_named_with_the_reason(inputs: dict[str, Any], said
         ({"type": "Number", "value": "x"}, "must be a number"),
         ({"pattern": "("}, "no regular expression"),
         ({"pattern": 1}, "must be a text"),
-        ({"kind": 1}, "not known here"),
+        ({"kind": 1}, "unknown key"),
         ([1], "must be a text"),
     ],
 )
@@ -121,7 +121,7 @@ def test_the_form_of_a_run_asks_and_keeps_the_secret_to_itself(asking: Pipeline,
     assert 'type="password"' in page
     entered = {"tag": "v2", "input.version": "2", "input.token": "hush-hush", "input.color": "green"}
     refused = client.post(address, entered).content.decode()
-    assert "must fit the pattern" in refused
+    assert "must match the pattern" in refused
     assert "hush-hush" not in refused
     assert client.post(address, entered | {"input.version": "v2"}).status_code == 302
     made = Execution.objects.latest("created_at")
@@ -167,7 +167,7 @@ def test_of_several_input_sets_the_last_one_wins_and_what_is_given_wins_over_all
     ("inputs", "said"),
     [
         ({"token": "hush"}, "is a secret"),
-        ({"other": 1}, "no such variable"),
+        ({"other": 1}, "unknown variable"),
         ({"color": "red"}, "must be one"),
     ],
 )
@@ -199,11 +199,11 @@ def test_what_was_entered_for_a_run_is_kept_and_fills_in_the_next(
     wrong = {"name": "Spring", "version": kept.version, "input.version": "3"}
     refused = client.post(f"{address}/input-sets/{kept.pk}/edit/", wrong)
     assert refused.status_code == 400
-    assert "must fit the pattern" in refused.content.decode()
+    assert "must match the pattern" in refused.content.decode()
     started = client.post(f"{address}/run/", entered | {"tag": "v2", "set": "spring"})
     assert started.status_code == 302
     going = client.get(f"{address}/input-sets/{kept.pk}/delete/").content.decode()
-    assert "1 run took values from it" in going
+    assert "Used by 1 run" in going
     assert client.post(f"{address}/input-sets/{kept.pk}/delete/").status_code == 302
     assert not InputSet.objects.filter(pk=kept.pk).exists()
 

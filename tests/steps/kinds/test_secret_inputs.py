@@ -82,4 +82,4 @@ def test_a_secret_input_is_refused_with_the_reason_where_people_would_read_it(
         write(text)
     said = str(refused.value.errors)
     assert where in said
-    assert f"{NAMED} is a secret, and people read what stands here" in said
+    assert f"{NAMED} is a secret and this field is not redacted" in said

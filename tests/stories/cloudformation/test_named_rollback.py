@@ -50,6 +50,4 @@ def test_each_name_may_have_a_rollback_of_its_own(write: Write, drive: Drive) ->
 def test_a_name_that_no_step_has_is_refused_when_saved(write: Write, drive: Drive) -> None:
     with pytest.raises(BadInput) as refused:
         write(_text("three"))
-    assert "no step that RollbackStack undoes has the provisionerIdentifier three" in str(
-        refused.value.errors
-    )
+    assert "no step undone by RollbackStack has the provisionerIdentifier three" in str(refused.value.errors)

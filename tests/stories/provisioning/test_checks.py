@@ -69,10 +69,12 @@ def test_what_looks_into_the_cluster_does_not_belong_before_it(
     place()
     ((at, message),) = refusals(write, pipeline_text(staged(MAKE + DEPLOY.replace("deploy,", "early,"))))
     assert at.endswith("environment.provisioner.steps.1.step")
-    assert message == "EcsRollingDeploy needs the cluster that is made here: it belongs under execution"
+    assert message == (
+        "EcsRollingDeploy needs the cluster, which does not exist yet: move the step to execution"
+    )
     named = script_step("echo <+infra.cluster>")
     ((_, message),) = refusals(write, pipeline_text(staged(named)))
-    assert "step make names <+infra.cluster>, which is known once the provisioner's steps have" in message
+    assert "step make uses <+infra.cluster>, which is resolved only after the provisioner steps" in message
 
 
 def test_a_stage_of_provisioner_steps_alone_deploys_nothing(write: Write, drive: Drive, place: Place) -> None:

@@ -55,16 +55,16 @@ def test_a_mistake_in_a_file_names_the_file(drive: Drive) -> None:
         ("runTaskRequestDefinition: {type: Inline, spec: {content: x}}", "needs either taskDefinition or"),
         (
             "runTaskRequestDefinition: {type: Shelf, spec: {}}\ntaskDefinitionArn: a",
-            "there is no store Shelf",
+            "unknown store Shelf",
         ),
         ("runTaskRequestDefinition: <+a.b>\ntaskDefinitionArn: a", "type (FileStore, Git, Inline, S3)"),
         (
             "runTaskRequestDefinition: {type: Inline, spec: {files: /a}}\ntaskDefinitionArn: a",
-            "has one key, content",
+            "must have only the key content",
         ),
         (
             "runTaskRequestDefinition: {type: FileStore, spec: {files: [/a, /b]}}\ntaskDefinitionArn: a",
-            "files names one file",
+            "files must be one file path",
         ),
         (
             "runTaskRequestDefinition: {type: FileStore, spec: {files: /gone.yaml}}\ntaskDefinitionArn: a",

@@ -94,7 +94,7 @@ def test_an_override_is_refused_that_makes_a_definition_undeployable(api: APICli
     override = {"variables": {}, "manifests": [{**manifest, "content": json.dumps(BREAKER)}]}
     said = _messages(api.put(address, override, format="json"))
     assert "Remove deploymentCircuitBreaker" in said
-    assert "deploys it by blue/green" in said
+    assert "deploys it with blue/green" in said
     assert not environment.overrides.exists()
 
 
@@ -110,7 +110,7 @@ def test_what_blue_green_cannot_deploy_is_refused_from_both_sides(
     said = _messages(api.put(address, {"content": content}, format="json"))
     assert says in said
     pipeline = Pipeline.objects.get(identifier="blue_green_demo")
-    assert f"(the pipeline {pipeline.name} deploys it by blue/green)" in said
+    assert f"(the pipeline {pipeline.name} deploys it with blue/green)" in said
     # Before there is such a pipeline the file may say so; then the pipeline may not be.
     text = pipeline.yaml
     pipeline.delete()

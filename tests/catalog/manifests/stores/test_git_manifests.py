@@ -186,8 +186,8 @@ def test_an_override_may_lie_in_another_branch(
         ({"connector": "shop", "branch": "main", "tag": "v1"}, "names one of"),
         ({"connector": "shop", "branch": "--upload-pack=id"}, "not the name of a branch"),
         ({"connector": "shop", "commit": "abc123"}, "whole hash"),
-        ({"connector": "other", "branch": "main"}, "there is no connector other"),
-        ({"connector": "sandbox_aws", "branch": "main"}, "there is no connector sandbox_aws"),
+        ({"connector": "other", "branch": "main"}, "no connector other"),
+        ({"connector": "sandbox_aws", "branch": "main"}, "no connector sandbox_aws"),
         ({"connector": "shop", "branch": "main", "bucket": "b"}, "place has no bucket"),
     ],
 )
@@ -224,7 +224,7 @@ def test_a_connector_that_manifests_name_is_not_deleted(drive: Drive, move: Move
     Connector.objects.filter(pk=found.pk).delete()
     with pytest.raises(BadInput) as refused:
         drive.start("1.27")
-    assert "there is no connector shop" in str(refused.value.errors)
+    assert "no connector shop" in str(refused.value.errors)
 
 
 def test_what_counts_is_fetched_and_checked_for_who_asks(

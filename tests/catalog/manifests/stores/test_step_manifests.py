@@ -170,10 +170,10 @@ def test_a_preview_shows_what_a_step_would_run_from_a_repository(
         (in_git("connector: shop\nbranch: --upload-pack=id\n"), "not the name of a branch"),
         (in_git("connector: shop\nbranch: main\nbucket: b\n"), "place has no bucket"),
         (in_git("connector: shop\nbranch: [main]\n"), "place holds texts only"),
-        (in_git("connector: gone\nbranch: main\n"), "there is no connector gone for Git here or above"),
-        (in_git("connector: sandbox_aws\nbranch: main\n"), "there is no connector sandbox_aws"),
-        (lying("taskDefinition", "Git", "[a, b]"), "files names one file"),
-        ("taskDefinition: {type: Git, spec: {connector: shop}}\n", "says files, and where they lie"),
+        (in_git("connector: gone\nbranch: main\n"), "no connector gone for Git in this scope or above"),
+        (in_git("connector: sandbox_aws\nbranch: main\n"), "no connector sandbox_aws"),
+        (lying("taskDefinition", "Git", "[a, b]"), "files must be one file path"),
+        ("taskDefinition: {type: Git, spec: {connector: shop}}\n", "must have files and their location"),
     ],
 )
 def test_a_place_that_cannot_be_is_refused_when_the_pipeline_is_saved(
