@@ -67,7 +67,7 @@ def _check_database() -> None:
     try:
         _check_migrations()
     except DatabaseError as exc:
-        raise NotReadyError("The database does not answer.") from exc
+        raise NotReadyError("The database does not respond.") from exc
 
 
 @cache
@@ -75,7 +75,7 @@ def _is_migrated(_alias: str) -> bool:
     """Return whether the database is migrated; a positive result is cached."""
     executor = MigrationExecutor(connection)
     if open_ones := executor.migration_plan(executor.loader.graph.leaf_nodes()):
-        raise NotReadyError(f"{len(open_ones)} migrations are not applied; run manage.py migrate.")
+        raise NotReadyError(f"{len(open_ones)} migrations are not applied. Run manage.py migrate.")
     return True
 
 
@@ -96,15 +96,15 @@ def _check_broker() -> None:
         with _get_broker_client() as client:
             client.ping()
     except redis.RedisError as exc:
-        raise NotReadyError("The broker (Valkey or Redis) does not answer.") from exc
+        raise NotReadyError("The broker (Valkey or Redis) does not respond.") from exc
 
 
 def _check_sandbox() -> None:
     try:
-        with urlopen(f"{settings.SANDBOX_URL}/sandbox/health", timeout=CHECK_TIMEOUT_SECONDS) as answer:  # noqa: S310
+        with urlopen((f"{settings.SANDBOX_URL}/sandbox/health"), timeout=CHECK_TIMEOUT_SECONDS) as answer:  # noqa: S310
             json.load(answer)
     except (URLError, OSError, ValueError) as exc:
-        raise NotReadyError("The sandbox AWS account does not answer.") from exc
+        raise NotReadyError("The sandbox AWS account does not respond.") from exc
 
 
 def _list_failed_background_checks() -> dict[str, str]:

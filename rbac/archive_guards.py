@@ -21,7 +21,7 @@ class ScopeBusy(Exception):
     def __init__(self, scope: Scope, work: list[WorkInProgress]) -> None:
         under_way = " and ".join(one.description for one in work)
         steps = " ".join(one.next_step for one in work)
-        super().__init__(f"{under_way} under way in {scope.path}. {steps}")
+        super().__init__(f"{under_way} in progress in {scope.path}. {steps}")
         self.detail = str(self)
 
 

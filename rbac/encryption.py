@@ -30,8 +30,8 @@ class DecryptionFailed(Exception):
 
     def __init__(self) -> None:
         super().__init__(
-            "A stored secret cannot be read: FIELD_ENCRYPTION_KEY lacks the key it was written with, or it "
-            "was changed in the database."
+            "Could not decrypt a stored secret. Add the key it was encrypted with to "
+            "FIELD_ENCRYPTION_KEY, or enter the secret again if the database row was changed."
         )
 
 

@@ -46,7 +46,7 @@ class CheckedResourceInput(serializers.Serializer[Any]):
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         if set(attrs) not in ({"scope"}, {"type", "id"}, {"type", "identifier", "scope"}):
             raise serializers.ValidationError(
-                "Give a scope alone, a type and an id, or a type, an identifier and a scope."
+                "Enter a scope alone, a type and an id, or a type, an identifier and a scope."
             )
         return attrs
 

@@ -63,7 +63,7 @@ def _send_mail(person: User) -> None:
     content = {"person": person, "link": urljoin(settings.PUBLIC_URL, path), "minutes": minutes}
     # Own words for the one recipient only: a name cannot become a header.
     send_mail(
-        "A new password for Slipway",
+        "Reset your Slipway password",
         render_to_string("accounts/mail/reset.txt", content),
         None,
         [person.email],

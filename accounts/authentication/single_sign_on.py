@@ -74,9 +74,9 @@ def _create_link(user: User, claims: Mapping[str, Any]) -> None:
 def _create_user(claims: Mapping[str, Any]) -> User:
     if not settings.OIDC_ALLOW_NEW_USERS:
         raise SignOnFailed(
-            f"{settings.OIDC_NAME} knows you, but there is no Slipway user linked to it. If you have a "
-            f"password, sign in with it and link your account on the account page. Otherwise ask an "
-            f"administrator."
+            f"You signed in with {settings.OIDC_NAME}, but no Slipway user is linked to that account. "
+            "If you have a password, sign in with it and link your account on the account page. "
+            "Otherwise ask an administrator."
         )
     wanted = str(claims.get("preferred_username") or claims.get("email") or claims["sub"])
     user = User(username=_find_free_username(wanted), email=_get_email(claims))
@@ -126,7 +126,10 @@ def _sync_groups(user: User, claims: Mapping[str, Any]) -> None:
     named = claims.get(settings.OIDC_GROUPS_CLAIM)
     names = [name for name in named if _is_valid_name(name)] if isinstance(named, list) else []
     if len(names) > SIGN_ON_GROUPS:
-        raise SignOnFailed(f"The provider names more than {SIGN_ON_GROUPS} for you.")
+        raise SignOnFailed(
+            f"The provider returned more than {SIGN_ON_GROUPS} for your user. Ask an administrator to "
+            "reduce them."
+        )
     theirs = set(UserGroup.objects.filter(external_name__in=names))
     before = set(user.user_groups.exclude(external_name=""))
     if theirs == before:

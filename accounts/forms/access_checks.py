@@ -30,7 +30,7 @@ class EffectiveAccessForm(PageForm):
     identifier = forms.CharField(
         required=False,
         max_length=1024,
-        help_text="The identifier of one resource; the path of a file, the name of a delegate.",
+        help_text="The identifier of one resource: for a file its path, for a delegate its name.",
     )
     conditional_fields = frozenset({"kind", "identifier"})
 

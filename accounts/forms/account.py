@@ -51,7 +51,7 @@ class ReauthenticationForm(PageForm):
     def clean_proof(self) -> str:
         given: str = self.cleaned_data["proof"]
         if not verify_identity(self.person, given, address=self.address):
-            raise forms.ValidationError("This is not correct.")
+            raise forms.ValidationError("The password or code is not correct.")
         return given
 
 
@@ -88,7 +88,7 @@ class ProfileForm(PageForm):
     first_name = forms.CharField(label="First name", max_length=150, required=False)
     last_name = forms.CharField(label="Last name", max_length=150, required=False)
     email = forms.EmailField(
-        label="E-mail",
+        label="Email address",
         max_length=254,
         required=False,
         help_text="Password reset links are sent to this address.",
@@ -138,7 +138,7 @@ class PasswordResetRequestForm(PageForm):
     """Form with the e-mail address of a password reset."""
 
     email = forms.EmailField(
-        label="E-mail", max_length=254, widget=forms.EmailInput(attrs={"autocomplete": "email"})
+        label="Email address", max_length=254, widget=forms.EmailInput(attrs={"autocomplete": "email"})
     )
 
 
@@ -150,7 +150,7 @@ class ChangePasswordForm(NewPasswordForm):
     """Form with the old and the new password."""
 
     old_password = forms.CharField(
-        label="Old password",
+        label="Current password",
         max_length=200,
         strip=False,
         widget=forms.PasswordInput(attrs=PASSWORD_ATTRIBUTES),

@@ -31,7 +31,9 @@ ACCESS_CHOICES: Final = (
 class ServiceAccountForm(PageForm):
     """Form with the name of a service account."""
 
-    name = forms.CharField(max_length=NAME_CHARACTERS, help_text="For example the build that uses it.")
+    name = forms.CharField(
+        max_length=NAME_CHARACTERS, help_text=("For example the program that uses the key.")
+    )
     description = forms.CharField(required=False, max_length=400)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -51,7 +53,9 @@ class NewServiceAccountForm(ScopedForm, ServiceAccountForm):
 class NewApiKeyForm(PageForm):
     """An API key that is not there yet."""
 
-    name = forms.CharField(max_length=NAME_CHARACTERS, help_text="For example the build that uses it.")
+    name = forms.CharField(
+        max_length=NAME_CHARACTERS, help_text=("For example the program that uses the key.")
+    )
     within = forms.ModelChoiceField(
         Scope.objects.none(),
         required=False,

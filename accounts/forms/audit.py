@@ -44,7 +44,7 @@ class TimestampField(forms.DateTimeField):
         if found is None:
             return None
         if found.year not in YEAR_RANGE:
-            raise forms.ValidationError(f"Name a year from {YEAR_RANGE[0]} to {YEAR_RANGE[-1]}.")
+            raise forms.ValidationError(f"Enter a year from {YEAR_RANGE[0]} to {YEAR_RANGE[-1]}.")
         is_day = isinstance(value, str) and _DAY.fullmatch(value.strip())
         return found + timedelta(days=1) if self._is_end and is_day else found
 

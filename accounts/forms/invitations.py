@@ -27,7 +27,7 @@ class RoleField(forms.ModelChoiceField):
 class InvitationForm(ScopedForm):
     """Form with recipient, scope and role."""
 
-    email = forms.EmailField(max_length=EMAIL_CHARACTERS, label="E-mail address")
+    email = forms.EmailField(max_length=EMAIL_CHARACTERS, label="Email address")
     in_scope = ScopeField(help_text="The role applies in this scope and below.")
     role = RoleField(
         Role.objects.none(), empty_label=None, help_text="You can assign roles whose permissions you have."

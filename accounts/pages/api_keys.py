@@ -88,8 +88,8 @@ def _explain_escalation() -> Iterator[None]:
         yield
     except Forbidden as error:
         raise ValidationError(
-            f"The service account has permissions that you do not have: you need {error.permission} in the "
-            f"same scope."
+            f"The service account has permissions that you do not have. You need {error.permission} in "
+            "the same scope."
         ) from error
 
 
@@ -152,10 +152,7 @@ class RotateApiKey(ApiKeyPage, ApiKeyFormPage):
         return {}
 
     def get_hint(self) -> str:
-        hint = (
-            "The key <code>{}…</code> is replaced by a new key with the same name, which is good for the "
-            "same things and expires when this one does."
-        )
+        hint = "The key <code>{}…</code> is replaced by a new key with the same name, permissions and expiry."
         return format_html(hint, self.object.prefix)
 
     def save(self, form: ApiKeyRotationForm) -> tuple[ApiKey, str]:
@@ -169,16 +166,16 @@ class RevokeApiKey(ApiKeyPage, ConfirmPage[ApiKey]):
     """Revoke an API key."""
 
     verb = "Revoke"
-    participle = "revoked"
-    done = "The API key {name} is revoked."
+    done = "API key {name} revoked."
 
     def get_texts(self) -> list[str]:
         refused = (
-            "Requests with <code>{}…</code> are refused at once, also with a token replaced by rotation."
+            "Requests with <code>{}…</code> are refused immediately. This includes a previous token of "
+            "the key after a rotation."
         )
         used_at = self.object.last_used_at
         used = format_html("It was last used {}.", when(used_at, "ago")) if used_at else "It was never used."
-        return [format_html(refused, self.object.prefix), used, "A revoked key stays revoked."]
+        return [format_html(refused, self.object.prefix), used, "This cannot be undone."]
 
     def perform(self, **given: Any) -> None:
         operations.revoke_api_key(actor=self.request.user, key=self.object)

@@ -49,7 +49,7 @@ def audit_entry(request: PageRequest, pk: int) -> HttpResponse:
     """Show one entry whole, with what differs between before and after."""
     entry = list_readable_entries(request.user).filter(pk=pk).first()
     if entry is None:
-        raise NotVisible("No such audit entry.")
+        raise NotVisible("This audit entry does not exist, or you cannot view it.")
     content = {
         "entry": entry,
         "changes": compute_changes(entry.before, entry.after),

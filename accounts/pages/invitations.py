@@ -93,11 +93,10 @@ class RevokeInvitation(InvitationPage, ConfirmPage[Invitation]):
     """Revoke an invitation that is not accepted yet."""
 
     verb = "Revoke"
-    participle = "revoked"
-    done = "The {name} is revoked."
+    done = "The {name} was revoked."
 
     def get_texts(self) -> list[str]:
-        text = "Its link stops working, and does not grant the role {} at <code>{}</code> any more."
+        text = "The link stops working and no longer grants the role {} in <code>{}</code>."
         return [format_html(text, self.object.role.name, self.object.scope.path)]
 
     def perform(self, **given: Any) -> None:

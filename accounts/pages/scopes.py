@@ -200,8 +200,7 @@ class ArchiveScope(ScopePage, ConfirmPage[Scope]):
     """Archive a scope without work in progress."""
 
     verb = "Archive"
-    participle = "archived"
-    done = "{name} is archived. It can be restored at any time."
+    done = "{name} archived. You can restore it at any time."
 
     def check_access(self, resource: Scope) -> None:
         if resource.parent is None:
@@ -222,8 +221,8 @@ class ArchiveScope(ScopePage, ConfirmPage[Scope]):
             owner = f"projects of {found.parent.name}"
         return [
             format_html(
-                "From then on nobody sees or uses anything in <code>{}</code>{}. Pages, API requests, open "
-                "connections and delegates of it are refused.",
+                "Resources in <code>{}</code>{} can no longer be viewed or used. Its pages, API "
+                "requests, open connections and delegates are refused.",
                 found.path,
                 inside,
             ),
@@ -231,7 +230,7 @@ class ArchiveScope(ScopePage, ConfirmPage[Scope]):
         ]
 
     def get_notice(self) -> Notice | None:
-        lines = [f"{item.description} under way here. {item.next_step}" for item in self.work]
+        lines = [f"{item.description} in progress. {item.next_step}" for item in self.work]
         return Notice("Work is still in progress", lines) if lines else None
 
     def get_obstacle(self) -> Obstacle | None:
@@ -256,5 +255,5 @@ def restore_scope(request: PageRequest, pk: int) -> HttpResponse:
     if found is None:
         raise NotVisible("This archived scope does not exist, or you cannot view it.")
     operations.restore_scope(actor=request.user, scope=found)
-    messages.success(request, f"{found.name} is restored with all its resources.")
+    messages.success(request, f"{found.name} restored with all its resources.")
     return redirect("access-scope", pk=pk)

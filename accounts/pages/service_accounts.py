@@ -72,7 +72,7 @@ class NewServiceAccount(ServiceAccountPage, CreatePage[ServiceAccount]):
 
     permission = EDIT
     form_class = NewServiceAccountForm
-    done = "{name} is created. Assign a role and create a key."
+    done = "Service account {name} created. Assign a role and create an API key."
 
     def save(self, form: NewServiceAccountForm) -> ServiceAccount:
         given = form.cleaned_data
@@ -103,7 +103,7 @@ class DeleteServiceAccount(ServiceAccountPage, DeletePage[ServiceAccount]):
     """Delete a service account, after telling how many of its keys stop working."""
 
     permission = DELETE
-    done = "{name} is deleted. Its keys no longer work."
+    done = "Service account {name} deleted. Its API keys no longer work."
 
     def get_texts(self) -> list[str]:
         count = ApiKey.objects.filter(user=self.object.user, revoked_at=None).count()
@@ -112,7 +112,7 @@ class DeleteServiceAccount(ServiceAccountPage, DeletePage[ServiceAccount]):
             if count
             else "It has no API key."
         )
-        stays = "Its roles are removed. In the history it keeps its name <code>{}</code>."
+        stays = "Its roles are removed. Executions and the audit trail keep the name <code>{}</code>."
         return [keys, format_html(stays, self.object.user.username)]
 
     def perform(self, **given: Any) -> None:

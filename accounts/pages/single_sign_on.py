@@ -73,7 +73,9 @@ def link_account(request: PageRequest) -> HttpResponse:
 def unlink_account(request: PageRequest) -> HttpResponse:
     """End signing on with the provider, for those who can still come in by password."""
     if not request.user.has_usable_password():
-        messages.error(request, "You could not sign in without single sign-on. Set a password first.")
+        messages.error(
+            request, ("You have no other way to sign in. Set a password first, then unlink single sign-on.")
+        )
     else:
         unlink_identity(actor=request.user)
         messages.success(request, f"Single sign-on is unlinked: {settings.OIDC_NAME}.")
@@ -110,7 +112,7 @@ def _complete_sign_on(request: HttpRequest, state: dict[str, Any]) -> HttpRespon
 
 def _complete_link(request: HttpRequest, person: int, claims: dict[str, Any]) -> HttpResponse:
     if not isinstance(request.user, User) or request.user.pk != person:
-        raise SignOnFailed("Another user signed in in the meantime. Start again.")
+        raise SignOnFailed("Another user signed in on this browser in the meantime. Start again.")
     link_identity(actor=request.user, claims=claims)
     messages.success(request, f"You can sign in with {settings.OIDC_NAME} now.")
     return redirect("account")

@@ -284,7 +284,6 @@ class DisableDelegate(DelegatePage, ConfirmPage[Delegate]):
 
     permission = EDIT
     verb = "Disable"
-    participle = "disabled"
     text = "It accepts no new tasks until it is enabled again. Its running tasks finish."
     done = "{name} accepts no more tasks."
 

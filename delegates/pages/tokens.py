@@ -109,7 +109,6 @@ class RevokeToken(TokenPage, ConfirmPage[DelegateToken]):
 
     permission = EDIT
     verb = "Revoke"
-    participle = "revoked"
     text = "Registrations with this token are refused. You cannot undo this."
     done = "The token {name} is revoked; {sessions}."
 

@@ -109,6 +109,6 @@ def update_comparison_state(comparison: DriftComparison) -> None:
 def _validate_reason(reason: str) -> str:
     text = reason.strip()
     if not text or len(text) > DRIFT_REASON_CHARACTERS:
-        message = f"Enter a reason of up to {DRIFT_REASON_CHARACTERS} characters."
+        message = f"Enter a reason of up to {DRIFT_REASON_CHARACTERS}."
         raise BadInput(message, errors=[{"path": "reason", "message": message}])
     return text

@@ -82,7 +82,6 @@ class UndoAdoption(ConfirmPage[Adoption]):
     permission = drift.EDIT_ENVIRONMENT
     noun = "adoption"
     verb = "Undo"
-    participle = "undone"
     here = "Undo adoption"
 
     def get_name(self) -> str:

@@ -193,7 +193,7 @@ def _get_admin_permissions(request: HttpRequest) -> _AdminPermissions:
 def get_principal(request: HttpRequest) -> User:
     """Return the user of the admin site, who is always signed in."""
     if not isinstance(request.user, User):
-        raise TypeError("The admin site serves signed-in users only.")
+        raise TypeError("Sign in to use the admin site.")
     return request.user
 
 

@@ -80,5 +80,5 @@ class PermissionsField(forms.MultipleChoiceField):
 
 def build_role_permissions_field() -> PermissionsField:
     """Return the field of a role's permissions; every role includes viewing delegates (R080)."""
-    hint = "Everybody who has any role sees delegates: that box stays ticked."
+    hint = "Every user with a role can view delegates: this permission is always granted."
     return PermissionsField(label="Permissions", help_text=hint, always=ALWAYS_GRANTED)

@@ -79,7 +79,7 @@ class RoleAdmin(PolicyAdmin):
             )
             return
         if obj.scope is None:
-            raise TypeError("The form demands a scope.")
+            raise TypeError("Choose a scope.")
         made = operations.create_role(
             actor=actor, scope=obj.scope, identifier=obj.identifier, name=obj.name, permissions=granted
         )
@@ -106,7 +106,7 @@ class RoleAssignmentForm(forms.ModelForm):  # type: ignore[type-arg]
         if {"user", "group"} <= given.keys() and (user is None) == (group is None):
             self.add_error("user", "Choose one user or one group.")
         elif RoleAssignment.objects.filter(**{name: given.get(name) for name in _ASSIGNMENT_FIELDS}).exists():
-            self.add_error("role", f"{user or group} has this role there already.")
+            self.add_error("role", f"{user or group} already has this role in this scope.")
         return given
 
 
@@ -149,7 +149,9 @@ class ResourceGroupEntryForm(forms.ModelForm):  # type: ignore[type-arg]
         choices=[("", "---------")] + [(r.identifier, r.title) for r in RESOURCE_TYPES]
     )
     identifier = forms.CharField(
-        required=False, max_length=128, help_text="Of one thing; leave it empty for all of the kind."
+        required=False,
+        max_length=128,
+        help_text="Identifier of one resource. Leave empty for all resources of this type.",
     )
 
     class Meta:

@@ -21,7 +21,7 @@ class ScopeForm(forms.ModelForm):  # type: ignore[type-arg]
 
     archived = forms.BooleanField(
         required=False,
-        help_text="Nobody can see or use anything at or below an archived scope. Nothing of it is deleted.",
+        help_text="Resources in an archived scope and below cannot be viewed or used. Nothing is deleted.",
     )
 
     class Meta:
@@ -45,7 +45,9 @@ class ScopeForm(forms.ModelForm):  # type: ignore[type-arg]
         given = super().clean() or {}
         parent, identifier = given.get("parent"), given.get("identifier")
         if parent and identifier and Scope.objects.filter(path=f"{parent.path}/{identifier}").exists():
-            self.add_error("identifier", f"{identifier} exists already in {parent.path}, maybe archived.")
+            self.add_error(
+                "identifier", (f"{identifier} already exists in {parent.path}. It may be archived.")
+            )
         return given
 
 

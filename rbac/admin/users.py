@@ -47,7 +47,7 @@ class UserAdmin(AccountPolicyAdmin, DjangoUserAdmin):  # type: ignore[type-arg]
     fieldsets = (
         (None, {"fields": ("username", "password")}),
         ("Person", {"fields": ("first_name", "last_name", "email")}),
-        ("May sign in", {"fields": ("is_active", "is_staff")}),
+        ("Can sign in", {"fields": ("is_active", "is_staff")}),
         ("Dates", {"fields": ("last_login", "date_joined")}),
     )
     readonly_fields = ("last_login", "date_joined")
@@ -185,7 +185,8 @@ class ApiKeyAdminForm(forms.ModelForm):  # type: ignore[type-arg]
     """API key with its limits."""
 
     permissions = PermissionsField(
-        label="Permissions", help_text="Nothing ticked: whatever its user may, wherever the key is good for."
+        label="Permissions",
+        help_text="If nothing is selected, the key has all permissions of its user in its scope.",
     )
 
     class Meta:

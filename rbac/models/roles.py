@@ -14,7 +14,7 @@ from rbac.permissions import PERMISSIONS, RESOURCE_TYPES
 def validate_permission(identifier: str) -> None:
     """Reject unknown permissions: a typing error would silently grant nothing."""
     if identifier not in PERMISSIONS:
-        raise ValidationError(f"{identifier} is not a permission of the catalogue.")
+        raise ValidationError(f"{identifier} is not a known permission.")
 
 
 class Role(NamedModel):
@@ -73,7 +73,7 @@ def validate_resource(identifier: str) -> None:
     """Refuse a kind of thing that the catalogue does not list."""
     if identifier not in _RESOURCE_IDENTIFIERS:
         raise ValidationError(
-            f"{identifier} is not a kind of resource; known are {', '.join(sorted(_RESOURCE_IDENTIFIERS))}."
+            f"{identifier} is not a resource type. Use one of {', '.join(sorted(_RESOURCE_IDENTIFIERS))}."
         )
 
 

@@ -33,7 +33,7 @@ class NamedModel(models.Model):
 IDENTIFIER_PATTERN = r"^[A-Za-z_][A-Za-z0-9_$]{0,127}\Z"
 validate_identifier = RegexValidator(
     IDENTIFIER_PATTERN,
-    "Use a letter or underscore first, then letters, digits, underscores and dollar signs (128 at most).",
+    "Use up to 128 letters, digits, underscores and dollar signs, starting with a letter or underscore.",
 )
 
 

@@ -50,7 +50,7 @@ def create_api_key(
         # A program may rotate its key; a second key would survive the revocation of the first.
         require_permission(actor, MANAGE_API_KEYS, actor.service_account.scope)
     if token and len(token) < MIN_TOKEN_CHARACTERS:
-        raise ValidationError({"token": f"An API key has {MIN_TOKEN_CHARACTERS} characters at least."})
+        raise ValidationError({"token": f"An API key must have at least {MIN_TOKEN_CHARACTERS} characters."})
     validate_name(name)
     wanted = _validate_permissions(permissions)
     token = token or _generate_token()
@@ -65,7 +65,9 @@ def create_api_key(
                 actor=actor, action="apikey.create", thing=key, after=_build_audit_values(key)
             )
     except IntegrityError as exc:
-        raise ValidationError({"name": "This user has an API key of that name already."}) from exc
+        raise ValidationError(
+            {"name": ("This user already has an API key with this name. Choose another name.")}
+        ) from exc
     return key, token
 
 
@@ -77,7 +79,7 @@ def rotate_api_key(*, actor: User | None, key: ApiKey, grace_seconds: int = 0) -
     """
     _require_create(actor, key.user)
     if not 0 <= grace_seconds <= KEY_GRACE_SECONDS:
-        raise ValidationError({"grace_seconds": f"Between 0 and {KEY_GRACE_SECONDS}."})
+        raise ValidationError({"grace_seconds": f"Enter a number from 0 to {KEY_GRACE_SECONDS}."})
     now, token = timezone.now(), _generate_token()
     if key.expires_at is not None and key.expires_at <= now:
         raise ValidationError("This API key has expired. Create a new one.", code="state")
@@ -89,7 +91,9 @@ def rotate_api_key(*, actor: User | None, key: ApiKey, grace_seconds: int = 0) -
         hash=hash_token(token), prefix=token[:VISIBLE_CHARACTERS], rotated_at=now, **previous
     )
     if not changed:
-        raise ValidationError("This API key was revoked or rotated meanwhile. Load it again.", code="state")
+        raise ValidationError(
+            "This API key was revoked or rotated in the meantime. Reload the page.", code="state"
+        )
     before = {"prefix": key.prefix}
     key.refresh_from_db()
     after = {"prefix": key.prefix, "grace_seconds": grace_seconds}
@@ -116,12 +120,17 @@ def _require_create(actor: User | None, user: User) -> None:
         return
     if actor.key_limits is not None:
         # It could make itself another one that is good for more, or for longer.
-        sentence = "An API key that is narrowed or expires makes no keys. Use one without limits, or sign in."
+        sentence = (
+            "An API key with limited permissions or an expiry cannot create API keys. Use a key without "
+            "limits, or sign in."
+        )
         raise ValidationError(sentence)
     if user.pk == actor.pk:
         return
     if user.kind != User.Kind.SERVICE_ACCOUNT:
-        raise ValidationError({"user": "People make their own API keys."})
+        raise ValidationError(
+            {"user": ("You can only create API keys for yourself and for service accounts.")}
+        )
     require_permission(actor, MANAGE_API_KEYS, user.service_account.scope)
     refuse_role_escalation(actor, list_user_assignments(user))
 

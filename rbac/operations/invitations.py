@@ -19,7 +19,7 @@ from rbac.usage_counts import counts
 
 TOKEN_PREFIX = "slp_inv_"  # noqa: S105 - no password
 HOUR_SECONDS = 3600
-INVITATION_ENDED = "This invitation has ended. Ask whoever sent it for another one."
+INVITATION_ENDED = "This invitation is no longer valid. Ask the sender for a new one."
 
 
 @transaction.atomic
@@ -48,7 +48,7 @@ def create_invitation(
         with transaction.atomic():
             made.save()
     except IntegrityError as exc:
-        message = "Somebody invited this address already with this role. Send that invitation again."
+        message = "This address already has an invitation with this role. Resend that invitation."
         raise ValidationError({"email": message}) from exc
     audit.record_audit_entry(
         actor=actor, action="invitation.create", thing=made, after=_build_audit_values(made)
@@ -64,7 +64,9 @@ def renew_invitation(*, actor: User, invitation: Invitation, days: int) -> str:
     permissions = found.role.permissions.values_list("permission", flat=True)
     refuse_escalation(actor, permissions, found.scope)
     if found.accepted_at or found.revoked_at:
-        raise ValidationError("This invitation was accepted or taken back. Invite anew.", code="state")
+        raise ValidationError(
+            "This invitation was accepted or revoked. Create a new invitation.", code="state"
+        )
     _refuse_too_many(actor)
     before = _build_audit_values(found)
     token, found.expires_at = _generate_token(days)
@@ -83,7 +85,7 @@ def revoke_invitation(*, actor: User, invitation: Invitation) -> None:
     found = _lock_invitation(invitation)
     require_permission(actor, "core_user_manage", found.scope)
     if found.accepted_at:
-        raise ValidationError("This invitation was accepted. Take the role away instead.")
+        raise ValidationError("This invitation was accepted. Remove the role assignment instead.")
     if found.revoked_at is None:
         found.revoked_at = timezone.now()
         found.save(update_fields=["revoked_at"])
@@ -143,7 +145,10 @@ def _assign_role(invitation: Invitation, person: User) -> None:
             raise ValidationError(INVITATION_ENDED)
         assign_role(actor=sender, scope=invitation.scope, role=invitation.role, user=person)
     except (PermissionDenied, Http404) as exc:
-        message = "Whoever invited you may not give this role any more. Ask somebody else for an invitation."
+        message = (
+            "The sender of this invitation can no longer assign this role. Ask another administrator for an "
+            "invitation."
+        )
         raise ValidationError(message) from exc
 
 
@@ -155,14 +160,14 @@ def _lock_invitation(invitation: Invitation) -> Invitation:
 
 def _generate_token(days: int) -> tuple[str, Any]:
     if not 1 <= days <= INVITATION_DAYS:
-        raise ValidationError({"days": f"An invitation counts for 1 to {INVITATION_DAYS}."})
+        raise ValidationError({"days": f"An invitation must be valid for 1 to {INVITATION_DAYS}."})
     return TOKEN_PREFIX + secrets.token_urlsafe(32), timezone.now() + timedelta(days=days)
 
 
 def _refuse_too_many(actor: User) -> None:
     """Limit invitations, so that Slipway cannot be used to send mass mail."""
     if counts.increment(f"invitations:{actor.pk}", seconds=HOUR_SECONDS) > INVITATIONS_PER_HOUR:
-        raise ValidationError(f"You sent {INVITATIONS_PER_HOUR} in an hour. Wait a while.")
+        raise ValidationError(f"You sent {INVITATIONS_PER_HOUR} within one hour. Try again later.")
 
 
 def _build_audit_values(invitation: Invitation) -> dict[str, Any]:

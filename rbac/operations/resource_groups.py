@@ -37,7 +37,7 @@ def create_resource_group(
     group.full_clean(validate_constraints=False)
     wanted = _validate_entries(entries)
     create_unique(
-        group, ValidationError({"identifier": f"There is a resource group {group.identifier} already."})
+        group, ValidationError({"identifier": f"A resource group {group.identifier} already exists."})
     )
     _set_entries(group, wanted)
     audit.record_audit_entry(
@@ -83,7 +83,7 @@ def delete_resource_group(*, actor: User | None, group: ResourceGroup) -> None:
     """Delete a resource group that no assignment is narrowed to."""
     require_permission(actor, "core_resourcegroup_delete", group.scope)
     if group.assignments.exists():
-        raise ValidationError("Role assignments are narrowed to this resource group. Remove them first.")
+        raise ValidationError("Role assignments use this resource group. Remove them first.")
     before = _build_audit_values(group, _entries(group))
     audit.record_audit_entry(actor=actor, action="resourcegroup.delete", thing=group, before=before)
     group.delete()
@@ -92,7 +92,7 @@ def delete_resource_group(*, actor: User | None, group: ResourceGroup) -> None:
 def _validate_entries(entries: Iterable[ResourceGroupEntrySpec]) -> set[ResourceGroupEntrySpec]:
     wanted = set(entries)
     if len(wanted) > RESOURCE_GROUP_ENTRIES:
-        raise ValidationError({"entries": f"A resource group may have {RESOURCE_GROUP_ENTRIES}."})
+        raise ValidationError({"entries": f"A resource group can have at most {RESOURCE_GROUP_ENTRIES}."})
     for resource, identifier in sorted(wanted):
         try:
             ResourceGroupEntry(resource=resource, identifier=identifier).clean_fields(exclude=["group"])

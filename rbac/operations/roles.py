@@ -29,7 +29,7 @@ def create_role(
         raise ValidationError({"identifier": f"{identifier} is a built-in role. Choose another identifier."})
     role = Role(scope=scope, identifier=identifier, name=name)
     role.full_clean()
-    create_unique(role, ValidationError({"identifier": f"There is a role {identifier} already."}))
+    create_unique(role, ValidationError({"identifier": f"A role {identifier} already exists."}))
     role.set_permissions(wanted)
     audit.record_audit_entry(
         actor=actor, action="role.create", thing=role, after=_build_audit_values(name, wanted)
@@ -49,7 +49,7 @@ def update_role(*, actor: User | None, role: Role, name: str, permissions: Itera
     present = set(role.permissions.values_list("permission", flat=True))
     if ALWAYS_GRANTED in present - wanted:
         raise ValidationError(
-            {"permissions": f"{ALWAYS_GRANTED} cannot be taken from a role: everybody has it."}
+            {"permissions": f"{ALWAYS_GRANTED} cannot be removed from a role: it is always granted."}
         )
     refuse_escalation(actor, wanted - present, scope)
     before, role.name = role.name, name
@@ -75,7 +75,7 @@ def delete_role(*, actor: User | None, role: Role) -> None:
     invitations = role.invitations.all()
     if any(invitation.is_waiting for invitation in invitations):
         raise ValidationError(
-            "Somebody is invited with this role. Take the invitation back first.", code="state"
+            "A pending invitation uses this role. Revoke the invitation first.", code="state"
         )
     # The audit trail has the results of the others.
     invitations.delete()
@@ -125,8 +125,8 @@ def assign_role(
     assignment.resource_group = resource_group
     assignment.full_clean(validate_constraints=False)
     if (user is None) == (group is None):
-        raise ValidationError("Give the role to one user, one group or one service account.")
-    has_it = f"{user or group} has the role {role.name} at {scope.path} already."
+        raise ValidationError("Assign the role to one user, one group or one service account.")
+    has_it = f"{user or group} already has the role {role.name} in {scope.path}."
     create_unique(assignment, ValidationError(has_it))
     audit.record_audit_entry(
         actor=actor,

@@ -48,13 +48,13 @@ def archive_scope(*, actor: User | None, scope: Scope) -> Scope:
     archived scope, `Forbidden`, `NotVisible`.
     """
     if scope.parent is None:
-        raise ValidationError("The account cannot be archived: everything hangs on it.")
+        raise ValidationError("The account cannot be archived.")
     require_permission(actor, f"core_{scope.resource}_delete", scope)
     # Blocks concurrent starts of work, which call `lock_scope`.
     locked = Scope.objects.select_for_update().get(pk=scope.pk)
     list(Scope.objects.select_for_update().filter(parent=locked).order_by("pk").values_list("pk"))
     if locked.archived_at is not None:
-        raise ValidationError(f"{scope.path} is archived already.")
+        raise ValidationError(f"{scope.path} is already archived.")
     if work := list_work_in_progress(locked):
         raise ScopeBusy(locked, work)
     scope.archived_at = timezone.now()
@@ -88,7 +88,9 @@ def _build_audit_values(actor: User | None, action: str, scope: Scope, *, was: s
 def _create_scope(actor: User | None, kind: Scope.Kind, parent: Scope, identifier: str, name: str) -> Scope:
     most = ORGANIZATIONS if kind == Scope.Kind.ORGANIZATION else PROJECTS
     if Scope.objects.filter(parent=parent).count() >= most:
-        raise ValidationError(f"{parent.path} has {most} already, archived ones counted: no more fit in.")
+        raise ValidationError(
+            f"{parent.path} already has {most}, including archived ones. This is the limit."
+        )
     scope = Scope(kind=kind, parent=parent, identifier=identifier, name=name)
     scope.path = f"{parent.path}/{identifier}"
     scope.full_clean(validate_unique=False)
@@ -97,7 +99,9 @@ def _create_scope(actor: User | None, kind: Scope.Kind, parent: Scope, identifie
             scope.save()
     except IntegrityError as exc:
         found = Scope.objects.get(path=scope.path)
-        archived = " It is archived: bring it back, or choose another." if found.archived_at else ""
-        raise ValidationError({"identifier": f"{kind.label} {identifier} exists already.{archived}"}) from exc
+        archived = " It is archived. Restore it, or choose another identifier." if found.archived_at else ""
+        raise ValidationError(
+            {"identifier": (f"{kind.label} {identifier} already exists.{archived}")}
+        ) from exc
     audit.record_audit_entry(actor=actor, action="scope.create", thing=scope, after={"name": name})
     return scope

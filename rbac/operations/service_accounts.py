@@ -25,7 +25,7 @@ def create_service_account(
     account = ServiceAccount(scope=scope, name=name, description=description)
     account.identifier = identifier or build_unique_identifier(name, here, "service_account")
     account.full_clean(exclude=["user"], validate_constraints=False)
-    taken = ValidationError({"identifier": f"There is a service account {account.identifier} already."})
+    taken = ValidationError({"identifier": f"A service account {account.identifier} already exists."})
     account.user = _create_user(account, taken)
     create_unique(account, taken)
     audit.record_audit_entry(

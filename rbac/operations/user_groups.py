@@ -35,7 +35,7 @@ def create_user_group(
     group.identifier = identifier or build_unique_identifier(name, here, "group")
     group.full_clean(validate_constraints=False)
     _validate_members(group, members)
-    create_unique(group, ValidationError({"identifier": f"There is a group {group.identifier} already."}))
+    create_unique(group, ValidationError({"identifier": f"A user group {group.identifier} already exists."}))
     group.users.set(members)
     audit.record_audit_entry(
         actor=actor, action="usergroup.create", thing=group, after=_build_audit_values(group)
@@ -85,9 +85,11 @@ def _validate_members(group: UserGroup, changed: list[User]) -> None:
         return
     same = UserGroup.objects.filter(external_name=group.external_name).exclude(pk=group.pk)
     if same.exists():
-        raise ValidationError({"external_name": "Another group follows this one of the provider already."})
+        raise ValidationError(
+            {"external_name": ("Another user group is already linked to this provider group.")}
+        )
     if changed:
-        message = "Its members are those that the single sign-on provider says. Change them there."
+        message = "The members of this group come from the single sign-on provider. Change them there."
         raise ValidationError({"users": message})
 
 

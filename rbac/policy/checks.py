@@ -23,7 +23,7 @@ class Forbidden(PermissionDenied):
     """Error raised when the principal may view the resource but lacks the permission."""
 
     def __init__(self, permission: str) -> None:
-        super().__init__(f"You need the permission {permission} here.")
+        super().__init__(f"You need the permission {permission} in this scope.")
         self.permission = permission
 
 
@@ -42,7 +42,7 @@ def require(principal: Principal, permission: str, thing: HasScope) -> None:
         return
     if get_view_permission(permission) in granted:
         raise Forbidden(permission)
-    raise NotVisible("There is nothing here that you may see.")
+    raise NotVisible("Not found, or you cannot view it.")
 
 
 def can(principal: Principal, permission: str, thing: HasScope) -> bool:

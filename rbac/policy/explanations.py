@@ -69,7 +69,7 @@ class _PermissionCase:
         if granting:
             return PermissionVerdict(permission, True, self._why(granting[0], permission), tuple(granting))
         flaws = [flaw for one in found if (flaw := self._flaw(one, permission))]
-        reason = fault or next(iter(flaws), f"No role gives {permission} here.")
+        reason = fault or next(iter(flaws), f"No role grants {permission} in this scope.")
         roles = tuple(role.name for role in BUILTIN_ROLES if permission in role.permissions)
         return PermissionVerdict(permission, False, reason, granting_roles=roles)
 
@@ -136,8 +136,8 @@ class _PermissionCase:
         if self.subject_fault:
             return self.subject_fault
         if isinstance(self.subject, User) and not is_allowed_by_key(self.subject, permission):
-            return f"The API key is not for {permission}."
-        return "" if self._is_within_key(permission) else f"The API key is not for {self.scope.path}."
+            return f"The API key does not include {permission}."
+        return "" if self._is_within_key(permission) else f"The API key is not valid in {self.scope.path}."
 
     def _is_within_key(self, permission: str) -> bool:
         key = self.key_lineage
@@ -155,16 +155,16 @@ class _PermissionCase:
         group, kind = assignment.resource_group, PERMISSIONS[permission].resource
         if group is None or permission == ALWAYS_GRANTED or (group.pk, kind) in self.listed:
             return ""
-        return f"{what} speaks of the resource group {group.name} only, and this is not in it."
+        return f"{what} is limited to the resource group {group.name}, which does not contain this resource."
 
     def _why(self, assignment: RoleAssignment, permission: str) -> str:
         parts = [f"{assignment.role.name} at {assignment.scope.path}"]
         if permission == ALWAYS_GRANTED:
-            parts = [f"Every member sees delegates, also by {parts[0]}"]
+            parts = [f"Every member can view delegates, including by {parts[0]}"]
         if assignment.group is not None and assignment.group != self.subject:
             parts.append(f"as a member of {assignment.group.name}")
         if assignment.resource_group is not None and permission != ALWAYS_GRANTED:
-            parts.append(f"on the resource group {assignment.resource_group.name}")
+            parts.append(f"limited to the resource group {assignment.resource_group.name}")
         if not self._covers(assignment):
             parts.append("from where one also sees what is shared above")
         if assignment.expires_at is not None:
@@ -189,4 +189,4 @@ def _list_ancestors(scope: Scope) -> list[Scope]:
 
 def _describe_archived(scope: Scope) -> str:
     archived = next((one for one in _list_ancestors(scope) if one.archived_at is not None), None)
-    return "" if archived is None else f"{archived.path} is archived: bring it back first."
+    return "" if archived is None else f"{archived.path} is archived. Restore it first."

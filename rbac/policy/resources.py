@@ -82,7 +82,7 @@ def filter_by_identifier(kind: str, identifier: str, scope_path: str) -> QuerySe
     model = get_resource_models()[kind]
     column = _get_identifier_column(kind, model)
     if not column:
-        raise ValidationError(f"Name the {kind} by its id: it has no identifier in its scope.")
+        raise ValidationError(f"Use the id of the {kind}: it has no identifier in its scope.")
     return model._default_manager.filter(**{column: identifier, "scope__path": scope_path})
 
 

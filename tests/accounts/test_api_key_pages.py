@@ -64,11 +64,11 @@ def test_a_revoked_key_opens_nothing_and_cannot_be_rotated(viewer: User, browse:
     key, token = create_api_key(actor=viewer, user=viewer, name="CI")
     client = browse(viewer)
     page = client.post(f"/access/keys/{key.pk}/revoke/", follow=True).content.decode()
-    assert "The API key CI is revoked." in page
+    assert "API key CI revoked." in page
     assert get_api_key_by_token(token) is None
     refused = client.post(f"/access/keys/{key.pk}/rotate/", {"grace": "0"})
     assert refused.status_code == 400
-    assert "revoked or rotated meanwhile" in refused.content.decode()
+    assert "revoked or rotated in the meantime" in refused.content.decode()
 
 
 def test_who_may_less_than_a_service_account_gets_no_key_of_it(
@@ -80,7 +80,7 @@ def test_who_may_less_than_a_service_account_gets_no_key_of_it(
     client, address = browse(viewer), f"/access/service-accounts/{account.pk}/keys/new/"
     refused = client.post(address, {"name": "mine"})
     assert refused.status_code == 400
-    assert "has permissions that you do not have: you need core_" in refused.content.decode()
+    assert "has permissions that you do not have. You need core_" in refused.content.decode()
     assert not ApiKey.objects.exists()
 
     key, _ = create_api_key(actor=None, user=account.user, name="main")

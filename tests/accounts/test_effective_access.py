@@ -35,7 +35,7 @@ def test_everybody_sees_what_they_may_do_themselves(demo: Scope):
     assert "Viewer at account/default/demo." in row(page, "core_pipeline_view")
     missing = row(page, "core_pipeline_execute")
     assert "Not granted" in missing
-    assert "No role gives core_pipeline_execute here." in missing
+    assert "No role grants core_pipeline_execute in this scope." in missing
     assert "Given by Account Admin, Organization Admin, Project Admin, Pipeline Executor." in missing
 
 
@@ -75,7 +75,7 @@ def test_several_roles_are_counted_and_the_nearest_is_named(demo: Scope):
 
     found = row(shown(person), "core_pipeline_view")
     assert "Project Admin at account/default/demo. <span" in found
-    assert "1 more role would give it too." in found
+    assert "1 more role also grants it." in found
 
 
 @pytest.mark.parametrize(

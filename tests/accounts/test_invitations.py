@@ -108,7 +108,7 @@ def test_an_invitation_gives_no_more_than_its_sender_has_when_it_is_accepted(pro
     client, _ = opened(token, stranger)
     answer = client.post("/join/")
     assert answer.status_code == 409
-    assert "may not give this role any more" in answer.content.decode()
+    assert "can no longer assign this role" in answer.content.decode()
     assert not can(stranger, "core_pipeline_view", project)
     assert opened(token)[0].post("/join/", NEW).status_code == 400
     assert not User.objects.filter(username="bea").exists(), "nobody is made who could not join"
@@ -154,7 +154,7 @@ def test_what_cannot_be_entered_is_said_beside_its_field(
 
 def test_the_same_address_is_invited_once_at_a_time(project: Scope, admin: User):
     made, _ = invited(admin, project)
-    with pytest.raises(ValidationError, match="Send that invitation again"):
+    with pytest.raises(ValidationError, match="Resend that invitation"):
         invited(admin, project, to="bea@example.COM")
     Invitation.objects.filter(pk=made.pk).update(expires_at=timezone.now())
     assert invited(admin, project)[0].state == "open"
@@ -210,7 +210,7 @@ def test_a_role_that_waits_for_somebody_is_not_deleted(project: Scope, admin: Us
     made, _ = operations.create_invitation(
         actor=admin, email="a@example.com", scope=project, role=own, days=1
     )
-    with pytest.raises(ValidationError, match="invited with this role"):
+    with pytest.raises(ValidationError, match="pending invitation uses this role"):
         operations.delete_role(actor=admin, role=own)
     operations.revoke_invitation(actor=admin, invitation=made)
     operations.delete_role(actor=admin, role=own)

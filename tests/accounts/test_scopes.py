@@ -69,7 +69,7 @@ def test_a_project_with_an_execution_under_way_cannot_be_put_away(admin: User, p
     for path in ("orgs/default", "orgs/default/projects/demo"):
         refused = call(admin).post(f"/api/v1/{path}/archive")
         assert refused.status_code == 409
-        assert "1 execution is under way in" in refused.json()["detail"]
+        assert "1 execution is in progress in" in refused.json()["detail"]
         assert "abort" in refused.json()["detail"]
 
     Execution.objects.update(status="SUCCESS", due_at=None)
@@ -89,7 +89,7 @@ def test_the_account_cannot_be_archived_and_nothing_twice(admin: User, project: 
     with pytest.raises(ValidationError, match="cannot be archived"):
         archive_scope(actor=admin, scope=Scope.objects.account())
     archive_scope(actor=None, scope=project)
-    with pytest.raises(ValidationError, match="archived already"):
+    with pytest.raises(ValidationError, match="already archived"):
         archive_scope(actor=None, scope=project)
     restore_scope(actor=None, scope=project)
     with pytest.raises(ValidationError, match="not archived"):

@@ -51,7 +51,7 @@ def test_a_thing_can_be_named_by_its_identifier_and_scope(deployer: User, pipeli
     assert asked(call(deployer), "core_pipeline_execute", resource)["permitted"] is True
     found = asked(call(deployer), "core_pipeline_delete", resource)
     assert (found["permitted"], found["assignment"]) == (False, None)
-    assert found["reason"] == "No role gives core_pipeline_delete here."
+    assert found["reason"] == "No role grants core_pipeline_delete in this scope."
 
 
 def test_a_scope_is_asked_about_by_its_path(viewer: User, project: Scope, other_project: Scope, call: Call):
@@ -122,9 +122,9 @@ def test_a_role_that_ended_is_said_to_have_ended(admin: User, viewer: User, proj
 @pytest.mark.parametrize(
     ("resource", "message"),
     [
-        ({}, "Give a scope alone"),
-        ({"type": "pipeline"}, "Give a scope alone"),
-        ({"id": "1"}, "Give a scope alone"),
+        ({}, "Enter a scope alone"),
+        ({"type": "pipeline"}, "Enter a scope alone"),
+        ({"id": "1"}, "Enter a scope alone"),
         ({"type": "moon", "id": "1"}, "is not a valid choice"),
         ({"type": "execution", "identifier": "x", "scope": "account"}, "Name the execution by its id"),
         ("account", "Expected a dictionary"),

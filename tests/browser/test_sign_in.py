@@ -42,8 +42,8 @@ def test_a_person_sets_up_an_app_and_signs_in_with_its_codes(
 
     page.get_by_label("Code from the app").fill(code_of(secret))
     page.get_by_label("Your password").fill(PASSWORD)
-    page.get_by_role("button", name="Turn on two-factor").click()
-    expect(page.get_by_role("heading", name="Your recovery codes")).to_be_visible()
+    page.get_by_role("button", name="Turn on two-factor authentication").click()
+    expect(page.get_by_role("heading", name="Recovery codes")).to_be_visible()
     recovery = page.locator(".codes code").first.inner_text()
 
     for code in (code_of(secret, 1), recovery):

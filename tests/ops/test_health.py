@@ -51,7 +51,7 @@ def test_a_broker_that_is_away_is_named(sandbox: SandboxProcess, settings: Setti
     status, body = readiness()
 
     assert (status, body["missing"]) == (503, ["broker"])
-    assert "does not answer" in body["reasons"]["broker"]
+    assert "does not respond" in body["reasons"]["broker"]
 
 
 @pytest.mark.django_db

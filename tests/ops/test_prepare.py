@@ -13,5 +13,5 @@ pytestmark = pytest.mark.django_db
 def test_a_database_from_before_the_first_release_is_refused_with_the_way_out() -> None:
     refuse_former_state()
     MigrationRecorder(connection).record_applied("drift", "0001_what_was_changed_outside")
-    with pytest.raises(CommandError, match="Start with an empty one"):
+    with pytest.raises(CommandError, match="Use an empty database"):
         refuse_former_state()

@@ -180,7 +180,7 @@ def test_an_assignment_that_cannot_be_is_refused_in_words(admin: User, project: 
     form["user"] = person.pk
     assert client.post("/admin/rbac/roleassignment/add/", form).status_code == 302
     again = client.post("/admin/rbac/roleassignment/add/", form).content.decode()
-    assert "new has this role there already." in again
+    assert "new already has this role in this scope." in again
     assert "Constraint" not in for_nobody + again
     assert RoleAssignment.objects.filter(user=person).count() == 1
 
@@ -283,7 +283,7 @@ def test_an_identifier_that_is_taken_is_refused_beside_its_field(admin: User, pr
     form = {"parent": organization("default").pk, "identifier": "demo", "name": "Fresh"}
     shown = browse(admin).post("/admin/rbac/scope/add/", form)
     assert shown.status_code == 200
-    assert "demo exists already in account/default" in shown.content.decode()
+    assert "demo already exists in account/default" in shown.content.decode()
 
 
 def test_the_audit_trail_can_only_be_read(admin: User, browse: Browse):

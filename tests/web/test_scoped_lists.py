@@ -51,10 +51,10 @@ def test_what_hangs_above_the_chosen_scope_is_there_too_and_says_so(
     make_world(project.parent, admin, admin)
     shown = browse(viewer).get(path, {"scope": "account/default/demo"}).content.decode()
     assert CANARY in shown
-    assert 'title="Shared with everything in account/default">Organization</span>' in shown
+    assert 'title="Shared with all scopes in account/default">Organization</span>' in shown
     above = browse(admin).get(path, {"scope": "account/default"}).content.decode()
     assert CANARY in above
-    assert "Shared with everything" not in above
+    assert "Shared with all scopes" not in above
 
 
 def test_what_runs_in_an_environment_above_the_chosen_scope_is_listed_too(

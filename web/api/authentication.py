@@ -16,7 +16,7 @@ from rbac.usage_counts import counts
 from web.http.outages import optional_write
 
 _TOO_MANY_BAD_KEYS = (
-    "Too many unknown API keys came from your address. Wait a minute, and use one that is valid."
+    "Too many requests with invalid API keys from your address. Wait one minute, then use a valid key."
 )
 
 

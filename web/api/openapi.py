@@ -63,18 +63,18 @@ _SCHEMAS = "#/components/schemas/"
 _GENERATION_LOCK = threading.Lock()
 PROBLEM_SCHEMA: dict[str, Any] = {
     "type": "object",
-    "description": "Why something was refused.",
+    "description": "Reason for the refusal.",
     "required": ["type", "title", "status", "code", "detail", "request_id"],
     "properties": {
         "type": {"type": "string"},
         "title": {"type": "string"},
         "status": {"type": "integer"},
-        "code": {"type": "string", "description": "The same for the same kind of refusal; for programs."},
-        "detail": {"type": "string", "description": "A sentence for people."},
-        "request_id": {"type": "string", "description": "Names the request in the logs."},
+        "code": {"type": "string", "description": "Error code for programs; stable for each type of error."},
+        "detail": {"type": "string", "description": "Explanation for users."},
+        "request_id": {"type": "string", "description": "ID of the request in the server logs."},
         "errors": {
             "type": "array",
-            "description": "Each place that is wrong.",
+            "description": "Invalid fields.",
             "items": {
                 "type": "object",
                 "required": ["path", "message"],
@@ -145,7 +145,7 @@ def add_problem_responses(result: dict[str, Any], **_: Any) -> dict[str, Any]:
     components = result.setdefault("components", {})
     components.setdefault("schemas", {})["Problem"] = PROBLEM_SCHEMA
     components.setdefault("responses", {})["Problem"] = {
-        "description": "What is wrong, and what to do (RFC 9457).",
+        "description": "Problem details with the cause and the fix (RFC 9457).",
         "content": {PROBLEM_MEDIA_TYPE: {"schema": {"$ref": f"{_SCHEMAS}Problem"}}},
     }
     for path, methods in result.get("paths", {}).items():

@@ -42,7 +42,7 @@ PAGE_SIZE_PARAMETER = OpenApiParameter(
     "page_size",
     # As many digits as the most has: a page of 999 is one of 200.
     {"type": "integer", "minimum": 1, "maximum": 10 ** len(f"{int(PAGE_ROWS)}") - 1},
-    description=f"Rows of a page, {int(PAGE_ROWS)} at most.",
+    description=f"Rows per page, at most {int(PAGE_ROWS)}.",
 )
 CURSOR_PARAMETER = OpenApiParameter(
     "cursor", OpenApiTypes.STR, description="Page cursor: the value in `next` of the previous page."

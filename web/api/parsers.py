@@ -50,11 +50,11 @@ def read_text(stream: BinaryIO) -> str:
     """Read at most `BODY_BYTES` of UTF-8 from `stream`. Raises `TooLarge`, `BadInput`."""
     body = stream.read(BODY_BYTES + 1)
     if len(body) > BODY_BYTES:
-        raise TooLarge(f"A body may have {BODY_BYTES} at most.")
+        raise TooLarge(f"The request body must be at most {BODY_BYTES}.")
     try:
         return body.decode("utf-8-sig")
     except UnicodeDecodeError as exc:
-        raise BadInput(f"The body is not UTF-8: look at byte {exc.start + 1}.") from exc
+        raise BadInput(f"The body is not valid UTF-8 at byte {exc.start + 1}.") from exc
 
 
 def parse_object(text: str) -> dict[str, Any]:

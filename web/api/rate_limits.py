@@ -15,7 +15,7 @@ from rbac.usage_counts import counts
 
 WINDOW_SECONDS = 10
 RATE_LIMIT_MESSAGE = (
-    "One caller may make {most} requests in {seconds} seconds; wait, or ask for more at a time."
+    "Rate limit of {most} requests in {seconds} seconds exceeded. Wait, or request larger pages."
 )
 _DECISION_ATTRIBUTE = "rate_verdict"
 

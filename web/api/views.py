@@ -55,7 +55,7 @@ class BaseApiView(APIView):
         """Return the authenticated principal."""
         user = self.request.user
         if not isinstance(user, User):
-            raise TypeError("Routes serve signed-in users only.")
+            raise TypeError("Sign in to use this route.")
         return user
 
     def is_flag_set(self, name: str) -> bool:
@@ -104,7 +104,7 @@ class BaseApiView(APIView):
         """Return the row in the URL from rows that are all visible. Raises `NotVisible` (404)."""
         found = visible.filter(**lookup).first()
         if found is None:
-            raise NotVisible("There is nothing here that you may see.")
+            raise NotVisible("Not found, or you cannot view it.")
         return found
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
@@ -151,14 +151,16 @@ class BaseApiView(APIView):
             return self.get_scope(path)
         org, project = (self._get_parameter(name) for name in ("org", "project"))
         if project and not org:
-            raise ScopeNotFound("A project needs its org.", errors=[{"path": "org", "message": "is missing"}])
+            raise ScopeNotFound(
+                "A project requires its org.", errors=[{"path": "org", "message": "is missing"}]
+            )
         return self.get_scope(build_scope_path(org, project))
 
     def get_scope(self, path: str) -> Scope:
         """Return the scope of `path`. The caller must be a member. Raises `NotVisible` (404)."""
         found = list_member_scopes(self.principal).filter(path=path).first()
         if found is None:
-            raise NotVisible("There is no such scope for you.")
+            raise NotVisible("This scope does not exist, or you cannot view it.")
         return found
 
     def _get_parameter(self, name: str) -> str:
@@ -177,7 +179,7 @@ def filter_by_scope(
         queryset = queryset.filter(identifier=identifier)
     org, project = request.GET.get("org", ""), request.GET.get("project", "")
     if project and not org:
-        raise ScopeNotFound("A project needs its org.", errors=[{"path": "org", "message": "is missing"}])
+        raise ScopeNotFound("A project requires its org.", errors=[{"path": "org", "message": "is missing"}])
     if org:
         path = build_scope_path(org, project)
         near = Q(path=path) | Q(parent__path=path) | Q(parent__parent__path=path)
@@ -214,7 +216,7 @@ def check_version(request: Request, version: object) -> None:
     asked = [tag.strip().removeprefix("W/") for tag in request.headers.get("If-Match", "").split(",")]
     if asked in ([""], ["*"]) or build_etag(version) in asked:
         return
-    raise VersionConflict("Somebody changed this after you loaded it. Load it again, then make your change.")
+    raise VersionConflict("Another user changed this after you loaded it. Reload it, then apply your change.")
 
 
 def respond_with_etag(content: Any, version: object, status: int = 200) -> Response:

@@ -22,7 +22,7 @@ def get_posted_data(request: HttpRequest) -> QueryDict | None:
 _UNSTYLED_WIDGETS = (forms.RadioSelect, forms.CheckboxInput, forms.FileInput, forms.Textarea)
 
 
-USAGES_NOT_ACCEPTED = "Something still refers to it. Tick this box to delete it anyway."
+USAGES_NOT_ACCEPTED = "The resource is still in use. Select this checkbox to delete it anyway."
 
 
 class PageForm(forms.Form):

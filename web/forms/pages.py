@@ -60,7 +60,9 @@ def get_visible(
     try:
         return filter_visible(principal, permission, queryset).get(**lookup)
     except (ObjectDoesNotExist, ValueError, ValidationError, OverflowError) as exc:
-        raise NotVisible(f"No such {queryset.model._meta.verbose_name}.") from exc
+        raise NotVisible(
+            f"This {queryset.model._meta.verbose_name} does not exist, or you cannot view it."
+        ) from exc
 
 
 ListedRow = TypeVar("ListedRow", bound=Model)

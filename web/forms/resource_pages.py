@@ -116,13 +116,12 @@ class ConfirmPage(ResourcePage[Row]):
 
     template_name = "web/confirm.html"
     verb: ClassVar[str]
-    participle: ClassVar[str]
     # What the operation does.
     text: ClassVar[str] = ""
     # The message after the operation, with {name}.
     done: ClassVar[str]
-    usage_title: ClassVar[str] = "It is still used"
-    usage_advice: ClassVar[str] = "Change these to use something else. Then it can be deleted."
+    usage_title: ClassVar[str] = "Still in use"
+    usage_advice: ClassVar[str] = "Change these resources first, then delete it."
     # The label of the box that accepts the usages. Without one, the resource stays while it is used.
     although_used: ClassVar[str] = ""
     form_class: type[ConfirmForm] = ConfirmForm
@@ -192,7 +191,7 @@ class ConfirmPage(ResourcePage[Row]):
             "title": title,
             "here": self.here or (self.verb if self.detail else title),
             "button": f"{self.verb} {self.get_noun()}",
-            "refusal_title": f"The {self.get_noun()} was not {self.participle}",
+            "refusal_title": f"Could not {self.verb.lower()} the {self.get_noun()}",
             "texts": self.get_texts(),
             "notice": self.get_notice(),
             "obstacle": self.get_obstacle(),
@@ -204,8 +203,7 @@ class DeletePage(ConfirmPage[Row]):
     """A page that asks before a resource is deleted."""
 
     verb = "Delete"
-    participle = "deleted"
-    done = "{name} is deleted."
+    done = "{name} deleted."
 
     def get_success_url(self) -> str:
         """Return the page above the deleted resource."""
@@ -315,7 +313,7 @@ class EditPage(FormPage[Row]):
     """A page that edits a resource."""
 
     verb = "Edit"
-    done = "{name} is saved."
+    done = "{name} saved."
     # Attributes of the resource that the form starts with.
     fields: ClassVar[Sequence[str]] = ()
 

@@ -17,9 +17,11 @@ Send = Callable[[AsgiMessage], Awaitable[None]]
 Application = Callable[[AsgiScope, Receive, Send], Awaitable[None]]
 
 _DISCONNECT: AsgiMessage = {"type": "http.disconnect"}
-_TOO_LARGE = f"A body may have {BODY_BYTES} at most. Send less."
-_URL_TOO_LONG = f"An address may have {URL_BYTES} at most. Shorten what follows the question mark."
-_TOO_SLOW = f"A body has to arrive within {BODY_SECONDS}. Try again, with less or over a faster line."
+_TOO_LARGE = f"The request body must be at most {BODY_BYTES}."
+_URL_TOO_LONG = f"The URL must be at most {URL_BYTES}. Shorten the query string."
+_TOO_SLOW = (
+    f"The request body did not arrive within {BODY_SECONDS}. Send less data, or use a faster connection."
+)
 
 
 class RequestLimits:

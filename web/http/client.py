@@ -61,6 +61,6 @@ def _read_body(response: requests.Response) -> requests.Response:
         body += piece
         if len(body) > PROVIDER_ANSWER_BYTES:
             response.close()
-            raise ClientResponseTooLarge(f"the answer is larger than {PROVIDER_ANSWER_BYTES}")
+            raise ClientResponseTooLarge(f"the response is larger than {PROVIDER_ANSWER_BYTES}")
     response._content = bytes(body)
     return response

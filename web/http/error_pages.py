@@ -21,11 +21,11 @@ SERVER_ERROR_STATUS = 500
 PROBLEM_CODES = {400: "bad_input", 403: "forbidden", 404: "not_found", 413: "too_large", 500: "server_error"}
 # Errors that Django raises before a view, with a remedy.
 _DJANGO_REFUSALS: tuple[tuple[type[Exception], int, str], ...] = (
-    (DisallowedHost, 400, "This server does not answer to that host name; see ALLOWED_HOSTS."),
-    (RequestDataTooBig, 413, f"A form may have {BODY_BYTES} at most. Send less."),
-    (TooManyFieldsSent, 400, f"A form may have {FORM_FIELDS} at most. Leave some out."),
-    (TooManyFilesSent, 400, f"At most {FORM_FILES} may be sent at once."),
-    (MultiPartParserError, 400, "The form cannot be read: its parts do not follow RFC 7578."),
+    (DisallowedHost, 400, "This host name is not allowed. Add it to ALLOWED_HOSTS."),
+    (RequestDataTooBig, 413, f"The form data must be at most {BODY_BYTES}."),
+    (TooManyFieldsSent, 400, f"A form must have at most {FORM_FIELDS}."),
+    (TooManyFilesSent, 400, f"Upload at most {FORM_FILES} at once."),
+    (MultiPartParserError, 400, "The form data is not valid multipart/form-data (RFC 7578)."),
 )
 
 
@@ -73,12 +73,12 @@ def handler500(request: HttpRequest) -> HttpResponse:
     if (error := sys.exc_info()[1]) is not None and is_outage(error):
         return render_outage(request, error)
     return render_problem(
-        request, 500, detail="Something went wrong here. The request id names it in our logs."
+        request, 500, detail="Something went wrong on our side. Look for the request ID in the server logs."
     )
 
 
 def handle_csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
     """Return the response for a form without a valid CSRF token."""
     return render_problem(
-        request, 403, detail="This form is too old or came from elsewhere. Load the page again."
+        request, 403, detail="The form has expired or was sent from another site. Reload the page."
     )

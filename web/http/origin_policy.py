@@ -18,7 +18,7 @@ from web.http.error_pages import render_problem
 
 GetResponse = Callable[[HttpRequest], HttpResponseBase]
 _CROSS_SITE_VALUES = ("cross-site", "same-site")
-_CROSS_SITE_REFUSAL = "This request came from another site. Open the page here, and do it again."
+_CROSS_SITE_REFUSAL = "This request came from another site. Open the page in Slipway, then try again."
 # No page needs any of these; injected code could request a feature that is not listed.
 _DISABLED_FEATURES = (
     "accelerometer",
@@ -105,14 +105,18 @@ def record_csp_reports(request: HttpRequest) -> HttpResponse:
     counted = counts.increment(f"csp:{request.META.get('REMOTE_ADDR', '')}", seconds=60)
     if counted > CSP_REPORTS_PER_ADDRESS:
         response = render_problem(
-            request, 429, detail=f"One address may report {CSP_REPORTS_PER_ADDRESS} a minute."
+            request, 429, detail=f"Rate limit of {CSP_REPORTS_PER_ADDRESS} per minute exceeded."
         )
         response["Retry-After"] = "60"
         return response
     if request.content_type not in _REPORT_TYPES:
-        return render_problem(request, 415, detail=f"A report comes as one of {', '.join(_REPORT_TYPES)}.")
+        return render_problem(
+            request,
+            415,
+            detail=f"Send the report with one of these content types: {', '.join(_REPORT_TYPES)}.",
+        )
     if len(request.body) > CSP_REPORT_BYTES:
-        return render_problem(request, 413, detail=f"A report may have {CSP_REPORT_BYTES} at most.")
+        return render_problem(request, 413, detail=f"A report must be at most {CSP_REPORT_BYTES}.")
     try:
         given = parse_json(request.body.decode("utf-8", "replace"))
     except InputRejected as refused:

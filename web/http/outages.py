@@ -20,12 +20,10 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 _BROKER_ERRORS = (RedisConnectionError, RedisTimeoutError, BrokerError)
 OUTAGE_ERRORS = (OperationalError, InterfaceError, *_BROKER_ERRORS, ResponseError, OSError)
 RETRY_AFTER_SECONDS = 5
-OUTAGE_MESSAGE = (
-    "The database or the broker does not answer just now. Nothing was lost; try again in a few seconds."
-)
+OUTAGE_MESSAGE = "The database or the broker does not respond. No data was lost. Try again in a few seconds."
 DISK_FULL_MESSAGE = (
-    "The disk of the database, the broker or the server is full: nothing can be saved before somebody frees"
-    " space on it. What is stored can still be read; try again later."
+    "The disk of the database, the broker or the server is full. Changes cannot be saved until an "
+    "administrator frees space. Stored data remains readable."
 )
 # No connection, too many of them, a server that ends or starts, a lock or query that takes too long.
 _TRANSIENT_SQLSTATES = ("08", "53", "57014", "57P", "25P03", "40001", "40P01", "55P03")

@@ -18,7 +18,7 @@ from guards.limits import CURSOR_CHARACTERS, PAGE_ROWS
 from web.http.problems import BadInput, PageNotFound
 
 DEFAULT_PAGE_SIZE = 50
-_INVALID_CURSOR = "The cursor is not one that a list gave out. Begin without one, and follow `next`."
+_INVALID_CURSOR = "The cursor is not valid. Start without a cursor, and follow `next`."
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ def _parse_page_size(request: HttpRequest | Request) -> int:
     if given is None:
         return DEFAULT_PAGE_SIZE
     if not given.isascii() or not given.isdigit() or len(given) > len(f"{int(PAGE_ROWS)}") or int(given) < 1:
-        raise BadInput(f"page_size is a number from 1 to {int(PAGE_ROWS)}.")
+        raise BadInput(f"page_size must be a number from 1 to {int(PAGE_ROWS)}.")
     return min(int(given), PAGE_ROWS)
 
 

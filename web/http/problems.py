@@ -18,29 +18,29 @@ from rbac.policy import Forbidden
 from web.http.outages import RETRY_AFTER_SECONDS, describe_outage, is_outage, log_outage
 
 PROBLEM_MEDIA_TYPE = "application/problem+json"
-NUMBER_TOO_LARGE = "A number in the address or in what was sent is too large. Use a smaller one."
+NUMBER_TOO_LARGE = "A number in the URL or the request body is too large. Use a smaller number."
 # Ten thousand wrong values need no response of ten times the size.
 MOST_ERRORS = 100
 # The code of a `ValidationError` about the current state and not about the input.
 STATE_ERROR_CODE = "state"
-NOT_FOUND_DETAIL = "There is nothing here, or you may not see it."
+NOT_FOUND_DETAIL = "Not found, or you cannot view it."
 
 STATUS_TITLES = {
     400: "Bad request",
     401: "Not signed in",
-    403: "Not allowed",
+    403: "Access denied",
     404: "Not found",
     405: "Method not allowed",
     406: "Not acceptable",
-    408: "Too slow",
+    408: "Request timeout",
     409: "Conflict",
-    412: "Changed meanwhile",
-    413: "Too large",
-    414: "Address too long",
+    412: "Version conflict",
+    413: "Request too large",
+    414: "URL too long",
     415: "Unsupported media type",
     429: "Too many requests",
     500: "Server error",
-    503: "Not available",
+    503: "Temporarily unavailable",
 }
 
 

@@ -13,7 +13,7 @@ from web.http.problems import build_problem
 
 GetResponse = Callable[[HttpRequest], HttpResponseBase]
 # A few bytes may expand to gigabytes; only agents compress requests, which are measured decompressed.
-_COMPRESSED_BODY = "The body is packed. Send it as it is, without Content-Encoding."
+_COMPRESSED_BODY = "Compressed request bodies are not supported. Send the body without Content-Encoding."
 _FORM_TYPES = ("application/x-www-form-urlencoded", "multipart/form-data")
 
 
@@ -31,7 +31,7 @@ class TextMiddleware:
                 request, 415, content=build_problem(415, code="packed", detail=_COMPRESSED_BODY)
             )
         if request.META.get("QUERY_STRING", "").count("&") >= QUERY_FIELDS:
-            what = InputProblem(f"an address may have {QUERY_FIELDS}", "leave out what is empty")
+            what = InputProblem(f"a URL must have at most {QUERY_FIELDS}", "leave out empty parameters")
             return _render_refusal(request, [what.to_json() | {"path": "query"}])
         if errors := _find_faults(request.GET):
             return _render_refusal(request, errors)

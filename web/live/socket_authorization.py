@@ -74,7 +74,7 @@ class SocketAuthorizer:
     def start(self) -> None:
         """Start to listen."""
         hearing = subscribe(
-            ACCESS_GROUP, about="Changes of access", ready=self._on_subscribed, take=self._receive_change
+            ACCESS_GROUP, about="Access changes", ready=self._on_subscribed, take=self._receive_change
         )
         self._tasks = [asyncio.create_task(job) for job in (hearing, self._check_due())]
         for job in self._tasks:

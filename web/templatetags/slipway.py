@@ -146,5 +146,5 @@ def shared_from(context: Context, scope: Scope) -> SafeString | str:
         return ""
     level = scope.get_kind_display()
     return format_html(
-        ' <span class="shared" title="Shared with everything in {}">{}</span>', scope.path, level
+        ' <span class="shared" title="Shared with all scopes in {}">{}</span>', scope.path, level
     )

@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[3]
 class Command(BaseCommand):
     """Build the documentation; a broken link fails."""
 
-    help = "Builds the documentation, with the reference pages that are generated from code."
+    help = "Build the documentation, including the reference pages generated from code."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--folder", type=Path, default=settings.DOCUMENTATION_ROOT)

@@ -15,7 +15,7 @@ FORMER_APPS = {"drift", "instances"}
 class Command(BaseCommand):
     """Bring database, static files and demo up to date."""
 
-    help = "Migrates, collects static files and seeds the demo; what is done already is left alone."
+    help = "Migrate the database, collect static files and seed the demo. Completed steps are skipped."
 
     def handle(self, *args: Any, **options: Any) -> None:
         refuse_former_state()
@@ -29,6 +29,6 @@ def refuse_former_state() -> None:
     applied = {app for app, _ in MigrationRecorder(connection).applied_migrations()}
     if applied & FORMER_APPS:
         raise CommandError(
-            "This database was made before the first release and is not brought over. Start with an empty "
-            f"one: set another SLIPWAY_HOME or delete {settings.HOME}, or change DATABASE_URL."
+            "This database is from before the first release and cannot be migrated. Use an empty "
+            f"database: set another SLIPWAY_HOME, delete {settings.HOME}, or change DATABASE_URL."
         )

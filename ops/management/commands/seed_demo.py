@@ -18,7 +18,7 @@ WAIT_SECONDS = 60.0
 class Command(BaseCommand):
     """Command that creates missing demo data with the sandbox's names."""
 
-    help = "Adds the demo to an embedded installation; what exists is left alone."
+    help = "Add the demo to an embedded installation. Existing resources are not changed."
 
     def handle(self, *args: Any, **options: Any) -> None:
         if not settings.SANDBOX_URL:

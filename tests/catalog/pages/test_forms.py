@@ -111,7 +111,7 @@ def test_a_service_says_who_uses_it_and_asks_before_it_goes(world: World, client
     address = f"/services/{world.service.pk}/"
     assert world.pipeline.name in text_of(client.get(address))
     refused = client.post(f"{address}delete/")
-    assert "Tick this box to delete it anyway" in text_of(refused)
+    assert "Select this checkbox to delete it anyway" in text_of(refused)
     assert Service.objects.exists()
     assert client.post(f"{address}delete/", {"although_used": "on"}).status_code == 302
     assert not Service.objects.exists()

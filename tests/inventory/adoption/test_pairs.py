@@ -241,7 +241,7 @@ def test_the_idle_one_of_a_pair_is_refused_and_names_the_live_one(world: Shop) -
     synced()
     found = read("store__2")
     assert found.state == STATES.REFUSED
-    assert "Adopt store__1" in found.reason
+    assert "Adopt the production service store__1" in found.reason
 
 
 def test_one_with_a_circuit_breaker_is_refused_before_every_deployment_would_be(world: Shop) -> None:

@@ -52,10 +52,10 @@ def test_the_page_says_what_goes_and_undoes_it(drive: Drive) -> None:
     assert "The service Taken over and the pipeline" in client.get(address).content.decode()
     response = client.post(address, follow=True)
     assert response.redirect_chain[0][0] == reverse("unknown-services", args=[adoption.infrastructure_id])
-    assert "The adoption of legacy is undone." in response.content.decode()
+    assert "The adoption of legacy was undone." in response.content.decode()
     refused = client.post(address)
     assert refused.status_code == 409
-    assert "The adoption was not undone" in refused.content.decode()
+    assert "Could not undo the adoption" in refused.content.decode()
 
 
 def test_once_something_was_run_it_stays(drive: Drive) -> None:

@@ -28,7 +28,7 @@ def test_an_accepted_field_is_told_again_once_it_changes_again(
     changed: DriftComparison, drive: Drive
 ) -> None:
     admin, (one,) = User.objects.get(username="admin"), list_open_drifts(changed)
-    with pytest.raises(BadInput, match="why"):
+    with pytest.raises(BadInput, match="Enter a reason"):
         drift.accept_drift(actor=admin, comparison=changed, keys=[one.pk], reason="  ")
     drift.accept_drift(actor=admin, comparison=changed, keys=[one.pk], reason="A busy week")
     assert state() == STATES.ACCEPTED

@@ -142,7 +142,7 @@ def test_a_deployment_that_aws_took_back_and_a_person_called_a_success_is_drift(
     assert desired() == second
     assert f"{TASK_DEFINITION}:containerDefinitions[nginx].image" in found
     assert "circuit breaker rolled back" in told()
-    assert f"which execution #{first.number} of Rolling demo had registered" in told()
+    assert f"registered by execution #{first.number} of Rolling demo" in told()
 
 
 def test_while_an_execution_may_change_it_nothing_is_judged_and_the_page_says_so(drive: Drive) -> None:

@@ -122,4 +122,4 @@ def test_files_can_be_uploaded_and_too_many_are_refused_by_number(client: Django
     many = [SimpleUploadedFile(f"{number}.txt", b"a") for number in range(FORM_FILES + 1)]
     refused = client.post("/sign-in/", {"uploaded": many})
     assert refused.status_code == 400
-    assert "At most 100 files may be sent at once." in refused.content.decode()
+    assert "Upload at most 100 files at once." in refused.content.decode()

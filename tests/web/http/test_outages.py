@@ -80,7 +80,7 @@ def test_without_a_database_every_door_says_so(client: Client, admin: User, addr
 
     assert answer.status_code == 503
     assert answer["Retry-After"] == "5"
-    assert "try again in a few seconds" in answer.content.decode()
+    assert "Try again in a few seconds" in answer.content.decode()
     if address.startswith("/api/"):
         assert answer["Content-Type"] == "application/problem+json"
         assert answer.json()["code"] == "not_available"
