@@ -58,7 +58,7 @@ class Condition:
     _root: "_ConditionNode" = field(repr=False)
 
     def holds(self, known: Mapping[str, Any]) -> bool:
-        """Whether it is true of these values. Raises `UnclearConditionError`."""
+        """Return whether it is true of these values. Raises `UnclearConditionError`."""
         return _require_boolean(self._root.value(known))
 
 

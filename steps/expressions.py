@@ -30,7 +30,7 @@ def find_expressions(text: str) -> Iterator[str]:
 
 
 def is_secret_expression(expression: str) -> bool:
-    """Whether an expression means a secret, also where it is not written as it should be."""
+    """Return whether an expression means a secret, also where it is not written as it should be."""
     return expression.startswith("secrets.")
 
 
@@ -41,19 +41,19 @@ def describe_secret_problem(text: str, advice: str = _ADVICE_ON_SECRETS) -> str:
 
 
 def render_expressions(text: str, resolve_expression: ValueLookup) -> str:
-    """A text with its expressions as text."""
+    """Return a text with its expressions as text."""
     return EXPRESSION_PATTERN.sub(lambda match: format_value(resolve_expression(match[1].strip())), text)
 
 
 def format_value(value: Any) -> str:
-    """A value as programs write it."""
+    """Return a value as programs write it."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else str(value)
 
 
 def find_secret_references(*texts: str) -> list[str]:
-    """The references of all secrets that texts name."""
+    """Return the references of all secrets that texts name."""
     inside = (one for text in texts for one in find_expressions(text))
     return [found[1] for one in inside if (found := _SECRET_PATTERN.fullmatch(one))]
 
@@ -94,7 +94,7 @@ def resolve_expressions(
 
 
 def find_paths(value: Any, where: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    """The paths that the expressions of a document name, each with the place of its text in it."""
+    """Yield the paths that the expressions of a document name, each with the place of its text in it."""
     if isinstance(value, Mapping):
         for key, item in value.items():
             yield from find_paths(item, (*where, key))
@@ -112,12 +112,12 @@ def get_path_value(path: str, known: Mapping[str, Any]) -> Any:
 
 
 def is_path(text: str) -> bool:
-    """Whether an expression can name this: words of letters, digits, _, $ and -, joined by dots."""
+    """Return whether an expression can name this: words of letters, digits, _, $ and -, joined by dots."""
     return _PATH.fullmatch(text) is not None
 
 
 def has_expression(text: str) -> bool:
-    """Whether a text holds an expression."""
+    """Return whether a text holds an expression."""
     return _OPEN in text
 
 
@@ -202,7 +202,7 @@ def _describe_unknown_path(path: str, known: Mapping[str, Any]) -> str:
 
 
 def list_paths(known: Mapping[str, Any], before: str = "") -> Iterator[str]:
-    """Every path that can be looked up."""
+    """Yield every path that can be looked up."""
     for key, value in known.items():
         here = f"{before}.{key}" if before else str(key)
         if isinstance(value, Mapping) and value:

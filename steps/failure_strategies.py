@@ -59,7 +59,7 @@ DEFAULT_REACTION = FailureReaction("StageRollback")
 
 
 def classify_error(code: str, *, has_verdict: bool = False) -> str:
-    """The kind of error that strategies name, of a failure's code.
+    """Return the kind of error that strategies name, of a failure's code.
 
     `was_judged`: the code says how a deployment to ECS ended, not why a call was refused.
     """
@@ -88,7 +88,7 @@ def choose_reaction(strategies: Iterable[Mapping[str, Any]], error: str) -> Fail
 
 
 def read_reaction(kept: Mapping[str, Any]) -> FailureReaction:
-    """A reaction as a step's row keeps it."""
+    """Return a reaction as a step's row keeps it."""
     then = kept.get("then")
     return FailureReaction(
         type=kept["type"],
@@ -112,5 +112,5 @@ def _parse_reaction(written: Mapping[str, Any]) -> FailureReaction:
 
 
 def parse_duration(time: str) -> int:
-    """The seconds of a time such as 90s, 30m, 2h or 1d."""
+    """Return the seconds of a time such as 90s, 30m, 2h or 1d."""
     return int(time[:-1]) * _UNIT_SECONDS[time[-1]]

@@ -91,7 +91,7 @@ def wait_for_next_check(
 
 
 def read_action(row: ActionRun) -> Action:
-    """The action of a row; raises `UnknownActionError` when this version cannot run it (rule 15)."""
+    """Return the action of a row; raises `UnknownActionError` when this version cannot run it (rule 15)."""
     return load_action(row.name, row.version, row.parameters)
 
 
@@ -213,7 +213,7 @@ def _recover(reconcile_context: ReconcileContext, row: ActionRun, step: StepExec
 
 
 def _build_refusal(reconcile_context: ReconcileContext, error: AwsError) -> PhaseFailed:
-    """A refusal of AWS; of some no second try changes anything: a person has to do something first."""
+    """Return a refusal of AWS; of some no second try changes anything: a person has to do something first."""
     if error.code == "ClusterNotFoundException":
         name = reconcile_context.stage.cluster
         message = f"Cluster {name} is not there: somebody has deleted it, or it is elsewhere."

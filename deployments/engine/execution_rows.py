@@ -79,21 +79,21 @@ class ExecutionRows:
 
     @property
     def current_stage(self) -> StageExecution:
-        """The first stage that is not over, else the last one."""
+        """Return the first stage that is not over, else the last one."""
         return next(
             (stage for stage in self.stages if stage.status not in TERMINAL_STATUSES), self.stages[-1]
         )
 
     def steps_of(self, stage: StageExecution, section: str = Section.EXECUTION) -> list[StepExecution]:
-        """The steps of one section of a stage, in order."""
+        """Return the steps of one section of a stage, in order."""
         return [step for step in self._steps[stage.pk] if step.section == section]
 
     def steps_in(self, stage: StageExecution) -> list[StepExecution]:
-        """All steps of a stage, forward and back."""
+        """Return all steps of a stage, forward and back."""
         return self._steps[stage.pk]
 
     def steps_until(self, stage: StageExecution) -> list[StepExecution]:
-        """The steps of this stage and of those before it, in order."""
+        """Return the steps of this stage and of those before it, in order."""
         found = (one for one in self.stages if one.position <= stage.position)
         return [step for one in found for step in self._steps[one.pk]]
 
@@ -102,13 +102,13 @@ class ExecutionRows:
         return [step for stage in self.stages for step in self._steps[stage.pk]]
 
     def flow_of(self, stage: StageExecution, section: str = Section.EXECUTION) -> StepFlow:
-        """The steps and groups of one section of a stage as they are now."""
+        """Return the steps and groups of one section of a stage as they are now."""
         steps = self.steps_of(stage, section)
         has_groups = any(step.group_id is not None for step in steps)
         return StepFlow(steps, self._groups_of(stage) if has_groups else [])
 
     def actions_of(self, step: StepExecution) -> list[ActionRun]:
-        """The actions of a step, in order."""
+        """Return the actions of a step, in order."""
         if self._actions is None:
             steps = {one.pk: one for one in self.all_steps}
             self._actions = {pk: [] for pk in steps}
@@ -118,16 +118,16 @@ class ExecutionRows:
         return self._actions[step.pk]
 
     def calls_of(self, action: ActionRun, attempt: int, phase: str) -> list[AwsCall]:
-        """The calls of one phase of an action that were written or wait for the next commit."""
+        """Return the calls of one phase of an action that were written or wait for the next commit."""
         calls = self.calls_of_action(action)
         return [row for row in calls if row.attempt == attempt and row.phase == phase]
 
     def calls_of_action(self, action: ActionRun) -> list[AwsCall]:
-        """The calls of an action in all its phases."""
+        """Return the calls of an action in all its phases."""
         return [row for row in self._calls_of_step(action.step) if row.action_id == action.pk]
 
     def last_write_answered_at(self, step: StepExecution) -> datetime | None:
-        """When AWS answered the last write of a step."""
+        """Return when AWS answered the last write of a step."""
         answers = (
             row.answered_at
             for row in self._calls_of_step(step)
@@ -161,13 +161,13 @@ class ExecutionRows:
         return self._claims[stage.pk]
 
     def waiting_claims_of(self, stage: StageExecution) -> list[ServiceLockClaim]:
-        """The claims of a stage that are not granted now, the oldest first."""
+        """Return the claims of a stage that are not granted now, the oldest first."""
         if not self._may_wait_for_service:
             return []
         return [claim for claim in self.claims_of(stage) if not claim.is_granted]  # type: ignore[attr-defined]
 
     def changes_only_another(self, step: StepExecution) -> bool:
-        """Whether a step changes another ECS service than the one that is shown of its stage."""
+        """Return whether a step changes another ECS service than the one that is shown of its stage."""
         if not self._may_change_several:
             return False
         claims = self.claims_of(step.stage)
@@ -180,7 +180,7 @@ class ExecutionRows:
 
     @property
     def known_events(self) -> set[str]:
-        """The ids of the AWS events that this execution has shown already."""
+        """Return the ids of the AWS events that this execution has shown already."""
         if self._known_events is None:
             events = AwsEvent.objects.filter(execution=self.execution)
             self._known_events = set(events.values_list("event_id", flat=True))
@@ -274,7 +274,7 @@ class ExecutionRows:
 
     @property
     def has_changes(self) -> bool:
-        """Whether something waits for the next commit."""
+        """Return whether something waits for the next commit."""
         waiting = (self._changed, self._new_calls, self._new_rollback_values, self._new_events, self._lines)
         return any(waiting) or bool(self._more)
 
@@ -305,7 +305,7 @@ class ExecutionRows:
         self._write_rows()
 
     def _write_execution(self, values: dict[str, Any], lines: int) -> int:
-        """The UPDATE that asks for the fence; returns the number of the first new line."""
+        """Return the UPDATE that asks for the fence; returns the number of the first new line."""
         ours = self.lease.still_ours()
         execution = self.execution
         first = execution.next_line_number
@@ -373,7 +373,7 @@ def _lock_rank(row: models.Model) -> int:
 
 
 def _load_stages(execution: Execution) -> tuple[list[StageExecution], dict[int, list[StepExecution]]]:
-    """The stages and their steps, in order, by one query: every stage has steps."""
+    """Return the stages and their steps, in order, by one query: every stage has steps."""
     found = StepExecution.objects.filter(stage__execution=execution).select_related(
         "stage__connector__secret"
     )

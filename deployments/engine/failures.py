@@ -276,7 +276,7 @@ def fail_step(
 
 
 def _has_failed_before(reconcile_context: ReconcileContext) -> bool:
-    """Whether a stage or a step failed already, and its failure was not ignored."""
+    """Return whether a stage or a step failed already, and its failure was not ignored."""
     rows = reconcile_context.rows
     if any(stage.status in ENDED_BADLY for stage in rows.stages):
         return True

@@ -141,7 +141,7 @@ def apply_interrupts(rows: ExecutionRows) -> None:
 
 
 def _get_affected_stage(rows: ExecutionRows) -> StageExecution:
-    """The stage that a request is about: the one under way, else the last that was not skipped."""
+    """Return the stage that a request is about: the one under way, else the last that was not skipped."""
     stage = next((stage for stage in rows.stages if stage.status not in TERMINAL_STATUSES), None)
     begun = [stage for stage in rows.stages if stage.status != Status.SKIPPED]
     return stage or (begun or rows.stages)[-1]
@@ -209,7 +209,7 @@ def _newest_with_rollback(execution: Execution) -> StageExecution | None:
 
 
 def _first_failed(reconcile_context: ReconcileContext) -> StageExecution:
-    """The stage that failed; stages that run after a failure may have run behind it."""
+    """Return the stage that failed; stages that run after a failure may have run behind it."""
     if not runs_after_failure(reconcile_context.stage):
         return reconcile_context.stage
     failed = reconcile_context.execution.stages.filter(status__in=(*ENDED_BADLY, Status.ABORTED))

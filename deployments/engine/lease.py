@@ -43,11 +43,11 @@ class Lease:
         publish_change("executions", self.execution_id)
 
     def is_pass_over(self) -> bool:
-        """Whether this reconcile pass has used up its thirty seconds."""
+        """Return whether this reconcile pass has used up its thirty seconds."""
         return self.runtime.monotonic() - self.claimed >= PASS_SECONDS
 
     def may_write(self) -> bool:
-        """Whether enough of the lease is left to begin a write."""
+        """Return whether enough of the lease is left to begin a write."""
         left = LEASE_DURATION.total_seconds() - (self.runtime.monotonic() - self.claimed)
         return left >= WRITE_NEEDS_SECONDS
 
@@ -64,7 +64,7 @@ class Lease:
         return {"lease_expires_at": None, "due_at": woken, "dispatch_backoff_until": None, **wait_columns}
 
     def still_ours(self) -> QuerySet[Execution]:
-        """The execution while nobody else has claimed it."""
+        """Return the execution while nobody else has claimed it."""
         return Execution.objects.filter(pk=self.execution_id, fence=self.fence)
 
 
@@ -94,7 +94,7 @@ def claim_lease(execution_id: UUID, *, owner: str, runtime: EngineRuntime) -> Le
 
 
 def load_execution(execution_id: UUID) -> Execution:
-    """An execution with what spares a pass further questions.
+    """Return an execution with what spares a pass further questions.
 
     Whether people want something of it, whether a step waits for its ECS service, and whether steps of one
     stage change several.
@@ -127,5 +127,5 @@ ABORT_KINDS = (Interrupt.Kind.ABORT, Interrupt.Kind.ABORT_AND_ROLL_BACK)
 
 
 def is_abort_requested(execution_id: Any) -> bool:
-    """Whether an abort of this execution is requested and not applied yet."""
+    """Return whether an abort of this execution is requested and not applied yet."""
     return Interrupt.objects.filter(execution_id=execution_id, applied_at=None, kind__in=ABORT_KINDS).exists()

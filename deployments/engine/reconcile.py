@@ -209,7 +209,7 @@ def _advance(reconcile_context: ReconcileContext) -> timedelta | None:
 
 
 def get_lease_owner() -> str:
-    """The owner of the leases that this process takes."""
+    """Return the owner of the leases that this process takes."""
     return f"{socket.gethostname()}:{os.getpid()}"[:128]
 
 

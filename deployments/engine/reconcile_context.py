@@ -36,7 +36,7 @@ class AwsAccessPool:
     def open(
         self, runtime: EngineRuntime, connector: Connector, region: str
     ) -> DirectAwsAccess | QueuedAwsAccess:
-        """The way of a connector in a region. Raises `ConnectorUnavailable`."""
+        """Return the way of a connector in a region. Raises `ConnectorUnavailable`."""
         key = (build_cache_key(connector), region)
         if key not in self._opened:
             self._opened[key] = runtime.open_aws_access(connector, region)
@@ -89,7 +89,7 @@ class ReconcileContext:
         return self.rows.mask_of(self.stage)
 
     def commit(self, *, reload: bool = False) -> AbstractContextManager[None]:
-        """A fenced commit of all that has changed: see `ExecutionRows.commit`."""
+        """Return a fenced commit of all that has changed: see `ExecutionRows.commit`."""
         return self.rows.commit(reload=reload)
 
     def save(self) -> None:
@@ -115,14 +115,14 @@ class ReconcileContext:
         return build_expression_values(self.execution, self.stage, self.rows.steps_until(self.stage))
 
     def get_aws_access(self, step: StepExecution) -> DirectAwsAccess | QueuedAwsAccess:
-        """The way of a step's calls. Raises `ConnectorUnavailable`."""
+        """Return the way of a step's calls. Raises `ConnectorUnavailable`."""
         return self.snapshot.aws_access_pool.open(
             self.runtime, self.stage.connector, region_for(self.stage, step)
         )
 
     @property
     def known_events(self) -> set[str]:
-        """The ids of the AWS events that this execution has shown already."""
+        """Return the ids of the AWS events that this execution has shown already."""
         return self.rows.known_events
 
     def keep_event(self, event: AwsEvent) -> None:
@@ -240,7 +240,7 @@ def run_next_step(
 def list_new_events(
     reconcile_context: ReconcileContext, before: Mapping[str, Any] | None, service: EcsService
 ) -> Iterator[str]:
-    """The lines of events that this execution has not shown, oldest first.
+    """Yield the lines of events that this execution has not shown, oldest first.
 
     AWS returns the last hundred, told apart by id; those from before the step are not ours to show.
     """
@@ -261,7 +261,7 @@ def list_new_events(
 
 
 def _format_timestamp(at: datetime) -> str:
-    """The moment with milliseconds, without trailing zeros, as `2022-10-06 23:05:02.54`."""
+    """Return the moment with milliseconds, without trailing zeros, as `2022-10-06 23:05:02.54`."""
     utc = at.astimezone(UTC)
     fraction = f"{utc.microsecond // 1000:03d}".rstrip("0") or "0"
     return f"{utc:%Y-%m-%d %H:%M:%S}.{fraction}"

@@ -75,7 +75,7 @@ def _reset_infrastructure(stage: StageExecution) -> None:
 
 
 def _ran_for_failure(step: StepExecution) -> bool:
-    """Whether a step ran because of a failure, so that it is to be asked again whether it runs."""
+    """Return whether a step ran because of a failure, so that it is to be asked again whether it runs."""
     return step.status in _SUCCESS_STATUSES and (step.when or {}).get("stageStatus") in AFTER_FAILURE
 
 

@@ -40,7 +40,7 @@ def request_lock(
 
 
 def is_waiting_for_lock(reconcile_context: ReconcileContext, step: StepExecution) -> bool:
-    """Whether this step wants to change an ECS service that its stage does not hold yet."""
+    """Return whether this step wants to change an ECS service that its stage does not hold yet."""
     return any(claim.step_id == step.pk for claim in reconcile_context.waiting)
 
 
@@ -199,7 +199,7 @@ def _refuse_deadlock(reconcile_context: ReconcileContext, claim: ServiceLockClai
 
 
 def _find_deadlock(claim: ServiceLockClaim) -> list[ServiceLockClaim]:
-    """The claims along which a wait comes back to the stage of this one; none where it does not."""
+    """Return the claims along which a wait comes back to the stage of this one; none where it does not."""
     paths, seen = [[claim]], {claim.pk}
     while paths:
         path = paths.pop(0)

@@ -161,7 +161,7 @@ def _acquire_lock(
 
 
 def _is_out_of_time(reconcile_context: ReconcileContext, step: StepExecution, row: ActionRun | None) -> bool:
-    """Whether the step has run out of time, and no action is there that says so itself."""
+    """Return whether the step has run out of time, and no action is there that says so itself."""
     if step.timeout_at is None or reconcile_context.runtime.now() < step.timeout_at:
         return False
     action = get_actions().get(row.name) if row is not None else None
@@ -253,7 +253,7 @@ def _next_action(reconcile_context: ReconcileContext, step: StepExecution) -> Ac
 def _retry_after_pause(
     reconcile_context: ReconcileContext, step: StepExecution, at: datetime
 ) -> timedelta | None:
-    """The pause before a retry, and then the retry."""
+    """Return the pause before a retry, and then the retry."""
     if (left := at - reconcile_context.runtime.now()) > timedelta(0):
         return left
     with reconcile_context.commit(reload=True):
@@ -300,7 +300,7 @@ def _end_stage(reconcile_context: ReconcileContext) -> None:
 
 
 def _has_deployed(steps: Sequence[StepExecution]) -> bool:
-    """Whether what was to be deployed was; what a person or a strategy waved through was not (P01).
+    """Return whether what was to be deployed was; what a person or a strategy waved through was not (P01).
 
     An ignored failure beside the deployment says nothing of it; without a deployment, any failure counts.
     """

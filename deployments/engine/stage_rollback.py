@@ -23,7 +23,7 @@ from steps.states import ActionState, Outcome, Status
 
 
 def verify_rollback(reconcile_context: ReconcileContext, step: StepExecution) -> timedelta | None:
-    """The checklist: what each undone action found before, beside what is there now."""
+    """Return the checklist: what each undone action found before, beside what is there now."""
     checks: list[ChecklistEntry] = []
     undone = 0
     for partner in reversed(list_partner_steps(reconcile_context, step)):
@@ -90,7 +90,7 @@ def _conclude(
 def _build_checklist_lines(
     checks: list[ChecklistEntry], undone: int, *, restored: bool
 ) -> Iterator[tuple[str, str]]:
-    """The lines of the checklist, each with the level that fits it."""
+    """Yield the lines of the checklist, each with the level that fits it."""
     if not undone:
         yield "Nothing was changed in AWS, so there is nothing to undo.", "success" if restored else "error"
         return
@@ -158,7 +158,7 @@ def _advance_step(reconcile_context: ReconcileContext, step: StepExecution) -> t
 
 
 def _is_skipped(reconcile_context: ReconcileContext, step: StepExecution) -> bool:
-    """Whether its condition keeps a rollback from running; one that has no answer does not."""
+    """Return whether its condition keeps a rollback from running; one that has no answer does not."""
     try:
         return preconditions.skip_if_unmet(reconcile_context, step)
     except conditions.UnclearConditionError as unclear:

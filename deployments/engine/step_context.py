@@ -180,7 +180,7 @@ class EngineStepContext(AwsClients):
         return row
 
     def calls(self) -> list[AwsCall]:
-        """The calls of this phase so far."""
+        """Return the calls of this phase so far."""
         rows = self.reconcile_context.rows
         rows.forget_open_calls(self.step)
         return rows.calls_of(self.row, self.attempt, self.phase)
@@ -409,7 +409,7 @@ class EngineStepContext(AwsClients):
     # --- writing it down --------------------------------------------------------------------------
 
     def commit(self) -> AbstractContextManager[None]:
-        """A fenced commit of what was handed over."""
+        """Return a fenced commit of what was handed over."""
         return self.reconcile_context.commit()
 
     def save(self) -> None:

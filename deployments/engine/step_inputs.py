@@ -40,12 +40,12 @@ SiteCall = Callable[[str, dict[str, Any]], dict[str, Any]]
 
 
 def needs_digest(artifact: Mapping[str, Any]) -> bool:
-    """Whether the image of a run has a source and no digest yet."""
+    """Return whether the image of a run has a source and no digest yet."""
     return bool(artifact.get("source")) and not artifact.get("digest")
 
 
 def resolve_image(artifact: Mapping[str, Any], errand: SiteCall) -> dict[str, Any]:
-    """The image with its tag and its digest. Raises `ActionFailed`, and what `errand` raises."""
+    """Return the image with its tag and its digest. Raises `ActionFailed`, and what `errand` raises."""
     source = artifact["source"]
     if source.get("connector_id") is None:
         raise ActionFailed(
@@ -100,7 +100,7 @@ def get_provisioner_outputs(stage: StageExecution, steps: Iterable[StepExecution
 
 
 def is_provisioning_step(step: StepExecution) -> bool:
-    """Whether a step is one that goes forward and makes infrastructure."""
+    """Return whether a step is one that goes forward and makes infrastructure."""
     kind = get_step_kinds().get(step.type)
     return kind is not None and kind.provisions and step.section == StepExecution.Section.EXECUTION
 
@@ -112,7 +112,7 @@ Steps = Sequence[StepExecution]
 
 
 def to_json(value: Mapping[str, Any]) -> str:
-    """A mapping as the text that an encrypted column keeps."""
+    """Return a mapping as the text that an encrypted column keeps."""
     return json.dumps(value, default=str)
 
 
@@ -181,12 +181,12 @@ def _select_rows(stage: StageExecution, kind: str, own: SourceRows) -> SourceRow
 
 
 def has_own_manifest(own: SourceRows, kind: str) -> bool:
-    """Whether a step brings a manifest of this kind itself."""
+    """Return whether a step brings a manifest of this kind itself."""
     return bool(_filter_by_kind(own, kind))
 
 
 def _get_task_definition_arn(rows: SourceRows, kind: str) -> str:
-    """The ARN of a task definition that AWS has already, where the service names one."""
+    """Return the ARN of a task definition that AWS has already, where the service names one."""
     found = _filter_by_kind(rows, kind)
     by_arn = kind == TASK_DEFINITION and bool(found) and found[0]["store"] == TASK_DEFINITION_ARN
     return str(found[0]["content"]) if by_arn else ""
@@ -227,7 +227,7 @@ def _validate_manifest(
 def _read(
     execution: Execution, rows: SourceRows, kind: str, known: Mapping[str, Any]
 ) -> tuple[MergedDocument, ...]:
-    """The manifests of a kind with their overrides, expressions filled in."""
+    """Return the manifests of a kind with their overrides, expressions filled in."""
     try:
         layers = read_layers(
             kind,
@@ -243,7 +243,7 @@ def _read(
 
 
 def _task_definition(execution: Execution, rows: SourceRows, known: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The task definition beside a service definition; its own mistakes were told before."""
+    """Return the task definition beside a service definition; its own mistakes were told before."""
     found = _filter_by_kind(rows, TASK_DEFINITION)
     if not found or found[0]["store"] == TASK_DEFINITION_ARN:
         return {}
@@ -281,7 +281,7 @@ def build_artifact_values(execution: Execution) -> dict[str, str]:
 
 
 def _with_secrets(values: Mapping[str, Any], hidden: Mapping[str, str]) -> Mapping[str, Any]:
-    """The values of a stage with the variables that are secrets, which no row of it holds."""
+    """Return the values of a stage with the variables that are secrets, which no row of it holds."""
     if not hidden:
         return values
     pipeline = values.get("pipeline", {})
@@ -301,7 +301,7 @@ def resolve_value(path: str, known: Mapping[str, Any]) -> Any:
 
 
 def _list_steps(execution: Execution, stage: StageExecution) -> list[StepExecution]:
-    """The steps that can be named: where two stages have one of the same name, the nearest stage's."""
+    """Return the steps that can be named: where two stages have one of the same name, the nearest stage's."""
     rows = StepExecution.objects.filter(stage__execution=execution, stage__position__lte=stage.position)
     return list(rows.order_by("stage__position", "section", "position"))
 
@@ -420,7 +420,7 @@ class EngineStepInputs:
     def _fetched(
         self, rows: Sequence[SourceRow], groups: list[list[int]], *, is_own: bool
     ) -> list[SourceRow]:
-        """The manifests with their texts, as the run goes on with them."""
+        """Return the manifests with their texts, as the run goes on with them."""
         known = {
             **self._reconcile_context.known_values(),
             **self._context.get_outputs(),
@@ -463,7 +463,7 @@ class EngineStepInputs:
         return f"{what} {self._context.row.pk}.{self._context.attempt} {kind}".strip()
 
     def _is_first(self, name: str) -> bool:
-        """Whether this run of the phase comes here for the first time."""
+        """Return whether this run of the phase comes here for the first time."""
         is_first = name not in self._begun
         self._begun.add(name)
         return is_first

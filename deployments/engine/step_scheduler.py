@@ -33,7 +33,7 @@ class StepFlow:
         return self._current_inside(None, is_parallel=False)
 
     def around(self, step: StepExecution) -> list[StepGroup]:
-        """The groups around a step, the outermost first."""
+        """Return the groups around a step, the outermost first."""
         found: list[StepGroup] = []
         key = step.group_id
         while key is not None:
@@ -42,7 +42,7 @@ class StepFlow:
         return found
 
     def beside(self, step: StepExecution) -> set[int]:
-        """The steps in other branches of the parallels around a step: none of them waits for it."""
+        """Return the steps in other branches of the parallels around a step: none of them waits for it."""
         found: set[int] = set()
         chain: list[FlowNode] = [*self.around(step), step]
         for outer, inner in pairwise(chain):
@@ -55,18 +55,18 @@ class StepFlow:
         return {node.pk for node in self.inside(group) if isinstance(node, StepExecution)}
 
     def inside(self, group: StepGroup) -> Iterator[FlowNode]:
-        """All steps and groups within a group, however deep."""
+        """Yield all steps and groups within a group, however deep."""
         for node in self._inside[group.pk]:
             yield node
             if isinstance(node, StepGroup):
                 yield from self.inside(node)
 
     def is_beside(self, one: StepExecution, other: StepExecution) -> bool:
-        """Whether two steps are in different branches of one parallel."""
+        """Return whether two steps are in different branches of one parallel."""
         return one.pk != other.pk and are_parallel(self.around(one), self.around(other))
 
     def waits_for_failure(self) -> bool:
-        """Whether a step that has not begun wants to run although a step before it failed."""
+        """Return whether a step that has not begun wants to run although a step before it failed."""
         return any(
             step.status == Status.QUEUED and step.started_at is None and self._wants_failure(step)
             for step in self.steps
@@ -106,7 +106,7 @@ def _after(node: FlowNode) -> str:
 
 
 def runs_after_failure(stage: StageExecution) -> bool:
-    """Whether a stage wants to run although one before it failed."""
+    """Return whether a stage wants to run although one before it failed."""
     return (stage.when or {}).get("pipelineStatus") in AFTER_FAILURE
 
 
@@ -130,5 +130,5 @@ class StepScheduler:
         self._until[step.pk] = until
 
     def left(self, steps: Sequence[StepExecution], now: datetime) -> timedelta:
-        """How long until the first of these steps goes on."""
+        """Return how long until the first of these steps goes on."""
         return max(min(self._until[step.pk] for step in steps) - now, timedelta(0))

@@ -86,7 +86,7 @@ def close_step(reconcile_context: ReconcileContext, step: StepExecution, status:
 
 
 def list_always_actions() -> list[str]:
-    """The names of the actions that run however a step ended."""
+    """Return the names of the actions that run however a step ended."""
     return [name for name, action in get_actions().items() if action.runs_always]
 
 
@@ -113,13 +113,13 @@ def had_ended_well(execution: Execution) -> bool:
 
 
 def is_all_undone(rows: QuerySet[ActionRun]) -> bool:
-    """Whether something was put back, and nothing that was written was left."""
+    """Return whether something was put back, and nothing that was written was left."""
     is_left = rows.filter(state=ActionState.NOT_RESTORED).exists()
     return not is_left and bool(rows.filter(state=ActionState.UNDONE).exists())
 
 
 def get_status_after_rollback(execution: Execution, rows: QuerySet[ActionRun]) -> str:
-    """The status after a rollback of an execution, or of the stage whose actions these are.
+    """Return the status after a rollback of an execution, or of the stage whose actions these are.
 
     What had ended well is rolled back now, where that is so; what had failed stays so.
     """
@@ -154,7 +154,7 @@ def start_earlier_rollback(reconcile_context: ReconcileContext) -> bool:
 
 
 def _is_whole_execution(reconcile_context: ReconcileContext) -> bool:
-    """Whether somebody asked for the whole execution; a stage that fails takes back itself alone."""
+    """Return whether somebody asked for the whole execution; a stage that fails takes back itself alone."""
     asked = Interrupt.objects.filter(
         execution=reconcile_context.execution, step="", kind__in=_WHOLE_EXECUTION_KINDS
     )

@@ -24,7 +24,7 @@ ROLLBACK_UNIT = "Rollback"
 
 
 def list_partner_steps(reconcile_context: ReconcileContext, step: StepExecution) -> list[StepExecution]:
-    """The steps that this rollback step undoes, newest first."""
+    """Return the steps that this rollback step undoes, newest first."""
     begun = (
         one for one in reconcile_context.rows.steps_of(reconcile_context.stage) if one.started_at is not None
     )
@@ -33,7 +33,7 @@ def list_partner_steps(reconcile_context: ReconcileContext, step: StepExecution)
 
 
 def get_next_undo(reconcile_context: ReconcileContext, step: StepExecution) -> ActionRun | None:
-    """The action that this rollback step undoes now; None once all is undone."""
+    """Return the action that this rollback step undoes now; None once all is undone."""
     rows = (
         row
         for partner in list_partner_steps(reconcile_context, step)
@@ -43,7 +43,7 @@ def get_next_undo(reconcile_context: ReconcileContext, step: StepExecution) -> A
 
 
 def list_open_actions(reconcile_context: ReconcileContext, partner: StepExecution) -> list[ActionRun]:
-    """The actions of a step that have begun and are not settled, newest first."""
+    """Return the actions of a step that have begun and are not settled, newest first."""
     not_begun = (ActionState.WAITING, ActionState.SKIPPED)
     rows = reconcile_context.rows.actions_of(partner)
     return [row for row in rows[::-1] if row.state not in not_begun and row.undo_state != UndoState.SETTLED]
@@ -59,7 +59,7 @@ def list_writes(reconcile_context: ReconcileContext, row: ActionRun) -> list[Aws
 
 
 def get_undo_phase(name: str, row: ActionRun) -> str:
-    """Each try of an undo has a journal of its own."""
+    """Return each try of an undo has a journal of its own."""
     return f"{name}{row.undo_attempts + 1}"
 
 

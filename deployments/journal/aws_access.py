@@ -42,7 +42,7 @@ class InProcessAwsAccess:
     region: str
 
     def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        """The answer of AWS, of GetCallerIdentity the one that these credentials got before."""
+        """Return the answer of AWS, of GetCallerIdentity the one that these credentials got before."""
         if operation == "GetCallerIdentity":
             return self._identity(service, operation, params)
         if operation != "DescribeScalableTargets":
@@ -102,14 +102,14 @@ def open_engine_access(connector: Connector, region: str) -> InProcessAwsAccess 
 
 
 def get_call_selectors(step: StepExecution, of_connector: tuple[str, ...]) -> CallSelectors:
-    """The step's, the stage's or the pipeline's tags; the connector's where none of them names any."""
+    """Return the step's, the stage's or the pipeline's tags; the connector's where none of them names any."""
     if step.delegate_selectors:
         return CallSelectors(tuple(step.delegate_selectors), step.selectors_from)
     return CallSelectors(of_connector, "CONNECTOR" if of_connector else "")
 
 
 def get_call_deadline(call: AwsCall) -> datetime:
-    """When the step that waits for the call runs out of time; an undo has its rollback step's."""
+    """Return when the step that waits for the call runs out of time; an undo has its rollback step's."""
     patience = get_database_time() + TASK_TIMEOUT
     if not call.execution.rolling_back:
         return call.step.timeout_at or patience

@@ -85,7 +85,7 @@ class CallOwner:
             _request_reconcile(call)
 
     def list_secrets(self, task: DelegateTask) -> tuple[str, ...]:
-        """The secrets of the execution, and those that the work itself was given."""
+        """Return the secrets of the execution, and those that the work itself was given."""
         # Also of a call that another task makes by now: lines of this one may still come.
         call = _select_calls().filter(pk=int(task.owner_ref)).first()
         if call is None:
@@ -157,13 +157,13 @@ def parse_agent_error(answer: TaskAnswer, call: AwsCall) -> AwsError | None:
 
 
 def _is_connector_error(record: Mapping[str, str], call: AwsCall) -> bool:
-    """A wrong key of the connector is wrong at every delegate."""
+    """Return a wrong key of the connector is wrong at every delegate."""
     wrong_key = record.get("kind") == "Unauthenticated"
     return not (wrong_key and parse_aws_spec(call.step.stage.connector.spec).needs_secret)
 
 
 def _get_call(task: DelegateTask) -> AwsCall | None:
-    """The call, if this task is still the one that makes it."""
+    """Return the call, if this task is still the one that makes it."""
     return _select_calls().filter(pk=int(task.owner_ref), task=task.pk).first()
 
 

@@ -43,7 +43,7 @@ class JournaledPhase(Protocol):
     @property
     def lease(self) -> Lease: ...
     def commit(self) -> AbstractContextManager[None]:
-        """A fenced commit of what was handed over."""
+        """Return a fenced commit of what was handed over."""
         ...
 
     def save(self) -> None:
@@ -51,7 +51,7 @@ class JournaledPhase(Protocol):
         ...
 
     def calls(self) -> list[AwsCall]:
-        """The calls of this phase so far."""
+        """Return the calls of this phase so far."""
         ...
 
     @property
@@ -135,7 +135,7 @@ class JournalCaller:
         self.made = 0
 
     def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        """The answer of the next call of this phase, from the journal or from AWS."""
+        """Return the answer of the next call of this phase, from the journal or from AWS."""
         number, self.made = self.made, self.made + 1
         row = self._rows.get(number)
         if row is None:
@@ -184,7 +184,7 @@ class JournalCaller:
             self._context.keep_call(row)
 
     def _reads_before(self, write: AwsCall) -> list[AwsCall]:
-        """The reads that a write rests on: those since the write before it."""
+        """Return the reads that a write rests on: those since the write before it."""
         before = [row for number, row in self._rows.items() if number < write.number]
         last = max((row.number for row in before if row.is_write), default=-1)
         return [row for row in before if row.number > last]
@@ -302,7 +302,7 @@ class CheckCaller:
         self.begun = context.runtime.now()
 
     def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        """A fresh answer; raises `AnswerPending` while a delegate still reads it."""
+        """Return a fresh answer; raises `AnswerPending` while a delegate still reads it."""
         if is_write_call(service, operation, params):
             raise AssertionError(f"a look may only read, not {operation}")
         number, self.made = self.made, self.made + 1

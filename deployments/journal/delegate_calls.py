@@ -41,7 +41,7 @@ class DelegateCalls:
         self._aws_access = aws_access
 
     def answer(self, row: AwsCall) -> dict[str, Any]:
-        """The answer of a call of `start` or `undo` that the journal does not hold yet."""
+        """Return the answer of a call of `start` or `undo` that the journal does not hold yet."""
         if row.state == CallState.SENT:
             self._wait_for_answer(row)
         if row.is_write and row.state == CallState.UNKNOWN:
@@ -98,7 +98,7 @@ class DelegateCalls:
 
 
 def _is_running(row: AwsCall) -> bool:
-    """Whether a delegate does work that may take long, and its lease says that it lives."""
+    """Return whether a delegate does work that may take long, and its lease says that it lives."""
     return row.service == DELEGATE_SERVICE and row.task is not None and row.task.is_open
 
 
@@ -135,7 +135,7 @@ def _give_back(call_id: int, execution_id: UUID, runtime: EngineRuntime) -> None
 
 
 def _is_still_needed(call: AwsCall) -> bool:
-    """Whether the execution still goes where this call was planned for; a read does no harm."""
+    """Return whether the execution still goes where this call was planned for; a read does no harm."""
     execution = call.execution
     if execution.is_over or not call.is_write:
         return not execution.is_over
@@ -250,7 +250,7 @@ def read_task_output(
 
 
 def _parse_time(milliseconds: int, since: datetime, now: datetime) -> datetime:
-    """When a delegate says that it was, if that can be."""
+    """Return when a delegate says that it was, if that can be."""
     if since.timestamp() <= milliseconds / 1000 <= now.timestamp():
         return datetime.fromtimestamp(milliseconds / 1000, UTC)
     return now

@@ -79,7 +79,7 @@ def redact_work_result(
 
 
 def is_confirmable(operation: str) -> bool:
-    """Whether something can show what became of work whose answer is lost."""
+    """Return whether something can show what became of work whose answer is lost."""
     return operation in OPERATIONS
 
 
@@ -259,7 +259,7 @@ def open_work_access(
 def _open_site_access(
     step: StepExecution, kind: str, params: Mapping[str, Any], connector: Connector
 ) -> InProcessWork | DelegateTaskWork:
-    """The way of work that goes where a connector leads: it says who does it."""
+    """Return the way of work that goes where a connector leads: it says who does it."""
     way = open_site_access(connector)
     if isinstance(way, DelegateSiteAccess):
         return DelegateTaskWork(kind, params, CallSelectors(way.selectors, "CONNECTOR"), connector)
@@ -270,7 +270,7 @@ def _open_site_access(
 def _open_account_access(
     params: Mapping[str, Any], connector: Connector
 ) -> "InProcessReads | DelegateTaskWork":
-    """The way of a read for another stage: by that stage's connector and region."""
+    """Return the way of a read for another stage: by that stage's connector and region."""
     way = open_aws_access(connector, str(params["region"]))
     if isinstance(way, DelegateAwsAccess):
         asked = CallSelectors(way.selectors, "CONNECTOR" if way.selectors else "")
@@ -286,12 +286,12 @@ class InProcessReads:
     way: Caller
 
     def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        """The answer of the read that the parameters name."""
+        """Return the answer of the read that the parameters name."""
         return self.way.call(str(params["service"]), str(params["operation"]), params["params"])
 
 
 def find_work_connector(scope: Scope, params: Mapping[str, Any]) -> Connector | None:
-    """The connector whose login is used, where one is named, by its key or as people write it.
+    """Return the connector whose login is used, where one is named, by its key or as people write it.
 
     Raises `ConnectorUnavailable` if it is gone.
     """

@@ -86,7 +86,7 @@ class EngineProvisions:
         return rows.filter(removed_at=None)
 
     def _key(self, what: str) -> UUID:
-        """The same for a run of the step that is made again after a death."""
+        """Return the same for a run of the step that is made again after a death."""
         return uuid5(_NAMES, f"{what} {self._step.pk} {self._step.run} {self._attempt}")
 
 

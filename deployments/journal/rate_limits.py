@@ -174,7 +174,7 @@ return answer(0, ready - now)
 
 
 def build_script_arguments(question: TokenRequest) -> tuple[list[str], list[str]]:
-    """The keys and arguments that the script takes for a question."""
+    """Return the keys and arguments that the script takes for a question."""
     return [question.key, question.place or question.key], [
         f"{question.burst:.6f}",
         f"{question.per_second:.6f}",
@@ -216,7 +216,7 @@ _LIMITS = {operation: limit for limit, operations in _OPERATIONS.items() for ope
 
 
 def get_rate_limit(service: str, operation: str) -> RateLimit:
-    """The bucket that a call draws from. Where AWS tells no limit, calls only rest when throttled."""
+    """Return the bucket that a call draws from. Where AWS tells no limit, calls only rest when throttled."""
     found = _LIMITS.get(operation) if service == "ecs" else None
     return found or RateLimit(f"{service} calls", 0, 0)
 
@@ -308,14 +308,14 @@ def _query_buckets(question: TokenRequest) -> TokenGrant:
 
 
 def _register_script(client: redis.Redis) -> Any:
-    """The script as its hash names it; Valkey is sent the text only where it does not know it."""
+    """Return the script as its hash names it; Valkey is sent the text only where it does not know it."""
     if client not in _buckets.scripts:
         _buckets.scripts[client] = client.register_script(TOKEN_SCRIPT)
     return _buckets.scripts[client]
 
 
 def _get_client() -> redis.Redis | None:
-    """The connection to the cache's Valkey; None where the cache is another one, as in tests."""
+    """Return the connection to the cache's Valkey; None where the cache is another one, as in tests."""
     cache: Any = settings.CACHES["default"]
     if not cache["BACKEND"].endswith("RedisCache"):
         return None

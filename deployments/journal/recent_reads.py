@@ -84,7 +84,7 @@ def publish_targets(
 
 
 def get_region_group(connector: Connector, region: str) -> str:
-    """The group of what does not belong to one cluster."""
+    """Return the group of what does not belong to one cluster."""
     return f"{build_cache_key(connector)}|{region}"
 
 
@@ -109,7 +109,7 @@ def get_recent_reads(
 
 
 def _parse(row: object) -> RecentRead | None:
-    """The row as a read; None where it is none."""
+    """Return the row as a read; None where it is none."""
     try:
         seconds, answer = json.loads(row) if isinstance(row, str) else ("", None)
         begun = datetime.fromtimestamp(float(seconds), UTC)

@@ -23,7 +23,7 @@ from steps.kinds.registry import get_step_kind, get_step_kinds
 def list_stage_secrets(
     stage: StageExecution, steps: Iterable[StepExecution] | None = None
 ) -> tuple[str, ...]:
-    """The values that no line of a stage may show.
+    """Return the values that no line of a stage may show.
 
     `steps` are all of its execution, where they are loaded.
     """
@@ -34,7 +34,7 @@ def list_stage_secrets(
 
 
 def _list_step_secrets(stage: StageExecution, steps: Iterable[StepExecution] | None) -> Iterator[str]:
-    """The outputs that are secrets, and those that steps hand to who may say them again.
+    """Yield the outputs that are secrets, and those that steps hand to who may say them again.
 
     AWS shows parameters of stacks, and programs that make infrastructure print what they are given.
     """
@@ -55,7 +55,7 @@ def _list_step_secrets(stage: StageExecution, steps: Iterable[StepExecution] | N
 
 
 def list_parameter_secrets(scope: Scope, params: Mapping[str, Any]) -> tuple[str, ...]:
-    """The values of the secrets that parameters of work name, as far as they are there."""
+    """Return the values of the secrets that parameters of work name, as far as they are there."""
     found = []
     for reference in (params.get("secrets") or {}).values():
         with suppress(SecretNotFound):
@@ -64,7 +64,7 @@ def list_parameter_secrets(scope: Scope, params: Mapping[str, Any]) -> tuple[str
 
 
 def add_masks(payload: TaskPayload, secrets: Sequence[str]) -> TaskPayload:
-    """The same, with those of the secrets to be hidden that stand in it: an agent learns no others.
+    """Return the same, with those of the secrets to be hidden that stand in it: an agent learns no others.
 
     They came in by expressions: outputs of earlier steps, and inputs of the run.
     """
@@ -92,7 +92,7 @@ def add_secret_injection(aws_access: DirectAwsAccess, service: str, scope: Scope
 
 
 def inject_secrets(scope: Scope, service: str, params: Mapping[str, Any]) -> dict[str, Any]:
-    """The parameters as AWS gets them. Raises `Undelivered` where a secret is missing."""
+    """Return the parameters as AWS gets them. Raises `Undelivered` where a secret is missing."""
     if service != cloudformation.SERVICE or "Parameters" not in params:
         return dict(params)
     return {**params, "Parameters": [_inject_secret(scope, one) for one in params["Parameters"]]}

@@ -81,7 +81,7 @@ class LogBlock:
 
 
 def to_microseconds(moment: datetime) -> int:
-    """A moment as microseconds since 1970, UTC."""
+    """Return a moment as microseconds since 1970, UTC."""
     return (moment - _EPOCH) // _MICROSECOND
 
 
@@ -95,7 +95,7 @@ def encode_blocks(first: int, entries: Iterable[BlockEntry]) -> list[LogBlock]:
 
 
 def decode_block(body: str) -> list[BlockEntry]:
-    """The entries of a block."""
+    """Return the entries of a block."""
     columns = json.loads(body)
     kinds = [tuple(names) for count, *names in columns["kinds"] for _ in range(count)]
     rows = zip(accumulate(columns["at"]), kinds, columns["texts"], strict=True)
@@ -103,17 +103,17 @@ def decode_block(body: str) -> list[BlockEntry]:
 
 
 def list_block_lines(block: LogBlock) -> list[LogLine]:
-    """The lines of a block as the API shows them."""
+    """Return the lines of a block as the API shows them."""
     return [_build_line(number, entry) for number, entry in enumerate(decode_block(block.body), block.first)]
 
 
 def compress(block: LogBlock, level: int = 1) -> bytes:
-    """The body as it lies in the database."""
+    """Return the body as it lies in the database."""
     return zlib.compress(block.body.encode(), level)
 
 
 def decompress(packed: bytes | memoryview) -> str:
-    """The body of a stored block."""
+    """Return the body of a stored block."""
     return zlib.decompress(packed).decode()
 
 

@@ -40,7 +40,7 @@ def read_lines(execution_id: UUID, *, after: int = 0, limit: int = PAGE_LINES) -
 
 
 def iterate_lines(execution_id: UUID) -> Iterator[LogLine]:
-    """Every line of an execution, chunk by chunk."""
+    """Yield every line of an execution, chunk by chunk."""
     for chunk in LogChunk.objects.filter(execution_id=execution_id).order_by("first").iterator(chunk_size=20):
         yield from _lines(chunk)
 
@@ -67,7 +67,7 @@ class LineFilter:
     step: str = ""
 
     def is_said_by(self, step: str, level: str, origin: str) -> bool:
-        """Whether a line of this kind can be meant."""
+        """Return whether a line of this kind can be meant."""
         return (
             (not self.levels or level in self.levels)
             and (not self.origin or origin == self.origin)
@@ -75,7 +75,7 @@ class LineFilter:
         )
 
     def folded(self, text: str) -> str:
-        """A text as it is compared."""
+        """Return a text as it is compared."""
         return text if self.match_case else text.lower()
 
 
@@ -88,7 +88,7 @@ class LineMatches:
 
 
 def search_lines(execution_id: UUID, wanted: LineFilter, *, after: int = 0) -> LineMatches:
-    """The lines above `after` that are wanted, as far as one call looks: 250 chunks or 5,000 lines."""
+    """Return the lines above `after` that are wanted, as far as one call looks: 250 chunks or 5,000 lines."""
     numbers: list[int] = []
     chunks = LogChunk.objects.filter(execution_id=execution_id, last__gt=after).order_by("first")
     for seen, chunk in enumerate(chunks[: MOST_CHUNKS + 1].iterator(chunk_size=20)):
@@ -115,7 +115,7 @@ def _search_body(body: str, wanted: LineFilter) -> list[int]:
 
 
 def _may_match(body: str, needle: str, wanted: LineFilter) -> bool:
-    """A look at the JSON as a whole rules most blocks out; colours can stand inside a word."""
+    """Return a look at the JSON as a whole rules most blocks out; colours can stand inside a word."""
     return "\\u001b" in body or encode_basestring(needle)[1:-1] in wanted.folded(body)
 
 

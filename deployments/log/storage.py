@@ -73,7 +73,7 @@ class _StepOutput:
 def apply_output_limits(
     rows: Iterable[LimitedRow], steps: Mapping[int, StepExecution], change: StepColumnChange
 ) -> list[LimitedRow]:
-    """The lines that are kept, with a line of our own where others are not.
+    """Return the lines that are kept, with a line of our own where others are not.
 
     `steps` are those that the lines belong to; `change` sets the columns in which a step counts its output.
     """
@@ -115,7 +115,7 @@ def publish_blocks(execution_id: UUID, blocks: list[LogBlock]) -> None:
 
 
 def get_channel_group(execution_id: UUID | str) -> str:
-    """The channel group of those who watch an execution."""
+    """Return the channel group of those who watch an execution."""
     return f"execution.{execution_id}"
 
 
@@ -145,7 +145,7 @@ def store_lines(execution_id: UUID, new: Sequence[NewLogLine], *, mask: SecretMa
 def prepare_lines(
     new: Sequence[NewLogLine], *, mask: SecretMask, steps: Iterable[StepExecution], change: StepColumnChange
 ) -> list[LimitedRow]:
-    """The lines as they are stored: cleaned, secrets hidden, cut to their limits."""
+    """Return the lines as they are stored: cleaned, secrets hidden, cut to their limits."""
     if not new:
         return []
     # A secret is hidden before a long line is cut, which could leave half of it.

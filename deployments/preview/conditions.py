@@ -35,7 +35,7 @@ class StageForecast:
     _known: dict[str, Any] = field(default_factory=dict)
 
     def of_step(self, step: StepExecution) -> ConditionForecast:
-        """Whether a step runs: its stage, the groups around it that have not begun, and itself."""
+        """Return whether a step runs: its stage, the groups around it that have not begun, and itself."""
         asked = [(self.stage.when, "pipelineStatus", "")] if self.stage.status == Status.QUEUED else []
         asked += [(one.when, "stageStatus", _get_subject(one)) for one in _list_open_groups(step)]
         return _combine(self._verdict(*one) for one in [*asked, (step.when, "stageStatus", "")])
@@ -71,12 +71,12 @@ class StageForecast:
 
 
 def has_failed(stage: StageExecution) -> bool:
-    """Whether a step of a stage under way has failed."""
+    """Return whether a step of a stage under way has failed."""
     return any(step.status in (*ENDED_BADLY, Status.ABORTED) for step in stage.steps.all())
 
 
 def _list_open_groups(step: StepExecution) -> list[StepGroup]:
-    """The groups around a step that have not begun, the outermost first."""
+    """Return the groups around a step that have not begun, the outermost first."""
     found: list[StepGroup] = []
     group = step.group
     while group is not None:
@@ -91,7 +91,7 @@ def _get_subject(group: StepGroup) -> str:
 
 
 def _combine(verdicts: Iterable[ConditionForecast]) -> ConditionForecast:
-    """The first that is decided; what the others rest on."""
+    """Return the first that is decided; what the others rest on."""
     depends: list[str] = []
     for one in verdicts:
         if one.skipped or one.wrong:

@@ -46,7 +46,7 @@ ANSWER_TIMEOUT = timedelta(seconds=60)
 
 
 def open_in_process(step: StepExecution) -> Caller:
-    """The way of a step whose connectors go out from this Slipway."""
+    """Return the way of a step whose connectors go out from this Slipway."""
     return _InProcessAccess(step)
 
 
@@ -57,7 +57,7 @@ class _InProcessAccess:
     step: StepExecution
 
     def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        """The answer. Raises its error, or `ConnectorUnavailable`."""
+        """Return the answer. Raises its error, or `ConnectorUnavailable`."""
         if service == SITE_SERVICE:
             return SiteCaller(_find_connector(params)).call(service, operation, params)
         stage = self.step.stage
@@ -67,7 +67,7 @@ class _InProcessAccess:
 
 
 def _find_connector(params: Mapping[str, Any]) -> Connector:
-    """The connector that an errand names. Raises `ConnectorUnavailable`."""
+    """Return the connector that an errand names. Raises `ConnectorUnavailable`."""
     found = Connector.objects.select_related("scope", "secret").filter(pk=params["connector"]).first()
     if found is None:
         raise ConnectorUnavailable("The connector of a manifest is no longer there: change the manifest.")
@@ -85,11 +85,11 @@ class RecordedAnswers:
         self._left = list(json.loads(self.question.answers))
 
     def open(self, step: StepExecution) -> Caller:
-        """The way of a step: from here, or through delegates, as each connector says."""
+        """Return the way of a step: from here, or through delegates, as each connector says."""
         return _RoutedAccess(self, step)
 
     def next(self, asked: str) -> dict[str, Any] | None:
-        """The answer to a call, None if it has not come; what was answered otherwise is asked anew."""
+        """Return the answer to a call, None if it has not come; what was answered otherwise is asked anew."""
         if self._left and self._left[0]["asked"] == asked:
             return self._left.pop(0)
         if self._left:
@@ -106,7 +106,7 @@ class _RoutedAccess:
     step: StepExecution
 
     def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        """The answer.
+        """Return the answer.
 
         Raises its error, `ConnectorUnavailable`, or `CallPending` where it is still to come.
         """
@@ -131,7 +131,7 @@ class DelegatedReads:
     step: StepExecution
 
     def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        """The answer. Raises its error, or `CallPending` where it is still to come."""
+        """Return the answer. Raises its error, or `CallPending` where it is still to come."""
         said = {
             "service": service,
             "operation": operation,

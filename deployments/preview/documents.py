@@ -145,7 +145,7 @@ class PreviewedCall:
 
     @property
     def text(self) -> str:
-        """The parameters as indented JSON."""
+        """Return the parameters as indented JSON."""
         return json.dumps(self.params, indent=2, ensure_ascii=False, default=str)
 
     def to_json(self) -> dict[str, Any]:
@@ -235,12 +235,12 @@ class PreviewDetails:
 
     @property
     def policies(self) -> tuple[IamPolicy, ...]:
-        """The policies that hold these permissions."""
+        """Return the policies that hold these permissions."""
         return list_policies(one.action for one in self.permissions)
 
     @property
     def is_complete(self) -> bool:
-        """Whether no step would fail before its end, as far as a preview sees."""
+        """Return whether no step would fail before its end, as far as a preview sees."""
         return all(step.failure is None for step in self.steps)
 
     def to_json(self) -> dict[str, Any]:
@@ -255,7 +255,7 @@ class PreviewDetails:
 
 
 def build_preview_details(artifact: dict[str, str], steps: Sequence[PreviewedStep]) -> PreviewDetails:
-    """All steps, and what IAM says of what they need."""
+    """Return all steps, and what IAM says of what they need."""
     shown = tuple(build_step_details(step) for step in steps)
     decisions, unasked = check_permissions(steps)
     needed = sorted({action for step in shown for action in step.permissions})
@@ -269,7 +269,7 @@ def build_preview_details(artifact: dict[str, str], steps: Sequence[PreviewedSte
 
 
 def build_step_details(step: PreviewedStep) -> PreviewedStepDetails:
-    """A step as it is shown; its task definitions are compared with what runs now."""
+    """Return a step as it is shown; its task definitions are compared with what runs now."""
     diffs, unread = _build_diffs(step)
     said = [text for level, text in step.step_data.lines if level == "warning"]
     return PreviewedStepDetails(

@@ -42,7 +42,7 @@ NOT_PROVISIONED = (
 
 
 def is_infrastructure_unknown(step: StepExecution) -> bool:
-    """Whether a step begins where nobody can look yet: behind a provisioner that has not run."""
+    """Return whether a step begins where nobody can look yet: behind a provisioner that has not run."""
     stage = step.stage
     return not stage.has_location and step.position >= stage.provisioner_step_count
 
@@ -50,7 +50,7 @@ def is_infrastructure_unknown(step: StepExecution) -> bool:
 def resolve_actions(
     stage_data: PreviewedStageData, planned: PlannedStep, outputs: Mapping[str, Any]
 ) -> list[Action]:
-    """The actions of a step with what it names filled in. Raises `KnownOnlyInRun` with a sentence."""
+    """Return the actions of a step with what it names filled in. Raises `KnownOnlyInRun` with a sentence."""
     step = planned.step
     if is_infrastructure_unknown(step):
         raise KnownOnlyInRun(NOT_PROVISIONED)
@@ -110,7 +110,7 @@ class PreviewedStep:
 def run_dry_run(
     asked: RunRequest, pipeline: Pipeline, open_aws_access: AwsAccessOpener
 ) -> list[PreviewedStep]:
-    """The steps of a run that is not started, in order; after one that would fail none is reached.
+    """Return the steps of a run that is not started, in order; after one that would fail none is reached.
 
     Raises `CannotPlanError` as a run would, `CallPending` where a delegate has still to answer.
     """

@@ -11,7 +11,7 @@ from web.live.sources import parse_primary_keys
 
 
 def list_preview_snapshots(keys: Collection[str] | None) -> dict[str, tuple[TopicSnapshot, ...]]:
-    """How far these previews are, or all that are not finished; two queries."""
+    """Return how far these previews are, or all that are not finished; two queries."""
     wanted = (
         {"finished_at": None} if keys is None else {"pk__in": list(parse_primary_keys(PreviewRequest, keys))}
     )

@@ -51,7 +51,7 @@ def preview_pipeline(
 
 
 def forecast_plan(pipeline: Pipeline, inputs: Mapping[str, Any], artifact: dict[str, Any]) -> PlanOutline:
-    """The plan of a run, and of each step whether it would run, as far as these inputs tell.
+    """Return the plan of a run, and of each step whether it would run, as far as these inputs tell.
 
     Raises `PipelineNotRunnable`.
     """
@@ -123,7 +123,7 @@ def _validate_request(actor: User, pipeline: Pipeline, tag: str, inputs: Mapping
 def _get_or_create_request(
     actor: User, pipeline: Pipeline, tag: str, inputs: dict[str, Any]
 ) -> PreviewRequest:
-    """The same person's question of a moment ago, or a new one."""
+    """Return the same person's question of a moment ago, or a new one."""
     now = get_database_time()
     what = {"pipeline": pipeline, "version": pipeline.version, "tag": tag, "requested_by": actor}
     found = PreviewRequest.objects.filter(**what, requested_at__gt=now - REUSE_INTERVAL).order_by(
@@ -136,7 +136,7 @@ def _get_or_create_request(
 
 
 def _run_or_request(question: PreviewRequest, asked: RunRequest) -> PreviewDetails | None:
-    """The preview, or None while an answer is missing; the first missing one is asked for."""
+    """Return the preview, or None while an answer is missing; the first missing one is asked for."""
     if question.task is not None or get_database_time() - question.requested_at > PREVIEW_TIMEOUT:
         return None
     try:

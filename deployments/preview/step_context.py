@@ -163,7 +163,7 @@ class PlannedWork:
 
 
 def _list_groups(step: StepExecution) -> list[StepGroup]:
-    """The groups around a step that is not written down, the outermost first."""
+    """Return the groups around a step that is not written down, the outermost first."""
     found: list[StepGroup] = []
     group = step.group
     while group is not None:

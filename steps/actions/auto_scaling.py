@@ -337,12 +337,12 @@ class ResumeAutoScaling(Action):
 
 
 def is_suspended(context: StepContext, of: str = SERVICE_NAME) -> bool:
-    """Whether this step has suspended auto scaling and not let it go on since."""
+    """Return whether this step has suspended auto scaling and not let it go on since."""
     return bool(context.get_output(_get_output_name(of)) == SUSPENDED)
 
 
 def _get_output_name(of: str) -> str:
-    """The fact that says what became of the auto scaling of an ECS service."""
+    """Return the fact that says what became of the auto scaling of an ECS service."""
     return "autoScaling" if of == SERVICE_NAME else f"autoScalingOf{of[:1].upper()}{of[1:]}"
 
 

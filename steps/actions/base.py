@@ -145,7 +145,7 @@ def action(cls: type[A]) -> type[A]:
 
 
 def get_actions() -> Mapping[str, type[Action]]:
-    """Every action by name."""
+    """Return every action by name."""
     return _ACTIONS
 
 

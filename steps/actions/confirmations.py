@@ -50,7 +50,7 @@ RECHECK_INTERVAL = timedelta(seconds=30)
 
 
 def is_past_read_lag(context: StepContext, call: CallRecord) -> bool:
-    """Whether a read made now is late enough after the write to prove that it did not happen.
+    """Return whether a read made now is late enough after the write to prove that it did not happen.
 
     Ask before reading. AWS answers reads from copies that lag; half a minute later they no longer do.
     """
@@ -58,7 +58,7 @@ def is_past_read_lag(context: StepContext, call: CallRecord) -> bool:
 
 
 def has_recent_write(context: StepContext) -> bool:
-    """Whether a read may still show what was before this action wrote.
+    """Return whether a read may still show what was before this action wrote.
 
     An undo sees its work done in such a read although nothing is undone: it writes all the same, and does not
     call itself done.
@@ -78,7 +78,7 @@ def is_read_stale(context: StepContext) -> bool:
 
 
 def is_observed_twice(context: StepContext, what: str, begun: datetime) -> bool:
-    """Whether an odd sight has now been seen twice, thirty seconds apart.
+    """Return whether an odd sight has now been seen twice, thirty seconds apart.
 
     Reads may go backwards, so one sight alone is not believed. `forget` clears it when it vanishes.
     """

@@ -143,7 +143,7 @@ class Provisions(Protocol):
         ...
 
     def plan(self, identifier: str) -> PlannedRun | None:
-        """The newest plan that a step of this execution has made and nobody has applied."""
+        """Return the newest plan that a step of this execution has made and nobody has applied."""
         ...
 
     def free_plan(self, plan_id: str) -> None:
@@ -198,7 +198,7 @@ class StepContext(Protocol):
 
     @property
     def execution_id(self) -> str:
-        """The id of the execution, 36 characters, by which AWS can tell who started an ECS task."""
+        """Return the id of the execution, 36 characters, by which AWS can tell who started an ECS task."""
         ...
 
     @property
@@ -213,12 +213,12 @@ class StepContext(Protocol):
 
     @property
     def written_at(self) -> datetime | None:
-        """When the start of this action last sent a write that AWS did not refuse."""
+        """Return when the start of this action last sent a write that AWS did not refuse."""
         ...
 
     @property
     def intent(self) -> str:
-        """A text that names this action of this execution in this attempt, at most 36 characters."""
+        """Return a text that names this action of this execution in this attempt, at most 36 characters."""
         ...
 
     @property
@@ -227,11 +227,11 @@ class StepContext(Protocol):
         ...
 
     def get_earlier_step(self, step_type: str) -> EarlierStep | None:
-        """The last step of this type before this one in the stage; None if there is none."""
+        """Return the last step of this type before this one in the stage; None if there is none."""
         ...
 
     def get_account(self) -> str:
-        """The AWS account behind the connector."""
+        """Return the AWS account behind the connector."""
         ...
 
     def acquire_service_lock(self, ecs_service: str, *, is_main: bool = True) -> None:
@@ -266,7 +266,7 @@ class StepContext(Protocol):
 
     def now(self) -> datetime: ...
     def observe_service(self, name: str) -> ServiceObservation:
-        """The ECS service in a snapshot begun after this step's last write was answered (rule 10)."""
+        """Return the ECS service in a snapshot begun after this step's last write was answered (rule 10)."""
         ...
 
     def wait_for_service(self, name: str) -> None:

@@ -43,7 +43,7 @@ class LeftoverCandidates:
 
 
 def get_base_name(name: str) -> str:
-    """The name that a manifest gives, of an ECS service that a strategy may have named."""
+    """Return the name that a manifest gives, of an ECS service that a strategy may have named."""
     for suffix in (LEFTOVER_CANARY_SUFFIX, *LEFTOVER_PAIR_SUFFIXES):
         if name.endswith(suffix) and name != suffix:
             return name.removesuffix(suffix)
@@ -61,7 +61,7 @@ def read_candidates(
 
 
 def assess_leftovers(candidates: LeftoverCandidates, base: str) -> list[Leftover]:
-    """The services beside the one that serves, each with whether it may be deleted, and why."""
+    """Return the services beside the one that serves, each with whether it may be deleted, and why."""
     found = []
     for suffix in (LEFTOVER_CANARY_SUFFIX, *LEFTOVER_PAIR_SUFFIXES):
         service = candidates.services.get(f"{base}{suffix}")
@@ -74,7 +74,7 @@ def assess_leftovers(candidates: LeftoverCandidates, base: str) -> list[Leftover
 
 
 def list_possible_leftovers(base: str) -> list[Leftover]:
-    """The names that strategies give, where only an execution can look which of them are there."""
+    """Return the names that strategies give, where only an execution can look which of them are there."""
     why = "Not checked yet: the execution checks it first and keeps services that receive traffic."
     return [
         Leftover(f"{base}{suffix}", None, None, may_go=True, why=why)

@@ -53,7 +53,7 @@ def _fetch(context: StepContext, kind: str) -> tuple[LoadedManifest, ...]:
 
 
 def _fetch_all(context: StepContext, kind: str) -> tuple[LoadedManifest, ...]:
-    """Every manifest of a kind of which a service may have none, or several."""
+    """Return every manifest of a kind of which a service may have none, or several."""
     sources = context.step_inputs.list_sources(kind)
     for source in sources:
         _log_source(context, kind, source)

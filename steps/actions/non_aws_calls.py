@@ -195,7 +195,7 @@ class NonAwsCalls:
         return OutboundResponse(int(answer.get("status", 0)), {}, str(answer.get("body", "")))
 
     def read_terraform_log(self, connector: str, url: str, offset: int) -> LogSegment:
-        """The next piece of a log, from a number of bytes on."""
+        """Return the next piece of a log, from a number of bytes on."""
         params = {"connector": connector, "logUrl": url, "offset": offset}
         answer = self._call(READ_TERRAFORM_LOG, params)
         text, size = str(answer.get("body", "")), int(answer.get("size", -1))

@@ -38,7 +38,7 @@ class ScalingState:
         return next((one for one in self.policies if one.name == name), None)
 
     def to_record(self) -> dict[str, Any]:
-        """The state as JSON."""
+        """Return the state as JSON."""
         target = self.target.raw if self.target else None
         return {"target": target, "policies": [one.raw for one in self.policies]}
 
@@ -77,7 +77,7 @@ def get_saved_scaling(context: StepContext, of: str = SERVICE_NAME) -> ScalingSt
 
 
 def has_saved_scaling(context: StepContext) -> bool:
-    """Whether this step has looked at the auto scaling of its ECS service; a canary, say, has none."""
+    """Return whether this step has looked at the auto scaling of its ECS service; a canary, say, has none."""
     return context.load_for_rollback(get_suspended_key(SERVICE_NAME)) is not None
 
 
@@ -97,7 +97,7 @@ def get_manifest_scaling(fetched: StepContext | EarlierStep) -> ManifestScaling:
 
 
 def compute_bounds(wanted: ManifestScaling, live: ScalingState) -> tuple[int, int] | None:
-    """The least and the most tasks once the manifests are in force; None where nothing bounds them."""
+    """Return the least and the most tasks once the manifests are in force; None where nothing bounds them."""
     least = live.target.min_capacity if live.target else None
     most = live.target.max_capacity if live.target else None
     if wanted.target is not None:

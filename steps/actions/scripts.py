@@ -138,7 +138,7 @@ class RunProvisionerScript(Action):
 
 
 def parse_provisioner_outputs(written: str | None) -> dict[str, Any]:
-    """The outputs that a script wrote. Raises `ActionFailed` for what is not a JSON object."""
+    """Return the outputs that a script wrote. Raises `ActionFailed` for what is not a JSON object."""
     if written is None:
         raise ActionFailed(
             _BAD_OUTPUTS,

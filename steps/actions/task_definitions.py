@@ -36,7 +36,7 @@ _DEFAULTS = {"cpu": 0, "essential": True, "protocol": "tcp"}
 
 
 def normalize_definition(definition: Mapping[str, Any]) -> dict[str, Any]:
-    """The definition as two that mean the same both are."""
+    """Return the definition as two that mean the same both are."""
     kept = {key: value for key, value in definition.items() if key not in _AWS_FIELDS}
     # Where tasks have addresses of their own, a container's port is the host's; elsewhere it is a choice.
     is_same = kept.get("networkMode") in ("awsvpc", "host")
@@ -210,7 +210,7 @@ def _register(context: StepContext, definition: Mapping[str, Any]) -> TaskDefini
 
 
 def confirm_registration(context: StepContext, call: CallRecord) -> Confirmation:
-    """Whether a registration whose answer was lost took effect."""
+    """Return whether a registration whose answer was lost took effect."""
     late = is_past_read_lag(context, call)
     older = int(context.load_for_rollback(_OLDER if _get_intent(call.params) else _OLDER_UNTAGGED) or 0)
     family = call.params["family"]
@@ -266,7 +266,7 @@ def _describe(context: StepContext, name: str) -> TaskDefinition | None:
 
 
 def _find_older_revision(context: StepContext, family: str) -> int:
-    """A revision that is older than any this step registers: the one that runs, else the newest."""
+    """Return a revision that is older than any this step registers: the one that runs, else the newest."""
     if running := _get_running_arn(context, family):
         return int(running.rpartition(":")[2])
     return context.ecs.get_latest_revision(family)

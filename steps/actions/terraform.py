@@ -42,7 +42,7 @@ class TerraformSettings:
 
 
 def build_run_parameters(program: str, asked: TerraformSettings, context: StepContext) -> dict[str, Any]:
-    """The parameters of a run, with expressions filled in and secrets as references.
+    """Return the parameters of a run, with expressions filled in and secrets as references.
 
     Raises `ActionFailed` for a folder that cannot be told, or an expression that names nothing.
     """
@@ -74,7 +74,7 @@ def build_run_parameters(program: str, asked: TerraformSettings, context: StepCo
 
 
 def find_folder(program: str, files: Mapping[str, str]) -> str:
-    """The folder to run in: the highest that holds files of the program. Raises `ActionFailed`."""
+    """Return the folder to run in: the highest that holds files of the program. Raises `ActionFailed`."""
     ends = _FILE_SUFFIXES[program]
     found = {str(PurePosixPath(path).parent) for path in files if path.endswith(ends)}
     if not found:
@@ -94,7 +94,7 @@ def find_folder(program: str, files: Mapping[str, str]) -> str:
 
 
 def render_hcl(text: str, context: StepContext) -> str:
-    """A text of HCL with its expressions filled in, escaped as within double quotes.
+    """Return a text of HCL with its expressions filled in, escaped as within double quotes.
 
     Raises `ActionFailed` for a secret: it would stand in a file.
     """
@@ -112,7 +112,7 @@ def render_hcl(text: str, context: StepContext) -> str:
 
 
 def escape_hcl(text: str) -> str:
-    """A text as it stands between double quotes in HCL: never the end of them, never a template."""
+    """Return a text as it stands between double quotes in HCL: never the end of them, never a template."""
     escaped = "".join(_HCL_ESCAPES.get(one, one) for one in text)
     return escaped.replace("${", "$${").replace("%{", "%%{")
 
@@ -149,7 +149,7 @@ class TerraformAction(Action):
         return TITLES[self.program]
 
     def own(self, context: StepContext) -> dict[str, Any]:
-        """The parameters of a run with what the step itself says."""
+        """Return the parameters of a run with what the step itself says."""
         return build_run_parameters(self.program, TerraformSettings(**self.asked), context)
 
     def run(
@@ -189,7 +189,7 @@ class TerraformAction(Action):
 
 
 def format_changes(end: TerraformRunResult) -> str:
-    """How much was changed, in words."""
+    """Return how much was changed, in words."""
     said = {"add": "added", "change": "changed", "destroy": "destroyed"}
     return ", ".join(f"{end.counts.get(name, 0)} {word}" for name, word in said.items())
 
@@ -216,7 +216,7 @@ def get_stored_plan(context: StepContext, identifier: str, *, destroys: bool) ->
 
 
 def build_repeated_parameters(used: Mapping[str, Any]) -> dict[str, Any]:
-    """The parameters of an earlier run for another one, which takes the same versions of providers."""
+    """Return the parameters of an earlier run for another one, which takes the same versions of providers."""
     rest = {name: one for name, one in used.items() if name != "lock"}
     if not used.get("lock"):
         return rest

@@ -42,7 +42,7 @@ class WaitForTime(Action):
 
 
 def format_duration(seconds: int) -> str:
-    """A time in words, such as 1 hour 30 minutes."""
+    """Return a time in words, such as 1 hour 30 minutes."""
     parts = [(seconds // 3600, "hour"), (seconds // 60 % 60, "minute"), (seconds % 60, "second")]
     return " ".join(f"{n} {unit}{'' if n == 1 else 's'}" for n, unit in parts if n) or "0 seconds"
 
@@ -147,7 +147,7 @@ def _refuse_threshold_breach(one: Mapping[str, Any], point: MetricPoint) -> None
 
 
 def build_metric(one: Mapping[str, Any]) -> CloudWatchMetric:
-    """The metric that a step names."""
+    """Return the metric that a step names."""
     return CloudWatchMetric(
         one["namespace"],
         one["metricName"],

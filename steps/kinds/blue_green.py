@@ -82,13 +82,13 @@ class EcsBlueGreenCreateServiceSpec:
 
     @property
     def is_one_rule(self) -> bool:
-        """Whether production and stage are one and the same rule of one listener (R235)."""
+        """Return whether production and stage are one and the same rule of one listener (R235)."""
         prod = (self.prodListener, self.prodListenerRuleArn)
         return prod == (self.stageListener, self.stageListenerRuleArn)
 
     @property
     def pairs(self) -> list[dict[str, str]]:
-        """Every pair of listeners, the step's own first, as the action that reads them takes it."""
+        """Return every pair of listeners, the step's own first, as the action that reads them takes it."""
         own = {key: getattr(self, key) for key in _LISTENER_KEYS}
         named = [own, *({"loadBalancer": self.loadBalancer, **one} for one in self.moreListeners)]
         return [{to: str(one.get(key, "")) for key, to in _LISTENER_KEYS.items()} for one in named]
@@ -135,7 +135,7 @@ class EcsBlueGreenSwapTargetGroupsSpec:
 
     @property
     def seconds_on_purpose(self) -> int:
-        """The delay, unless the old service stays as it is."""
+        """Return the delay, unless the old service stays as it is."""
         return 0 if self.doNotDownsizeOldService else self.downsizeOldServiceDelayInSecs
 
 

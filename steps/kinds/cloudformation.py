@@ -132,7 +132,7 @@ class CreateStackSpec:
 
     @property
     def secret_references(self) -> tuple[str, ...]:
-        """The secrets that the stack is given."""
+        """Return the secrets that the stack is given."""
         own = [str(one.get("value", "")) for one in self.parameters if one.get("type") == SECRET_TYPE]
         named = find_secret_references(*(str(one.get("value", "")) for one in self.parameters))
         return tuple(dict.fromkeys([*own, *named]))

@@ -82,7 +82,7 @@ class HttpSpec:
 
     @property
     def secret_references(self) -> tuple[str, ...]:
-        """The secrets that the request carries."""
+        """Return the secrets that the request carries."""
         return tuple(
             dict.fromkeys(find_secret_references(*(str(one.get("value", "")) for one in self.headers)))
         )

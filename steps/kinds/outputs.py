@@ -59,17 +59,17 @@ PROVISIONER_ROOT: Final = "provisioner"
 
 
 def list_provisioner_types() -> list[str]:
-    """The types of steps that make infrastructure."""
+    """Return the types of steps that make infrastructure."""
     return [name for name, kind in get_step_kinds().items() if kind.provisions]
 
 
 def is_provisioner_path(path: str) -> bool:
-    """Whether a path names an output of a provisioner."""
+    """Return whether a path names an output of a provisioner."""
     return path.partition(".")[0] == PROVISIONER_ROOT
 
 
 def list_provisioner_outputs(steps: Iterable[tuple[str, Mapping[str, Any]]]) -> set[str] | None:
-    """The outputs that provisioning steps can have, by type and spec; None where only a run tells."""
+    """Return the outputs that provisioning steps can have, by type and spec; None where only a run tells."""
     found: set[str] = set()
     for type_, spec in steps:
         outputs = list_all_outputs(type_, spec)

@@ -46,7 +46,7 @@ def describe_field(
     is_rare: bool = False,
     is_multiline: bool = False,
 ) -> dict[str, Any]:
-    """The metadata of a spec's field: a line of help for people, and what it can be.
+    """Return the metadata of a spec's field: a line of help for people, and what it can be.
 
     `columns` says what each entry of a list consists of; forms leave out what `is_rare` and not written.
     """
@@ -103,7 +103,7 @@ class StepKind:
     needs_cluster: bool = False
 
     def secrets_of(self, values: Mapping[str, Any]) -> tuple[str, ...]:
-        """The references of the secrets that a spec names; none of one that is wrong."""
+        """Return the references of the secrets that a spec names; none of one that is wrong."""
         try:
             found: tuple[str, ...] = getattr(self.spec_from(values), "secret_references", ())
         except BadStepError:
@@ -112,20 +112,20 @@ class StepKind:
 
     @property
     def changes_ecs_service(self) -> bool:
-        """Whether it deploys, so that a rollback step has to undo it."""
+        """Return whether it deploys, so that a rollback step has to undo it."""
         return bool(self.undone_by) and not self.provisions
 
     def is_undone_by(self, type_: str) -> bool:
-        """Whether a rollback step of this type puts back what it did."""
+        """Return whether a rollback step of this type puts back what it did."""
         return bool(self.undone_by) and (type_ == self.undone_by or self.type in get_step_kind(type_).undoes)
 
     @property
     def needed(self) -> tuple[str, ...]:
-        """The fields that a spec cannot do without."""
+        """Return the fields that a spec cannot do without."""
         return tuple(name for name, field in self.spec.__dataclass_fields__.items() if _is_needed(field))
 
     def spec_from(self, values: Mapping[str, Any]) -> Any:
-        """The typed spec; raises `BadStepError` naming an unknown or ill-typed field."""
+        """Return the typed spec; raises `BadStepError` naming an unknown or ill-typed field."""
         fields = self.spec.__dataclass_fields__
         if lacking := [name for name in self.needed if name not in values]:
             raise BadStepError(f"{self.type} needs {', '.join(lacking)} under spec; list the step there")
@@ -141,7 +141,7 @@ class StepKind:
         return self.spec(**{**values, **self._settings(values)})
 
     def _settings(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """The fields that hold settings of their own, read."""
+        """Return the fields that hold settings of their own, read."""
         fields = self.spec.__dataclass_fields__
         try:
             return {
@@ -153,14 +153,14 @@ class StepKind:
             raise BadStepError(f"{self.type}: {bad.message}", ("spec", *bad.path)) from bad
 
     def seconds_on_purpose(self, values: Mapping[str, Any]) -> int:
-        """How long the spec asks the step to wait; that comes on top of its time-out."""
+        """Return how long the spec asks the step to wait; that comes on top of its time-out."""
         if any(has_expression(value) for value in values.values() if isinstance(value, str)):
             # Known once the step begins, which asks again.
             return 0
         return int(getattr(self.spec_from(values), "seconds_on_purpose", 0))
 
     def units(self, values: Mapping[str, Any]) -> tuple[Unit, ...]:
-        """The plan of this step; it depends on the spec alone."""
+        """Return the plan of this step; it depends on the spec alone."""
         return tuple(self.plan_of(self.spec_from(values)))
 
 
@@ -168,7 +168,7 @@ PROVISIONER_IDENTIFIER = "provisionerIdentifier"
 
 
 def is_undone_by_step(rollback: str, said: Mapping[str, Any], of: str, written: Mapping[str, Any]) -> bool:
-    """Whether a rollback step undoes a step, by the type and the spec of each.
+    """Return whether a rollback step undoes a step, by the type and the spec of each.
 
     A `provisionerIdentifier` of the rollback step limits it to what was made under that name. One that is
     still an expression limits nothing: better too much is taken back than nothing.
@@ -241,31 +241,31 @@ def step(  # noqa: PLR0913 - the words that a kind of step is registered with
 
 
 def get_step_kinds() -> Mapping[str, StepKind]:
-    """Every kind of step by its type."""
+    """Return every kind of step by its type."""
     return _KINDS
 
 
 def get_step_kind(type_: str) -> StepKind:
-    """The kind with this type; raises `BadStepError` when there is none."""
+    """Return the kind with this type; raises `BadStepError` when there is none."""
     if type_ not in _KINDS:
         raise BadStepError(f"There is no step of type {type_}; there are {', '.join(sorted(_KINDS))}")
     return _KINDS[type_]
 
 
 def needs_cluster(type_: str) -> bool:
-    """Whether a step of this type calls ECS in the cluster of its stage."""
+    """Return whether a step of this type calls ECS in the cluster of its stage."""
     return type_ in _KINDS and _KINDS[type_].needs_cluster
 
 
 def resolve_plain_type(of: Any) -> type:
-    """The class that a value must have: of `dict[str, Any]` that is dict, of `bool | None` bool."""
+    """Return the class that a value must have: of `dict[str, Any]` that is dict, of `bool | None` bool."""
     said = [one for one in get_args(of) if one is not NoneType] if isinstance(of, UnionType) else [of]
     found = get_origin(said[0]) or said[0]
     return found if len(said) == 1 and isinstance(found, type) else object
 
 
 def _is_setting(of: Any) -> bool:
-    """Whether a field holds settings of a class, which reads them with `from_written`."""
+    """Return whether a field holds settings of a class, which reads them with `from_written`."""
     return hasattr(of, "from_written")
 
 

@@ -94,5 +94,5 @@ def ecs_scale(spec: EcsScaleSpec) -> Plan:
     timeout_minutes=10,
 )
 def ecs_scale_rollback(spec: EcsScaleRollbackSpec) -> Plan:
-    """The place where scalings are undone; it has no actions of its own."""
+    """Return the place where scalings are undone; it has no actions of its own."""
     yield from ()

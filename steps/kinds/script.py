@@ -16,7 +16,7 @@ VARIABLE_TYPES = (TEXT_TYPE, "Number", SECRET_TYPE)
 
 
 def build_variable_columns(*types: str) -> tuple[SpecColumn, ...]:
-    """The columns of a list of variables of these types, as forms show it."""
+    """Return the columns of a list of variables of these types, as forms show it."""
     return (
         SpecColumn("name", is_needed=True),
         SpecColumn("type", "choice", choices=types, default=TEXT_TYPE),
@@ -49,12 +49,12 @@ class ScriptSpec:
 
     @property
     def text(self) -> str:
-        """The script itself."""
+        """Return the script itself."""
         return self.script or _get_inline_script(self.source)
 
     @property
     def interpreter(self) -> str:
-        """The program that runs it."""
+        """Return the program that runs it."""
         return SHELLS[self.shell]
 
     @property
@@ -67,7 +67,7 @@ class ScriptSpec:
 
     @property
     def secret_references(self) -> tuple[str, ...]:
-        """The secrets that the script gets."""
+        """Return the secrets that the script gets."""
         own = [
             str(one.get("value", "")) for one in self.environmentVariables if one.get("type") == SECRET_TYPE
         ]
@@ -76,14 +76,14 @@ class ScriptSpec:
 
 
 def _get_inline_script(source: Mapping[str, Any]) -> str:
-    """The script of a `source`, or nothing."""
+    """Return the script of a `source`, or nothing."""
     spec = source.get("spec")
     script = spec.get("script") if isinstance(spec, Mapping) and source.get("type") == "Inline" else ""
     return script if isinstance(script, str) else ""
 
 
 def _format_variable(value: Any) -> str:
-    """The value of a variable as scripts see it."""
+    """Return the value of a variable as scripts see it."""
     return ("true" if value else "false") if isinstance(value, bool) else str(value)
 
 

@@ -135,7 +135,7 @@ class _TerraformSpec:
 
     @property
     def secret_references(self) -> tuple[str, ...]:
-        """The secrets that the program gets."""
+        """Return the secrets that the program gets."""
         given = [*self.variables, *self.environmentVariables]
         own = [str(one.get("value", "")) for one in given if one.get("type") == SECRET_TYPE]
         return tuple(

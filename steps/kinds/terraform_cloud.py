@@ -106,7 +106,7 @@ class TerraformCloudRunSpec:
 
     @property
     def whole(self) -> "TerraformCloudRunSpec":
-        """The same with the fields that stand below `spec` beside the others."""
+        """Return the same with the fields that stand below `spec` beside the others."""
         return replace(self, **{"spec": {}, **self.spec}) if self.spec else self
 
     def _problems(self) -> Iterator[str]:
@@ -168,7 +168,7 @@ class TerraformCloudRunSpec:
 
     @property
     def secret_references(self) -> tuple[str, ...]:
-        """The secrets that are variables of the run."""
+        """Return the secrets that are variables of the run."""
         listed = self.whole.variables
         values = [(one.get("type"), format_value(one.get("value", ""))) for one in listed]
         own = [value for kind, value in values if kind == SECRET_TYPE and not parse_secret_reference(value)]
@@ -176,7 +176,7 @@ class TerraformCloudRunSpec:
 
     @property
     def connector_references(self) -> tuple[tuple[str, str], ...]:
-        """The connector that the step uses, with the kind that it must be of."""
+        """Return the connector that the step uses, with the kind that it must be of."""
         return ((self.whole.connectorRef, "TerraformCloud"),)
 
 

@@ -62,7 +62,7 @@ class VerifySpec:
 
     @property
     def seconds_on_purpose(self) -> int:
-        """The time that is watched; that of an expression is known when the step begins."""
+        """Return the time that is watched; that of an expression is known when the step begins."""
         return parse_wait_duration(self.duration)
 
 

@@ -27,7 +27,7 @@ class WaitSpec:
 
     @property
     def seconds_on_purpose(self) -> int:
-        """The wait; an expression comes to it when the step begins."""
+        """Return the wait; an expression comes to it when the step begins."""
         return parse_wait_duration(self.duration)
 
 
@@ -43,7 +43,7 @@ def describe_duration_problem(duration: str) -> str:
 
 
 def parse_wait_duration(duration: str) -> int:
-    """The seconds of a time; 0 of an expression, whose value comes later."""
+    """Return the seconds of a time; 0 of an expression, whose value comes later."""
     if has_expression(duration):
         return 0
     return sum(parse_duration(one) for one in re.findall(r"\d+[smhd]", duration))

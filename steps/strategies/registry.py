@@ -28,7 +28,7 @@ def strategy(name: str) -> Callable[[Callable[[], StrategySteps]], Callable[[], 
 
 
 def get_strategies() -> Mapping[str, Callable[[], StrategySteps]]:
-    """Every strategy by name."""
+    """Return every strategy by name."""
     return _STRATEGIES
 
 

@@ -37,27 +37,27 @@ class ListenerRoute:
 
     @property
     def receiving(self) -> dict[str, int]:
-        """The target groups that receive traffic, in the order of the rule, with their weights."""
+        """Return the target groups that receive traffic, in the order of the rule, with their weights."""
         return {arn: weight for arn, weight in get_target_group_weights(self.actions).items() if weight > 0}
 
     @property
     def groups(self) -> list[str]:
-        """The same without their weights."""
+        """Return the same without their weights."""
         return list(self.receiving)
 
     @property
     def known_groups(self) -> list[str]:
-        """Every target group that the rule names, those of weight 0 too: AWS checks their health."""
+        """Return every target group that the rule names, those of weight 0 too: AWS checks their health."""
         return list(get_target_group_weights(self.actions))
 
     @property
     def first_group(self) -> str:
-        """The first target group of the rule, whatever its weight (R231)."""
+        """Return the first target group of the rule, whatever its weight (R231)."""
         return next(iter(get_target_group_weights(self.actions)), "")
 
     @property
     def name(self) -> str:
-        """The rule's ARN, or what stands in its place in a log."""
+        """Return the rule's ARN, or what stands in its place in a log."""
         return self.rule or "default"
 
     def group_words(self) -> str:
@@ -70,23 +70,23 @@ class ListenerRoute:
         )
 
     def leads_as(self, actions: Sequence[Mapping[str, Any]]) -> bool:
-        """Whether traffic goes where `actions` would send it, whichever form they are written in."""
+        """Return whether traffic goes where `actions` would send it, whichever form they are written in."""
         return get_target_group_weights(self.actions) == get_target_group_weights(actions)
 
     def words(self) -> str:
-        """The rule with its conditions, for a person who chooses or checks (R234)."""
+        """Return the rule with its conditions, for a person who chooses or checks (R234)."""
         if self.is_default:
             return f"default rule of port {self.port}"
         return f"rule of port {self.port} for {format_conditions(self.conditions)}"
 
 
 def format_target_group(arn: str) -> str:
-    """A target group in a table: its name, and the id that AWS gave it."""
+    """Return a target group in a table: its name, and the id that AWS gave it."""
     return arn.partition("targetgroup/")[2] or arn
 
 
 def format_conditions(conditions: Sequence[Mapping[str, Any]]) -> str:
-    """The conditions of a rule in words, all of which must hold."""
+    """Return the conditions of a rule in words, all of which must hold."""
     return " and ".join(_format_condition(one) for one in conditions) or "all requests"
 
 
@@ -110,7 +110,7 @@ def _join_alternatives(values: Sequence[str]) -> str:
 
 
 def read_route(context: StepContext, kept: ListenerRoute) -> ListenerRoute:
-    """The same rule as it is now."""
+    """Return the same rule as it is now."""
     if kept.rule:
         rule = context.elb.get_rule(kept.rule)
         return ListenerRoute(
@@ -130,7 +130,7 @@ def write_route(context: StepContext, kept: ListenerRoute, actions: Sequence[Map
 
 
 def confirm_route_write(context: StepContext, call: CallRecord, routes: Sequence[ListenerRoute]) -> bool:
-    """Whether the rule that a ModifyRule or ModifyListener names does now what that call asked for."""
+    """Return whether the rule that a ModifyRule or ModifyListener names does now what that call asked for."""
     wanted = call.params.get("Actions") or call.params.get("DefaultActions") or ()
     target = call.params.get("RuleArn") or call.params.get("ListenerArn")
     route = next(one for one in routes if target in ((one.listener,) if one.is_default else (one.rule,)))
@@ -140,7 +140,7 @@ def confirm_route_write(context: StepContext, call: CallRecord, routes: Sequence
 def build_forward_actions(
     actions: Sequence[Mapping[str, Any]], groups: Mapping[str, int]
 ) -> list[dict[str, Any]]:
-    """The same actions, but forwarding to these target groups with these weights; stickiness stays."""
+    """Return the same actions, but forwarding to these target groups with these weights; stickiness stays."""
     return [
         _build_forward_action(one, groups) if one.get("Type") == "forward" else dict(one) for one in actions
     ]
@@ -161,7 +161,7 @@ def _build_forward_action(action: Mapping[str, Any], groups: Mapping[str, int]) 
 
 
 def _drop_read_only_fields(action: Mapping[str, Any]) -> dict[str, Any]:
-    """An action as AWS takes it back: it never shows the client's secret, and keeps the one it has."""
+    """Return an action as AWS takes it back: it never shows the client's secret, and keeps the one it has."""
     oidc = action.get("AuthenticateOidcConfig")
     if oidc is None or "ClientSecret" in oidc:
         return dict(action)

@@ -148,7 +148,7 @@ class SaveBlueGreenPair(Action):
         _log_pair(context, pair, green, services, registered, traffic)
 
     def is_done(self, context: StepContext) -> bool:
-        """A service of green's name that still drains would make CreateService fail (T20)."""
+        """Return a service of green's name that still drains would make CreateService fail (T20)."""
         before = context.load_for_rollback("service before")
         if before is None or before["status"] != "DRAINING":
             return True

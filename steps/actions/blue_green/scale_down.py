@@ -47,11 +47,11 @@ class ScaleDown(Action):
     moves_traffic = True
 
     def snapshots(self, saved: StepContext | EarlierStep) -> Sequence[Mapping[str, Any]]:
-        """The services as they were when the step began."""
+        """Return the services as they were when the step began."""
         raise NotImplementedError
 
     def may_go(self, context: StepContext, live: EcsService) -> bool:
-        """Whether nobody needs the tasks of a service any more; says why where somebody does."""
+        """Return whether nobody needs the tasks of a service any more; says why where somebody does."""
         raise NotImplementedError
 
     def start(self, context: StepContext) -> None:
@@ -86,7 +86,7 @@ class ScaleDown(Action):
         )
 
     def _scaled(self, saved: StepContext | EarlierStep) -> list[dict[str, Any]]:
-        """The services that were scaled down, as they were right before, with `healthy` targets."""
+        """Return the services that were scaled down, as they were right before, with `healthy` targets."""
         found = []
         for before in self.snapshots(saved):
             if kept := saved.load_for_rollback(f"{_SCALED_DOWN_KEY} {before['name']}"):
@@ -160,7 +160,7 @@ class ScaleDown(Action):
 
 
 def _count_healthy_by_group(context: StepContext, live: EcsService) -> dict[str, int]:
-    """How many healthy targets there are in each of its groups; empty where that may not be read."""
+    """Return how many healthy targets there are in each of its groups; empty where that may not be read."""
     try:
         # Others may be in the group too: more than its own tasks cannot be its own targets.
         return {
@@ -290,7 +290,7 @@ def _refuse_live_service(context: StepContext, one: EcsService, groups: Sequence
 
 
 def _is_possibly_live(context: StepContext, one: EcsService) -> bool:
-    """Whether it may serve production: only the tag that a swap wrote says that it does not."""
+    """Return whether it may serve production: only the tag that a swap wrote says that it does not."""
     try:
         return context.ecs.list_tags(one.arn).get(VERSION_TAG, "") != GREEN
     except Denied as denied:
@@ -299,7 +299,7 @@ def _is_possibly_live(context: StepContext, one: EcsService) -> bool:
 
 
 def get_replaced_pair_count(context: StepContext) -> int:
-    """How many tasks the pair runs that this deployment takes over from; 0 where there is none."""
+    """Return how many tasks the pair runs that this deployment takes over from; 0 where there is none."""
     return max(
         (
             int(one["running"] or one["desired"])

@@ -363,7 +363,7 @@ def _format_groups(groups: list[str]) -> str:
 
 
 def _list_healthy_groups_at_start(context: StepContext) -> list[str]:
-    """The groups of production that had healthy targets when the swap began."""
+    """Return the groups of production that had healthy targets when the swap began."""
     before = context.load_for_rollback("healthy before") or {}
     return [group for group, healthy in before.items() if healthy]
 

@@ -20,7 +20,7 @@ from steps.actions.ecs_service.snapshots import has_existed_before
 
 
 def confirm_tag_write(context: StepContext, call: CallRecord) -> Confirmation:
-    """Whether a TagResource or UntagResource took effect."""
+    """Return whether a TagResource or UntagResource took effect."""
     late = is_past_read_lag(context, call)
     try:
         tags = context.ecs.list_tags(call.params["resourceArn"])
@@ -71,7 +71,7 @@ def _write_tags(context: StepContext, arn: str, tags: Mapping[str, str]) -> None
 
 
 def build_tag_check(context: StepContext, name: str) -> list[ChecklistEntry]:
-    """The tag of a service before, beside what it is now."""
+    """Return the tag of a service before, beside what it is now."""
     known = context.load_for_rollback("pair")["tags"].get(name)
     service = context.ecs.describe_service(context.cluster, name)
     if known is None or service is None or not service.is_active:

@@ -29,15 +29,15 @@ class TargetOwners:
     strangers: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def count(self, service: str, groups: Sequence[str]) -> int:
-        """How many targets of an ECS service are in these groups."""
+        """Return how many targets of an ECS service are in these groups."""
         return sum(self.owners.get(group, {}).get(service, 0) for group in groups)
 
     def healthy_of(self, service: str, group: str) -> int:
-        """How many healthy targets of an ECS service are in a group."""
+        """Return how many healthy targets of an ECS service are in a group."""
         return self.healthy.get(group, {}).get(service, 0)
 
     def groups_of(self, service: str) -> list[str]:
-        """The groups in which an ECS service has targets."""
+        """Return the groups in which an ECS service has targets."""
         return [group for group, owners in self.owners.items() if service in owners]
 
 
@@ -177,7 +177,7 @@ class _TaskIndex:
                 self._by_port.setdefault((machine, int(binding.get("hostPort", 0))), name)
 
     def owner(self, target: TargetHealth) -> str | None:
-        """The ECS service of a target; empty where its task has none, None where no task has it."""
+        """Return the ECS service of a target; empty where its task has none, None where no task has it."""
         if target.id in self._by_address:
             return self._by_address[target.id]
         return self._by_port.get((target.id, target.port))

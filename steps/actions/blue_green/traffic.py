@@ -39,7 +39,7 @@ class ListenerPair:
 
     @property
     def is_shared(self) -> bool:
-        """Whether one target group stands behind both rules: then there is nothing to swap (R248)."""
+        """Return whether one target group stands behind both rules: then there is nothing to swap (R248)."""
         return self.stage_group in self.prod.groups
 
 
@@ -51,27 +51,27 @@ class BlueGreenTraffic:
 
     @property
     def prod_groups(self) -> list[str]:
-        """The target groups that received production when the deployment began."""
+        """Return the target groups that received production when the deployment began."""
         return list(dict.fromkeys(group for pair in self.pairs for group in pair.prod.groups))
 
     @property
     def stage_groups(self) -> list[str]:
-        """The target groups that the new version is registered in."""
+        """Return the target groups that the new version is registered in."""
         return list(dict.fromkeys(pair.stage_group for pair in self.pairs))
 
     @property
     def is_shared(self) -> bool:
-        """Whether there is nothing to swap; the pairs are either all so or none."""
+        """Return whether there is nothing to swap; the pairs are either all so or none."""
         return self.pairs[0].is_shared
 
     @property
     def prods(self) -> list[ListenerPair]:
-        """The pairs, one for each prod rule."""
+        """Return the pairs, one for each prod rule."""
         return list({_get_route_key(pair.prod): pair for pair in self.pairs}.values())
 
     @property
     def stages(self) -> list[ListenerPair]:
-        """The pairs, one for each stage rule: several prod rules may have one in common."""
+        """Return the pairs, one for each stage rule: several prod rules may have one in common."""
         return list({_get_route_key(pair.stage): pair for pair in self.pairs}.values())
 
     def moves(self) -> Iterator[tuple[str, ListenerRoute, dict[str, int]]]:
@@ -80,7 +80,7 @@ class BlueGreenTraffic:
         yield from (("Stage", pair.stage, pair.prod.receiving) for pair in self.stages)
 
     def routes(self) -> list[tuple[str, ListenerRoute]]:
-        """Every rule once, with what it is."""
+        """Return every rule once, with what it is."""
         return [(which, route) for which, route, _ in self.moves()]
 
 
@@ -96,12 +96,12 @@ def load_traffic(context: StepContext | EarlierStep) -> BlueGreenTraffic:
 
 
 def list_target_groups(raw: Mapping[str, Any]) -> list[str]:
-    """The target groups that an ECS service, as AWS shows it, registers its tasks in."""
+    """Return the target groups that an ECS service, as AWS shows it, registers its tasks in."""
     return [one["targetGroupArn"] for one in raw.get("loadBalancers", ()) if one.get("targetGroupArn")]
 
 
 def count_healthy_targets(context: StepContext, group: str) -> int:
-    """How many targets of a group are healthy now."""
+    """Return how many targets of a group are healthy now."""
     return sum(1 for target in context.elb.list_target_health(group) if target.state == "healthy")
 
 
@@ -114,7 +114,7 @@ def find_live_groups(context: StepContext, traffic: BlueGreenTraffic) -> dict[st
 
 
 def list_live_routes(context: StepContext, traffic: BlueGreenTraffic) -> list[ListenerRoute]:
-    """Every rule of the load balancers but the stage rules."""
+    """Return every rule of the load balancers but the stage rules."""
     stages = {_get_route_key(pair.stage) for pair in traffic.pairs} - {
         _get_route_key(pair.prod) for pair in traffic.pairs
     }
@@ -128,7 +128,7 @@ def list_live_routes(context: StepContext, traffic: BlueGreenTraffic) -> list[Li
 
 
 def is_production_route(route: ListenerRoute, pairs: Sequence[ListenerPair]) -> bool:
-    """Whether a rule is the prod rule of one of these pairs."""
+    """Return whether a rule is the prod rule of one of these pairs."""
     return _get_route_key(route) in {_get_route_key(pair.prod) for pair in pairs}
 
 
@@ -174,7 +174,7 @@ def refuse_production(context: StepContext, service: EcsService, doing: str) -> 
 
 
 def _is_last_running_service(context: StepContext, service: EcsService) -> bool:
-    """Whether no other ECS service of these deployments has running tasks."""
+    """Return whether no other ECS service of these deployments has running tasks."""
     names: Sequence[str] = [
         name for name in context.load_for_rollback("pair")["names"] if name != service.name
     ]

@@ -253,7 +253,7 @@ class ApplyStack(Action):
         return self._hand_over(context, client.describe(stack_id), course.status)
 
     def _hand_over(self, context: StepContext, live: Stack | None, status: str) -> bool:
-        """The outputs; False while AWS still shows the stack as it was before."""
+        """Return the outputs; False while AWS still shows the stack as it was before."""
         if live is None or (status and live.status != status):
             return False
         context.set_outputs(stackStatus=live.status)

@@ -33,7 +33,7 @@ _STATUS_HELP: Mapping[str, str] = {
 
 
 def is_terminal_status(status: str) -> bool:
-    """Whether nothing more happens by itself."""
+    """Return whether nothing more happens by itself."""
     return bool(status) and not status.endswith("_IN_PROGRESS")
 
 
@@ -43,7 +43,7 @@ def get_status_help(status: str) -> str:
 
 
 def get_stack_region(context: StepContext, name: str) -> str:
-    """The region of a stack. Raises `ActionFailed` where nothing says it yet."""
+    """Return the region of a stack. Raises `ActionFailed` where nothing says it yet."""
     if not context.region:
         raise ActionFailed(
             "REGION_MISSING",
@@ -71,7 +71,7 @@ class StackProgress:
 
 
 def get_newest_event_id(context: StepContext, client: CloudFormationClient, named: str) -> str:
-    """The id of the last thing that happened to a stack; nothing of one that is not there."""
+    """Return the id of the last thing that happened to a stack; nothing of one that is not there."""
     try:
         return next((event.id for event in client.list_events(named)), "")
     except Denied as denied:
@@ -80,7 +80,7 @@ def get_newest_event_id(context: StepContext, client: CloudFormationClient, name
 
 
 def get_last_token(context: StepContext, client: CloudFormationClient, named: str) -> str | None:
-    """The token of whoever last did something to the stack as a whole; None if events are denied."""
+    """Return the token of whoever last did something to the stack as a whole; None if events are denied."""
     try:
         return next((event.token for event in client.list_events(named) if event.is_stack_event), "")
     except Denied as denied:
@@ -89,7 +89,7 @@ def get_last_token(context: StepContext, client: CloudFormationClient, named: st
 
 
 def has_event_with_token(context: StepContext, client: CloudFormationClient, named: str, token: str) -> bool:
-    """Whether a request with this token has had an effect: each of its events bears the token.
+    """Return whether a request with this token has had an effect: each of its events bears the token.
 
     Where events are denied, False: AWS carries out a request that is sent again under its token only once.
     """
@@ -174,7 +174,7 @@ def _record_failure(context: StepContext, event: StackEvent) -> None:
 
 
 def format_event(event: StackEvent) -> str:
-    """An event as a line."""
+    """Return an event as a line."""
     where = "" if event.is_stack_event or not event.physical_id else f" {event.physical_id}"
     reason = f": {event.reason[:REASON_CHARACTERS]}" if event.reason else ""
     return f"# {event.status} {event.type} {event.logical_id}{where}{reason}"
@@ -212,7 +212,7 @@ def start_deletion(context: StepContext, live: Stack, note: str, *, role: str, s
 
 
 def get_deletion_progress(context: StepContext, note: str) -> StackProgress | None:
-    """How far the deletion has come that was begun under `note`; None where none was."""
+    """Return how far the deletion has come that was begun under `note`; None where none was."""
     begun = context.load_for_rollback(f"{note} {context.intent}")
     if begun is None:
         return None

@@ -32,7 +32,7 @@ TEMPLATE_BODY_BYTES = 51_200
 
 
 def is_undo_possible(context: StepContext, name: str) -> bool:
-    """Whether the stack is at rest, or can be deleted as it is. Raises `ChangedByOthers`."""
+    """Return whether the stack is at rest, or can be deleted as it is. Raises `ChangedByOthers`."""
     client, before = context.cloudformation, context.load_for_rollback(SAVED_STACK) or {}
     live = client.describe(_get_stack_id(context, name))
     if live is None or live.status == DELETED_STATUS:
@@ -128,7 +128,7 @@ def _restore_template(context: StepContext, name: str, live: Stack, before: Mapp
 
 
 def is_stack_restored(context: StepContext, name: str) -> bool:
-    """Whether the stack has come back. Raises `ActionFailed` with what keeps it from that."""
+    """Return whether the stack has come back. Raises `ActionFailed` with what keeps it from that."""
     client, before = context.cloudformation, context.load_for_rollback(SAVED_STACK) or {}
     named = _get_stack_id(context, name)
     live = client.describe(named)
@@ -192,7 +192,7 @@ def describe_stack_undo(name: str, saved: EarlierStep) -> tuple[str, ...]:
 
 
 def build_stack_checks(context: StepContext, name: str) -> list[ChecklistEntry]:
-    """The stack as it was before, beside the stack as it is."""
+    """Return the stack as it was before, beside the stack as it is."""
     client, before = context.cloudformation, context.load_for_rollback(SAVED_STACK) or {}
     live = client.describe(_get_stack_id(context, name))
     subject = f"Stack {name}"

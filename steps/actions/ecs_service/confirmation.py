@@ -72,7 +72,7 @@ def _find_own_deployment(
 
 
 def _confirm_update_fields(service: EcsService, params: Any) -> EcsDeployment | None:
-    """An update without a task definition begins no deployment: its fields are the evidence."""
+    """Return an update without a task definition begins no deployment: its fields are the evidence."""
     shown = all(
         service.raw.get(key) == value for key, value in params.items() if key not in ("cluster", "service")
     )
@@ -80,7 +80,7 @@ def _confirm_update_fields(service: EcsService, params: Any) -> EcsDeployment | 
 
 
 def _build_answer(service: EcsService, ours: EcsDeployment) -> dict[str, Any]:
-    """The service as the lost answer showed it: ours PRIMARY, whatever became of it since."""
+    """Return the service as the lost answer showed it: ours PRIMARY, whatever became of it since."""
     shown = service.raw.get("deployments", [])
     mine = [{**one, "status": "PRIMARY"} for one in shown if one.get("id") == ours.id]
     others = [one for one in shown if one.get("id") != ours.id]

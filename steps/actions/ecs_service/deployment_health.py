@@ -67,14 +67,14 @@ def evaluate_deployment(service: EcsService | None, ours: OwnDeployment) -> Heal
 
 
 def find_deployment(service: EcsService | None, deployment_id: str) -> EcsDeployment | None:
-    """The deployment with this id, if the service still shows it."""
+    """Return the deployment with this id, if the service still shows it."""
     if service is None:
         return None
     return next((d for d in service.deployments if d.id == deployment_id), None)
 
 
 def has_rollback_breaker(service: EcsService) -> bool:
-    """Whether AWS's own circuit breaker will roll this service back."""
+    """Return whether AWS's own circuit breaker will roll this service back."""
     breaker = service.raw.get("deploymentConfiguration", {}).get("deploymentCircuitBreaker", {})
     return bool(breaker.get("enable") and breaker.get("rollback"))
 
@@ -108,7 +108,7 @@ def was_rolled_back_by_aws(service: EcsService, ours: OwnDeployment) -> bool:
 
 
 def is_verdict_certain(verdict: HealthVerdict, service: EcsService | None, ours: OwnDeployment) -> bool:
-    """Whether a sight cannot be stale: a late copy shows the past, and this has never been before."""
+    """Return whether a sight cannot be stale: a late copy shows the past, and this has never been before."""
     primary = service.primary if service is not None else None
     if verdict is HealthVerdict.MAYBE_SUPERSEDED and primary is not None:
         return bool(primary.created_at and ours.begun and primary.created_at > ours.begun)
@@ -152,7 +152,7 @@ def enforce_health_deadline(
 
 
 def get_health_deadline(context: StepContext, minutes: int) -> datetime | None:
-    """When to look again however the ECS service looks; None where no clock runs."""
+    """Return when to look again however the ECS service looks; None where no clock runs."""
     since = context.progress.get(_WAITING_SINCE_KEY)
     return datetime.fromisoformat(since) + _compute_wait(context, minutes) if minutes and since else None
 
@@ -202,7 +202,7 @@ def _list_healthy_addresses(context: StepContext, service: EcsService) -> set[st
 
 
 def _get_private_address(task: EcsTask) -> str:
-    """The private address of a task with a network interface of its own, else nothing."""
+    """Return the private address of a task with a network interface of its own, else nothing."""
     for attachment in task.raw.get("attachments", []):
         for detail in attachment.get("details", []):
             if detail.get("name") == "privateIPv4Address":

@@ -27,7 +27,7 @@ FOREIGN_COUNT = "others changed the count"
 def compute_initial_count(
     context: StepContext, definition: Mapping[str, Any], *, as_running: bool = False
 ) -> int:
-    """The desired count of an ECS service that does not exist yet.
+    """Return the desired count of an ECS service that does not exist yet.
 
     One that takes over from a blue/green pair needs as many tasks as that, where no manifest says how many.
     """
@@ -40,7 +40,7 @@ def compute_initial_count(
 def compute_update_count(
     context: StepContext, definition: Mapping[str, Any], live: EcsService, *, as_running: bool
 ) -> int | None:
-    """The desired count of an update; None leaves it alone.
+    """Return the desired count of an update; None leaves it alone.
 
     With a scalable target the count is auto scaling's, and only moved into the bounds. A service that was
     scaled down for a blue/green pair takes over its count.
@@ -58,7 +58,7 @@ def compute_update_count(
 
 
 def compute_restored_count(context: StepContext, before: Mapping[str, Any], live: EcsService) -> int:
-    """The desired count that an undo asks for: what was there, unless others have the say.
+    """Return the desired count that an undo asks for: what was there, unless others have the say.
 
     Auto scaling that goes on again has it, and somebody who has changed the count since we asked for it.
     """
@@ -78,7 +78,7 @@ def is_foreign_count(context: StepContext, before: Mapping[str, Any], count: int
 
 
 def is_count_restored(context: StepContext, before: Mapping[str, Any], count: int) -> bool:
-    """Whether a count is what a rollback should have come to."""
+    """Return whether a count is what a rollback should have come to."""
     target = get_saved_scaling(context).target
     if count == before["desired"]:
         return True

@@ -103,7 +103,7 @@ REASON_CHARACTERS = 2_000
 
 
 def find_cause(task: EcsTask, container: EcsContainer | None) -> FailureCause:
-    """The most likely cause for which this task stopped."""
+    """Return the most likely cause for which this task stopped."""
     evidence = _format_evidence(task)
     words = {
         "container": container.name if container else "?",
@@ -221,7 +221,7 @@ def diagnose_deployment(
 
 
 def is_of_deployment(task: EcsTask, deployment_id: str, deployment: EcsDeployment | None) -> bool:
-    """Whether a deployment started a task: its id, its task definition, and not before it began."""
+    """Return whether a deployment started a task: its id, its task definition, and not before it began."""
     if task.started_by != deployment_id:
         return False
     if deployment is None:
@@ -242,7 +242,7 @@ def _log_manual_stops(context: StepContext, tasks: list[EcsTask]) -> None:
 
 
 def _has_failed(task: EcsTask) -> bool:
-    """A task that the scheduler stopped for scaling or replacing did not fail."""
+    """Return a task that the scheduler stopped for scaling or replacing did not fail."""
     if task.stop_code in ("ServiceSchedulerInitiated", "UserInitiated"):
         return "health checks" in task.stopped_reason
     return task.last_status == "STOPPED" or bool(task.stop_code)
@@ -326,7 +326,7 @@ def _log_last_output(context: StepContext, task: EcsTask, container: EcsContaine
 
 
 def find_log_stream(context: StepContext, task: EcsTask, container: EcsContainer) -> tuple[str, str] | None:
-    """The log group and stream of a container, if its task definition says where it writes."""
+    """Return the log group and stream of a container, if its task definition says where it writes."""
     definition = context.load_for_rollback("task definition") or {}
     for wanted in definition.get("containerDefinitions", []):
         log = wanted.get("logConfiguration") or {}

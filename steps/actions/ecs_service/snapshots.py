@@ -27,12 +27,12 @@ CANARY_SUFFIX = "Canary"
 
 
 def get_pair_names(base: str) -> tuple[str, str]:
-    """The two ECS services that blue/green deployments of a service change between."""
+    """Return the two ECS services that blue/green deployments of a service change between."""
     return f"{base}__1", f"{base}__2"
 
 
 def format_service(service: EcsService | None) -> str:
-    """An ECS service in three words, for a checklist."""
+    """Return an ECS service in three words, for a checklist."""
     return (
         "does not exist"
         if service is None
@@ -41,7 +41,7 @@ def format_service(service: EcsService | None) -> str:
 
 
 def has_existed_before(context: StepContext | EarlierStep) -> bool:
-    """Whether the ECS service was there when the step began."""
+    """Return whether the ECS service was there when the step began."""
     before = context.load_for_rollback("service before")
     return bool(before) and before["status"] not in GONE_STATUSES
 
@@ -72,7 +72,7 @@ def save_deployment_times(context: StepContext, service: EcsService) -> None:
 
 
 def get_deployment_start(context: StepContext, deployment_id: str) -> datetime | None:
-    """When AWS began a deployment of ours; None where that is not known."""
+    """Return when AWS began a deployment of ours; None where that is not known."""
     begun = context.load_for_rollback(f"begun {deployment_id}")
     return datetime.fromisoformat(begun) if begun else None
 

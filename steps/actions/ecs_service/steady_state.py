@@ -99,7 +99,7 @@ class WaitForSteadyState(Action):
         return False
 
     def _is_watched(self, context: StepContext, service: EcsService) -> bool:
-        """Whether ECS is not believed at once: nothing but itself vouches for the tasks."""
+        """Return whether ECS is not believed at once: nothing but itself vouches for the tasks."""
         return bool(
             self.fail_fast.stableSeconds and service.desired and not _has_health_check(context, service)
         )
@@ -194,7 +194,7 @@ def _build_own_deployment(context: StepContext) -> OwnDeployment:
 
 
 def _has_health_check(context: StepContext, service: EcsService) -> bool:
-    """Whether a load balancer or a health check of a container vouches for the tasks."""
+    """Return whether a load balancer or a health check of a container vouches for the tasks."""
     containers = (context.load_for_rollback("task definition") or {}).get("containerDefinitions", [])
     is_behind_balancer = any(one.get("targetGroupArn") for one in service.raw.get("loadBalancers", []))
     return is_behind_balancer or any(one.get("healthCheck") for one in containers)
@@ -302,7 +302,7 @@ def _fail_on_verdict(
 def _describe_outcome(
     verdict: HealthVerdict, seen: ServiceObservation, ours: OwnDeployment
 ) -> tuple[str, str]:
-    """The outcome of a deployment that others ended, and the sentence for it."""
+    """Return the outcome of a deployment that others ended, and the sentence for it."""
     service, name = seen.service, seen.name
     if verdict is HealthVerdict.MAYBE_GONE or service is None or service.primary is None:
         return "FAILED", f"Service {name} was deleted outside Slipway."

@@ -26,7 +26,7 @@ _IMMUTABLE_FIELDS = {
 
 
 def merge_deployment_fields(service: EcsService) -> dict[str, Any]:
-    """An ECS service as AWS answered it, with what it shows on its PRIMARY deployment only."""
+    """Return an ECS service as AWS answered it, with what it shows on its PRIMARY deployment only."""
     raw = {key: value for key, value in service.raw.items() if key not in ("events", "deployments")}
     for one in service.raw.get("deployments", []):
         if one.get("status") == "PRIMARY":
@@ -42,7 +42,7 @@ def select_changeable_fields(definition: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def requires_new_deployment(definition: Mapping[str, Any], live: EcsService | None) -> bool:
-    """Whether AWS takes these fields only together with forceNewDeployment (UpdateService API)."""
+    """Return whether AWS takes these fields only together with forceNewDeployment (UpdateService API)."""
     asked = definition.get("capacityProviderStrategy")
     return asked is not None and (live is None or asked != live.raw.get("capacityProviderStrategy", []))
 
@@ -50,7 +50,7 @@ def requires_new_deployment(definition: Mapping[str, Any], live: EcsService | No
 def select_restored_fields(
     definition: Mapping[str, Any], before: Mapping[str, Any], live: EcsService | None
 ) -> dict[str, Any]:
-    """The fields of the definition that an undo has to put back to what they were `before`.
+    """Return the fields of the definition that an undo has to put back to what they were `before`.
 
     `live` is None where no read can be trusted: all of them.
     """
@@ -73,7 +73,7 @@ def build_restoring_update(
     count: int | None,
     task_definition: str,
 ) -> dict[str, Any]:
-    """The update that makes an ECS service what it was, as small as `live` shows that it can be.
+    """Return the update that makes an ECS service what it was, as small as `live` shows that it can be.
 
     `before` is what `build_snapshot` gave, `count` None where the desired count is left alone, and `live`
     None where no read can be trusted.

@@ -91,7 +91,7 @@ class SaveCurrentService(Action):
         context.log("A rollback restores this task definition and desired count")
 
     def is_done(self, context: StepContext) -> bool:
-        """A service of this name that still drains would make CreateService fail (T20)."""
+        """Return a service of this name that still drains would make CreateService fail (T20)."""
         before = context.load_for_rollback("service before")
         if before is None or before["status"] != "DRAINING":
             return True
@@ -318,7 +318,7 @@ def _restore(context: StepContext, definition: Mapping[str, Any], live: EcsServi
 
 
 def _list_known_deployments(context: StepContext) -> set[Any]:
-    """The deployments that an undo may meet: the one from before, ours, and that of an earlier try."""
+    """Return the deployments that an undo may meet: the one from before, ours, and that of an earlier try."""
     before = context.load_for_rollback("service before") or {}
     return {
         context.get_output("deploymentId"),

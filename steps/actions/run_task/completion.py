@@ -87,7 +87,7 @@ def _get_line_prefix(context: StepContext, task: EcsTask, container: str) -> str
 
 
 def _is_within_line_limit(context: StepContext, group: str) -> bool:
-    """The log of a step is for reading: the rest of a flood stays where it is."""
+    """Return the log of a step is for reading: the rest of a flood stays where it is."""
     said: int = context.progress.get("said", 0) + 1
     context.progress["said"] = said
     if said == TASK_LOG_LINES + 1:

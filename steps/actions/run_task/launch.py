@@ -122,15 +122,15 @@ class RunAttempt:
         self.context.save_for_rollback(f"{self.key} tasks {number}", list(arns))
 
     def answered(self) -> list[str]:
-        """The tasks of every call that was answered."""
+        """Return the tasks of every call that was answered."""
         return [arn for number in self._batches() for arn in self._load(f"tasks {number}") or []]
 
     def open_batches(self) -> list[int]:
-        """The calls that were about to be made, and whose answer nobody has noted."""
+        """Return the calls that were about to be made, and whose answer nobody has noted."""
         return [number for number in self._batches() if self._load(f"tasks {number}") is None]
 
     def not_yet_known(self) -> list[str]:
-        """The tasks that AWS shows as started by this execution and that no answer accounts for."""
+        """Return the tasks that AWS shows as started by this execution and that no answer accounts for."""
         accounted = {*(self._load("before") or []), *self.answered()}
         return [arn for arn in list_started_tasks(self.context) if arn not in accounted]
 
@@ -145,7 +145,7 @@ class RunAttempt:
 
 
 def list_started_tasks(context: StepContext) -> list[str]:
-    """Every task that this execution has started, running or stopped within the last hour."""
+    """Return every task that this execution has started, running or stopped within the last hour."""
     return [
         arn
         for status in LISTED_STATUSES
@@ -154,7 +154,7 @@ def list_started_tasks(context: StepContext) -> list[str]:
 
 
 def start_attempt(context: StepContext) -> RunAttempt:
-    """The try that begins now; other actions of the step find it as the current one."""
+    """Return the try that begins now; other actions of the step find it as the current one."""
     number = 0
     while (known := context.load_for_rollback(f"try {number}")) not in (None, context.intent):
         number += 1
@@ -163,7 +163,7 @@ def start_attempt(context: StepContext) -> RunAttempt:
 
 
 def get_current_attempt(context: StepContext) -> RunAttempt | None:
-    """The newest try of this step; None if none has begun."""
+    """Return the newest try of this step; None if none has begun."""
     key, number = "", 0
     while known := context.load_for_rollback(f"try {number}"):
         key, number = known, number + 1

@@ -85,7 +85,7 @@ class TerraformCloudRun:
 
     @property
     def may_have_applied(self) -> bool:
-        """Whether its apply began."""
+        """Return whether its apply began."""
         return self.status == "applied" or self.apply.status in _STARTED_STATUSES
 
     @property
@@ -95,7 +95,7 @@ class TerraformCloudRun:
 
 
 def parse_run(said: Mapping[str, Any]) -> TerraformCloudRun:
-    """A run from a document of the API; what is missing is empty."""
+    """Return a run from a document of the API; what is missing is empty."""
     data = _as_mapping(said.get("data"))
     attributes, relations = _as_mapping(data.get("attributes")), _as_mapping(data.get("relationships"))
     actions = _as_mapping(attributes.get("actions"))
@@ -168,18 +168,18 @@ class TerraformCloud:
     connector: str
 
     def workspace(self, organization: str, name: str) -> TerraformCloudWorkspace:
-        """The workspace of a name, or of an id that begins with ws-."""
+        """Return the workspace of a name, or of an id that begins with ws-."""
         path: tuple[str, ...] = ("workspaces", name)
         if not name.startswith("ws-"):
             path = ("organizations", organization, *path)
         return _parse_workspace(self.get(path, f"the workspace {name}"), organization)
 
     def run(self, run_id: str) -> TerraformCloudRun:
-        """A run with its plan and its apply."""
+        """Return a run with its plan and its apply."""
         return parse_run(self.get(("runs", run_id), f"the run {run_id}", _WITH_LOGS))
 
     def runs(self, workspace: str, statuses: str = "", most: int = PAGE_SIZE) -> list[TerraformCloudRun]:
-        """The newest runs of a workspace, the newest first; of these statuses where some are named."""
+        """Return the newest runs of a workspace, the newest first; of these statuses where some are named."""
         query = {"page[size]": str(most)} | ({"filter[status]": statuses} if statuses else {})
         listed = self.get(("workspaces", workspace, "runs"), "the runs of the workspace", query).get("data")
         return [parse_run({"data": one}) for one in listed or [] if isinstance(one, Mapping)]
@@ -200,7 +200,7 @@ class TerraformCloud:
         return True
 
     def listed(self, path: tuple[str, ...], what: str) -> list[Document]:
-        """All entries of a list, page by page; nothing of what is not there."""
+        """Return all entries of a list, page by page; nothing of what is not there."""
         found: list[Document] = []
         page: Any = 1
         for _ in range(PAGE_LIMIT):
@@ -216,7 +216,7 @@ class TerraformCloud:
         return found
 
     def get(self, path: tuple[str, ...], what: str, query: Mapping[str, str] | None = None) -> Document:
-        """A document of the API; `what` is what people call it."""
+        """Return a document of the API; `what` is what people call it."""
         reply = self._ask({"path": list(path), **({"query": dict(query)} if query else {})})
         return _parse_document(reply, what, (200,))
 
@@ -225,7 +225,7 @@ class TerraformCloud:
 
 
 def build_run_answer(run: Document) -> dict[str, Any]:
-    """A run found again, as the API would have answered when it was made."""
+    """Return a run found again, as the API would have answered when it was made."""
     return {"status": 201, "body": json.dumps({"data": run}), "size": -1}
 
 
@@ -294,7 +294,7 @@ def _parse_workspace(said: Document, organization: str) -> TerraformCloudWorkspa
 
 
 def _get_nested(value: Any, *keys: str) -> Document:
-    """A mapping inside of mappings; an empty one where the way does not lead to any."""
+    """Return a mapping inside of mappings; an empty one where the way does not lead to any."""
     for key in keys:
         value = value.get(key) if isinstance(value, Mapping) else None
     return value if isinstance(value, Mapping) else {}

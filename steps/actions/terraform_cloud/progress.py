@@ -136,7 +136,7 @@ def log_plan(context: StepContext, run: TerraformCloudRun) -> None:
 
 
 def _list_broken_policies(cloud: TerraformCloud, run: TerraformCloudRun) -> str:
-    """The policies that the run broke, by name."""
+    """Return the policies that the run broke, by name."""
     found: list[str] = []
     for check in cloud.listed(("runs", run.id, "policy-checks"), "the policy checks of the run"):
         attributes = check.get("attributes") or {}
@@ -147,7 +147,7 @@ def _list_broken_policies(cloud: TerraformCloud, run: TerraformCloudRun) -> str:
 
 
 def _list_failed_policies(result: dict[str, object]) -> list[str]:
-    """The policies in a result of Sentinel that did not pass."""
+    """Return the policies in a result of Sentinel that did not pass."""
     sentinel = result.get("sentinel")
     sets = sentinel.get("data") if isinstance(sentinel, dict) else None
     found: list[str] = []

@@ -32,7 +32,7 @@ def build_run_relationships(workspace: str, configuration: str = "") -> dict[str
 
 
 def find_newer_run(cloud: TerraformCloud, run: TerraformCloudRun, workspace: str) -> str:
-    """The newest run that was applied, if it is another one than this; else nothing."""
+    """Return the newest run that was applied, if it is another one than this; else nothing."""
     applied = cloud.runs(workspace, "applied", most=1)
     return applied[0].id if applied and applied[0].id != run.id else ""
 
@@ -93,7 +93,7 @@ def is_rollback_run_over(cloud: TerraformCloud, run_id: str) -> bool:
 
 
 def build_rollback_check(cloud: TerraformCloud) -> list[ChecklistEntry]:
-    """The line of the checklist: what was applied last, beside what was meant to be."""
+    """Return the line of the checklist: what was applied last, beside what was meant to be."""
     context = cloud.context
     back = str(context.get_output("rollbackRunId") or "")
     if not back:
@@ -288,7 +288,7 @@ def _refuse_workspace(context: StepContext, workspace: TerraformCloudWorkspace) 
 
 
 def _get_created_run(cloud: TerraformCloud) -> TerraformCloudRun | None:
-    """The run that this step made, if it is known."""
+    """Return the run that this step made, if it is known."""
     run_id = str(cloud.context.get_output("runId") or "")
     return cloud.run(run_id) if run_id else None
 
