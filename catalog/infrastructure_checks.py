@@ -43,7 +43,7 @@ def list_field_problems(region: str, cluster: str, *, is_dynamic: bool) -> Itera
 
 def _describe_expression_problem(text: str) -> str:
     try:
-        resolve_expressions(text, {}, later=lambda path: True)
+        resolve_expressions(text, {}, is_deferred=lambda path: True)
     except BadExpressionError as bad:
         return bad.message
     for _, path in find_paths(text):

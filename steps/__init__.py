@@ -1,1 +1,1 @@
-"""How a deployment is done: strategies, step kinds and their actions, without Django."""
+"""Deployment strategies, step kinds and their actions, independent of the database."""

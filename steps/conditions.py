@@ -37,7 +37,7 @@ _SHOWN_CHARACTERS = 60
 
 
 class BadConditionError(ValueError):
-    """A condition cannot be read; `column` counts from 1."""
+    """A condition that cannot be parsed; `column` counts from 1."""
 
     def __init__(self, message: str, column: int) -> None:
         super().__init__(f"{message} (column {column})")
@@ -46,33 +46,33 @@ class BadConditionError(ValueError):
 
 
 class UnclearConditionError(ValueError):
-    """A condition has no answer: it names what is not known, or compares what cannot be compared."""
+    """A condition without a value: it names an unknown value or compares incomparable ones."""
 
 
 @dataclass(frozen=True)
 class Condition:
-    """A condition that was read; `paths` is what its expressions name."""
+    """A parsed condition; `paths` are the paths of its expressions."""
 
     text: str
     paths: tuple[str, ...]
     _root: "_ConditionNode" = field(repr=False)
 
     def holds(self, known: Mapping[str, Any]) -> bool:
-        """Return whether it is true of these values. Raises `UnclearConditionError`."""
+        """Return whether it is true for these values. Raises `UnclearConditionError`."""
         return _require_boolean(self._root.value(known))
 
 
 def parse_condition(text: str) -> Condition:
-    """Read a condition. Raises `BadConditionError`."""
+    """Parse a condition. Raises `BadConditionError`."""
     if len(text) > CONDITION_CHARACTERS:
         raise BadConditionError(f"A condition may have {CONDITION_CHARACTERS} at most.", 1)
-    reader = _ConditionParser(list(_tokenize(text)), len(text) + 1)
-    root = reader.either(0)
-    reader.end()
-    return Condition(text, tuple(dict.fromkeys(reader.paths)), root)
+    parser = _ConditionParser(list(_tokenize(text)), len(text) + 1)
+    root = parser.parse_or(0)
+    parser.expect_end()
+    return Condition(text, tuple(dict.fromkeys(parser.paths)), root)
 
 
-# --- what a condition is made of ------------------------------------------------------------------
+# --- nodes of the syntax tree ---------------------------------------------------------------------
 
 
 class _ConditionNode:
@@ -82,10 +82,10 @@ class _ConditionNode:
 
 @dataclass(frozen=True)
 class _LiteralNode(_ConditionNode):
-    said: Any
+    literal: Any
 
     def value(self, known: Mapping[str, Any]) -> Any:
-        return self.said
+        return self.literal
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,10 @@ class _NotNode(_ConditionNode):
 
 @dataclass(frozen=True)
 class _LogicalNode(_ConditionNode):
-    """Parts joined by `&&` or `||`; what cannot change the answer is not looked at."""
+    """Parts joined by `&&` or `
+
+    `; evaluation stops as soon as the result is known.
+    """
 
     is_all: bool
     parts: tuple[_ConditionNode, ...]
@@ -155,7 +158,7 @@ def _require_boolean(value: Any) -> bool:
 
 
 def _is_equal(left: Any, right: Any) -> bool:
-    """Texts that read as a number or as true are compared as such with one: inputs are often texts."""
+    """Compare; a text that reads as a number or boolean equals that value, because inputs are often texts."""
     for one, other in ((left, right), (right, left)):
         if isinstance(one, bool) and isinstance(other, str):
             return other == ("true" if one else "false")
@@ -196,7 +199,7 @@ def _format_value(value: Any) -> str:
     return repr(value)[:_SHOWN_CHARACTERS]
 
 
-# --- reading --------------------------------------------------------------------------------------
+# --- parsing --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -207,19 +210,22 @@ class _Token:
 
 
 def _tokenize(text: str) -> Iterator[_Token]:
-    at, end = 0, len(text.rstrip())
-    while at < end:
-        found = _TOKEN.match(text, at)
-        if found is None:
-            column = at + len(text[at:]) - len(text[at:].lstrip()) + 1
+    position, end = 0, len(text.rstrip())
+    while position < end:
+        match = _TOKEN.match(text, position)
+        if match is None:
+            column = position + len(text[position:]) - len(text[position:].lstrip()) + 1
             raise BadConditionError(f"{text[column - 1 : column + 9]!r} cannot be read.", column)
-        kind = found.lastgroup or ""
-        yield _Token(kind, found[kind], found.start(kind) + 1)
-        at = found.end()
+        kind = match.lastgroup or ""
+        yield _Token(kind, match[kind], match.start(kind) + 1)
+        position = match.end()
 
 
 class _ConditionParser:
-    """Reads tokens from the loosest binding, `||`, to the tightest."""
+    """Recursive descent from the loosest binding, `
+
+    `, to the tightest.
+    """
 
     def __init__(self, tokens: list[_Token], end: int) -> None:
         self._tokens = tokens
@@ -227,62 +233,62 @@ class _ConditionParser:
         self._end = end
         self.paths: list[str] = []
 
-    def either(self, depth: int) -> _ConditionNode:
-        return self._joined("||", self._both, depth)
+    def parse_or(self, depth: int) -> _ConditionNode:
+        return self._parse_joined("||", self._parse_and, depth)
 
-    def end(self) -> None:
+    def expect_end(self) -> None:
         if self._at < len(self._tokens):
             token = self._tokens[self._at]
             raise BadConditionError(
                 f"{token.text!r} does not belong here: join two with && or ||.", token.column
             )
 
-    def _both(self, depth: int) -> _ConditionNode:
-        return self._joined("&&", self._one, depth)
+    def _parse_and(self, depth: int) -> _ConditionNode:
+        return self._parse_joined("&&", self._parse_not, depth)
 
-    def _joined(self, sign: str, part: Callable[[int], _ConditionNode], depth: int) -> _ConditionNode:
+    def _parse_joined(self, sign: str, part: Callable[[int], _ConditionNode], depth: int) -> _ConditionNode:
         parts = [part(depth)]
-        while self._take(sign):
+        while self._accept(sign):
             parts.append(part(depth))
         return parts[0] if len(parts) == 1 else _LogicalNode(sign == "&&", tuple(parts))
 
-    def _one(self, depth: int) -> _ConditionNode:
+    def _parse_not(self, depth: int) -> _ConditionNode:
         negations = 0
-        while self._take("!"):
+        while self._accept("!"):
             negations += 1
-        found = self._compared(depth)
-        return found if negations == 0 else _NotNode(found) if negations % 2 else _NotNode(_NotNode(found))
+        node = self._parse_comparison(depth)
+        return node if negations == 0 else _NotNode(node) if negations % 2 else _NotNode(_NotNode(node))
 
-    def _compared(self, depth: int) -> _ConditionNode:
-        left = self._operand(depth)
-        sign = next((one for one in _COMPARISONS if self._take(one)), None)
+    def _parse_comparison(self, depth: int) -> _ConditionNode:
+        left = self._parse_operand(depth)
+        sign = next((one for one in _COMPARISONS if self._accept(one)), None)
         if sign is not None:
-            return _ComparisonNode(sign, left, self._operand(depth))
-        method = next((one for one in _TEXT_OPERATORS if self._take(f".{one}")), None)
+            return _ComparisonNode(sign, left, self._parse_operand(depth))
+        method = next((one for one in _TEXT_OPERATORS if self._accept(f".{one}")), None)
         if method is None:
             return left
         self._expect("(")
-        right = self._operand(depth)
+        right = self._parse_operand(depth)
         self._expect(")")
         return _ComparisonNode(method, left, right)
 
-    def _operand(self, depth: int) -> _ConditionNode:
+    def _parse_operand(self, depth: int) -> _ConditionNode:
         if depth > CONDITION_DEPTH:
             raise BadConditionError(f"A condition may have {CONDITION_DEPTH} at most.", self._column)
-        if self._take("("):
-            inner = self.either(depth + 1)
+        if self._accept("("):
+            inner = self.parse_or(depth + 1)
             self._expect(")")
             return inner
-        if self._take("["):
-            return self._list(depth)
+        if self._accept("["):
+            return self._parse_list(depth)
         if self._at == len(self._tokens):
             raise BadConditionError("A value is missing here.", self._end)
         self._at += 1
-        return self._single(self._tokens[self._at - 1])
+        return self._parse_literal(self._tokens[self._at - 1])
 
-    def _single(self, token: _Token) -> _ConditionNode:
+    def _parse_literal(self, token: _Token) -> _ConditionNode:
         if token.kind == "path":
-            return self._path(token)
+            return self._parse_path(token)
         if token.kind == "text":
             return _LiteralNode(re.sub(r"\\(.)", r"\1", token.text[1:-1]))
         if token.kind == "number":
@@ -294,28 +300,28 @@ class _ConditionParser:
             token.column,
         )
 
-    def _path(self, token: _Token) -> _ConditionNode:
+    def _parse_path(self, token: _Token) -> _ConditionNode:
         path = token.text[2:-1].strip()
         self.paths.append(path)
         return _PathNode(path)
 
-    def _list(self, depth: int) -> _ConditionNode:
+    def _parse_list(self, depth: int) -> _ConditionNode:
         items: list[_ConditionNode] = []
-        while not self._take("]"):
+        while not self._accept("]"):
             if items:
                 self._expect(",")
-            items.append(self._operand(depth + 1))
+            items.append(self._parse_operand(depth + 1))
         return _ListNode(tuple(items))
 
     @property
     def _column(self) -> int:
         return self._tokens[self._at].column if self._at < len(self._tokens) else self._end
 
-    def _take(self, text: str) -> bool:
+    def _accept(self, text: str) -> bool:
         is_next = self._at < len(self._tokens) and self._tokens[self._at].text == text
         self._at += is_next
         return is_next
 
     def _expect(self, text: str) -> None:
-        if not self._take(text):
+        if not self._accept(text):
             raise BadConditionError(f"{text!r} is missing here.", self._column)

@@ -1,10 +1,10 @@
-"""What every expression may name, apart from variables and outputs, each with a sentence."""
+"""Names available to expressions, apart from variables and outputs, each with a description."""
 
 from collections.abc import Mapping
 
 from guards.limits import LISTENER_PAIRS
 
-# What every stage can name, apart from variables and outputs (R179, DESIGN 5).
+# Names available in every stage (R179, DESIGN 5).
 FIXED: Mapping[str, str] = {
     "pipeline.name": "The name of the pipeline.",
     "pipeline.identifier": "The identifier of the pipeline.",
@@ -30,7 +30,7 @@ DIGEST: Mapping[str, str] = {
     "primary.artifact.digest": "The digest of the image, where its registry told it.",
     "primary.artifact.imageWithDigest": "The image with its digest, where its registry told it.",
 }
-# What a manifest of a kind may name on top, while it is deployed.
+# Names available only in a manifest of a kind, during its deployment.
 IN_MANIFEST: Mapping[str, Mapping[str, str]] = {
     "EcsServiceDefinition": {
         "targetGroupArn": "Blue/green: the target group that receives the stage traffic.",

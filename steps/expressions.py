@@ -18,55 +18,55 @@ ValueLookup = Callable[[str], Any]
 
 
 def parse_secret_reference(text: str) -> str:
-    """The reference of the secret that a text is, as `<+secrets.getValue("account.token")>`; or nothing."""
-    whole = EXPRESSION_PATTERN.fullmatch(text)
-    named = _SECRET_PATTERN.fullmatch(whole[1]) if whole else None
-    return named[1] if named else ""
+    """Return the reference in a text such as `<+secrets.getValue("account.token")>`, else empty."""
+    expression = EXPRESSION_PATTERN.fullmatch(text)
+    reference = _SECRET_PATTERN.fullmatch(expression[1]) if expression else None
+    return reference[1] if reference else ""
 
 
 def find_expressions(text: str) -> Iterator[str]:
-    """Yield what stands between <+ and > of each expression in a text."""
+    """Yield the content between <+ and > of each expression in a text."""
     return (match[1].strip() for match in EXPRESSION_PATTERN.finditer(text))
 
 
 def is_secret_expression(expression: str) -> bool:
-    """Return whether an expression means a secret, also where it is not written as it should be."""
+    """Return whether an expression refers to a secret, even in a wrong form."""
     return expression.startswith("secrets.")
 
 
 def describe_secret_problem(text: str, advice: str = _ADVICE_ON_SECRETS) -> str:
-    """What is said of a secret in a text that may hold none; empty where there is none in it."""
-    named = next(filter(is_secret_expression, find_expressions(text)), "")
-    return f"<+{named}> cannot stand here: people could read the secret. {advice}" if named else ""
+    """Return the problem of a secret in a text that must have none; empty if there is none."""
+    expression = next(filter(is_secret_expression, find_expressions(text)), "")
+    return f"<+{expression}> cannot stand here: people could read the secret. {advice}" if expression else ""
 
 
 def render_expressions(text: str, resolve_expression: ValueLookup) -> str:
-    """Return a text with its expressions as text."""
+    """Return a text with its expressions replaced by their values as text."""
     return EXPRESSION_PATTERN.sub(lambda match: format_value(resolve_expression(match[1].strip())), text)
 
 
 def format_value(value: Any) -> str:
-    """Return a value as programs write it."""
+    """Return a value as text, in JSON for lists and mappings."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else str(value)
 
 
 def find_secret_references(*texts: str) -> list[str]:
-    """Return the references of all secrets that texts name."""
-    inside = (one for text in texts for one in find_expressions(text))
-    return [found[1] for one in inside if (found := _SECRET_PATTERN.fullmatch(one))]
+    """Return the references of all secrets in the texts."""
+    expressions = (expression for text in texts for expression in find_expressions(text))
+    return [match[1] for expression in expressions if (match := _SECRET_PATTERN.fullmatch(expression))]
 
 
 _OPEN = "<+"
-# Nobody means a longer path, and comparing it with every known one takes seconds.
+# Longest path in messages; a comparison of a longer one with every known path takes seconds.
 _SHOWN_CHARACTERS = 200
 _PATH_EXPRESSION = re.compile(r"<\+([^<>]*)>")
 _PATH = re.compile(r"[A-Za-z_$][\w$-]*(\.[A-Za-z_$][\w$-]*)*")
 
 
 class BadExpressionError(ValueError):
-    """An expression cannot be read or names nothing; `where` is its path inside the document."""
+    """An expression that cannot be parsed or is unknown; `where` is its path inside the document."""
 
     def __init__(self, message: str, where: tuple[str | int, ...]) -> None:
         super().__init__(message)
@@ -75,7 +75,7 @@ class BadExpressionError(ValueError):
 
 
 IsDeferred = Callable[[str], bool]
-"""Whether a path is only known later, so that its expression stays as it is written."""
+"""Predicate of paths whose value is known only later; their expressions stay unresolved."""
 
 
 def resolve_expressions(
@@ -83,18 +83,18 @@ def resolve_expressions(
     known: Mapping[str, Any],
     where: tuple[str | int, ...] = (),
     *,
-    later: IsDeferred = lambda path: False,
+    is_deferred: IsDeferred = lambda path: False,
 ) -> Any:
-    """Fill in every expression inside a parsed document.
+    """Return a document with its expressions resolved.
 
-    An expression that is all of a text keeps the type of its value; inside a longer text it becomes text.
-    What comes out of a value is never scanned again. Raises `BadExpressionError`.
+    An expression that is a whole text keeps the type of its value; inside a longer text it becomes text.
+    Values are never scanned for expressions. Raises `BadExpressionError`.
     """
-    return _Resolver(known, later).fill(value, where)
+    return _Resolver(known, is_deferred).resolve(value, where)
 
 
 def find_paths(value: Any, where: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    """Yield the paths that the expressions of a document name, each with the place of its text in it."""
+    """Yield the paths of a document's expressions, each with the location of its text."""
     if isinstance(value, Mapping):
         for key, item in value.items():
             yield from find_paths(item, (*where, key))
@@ -107,74 +107,78 @@ def find_paths(value: Any, where: tuple[str | int, ...] = ()) -> Iterator[tuple[
 
 
 def get_path_value(path: str, known: Mapping[str, Any]) -> Any:
-    """What a path comes to. Raises `BadExpressionError`."""
+    """Return the value of a path. Raises `BadExpressionError`."""
     return _get_value(path, known, ())
 
 
 def is_path(text: str) -> bool:
-    """Return whether an expression can name this: words of letters, digits, _, $ and -, joined by dots."""
+    """Return whether a text is a path: words of letters, digits, _, $ and -, joined by dots."""
     return _PATH.fullmatch(text) is not None
 
 
 def has_expression(text: str) -> bool:
-    """Return whether a text holds an expression."""
+    """Return whether a text contains an expression."""
     return _OPEN in text
 
 
 class _Resolver:
-    """One document being filled in; what all of its values together may come to is used up."""
+    """Resolution of one document, with a limit on the length of all values together."""
 
-    def __init__(self, known: Mapping[str, Any], later: IsDeferred) -> None:
+    def __init__(self, known: Mapping[str, Any], is_deferred: IsDeferred) -> None:
         self.known = known
-        self.later = later
-        self.left = int(EXPRESSION_RESULT_CHARACTERS)
+        self.is_deferred = is_deferred
+        self.remaining_characters = int(EXPRESSION_RESULT_CHARACTERS)
 
-    def fill(self, value: Any, where: tuple[str | int, ...]) -> Any:
+    def resolve(self, value: Any, where: tuple[str | int, ...]) -> Any:
         if isinstance(value, Mapping):
-            return {key: self.fill(item, (*where, key)) for key, item in value.items()}
+            return {key: self.resolve(item, (*where, key)) for key, item in value.items()}
         if isinstance(value, list):
-            return [self.fill(item, (*where, index)) for index, item in enumerate(value)]
+            return [self.resolve(item, (*where, index)) for index, item in enumerate(value)]
         if isinstance(value, str) and _OPEN in value:
-            return self._fill_text(value, where)
+            return self._resolve_text(value, where)
         return value
 
-    def _fill_text(self, text: str, where: tuple[str | int, ...]) -> Any:
+    def _resolve_text(self, text: str, where: tuple[str | int, ...]) -> Any:
         if len(text) > EXPRESSION_CHARACTERS:
             raise BadExpressionError(
                 f"A text with an expression may have {EXPRESSION_CHARACTERS} at most.", where
             )
-        if whole := _PATH_EXPRESSION.fullmatch(text):
-            return text if self.later(whole[1].strip()) else _get_value(whole[1], self.known, where)
-        found = list(_PATH_EXPRESSION.finditer(text))
-        if text.count(_OPEN) != len(found):
-            raise BadExpressionError(_find_unclosed(text, found), where)
+        if expression := _PATH_EXPRESSION.fullmatch(text):
+            return (
+                text
+                if self.is_deferred(expression[1].strip())
+                else _get_value(expression[1], self.known, where)
+            )
+        matches = list(_PATH_EXPRESSION.finditer(text))
+        if text.count(_OPEN) != len(matches):
+            raise BadExpressionError(_find_unclosed(text, matches), where)
         parts, end = [], 0
-        for match in found:
-            value = self._text_of(match, where)
-            self._spend(len(value), where)
+        for match in matches:
+            value = self._get_text(match, where)
+            self._count_characters(len(value), where)
             parts += [text[end : match.start()], value]
             end = match.end()
         return "".join([*parts, text[end:]])
 
-    def _text_of(self, match: re.Match[str], where: tuple[str | int, ...]) -> str:
-        if self.later(match[1].strip()):
+    def _get_text(self, match: re.Match[str], where: tuple[str | int, ...]) -> str:
+        if self.is_deferred(match[1].strip()):
             return match[0]
         return _format_scalar(_get_value(match[1], self.known, where), match[1], where)
 
-    def _spend(self, characters: int, where: tuple[str | int, ...]) -> None:
-        self.left -= characters
-        if self.left < 0:
+    def _count_characters(self, characters: int, where: tuple[str | int, ...]) -> None:
+        self.remaining_characters -= characters
+        if self.remaining_characters < 0:
             raise BadExpressionError(
                 f"The values of all expressions together may have {EXPRESSION_RESULT_CHARACTERS} at most.",
                 where,
             )
 
 
-def _find_unclosed(text: str, found: list[re.Match[str]]) -> str:
-    ended = {match.start() for match in found}
+def _find_unclosed(text: str, matches: list[re.Match[str]]) -> str:
+    closed = {match.start() for match in matches}
     starts = (match.start() for match in re.finditer(re.escape(_OPEN), text))
-    at = next(start for start in starts if start not in ended)
-    return f"The expression in column {at + 1} has no end: write it as <+path.to.value>."
+    column = next(start for start in starts if start not in closed)
+    return f"The expression in column {column + 1} has no end: write it as <+path.to.value>."
 
 
 def _get_value(path: str, known: Mapping[str, Any], where: tuple[str | int, ...]) -> Any:
@@ -196,19 +200,19 @@ def _get_value(path: str, known: Mapping[str, Any], where: tuple[str | int, ...]
 def _describe_unknown_path(path: str, known: Mapping[str, Any]) -> str:
     if len(path) > _SHOWN_CHARACTERS:
         return f"<+{path[:_SHOWN_CHARACTERS]}…> is unknown here."
-    near = difflib.get_close_matches(path, list(list_paths(known)), n=1, cutoff=0.4)
-    hint = f" Did you mean <+{near[0]}>?" if near else ""
+    matches = difflib.get_close_matches(path, list(list_paths(known)), n=1, cutoff=0.4)
+    hint = f" Did you mean <+{matches[0]}>?" if matches else ""
     return f"<+{path}> is unknown here.{hint}"
 
 
-def list_paths(known: Mapping[str, Any], before: str = "") -> Iterator[str]:
-    """Yield every path that can be looked up."""
+def list_paths(known: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    """Yield every path of a mapping of values."""
     for key, value in known.items():
-        here = f"{before}.{key}" if before else str(key)
+        path = f"{prefix}.{key}" if prefix else str(key)
         if isinstance(value, Mapping) and value:
-            yield from list_paths(value, here)
+            yield from list_paths(value, path)
         else:
-            yield here
+            yield path
 
 
 def _format_scalar(value: Any, path: str, where: tuple[str | int, ...]) -> str:

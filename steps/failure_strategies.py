@@ -40,18 +40,18 @@ _OUTCOME_CODES = ("FAILED", "ROLLED_BACK_BY_AWS", "SUPERSEDED")
 
 @dataclass(frozen=True)
 class FailureReaction:
-    """What is done about a failure; `then` follows where this comes to nothing."""
+    """Reaction to a failure; `then` is the next reaction if this one fails."""
 
     type: str
     count: int = 0
     intervals: tuple[int, ...] = ()
-    """Seconds before the first retry, the second, and so on; the last one stays."""
+    """Seconds before the first retry, the second, and so on; the last one repeats."""
     timeout: int = 0
-    """Seconds for which a person is asked."""
+    """Seconds that a manual intervention waits for a person."""
     then: "FailureReaction | None" = None
 
-    def pause_before(self, retry: int) -> int:
-        """Seconds to wait before the retry of this number, counted from 0."""
+    def get_retry_pause(self, retry: int) -> int:
+        """Return the seconds to wait before the retry of this number, counted from 0."""
         return self.intervals[min(retry, len(self.intervals) - 1)] if self.intervals else 0
 
 
@@ -59,58 +59,58 @@ DEFAULT_REACTION = FailureReaction("StageRollback")
 
 
 def classify_error(code: str, *, has_verdict: bool = False) -> str:
-    """Return the kind of error that strategies name, of a failure's code.
+    """Return the error type of a failure code, as strategies name it.
 
-    `was_judged`: the code says how a deployment to ECS ended, not why a call was refused.
+    `has_verdict` means that the code is the result of an ECS deployment, not of a refused call.
     """
     return _ERROR_TYPES_BY_CODE.get(
         code, "Verification" if has_verdict or code in _OUTCOME_CODES else "Unknown"
     )
 
 
-def parse_failure_strategies(written: Iterable[Mapping[str, Any]]) -> tuple[dict[str, Any], ...]:
-    """What `failureStrategies` says, which keeps to the schema, as a step's row keeps it."""
+def parse_failure_strategies(documents: Iterable[Mapping[str, Any]]) -> tuple[dict[str, Any], ...]:
+    """Return `failureStrategies` of a pipeline, valid by the schema, in the form that a step stores."""
     return tuple(
         {
-            "errors": list(one["onFailure"]["errors"]),
-            "action": asdict(_parse_reaction(one["onFailure"]["action"])),
+            "errors": list(document["onFailure"]["errors"]),
+            "action": asdict(_parse_reaction(document["onFailure"]["action"])),
         }
-        for one in written
+        for document in documents
     )
 
 
 def choose_reaction(strategies: Iterable[Mapping[str, Any]], error: str) -> FailureReaction:
-    """The reaction of the first strategy that names this error or all; else the stage is rolled back."""
+    """Return the reaction of the first strategy with this error or all; else a stage rollback."""
     for strategy in strategies:
         if error in strategy["errors"] or ALL_ERRORS in strategy["errors"]:
             return read_reaction(strategy["action"])
     return DEFAULT_REACTION
 
 
-def read_reaction(kept: Mapping[str, Any]) -> FailureReaction:
-    """Return a reaction as a step's row keeps it."""
-    then = kept.get("then")
+def read_reaction(record: Mapping[str, Any]) -> FailureReaction:
+    """Return a reaction from its stored form."""
+    then = record.get("then")
     return FailureReaction(
-        type=kept["type"],
-        count=kept.get("count", 0),
-        intervals=tuple(kept.get("intervals", ())),
-        timeout=kept.get("timeout", 0),
+        type=record["type"],
+        count=record.get("count", 0),
+        intervals=tuple(record.get("intervals", ())),
+        timeout=record.get("timeout", 0),
         then=read_reaction(then) if then else None,
     )
 
 
-def _parse_reaction(written: Mapping[str, Any]) -> FailureReaction:
-    spec = written.get("spec") or {}
-    after = spec.get("onRetryFailure") or spec.get("onTimeout")
+def _parse_reaction(document: Mapping[str, Any]) -> FailureReaction:
+    spec = document.get("spec") or {}
+    next_reaction = spec.get("onRetryFailure") or spec.get("onTimeout")
     return FailureReaction(
-        type=written["type"],
+        type=document["type"],
         count=spec.get("retryCount", 0),
-        intervals=tuple(parse_duration(one) for one in spec.get("retryIntervals", ())),
+        intervals=tuple(parse_duration(interval) for interval in spec.get("retryIntervals", ())),
         timeout=parse_duration(spec.get("timeout", "0s")),
-        then=_parse_reaction(after["action"]) if after else None,
+        then=_parse_reaction(next_reaction["action"]) if next_reaction else None,
     )
 
 
-def parse_duration(time: str) -> int:
-    """Return the seconds of a time such as 90s, 30m, 2h or 1d."""
-    return int(time[:-1]) * _UNIT_SECONDS[time[-1]]
+def parse_duration(duration: str) -> int:
+    """Return the seconds of a duration such as 90s, 30m, 2h or 1d."""
+    return int(duration[:-1]) * _UNIT_SECONDS[duration[-1]]

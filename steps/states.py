@@ -4,7 +4,7 @@ from django.db.models import TextChoices
 
 
 class Status(TextChoices):
-    """Of an execution, a stage or a step."""
+    """Status of an execution, a stage or a step."""
 
     QUEUED = "QUEUED"
     RUNNING = "RUNNING"
@@ -35,12 +35,12 @@ TERMINAL_STATUSES = (
     Status.ROLLED_BACK,
 )
 
-# What can be tried again in the same execution.
+# Statuses that a retry in the same execution accepts.
 RETRYABLE_STATUSES = (Status.FAILED, Status.ABORTED, Status.EXPIRED, Status.APPROVAL_REJECTED)
 
 
 class Outcome(TextChoices):
-    """How an ECS deployment truly ended (P01)."""
+    """Outcome of an ECS deployment (P01)."""
 
     COMPLETED = "COMPLETED"
     FAILED = "FAILED"
@@ -52,7 +52,7 @@ class Outcome(TextChoices):
 
 
 class ActionState(TextChoices):
-    """Of an action: forward, then perhaps back."""
+    """State of an action, forward and in a rollback."""
 
     WAITING = "WAITING"
     STARTED = "STARTED"
@@ -65,20 +65,20 @@ class ActionState(TextChoices):
 
 
 class UndoState(TextChoices):
-    """How far the undo of an action is (DESIGN 5, rule 12)."""
+    """Progress of an action's undo (DESIGN 5, rule 12)."""
 
     KNOWN = "KNOWN"
-    """What happened is known, and there is something to undo."""
+    """The effects of the action are known, and there is something to undo."""
     READY = "READY"
-    """A look has said that it may be undone."""
+    """A check allowed the undo."""
     SENT = "SENT"
-    """The undo was done; looks follow until it has taken hold."""
+    """The undo was sent; checks follow until it has taken effect."""
     SETTLED = "SETTLED"
-    """Nothing more is to be done here."""
+    """Nothing is left to undo."""
 
 
 class CallState(TextChoices):
-    """Of one call to AWS in the journal (DESIGN 5, rules 6 and 7)."""
+    """State of an AWS call in the journal (DESIGN 5, rules 6 and 7)."""
 
     PLANNED = "PLANNED"
     SENT = "SENT"

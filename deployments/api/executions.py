@@ -159,8 +159,8 @@ class LeftoverDocument(serializers.Serializer[Any]):
     name = serializers.CharField()
     running = serializers.IntegerField(allow_null=True)
     desired = serializers.IntegerField(allow_null=True)
-    may_go = serializers.BooleanField()
-    why = serializers.CharField()
+    may_go = serializers.BooleanField(source="is_deletable")
+    why = serializers.CharField(source="reason")
 
 
 class CleanUpInput(serializers.Serializer[Any]):

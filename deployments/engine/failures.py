@@ -113,7 +113,7 @@ def _retry(reconcile_context: ReconcileContext, step: StepExecution, reaction: F
         )
         apply_reaction(reconcile_context, step, reaction.then or DEFAULT_REACTION)
         return
-    pause = reaction.pause_before(step.retries)
+    pause = reaction.get_retry_pause(step.retries)
     step.retries += 1
     step.retry_at = reconcile_context.runtime.now() + timedelta(seconds=pause)
     step.status = Status.ASYNC_WAITING

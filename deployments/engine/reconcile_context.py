@@ -53,7 +53,7 @@ class ServiceSnapshot:
     def seen(self, cluster: str, name: str, *, after: datetime) -> ServiceObservation | None:
         """The service as this snapshot shows it, if it was begun late enough to be judged (rule 10)."""
         seen = self._seen.pop((cluster, name), None)
-        return seen if seen is not None and seen.begun > after else None
+        return seen if seen is not None and seen.read_started_at > after else None
 
     def keep(self, cluster: str, name: str, seen: ServiceObservation) -> None:
         """Keep a service for the next pass of the batch."""

@@ -34,7 +34,7 @@ def _list_repeated_actions(step: StepExecution) -> list[str]:
         or "TIMED_OUT" in ((step.failure or {}).get("code"), (step.failure or {}).get("outcome"))
     ):
         return []
-    return list(get_actions()[failed.name].again_with)
+    return list(get_actions()[failed.name].repeated_with)
 
 
 def retry_stage(reconcile_context: ReconcileContext) -> StepExecution | None:

@@ -77,7 +77,7 @@ def _resolve_spec(
     try:
         values = reconcile_context.known_values()
         spec = {**step.spec, **resolve_spec(kind, step.unresolved_spec, values)}
-        actions = [(unit.title, action) for unit in kind.units(spec) for action in unit.actions]
+        actions = [(unit.title, action) for unit in kind.build_units(spec) for action in unit.actions]
     except BadExpressionError as bad:
         raise _CannotStart(f"{'.'.join(map(str, bad.where))}: {bad.message}") from bad
     except BadStepError as bad:
@@ -88,7 +88,7 @@ def _resolve_spec(
             "With the values that are known now, the step would do other things than were planned. "
             "An expression that decides what a step does must be known when the run starts."
         )
-    step.timeout_seconds += kind.seconds_on_purpose(spec) - kind.seconds_on_purpose(step.spec)
+    step.timeout_seconds += kind.planned_wait_seconds(spec) - kind.planned_wait_seconds(step.spec)
     step.spec = spec
     for row, (_, action) in zip(rows, actions, strict=True):
         row.parameters, row.title = action.parameters(), action.title
@@ -237,7 +237,7 @@ def _finish_check(
 
 def _settle_earlier_actions(reconcile_context: ReconcileContext, row: ActionRun) -> None:
     """What this action made needless is not undone any more."""
-    types = read_action(row).settles
+    types = read_action(row).supersedes_undo_of
     if types:
         for step in reconcile_context.rows.steps_of(reconcile_context.stage, row.step.section):
             if step.type in types and step.position < row.step.position:

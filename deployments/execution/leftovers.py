@@ -53,7 +53,8 @@ def list_leftovers(*, actor: User, execution: Execution) -> list[Leftover]:
     found = assess_leftovers(candidates, base)
     if ServiceLock.objects.filter(key__in=stage.claims.values("key")).exists():
         return [
-            replace(one, may_go=False, why="An execution is at work on this ECS service.") for one in found
+            replace(one, is_deletable=False, reason="An execution is at work on this ECS service.")
+            for one in found
         ]
     return found
 

@@ -152,7 +152,7 @@ def _resolve_spec(stage: StageExecution, step: StepSpec, then: Mapping[str, Any]
     try:
         spec = step_manifests.freeze_spec(step.type, step.spec, stage.values, stage.execution.scope, then)
         filled = replace(step, spec=spec)
-        get_step_kind(step.type).spec_from(filled.spec)
+        get_step_kind(step.type).parse_spec(filled.spec)
     except BadExpressionError as bad:
         named = list_paths_at(get_step_kind(step.type), step.spec, bad.where)
         why = _find_misplaced_secret(stage, named) or bad.message
@@ -179,7 +179,7 @@ def _step(stage: StageExecution, section: str, position: int, spec: StepSpec) ->
         name=spec.name,
         type=spec.type,
         spec=spec.spec,
-        timeout_seconds=spec.timeout_seconds + get_step_kind(spec.type).seconds_on_purpose(spec.spec),
+        timeout_seconds=spec.timeout_seconds + get_step_kind(spec.type).planned_wait_seconds(spec.spec),
         failure_strategies=list(spec.failure_strategies),
         delegate_selectors=list(spec.selectors),
         selectors_from=spec.selectors_from,

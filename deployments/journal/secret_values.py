@@ -41,7 +41,7 @@ def _list_step_secrets(stage: StageExecution, steps: Iterable[StepExecution] | N
     if stage.execution_id is None or stage.pk is None:
         return
     kinds = get_step_kinds().items()
-    handing = [name for name, kind in kinds if kind.provisions or kind.hands_secrets_to_aws]
+    handing = [name for name, kind in kinds if kind.provisions or kind.sends_secrets_to_aws]
     if steps is None:
         rows = StepExecution.objects.filter(stage__execution=stage.execution_id)
         steps = rows.exclude(~Q(type__in=handing), secret_outputs="")
@@ -49,7 +49,9 @@ def _list_step_secrets(stage: StageExecution, steps: Iterable[StepExecution] | N
         if step.type not in handing and not step.secret_outputs:
             continue
         yield from step.secret_output_values.values()
-        for reference in get_step_kind(step.type).secrets_of(step.spec) if step.type in handing else ():
+        for reference in (
+            get_step_kind(step.type).list_secret_references(step.spec) if step.type in handing else ()
+        ):
             with suppress(SecretNotFound):
                 yield find_secret(stage.execution.scope, reference).value
 

@@ -65,7 +65,7 @@ def resolve_actions(
     }
     try:
         spec = {**step.spec, **resolve_spec(kind, step.unresolved_spec, values)}
-        return [action for unit in kind.units(spec) for action in unit.actions]
+        return [action for unit in kind.build_units(spec) for action in unit.actions]
     except (BadExpressionError, BadStepError) as unknown:
         raise KnownOnlyInRun(
             f"{unknown} A preview cannot know it, so it does not say what this step would do."

@@ -43,7 +43,7 @@ def generate() -> Iterator[Page]:
 
 
 def _purpose(kind: StepKind) -> str:
-    return plain((kind.plan_of.__doc__ or "").strip().split("\n\n")[0])
+    return plain((kind.plan_function.__doc__ or "").strip().split("\n\n")[0])
 
 
 def _page(kind: StepKind) -> Page:
@@ -63,7 +63,7 @@ def _facts(kind: StepKind) -> str:
         rows.append(("Undoes", ", ".join(map(_link, kind.undoes))))
     if kind.provisions:
         rows.append(("Creates infrastructure", f"yes; its outputs are also {code('<+provisioner.NAME>')}"))
-    if kind.goes_to_delegates:
+    if kind.runs_on_delegates:
         rows.append(("Runs on", "a delegate, always"))
     if kind.secrets:
         rows.append(("Takes secrets in", ", ".join(map(code, kind.secrets))))
@@ -157,7 +157,7 @@ def _outputs(kind: StepKind) -> Iterator[str]:
 
 def _plan(kind: StepKind) -> Iterator[str]:
     try:
-        units = kind.units(kind.starter)
+        units = kind.build_units(kind.starter)
     except BadStepError:
         return
     rows = [(plain(unit.title), plain(action.title)) for unit in units for action in unit.actions]

@@ -394,7 +394,7 @@ def _find_step_problems(
 ) -> Iterator[PipelineProblem]:
     try:
         kind = get_step_kind(step["type"])
-        kind.spec_from(step.get("spec", {}))
+        kind.parse_spec(step.get("spec", {}))
     except BadStepError as bad:
         yield build_problem((*place, *bad.path), str(bad), document)
         return

@@ -37,9 +37,9 @@ def build_deferred_check(values: Mapping[str, Any]) -> IsDeferred:
     return lambda path: is_deferred(path) or path in unplaced
 
 
-def has_deferred(kind: StepKind, spec: Mapping[str, Any], later: IsDeferred = is_deferred) -> bool:
+def has_deferred(kind: StepKind, spec: Mapping[str, Any], is_deferred: IsDeferred = is_deferred) -> bool:
     """Return whether a spec, apart from manifests and scripts, has deferred expressions."""
-    return any(later(path) for _, path in find_paths(_select_resolvable(kind, spec)))
+    return any(is_deferred(path) for _, path in find_paths(_select_resolvable(kind, spec)))
 
 
 def resolve_spec(
@@ -47,14 +47,14 @@ def resolve_spec(
     spec: Mapping[str, Any],
     values: Mapping[str, Any],
     *,
-    later: IsDeferred = lambda path: False,
+    is_deferred: IsDeferred = lambda path: False,
 ) -> dict[str, Any]:
     """Resolve the expressions in the fields of a spec; scripts stay as they are, manifests are left out.
 
     Raises `BadExpressionError`.
     """
     scripts = {name: spec[name] for name in kind.scripts if name in spec}
-    return {**resolve_expressions(_select_resolvable(kind, spec), values, later=later), **scripts}
+    return {**resolve_expressions(_select_resolvable(kind, spec), values, is_deferred=is_deferred), **scripts}
 
 
 def list_paths_at(kind: StepKind, spec: Mapping[str, Any], where: tuple[str | int, ...]) -> list[str]:

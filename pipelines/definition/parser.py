@@ -59,7 +59,7 @@ class StepSpec:
     @property
     def units(self) -> tuple[Unit, ...]:
         """Return the actions of this step, which depend on its spec alone."""
-        return get_step_kind(self.type).units(self.spec)
+        return get_step_kind(self.type).build_units(self.spec)
 
 
 @dataclass(frozen=True)

@@ -154,7 +154,7 @@ def _find_step_with_selectors(stage: StageSpec) -> StepSpec | None:
         (
             step
             for step in (*stage.steps, *stage.rollback_steps)
-            if step.selectors and not get_step_kind(step.type).goes_to_delegates
+            if step.selectors and not get_step_kind(step.type).runs_on_delegates
         ),
         None,
     )

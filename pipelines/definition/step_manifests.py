@@ -75,7 +75,7 @@ def freeze_spec(
     """
     kind = get_step_kind(type_)
     return {
-        **resolve_spec(kind, spec, values, later=build_deferred_check(values)),
+        **resolve_spec(kind, spec, values, is_deferred=build_deferred_check(values)),
         **{
             field: {FROZEN_KEY: then[field]} if field in then else _freeze_source(source, values, scope)
             for field, source in list_sources_by_field(kind, spec)
@@ -93,7 +93,7 @@ def _freeze_source(source: dict[str, Any], values: Mapping[str, Any], scope: Sco
     if is_remote(source):
         said = {"paths": source["paths"], "place": source["place"]}
         (row,) = resolve_connectors(
-            [{**source, **resolve_expressions(said, values, later=build_deferred_check(values))}], scope
+            [{**source, **resolve_expressions(said, values, is_deferred=build_deferred_check(values))}], scope
         )
         return {FROZEN_KEY: row}
     found = {**source, "paths": resolve_expressions(source["paths"], values)}

@@ -18,7 +18,7 @@ def list_step_connectors(type_: str, spec: Mapping[str, Any]) -> tuple[Connector
     """Return the connector references of a step, each with the required kind."""
     try:
         found: tuple[ConnectorReference, ...] = getattr(
-            get_step_kind(type_).spec_from(spec), "connector_references", ()
+            get_step_kind(type_).parse_spec(spec), "connector_references", ()
         )
     except BadStepError:
         return ()
@@ -59,7 +59,7 @@ def find_missing_connectors(pipeline: PipelineSpec, scope: Scope) -> list[Refere
 
 def list_step_secrets(type_: str, spec: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the secret references of a step."""
-    return get_step_kind(type_).secrets_of(spec)
+    return get_step_kind(type_).list_secret_references(spec)
 
 
 def list_secret_needs(stage: StageSpec, scope: Scope, path: str) -> Iterator[RequiredPermission]:

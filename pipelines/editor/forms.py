@@ -256,4 +256,4 @@ def _write_text(
 
 
 def _get_description(kind: StepKind) -> str:
-    return (kind.plan_of.__doc__ or "").split("\n\n")[0].strip()
+    return (kind.plan_function.__doc__ or "").split("\n\n")[0].strip()

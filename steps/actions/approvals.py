@@ -22,7 +22,7 @@ APPROVAL_EXPIRED = "APPROVAL_EXPIRED"
 @action
 @dataclass(frozen=True)
 class RequestApproval(Action):
-    """Wait until enough members of the groups have approved what comes next."""
+    """Wait until enough members of the groups have approved the later steps."""
 
     repeats: ClassVar[bool] = True
     watches_timeout: ClassVar[bool] = True
@@ -36,8 +36,8 @@ class RequestApproval(Action):
 
     @property
     def title(self) -> str:
-        who = ", ".join(self.groups)
-        return f"Wait for {self.minimum} approval{'' if self.minimum == 1 else 's'} from {who}"[:255]
+        groups = ", ".join(self.groups)
+        return f"Wait for {self.minimum} approval{'' if self.minimum == 1 else 's'} from {groups}"[:255]
 
     def start(self, context: StepContext) -> None:
         context.request_approval(
@@ -75,7 +75,7 @@ _GROUPS = ("approvers", "userGroups")
 
 @dataclass(frozen=True)
 class Approvers:
-    """Whose approval counts, and how many of them have to give it."""
+    """Groups whose members may approve, and the number of approvals needed."""
 
     userGroups: tuple[str, ...] = field(
         metadata={
@@ -88,8 +88,8 @@ class Approvers:
     )
 
     @classmethod
-    def from_written(cls, value: Any) -> Self:
-        """Read what a pipeline says under `approvers`; expressions count as right.
+    def from_document(cls, value: Any) -> Self:
+        """Parse `approvers` of a pipeline; expressions are accepted.
 
         Raises `BadStepSettingError`.
         """
@@ -108,7 +108,7 @@ class Approvers:
 
 @dataclass(frozen=True)
 class ApproverInput:
-    """One thing that approvers fill in; it becomes an output of the step."""
+    """Field that approvers fill in; it becomes an output of the step."""
 
     name: str
     defaultValue: str = ""
@@ -116,45 +116,43 @@ class ApproverInput:
     required: bool = False
 
     @classmethod
-    def from_written(cls, value: Any, place: tuple[str, ...]) -> Self:
-        """Read one entry of `approverInputs`. Raises `BadStepSettingError`."""
-        written = _mapping(value, cls, place)
+    def from_document(cls, value: Any, path: tuple[str, ...]) -> Self:
+        """Parse one entry of `approverInputs`. Raises `BadStepSettingError`."""
+        written = _mapping(value, cls, path)
         name, allowed = written.get("name"), written.get("allowedValues", ())
         if not _is_name(name):
             raise BadStepSettingError(
-                f"name is a text of {NAME_CHARACTERS} characters at most", (*place, "name")
+                f"name is a text of {NAME_CHARACTERS} characters at most", (*path, "name")
             )
         if not isinstance(allowed, list | tuple) or len(allowed) > APPROVAL_INPUTS:
-            at_most = f"allowedValues lists {APPROVAL_INPUTS} values at most"
-            raise BadStepSettingError(at_most, (*place, "allowedValues"))
-        default = _text(written.get("defaultValue", ""), (*place, "defaultValue"))
-        values = tuple(_text(one, (*place, "allowedValues")) for one in allowed)
+            message = f"allowedValues lists {APPROVAL_INPUTS} values at most"
+            raise BadStepSettingError(message, (*path, "allowedValues"))
+        default = _text(written.get("defaultValue", ""), (*path, "defaultValue"))
+        values = tuple(_text(item, (*path, "allowedValues")) for item in allowed)
         if default and values and default not in values and not has_expression(default):
-            raise BadStepSettingError(f"{default} is none of the allowedValues", (*place, "defaultValue"))
-        return cls(str(name), default, values, _flag(written, "required", place))
+            raise BadStepSettingError(f"{default} is none of the allowedValues", (*path, "defaultValue"))
+        return cls(str(name), default, values, _flag(written, "required", path))
 
 
 def parse_approver_inputs(value: Any) -> tuple[ApproverInput, ...]:
-    """Read what a pipeline says under `approverInputs`. Raises `BadStepSettingError`."""
-    here = ("approverInputs",)
+    """Parse `approverInputs` of a pipeline. Raises `BadStepSettingError`."""
+    path = ("approverInputs",)
     if not isinstance(value, list | tuple) or len(value) > APPROVAL_INPUTS:
-        raise BadStepSettingError(f"approverInputs is a list of {APPROVAL_INPUTS} inputs at most", here)
-    found = [ApproverInput.from_written(one, (*here, str(at))) for at, one in enumerate(value)]
-    names = [one.name for one in found]
-    if twice := next((name for name in names if names.count(name) > 1), None):
-        raise BadStepSettingError(f"two inputs are called {twice}", here)
-    return tuple(found)
+        raise BadStepSettingError(f"approverInputs is a list of {APPROVAL_INPUTS} inputs at most", path)
+    inputs = [ApproverInput.from_document(item, (*path, str(index))) for index, item in enumerate(value)]
+    names = [item.name for item in inputs]
+    if duplicate := next((name for name in names if names.count(name) > 1), None):
+        raise BadStepSettingError(f"two inputs are called {duplicate}", path)
+    return tuple(inputs)
 
 
-def _mapping(value: Any, cls: Any, place: tuple[str, ...]) -> Mapping[str, Any]:
+def _mapping(value: Any, cls: Any, path: tuple[str, ...]) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
-        raise BadStepSettingError(f"{place[-1]} must be a mapping, not {value!r}", place)
+        raise BadStepSettingError(f"{path[-1]} must be a mapping, not {value!r}", path)
     for name in value:
         if name not in cls.__dataclass_fields__:
             known = ", ".join(cls.__dataclass_fields__)
-            raise BadStepSettingError(
-                f"there is no field {name} here; there are {known}", (*place, str(name))
-            )
+            raise BadStepSettingError(f"there is no field {name} here; there are {known}", (*path, str(name)))
     return value
 
 
@@ -167,24 +165,24 @@ def _count(written: Mapping[str, Any]) -> int:
     if isinstance(value, str) and has_expression(value):
         return 1
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= APPROVALS_NEEDED:
-        sentence = f"minimumCount must be a whole number from 1 to {APPROVALS_NEEDED}, not {value!r}"
-        raise BadStepSettingError(sentence, ("approvers", "minimumCount"))
+        message = f"minimumCount must be a whole number from 1 to {APPROVALS_NEEDED}, not {value!r}"
+        raise BadStepSettingError(message, ("approvers", "minimumCount"))
     return value
 
 
-def _flag(written: Mapping[str, Any], name: str, place: tuple[str, ...] = ("approvers",)) -> bool:
+def _flag(written: Mapping[str, Any], name: str, path: tuple[str, ...] = ("approvers",)) -> bool:
     value = written.get(name, False)
     if isinstance(value, str) and has_expression(value):
         return False
     if not isinstance(value, bool):
-        raise BadStepSettingError(f"{name} must be true or false, not {value!r}", (*place, name))
+        raise BadStepSettingError(f"{name} must be true or false, not {value!r}", (*path, name))
     return value
 
 
-def _text(value: Any, place: tuple[str, ...]) -> str:
+def _text(value: Any, path: tuple[str, ...]) -> str:
     text = str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
     if not isinstance(text, str) or len(text) > APPROVAL_INPUT_CHARACTERS:
         raise BadStepSettingError(
-            f"{place[-1]}: a text of {APPROVAL_INPUT_CHARACTERS} characters at most", place
+            f"{path[-1]}: a text of {APPROVAL_INPUT_CHARACTERS} characters at most", path
         )
     return text

@@ -39,17 +39,17 @@ _READ_ONLY_FIELDS = (
 @action
 @dataclass(frozen=True)
 class AttachAutoScaling(Action):
-    """Register the scalable target and put the policies of the manifests, where they differ (R203, R256).
+    """Register the scalable target and put the policies of the manifests where they differ (R203, R256).
 
-    `of` is the fact that holds the name of the ECS service, `fetched_by` the type of the earlier step that
-    fetched the manifests, empty for this one. With `activate`, scaling that an earlier deployment has left
-    suspended goes on. Policies that the manifests do not name are left alone.
+    `service_output` is the output with the name of the ECS service. `fetch_step_type` is the type of the
+    earlier step that fetched the manifests; empty means this step. `activate` resumes scaling that an earlier
+    deployment left suspended. Policies missing from the manifests stay unchanged.
     """
 
     has_undo = True
 
-    of: str = SERVICE_NAME
-    fetched_by: str = ""
+    service_output: str = SERVICE_NAME
+    fetch_step_type: str = ""
     activate: bool = False
 
     @property
@@ -57,57 +57,56 @@ class AttachAutoScaling(Action):
         return "Attach auto scaling"
 
     def start(self, context: StepContext) -> None:
-        name, wanted = context.get_output(self.of), self._wanted(context)
-        if not name or not wanted:
+        name, scaling = context.get_output(self.service_output), self._get_manifest_scaling(context)
+        if not name or not scaling:
             return
         before = read_scaling_state(context, name)
-        context.save_for_rollback(get_attached_key(self.of), before.to_record())
-        refuse_policies_without_target(wanted, before, name)
-        self._register(context, name, wanted, before.target)
-        for policy in wanted.policies:
+        context.save_for_rollback(get_attached_key(self.service_output), before.to_record())
+        refuse_policies_without_target(scaling, before, name)
+        self._register(context, name, scaling, before.target)
+        for policy in scaling.policies:
             _put_policy(context, name, policy, before.policy(policy["PolicyName"]))
-        ours = {policy["PolicyName"] for policy in wanted.policies}
+        manifest_policies = {policy["PolicyName"] for policy in scaling.policies}
         for other in before.policies:
-            if other.name not in ours:
+            if other.name not in manifest_policies:
                 context.log(f"Scaling Policy {other.name} is not in a manifest and is not changed")
 
     def _register(
-        self, context: StepContext, name: str, wanted: ManifestScaling, live: ScalableTarget | None
+        self, context: StepContext, name: str, scaling: ManifestScaling, live: ScalableTarget | None
     ) -> None:
-        asked = {k: v for k, v in (wanted.target or {}).items() if k != "SuspendedState"}
-        state = (wanted.target or {}).get("SuspendedState")
+        target = {key: value for key, value in (scaling.target or {}).items() if key != "SuspendedState"}
+        state = (scaling.target or {}).get("SuspendedState")
         if live is None:
             context.log(f"Registering Scalable Target on service {name}..")
             context.scaling.register_target(
-                context.cluster, name, {**asked, **({"SuspendedState": state} if state else {})}
+                context.cluster, name, {**target, **({"SuspendedState": state} if state else {})}
             )
-            context.log(f"Registered Scalable Target on service {name}: {_format_bounds(asked)}")
+            context.log(f"Registered Scalable Target on service {name}: {_format_bounds(target)}")
             return
-        if self.activate and live.suspended != (goal := {**NOTHING_SUSPENDED, **(state or {})}):
-            asked["SuspendedState"] = goal
-        if "SuspendedState" not in asked and not is_target_changed(asked, live):
+        if self.activate and live.suspended != (suspension := {**NOTHING_SUSPENDED, **(state or {})}):
+            target["SuspendedState"] = suspension
+        if "SuspendedState" not in target and not is_target_changed(target, live):
             context.log(f"The Scalable Target of service {name} matches its manifest")
             return
         context.log(f"Replacing Scalable Target of service {name}..")
-        context.scaling.register_target(context.cluster, name, asked)
-        context.log(f"Registered Scalable Target on service {name}: {_format_bounds({**live.raw, **asked})}")
+        context.scaling.register_target(context.cluster, name, target)
+        context.log(f"Registered Scalable Target on service {name}: {_format_bounds({**live.raw, **target})}")
 
     def confirm(self, context: StepContext, call: CallRecord) -> Confirmation:
         return confirm_scaling_write(context, call)
 
     def describe_undo(self, saved: EarlierStep) -> tuple[str, ...]:
-        kept = (
-            f"Scalable target and policies of Service {saved.get_output(self.of)}: restore the previous state"
-        )
-        return (kept,)
+        name = saved.get_output(self.service_output)
+        sentence = f"Scalable target and policies of Service {name}: restore the previous state"
+        return (sentence,)
 
     def undo(self, context: StepContext) -> None:
-        name, wanted = context.get_output(self.of), self._wanted(context)
-        before, live = self._before(context), read_scaling_state(context, name)
+        name, scaling = context.get_output(self.service_output), self._get_manifest_scaling(context)
+        before, live = self._get_saved_scaling(context), read_scaling_state(context, name)
         if live.target is None:
             context.log(f"Service {name} no longer has a Scalable Target")
             return
-        for policy in wanted.policies:
+        for policy in scaling.policies:
             _restore_policy(
                 context, name, before.policy(policy["PolicyName"]), live.policy(policy["PolicyName"])
             )
@@ -116,8 +115,8 @@ class AttachAutoScaling(Action):
     def _restore_target(
         self, context: StepContext, name: str, before: ScalingState, live: ScalingState
     ) -> None:
-        ours = {policy["PolicyName"] for policy in self._wanted(context).policies}
-        others = [one.name for one in live.policies if one.name not in ours]
+        manifest_policies = {policy["PolicyName"] for policy in self._get_manifest_scaling(context).policies}
+        others = [policy.name for policy in live.policies if policy.name not in manifest_policies]
         if before.target is None and others:
             text = (
                 f"Scaling Policies {', '.join(others)} were added outside Slipway: the Scalable Target stays"
@@ -132,36 +131,36 @@ class AttachAutoScaling(Action):
     def _restore_bounds(
         self, context: StepContext, name: str, before: ScalableTarget, live: ScalableTarget | None
     ) -> None:
-        asked: dict[str, Any] = {
+        target: dict[str, Any] = {
             key: before.raw[key] for key in ("MinCapacity", "MaxCapacity", "RoleARN") if key in before.raw
         }
         if self.activate and live is not None and live.suspended != before.suspended:
-            asked["SuspendedState"] = before.suspended
-        elif live is not None and not is_target_changed(asked, live):
+            target["SuspendedState"] = before.suspended
+        elif live is not None and not is_target_changed(target, live):
             return
-        context.log(f"Registering Scalable Target on service {name}: {_format_bounds(asked)}, as before")
-        context.scaling.register_target(context.cluster, name, asked)
+        context.log(f"Registering Scalable Target on service {name}: {_format_bounds(target)}, as before")
+        context.scaling.register_target(context.cluster, name, target)
 
     def checklist(self, context: StepContext) -> list[ChecklistEntry]:
-        name, before = context.get_output(self.of), self._before(context)
+        name, before = context.get_output(self.service_output), self._get_saved_scaling(context)
         now = read_scaling_state(context, name)
         checks = [
             _build_check(f"Scalable target of Service {name}", _format_target(before), _format_target(now))
         ]
-        names = {one.name for one in before.policies} | {
-            one["PolicyName"] for one in self._wanted(context).policies
+        names = {policy.name for policy in before.policies} | {
+            policy["PolicyName"] for policy in self._get_manifest_scaling(context).policies
         }
         for policy in sorted(names):
             checks.append(_check_policy(policy, before.policy(policy), now.policy(policy)))
         return checks
 
-    def _before(self, context: StepContext) -> ScalingState:
-        return ScalingState.from_record(context.load_for_rollback(get_attached_key(self.of)))
+    def _get_saved_scaling(self, context: StepContext) -> ScalingState:
+        return ScalingState.from_record(context.load_for_rollback(get_attached_key(self.service_output)))
 
-    def _wanted(self, context: StepContext) -> ManifestScaling:
-        if not self.fetched_by:
+    def _get_manifest_scaling(self, context: StepContext) -> ManifestScaling:
+        if not self.fetch_step_type:
             return get_manifest_scaling(context)
-        earlier = context.get_earlier_step(self.fetched_by)
+        earlier = context.get_earlier_step(self.fetch_step_type)
         return get_manifest_scaling(earlier) if earlier is not None else ManifestScaling()
 
 
@@ -181,14 +180,14 @@ def _put_policy(
 def _restore_policy(
     context: StepContext, name: str, before: ScalingPolicy | None, live: ScalingPolicy | None
 ) -> None:
-    """One policy of the manifests as it was: without it before, it goes."""
+    """Restore one policy of the manifests; delete it if it did not exist before."""
     if before is None and live is not None:
         context.log(f"Deleting Scaling Policy {live.name} from service {name}..")
         context.scaling.delete_policy(context.cluster, name, live.name)
     elif before is not None and (live is None or is_policy_changed(before.raw, live.raw)):
         context.log(f"Attaching Scaling Policy {before.name} to service {name} as it was before..")
-        asked = {key: value for key, value in before.raw.items() if key not in _READ_ONLY_FIELDS}
-        context.scaling.put_policy(context.cluster, name, asked)
+        fields = {key: value for key, value in before.raw.items() if key not in _READ_ONLY_FIELDS}
+        context.scaling.put_policy(context.cluster, name, fields)
 
 
 def _check_policy(name: str, before: ScalingPolicy | None, now: ScalingPolicy | None) -> ChecklistEntry:
@@ -197,12 +196,14 @@ def _check_policy(name: str, before: ScalingPolicy | None, now: ScalingPolicy | 
         return _build_check(
             subject, before.arn if before else MISSING_TARGET, now.arn if now else MISSING_TARGET
         )
-    same = not is_policy_changed(before.raw, now.raw)
-    return ChecklistEntry(subject, "as before", "as before" if same else "different configuration", same)
+    is_same = not is_policy_changed(before.raw, now.raw)
+    return ChecklistEntry(
+        subject, "as before", "as before" if is_same else "different configuration", is_same
+    )
 
 
-def _build_check(subject: str, expected: str, found: str) -> ChecklistEntry:
-    return ChecklistEntry(subject, expected, found, expected == found)
+def _build_check(subject: str, expected: str, actual: str) -> ChecklistEntry:
+    return ChecklistEntry(subject, expected, actual, expected == actual)
 
 
 def _format_target(state: ScalingState) -> str:
@@ -219,74 +220,76 @@ SUSPENDED, RESUMED, RESTORED = "suspended", "resumed", "as before"
 @action
 @dataclass(frozen=True)
 class SuspendAutoScaling(Action):
-    """Suspend what scales an ECS service, so that nothing but this step moves its count (R196, R197).
+    """Suspend the auto scaling of an ECS service, so that only this step changes its count (R196, R197).
 
-    `of` is the fact that holds the name of the ECS service. Target, policies and people's alarms survive.
+    `service_output` is the output with the name of the ECS service. Target, policies and alarms stay.
     """
 
     has_undo = True
     repeats = True
 
-    of: str = SERVICE_NAME
+    service_output: str = SERVICE_NAME
 
     @property
     def title(self) -> str:
         return "Suspend auto scaling"
 
     def start(self, context: StepContext) -> None:
-        name = context.get_output(self.of)
+        name = context.get_output(self.service_output)
         if not name:
             return
-        found = _read_scaling(context, name)
-        context.save_for_rollback(get_suspended_key(self.of), found.to_record())
-        refuse_policies_without_target(get_manifest_scaling(context), found, name)
-        if found.target is None:
+        scaling = _read_scaling(context, name)
+        context.save_for_rollback(get_suspended_key(self.service_output), scaling.to_record())
+        refuse_policies_without_target(get_manifest_scaling(context), scaling, name)
+        if scaling.target is None:
             _log_no_scaling(context, name)
             return
-        if found.target.is_suspended and is_suspended(context, self.of):
+        if scaling.target.is_suspended and is_suspended(context, self.service_output):
             return  # by an earlier try of this step
         context.log(f"Suspending Auto Scaling of service {name}..")
-        if found.target.is_suspended:
+        if scaling.target.is_suspended:
             context.log(f"Auto Scaling of service {name} is already suspended and stays suspended", "warning")
             return
         try:
-            context.scaling.suspend(found.target)
+            context.scaling.suspend(scaling.target)
         except Denied as denied:
             context.log(f"{denied.display_message} Auto Scaling stays active during this step.", "warning")
             return
-        context.log(f"Auto Scaling of service {name} is suspended{self._until}; its policies are kept")
-        context.set_outputs(**{_get_output_name(self.of): SUSPENDED})
+        context.log(
+            f"Auto Scaling of service {name} is suspended{self._duration_note}; its policies are kept"
+        )
+        context.set_outputs(**{_get_output_name(self.service_output): SUSPENDED})
 
     @property
-    def _until(self) -> str:
+    def _duration_note(self) -> str:
         return " until this step ends"
 
     def confirm(self, context: StepContext, call: CallRecord) -> Confirmation:
         return confirm_scaling_write(context, call)
 
     def describe_undo(self, saved: EarlierStep) -> tuple[str, ...]:
-        name = saved.get_output(self.of)
-        is_ours = name and saved.get_output(_get_output_name(self.of)) == SUSPENDED
+        name = saved.get_output(self.service_output)
+        is_ours = name and saved.get_output(_get_output_name(self.service_output)) == SUSPENDED
         return (f"Restore auto scaling of Service {name}",) if is_ours else ()
 
     def undo(self, context: StepContext) -> None:
-        before = get_saved_scaling(context, self.of).target
+        before = get_saved_scaling(context, self.service_output).target
         if before is None:
             return
-        name = context.get_output(self.of)
+        name = context.get_output(self.service_output)
         context.log(f"Resuming Auto Scaling of service {name}..")
         context.scaling.resume(before)
         context.log(f"Auto Scaling of service {name} is restored")
-        context.set_outputs(**{_get_output_name(self.of): RESTORED})
+        context.set_outputs(**{_get_output_name(self.service_output): RESTORED})
 
     def checklist(self, context: StepContext) -> list[ChecklistEntry]:
-        before = get_saved_scaling(context, self.of)
+        before = get_saved_scaling(context, self.service_output)
         if before.target is None:
             return []
-        name = context.get_output(self.of)
+        name = context.get_output(self.service_output)
         now = read_scaling_state(context, name)
-        expected, found = _format_scaling(before), _format_scaling(now)
-        return [ChecklistEntry(f"Auto scaling of Service {name}", expected, found, expected == found)]
+        expected, actual = _format_scaling(before), _format_scaling(now)
+        return [ChecklistEntry(f"Auto scaling of Service {name}", expected, actual, expected == actual)]
 
 
 @action
@@ -302,48 +305,52 @@ class DetachAutoScaling(SuspendAutoScaling):
         return "Remove auto scaling from the old ECS service"
 
     @property
-    def _until(self) -> str:
+    def _duration_note(self) -> str:
         return ""
 
 
 @action
 @dataclass(frozen=True)
 class ResumeAutoScaling(Action):
-    """Let auto scaling go on, however the step ended (R203, R216)."""
+    """Resume auto scaling, however the step ended (R203, R216)."""
 
     runs_always = True
     repeats = True
 
-    of: str = SERVICE_NAME
+    service_output: str = SERVICE_NAME
 
     @property
     def title(self) -> str:
         return "Resume auto scaling"
 
     def start(self, context: StepContext) -> None:
-        before = get_saved_scaling(context, self.of)
-        if before.target is None or not is_suspended(context, self.of):
+        before = get_saved_scaling(context, self.service_output)
+        if before.target is None or not is_suspended(context, self.service_output):
             return
-        name = context.get_output(self.of)
+        name = context.get_output(self.service_output)
         context.log(f"Resuming Auto Scaling of service {name}..")
-        attached = context.load_for_rollback(get_attached_key(self.of)) is not None
-        wanted = get_manifest_scaling(context) if attached else ManifestScaling()
-        context.scaling.resume(before.target, compute_suspension(wanted, before))
+        is_attached = context.load_for_rollback(get_attached_key(self.service_output)) is not None
+        scaling = get_manifest_scaling(context) if is_attached else ManifestScaling()
+        context.scaling.resume(before.target, compute_suspension(scaling, before))
         context.log(f"Auto Scaling of service {name} goes on")
-        context.set_outputs(**{_get_output_name(self.of): RESUMED})
+        context.set_outputs(**{_get_output_name(self.service_output): RESUMED})
 
     def confirm(self, context: StepContext, call: CallRecord) -> Confirmation:
         return confirm_scaling_write(context, call)
 
 
-def is_suspended(context: StepContext, of: str = SERVICE_NAME) -> bool:
-    """Return whether this step has suspended auto scaling and not let it go on since."""
-    return bool(context.get_output(_get_output_name(of)) == SUSPENDED)
+def is_suspended(context: StepContext, service_output: str = SERVICE_NAME) -> bool:
+    """Return whether this step has suspended auto scaling and not resumed it since."""
+    return bool(context.get_output(_get_output_name(service_output)) == SUSPENDED)
 
 
-def _get_output_name(of: str) -> str:
-    """Return the fact that says what became of the auto scaling of an ECS service."""
-    return "autoScaling" if of == SERVICE_NAME else f"autoScalingOf{of[:1].upper()}{of[1:]}"
+def _get_output_name(service_output: str) -> str:
+    """Return the output with the state of an ECS service's auto scaling."""
+    return (
+        "autoScaling"
+        if service_output == SERVICE_NAME
+        else f"autoScalingOf{service_output[:1].upper()}{service_output[1:]}"
+    )
 
 
 def _read_scaling(context: StepContext, name: str) -> ScalingState:
@@ -366,14 +373,14 @@ def _log_no_scaling(context: StepContext, name: str) -> None:
 
 
 def _format_scaling(state: ScalingState) -> str:
-    """What scales an ECS service in one line, for a checklist."""
+    """Return the auto scaling of an ECS service in one line for a checklist."""
     target = state.target
     if target is None:
         return "none"
     if target.suspended == ALL_SUSPENDED:
         mode = "suspended"
     else:
-        held = [name for name, is_held in sorted(target.suspended.items()) if is_held]
-        mode = f"active without {', '.join(held)}" if held else "active"
-    names = ", ".join(sorted(one.arn for one in state.policies)) or "no policies"
+        suspended = [name for name, is_suspended in sorted(target.suspended.items()) if is_suspended]
+        mode = f"active without {', '.join(suspended)}" if suspended else "active"
+    names = ", ".join(sorted(policy.arn for policy in state.policies)) or "no policies"
     return f"{target.min_capacity}-{target.max_capacity} tasks, {mode}, {names}"

@@ -12,9 +12,9 @@ from steps.actions.context import (
 
 
 class ActionFailed(Exception):
-    """What the action wanted is not going to happen; `message` is a sentence for the person watching.
+    """Failure of an action that cannot succeed; `message` is a sentence for the person watching.
 
-    `outcome` is the word of DESIGN 5 (Truth of the outcome) for how the ECS deployment ended.
+    `outcome` is the outcome of the ECS deployment (DESIGN 5, Truth of the outcome).
     """
 
     def __init__(
@@ -35,11 +35,11 @@ class ActionFailed(Exception):
 
 
 class InterventionRequired(ActionFailed):
-    """An undo would do more than put something back: a person decides whether it may (DESIGN 5)."""
+    """An undo that would do more than restore earlier state; a person must allow it (DESIGN 5)."""
 
 
 class ChangedByOthers(ActionFailed):
-    """Somebody else has changed what this action would put back; nothing may be touched."""
+    """A change outside Slipway to the state that this action would restore; the undo changes nothing."""
 
     def __init__(self, message: str) -> None:
         super().__init__("SUPERSEDED", message, outcome="SUPERSEDED")
@@ -47,7 +47,7 @@ class ChangedByOthers(ActionFailed):
 
 @dataclass(frozen=True)
 class ChecklistEntry:
-    """One line of a rollback's checklist."""
+    """One line of the checklist after a rollback."""
 
     subject: str
     expected: str
@@ -58,61 +58,61 @@ class ChecklistEntry:
 
 @dataclass(frozen=True)
 class Action:
-    """One small thing inside a step. Safe to start twice; the engine owns waiting, retries and order."""
+    """One small operation inside a step. Safe to start twice; the engine owns waiting, retries and order."""
 
     version: ClassVar[int] = 1
     repeats: ClassVar[bool] = False
-    """Whether a retry of the step does it again even where it was done."""
-    again_with: ClassVar[tuple[str, ...]] = ()
-    """Actions before it in its step that a retry does again too, unless it only ran out of time."""
+    """Whether a retry of the step repeats it even after success."""
+    repeated_with: ClassVar[tuple[str, ...]] = ()
+    """Earlier actions of its step that a retry repeats too, except after a timeout."""
     has_undo: ClassVar[bool] = False
-    """Whether a rollback has anything to put back here."""
+    """Whether a rollback has anything to restore."""
     runs_always: ClassVar[bool] = False
-    """A `Finally` action: also runs when the step failed, was aborted or was rolled back."""
+    """Whether it also runs after the step failed, was aborted or was rolled back."""
     may_be_cut_short: ClassVar[bool] = False
-    """Whether a person who skips it leaves nothing unknown behind."""
+    """Whether a person may skip it while it runs without leaving unknown state."""
     moves_traffic: ClassVar[bool] = False
-    """Whether what a rollback would do next could cut off users if this one is not undone: then it asks."""
+    """Whether a rollback that cannot undo it asks a person first, because users could be cut off."""
     watches_timeout: ClassVar[bool] = False
-    """Whether this action itself says when the time-out of its step is over."""
-    settles: ClassVar[tuple[str, ...]] = ()
-    """Types of earlier steps of the stage that need no undo any more once this action is done."""
+    """Whether the action itself ends the step at its timeout."""
+    supersedes_undo_of: ClassVar[tuple[str, ...]] = ()
+    """Types of earlier steps of the stage that need no undo once this action is done."""
 
     @property
     def title(self) -> str:
         raise NotImplementedError
 
     def start(self, context: StepContext) -> None:
-        """Do it. Run again after a death, it sees the same answers and sends nothing twice."""
+        """Perform the operation. A repetition after a crash gets the same answers and sends nothing twice."""
 
     def confirm(self, context: StepContext, call: CallRecord) -> Confirmation:
-        """Say of a write without an answer whether it happened; only reads."""
+        """Return whether a write whose answer was lost took effect; only reads."""
         raise NotImplementedError(f"{type(self).__name__} sends a write but cannot confirm it")
 
     def is_done(self, context: StepContext) -> bool:
-        """Check with reads only; raise `ActionFailed` where it cannot succeed any more."""
+        """Check with reads only; raise `ActionFailed` once the action cannot succeed."""
         return True
 
     def check_at_timeout(self, context: StepContext) -> ActionFailed | bool:
-        """Check a last time at the timeout: True if the action is done, or the reason why not."""
+        """Check a last time at the timeout; return True if the action is done, or the failure to report."""
         return False
 
     def prepare_undo(self, context: StepContext) -> None:
-        """What must be written before `may_undo` can come true; most undos need nothing."""
+        """Make the writes that must precede `may_undo`; most undos need none."""
 
     def may_undo(self, context: StepContext) -> bool:
         """Check before an undo: False means check again; `ChangedByOthers` forbids the undo."""
         return True
 
     def undo(self, context: StepContext) -> None:
-        """Put back what this action found."""
+        """Restore the state from before this action."""
 
     def confirm_undo(self, context: StepContext, call: CallRecord) -> Confirmation:
-        """As `confirm`, for a write that `undo` sent."""
+        """Return the same as `confirm`, for a write that `undo` sent."""
         return self.confirm(context, call)
 
     def describe_undo(self, saved: EarlierStep) -> tuple[str, ...]:
-        """Describe `undo` for the person who decides about it, from the `saved` data of the step."""
+        """Return sentences about `undo` for the person who approves it, from the `saved` data of the step."""
         return (f"Undo: {self.title}",)
 
     def is_undone(self, context: StepContext) -> bool:
@@ -120,16 +120,16 @@ class Action:
         return True
 
     def checklist(self, context: StepContext) -> list[ChecklistEntry]:
-        """After a rollback: what this action found before, beside what is there now."""
+        """Return the state from before this action and the state after the rollback, for comparison."""
         return []
 
     def parameters(self) -> dict[str, Any]:
-        """What a row keeps of this action, to make it again in another process."""
+        """Return the parameters to store, from which another process loads this action."""
         return asdict(self)
 
 
 class UnknownActionError(Exception):
-    """A stored action is not one that this version of the program can run (DESIGN 5, rule 15)."""
+    """A stored action that this version of the program cannot run (DESIGN 5, rule 15)."""
 
 
 A = TypeVar("A", bound=Action)
@@ -150,9 +150,9 @@ def get_actions() -> Mapping[str, type[Action]]:
 
 
 def load_action(name: str, version: int, parameters: Mapping[str, Any]) -> Action:
-    """Make a stored action again.
+    """Return a stored action.
 
-    Raises `UnknownActionError` when the name, the version or a parameter is not known here.
+    Raises `UnknownActionError` when this version lacks the name, the version or a parameter.
     """
     cls = _ACTIONS.get(name)
     if cls is None or cls.version != version:
@@ -164,7 +164,7 @@ def load_action(name: str, version: int, parameters: Mapping[str, Any]) -> Actio
 
 
 class BadStepSettingError(ValueError):
-    """A setting of a step cannot be; `path` is where it stands below the step's spec."""
+    """An invalid setting of a step; `path` is its location below the step's spec."""
 
     def __init__(self, message: str, path: tuple[str, ...]) -> None:
         super().__init__(message)

@@ -22,7 +22,7 @@ CANARY_DEFINITION = "canary definition"
 @action
 @dataclass(frozen=True)
 class PlanCanary(Action):
-    """Derive the canary's definition: the service's, under a name of its own, with one task (R220)."""
+    """Derive the canary's definition from the service's, with its own name and one task (R220)."""
 
     @property
     def title(self) -> str:
@@ -38,7 +38,7 @@ class PlanCanary(Action):
 @action
 @dataclass(frozen=True)
 class CreateCanary(CreateOrUpdateService):
-    """Create the canary, or update one that was left behind; undone as its deletion reads (R221, R223)."""
+    """Create the canary, or update a leftover one; the undo logs like its deletion (R221, R223)."""
 
     @property
     def title(self) -> str:
@@ -70,7 +70,7 @@ class CreateCanary(CreateOrUpdateService):
 class DeleteCanary(Action):
     """Delete the ECS service that the canary step of this stage deployed (R223)."""
 
-    settles = ("EcsCanaryDeploy",)
+    supersedes_undo_of = ("EcsCanaryDeploy",)
 
     @property
     def title(self) -> str:

@@ -38,7 +38,7 @@ class Unconfirmed:
 
 @dataclass(frozen=True)
 class Indeterminate:
-    """Nothing can show whether the write took effect, and it must not be sent again: it counts as failed."""
+    """No read can show whether the write took effect, and it must not be repeated: it counts as failed."""
 
     code: str
     message: str
@@ -50,42 +50,41 @@ RECHECK_INTERVAL = timedelta(seconds=30)
 
 
 def is_past_read_lag(context: StepContext, call: CallRecord) -> bool:
-    """Return whether a read made now is late enough after the write to prove that it did not happen.
+    """Return whether a read from now on proves that a write without visible effect did not happen.
 
-    Ask before reading. AWS answers reads from copies that lag; half a minute later they no longer do.
+    Call it before the read. AWS answers reads from replicas that lag by up to `READ_LAG`.
     """
     return context.now() - call.sent_at >= READ_LAG
 
 
 def has_recent_write(context: StepContext) -> bool:
-    """Return whether a read may still show what was before this action wrote.
+    """Return whether a read may still show the state from before this action's write.
 
-    An undo sees its work done in such a read although nothing is undone: it writes all the same, and does not
-    call itself done.
+    In such a read the undo seems done although it is not: the undo then writes anyway and is not done yet.
     """
     return context.written_at is not None and context.now() - context.written_at < READ_LAG
 
 
-def rest_past_read_lag(context: StepContext) -> None:
-    """Let the next check wait for another state, or for reads that show this action's write for certain."""
+def wait_past_read_lag(context: StepContext) -> None:
+    """Skip checks until the state changes, or until reads certainly show this action's write."""
     written_at = context.written_at
     context.wait_for_change(None if written_at is None else written_at + READ_LAG)
 
 
 def is_read_stale(context: StepContext) -> bool:
-    """`has_recent_write` for an undo that is about to write: decided once, as its replay comes later."""
+    """Return `has_recent_write` for an undo about to write; saved, because a replay comes later."""
     return bool(context.save_for_rollback("reads may be stale", has_recent_write(context)))
 
 
-def is_observed_twice(context: StepContext, what: str, begun: datetime) -> bool:
-    """Return whether an odd sight has now been seen twice, thirty seconds apart.
+def is_observed_twice(context: StepContext, state: str, read_started_at: datetime) -> bool:
+    """Return whether an unexpected state was observed twice, thirty seconds apart.
 
-    Reads may go backwards, so one sight alone is not believed. `forget` clears it when it vanishes.
+    Reads may go backwards, so one observation is not proof. `clear_observation` removes it.
     """
-    since = context.progress.setdefault(f"odd: {what}", begun.isoformat())
-    return begun - datetime.fromisoformat(since) >= RECHECK_INTERVAL
+    since = context.progress.setdefault(f"odd: {state}", read_started_at.isoformat())
+    return read_started_at - datetime.fromisoformat(since) >= RECHECK_INTERVAL
 
 
-def clear_observation(context: StepContext, what: str) -> None:
-    """The odd sight is gone; a later one starts anew."""
-    context.progress.pop(f"odd: {what}", None)
+def clear_observation(context: StepContext, state: str) -> None:
+    """Delete the observation of an unexpected state; a later one starts anew."""
+    context.progress.pop(f"odd: {state}", None)

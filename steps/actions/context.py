@@ -18,7 +18,7 @@ from steps.actions.non_aws_calls import NonAwsCalls
 
 @dataclass(frozen=True)
 class ApprovalRequest:
-    """What people are asked to approve; `groups` are named as a pipeline of the scope names them."""
+    """Request for an approval; `groups` are the references of user groups as the pipeline writes them."""
 
     message: str
     groups: tuple[str, ...]
@@ -30,22 +30,22 @@ class ApprovalRequest:
 
 @dataclass(frozen=True)
 class ApprovalState:
-    """What has become of it: WAITING, APPROVED, REJECTED or EXPIRED."""
+    """State of a requested approval; `verdict` is WAITING, APPROVED, REJECTED or EXPIRED."""
 
     verdict: str
     approvers: tuple[str, ...] = ()
-    """The names of those whose approval counts."""
+    """Names of the approvers."""
     inputs: Mapping[str, str] = field(default_factory=dict)
     by: str = ""
-    """Who rejected it."""
+    """Name of the person who rejected it."""
     comment: str = ""
 
 
 @dataclass(frozen=True)
 class LoadedManifest:
-    """A manifest, fetched, with its expressions resolved, checked against AWS's own model.
+    """A fetched manifest with resolved expressions, validated against AWS's own model.
 
-    `overrides` says what was laid over it, the weakest first (R178).
+    `overrides` are the overrides merged into it, the weakest first (R178).
     """
 
     value: dict[str, Any]
@@ -56,7 +56,7 @@ class LoadedManifest:
 
 @dataclass(frozen=True)
 class LoadedTemplate:
-    """A text that a step hands to AWS as it is, with its expressions filled in, and where it came from."""
+    """A text sent to AWS unchanged except for its resolved expressions, with the name of its source."""
 
     name: str
     text: str
@@ -64,7 +64,7 @@ class LoadedTemplate:
 
 @dataclass(frozen=True)
 class ManifestSource:
-    """Where a manifest lies."""
+    """Location of a manifest in its store."""
 
     identifier: str
     store: str
@@ -72,37 +72,37 @@ class ManifestSource:
 
 
 class StepInputs(Protocol):
-    """The manifests of the stage, or those that the step brings itself: fetched once, then pinned."""
+    """Manifests of the stage, or of the step itself: fetched once, then pinned."""
 
     def list_sources(self, kind: str) -> tuple[ManifestSource, ...]:
-        """Where the manifests of a kind lie; none where there are none."""
+        """Return the locations of the manifests of a kind; empty if there are none."""
         ...
 
     def load_manifest(self, kind: str) -> LoadedManifest:
-        """Fetch, resolve and check the manifest of `kind`; raises `ActionFailed` naming file and line.
+        """Fetch, resolve and validate the manifest of `kind`; raises `ActionFailed` naming file and line.
 
         Expressions may name outputs of this step, such as `<+targetGroupArn>`.
         """
         ...
 
     def load_manifests(self, kind: str) -> tuple[LoadedManifest, ...]:
-        """As `load`, every manifest of a kind of which a service may have several."""
+        """Return the same as `load_manifest` for all manifests of a kind."""
         ...
 
     def load_template(self, kind: str) -> LoadedTemplate:
-        """Fetch the template that the step brings. Raises `ActionFailed` naming the file."""
+        """Fetch the template of the step. Raises `ActionFailed` naming the file."""
         ...
 
     def load_program_files(self, kind: str) -> Mapping[str, str]:
-        """The texts of the files of a program that the step brings itself, by path; fetched where needed."""
+        """Return the texts of the step's own program files by path, fetched if needed."""
         ...
 
 
 @dataclass(frozen=True)
 class AppliedRun:
-    """A configuration that was applied with success: `used` are the parameters of that run, without secrets.
+    """A successfully applied configuration; `used` are the parameters of the run, without secrets.
 
-    `by` says which execution it was.
+    `by` names the execution.
     """
 
     id: str
@@ -112,7 +112,7 @@ class AppliedRun:
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """A plan that is kept for the step that is to apply it; None where only a run can know of what sort."""
+    """A stored plan for the step that applies it; `destroys` is None if only the run can decide it."""
 
     id: str
     used: Mapping[str, Any] = field(repr=False)
@@ -120,44 +120,44 @@ class PlannedRun:
 
 
 class Provisions(Protocol):
-    """What this scope has applied, by the provisioner's identifier; changes are kept with the action."""
+    """Runs applied in this scope, by provisioner identifier; changes are saved with the action."""
 
     def latest(self, identifier: str) -> AppliedRun | None:
-        """What is applied now, as far as Slipway knows."""
+        """Return the run that is applied now, according to Slipway's records."""
         ...
 
     def find(self, applied_id: str) -> AppliedRun | None:
-        """One of those that were applied, also where it was destroyed since."""
+        """Return an applied run, even if it was destroyed since."""
         ...
 
     def keep(self, identifier: str, used: Mapping[str, Any]) -> str:
-        """Note what this step has applied; gives back the id of the note, the same each time."""
+        """Record the run that this step applied; returns the same id at each repetition."""
         ...
 
     def forget(self, identifier: str, *, after: str = "") -> None:
-        """Note that nothing is left of what was applied, or nothing of what came after one of them."""
+        """Delete the record of the applied run, or only of the runs that came after one of them."""
         ...
 
     def keep_plan(self, identifier: str, used: Mapping[str, Any], content: str, *, destroys: bool) -> None:
-        """Keep a plan, base64, until it is applied, or too old."""
+        """Store a plan, base64, until it is applied or expires."""
         ...
 
     def plan(self, identifier: str) -> PlannedRun | None:
-        """Return the newest plan that a step of this execution has made and nobody has applied."""
+        """Return the newest plan that a step of this execution made and none applied."""
         ...
 
     def free_plan(self, plan_id: str) -> None:
-        """Drop what a plan holds: it was used."""
+        """Delete the content of a used plan."""
         ...
 
 
 @dataclass(frozen=True)
 class ServiceObservation:
-    """Observed state of an ECS service; `begun` is the start of the read."""
+    """Observed state of an ECS service; `read_started_at` is the start of the read."""
 
     name: str
     service: EcsService | None
-    begun: datetime
+    read_started_at: datetime
 
 
 class EarlierStep(Protocol):
@@ -190,7 +190,7 @@ class StepContext(Protocol):
     def step_inputs(self) -> StepInputs: ...
     @property
     def region(self) -> str:
-        """The region that the step names, else that of the stage; empty while nothing has settled it."""
+        """Return the region of the step, else of the stage; empty until it is known."""
         ...
 
     @property
@@ -198,32 +198,32 @@ class StepContext(Protocol):
 
     @property
     def execution_id(self) -> str:
-        """Return the id of the execution, 36 characters, by which AWS can tell who started an ECS task."""
+        """Return the id of the execution, 36 characters, which AWS stores as the starter of an ECS task."""
         ...
 
     @property
     def force_new_deployment(self) -> bool | None:
-        """What the request of the run says of replacing tasks where nothing differs; None: nothing."""
+        """Return the run request's choice of replacing unchanged tasks; None if it has none."""
         ...
 
     @property
     def is_undo_retry_requested(self) -> bool:
-        """Whether a person has asked for this undo again after it had been given up, and why was told."""
+        """Return whether a person requested this undo again after it had failed for good."""
         ...
 
     @property
     def written_at(self) -> datetime | None:
-        """Return when the start of this action last sent a write that AWS did not refuse."""
+        """Return the time at which `start` last sent a write that AWS did not refuse."""
         ...
 
     @property
     def intent(self) -> str:
-        """Return a text that names this action of this execution in this attempt, at most 36 characters."""
+        """Return an identifier of this action, execution and attempt, at most 36 characters."""
         ...
 
     @property
     def progress(self) -> dict[str, Any]:
-        """Notes of earlier checks of this action; changes are saved with the check."""
+        """Return the notes of earlier checks of this action; changes are saved with the check."""
         ...
 
     def get_earlier_step(self, step_type: str) -> EarlierStep | None:
@@ -231,11 +231,11 @@ class StepContext(Protocol):
         ...
 
     def get_account(self) -> str:
-        """Return the AWS account behind the connector."""
+        """Return the AWS account of the connector."""
         ...
 
     def acquire_service_lock(self, ecs_service: str, *, is_main: bool = True) -> None:
-        """Hold the right to change this ECS service until the stage or its rollback ends (rule 13).
+        """Lock this ECS service until the stage or its rollback ends (rule 13).
 
         `is_main` unless it may be another ECS service than the one that the stage deploys.
         """
@@ -247,11 +247,11 @@ class StepContext(Protocol):
 
     def load_for_rollback(self, name: str) -> Any: ...
     def set_output(self, name: str, value: str, *, is_secret: bool = False) -> None:
-        """Set an output that a person named; a secret one is masked for everybody."""
+        """Set an output that the pipeline declares; a secret one is masked for everybody."""
         ...
 
     def resolve_expression(self, path: str) -> Any:
-        """What an expression comes to now; raises `ActionFailed` naming the nearest one that is known."""
+        """Return the value of an expression; raises `ActionFailed` naming the nearest known one."""
         ...
 
     def set_outputs(self, **outputs: Any) -> None:
@@ -261,12 +261,12 @@ class StepContext(Protocol):
     def get_output(self, name: str) -> Any: ...
     def log(self, text: str, level: str = "info") -> None: ...
     def add_note(self, text: str) -> None:
-        """Log a warning, and keep it beside the outcome: somebody interfered, or the result needs a word."""
+        """Log a warning and add it to the notes of the execution, which its outcome shows."""
         ...
 
     def now(self) -> datetime: ...
     def observe_service(self, name: str) -> ServiceObservation:
-        """Return the ECS service in a snapshot begun after this step's last write was answered (rule 10)."""
+        """Return the ECS service from a read begun after this step's last write was answered (rule 10)."""
         ...
 
     def wait_for_service(self, name: str) -> None:
@@ -274,25 +274,22 @@ class StepContext(Protocol):
         ...
 
     def wait_for_change(self, until: datetime | None = None) -> None:
-        """Skip further checks while the state of the ECS service does not change.
-
-        At `until` the action is checked all the same.
-        """
+        """Skip further checks while the observed state of the ECS service is unchanged, until `until`."""
         ...
 
     def sleep(self, until: datetime) -> None:
-        """Check again at that moment and not before, whatever the state of the ECS service."""
+        """Make the next check at this time, even if the ECS service changes before."""
         ...
 
     def request_approval(self, request: ApprovalRequest) -> None:
-        """Ask people to approve what the steps after this one would do; asking again changes nothing.
+        """Request an approval of the plan of the later steps; a repetition changes nothing.
 
-        Raises `ActionFailed` where a group does not exist.
+        Raises `ActionFailed` if a group does not exist.
         """
         ...
 
     def get_approval_state(self) -> ApprovalState:
-        """What has become of the approval that this action asked for."""
+        """Return the state of the approval that this action requested."""
         ...
 
     def show_counts(self, *, running: int, desired: int, pending: int) -> None: ...

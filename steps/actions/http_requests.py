@@ -18,14 +18,14 @@ from steps.expressions import (
     resolve_expressions,
 )
 
-# As much of an answer as later steps and the outputs tab keep.
+# Characters of a response that outputs keep.
 STORED_CHARACTERS = 16_000
 
 
 @action
 @dataclass(frozen=True)
 class SendRequest(Action):
-    """Send a request; `headers` and `outputs` are [name, text], where texts may hold expressions."""
+    """Send a request; `headers` and `outputs` are [name, text] with expressions in the texts."""
 
     repeats = True
 
@@ -54,29 +54,29 @@ class SendRequest(Action):
             render_expressions(self.body, context.resolve_expression),
         )
         context.log(f"Sending {self.method} {request.url}")
-        reply = context.work.send_request(request)
-        context.log(f"Response: HTTP status {reply.status}")
+        response = context.work.send_request(request)
+        context.log(f"Response: HTTP status {response.status}")
         context.set_outputs(
             httpUrl=request.url,
             httpMethod=self.method,
-            httpResponseCode=reply.status,
-            httpResponseBody=reply.body[:STORED_CHARACTERS],
+            httpResponseCode=response.status,
+            httpResponseBody=response.body[:STORED_CHARACTERS],
         )
-        self._check_reply(reply)
+        self._check_response(response)
         for name, text in self.outputs:
-            context.set_output(name, self._output(context, name, text, reply))
+            context.set_output(name, self._resolve_output(context, name, text, response))
 
-    def _check_reply(self, reply: OutboundResponse) -> None:
+    def _check_response(self, response: OutboundResponse) -> None:
         if not self.assertion:
-            if reply.status >= 400:
+            if response.status >= 400:
                 raise ActionFailed(
                     "HTTP_STATUS",
-                    f"The response has HTTP status {reply.status}. Without an assertion, status 400 or "
+                    f"The response has HTTP status {response.status}. Without an assertion, status 400 or "
                     f"higher is a failure.",
                 )
             return
         try:
-            holds = parse_condition(self.assertion).holds(build_response_values(reply))
+            holds = parse_condition(self.assertion).holds(build_response_values(response))
         except (BadConditionError, UnclearConditionError) as unclear:
             raise ActionFailed(
                 "ASSERTION_FAILED", f"The assertion cannot be evaluated: {unclear}"
@@ -84,15 +84,16 @@ class SendRequest(Action):
         if not holds:
             raise ActionFailed(
                 "ASSERTION_FAILED",
-                f"The assertion {self.assertion} is false for the response with HTTP status {reply.status}.",
+                f"The assertion {self.assertion} is false for the response with HTTP status "
+                f"{response.status}.",
             )
 
-    def _output(self, context: StepContext, name: str, text: str, reply: OutboundResponse) -> str:
-        own = build_response_values(reply)
+    def _resolve_output(self, context: StepContext, name: str, text: str, response: OutboundResponse) -> str:
+        response_values = build_response_values(response)
         try:
             return (
-                format_value(resolve_expressions(text, own))
-                if _uses_response_values(text, own)
+                format_value(resolve_expressions(text, response_values))
+                if _uses_response_values(text, response_values)
                 else render_expressions(text, context.resolve_expression)
             )
         except BadExpressionError as bad:
@@ -106,18 +107,18 @@ class SendRequest(Action):
         )
 
 
-def build_response_values(reply: OutboundResponse) -> Mapping[str, Any]:
-    """What an assertion and outputs may name; `json` is the body where that is a JSON object."""
+def build_response_values(response: OutboundResponse) -> Mapping[str, Any]:
+    """Return the values of assertions and outputs; `json` is the body if it is a JSON object."""
     try:
-        body = json.loads(reply.body)
+        body = json.loads(response.body)
     except (ValueError, RecursionError):
         body = None
     return {
-        "httpResponseCode": reply.status,
-        "httpResponseBody": reply.body,
+        "httpResponseCode": response.status,
+        "httpResponseBody": response.body,
         "json": body if isinstance(body, Mapping) else {},
     }
 
 
-def _uses_response_values(text: str, own: Mapping[str, Any]) -> bool:
-    return any(f"<+{name}" in text for name in own)
+def _uses_response_values(text: str, response_values: Mapping[str, Any]) -> bool:
+    return any(f"<+{name}" in text for name in response_values)

@@ -1,4 +1,4 @@
-"""ECS services that deployments left behind: detection by live traffic, and deletion."""
+"""Leftover ECS services of deployments: detection by live traffic, and deletion."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,18 +17,18 @@ LEFTOVER_CANARY_SUFFIX, LEFTOVER_PAIR_SUFFIXES = "Canary", ("__1", "__2")
 
 @dataclass(frozen=True)
 class Leftover:
-    """An ECS service that a strategy made; `why` says why it is thought a leftover, or why it is kept."""
+    """ECS service created by a strategy; `reason` is why it may be deleted or must be kept."""
 
     name: str
     running: int | None
     desired: int | None
-    may_go: bool
-    why: str
+    is_deletable: bool
+    reason: str
 
 
 @dataclass(frozen=True)
 class StageRoute:
-    """The listener, and its rule, that lead to a version on trial; an empty rule: the default one."""
+    """Listener and rule that route to a version under test; an empty rule is the default one."""
 
     listener: str = ""
     rule: str = ""
@@ -36,14 +36,14 @@ class StageRoute:
 
 @dataclass(frozen=True)
 class LeftoverCandidates:
-    """The ECS services of one name, and the target groups that receive production traffic."""
+    """ECS services with the base name, and the target groups that receive production traffic."""
 
     services: Mapping[str, EcsService]
     live: frozenset[str]
 
 
 def get_base_name(name: str) -> str:
-    """Return the name that a manifest gives, of an ECS service that a strategy may have named."""
+    """Return the manifest's service name for an ECS service that a strategy may have named."""
     for suffix in (LEFTOVER_CANARY_SUFFIX, *LEFTOVER_PAIR_SUFFIXES):
         if name.endswith(suffix) and name != suffix:
             return name.removesuffix(suffix)
@@ -53,31 +53,35 @@ def get_base_name(name: str) -> str:
 def read_candidates(
     ecs: EcsClient, elb: ElbClient, *, cluster: str, base: str, stage: StageRoute
 ) -> LeftoverCandidates:
-    """Read the ECS services of this name and where load balancers send their traffic. Raises `AwsError`."""
+    """Read the ECS services of this name and the targets of their load balancers. Raises `AwsError`."""
     names = [base, *(f"{base}{suffix}" for suffix in (LEFTOVER_CANARY_SUFFIX, *LEFTOVER_PAIR_SUFFIXES))]
-    found = {one.name: one for one in ecs.describe_services(cluster, names) if one.status != "INACTIVE"}
-    groups = sorted({group for one in found.values() for group in _list_target_groups(one)})
-    return LeftoverCandidates(found, _find_live_groups(elb, groups, stage) if groups else frozenset())
+    services = {
+        service.name: service
+        for service in ecs.describe_services(cluster, names)
+        if service.status != "INACTIVE"
+    }
+    groups = sorted({group for service in services.values() for group in _list_target_groups(service)})
+    return LeftoverCandidates(services, _find_live_groups(elb, groups, stage) if groups else frozenset())
 
 
 def assess_leftovers(candidates: LeftoverCandidates, base: str) -> list[Leftover]:
-    """Return the services beside the one that serves, each with whether it may be deleted, and why."""
-    found = []
+    """Return the services other than the serving one, each with whether it may be deleted, and a reason."""
+    leftovers = []
     for suffix in (LEFTOVER_CANARY_SUFFIX, *LEFTOVER_PAIR_SUFFIXES):
         service = candidates.services.get(f"{base}{suffix}")
         if service is not None:
-            may_go, why = (_assess_canary if suffix == LEFTOVER_CANARY_SUFFIX else _assess_pair_member)(
-                candidates, base, service
-            )
-            found.append(Leftover(service.name, service.running, service.desired, may_go, why))
-    return found
+            is_deletable, reason = (
+                _assess_canary if suffix == LEFTOVER_CANARY_SUFFIX else _assess_pair_member
+            )(candidates, base, service)
+            leftovers.append(Leftover(service.name, service.running, service.desired, is_deletable, reason))
+    return leftovers
 
 
 def list_possible_leftovers(base: str) -> list[Leftover]:
-    """Return the names that strategies give, where only an execution can look which of them are there."""
-    why = "Not checked yet: the execution checks it first and keeps services that receive traffic."
+    """Return the names that strategies use; only an execution can check which of them exist."""
+    reason = "Not checked yet: the execution checks it first and keeps services that receive traffic."
     return [
-        Leftover(f"{base}{suffix}", None, None, may_go=True, why=why)
+        Leftover(f"{base}{suffix}", None, None, is_deletable=True, reason=reason)
         for suffix in (LEFTOVER_CANARY_SUFFIX, *LEFTOVER_PAIR_SUFFIXES)
     ]
 
@@ -86,14 +90,20 @@ def _assess_canary(candidates: LeftoverCandidates, base: str, canary: EcsService
     if canary.status != "ACTIVE":
         return False, "It is already being deleted."
     shared_groups = [group for group in _list_target_groups(canary) if group in candidates.live]
-    named = (
+    candidates_in_service = (
         candidates.services.get(name)
         for name in (base, *(f"{base}{suffix}" for suffix in LEFTOVER_PAIR_SUFFIXES))
     )
-    others = [one for one in named if one is not None and one.status == "ACTIVE" and one.running]
+    others = [
+        service
+        for service in candidates_in_service
+        if service is not None and service.status == "ACTIVE" and service.running
+    ]
     if not others:
         return False, f"Service {base} runs no task: this may be the only service that receives traffic."
-    server = next((one for one in others if set(shared_groups) <= set(_list_target_groups(one))), None)
+    server = next(
+        (service for service in others if set(shared_groups) <= set(_list_target_groups(service))), None
+    )
     if server is None:
         return (
             False,
@@ -115,7 +125,11 @@ def _assess_pair_member(candidates: LeftoverCandidates, base: str, service: EcsS
     if [group for group in groups if group in candidates.live] and (service.running or service.desired):
         return False, f"It receives production traffic: {service.running} tasks in {groups[0]}."
     other = next(
-        (one for name, one in candidates.services.items() if _is_other_service(name, base, service.name)),
+        (
+            candidate
+            for name, candidate in candidates.services.items()
+            if _is_other_service(name, base, service.name)
+        ),
         None,
     )
     if other is None or not other.running or not set(_list_target_groups(other)) & candidates.live:
@@ -129,12 +143,12 @@ def _is_other_service(name: str, base: str, own: str) -> bool:
 
 def _list_target_groups(service: EcsService) -> list[str]:
     balancers = service.raw.get("loadBalancers", ())
-    return [one["targetGroupArn"] for one in balancers if one.get("targetGroupArn")]
+    return [balancer["targetGroupArn"] for balancer in balancers if balancer.get("targetGroupArn")]
 
 
 def _find_live_groups(elb: ElbClient, groups: list[str], stage: StageRoute) -> frozenset[str]:
-    """Those of the groups that any rule but the stage's sends traffic to: what is not known is production."""
-    balancers = sorted({arn for one in elb.get_target_groups(groups) for arn in one.load_balancers})
+    """Return the groups that any rule but the stage's sends traffic to; unknown rules are production."""
+    balancers = sorted({arn for group in elb.get_target_groups(groups) for arn in group.load_balancers})
     live: set[str] = set()
     for balancer in balancers:
         for listener in elb.list_listeners(balancer):
@@ -148,12 +162,12 @@ def _list_groups_of_listener(
     is_stage = listener == stage.listener
     if "/net/" in listener:
         return set() if is_stage else _list_weighted_groups(actions)
-    fed: set[str] = set()
+    live: set[str] = set()
     for rule in elb.list_rules(listener):
         if is_stage and (rule.arn == stage.rule or (not stage.rule and rule.is_default)):
             continue
-        fed |= _list_weighted_groups(rule.actions)
-    return fed
+        live |= _list_weighted_groups(rule.actions)
+    return live
 
 
 def _list_weighted_groups(actions: list[dict[str, object]]) -> set[str]:
@@ -163,7 +177,7 @@ def _list_weighted_groups(actions: list[dict[str, object]]) -> set[str]:
 @action
 @dataclass(frozen=True)
 class DeleteLeftover(Action):
-    """Delete an ECS service with its tasks, unless it receives production traffic by now; not undone."""
+    """Delete an ECS service with its tasks, unless it receives production traffic; it has no undo."""
 
     service: str
     stage_listener: str = ""
@@ -186,11 +200,14 @@ class DeleteLeftover(Action):
         if live is None:
             context.log(f"Service {self.service} is already deleted")
             return
-        found = next((one for one in assess_leftovers(candidates, base) if one.name == self.service), None)
-        if found is None or not found.may_go:
-            why = found.why if found else "Its name does not belong to a Slipway strategy."
-            raise ActionFailed("NOT_A_LEFTOVER", f"Service {self.service} is not deleted. {why}")
-        context.log(f"{found.why} It had {found.running}/{found.desired} tasks")
+        leftover = next(
+            (candidate for candidate in assess_leftovers(candidates, base) if candidate.name == self.service),
+            None,
+        )
+        if leftover is None or not leftover.is_deletable:
+            reason = leftover.reason if leftover else "Its name does not belong to a Slipway strategy."
+            raise ActionFailed("NOT_A_LEFTOVER", f"Service {self.service} is not deleted. {reason}")
+        context.log(f"{leftover.reason} It had {leftover.running}/{leftover.desired} tasks")
         delete_ecs_service(context, self.service, live)
         context.log(f"Waiting for existing Service {self.service} to reach inactive state")
         context.wait_for_service(self.service)

@@ -22,7 +22,7 @@ _KINDS = (TASK_DEFINITION, SERVICE_DEFINITION, SCALABLE_TARGET, SCALING_POLICY)
 @action
 @dataclass(frozen=True)
 class FetchManifests(Action):
-    """Fetch the task definition and the service definition, fill in expressions, check them (R192)."""
+    """Fetch the task definition and the service definition, resolve expressions, validate them (R192)."""
 
     @property
     def title(self) -> str:
@@ -53,19 +53,19 @@ def _fetch(context: StepContext, kind: str) -> tuple[LoadedManifest, ...]:
 
 
 def _fetch_all(context: StepContext, kind: str) -> tuple[LoadedManifest, ...]:
-    """Return every manifest of a kind of which a service may have none, or several."""
+    """Return all manifests of a kind; a service may have none."""
     sources = context.step_inputs.list_sources(kind)
     for source in sources:
         _log_source(context, kind, source)
-    found = context.step_inputs.load_manifests(kind) if sources else ()
-    for loaded in found:
+    manifests = context.step_inputs.load_manifests(kind) if sources else ()
+    for loaded in manifests:
         _log_files(context, "Successfully fetched following files:", loaded.paths)
         context.log("")
-    return found
+    return manifests
 
 
 def _log_files(context: StepContext, title: str, paths: tuple[str, ...]) -> None:
-    """What comes from no file, such as a text in the service itself, has nothing to list."""
+    """Log the files; a manifest stored in the service itself has none."""
     for line in (title, *(f"- {path}" for path in paths)) if paths else ():
         context.log(line)
 
@@ -78,34 +78,39 @@ def _log_overrides(context: StepContext, loaded: LoadedManifest) -> None:
 
 
 def _save_task_definition(context: StepContext, value: dict[str, Any], service: dict[str, Any]) -> None:
-    """Remember the task definition to register; of one that AWS has already, which it is (R161)."""
+    """Save the task definition to register; for an ARN the registered one, which AWS describes (R161)."""
     arn = value.get(ARN_FIELD)
     if arn is None:
         context.save_for_rollback("task definition", value)
         return
     try:
-        found = context.ecs.describe_task_definition(arn)
+        registered = context.ecs.describe_task_definition(arn)
     except NotFound as missing:
         raise ActionFailed(
             "TASK_DEFINITION_MISSING",
             f"There is no task definition {arn} in this account and region. Register it, or change "
             "the ARN in the service's task definition manifest.",
         ) from missing
-    if not found.is_active:
+    if not registered.is_active:
         raise ActionFailed(
             "TASK_DEFINITION_INACTIVE",
-            f"The task definition {found.arn} is {found.raw.get('status')}: AWS starts nothing new from "
-            "it. Name an active revision in the service's task definition manifest.",
+            f"The task definition {registered.arn} is {registered.raw.get('status')}: AWS starts nothing "
+            "new from it. Name an active revision in the service's task definition manifest.",
         )
-    if wrong := [
-        one for one in compatibility.validate_compatibility(service, found.raw) if not one.is_warning
+    if problems := [
+        problem
+        for problem in compatibility.validate_compatibility(service, registered.raw)
+        if not problem.is_warning
     ]:
         raise ActionFailed(
             "BAD_MANIFEST",
-            "\n".join(f"{SERVICE_DEFINITION}, {format_path(one.path)}: {one.message}" for one in wrong),
+            "\n".join(
+                f"{SERVICE_DEFINITION}, {format_path(problem.path)}: {problem.message}"
+                for problem in problems
+            ),
         )
-    context.save_for_rollback("task definition", found.raw)
-    context.save_for_rollback(TASK_DEFINITION_ARN, found.arn)
+    context.save_for_rollback("task definition", registered.raw)
+    context.save_for_rollback(TASK_DEFINITION_ARN, registered.arn)
 
 
 def _log_source(context: StepContext, kind: str, source: ManifestSource) -> None:

@@ -18,7 +18,7 @@ _READ_METHODS = ("GET", "HEAD")
 
 
 def is_write_call(service: str, operation: str, params: Mapping[str, Any]) -> bool:
-    """Whether a call may change something: of AWS by its name, a request by its method, a script always."""
+    """Return whether a call may change something: by name for AWS, by method for HTTP, always for scripts."""
     if service != DELEGATE_SERVICE:
         return is_write(service, operation)
     if operation in (SEND_REQUEST, CALL_TERRAFORM_CLOUD):
@@ -27,14 +27,14 @@ def is_write_call(service: str, operation: str, params: Mapping[str, Any]) -> bo
 
 
 class NonAwsCaller(Protocol):
-    """Anything that takes service, operation and parameters."""
+    """Caller that takes service, operation and parameters."""
 
     def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]: ...
 
 
 @dataclass(frozen=True)
 class Script:
-    """A script: what it sees as its environment, and the variables whose last values are wanted.
+    """A script with its environment and the names of its output variables.
 
     `secrets` names further variables, each with the reference of a secret such as `account.db_password`.
     """
@@ -45,12 +45,12 @@ class Script:
     secrets: Mapping[str, str] = field(default_factory=dict)
     outputs: Sequence[str] = ()
     output_file: str = ""
-    """The variable with the path of a file that the script may write, whose text is wanted."""
+    """Variable with the path of the output file."""
 
 
 @dataclass(frozen=True)
 class ScriptRunResult:
-    """How a script ended; `written` is the text of its output file, None where nothing wrote one."""
+    """Result of a script; `written` is the text of its output file, None if there is none."""
 
     exit_code: int
     outputs: Mapping[str, str]
@@ -59,10 +59,10 @@ class ScriptRunResult:
 
 @dataclass(frozen=True)
 class TerraformRunResult:
-    """How a run of Terraform or Terragrunt ended.
+    """Result of a run of Terraform or Terragrunt.
 
-    `ended` is empty where the program came to its own end, else STOPPED, TIMED_OUT or LOST. `begun` says
-    whether it may have changed something. `outputs` go from a name to its `value` and whether it `is_secret`.
+    `ended` is empty if the program ended by itself, else STOPPED, TIMED_OUT or LOST. `begun` is whether it
+    may have changed something. `outputs` map a name to its `value` and `is_secret`.
     """
 
     exit_code: int = 0
@@ -100,7 +100,7 @@ class OutboundRequest:
 
 @dataclass(frozen=True)
 class OutboundResponse:
-    """What a request was answered."""
+    """Response to a request."""
 
     status: int
     headers: Mapping[str, str]
@@ -117,7 +117,7 @@ class FetchedFiles:
 
 @dataclass(frozen=True)
 class LogSegment:
-    """A piece of a log that grows: its text, and how many bytes it is; `status` is that of the answer."""
+    """A segment of a growing log, its size in bytes, and the `status` of the response."""
 
     status: int
     text: str
@@ -125,13 +125,13 @@ class LogSegment:
 
 
 class NonAwsCalls:
-    """What delegates, or this Slipway itself, do beside AWS calls. Each verb raises `AwsError`."""
+    """Calls of delegates, or of this Slipway itself, other than AWS calls. Each verb raises `AwsError`."""
 
     def __init__(self, caller: NonAwsCaller) -> None:
         self._caller = caller
 
     def run_script(self, script: Script) -> ScriptRunResult:
-        """Run a script at a delegate to its end; what it prints goes into the step's log meanwhile."""
+        """Run a script at a delegate to its end; its output is appended to the step's log meanwhile."""
         answer = self._call(
             RUN_SCRIPT,
             {
@@ -140,7 +140,7 @@ class NonAwsCalls:
                 "environment": dict(script.environment),
                 "outputs": list(script.outputs),
                 "secrets": {f"environment.{name}": ref for name, ref in script.secrets.items()},
-                # Left out where it is not wanted: calls of older versions have no such parameter.
+                # Left out if empty: calls of older versions have no such parameter.
                 **({"output_file": script.output_file} if script.output_file else {}),
             },
         )
@@ -151,17 +151,17 @@ class NonAwsCalls:
         )
 
     def run_terraform(self, params: Mapping[str, Any]) -> TerraformRunResult:
-        """Let a delegate run Terraform to its end; what it says goes into the step's log meanwhile.
+        """Run Terraform at a delegate to its end; its output is appended to the step's log meanwhile.
 
         `params` are those of the executor, with `secrets` from a path such as environment.TF_VAR_key to the
-        reference of a secret, and `plan_id` for a plan that is kept.
+        reference of a secret, and `plan_id` for a stored plan.
         """
         answer = self._call(RUN_TERRAFORM, params)
         known = TerraformRunResult.__dataclass_fields__
         return TerraformRunResult(**{name: value for name, value in answer.items() if name in known})
 
     def send_request(self, request: OutboundRequest) -> OutboundResponse:
-        """Send a request and give back its answer, whatever its status."""
+        """Send a request and return its response, whatever its status."""
         answer = self._call(
             SEND_REQUEST,
             {
@@ -178,24 +178,24 @@ class NonAwsCalls:
     def fetch_files(self, params: Mapping[str, Any]) -> FetchedFiles:
         """Fetch files of a repository: `url`, `ref` and `paths`, with `secrets` as parameter to reference.
 
-        `through` is "Delegate" or "Manager", `selectors` the tags that the delegate needs; without them as
-        the connector of the stage says.
+        `through` is "Delegate" or "Manager", `selectors` the tags that the delegate needs; without them the
+        settings of the stage's connector apply.
         """
         answer = self._call(FETCH_FILES, params)
         files = {str(name): str(text) for name, text in (answer.get("files") or {}).items()}
         return FetchedFiles(str(answer.get("commit", "")), files)
 
-    def ask_terraform(self, connector: str, params: Mapping[str, Any]) -> OutboundResponse:
-        """Ask the API of Terraform Cloud, as `path` in parts, `method`, `query` and `body` say.
+    def call_terraform_cloud(self, connector: str, params: Mapping[str, Any]) -> OutboundResponse:
+        """Call the API of Terraform Cloud with `path` in parts, `method`, `query` and `body`.
 
         `connector` is a reference as people write it. `texts`, `hcl` and `secrets` (to references) are
-        variables of the run that is made.
+        variables of the run.
         """
         answer = self._call(CALL_TERRAFORM_CLOUD, {"connector": connector, **params})
         return OutboundResponse(int(answer.get("status", 0)), {}, str(answer.get("body", "")))
 
     def read_terraform_log(self, connector: str, url: str, offset: int) -> LogSegment:
-        """Return the next piece of a log, from a number of bytes on."""
+        """Return the next segment of a log from an offset in bytes."""
         params = {"connector": connector, "logUrl": url, "offset": offset}
         answer = self._call(READ_TERRAFORM_LOG, params)
         text, size = str(answer.get("body", "")), int(answer.get("size", -1))

@@ -1,4 +1,4 @@
-"""Scalable target and policies of an ECS service: read, compared, writes confirmed."""
+"""Scalable target and policies of an ECS service: reads, comparison, confirmation of writes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -29,30 +29,30 @@ _POLICY_FIELDS = (
 
 @dataclass(frozen=True)
 class ScalingState:
-    """The scalable target of one ECS service and its policies; without a target there is no policy."""
+    """Scalable target of one ECS service and its policies; without a target there are no policies."""
 
     target: ScalableTarget | None = None
     policies: tuple[ScalingPolicy, ...] = ()
 
     def policy(self, name: str) -> ScalingPolicy | None:
-        return next((one for one in self.policies if one.name == name), None)
+        return next((policy for policy in self.policies if policy.name == name), None)
 
     def to_record(self) -> dict[str, Any]:
         """Return the state as JSON."""
         target = self.target.raw if self.target else None
-        return {"target": target, "policies": [one.raw for one in self.policies]}
+        return {"target": target, "policies": [policy.raw for policy in self.policies]}
 
     @classmethod
-    def from_record(cls, kept: Mapping[str, Any] | None) -> "ScalingState":
-        if not kept or kept["target"] is None:
+    def from_record(cls, record: Mapping[str, Any] | None) -> "ScalingState":
+        if not record or record["target"] is None:
             return cls()
-        policies = tuple(ScalingPolicy.from_aws(one) for one in kept["policies"])
-        return cls(ScalableTarget.from_aws(kept["target"]), policies)
+        policies = tuple(ScalingPolicy.from_aws(policy) for policy in record["policies"])
+        return cls(ScalableTarget.from_aws(record["target"]), policies)
 
 
 @dataclass(frozen=True)
 class ManifestScaling:
-    """What the manifests say of the auto scaling of an ECS service."""
+    """Auto scaling of an ECS service according to the manifests."""
 
     target: Mapping[str, Any] | None = None
     policies: tuple[Mapping[str, Any], ...] = ()
@@ -61,28 +61,28 @@ class ManifestScaling:
         return self.target is not None or bool(self.policies)
 
 
-def get_suspended_key(of: str) -> str:
-    """Under which name `SuspendAutoScaling` keeps what it found of the ECS service that fact `of` names."""
-    return "scaling before" if of == SERVICE_NAME else f"scaling before of {of}"
+def get_suspended_key(service_output: str) -> str:
+    """Return the rollback key of the scaling state that `SuspendAutoScaling` saves."""
+    return "scaling before" if service_output == SERVICE_NAME else f"scaling before of {service_output}"
 
 
-def get_attached_key(of: str) -> str:
-    """Under which name `AttachAutoScaling` keeps what it found."""
-    return f"scaling before attaching to {of}"
+def get_attached_key(service_output: str) -> str:
+    """Return the rollback key of the scaling state that `AttachAutoScaling` saves."""
+    return f"scaling before attaching to {service_output}"
 
 
-def get_saved_scaling(context: StepContext, of: str = SERVICE_NAME) -> ScalingState:
-    """What scaled the ECS service before this step."""
-    return ScalingState.from_record(context.load_for_rollback(get_suspended_key(of)))
+def get_saved_scaling(context: StepContext, service_output: str = SERVICE_NAME) -> ScalingState:
+    """Return the scaling state of the ECS service from before this step."""
+    return ScalingState.from_record(context.load_for_rollback(get_suspended_key(service_output)))
 
 
 def has_saved_scaling(context: StepContext) -> bool:
-    """Return whether this step has looked at the auto scaling of its ECS service; a canary, say, has none."""
+    """Return whether this step has saved the scaling state of its ECS service; a canary has none."""
     return context.load_for_rollback(get_suspended_key(SERVICE_NAME)) is not None
 
 
 def read_scaling_state(context: StepContext, name: str) -> ScalingState:
-    """What scales an ECS service now; raises `Denied` where that may not be read."""
+    """Return the current scaling state of an ECS service; raises `Denied` without read access."""
     targets = context.scaling.list_targets(context.cluster, name)
     if not targets:
         return ScalingState()
@@ -90,25 +90,25 @@ def read_scaling_state(context: StepContext, name: str) -> ScalingState:
 
 
 def get_manifest_scaling(fetched: StepContext | EarlierStep) -> ManifestScaling:
-    """What the manifests that this step (or that earlier one) fetched say of auto scaling."""
+    """Return the auto scaling in the manifests that this step, or an earlier one, fetched."""
     targets: Sequence[Mapping[str, Any]] = fetched.load_for_rollback(SCALABLE_TARGETS) or ()
     policies: Sequence[Mapping[str, Any]] = fetched.load_for_rollback(SCALING_POLICIES) or ()
     return ManifestScaling(targets[-1] if targets else None, tuple(policies))
 
 
-def compute_bounds(wanted: ManifestScaling, live: ScalingState) -> tuple[int, int] | None:
-    """Return the least and the most tasks once the manifests are in force; None where nothing bounds them."""
+def compute_bounds(scaling: ManifestScaling, live: ScalingState) -> tuple[int, int] | None:
+    """Return the minimum and maximum capacity after the manifests are applied; None if unbounded."""
     least = live.target.min_capacity if live.target else None
     most = live.target.max_capacity if live.target else None
-    if wanted.target is not None:
-        least = wanted.target.get("MinCapacity", least)
-        most = wanted.target.get("MaxCapacity", most)
+    if scaling.target is not None:
+        least = scaling.target.get("MinCapacity", least)
+        most = scaling.target.get("MaxCapacity", most)
     return None if least is None or most is None else (int(least), int(most))
 
 
-def refuse_policies_without_target(wanted: ManifestScaling, live: ScalingState, name: str) -> None:
-    """Raise `ActionFailed` where the manifests attach policies to nothing."""
-    if wanted.policies and wanted.target is None and live.target is None:
+def refuse_policies_without_target(scaling: ManifestScaling, live: ScalingState, name: str) -> None:
+    """Raise `ActionFailed` if the manifests have policies but there is no scalable target."""
+    if scaling.policies and scaling.target is None and live.target is None:
         raise ActionFailed(
             "BAD_MANIFEST",
             f"The service has scaling policies, but Service {name} has no scalable target to attach them to. "
@@ -116,34 +116,34 @@ def refuse_policies_without_target(wanted: ManifestScaling, live: ScalingState, 
         )
 
 
-def is_target_changed(wanted: Mapping[str, Any], live: ScalableTarget) -> bool:
-    """Whether registering `wanted` would change bounds or role; what is suspended is another matter."""
-    return any(key in wanted and wanted[key] != live.raw.get(key) for key in _TARGET_FIELDS)
+def is_target_changed(target: Mapping[str, Any], live: ScalableTarget) -> bool:
+    """Return whether registering `target` would change bounds or role; suspension is not compared."""
+    return any(key in target and target[key] != live.raw.get(key) for key in _TARGET_FIELDS)
 
 
 def is_policy_changed(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Whether two policies of one name differ; that a field is missing, or empty, or false, is the same."""
+    """Return whether two policies differ; a missing, an empty and a false field are equal."""
     return any(_drop_empty(one.get(key)) != _drop_empty(other.get(key)) for key in _POLICY_FIELDS)
 
 
-def compute_suspension(wanted: ManifestScaling, before: ScalingState) -> dict[str, bool]:
-    """What of the scaling is to be suspended in the end: as the manifest says, else as it was."""
-    kept = before.target.suspended if before.target else NOTHING_SUSPENDED
-    asked = (wanted.target or {}).get("SuspendedState") or {}
-    return {**kept, **{name: bool(value) for name, value in asked.items()}}
+def compute_suspension(scaling: ManifestScaling, before: ScalingState) -> dict[str, bool]:
+    """Return the final suspended processes: those of the manifest, else the saved ones."""
+    saved = before.target.suspended if before.target else NOTHING_SUSPENDED
+    requested = (scaling.target or {}).get("SuspendedState") or {}
+    return {**saved, **{name: bool(value) for name, value in requested.items()}}
 
 
 def _drop_empty(value: Any) -> Any:
     if isinstance(value, Mapping):
-        kept = {key: _drop_empty(inner) for key, inner in value.items()}
-        return {key: inner for key, inner in kept.items() if inner not in (None, False, "", [], {})}
+        fields = {key: _drop_empty(inner) for key, inner in value.items()}
+        return {key: inner for key, inner in fields.items() if inner not in (None, False, "", [], {})}
     return [_drop_empty(inner) for inner in value] if isinstance(value, list) else value
 
 
 def confirm_scaling_write(context: StepContext, call: CallRecord) -> Confirmation:
-    """Judge a write by whether what scales the ECS service now is what the write asked for.
+    """Confirm a write by comparing the current scaling state with its parameters.
 
-    Each of these writes may be repeated without harm, so a state that is as asked for is proof enough.
+    Each of these writes is idempotent, so an equal state is proof enough.
     """
     late = is_past_read_lag(context, call)
     live = read_scaling_state(context, call.params["ResourceId"])
@@ -160,8 +160,8 @@ def _build_answer(live: ScalingState, call: CallRecord) -> dict[str, Any]:
 def _is_registered(live: ScalingState, params: Mapping[str, Any]) -> bool:
     if live.target is None or is_target_changed(params, live.target):
         return False
-    asked = params.get("SuspendedState", {})
-    return all(live.target.suspended.get(name) == value for name, value in asked.items())
+    requested = params.get("SuspendedState", {})
+    return all(live.target.suspended.get(name) == value for name, value in requested.items())
 
 
 def _is_put(live: ScalingState, params: Mapping[str, Any]) -> bool:

@@ -20,7 +20,7 @@ WORKER_LOST_MESSAGE = (
 
 
 def build_script_environment(context: StepContext, variables: Sequence[Sequence[str]]) -> ScriptEnvironment:
-    """What a script finds in its environment, of [name, type, value]; a secret is given by its reference."""
+    """Return the environment of a script from [name, type, value]; secrets are references."""
     environment = ScriptEnvironment(context.resolve_expression)
     for name, kind, value in variables:
         if kind == SECRET_TYPE:
@@ -30,13 +30,13 @@ def build_script_environment(context: StepContext, variables: Sequence[Sequence[
     return environment
 
 
-def refuse_exit_code(end: ScriptRunResult) -> None:
-    """Raises `ActionFailed` for a script that ended with another exit code than 0."""
-    if end.exit_code:
+def refuse_exit_code(result: ScriptRunResult) -> None:
+    """Raise `ActionFailed` unless the script ended with exit code 0."""
+    if result.exit_code:
         raise ActionFailed(
             "SCRIPT_FAILED",
-            f"The script ended with exit code {end.exit_code}. See its output above.",
-            exit_code=end.exit_code,
+            f"The script ended with exit code {result.exit_code}. See its output above.",
+            exit_code=result.exit_code,
         )
 
 
@@ -59,9 +59,9 @@ class RunScript(Action):
 
     def start(self, context: StepContext) -> None:
         environment = build_script_environment(context, self.variables)
-        text = environment.taken_out_of(self.script)
+        text = environment.replace_expressions(self.script)
         context.log("Running the script")
-        end = context.work.run_script(
+        result = context.work.run_script(
             Script(
                 text,
                 self.interpreter,
@@ -70,9 +70,9 @@ class RunScript(Action):
                 [variable for _, variable, _ in self.outputs],
             )
         )
-        refuse_exit_code(end)
+        refuse_exit_code(result)
         for name, variable, kind in self.outputs:
-            context.set_output(name, end.outputs.get(variable, ""), is_secret=kind == SECRET_TYPE)
+            context.set_output(name, result.outputs.get(variable, ""), is_secret=kind == SECRET_TYPE)
         context.log("The script ended with exit code 0")
 
     def confirm(self, context: StepContext, call: CallRecord) -> Confirmation:
@@ -86,9 +86,9 @@ _BAD_OUTPUTS = "BAD_OUTPUTS"
 @action
 @dataclass(frozen=True)
 class RunProvisionerScript(Action):
-    """Run a script that writes a JSON object to the file $PROVISIONER_OUTPUT_PATH; its keys are outputs.
+    """Run a script that writes a JSON object of outputs to the file $PROVISIONER_OUTPUT_PATH.
 
-    `secret_outputs` names those that nobody may see.
+    `secret_outputs` are the names of the secret ones.
     """
 
     repeats = True
@@ -105,9 +105,9 @@ class RunProvisionerScript(Action):
 
     def start(self, context: StepContext) -> None:
         environment = build_script_environment(context, self.variables)
-        text = environment.taken_out_of(self.script)
+        text = environment.replace_expressions(self.script)
         context.log("Running the provisioning script")
-        end = context.work.run_script(
+        result = context.work.run_script(
             Script(
                 text,
                 self.interpreter,
@@ -116,16 +116,16 @@ class RunProvisionerScript(Action):
                 output_file=OUTPUT_PATH_VARIABLE,
             )
         )
-        refuse_exit_code(end)
-        self._hand_on(context, parse_provisioner_outputs(end.written))
+        refuse_exit_code(result)
+        self._set_outputs(context, parse_provisioner_outputs(result.written))
 
-    def _hand_on(self, context: StepContext, outputs: Mapping[str, Any]) -> None:
+    def _set_outputs(self, context: StepContext, outputs: Mapping[str, Any]) -> None:
         missing = [name for name in self.secret_outputs if name not in outputs]
         if missing:
             raise ActionFailed(_BAD_OUTPUTS, f"The script did not write output {', '.join(missing)}.")
         others = {name: value for name, value in outputs.items() if not isinstance(value, str)}
-        if unhidden := [name for name in self.secret_outputs if name in others]:
-            raise ActionFailed(_BAD_OUTPUTS, f"The secret output {unhidden[0]} must be a text.")
+        if typed_secrets := [name for name in self.secret_outputs if name in others]:
+            raise ActionFailed(_BAD_OUTPUTS, f"The secret output {typed_secrets[0]} must be a text.")
         context.set_outputs(**others)
         for name, value in outputs.items():
             if isinstance(value, str):
@@ -138,7 +138,7 @@ class RunProvisionerScript(Action):
 
 
 def parse_provisioner_outputs(written: str | None) -> dict[str, Any]:
-    """Return the outputs that a script wrote. Raises `ActionFailed` for what is not a JSON object."""
+    """Return the outputs that a script wrote. Raises `ActionFailed` unless they are a JSON object."""
     if written is None:
         raise ActionFailed(
             _BAD_OUTPUTS,
@@ -158,10 +158,10 @@ def parse_provisioner_outputs(written: str | None) -> dict[str, Any]:
         )
     if len(outputs) > PROVISIONER_OUTPUTS:
         raise ActionFailed(_BAD_OUTPUTS, f"A provisioner may have {PROVISIONER_OUTPUTS} at most.")
-    if wrong := next((name for name in outputs if not is_path(name) or "." in name), None):
+    if invalid := next((name for name in outputs if not is_path(name) or "." in name), None):
         raise ActionFailed(
             _BAD_OUTPUTS,
-            f"{wrong[:100]!r} is no name of an output: it has letters, digits, _, $ and -, and begins with "
+            f"{invalid[:100]!r} is no name of an output: it has letters, digits, _, $ and -, and begins with "
             "no digit.",
         )
     return outputs

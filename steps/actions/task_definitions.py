@@ -1,4 +1,4 @@
-"""Registration, deregistration and normal form of task definitions."""
+"""Registration, deregistration and comparison of task definitions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -31,31 +31,31 @@ _AWS_FIELDS = (
     "deregisteredAt",
     "tags",
 )
-# What AWS fills in where nothing was said.
+# Defaults that AWS fills in.
 _DEFAULTS = {"cpu": 0, "essential": True, "protocol": "tcp"}
 
 
 def normalize_definition(definition: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the definition as two that mean the same both are."""
-    kept = {key: value for key, value in definition.items() if key not in _AWS_FIELDS}
-    # Where tasks have addresses of their own, a container's port is the host's; elsewhere it is a choice.
-    is_same = kept.get("networkMode") in ("awsvpc", "host")
-    plain: dict[str, Any] = _drop_defaults(kept, is_same)
-    return plain
+    """Return the definition in a normal form, equal for equivalent definitions."""
+    fields = {key: value for key, value in definition.items() if key not in _AWS_FIELDS}
+    # In these network modes the host port equals the container port; elsewhere it may differ.
+    is_port_shared = fields.get("networkMode") in ("awsvpc", "host")
+    normalized: dict[str, Any] = _drop_defaults(fields, is_port_shared)
+    return normalized
 
 
-def _drop_defaults(value: Any, is_same: bool) -> Any:
+def _drop_defaults(value: Any, is_port_shared: bool) -> Any:
     if isinstance(value, Mapping):
-        found = {key: _drop_defaults(inner, is_same) for key, inner in value.items()}
-        if found.get("hostPort") == (found.get("containerPort") if is_same else 0):
-            found.pop("hostPort", None)
+        fields = {key: _drop_defaults(inner, is_port_shared) for key, inner in value.items()}
+        if fields.get("hostPort") == (fields.get("containerPort") if is_port_shared else 0):
+            fields.pop("hostPort", None)
         return {
             key: inner
-            for key, inner in found.items()
+            for key, inner in fields.items()
             if inner not in ({}, [], None, "") and (key not in _DEFAULTS or inner != _DEFAULTS[key])
         }
     if isinstance(value, list | tuple):
-        inner = [_drop_defaults(one, is_same) for one in value]
+        inner = [_drop_defaults(item, is_port_shared) for item in value]
         return sorted(inner, key=_get_sort_key) if _is_named(value) else inner
     return value
 
@@ -71,17 +71,17 @@ def _get_sort_key(item: Mapping[str, Any]) -> str:
 INTENT_TAG = "slipway:intent"
 # How far AWS's clock and ours may differ.
 CLOCK_SKEW = timedelta(minutes=5)
-# Remembered: a revision below those that this step registers; without our tag, the newest before it.
+# Rollback keys of a revision below those that this step registers; the second is for untagged ones.
 _OLDER, _OLDER_UNTAGGED = "newest revision", "newest revision before untagged"
 
 
 @action
 @dataclass(frozen=True)
 class RegisterTaskDefinition(Action):
-    """Register a revision, always a new one, tagged so that a lost answer can be found again (rule 9).
+    """Register a new revision, tagged so that a lost answer can be confirmed (rule 9).
 
-    With `compares` it says where nothing differs from the revision that the ECS service runs; a run that
-    asks not to replace tasks then goes on with that one.
+    `compares` logs if nothing differs from the running revision; a run that keeps unchanged tasks then reuses
+    that revision.
     """
 
     has_undo = True
@@ -126,15 +126,15 @@ class RegisterTaskDefinition(Action):
         if not arn:
             return []
         expected = "used by no deployment of the service"
-        used = _describe_use(context, arn)
-        found = _describe(context, arn)
-        state = "ACTIVE" if found is not None and found.is_active else "deregistered"
-        words = f"{state}, {used or expected}"
-        return [ChecklistEntry(f"Task definition {arn}", expected, words, ok=not used)]
+        usage = _describe_use(context, arn)
+        definition = _describe(context, arn)
+        state = "ACTIVE" if definition is not None and definition.is_active else "deregistered"
+        actual = f"{state}, {usage or expected}"
+        return [ChecklistEntry(f"Task definition {arn}", expected, actual, ok=not usage)]
 
 
 def _reuse_running_revision(context: StepContext, definition: Mapping[str, Any]) -> bool:
-    """Whether the revision that runs is used again, because nothing differs; says what becomes of tasks."""
+    """Reuse the running revision if nothing differs and the run keeps tasks; return whether it did."""
     arn = _get_running_arn(context, definition["family"])
     force = context.force_new_deployment
     if not arn or context.get_output("deploymentId"):
@@ -149,20 +149,20 @@ def _reuse_running_revision(context: StepContext, definition: Mapping[str, Any])
     )
     if not running.is_active or not is_same:
         return False
-    same = f"Nothing changed compared with {running.family}:{running.revision}, which is running"
+    message = f"Nothing changed compared with {running.family}:{running.revision}, which is running"
     if force is False:
-        context.add_note(f"{same}: it is reused, and its tasks are kept.")
+        context.add_note(f"{message}: it is reused, and its tasks are kept.")
         _use_existing_revision(context, arn, running.raw)
         return True
     if force is None:
         context.add_note(
-            f"{same}. Its tasks are replaced anyway; run with forceNewDeployment: false to keep them."
+            f"{message}. Its tasks are replaced anyway; run with forceNewDeployment: false to keep them."
         )
     return False
 
 
 def _use_existing_revision(context: StepContext, arn: str, definition: Mapping[str, Any]) -> None:
-    """AWS has the task definition already: nothing is registered, and nothing will be deregistered (R161)."""
+    """Use a registered task definition: nothing is registered or deregistered (R161)."""
     context.log(f"Using Task Definition with Arn {arn}")
     context.set_outputs(
         taskDefinitionArn=arn, taskDefinitionFamily=definition["family"], version=str(definition["revision"])
@@ -170,19 +170,19 @@ def _use_existing_revision(context: StepContext, arn: str, definition: Mapping[s
 
 
 def deregister_task_definition(context: StepContext) -> None:
-    """Make the revision that a step registered inactive, unless the service still uses it.
+    """Deregister the revision that a step registered, unless the service still uses it.
 
-    Where that fails, say so and go on.
+    A failure is only logged.
     """
     arn = context.get_output("taskDefinitionArn")
     if not arn:
         return
     try:
-        used = _describe_use(context, arn)
+        usage = _describe_use(context, arn)
     except AwsError as error:
-        used = f"its usage is unknown. {error.display_message}"
-    if used:
-        context.log(f"Task Definition {arn} stays registered: {used}", "warning")
+        usage = f"its usage is unknown. {error.display_message}"
+    if usage:
+        context.log(f"Task Definition {arn} stays registered: {usage}", "warning")
         return
     try:
         context.ecs.deregister_task_definition(arn)
@@ -190,12 +190,12 @@ def deregister_task_definition(context: StepContext) -> None:
     except NotFound:
         context.log(f"Task Definition {arn} is already deregistered")
     except AwsError as error:
-        # The revision runs nowhere; leaving it behind harms nobody, a failed rollback would.
+        # The revision runs nowhere, so leaving it is harmless; a failed rollback is not.
         context.log(f"Task Definition {arn} stays registered: {error.display_message}", "warning")
 
 
 def _register(context: StepContext, definition: Mapping[str, Any]) -> TaskDefinition:
-    """Register a revision with our tag, or without it where tagging is denied."""
+    """Register a revision with our tag, or without it if tagging is denied."""
     try:
         return context.ecs.register_task_definition(definition, tags={INTENT_TAG: context.intent})
     except Denied as denied:
@@ -204,27 +204,29 @@ def _register(context: StepContext, definition: Mapping[str, Any]) -> TaskDefini
         context.log(
             f"{denied.display_message} The task definition is registered without Slipway's tag.", "warning"
         )
-        # Without the tag only contents tell, and an older revision may have the same.
+        # Without the tag only contents can be compared, and an older revision may have the same.
         context.save_for_rollback(_OLDER_UNTAGGED, context.ecs.get_latest_revision(definition["family"]))
         return context.ecs.register_task_definition(definition, tags={})
 
 
 def confirm_registration(context: StepContext, call: CallRecord) -> Confirmation:
-    """Return whether a registration whose answer was lost took effect."""
+    """Confirm a registration whose answer was lost."""
     late = is_past_read_lag(context, call)
-    older = int(context.load_for_rollback(_OLDER if _get_intent(call.params) else _OLDER_UNTAGGED) or 0)
+    older_revision = int(
+        context.load_for_rollback(_OLDER if _get_intent(call.params) else _OLDER_UNTAGGED) or 0
+    )
     family = call.params["family"]
-    for revision in range(context.ecs.get_latest_revision(family), older, -1):
-        found = _describe(context, f"{family}:{revision}")
-        if found is not None and _is_ours(found, call.params):
-            return Applied({"taskDefinition": found.raw, "tags": list(call.params.get("tags", []))})
-        if found is not None and _is_older(found, call):
+    for revision in range(context.ecs.get_latest_revision(family), older_revision, -1):
+        definition = _describe(context, f"{family}:{revision}")
+        if definition is not None and _is_ours(definition, call.params):
+            return Applied({"taskDefinition": definition.raw, "tags": list(call.params.get("tags", []))})
+        if definition is not None and _is_older(definition, call):
             break
     return NotApplied() if late else Unconfirmed()
 
 
 def reregister_task_definition(context: StepContext, arn: str) -> str:
-    """Register what an inactive revision says as a new one; its ARN. AWS still describes inactive ones."""
+    """Register an inactive revision anew and return its ARN; AWS still describes inactive ones."""
     old = context.ecs.describe_task_definition(arn, with_tags=True)
     fields = get_parameter_names("ecs", "RegisterTaskDefinition")
     definition = {
@@ -241,7 +243,7 @@ def reregister_task_definition(context: StepContext, arn: str) -> str:
 
 
 def _describe_use(context: StepContext, arn: str) -> str:
-    """Which deployment of the step's ECS service uses a task definition, in words; empty if none does."""
+    """Return a sentence on the deployment that uses a task definition; empty if none does."""
     name = context.get_output("serviceName")
     service = context.ecs.describe_service(context.cluster, name) if name else None
     for deployment in service.deployments if service is not None and service.status != "INACTIVE" else ():
@@ -252,9 +254,9 @@ def _describe_use(context: StepContext, arn: str) -> str:
 
 def _confirm_deregistration(context: StepContext, call: CallRecord) -> Confirmation:
     late = is_past_read_lag(context, call)
-    found = _describe(context, call.params["taskDefinition"])
-    if found is None or not found.is_active:
-        return Applied({"taskDefinition": found.raw if found else {}})
+    definition = _describe(context, call.params["taskDefinition"])
+    if definition is None or not definition.is_active:
+        return Applied({"taskDefinition": definition.raw if definition else {}})
     return NotApplied() if late else Unconfirmed()
 
 
@@ -266,14 +268,14 @@ def _describe(context: StepContext, name: str) -> TaskDefinition | None:
 
 
 def _find_older_revision(context: StepContext, family: str) -> int:
-    """Return a revision that is older than any this step registers: the one that runs, else the newest."""
+    """Return a revision older than any that this step registers: the running one, else the newest."""
     if running := _get_running_arn(context, family):
         return int(running.rpartition(":")[2])
     return context.ecs.get_latest_revision(family)
 
 
 def _get_running_arn(context: StepContext, family: str) -> str:
-    """The ARN of the revision of this family that the ECS service ran when the step began; or nothing."""
+    """Return the ARN of this family's revision that ran when the step began; empty if none did."""
     before = context.load_for_rollback("service before") or {}
     arn = str(before.get("task_definition") or "")
     name, _, revision = arn.rpartition("/")[2].rpartition(":")
@@ -285,27 +287,31 @@ def _get_intent(params: Mapping[str, Any]) -> str | None:
     return next((tag["value"] for tag in params.get("tags", []) if tag["key"] == INTENT_TAG), None)
 
 
-def _is_older(found: TaskDefinition, call: CallRecord) -> bool:
-    """Whether a revision was registered well before the call was sent, so that ours is none below it."""
+def _is_older(definition: TaskDefinition, call: CallRecord) -> bool:
+    """Return whether a revision was registered well before the call, so that ours is newer."""
     try:
-        registered = datetime.fromisoformat(str(found.raw.get("registeredAt")))
-        return registered < call.sent_at - CLOCK_SKEW
+        registered_at = datetime.fromisoformat(str(definition.raw.get("registeredAt")))
+        return registered_at < call.sent_at - CLOCK_SKEW
     except (ValueError, TypeError):
         return False
 
 
-def _is_ours(found: TaskDefinition, params: Mapping[str, Any]) -> bool:
+def _is_ours(definition: TaskDefinition, params: Mapping[str, Any]) -> bool:
     if intent := _get_intent(params):
-        return bool(found.tags.get(INTENT_TAG) == intent)
-    # Tagging was denied: contents are the only evidence. AWS adds keys, it changes none that was given.
-    return all(_contains(found.raw.get(key), value) for key, value in params.items() if key != "tags")
+        return bool(definition.tags.get(INTENT_TAG) == intent)
+    # Tagging was denied, so contents are the only evidence. AWS adds keys but changes none.
+    return all(_contains(definition.raw.get(key), value) for key, value in params.items() if key != "tags")
 
 
-def _contains(found: Any, wanted: Any) -> bool:
-    if isinstance(wanted, Mapping):
-        return isinstance(found, Mapping) and all(_contains(found.get(k), v) for k, v in wanted.items())
-    if isinstance(wanted, list):
-        if not isinstance(found, list) or len(found) != len(wanted):
+def _contains(actual: Any, expected: Any) -> bool:
+    if isinstance(expected, Mapping):
+        return isinstance(actual, Mapping) and all(
+            _contains(actual.get(key), value) for key, value in expected.items()
+        )
+    if isinstance(expected, list):
+        if not isinstance(actual, list) or len(actual) != len(expected):
             return False
-        return all(_contains(f, w) for f, w in zip(found, wanted, strict=True))
-    return bool(found == wanted)
+        return all(
+            _contains(part, expected_part) for part, expected_part in zip(actual, expected, strict=True)
+        )
+    return bool(actual == expected)

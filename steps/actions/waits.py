@@ -16,7 +16,7 @@ WAITS_UNTIL = "waitsUntil"
 @action
 @dataclass(frozen=True)
 class WaitForTime(Action):
-    """Wait so many seconds; a person may end it sooner."""
+    """Wait a number of seconds; a person may end the wait sooner."""
 
     repeats = True
     may_be_cut_short = True
@@ -42,13 +42,12 @@ class WaitForTime(Action):
 
 
 def format_duration(seconds: int) -> str:
-    """Return a time in words, such as 1 hour 30 minutes."""
+    """Return a duration in words, such as 1 hour 30 minutes."""
     parts = [(seconds // 3600, "hour"), (seconds // 60 % 60, "minute"), (seconds % 60, "second")]
     return " ".join(f"{n} {unit}{'' if n == 1 else 's'}" for n, unit in parts if n) or "0 seconds"
 
 
 ALARM_READ_INTERVAL = timedelta(seconds=15)
-# CloudWatch has the last values of a period a little after its end.
 COMPARISONS: Mapping[str, tuple[Callable[[float, float], bool], str]] = {
     "GreaterThanThreshold": (gt, "above"),
     "GreaterThanOrEqualToThreshold": (ge, "not below"),
@@ -60,7 +59,7 @@ COMPARISONS: Mapping[str, tuple[Callable[[float, float], bool], str]] = {
 @action
 @dataclass(frozen=True)
 class WatchAlarms(Action):
-    """Watch for so many seconds; each of `metrics` is what a step says of one."""
+    """Watch alarms and metrics for a number of seconds; `metrics` are settings of the step."""
 
     repeats = True
 
@@ -74,10 +73,10 @@ class WatchAlarms(Action):
 
     def start(self, context: StepContext) -> None:
         self._refuse_unknown(context)
-        begun = context.now()
-        until = begun + timedelta(seconds=self.seconds)
-        context.set_outputs(**{WAITS_UNTIL: until.isoformat(), "watchedSince": begun.isoformat()})
-        sources = [*(f"alarm {name}" for name in self.alarms), *(_title(one) for one in self.metrics)]
+        started_at = context.now()
+        until = started_at + timedelta(seconds=self.seconds)
+        context.set_outputs(**{WAITS_UNTIL: until.isoformat(), "watchedSince": started_at.isoformat()})
+        sources = [*(f"alarm {name}" for name in self.alarms), *(_title(metric) for metric in self.metrics)]
         context.log(f"Watching {', '.join(sources)} for {format_duration(self.seconds)}")
 
     def _refuse_unknown(self, context: StepContext) -> None:
@@ -93,69 +92,70 @@ class WatchAlarms(Action):
     def is_done(self, context: StepContext) -> bool:
         until = datetime.fromisoformat(str(context.get_output(WAITS_UNTIL)))
         now = context.now()
-        quiet = self._alarms(context)
-        self._metrics(context, until)
+        alarms_without_data = self._check_alarms(context)
+        self._check_metrics(context, until)
         if now < until:
             context.wait_for_change(min(until, now + ALARM_READ_INTERVAL))
             return False
-        for name in quiet:
+        for name in alarms_without_data:
             context.log(f"Alarm {name} has insufficient data", "warning")
         context.log("No alarm or metric reached its threshold", "success")
         return True
 
-    def _alarms(self, context: StepContext) -> list[str]:
-        """Tell what has changed; gives back the alarms without data. Raises `ActionFailed`."""
+    def _check_alarms(self, context: StepContext) -> list[str]:
+        """Log changed alarms and return those without data. Raises `ActionFailed` for one in ALARM."""
         if not self.alarms:
             return []
-        found = context.cloudwatch.describe_alarms(self.alarms)
-        seen = context.progress.setdefault("alarms", {})
+        alarms = context.cloudwatch.describe_alarms(self.alarms)
+        states = context.progress.setdefault("alarms", {})
         for name in self.alarms:
-            alarm = found.get(name)
+            alarm = alarms.get(name)
             state = alarm.state if alarm else "GONE"
-            if seen.get(name) != state:
-                seen[name] = state
+            if states.get(name) != state:
+                states[name] = state
                 context.log(f"Alarm {name}: {state}", "error" if state == "ALARM" else "info")
             if alarm is not None and state == "ALARM":
                 raise ActionFailed("ALARM", f"Alarm {name} is in ALARM: {alarm.reason or 'no reason given'}")
             if alarm is None:
                 raise ActionFailed("ALARM_MISSING", f"Alarm {name} was deleted during verification.")
-        return [name for name in self.alarms if seen[name] == "INSUFFICIENT_DATA"]
+        return [name for name in self.alarms if states[name] == "INSUFFICIENT_DATA"]
 
-    def _metrics(self, context: StepContext, until: datetime) -> None:
+    def _check_metrics(self, context: StepContext, until: datetime) -> None:
         if not self.metrics:
             return
         since = datetime.fromisoformat(str(context.get_output("watchedSince")))
-        listed = context.cloudwatch.get_metric_values(
-            [build_metric(one) for one in self.metrics], since, until
+        values = context.cloudwatch.get_metric_values(
+            [build_metric(metric) for metric in self.metrics], since, until
         )
-        last_points = context.progress.setdefault("told", {})
-        for number, (one, points) in enumerate(zip(self.metrics, listed, strict=True)):
+        last_points = context.progress.setdefault("logged", {})
+        for number, (metric, points) in enumerate(zip(self.metrics, values, strict=True)):
             for point in points:
                 if point.at > last_points.get(str(number), ""):
-                    context.log(f"{_title(one)} at {point.at[11:19]}: {point.value:g}")
+                    context.log(f"{_title(metric)} at {point.at[11:19]}: {point.value:g}")
                     last_points[str(number)] = point.at
-                _refuse_threshold_breach(one, point)
+                _refuse_threshold_breach(metric, point)
 
 
-def _refuse_threshold_breach(one: Mapping[str, Any], point: MetricPoint) -> None:
-    is_broken, word = COMPARISONS[one["comparison"]]
-    if is_broken(point.value, float(one["threshold"])):
+def _refuse_threshold_breach(metric: Mapping[str, Any], point: MetricPoint) -> None:
+    is_breached, word = COMPARISONS[metric["comparison"]]
+    if is_breached(point.value, float(metric["threshold"])):
         raise ActionFailed(
             "THRESHOLD",
-            f"{_title(one)} was {point.value:g} at {point.at}, {word} the threshold of {one['threshold']:g}.",
+            f"{_title(metric)} was {point.value:g} at {point.at}, {word} the threshold of "
+            f"{metric['threshold']:g}.",
         )
 
 
-def build_metric(one: Mapping[str, Any]) -> CloudWatchMetric:
-    """Return the metric that a step names."""
+def build_metric(metric: Mapping[str, Any]) -> CloudWatchMetric:
+    """Return the CloudWatch metric of a step's setting."""
     return CloudWatchMetric(
-        one["namespace"],
-        one["metricName"],
-        {str(name): str(value) for name, value in one.get("dimensions", {}).items()},
-        one["statistic"],
-        one["period"],
+        metric["namespace"],
+        metric["metricName"],
+        {str(name): str(value) for name, value in metric.get("dimensions", {}).items()},
+        metric["statistic"],
+        metric["period"],
     )
 
 
-def _title(one: Mapping[str, Any]) -> str:
-    return f"{one['statistic']} of {one['namespace']} {one['metricName']}"
+def _title(metric: Mapping[str, Any]) -> str:
+    return f"{metric['statistic']} of {metric['namespace']} {metric['metricName']}"

@@ -8,7 +8,7 @@ from steps.actions.approvals import ApproverInput, Approvers, RequestApproval, p
 from steps.actions.base import BadStepSettingError
 from steps.kinds.registry import BadStepError, Plan, SpecColumn, describe_field, step, unit
 
-# The type keeps the name that pipelines of this kind are written with (REQUIREMENTS 6).
+# The type of existing pipelines (REQUIREMENTS 6).
 APPROVAL_TYPE = "HarnessApproval"
 APPROVAL_UNIT = "Approval"
 DAY_MINUTES = 24 * 60
@@ -43,18 +43,18 @@ class ApprovalSpec:
     )
 
     def __post_init__(self) -> None:
-        """Raises `BadStepError`."""
+        """Raise `BadStepError` for invalid inputs."""
         try:
             parse_approver_inputs(self.approverInputs)
         except BadStepSettingError as bad:
             raise BadStepError(f"{APPROVAL_TYPE}: {bad.message}", ("spec", *bad.path)) from bad
 
     @staticmethod
-    def list_written_outputs(spec: Mapping[str, Any]) -> dict[str, str]:
-        """Return the output of each input that a written spec asks approvers for."""
+    def list_declared_outputs(spec: Mapping[str, Any]) -> dict[str, str]:
+        """Return an output for each input that the spec requests from approvers."""
         inputs = spec.get("approverInputs")
         names = (
-            [one.get("name") for one in inputs if isinstance(one, Mapping)]
+            [entry.get("name") for entry in inputs if isinstance(entry, Mapping)]
             if isinstance(inputs, list)
             else []
         )
@@ -62,7 +62,7 @@ class ApprovalSpec:
 
     @property
     def inputs(self) -> tuple[ApproverInput, ...]:
-        """What approvers fill in, read."""
+        """Return the parsed inputs of approvers."""
         return parse_approver_inputs(self.approverInputs)
 
 
@@ -86,7 +86,7 @@ def approval(spec: ApprovalSpec) -> Plan:
             groups=list(spec.approvers.userGroups),
             minimum=spec.approvers.minimumCount,
             without_executor=spec.approvers.disallowPipelineExecutor,
-            inputs=[asdict(one) for one in spec.inputs],
+            inputs=[asdict(entry) for entry in spec.inputs],
             with_history=spec.includePipelineExecutionHistory,
         ),
     )

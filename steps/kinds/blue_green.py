@@ -70,28 +70,30 @@ class EcsBlueGreenCreateServiceSpec:
                 "EcsBlueGreenSwapTargetGroups swap all of it"
             )
         if not isinstance(self.moreListeners, list):
-            return  # It is an expression still.
+            return  # An unresolved expression.
         if len(self.moreListeners) >= LISTENER_PAIRS:
             raise BadStepError(
                 f"EcsBlueGreenCreateService swaps at most {LISTENER_PAIRS} pairs of listeners: ECS registers "
                 f"a service in no more; moreListeners has {len(self.moreListeners)} beside the first"
             )
-        for number, one in enumerate(self.moreListeners, start=1):
-            if problem := _describe_pair_problem(one):
+        for number, pair in enumerate(self.moreListeners, start=1):
+            if problem := _describe_pair_problem(pair):
                 raise BadStepError(f"EcsBlueGreenCreateService: moreListeners {number} {problem}")
 
     @property
     def is_one_rule(self) -> bool:
-        """Return whether production and stage are one and the same rule of one listener (R235)."""
+        """Return whether production and stage use the same rule of one listener (R235)."""
         prod = (self.prodListener, self.prodListenerRuleArn)
         return prod == (self.stageListener, self.stageListenerRuleArn)
 
     @property
     def pairs(self) -> list[dict[str, str]]:
-        """Return every pair of listeners, the step's own first, as the action that reads them takes it."""
+        """Return every pair of listeners, the step's own first, as parameters of the action."""
         own = {key: getattr(self, key) for key in _LISTENER_KEYS}
-        named = [own, *({"loadBalancer": self.loadBalancer, **one} for one in self.moreListeners)]
-        return [{to: str(one.get(key, "")) for key, to in _LISTENER_KEYS.items()} for one in named]
+        pairs = [own, *({"loadBalancer": self.loadBalancer, **pair} for pair in self.moreListeners)]
+        return [
+            {parameter: str(pair.get(key, "")) for key, parameter in _LISTENER_KEYS.items()} for pair in pairs
+        ]
 
 
 _LISTENER_KEYS = {
@@ -103,17 +105,17 @@ _LISTENER_KEYS = {
 }
 
 
-def _describe_pair_problem(one: Any) -> str:
-    """What is wrong with one of the further pairs of listeners; nothing if it is good."""
-    if not isinstance(one, Mapping):
+def _describe_pair_problem(pair: Any) -> str:
+    """Return the problem of one further pair of listeners; empty if it is valid."""
+    if not isinstance(pair, Mapping):
         return "is not a mapping with prodListener and stageListener"
-    if unknown := sorted(set(one) - set(_LISTENER_KEYS)):
+    if unknown := sorted(set(pair) - set(_LISTENER_KEYS)):
         return f"has {', '.join(map(repr, unknown))}, and may have {', '.join(_LISTENER_KEYS)}"
-    missing = [key for key in ("prodListener", "stageListener") if not one.get(key)]
+    missing = [key for key in ("prodListener", "stageListener") if not pair.get(key)]
     if missing:
         return f"lacks {' and '.join(missing)}"
-    wrong = next((key for key, value in one.items() if not isinstance(value, str)), "")
-    return f"has a {wrong} that is no text" if wrong else ""
+    invalid_key = next((key for key, value in pair.items() if not isinstance(value, str)), "")
+    return f"has a {invalid_key} that is no text" if invalid_key else ""
 
 
 @dataclass(frozen=True)
@@ -134,7 +136,7 @@ class EcsBlueGreenSwapTargetGroupsSpec:
             )
 
     @property
-    def seconds_on_purpose(self) -> int:
+    def planned_wait_seconds(self) -> int:
         """Return the delay, unless the old service stays as it is."""
         return 0 if self.doNotDownsizeOldService else self.downsizeOldServiceDelayInSecs
 
@@ -183,7 +185,7 @@ def ecs_blue_green_create_service(spec: EcsBlueGreenCreateServiceSpec) -> Plan:
     yield unit(
         "Deploy",
         RegisterTaskDefinition(),
-        *((DetachAutoScaling(of=OLD_SERVICE),) if spec.is_one_rule else ()),
+        *((DetachAutoScaling(service_output=OLD_SERVICE),) if spec.is_one_rule else ()),
         SuspendAutoScaling() if update else RemoveGreenService(),
         CreateStageService(update=update, keep_count=spec.sameAsAlreadyRunningInstances),
         WaitForStageService(update=update, fail_fast=spec.failFast),
@@ -217,7 +219,7 @@ def ecs_blue_green_swap_target_groups(spec: EcsBlueGreenSwapTargetGroupsSpec) ->
     # Undone in the reverse order: traffic goes back before the old service's scaling goes on (R216).
     yield unit(
         "Swap target groups",
-        DetachAutoScaling(of=OLD_SERVICE),
+        DetachAutoScaling(service_output=OLD_SERVICE),
         CheckTargetsBeforeSwap(),
         SwapTraffic(),
         ResumeUnlessSwapped(),
@@ -243,5 +245,5 @@ def ecs_blue_green_swap_target_groups(spec: EcsBlueGreenSwapTargetGroupsSpec) ->
     timeout_minutes=30,
 )
 def ecs_blue_green_rollback(spec: EcsBlueGreenRollbackSpec) -> Plan:
-    """Where swap and create are undone: the old tasks first, then traffic, then the new tasks."""
+    """Undo swap and create: start the old tasks first, then move traffic, then stop the new tasks."""
     yield from ()

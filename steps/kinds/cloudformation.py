@@ -107,11 +107,11 @@ class CreateStackSpec:
     )
 
     def __post_init__(self) -> None:
-        """Raises `BadStepError`."""
-        if problem := next(self._problems(), ""):
+        """Raise `BadStepError` for an invalid spec."""
+        if problem := next(self._list_problems(), ""):
             raise BadStepError(f"CreateStack: {problem}")
 
-    def _problems(self) -> Iterator[str]:
+    def _list_problems(self) -> Iterator[str]:
         yield from _list_stack_problems(self.stackName, self.region, self.roleArn)
         if bool(self.templateFile) == bool(self.templateUrl):
             yield "it needs either templateFile or templateUrl under spec"
@@ -121,21 +121,27 @@ class CreateStackSpec:
             self.parameters, "parameter", int(STACK_PARAMETERS), ("name", "type", "value")
         )
         yield from (
-            f"parameter {one['name']}: a name has letters and digits only"
-            for one in self.parameters
-            if isinstance(one, Mapping) and not _PARAMETER_NAME.match(str(one.get("name", "")))
+            f"parameter {entry['name']}: a name has letters and digits only"
+            for entry in self.parameters
+            if isinstance(entry, Mapping) and not _PARAMETER_NAME.match(str(entry.get("name", "")))
         )
         yield from _list_entry_problems(self.tags, "tag", int(STACK_TAGS), ("name", "value"))
         for name, known in (("capabilities", CAPABILITIES), ("skipOnStackStatuses", ACCEPTED_STATUSES)):
-            if wrong := [one for one in getattr(self, name) if one not in known]:
-                yield f"{name}: {wrong[0]!r} is none of {', '.join(known)}"
+            if unknown := [entry for entry in getattr(self, name) if entry not in known]:
+                yield f"{name}: {unknown[0]!r} is none of {', '.join(known)}"
 
     @property
     def secret_references(self) -> tuple[str, ...]:
-        """Return the secrets that the stack is given."""
-        own = [str(one.get("value", "")) for one in self.parameters if one.get("type") == SECRET_TYPE]
-        named = find_secret_references(*(str(one.get("value", "")) for one in self.parameters))
-        return tuple(dict.fromkeys([*own, *named]))
+        """Return the secrets that the stack receives."""
+        own = [
+            str(parameter.get("value", ""))
+            for parameter in self.parameters
+            if parameter.get("type") == SECRET_TYPE
+        ]
+        references = find_secret_references(
+            *(str(parameter.get("value", "")) for parameter in self.parameters)
+        )
+        return tuple(dict.fromkeys([*own, *references]))
 
 
 @dataclass(frozen=True)
@@ -158,7 +164,7 @@ class DeleteStackSpec:
     )
 
     def __post_init__(self) -> None:
-        """Raises `BadStepError`."""
+        """Raise `BadStepError` for an invalid spec."""
         if problem := next(_list_stack_problems(self.stackName, self.region, self.roleArn), ""):
             raise BadStepError(f"DeleteStack: {problem}")
 
@@ -191,19 +197,19 @@ def _describe_url_problem(url: str) -> str:
     return ""
 
 
-def _list_entry_problems(listed: list[Any], what: str, most: int, keys: tuple[str, ...]) -> Iterator[str]:
-    if len(listed) > most:
-        yield f"there are {len(listed)} {what}s; CloudFormation takes {most}"
-    for number, one in enumerate(listed, start=1):
-        if not isinstance(one, Mapping) or not set(one) <= set(keys) or not one.get("name"):
-            yield f"{what} {number} has {', '.join(keys)}"
-        elif not isinstance(one.get("value", ""), str | int | float | bool):
-            yield f"{what} {one['name']}: value is a text, a number, true or false"
-        elif one.get("type", TEXT_TYPE) not in (TEXT_TYPE, SECRET_TYPE):
-            yield f"{what} {one['name']}: type is {TEXT_TYPE} or {SECRET_TYPE}"
-    names = [one.get("name") for one in listed if isinstance(one, Mapping)]
-    if twice := next((name for name in names if names.count(name) > 1), ""):
-        yield f"{what} {twice} is there twice"
+def _list_entry_problems(entries: list[Any], noun: str, maximum: int, keys: tuple[str, ...]) -> Iterator[str]:
+    if len(entries) > maximum:
+        yield f"there are {len(entries)} {noun}s; CloudFormation takes {maximum}"
+    for number, entry in enumerate(entries, start=1):
+        if not isinstance(entry, Mapping) or not set(entry) <= set(keys) or not entry.get("name"):
+            yield f"{noun} {number} has {', '.join(keys)}"
+        elif not isinstance(entry.get("value", ""), str | int | float | bool):
+            yield f"{noun} {entry['name']}: value is a text, a number, true or false"
+        elif entry.get("type", TEXT_TYPE) not in (TEXT_TYPE, SECRET_TYPE):
+            yield f"{noun} {entry['name']}: type is {TEXT_TYPE} or {SECRET_TYPE}"
+    names = [entry.get("name") for entry in entries if isinstance(entry, Mapping)]
+    if duplicate := next((name for name in names if names.count(name) > 1), ""):
+        yield f"{noun} {duplicate} is there twice"
 
 
 def _format_value(value: Any) -> str:
@@ -236,7 +242,7 @@ _OUTPUTS = {
         "parameters": [{"name": "ClusterName", "type": TEXT_TYPE, "value": "my-cluster"}],
     },
     provisions=True,
-    hands_secrets_to_aws=True,
+    sends_secrets_to_aws=True,
 )
 def create_stack(spec: CreateStackSpec) -> Plan:
     """Create the stack, or update it where it is there, and hand on its outputs."""
@@ -254,11 +260,11 @@ def create_stack(spec: CreateStackSpec) -> Plan:
             name,
             spec.templateUrl,
             [
-                [str(one["name"]), str(one.get("type", TEXT_TYPE)), _format_value(one.get("value", ""))]
-                for one in spec.parameters
+                [str(entry["name"]), str(entry.get("type", TEXT_TYPE)), _format_value(entry.get("value", ""))]
+                for entry in spec.parameters
             ],
             list(spec.capabilities),
-            [[str(one["name"]), TEXT_TYPE, _format_value(one.get("value", ""))] for one in spec.tags],
+            [[str(entry["name"]), TEXT_TYPE, _format_value(entry.get("value", ""))] for entry in spec.tags],
             spec.roleArn,
             list(spec.skipOnStackStatuses),
         ),
@@ -292,5 +298,5 @@ def delete_stack(spec: DeleteStackSpec) -> Plan:
     timeout_minutes=30,
 )
 def rollback_stack(_spec: RollbackStackSpec) -> Plan:
-    """Put stacks restore the previous template and parameters, or delete what the run created."""
+    """Restore the previous template and parameters of stacks, or delete the stacks that the run created."""
     yield from ()

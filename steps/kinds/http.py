@@ -61,37 +61,37 @@ class HttpSpec:
     )
 
     def __post_init__(self) -> None:
-        """Raises `BadStepError`."""
-        if problem := next(self._problems(), ""):
+        """Raise `BadStepError` for an invalid spec."""
+        if problem := next(self._list_problems(), ""):
             raise BadStepError(f"Http: {problem}")
 
-    def _problems(self) -> Iterator[str]:
+    def _list_problems(self) -> Iterator[str]:
         if not has_expression(self.url) and (problem := describe_url_problem(self.url, PRIVATE_ALLOWED)):
             yield f"url: {problem}"
         if self.method.upper() not in HTTP_METHODS:
             yield f"method is one of {', '.join(HTTP_METHODS)}, not {self.method[:SHOWN_CHARACTERS]!r}"
-        yield from (problem for one in self.headers if (problem := _describe_header_problem(one)))
+        yield from (problem for entry in self.headers if (problem := _describe_header_problem(entry)))
         if self.inputVariables:
             yield "inputVariables are not needed: write the expressions into url, headers or requestBody"
         if any(
-            not isinstance(one, Mapping) or not VARIABLE_NAME_PATTERN.match(str(one.get("name", "")))
-            for one in self.outputVariables
+            not isinstance(entry, Mapping) or not VARIABLE_NAME_PATTERN.match(str(entry.get("name", "")))
+            for entry in self.outputVariables
         ):
             yield "each output variable has a name of letters, digits and _, and a value"
         yield from _list_assertion_problems(self.assertion)
 
     @property
     def secret_references(self) -> tuple[str, ...]:
-        """Return the secrets that the request carries."""
+        """Return the secrets in the request."""
         return tuple(
-            dict.fromkeys(find_secret_references(*(str(one.get("value", "")) for one in self.headers)))
+            dict.fromkeys(find_secret_references(*(str(header.get("value", "")) for header in self.headers)))
         )
 
 
-def _describe_header_problem(one: Any) -> str:
-    if not isinstance(one, Mapping) or not set(one) <= {"key", "value"} or not one.get("key"):
+def _describe_header_problem(header: Any) -> str:
+    if not isinstance(header, Mapping) or not set(header) <= {"key", "value"} or not header.get("key"):
         return "each header has key and value"
-    key = str(one["key"])
+    key = str(header["key"])
     if not _HEADER_PATTERN.fullmatch(key):
         return f"{key[:SHOWN_CHARACTERS]!r} is not the name of a header"
     return ""
@@ -127,7 +127,7 @@ _OWN_EXPRESSIONS = {
     timeout_minutes=5,
     scripts=("url", "headers", "requestBody", "assertion", "outputVariables"),
     secrets=("headers.*.value",),
-    goes_to_delegates=True,
+    runs_on_delegates=True,
     starter={"url": "https://example.com/", "method": "GET", "assertion": "<+httpResponseCode> == 200"},
 )
 def http(spec: HttpSpec) -> Plan:
@@ -137,9 +137,9 @@ def http(spec: HttpSpec) -> Plan:
         SendRequest(
             spec.url,
             spec.method.upper(),
-            [[str(one["key"]), format_value(one.get("value", ""))] for one in spec.headers],
+            [[str(entry["key"]), format_value(entry.get("value", ""))] for entry in spec.headers],
             spec.requestBody,
             spec.assertion,
-            [[str(one["name"]), format_value(one.get("value", ""))] for one in spec.outputVariables],
+            [[str(entry["name"]), format_value(entry.get("value", ""))] for entry in spec.outputVariables],
         ),
     )

@@ -1,4 +1,4 @@
-"""Outputs of step kinds by name, among them those of provisioners as `<+provisioner.NAME>`."""
+"""Outputs of step kinds by name, including provisioner outputs as `<+provisioner.NAME>`."""
 
 import difflib
 from collections.abc import Iterable, Mapping
@@ -19,68 +19,68 @@ REVISION_OUTPUTS: Final = {
     "version": "The number of the revision.",
 }
 SCALING_OUTPUTS: Final = {"autoScaling": "What became of the auto scaling of the ECS service."}
-# The field of steps that say themselves which outputs they have.
+# Spec field of steps that declare their own outputs.
 _OUTPUT_VARIABLES = "outputVariables"
-# Of a step that is undone.
+# Outputs of an undone step.
 _ROLLBACK_OUTPUTS = frozenset({"rollbackDeploymentId", "rollbackRunId", "restoredTaskDefinitionArn"})
 
 
 def list_outputs(type_: str, spec: Any) -> dict[str, str]:
-    """Return the outputs of a step by name, each with a sentence; those that its spec names come last."""
+    """Return the outputs of a step by name with descriptions; those that its spec declares come last."""
     kind = get_step_kinds().get(type_)
     outputs = dict(kind.outputs) if kind else {}
-    listed = spec.get(_OUTPUT_VARIABLES) if isinstance(spec, Mapping) else None
-    outputs |= dict.fromkeys(_list_output_variables(listed), "An output variable of the step.")
-    if kind and isinstance(spec, Mapping) and hasattr(kind.spec, "list_written_outputs"):
-        outputs |= kind.spec.list_written_outputs(spec)
+    variables = spec.get(_OUTPUT_VARIABLES) if isinstance(spec, Mapping) else None
+    outputs |= dict.fromkeys(_list_output_variables(variables), "An output variable of the step.")
+    if kind and isinstance(spec, Mapping) and hasattr(kind.spec, "list_declared_outputs"):
+        outputs |= kind.spec.list_declared_outputs(spec)
     return outputs
 
 
 def list_all_outputs(type_: str, spec: Any) -> frozenset[str] | None:
-    """Return every output that a step can have; None where only a run tells."""
+    """Return every output that a step can have; None if only a run can determine them."""
     kind = get_step_kinds().get(type_)
-    names_its_own = kind is not None and _OUTPUT_VARIABLES in kind.spec.__dataclass_fields__
-    if kind is None or kind.provisions or not (kind.outputs or names_its_own):
+    declares_outputs = kind is not None and _OUTPUT_VARIABLES in kind.spec.__dataclass_fields__
+    if kind is None or kind.provisions or not (kind.outputs or declares_outputs):
         return None
-    listed = spec.get(_OUTPUT_VARIABLES) if isinstance(spec, Mapping) else None
-    if isinstance(listed, str) or any(has_expression(name) for name in _list_output_variables(listed)):
+    variables = spec.get(_OUTPUT_VARIABLES) if isinstance(spec, Mapping) else None
+    if isinstance(variables, str) or any(has_expression(name) for name in _list_output_variables(variables)):
         return None
-    later = frozenset(kind.failure_outputs) | (_ROLLBACK_OUTPUTS if kind.undone_by else frozenset())
-    return frozenset(list_outputs(type_, spec)) | later
+    extra_outputs = frozenset(kind.failure_outputs) | (_ROLLBACK_OUTPUTS if kind.undone_by else frozenset())
+    return frozenset(list_outputs(type_, spec)) | extra_outputs
 
 
-def _list_output_variables(listed: Any) -> list[str]:
-    entries = listed if isinstance(listed, list) else ()
-    found = (one.get("name") for one in entries if isinstance(one, Mapping))
-    return [name for name in found if isinstance(name, str)]
+def _list_output_variables(variables: Any) -> list[str]:
+    entries = variables if isinstance(variables, list) else ()
+    names = (entry.get("name") for entry in entries if isinstance(entry, Mapping))
+    return [name for name in names if isinstance(name, str)]
 
 
 PROVISIONER_ROOT: Final = "provisioner"
 
 
 def list_provisioner_types() -> list[str]:
-    """Return the types of steps that make infrastructure."""
+    """Return the types of steps that create infrastructure."""
     return [name for name, kind in get_step_kinds().items() if kind.provisions]
 
 
 def is_provisioner_path(path: str) -> bool:
-    """Return whether a path names an output of a provisioner."""
+    """Return whether a path is an output of a provisioner."""
     return path.partition(".")[0] == PROVISIONER_ROOT
 
 
 def list_provisioner_outputs(steps: Iterable[tuple[str, Mapping[str, Any]]]) -> set[str] | None:
-    """Return the outputs that provisioning steps can have, by type and spec; None where only a run tells."""
-    found: set[str] = set()
+    """Return the outputs of provisioning steps by type and spec; None if only a run can determine them."""
+    names: set[str] = set()
     for type_, spec in steps:
         outputs = list_all_outputs(type_, spec)
         if outputs is None:
             return None
-        found |= outputs
-    return found
+        names |= outputs
+    return names
 
 
 def describe_path_problem(path: str, known: set[str] | None, *, has_any: bool) -> str:
-    """What is wrong with `provisioner.NAME` behind these steps, or nothing."""
+    """Return the problem of `provisioner.NAME` after these steps; empty if it is valid."""
     name = path.partition(".")[2]
     if not name:
         return f"<+{path}> is incomplete: write <+provisioner.name>."
@@ -91,6 +91,6 @@ def describe_path_problem(path: str, known: set[str] | None, *, has_any: bool) -
         )
     if known is None or name.partition(".")[0] in known:
         return ""
-    near = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.4)
-    hint = f" Did you mean <+provisioner.{near[0]}>?" if near else ""
+    matches = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.4)
+    hint = f" Did you mean <+provisioner.{matches[0]}>?" if matches else ""
     return f"<+{path}> is no output of the provisioner.{hint}"

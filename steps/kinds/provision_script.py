@@ -9,7 +9,7 @@ from steps.expressions import is_path
 from steps.kinds.registry import BadStepError, Plan, describe_field, step, unit
 from steps.kinds.script import SECRET_FIELDS, SHELLS, VARIABLE_TYPES, ScriptSpec, build_variable_columns
 
-# R189, with the names that the reference maps to region and cluster.
+# R189, with the output names for region and cluster.
 CLUSTER_SCRIPT_EXAMPLE = """\
 # An example: a cluster of its own. The delegate needs the AWS CLI.
 # Write what the infrastructure needs as JSON: cluster_name is known as provisioner.cluster_name then.
@@ -56,15 +56,15 @@ class ShellScriptProvisionSpec(ScriptSpec):
     )
 
     def __post_init__(self) -> None:
-        """Raises `BadStepError`."""
-        if problem := next(self._problems(), ""):
+        """Raise `BadStepError` for an invalid spec."""
+        if problem := next(self._list_problems(), ""):
             raise BadStepError(f"ShellScriptProvision: {problem}")
 
-    def _problems(self) -> Iterator[str]:
-        yield from self.script_problems()
-        for one in self.secretOutputs:
-            if not isinstance(one, str) or not is_path(one) or "." in one:
-                yield f"secretOutputs: {one!r} is no name of an output"
+    def _list_problems(self) -> Iterator[str]:
+        yield from self.list_script_problems()
+        for name in self.secretOutputs:
+            if not isinstance(name, str) or not is_path(name) or "." in name:
+                yield f"secretOutputs: {name!r} is no name of an output"
 
 
 @step(
@@ -74,7 +74,7 @@ class ShellScriptProvisionSpec(ScriptSpec):
     timeout_minutes=30,
     scripts=("script", "source", "environmentVariables"),
     secrets=SECRET_FIELDS,
-    goes_to_delegates=True,
+    runs_on_delegates=True,
     starter={"shell": "Bash", "script": CLUSTER_SCRIPT_EXAMPLE},
     provisions=True,
 )

@@ -64,7 +64,7 @@ def ecs_rolling_deploy(spec: EcsRollingDeploySpec) -> Plan:
         CreateOrUpdateService(force=spec.forceNewDeployment, keep_count=spec.sameAsAlreadyRunningInstances),
         TagService(),
         WaitForSteadyState(fail_fast=spec.failFast),
-        DetachAutoScaling(of=REPLACED_SERVICE),
+        DetachAutoScaling(service_output=REPLACED_SERVICE),
         ScaleDownReplacedPair(),
         AttachAutoScaling(),
         ResumeAutoScaling(),
@@ -80,5 +80,5 @@ def ecs_rolling_deploy(spec: EcsRollingDeploySpec) -> Plan:
     timeout_minutes=30,
 )
 def ecs_rolling_rollback(spec: EcsRollingRollbackSpec) -> Plan:
-    """The place where the undos of a rolling deployment run, newest first; it has no actions of its own."""
+    """Undo the rolling deployments of the stage, newest first; it has no actions of its own."""
     yield from ()

@@ -35,7 +35,7 @@ class EcsRunTaskSpec:
     """Start the tasks without waiting for their end."""
 
     def __post_init__(self) -> None:
-        """Exactly one of the two ways to name a task definition; raises `BadStepError`."""
+        """Raise `BadStepError` unless exactly one of the two task definition fields is set."""
         if bool(self.taskDefinition) == bool(self.taskDefinitionArn):
             raise BadStepError("EcsRunTask needs either taskDefinition or taskDefinitionArn under spec")
 

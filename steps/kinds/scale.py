@@ -35,18 +35,18 @@ class EcsScaleSpec:
     )
 
     def __post_init__(self) -> None:
-        """Raises `BadStepError`."""
-        if problem := next(self._problems(), ""):
+        """Raise `BadStepError` for an invalid spec."""
+        if problem := next(self._list_problems(), ""):
             raise BadStepError(f"EcsScale: {problem}")
 
-    def _problems(self) -> Iterator[str]:
+    def _list_problems(self) -> Iterator[str]:
         if not self.service.strip():
             yield "service is the name of an ECS service, such as <+steps.deploy.output.serviceName>"
         if self.instanceUnit not in AMOUNT_LIMITS and not has_expression(self.instanceUnit):
             yield f"instanceUnit is {COUNT} or {PERCENTAGE}, not {self.instanceUnit!r}"
-        most = AMOUNT_LIMITS.get(self.instanceUnit, AMOUNT_LIMITS[COUNT])
-        if isinstance(self.instances, int) and not 0 <= self.instances <= most:
-            yield f"instances is from 0 to {most}, not {self.instances}"
+        maximum = AMOUNT_LIMITS.get(self.instanceUnit, AMOUNT_LIMITS[COUNT])
+        if isinstance(self.instances, int) and not 0 <= self.instances <= maximum:
+            yield f"instances is from 0 to {maximum}, not {self.instances}"
 
 
 @dataclass(frozen=True)
@@ -94,5 +94,5 @@ def ecs_scale(spec: EcsScaleSpec) -> Plan:
     timeout_minutes=10,
 )
 def ecs_scale_rollback(spec: EcsScaleRollbackSpec) -> Plan:
-    """Return the place where scalings are undone; it has no actions of its own."""
+    """Undo the scalings of the stage; it has no actions of its own."""
     yield from ()

@@ -1,4 +1,4 @@
-"""Shell script step, and the base of specs that hold a script (R259-R262)."""
+"""Shell script step, and the base of specs with a script (R259-R262)."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ VARIABLE_TYPES = (TEXT_TYPE, "Number", SECRET_TYPE)
 
 
 def build_variable_columns(*types: str) -> tuple[SpecColumn, ...]:
-    """Return the columns of a list of variables of these types, as forms show it."""
+    """Return the form columns of a list of variables with these types."""
     return (
         SpecColumn("name", is_needed=True),
         SpecColumn("type", "choice", choices=types, default=TEXT_TYPE),
@@ -25,15 +25,15 @@ def build_variable_columns(*types: str) -> tuple[SpecColumn, ...]:
 
 
 class ScriptSpec:
-    """The base of a spec with a script, in `script` or as `source`; the fields are the spec's own."""
+    """Base of a spec with a script, in `script` or as `source`; the fields are the spec's own."""
 
     shell: str
     script: str
     source: dict[str, Any]
     environmentVariables: list[dict[str, Any]]
 
-    def script_problems(self) -> Iterator[str]:
-        """What is wrong with the script and with what it is given."""
+    def list_script_problems(self) -> Iterator[str]:
+        """Yield the problems of the script and its variables."""
         if self.shell not in SHELLS:
             yield f"shell is one of {', '.join(SHELLS)}, not {self.shell!r}"
         if bool(self.script) == bool(self.source):
@@ -42,52 +42,58 @@ class ScriptSpec:
             yield "source has type: Inline, and the script under spec.script"
         if len(self.text.encode()) > SHELL_SCRIPT_BYTES:
             yield f"the script is larger than {SHELL_SCRIPT_BYTES}"
-        if found := describe_variable_problem(
+        if problem := describe_variable_problem(
             self.environmentVariables, "environment variable", VARIABLE_TYPES
         ):
-            yield found
+            yield problem
 
     @property
     def text(self) -> str:
-        """Return the script itself."""
+        """Return the script."""
         return self.script or _get_inline_script(self.source)
 
     @property
     def interpreter(self) -> str:
-        """Return the program that runs it."""
+        """Return the interpreter of the script."""
         return SHELLS[self.shell]
 
     @property
     def variables(self) -> list[list[str]]:
-        """What the script finds in its environment, each [name, type, value]."""
+        """Return the environment of the script as lists of [name, type, value]."""
         return [
-            [str(one["name"]), str(one.get("type", TEXT_TYPE)), _format_variable(one.get("value", ""))]
-            for one in self.environmentVariables
+            [
+                str(variable["name"]),
+                str(variable.get("type", TEXT_TYPE)),
+                _format_variable(variable.get("value", "")),
+            ]
+            for variable in self.environmentVariables
         ]
 
     @property
     def secret_references(self) -> tuple[str, ...]:
-        """Return the secrets that the script gets."""
+        """Return the secrets that the script receives."""
         own = [
-            str(one.get("value", "")) for one in self.environmentVariables if one.get("type") == SECRET_TYPE
+            str(variable.get("value", ""))
+            for variable in self.environmentVariables
+            if variable.get("type") == SECRET_TYPE
         ]
-        values = [str(one.get("value", "")) for one in self.environmentVariables]
+        values = [str(variable.get("value", "")) for variable in self.environmentVariables]
         return tuple(dict.fromkeys([*own, *find_secret_references(self.text, *values)]))
 
 
 def _get_inline_script(source: Mapping[str, Any]) -> str:
-    """Return the script of a `source`, or nothing."""
+    """Return the script of a `source`; empty if it has none."""
     spec = source.get("spec")
     script = spec.get("script") if isinstance(spec, Mapping) and source.get("type") == "Inline" else ""
     return script if isinstance(script, str) else ""
 
 
 def _format_variable(value: Any) -> str:
-    """Return the value of a variable as scripts see it."""
+    """Return the value of a variable as scripts receive it."""
     return ("true" if value else "false") if isinstance(value, bool) else str(value)
 
 
-# R260, with what put-metric-alarm cannot do without.
+# R260, with the required parameters of put-metric-alarm.
 ALARM_SCRIPT_EXAMPLE = """\
 # An example: an alarm that scales the ECS service by its scaling policy. The delegate needs the AWS CLI.
 # The name of the service is the output serviceName of the step that deploys it.
@@ -145,18 +151,18 @@ class ShellScriptSpec(ScriptSpec):
     onDelegate: bool = field(default=True, metadata=describe_field("", is_rare=True))
 
     def __post_init__(self) -> None:
-        """Raises `BadStepError`."""
-        if problem := next(self._problems(), ""):
+        """Raise `BadStepError` for an invalid spec."""
+        if problem := next(self._list_problems(), ""):
             raise BadStepError(f"ShellScript: {problem}")
 
-    def _problems(self) -> Iterator[str]:
-        yield from self.script_problems()
+    def _list_problems(self) -> Iterator[str]:
+        yield from self.list_script_problems()
         if self.executionTarget or not self.onDelegate:
             yield "scripts run at a delegate: remove executionTarget and onDelegate"
-        if found := describe_variable_problem(
+        if problem := describe_variable_problem(
             self.outputVariables, "output variable", (TEXT_TYPE, SECRET_TYPE)
         ):
-            yield found
+            yield problem
 
 
 @step(
@@ -166,7 +172,7 @@ class ShellScriptSpec(ScriptSpec):
     timeout_minutes=10,
     scripts=("script", "source", "environmentVariables", "outputVariables"),
     secrets=SECRET_FIELDS,
-    goes_to_delegates=True,
+    runs_on_delegates=True,
     starter={"shell": "Bash", "script": ALARM_SCRIPT_EXAMPLE},
 )
 def shell_script(spec: ShellScriptSpec) -> Plan:
@@ -178,8 +184,12 @@ def shell_script(spec: ShellScriptSpec) -> Plan:
             spec.interpreter,
             spec.variables,
             [
-                [str(one["name"]), str(one.get("value") or one["name"]), str(one.get("type", TEXT_TYPE))]
-                for one in spec.outputVariables
+                [
+                    str(variable["name"]),
+                    str(variable.get("value") or variable["name"]),
+                    str(variable.get("type", TEXT_TYPE)),
+                ]
+                for variable in spec.outputVariables
             ],
         ),
     )

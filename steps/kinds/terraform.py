@@ -68,9 +68,9 @@ _INLINE_SOURCE: tuple[str, ...] = (INLINE,)
 class _TerraformSpec:
     """What the steps share: whose infrastructure, and by which configuration."""
 
-    # Without annotations, so that they are no fields of a step.
+    # Without annotations, so that they are not fields of a step.
     type = ""
-    ways = _INLINE_SOURCE
+    configuration_sources = _INLINE_SOURCE
 
     provisionerIdentifier: str = field(metadata=describe_field(_IDENTIFIER))
     configFiles: dict[str, Any] = field(default_factory=dict, metadata=describe_field(_FILES))
@@ -93,40 +93,43 @@ class _TerraformSpec:
     )
 
     def __post_init__(self) -> None:
-        """Raises `BadStepError`."""
-        if problem := next(self._problems(), ""):
+        """Raise `BadStepError` for an invalid spec."""
+        if problem := next(self._list_problems(), ""):
             raise BadStepError(f"{self.type}: {problem}")
 
     @property
-    def way(self) -> str:
-        """Where the configuration comes from."""
+    def configuration_source(self) -> str:
+        """Return the source of the configuration."""
         return INLINE
 
-    def _problems(self) -> Iterator[str]:
+    def _list_problems(self) -> Iterator[str]:
+        source = self.configuration_source
         if not 0 < len(self.provisionerIdentifier) <= NAME_CHARACTERS:
             yield f"provisionerIdentifier has 1 to {NAME_CHARACTERS}"
-        if self.way not in self.ways and not has_expression(self.way):
-            yield f"configuration is one of {', '.join(self.ways)}, not {self.way!r}"
-        if self.way == INLINE and not self.configFiles:
+        if source not in self.configuration_sources and not has_expression(self.configuration_source):
+            yield f"configuration is one of {', '.join(self.configuration_sources)}, not {source!r}"
+        if source == INLINE and not self.configFiles:
             yield "it needs configFiles under spec: a store, and the files in it"
-        if self.way != INLINE and (said := [name for name in _CONFIGURATION_FIELDS if getattr(self, name)]):
-            yield f"with {self.way} it takes everything from there: remove {', '.join(said)}"
-        yield from self._problems_of_lists()
-        yield from self._problems_of_texts()
+        if source != INLINE and (
+            own_fields := [name for name in _CONFIGURATION_FIELDS if getattr(self, name)]
+        ):
+            yield f"with {source} it takes everything from there: remove {', '.join(own_fields)}"
+        yield from self._list_collection_problems()
+        yield from self._list_text_problems()
 
-    def _problems_of_lists(self) -> Iterator[str]:
-        for what, variables in (
+    def _list_collection_problems(self) -> Iterator[str]:
+        for noun, variables in (
             ("variable", self.variables),
             ("environment variable", self.environmentVariables),
         ):
-            if found := describe_variable_problem(variables, what, _TYPES):
-                yield found
+            if problem := describe_variable_problem(variables, noun, _TYPES):
+                yield problem
         for name in ("targets", "varFiles"):
-            said = getattr(self, name)
-            if not all(isinstance(one, str) and one and not one.startswith("-") for one in said):
+            texts = getattr(self, name)
+            if not all(isinstance(text, str) and text and not text.startswith("-") for text in texts):
                 yield f"{name} is a list of texts, none of which begins with a dash"
 
-    def _problems_of_texts(self) -> Iterator[str]:
+    def _list_text_problems(self) -> Iterator[str]:
         for name in ("varFileContent", "backendConfig"):
             if find_secret_references(getattr(self, name)):
                 yield f"{name} is written into a file: give secrets as variables, or in environmentVariables"
@@ -135,15 +138,19 @@ class _TerraformSpec:
 
     @property
     def secret_references(self) -> tuple[str, ...]:
-        """Return the secrets that the program gets."""
-        given = [*self.variables, *self.environmentVariables]
-        own = [str(one.get("value", "")) for one in given if one.get("type") == SECRET_TYPE]
+        """Return the secrets that the program receives."""
+        variables = [*self.variables, *self.environmentVariables]
+        own = [
+            str(variable.get("value", "")) for variable in variables if variable.get("type") == SECRET_TYPE
+        ]
         return tuple(
-            dict.fromkeys([*own, *find_secret_references(*(str(one.get("value", "")) for one in given))])
+            dict.fromkeys(
+                [*own, *find_secret_references(*(str(variable.get("value", "")) for variable in variables))]
+            )
         )
 
-    def asked(self) -> dict[str, Any]:
-        """What the action keeps of it."""
+    def build_settings(self) -> dict[str, Any]:
+        """Return the settings that the action stores."""
         return asdict(
             TerraformSettings(
                 self.folderPath,
@@ -193,7 +200,7 @@ def _register_steps(program: str) -> None:
         """What to apply: a configuration, or the plan that an earlier step made."""
 
         type = f"{name}Apply"
-        ways = (INLINE, FROM_PLAN)
+        configuration_sources = (INLINE, FROM_PLAN)
         configuration: str = field(
             default=INLINE,
             metadata=describe_field(
@@ -202,7 +209,7 @@ def _register_steps(program: str) -> None:
         )
 
         @property
-        def way(self) -> str:
+        def configuration_source(self) -> str:
             return self.configuration
 
     @dataclass(frozen=True)
@@ -210,7 +217,7 @@ def _register_steps(program: str) -> None:
         """What to destroy: all that a configuration made, by itself, by a plan, or as it was applied last."""
 
         type = f"{name}Destroy"
-        ways = (INLINE, FROM_PLAN, FROM_APPLY)
+        configuration_sources = (INLINE, FROM_PLAN, FROM_APPLY)
         configuration: str = field(
             default=INLINE,
             metadata=describe_field(
@@ -222,14 +229,14 @@ def _register_steps(program: str) -> None:
         )
 
         @property
-        def way(self) -> str:
+        def configuration_source(self) -> str:
             return self.configuration
 
     common_fields: dict[str, Any] = {
         "manifests": {"configFiles": TERRAFORM_CONFIGURATION},
         "scripts": _SCRIPTS,
         "secrets": ("variables.*.value", "environmentVariables.*.value"),
-        "goes_to_delegates": True,
+        "runs_on_delegates": True,
     }
 
     @step(
@@ -245,7 +252,9 @@ def _register_steps(program: str) -> None:
         destroys = spec.command == "Destroy"
         yield unit(
             "Plan",
-            PlanTerraform(spec.provisionerIdentifier, program, INLINE, spec.asked(), destroys=destroys),
+            PlanTerraform(
+                spec.provisionerIdentifier, program, INLINE, spec.build_settings(), destroys=destroys
+            ),
         )
 
     @step(
@@ -260,7 +269,8 @@ def _register_steps(program: str) -> None:
     def apply(spec: ApplySpec) -> Plan:
         """Make the infrastructure as the configuration says; its outputs are those of the step."""
         yield unit(
-            "Apply", ApplyTerraform(spec.provisionerIdentifier, program, spec.configuration, spec.asked())
+            "Apply",
+            ApplyTerraform(spec.provisionerIdentifier, program, spec.configuration, spec.build_settings()),
         )
 
     @step(
@@ -274,7 +284,8 @@ def _register_steps(program: str) -> None:
     def destroy(spec: DestroySpec) -> Plan:
         """Destroy all that the configuration has made."""
         yield unit(
-            "Destroy", DestroyTerraform(spec.provisionerIdentifier, program, spec.configuration, spec.asked())
+            "Destroy",
+            DestroyTerraform(spec.provisionerIdentifier, program, spec.configuration, spec.build_settings()),
         )
 
     @step(
@@ -282,7 +293,7 @@ def _register_steps(program: str) -> None:
         title=f"{title} Rollback",
         spec=TerraformRollbackSpec,
         undoes=(f"{name}Apply",),
-        goes_to_delegates=True,
+        runs_on_delegates=True,
     )
     def rollback(spec: TerraformRollbackSpec) -> Plan:
         """Apply what was applied before, or destroy what was made where there was nothing."""

@@ -100,30 +100,30 @@ class TerraformCloudRunSpec:
     )
 
     def __post_init__(self) -> None:
-        """Raises `BadStepError`."""
-        if problem := next(self._problems(), ""):
+        """Raise `BadStepError` for an invalid spec."""
+        if problem := next(self._list_problems(), ""):
             raise BadStepError(f"{RUN_STEP_TYPE}: {problem}")
 
     @property
-    def whole(self) -> "TerraformCloudRunSpec":
-        """Return the same with the fields that stand below `spec` beside the others."""
+    def merged(self) -> "TerraformCloudRunSpec":
+        """Return the spec with the fields below `spec` merged into the others."""
         return replace(self, **{"spec": {}, **self.spec}) if self.spec else self
 
-    def _problems(self) -> Iterator[str]:
+    def _list_problems(self) -> Iterator[str]:
         if self.spec:
-            yield from self._nested_problems()
+            yield from self._list_nested_problems()
             return
         if self.runType not in RUN_TYPES:
             yield f"runType is one of {', '.join(RUN_TYPES)}, not {self.runType[:60]!r}"
         if self.planType not in ("Apply", "Destroy"):
             yield f"planType is Apply or Destroy, not {self.planType[:60]!r}"
-        yield from self._place_problems()
-        yield from self._run_problems()
+        yield from self._list_location_problems()
+        yield from self._list_run_problems()
 
-    def _run_problems(self) -> Iterator[str]:
+    def _list_run_problems(self) -> Iterator[str]:
         if problem := describe_variable_problem(self.variables, "variable", VARIABLE_TYPES):
             yield problem
-        if any(not isinstance(one, str) or not _TARGET.match(one) for one in self.targets):
+        if any(not isinstance(target, str) or not _TARGET.match(target) for target in self.targets):
             yield "targets is a list of addresses of resources, such as aws_ecs_cluster.main"
         if len(self.runMessage) > MESSAGE_CHARACTERS:
             yield f"runMessage has {MESSAGE_CHARACTERS} characters at most"
@@ -132,24 +132,24 @@ class TerraformCloudRunSpec:
         if not _VERSION.match(self.terraformVersion) and not has_expression(self.terraformVersion):
             yield "terraformVersion is a version such as 1.11.0"
 
-    def _nested_problems(self) -> Iterator[str]:
-        known = {one.name for one in fields(self)} - {"spec"}
+    def _list_nested_problems(self) -> Iterator[str]:
+        known = {spec_field.name for spec_field in fields(self)} - {"spec"}
         for name, value in self.spec.items():
             if name not in known:
                 yield f"spec has no field {name}; it has {', '.join(sorted(known))}"
                 return
-            wanted = type(getattr(self, name))
-            if not isinstance(value, wanted) and not (isinstance(value, str) and has_expression(value)):
+            expected = type(getattr(self, name))
+            if not isinstance(value, expected) and not (isinstance(value, str) and has_expression(value)):
                 yield f"{name} under spec is of the wrong type"
                 return
-        if self.whole.spec:
+        if self.merged.spec:
             yield "spec stands below spec"
 
-    def _place_problems(self) -> Iterator[str]:
+    def _list_location_problems(self) -> Iterator[str]:
         if not self.connectorRef:
             yield "it needs connectorRef, a connector to Terraform Cloud"
         elif not _CONNECTOR.match(self.connectorRef):
-            # Who may use it is asked when the pipeline is saved and run, so that it has to be known then.
+            # Access to the connector is checked when the pipeline is saved and run, so it must be fixed.
             yield f"connectorRef is no reference of a connector: {self.connectorRef[:60]!r}"
         if self.runType == APPLY:
             return
@@ -168,16 +168,16 @@ class TerraformCloudRunSpec:
 
     @property
     def secret_references(self) -> tuple[str, ...]:
-        """Return the secrets that are variables of the run."""
-        listed = self.whole.variables
-        values = [(one.get("type"), format_value(one.get("value", ""))) for one in listed]
+        """Return the secrets among the variables of the run."""
+        variables = self.merged.variables
+        values = [(variable.get("type"), format_value(variable.get("value", ""))) for variable in variables]
         own = [value for kind, value in values if kind == SECRET_TYPE and not parse_secret_reference(value)]
         return tuple(dict.fromkeys([*own, *find_secret_references(*(value for _, value in values))]))
 
     @property
     def connector_references(self) -> tuple[tuple[str, str], ...]:
-        """Return the connector that the step uses, with the kind that it must be of."""
-        return ((self.whole.connectorRef, "TerraformCloud"),)
+        """Return the connector of the step with its required kind."""
+        return ((self.merged.connectorRef, "TerraformCloud"),)
 
 
 @dataclass(frozen=True)
@@ -211,7 +211,7 @@ _OUTPUTS = {
     outputs=_OUTPUTS,
     undone_by=ROLLBACK_TYPE,
     timeout_minutes=60,
-    # Secrets that variables name go their own way, to Terraform Cloud alone.
+    # Secrets in variables are sent only to Terraform Cloud.
     scripts=("variables", "spec"),
     secrets=("variables.*.value",),
     starter={
@@ -224,17 +224,17 @@ _OUTPUTS = {
 )
 def terraform_cloud_run(spec: TerraformCloudRunSpec) -> Plan:
     """Plan in the workspace, and apply what was planned; the outputs of its state are those of the step."""
-    said = spec.whole
-    connector = said.connectorRef
-    if said.runType == APPLY:
-        yield unit("Plan", FindTerraformCloudRun(connector, said.runId, said.provisionerIdentifier))
+    merged = spec.merged
+    connector = merged.connectorRef
+    if merged.runType == APPLY:
+        yield unit("Plan", FindTerraformCloudRun(connector, merged.runId, merged.provisionerIdentifier))
     else:
-        yield unit("Plan", *_list_plan_actions(said))
-    if said.runType in (APPLY_ALL, DESTROY_ALL, REFRESH, APPLY):
+        yield unit("Plan", *_list_plan_actions(merged))
+    if merged.runType in (APPLY_ALL, DESTROY_ALL, REFRESH, APPLY):
         yield unit("Apply", ConfirmTerraformCloudRun(connector))
-    if said.runType in (APPLY_ALL, REFRESH, APPLY):
+    if merged.runType in (APPLY_ALL, REFRESH, APPLY):
         yield unit("Outputs", ReadTerraformCloudOutputs(connector))
-    yield unit("End", EndTerraformCloudRun(connector, keeps=said.runType == PLAN))
+    yield unit("End", EndTerraformCloudRun(connector, keeps=merged.runType == PLAN))
 
 
 @step(
@@ -250,39 +250,39 @@ def terraform_cloud_rollback(spec: TerraformCloudRollbackSpec) -> Plan:
     yield from ()
 
 
-def _list_plan_actions(said: TerraformCloudRunSpec) -> Iterator[Action]:
-    texts, hcl, secrets = _variables(said.variables)
-    is_open = said.runType in (PLAN_ONLY, PLAN) and said.planType == "Destroy"
+def _list_plan_actions(spec: TerraformCloudRunSpec) -> Iterator[Action]:
+    texts, hcl, secrets = _split_variables(spec.variables)
+    is_open = spec.runType in (PLAN_ONLY, PLAN) and spec.planType == "Destroy"
     yield CreateTerraformCloudRun(
-        said.connectorRef,
-        said.organization,
-        said.workspace,
-        said.runMessage,
-        is_destroy=said.runType == DESTROY_ALL or is_open,
-        plan_only=said.runType == PLAN_ONLY,
-        refresh_only=said.runType == REFRESH,
-        discards_pending=said.discardPendingRuns,
-        overrides_policies=said.overridePolicies,
-        targets=list(said.targets),
+        spec.connectorRef,
+        spec.organization,
+        spec.workspace,
+        spec.runMessage,
+        is_destroy=spec.runType == DESTROY_ALL or is_open,
+        plan_only=spec.runType == PLAN_ONLY,
+        refresh_only=spec.runType == REFRESH,
+        discards_pending=spec.discardPendingRuns,
+        overrides_policies=spec.overridePolicies,
+        targets=list(spec.targets),
         texts=texts,
         hcl=hcl,
         secrets=secrets,
-        terraform_version=said.terraformVersion,
-        provisioner=said.provisionerIdentifier,
+        terraform_version=spec.terraformVersion,
+        provisioner=spec.provisionerIdentifier,
     )
-    if said.overridePolicies and said.runType != PLAN_ONLY:
-        yield OverrideTerraformCloudPolicies(said.connectorRef)
+    if spec.overridePolicies and spec.runType != PLAN_ONLY:
+        yield OverrideTerraformCloudPolicies(spec.connectorRef)
 
 
-def _variables(
-    listed: list[Mapping[str, Any]] | list[dict[str, Any]],
+def _split_variables(
+    variables: list[Mapping[str, Any]] | list[dict[str, Any]],
 ) -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
-    """Texts, expressions of HCL, and references of secrets, each by name."""
+    """Return texts, HCL expressions, and secret references of the variables, each by name."""
     texts: dict[str, str] = {}
     hcl: dict[str, str] = {}
     secrets: dict[str, str] = {}
-    for one in listed:
-        name, kind, value = str(one["name"]), one.get("type", TEXT_TYPE), one.get("value", "")
+    for variable in variables:
+        name, kind, value = str(variable["name"]), variable.get("type", TEXT_TYPE), variable.get("value", "")
         text = format_value(value)
         if reference := parse_secret_reference(text):
             secrets[name] = reference

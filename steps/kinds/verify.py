@@ -44,41 +44,41 @@ class VerifySpec:
     duration: str = field(default="5m", metadata=describe_field("How long to watch, such as 5m."))
 
     def __post_init__(self) -> None:
-        """Raises `BadStepError`."""
-        if problem := next(self._problems(), ""):
+        """Raise `BadStepError` for an invalid spec."""
+        if problem := next(self._list_problems(), ""):
             raise BadStepError(f"Verify: {problem}")
 
-    def _problems(self) -> Iterator[str]:
+    def _list_problems(self) -> Iterator[str]:
         if problem := describe_duration_problem(self.duration):
             yield problem
         if not self.alarms and not self.metrics:
             yield "it needs alarms or metrics under spec"
         if len(self.alarms) + len(self.metrics) > VERIFY_SOURCES:
             yield f"it watches {VERIFY_SOURCES} at most"
-        if any(not isinstance(one, str) or not one.strip() for one in self.alarms):
+        if any(not isinstance(entry, str) or not entry.strip() for entry in self.alarms):
             yield "alarms is a list of names"
-        for number, one in enumerate(self.metrics, start=1):
-            yield from (f"metric {number}: {problem}" for problem in _list_metric_problems(one))
+        for number, entry in enumerate(self.metrics, start=1):
+            yield from (f"metric {number}: {problem}" for problem in _list_metric_problems(entry))
 
     @property
-    def seconds_on_purpose(self) -> int:
-        """Return the time that is watched; that of an expression is known when the step begins."""
+    def planned_wait_seconds(self) -> int:
+        """Return the length of the watch; an expression is resolved when the step starts."""
         return parse_wait_duration(self.duration)
 
 
-def _list_metric_problems(one: Any) -> Iterator[str]:
-    if not isinstance(one, Mapping) or not set(one) <= set(_FIELDS):
+def _list_metric_problems(metric: Any) -> Iterator[str]:
+    if not isinstance(metric, Mapping) or not set(metric) <= set(_FIELDS):
         yield f"it has {', '.join(_FIELDS)}"
         return
-    if lacking := [name for name in _REQUIRED_FIELDS if name not in one]:
-        yield f"it needs {', '.join(lacking)}"
-    if one.get("comparison", "GreaterThanThreshold") not in COMPARISONS:
+    if missing := [name for name in _REQUIRED_FIELDS if name not in metric]:
+        yield f"it needs {', '.join(missing)}"
+    if metric.get("comparison", "GreaterThanThreshold") not in COMPARISONS:
         yield f"comparison is one of {', '.join(COMPARISONS)}"
-    if not _is_number(one.get("threshold", 0)):
+    if not _is_number(metric.get("threshold", 0)):
         yield "threshold is a number"
-    if not isinstance(one.get("dimensions", {}), Mapping):
+    if not isinstance(metric.get("dimensions", {}), Mapping):
         yield "dimensions is a mapping of names to values"
-    period = one.get("period", 60)
+    period = metric.get("period", 60)
     if not isinstance(period, int) or isinstance(period, bool) or period < 60 or period % 60:
         yield "period is a multiple of 60 seconds"
 
@@ -101,5 +101,5 @@ def _is_number(value: Any) -> bool:
 def verify(spec: VerifySpec) -> Plan:
     """Fail as soon as an alarm rings or a metric passes its threshold."""
     defaults = {"statistic": "Average", "comparison": "GreaterThanThreshold", "period": 60, "dimensions": {}}
-    metrics = [{**defaults, **one} for one in spec.metrics]
-    yield unit("Verify", WatchAlarms(list(spec.alarms), metrics, spec.seconds_on_purpose))
+    metrics = [{**defaults, **metric} for metric in spec.metrics]
+    yield unit("Verify", WatchAlarms(list(spec.alarms), metrics, spec.planned_wait_seconds))

@@ -21,18 +21,18 @@ class WaitSpec:
     )
 
     def __post_init__(self) -> None:
-        """Raises `BadStepError`."""
+        """Raise `BadStepError` for an invalid duration."""
         if problem := describe_duration_problem(self.duration):
             raise BadStepError(f"Wait: {problem}")
 
     @property
-    def seconds_on_purpose(self) -> int:
-        """Return the wait; an expression comes to it when the step begins."""
+    def planned_wait_seconds(self) -> int:
+        """Return the length of the wait; an expression is resolved when the step starts."""
         return parse_wait_duration(self.duration)
 
 
 def describe_duration_problem(duration: str) -> str:
-    """What is wrong with a time; nothing if it is good, or an expression."""
+    """Return the problem of a duration; empty if it is valid or an expression."""
     if has_expression(duration):
         return ""
     if not _DURATION_PATTERN.match(duration):
@@ -43,10 +43,10 @@ def describe_duration_problem(duration: str) -> str:
 
 
 def parse_wait_duration(duration: str) -> int:
-    """Return the seconds of a time; 0 of an expression, whose value comes later."""
+    """Return the seconds of a duration; 0 for an expression, which is resolved later."""
     if has_expression(duration):
         return 0
-    return sum(parse_duration(one) for one in re.findall(r"\d+[smhd]", duration))
+    return sum(parse_duration(part) for part in re.findall(r"\d+[smhd]", duration))
 
 
 @step(
@@ -59,4 +59,4 @@ def parse_wait_duration(duration: str) -> int:
 )
 def wait(spec: WaitSpec) -> Plan:
     """Wait; a person may go on sooner."""
-    yield unit("Wait", WaitForTime(spec.seconds_on_purpose))
+    yield unit("Wait", WaitForTime(spec.planned_wait_seconds))

@@ -1,4 +1,4 @@
-"""Registry of strategies, and the steps and rollback steps that one returns."""
+"""Registry of strategies, with the steps and rollback steps of each."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ StepDocument = dict[str, object]
 
 @dataclass(frozen=True)
 class StrategySteps:
-    """What a strategy puts into a stage, as a pipeline would write it."""
+    """Steps that a strategy adds to a stage, in the form of a pipeline."""
 
     steps: tuple[StepDocument, ...]
     rollback_steps: tuple[StepDocument, ...]
@@ -18,7 +18,7 @@ _STRATEGIES: dict[str, Callable[[], StrategySteps]] = {}
 
 
 def strategy(name: str) -> Callable[[Callable[[], StrategySteps]], Callable[[], StrategySteps]]:
-    """Register a strategy under the name that a stage gives."""
+    """Register a strategy under its name in stages."""
 
     def register(fill: Callable[[], StrategySteps]) -> Callable[[], StrategySteps]:
         _STRATEGIES[name] = fill
@@ -33,6 +33,6 @@ def get_strategies() -> Mapping[str, Callable[[], StrategySteps]]:
 
 
 def build_step_document(type_: str, identifier: str, name: str, **spec: object) -> StepDocument:
-    """One step as a pipeline writes it."""
+    """Return one step in the form of a pipeline."""
     step = {"type": type_, "identifier": identifier, "name": name}
     return {"step": {**step, "spec": spec} if spec else step}

@@ -102,7 +102,7 @@ def test_what_is_left_for_later_is_filled_in_later_as_if_at_once(
     first = {**known, "now": {"it": "N"}}
     text = f"{around}<+now.it>{around}<+{path}>{around}"
     assume(path.partition(".")[0] != "now")
-    once = resolve_expressions(text, first, later=lambda one: one == path)
+    once = resolve_expressions(text, first, is_deferred=lambda one: one == path)
     assert once == f"{around}N{around}<+{path}>{around}"
     assert resolve_expressions(once, first) == resolve_expressions(text, first)
 
@@ -137,7 +137,7 @@ def test_every_path_that_is_listed_can_be_named_and_nothing_is_left_out(known: d
 def test_no_value_becomes_a_part_of_a_script(values: dict[str, str], around: str):
     script = f"{around}\n" + "\n".join(f'echo "<+a.{name}>"' for name in values)
     environment = ScriptEnvironment(lambda path: get_path_value(path, {"a": values}))
-    ready = environment.taken_out_of(script)
+    ready = environment.replace_expressions(script)
     assert "<+" not in ready
     wanted = [f'echo "${{SLIPWAY_VALUE_{number}}}"' for number in range(1, len(values) + 1)]
     assert ready == "\n".join([around, *wanted])

@@ -39,14 +39,14 @@ class RuleCandidate:
 
     @classmethod
     def of(cls, route: ListenerRoute, balancer: str, name: str) -> Self:
-        description = f"{name}, {route.words()}"
+        description = f"{name}, {route.describe()}"
         return cls(
             route.rule or route.listener,
             balancer,
             route.listener,
             route.rule,
             description,
-            route.group_words(),
+            route.describe_groups(),
         )
 
 
@@ -111,7 +111,7 @@ def find_traffic_options(cursor: TrafficCursor, pair: TrafficPair) -> TrafficOpt
     if cursor.read_error:
         return TrafficOptions(missing=(f"Could not read the load balancer: {cursor.read_error}",))
     routes = _PairRoutes(cursor, pair)
-    productions = [route for route in routes.routes if route[0].receiving.get(pair.group, 0) > 0]
+    productions = [route for route in routes.routes if route[0].weights.get(pair.group, 0) > 0]
     if not productions:
         return TrafficOptions(missing=(_describe_missing_production(routes),))
     pairs = [(production, *stage) for production in productions for stage in routes.list_stages(production)]
@@ -195,10 +195,10 @@ def _list_warnings(routes: _PairRoutes, productions: Sequence[_BalancerRoute]) -
             "tasks. Change them to redirect to the selected rule."
         )
     for route, _ in productions:
-        if len(route.receiving) > 1:
+        if len(route.weights) > 1:
             yield (
-                f"The {route.words()} splits traffic: {route.group_words()}. After a deployment, all traffic "
-                "goes to the new version."
+                f"The {route.describe()} splits traffic: {route.describe_groups()}. After a deployment, all "
+                "traffic goes to the new version."
             )
 
 

@@ -1,4 +1,4 @@
-"""Auto scaling in blue/green deployments: attached in the swap, restored with a recreated service."""
+"""Auto scaling in blue/green deployments: attachment in the swap, restore with a recreated service."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,13 +13,13 @@ from steps.actions.context import StepContext
 from steps.actions.scaling_state import ScalingState, compute_bounds, get_manifest_scaling, read_scaling_state
 
 OLD_SERVICE = "oldServiceName"
-"""The fact that holds the name of the ECS service that was live when the deployment began."""
+"""Output with the name of the ECS service that was live when the deployment began."""
 _POLICY_KEYS = ("PolicyName", "PolicyType", "TargetTracking", "StepScaling", "PredictiveScaling")
 ATTACH_IN_SWAP, SWAPPED = "attach scaling in swap", "swapped"
 
 
 def read_scaling_if_allowed(context: StepContext, name: str) -> ScalingState:
-    """What scales an ECS service; where that may not be read, nothing is taken to."""
+    """Return the scaling state of an ECS service; empty if access is denied."""
     try:
         return read_scaling_state(context, name)
     except Denied as denied:
@@ -28,22 +28,22 @@ def read_scaling_if_allowed(context: StepContext, name: str) -> ScalingState:
 
 
 def compute_stage_count(context: StepContext, live: Mapping[str, Any], scaling: ScalingState) -> int:
-    """As many tasks as the live service runs, within the bounds that the new one will have (P07)."""
-    # None running of those wanted says nothing about how many are wanted.
+    """Return the task count of the live service, within the new service's bounds (P07)."""
+    # If no task runs, the desired count is the better estimate.
     count = int(live["running"] or live["desired"])
     bounds = compute_bounds(get_manifest_scaling(context), scaling)
     return count if bounds is None else min(max(count, bounds[0]), bounds[1])
 
 
 def restore_scaling(context: StepContext, name: str, before: ScalingState) -> None:
-    """Give an ECS service that was created again what scaled it, where AWS dropped it with the service."""
+    """Attach the saved auto scaling to a recreated ECS service; AWS deletes it with the service."""
     if before.target is None or read_scaling_state(context, name).target is not None:
         return
     context.log(f"Registering Scalable Target on service {name}, as before..")
     context.scaling.register_target(context.cluster, name, _build_target_definition(before.target))
     for policy in before.policies:
-        kept = {key: value for key, value in policy.raw.items() if key.startswith(_POLICY_KEYS)}
-        context.scaling.put_policy(context.cluster, name, kept)
+        fields = {key: value for key, value in policy.raw.items() if key.startswith(_POLICY_KEYS)}
+        context.scaling.put_policy(context.cluster, name, fields)
 
 
 def _build_target_definition(target: ScalableTarget) -> dict[str, Any]:
@@ -57,9 +57,9 @@ def _build_target_definition(target: ScalableTarget) -> dict[str, Any]:
 @action
 @dataclass(frozen=True)
 class AttachAutoScalingInSwap(AttachAutoScaling):
-    """Attach the auto scaling of the manifests after the swap, where the create step was told so (R239)."""
+    """Attach the auto scaling of the manifests after the swap, if the create step says so (R239)."""
 
-    fetched_by: str = CREATE_STEP_TYPE
+    fetch_step_type: str = CREATE_STEP_TYPE
     activate: bool = True
 
     def start(self, context: StepContext) -> None:
@@ -71,9 +71,9 @@ class AttachAutoScalingInSwap(AttachAutoScaling):
 @action
 @dataclass(frozen=True)
 class ResumeUnlessSwapped(ResumeAutoScaling):
-    """A live service keeps its auto scaling, should the step end before traffic has left it."""
+    """Resume auto scaling of the live service if the step ends before traffic has left it."""
 
-    of: str = OLD_SERVICE
+    service_output: str = OLD_SERVICE
 
     def start(self, context: StepContext) -> None:
         if not context.get_output(SWAPPED):

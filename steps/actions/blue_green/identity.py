@@ -13,7 +13,7 @@ BLUE, GREEN = "BLUE", "GREEN"
 
 @dataclass(frozen=True)
 class BlueGreenCandidate:
-    """One ACTIVE ECS service as it was found; `groups` are those it names, and those it has targets in."""
+    """An ACTIVE ECS service; `groups` are those of its definition and those it has targets in."""
 
     name: str
     groups: tuple[str, ...]
@@ -26,21 +26,21 @@ class BlueGreenCandidate:
         return self.desired > 0 or self.running > 0
 
     @property
-    def is_tagged(self) -> str:
+    def version_tag(self) -> str:
         return self.tags.get(VERSION_TAG, "")
 
 
 @dataclass(frozen=True)
 class ServiceFamily:
-    """The ECS services that deployments of one service may have made, whatever their strategy was."""
+    """ECS services that deployments of one service may have created with any strategy."""
 
     rolling: str
     canary: str
     pair: tuple[str, str]
 
     @classmethod
-    def of(cls, base: str) -> Self:
-        """`base` is the serviceName of the service definition."""
+    def from_base_name(cls, base: str) -> Self:
+        """Return the family; `base` is the serviceName of the service definition."""
         return cls(base, f"{base}{CANARY_SUFFIX}", get_pair_names(base))
 
     @property
@@ -50,69 +50,81 @@ class ServiceFamily:
 
 @dataclass(frozen=True)
 class BlueGreenPair:
-    """Blue receives production traffic, green is the one to replace; an empty name: there is none yet."""
+    """Blue receives production traffic, green is replaced; an empty name means that there is none."""
 
     blue: str
     green: str
 
 
 def identify_pair(
-    found: Sequence[BlueGreenCandidate], family: ServiceFamily, *, prod: Sequence[str], stage: Sequence[str]
+    candidates: Sequence[BlueGreenCandidate],
+    family: ServiceFamily,
+    *,
+    prod: Sequence[str],
+    stage: Sequence[str],
 ) -> BlueGreenPair:
-    """Tell blue from green; `prod` are the groups that receive production, `stage` those deployed to.
+    """Identify blue and green; `prod` are the groups with production traffic, `stage` those deployed to.
 
-    Blue may also be what a rolling deployment left; green is always one of the pair.
-    Raises `ActionFailed` saying what is in the way and what to do: nothing is deployed then (R249).
+    Blue may also be the service of a rolling deployment; green is always one of the pair. Raises
+    `ActionFailed` with the obstacle and the remedy: nothing is deployed then (R249).
     """
-    for one in found:
-        if one.name == family.canary and one.has_tasks:
-            raise _build_unfinished_canary_error(one)
+    for candidate in candidates:
+        if candidate.name == family.canary and candidate.has_tasks:
+            raise _build_unfinished_canary_error(candidate)
     if set(stage) & set(prod):
-        return _identify_by_tasks(found, family, prod[0])
-    blue = _choose_blue([one for one in found if set(one.groups) & set(prod)], family, prod)
-    for one in found:
-        if one.has_tasks and not set(one.groups) & {*prod, *stage}:
-            raise _build_unknown_traffic_error(one, [*prod, *stage])
-        if one.has_tasks and one is not blue and one.name == family.rolling:
-            raise _build_stage_not_free_error(one, stage)
-    rest = [one for one in found if one is not blue and one.name in family.pair]
-    if len(rest) == 2 and all(one.has_tasks for one in rest):
-        raise _build_two_greens_error(rest, stage[0])
-    green = min(rest, key=lambda one: (one.is_tagged != GREEN, one.running, one.name), default=None)
+        return _identify_by_tasks(candidates, family, prod[0])
+    blue = _choose_blue(
+        [candidate for candidate in candidates if set(candidate.groups) & set(prod)], family, prod
+    )
+    for candidate in candidates:
+        if candidate.has_tasks and not set(candidate.groups) & {*prod, *stage}:
+            raise _build_unknown_traffic_error(candidate, [*prod, *stage])
+        if candidate.has_tasks and candidate is not blue and candidate.name == family.rolling:
+            raise _build_stage_not_free_error(candidate, stage)
+    others = [
+        candidate for candidate in candidates if candidate is not blue and candidate.name in family.pair
+    ]
+    if len(others) == 2 and all(candidate.has_tasks for candidate in others):
+        raise _build_two_greens_error(others, stage[0])
+    green = min(
+        others,
+        key=lambda candidate: (candidate.version_tag != GREEN, candidate.running, candidate.name),
+        default=None,
+    )
     return BlueGreenPair(blue.name if blue else "", green.name if green else "")
 
 
 def _choose_blue(
     blues: Sequence[BlueGreenCandidate], family: ServiceFamily, prod: Sequence[str]
 ) -> BlueGreenCandidate | None:
-    """Of several services in the groups of production, the one that has tasks."""
+    """Return the one with tasks among several services in the groups of production."""
     if len(blues) < 2:
         return next(iter(blues), None)
-    busy = [one for one in blues if one.has_tasks]
-    # Where none has any, a rolling deployment's service was left at 0 by an earlier swap.
-    likely = busy or [one for one in blues if one.name in family.pair]
+    running = [candidate for candidate in blues if candidate.has_tasks]
+    # If none has tasks, an earlier swap scaled the rolling deployment's service to 0.
+    likely = running or [candidate for candidate in blues if candidate.name in family.pair]
     if len(likely) == 1:
         return likely[0]
     raise _build_two_blues_error(likely, prod[0])
 
 
 def _identify_by_tasks(
-    found: Sequence[BlueGreenCandidate], family: ServiceFamily, group: str
+    candidates: Sequence[BlueGreenCandidate], family: ServiceFamily, group: str
 ) -> BlueGreenPair:
-    """Scenario 2: one target group for both. Running tasks make a service blue, then the tags do."""
-    for one in found:
-        if one.has_tasks and group not in one.groups:
-            raise _build_unknown_traffic_error(one, [group])
-    pair = [one for one in found if one.name in family.pair]
-    busy = [one for one in found if one.has_tasks]
-    if len(busy) > 1:
-        raise _build_two_blues_error(busy, group)
-    if not busy and len(pair) == 2:
-        busy = [one for one in pair if one.is_tagged == BLUE]
-        if len(busy) != 1:
+    """Identify the pair if both share one target group: by running tasks, then by tags (scenario 2)."""
+    for candidate in candidates:
+        if candidate.has_tasks and group not in candidate.groups:
+            raise _build_unknown_traffic_error(candidate, [group])
+    pair = [candidate for candidate in candidates if candidate.name in family.pair]
+    running = [candidate for candidate in candidates if candidate.has_tasks]
+    if len(running) > 1:
+        raise _build_two_blues_error(running, group)
+    if not running and len(pair) == 2:
+        running = [candidate for candidate in pair if candidate.version_tag == BLUE]
+        if len(running) != 1:
             raise _build_undecided_error(pair)
-    blue = busy[0].name if busy else ""
-    return BlueGreenPair(blue, next((one.name for one in pair if one.name != blue), ""))
+    blue = running[0].name if running else ""
+    return BlueGreenPair(blue, next((candidate.name for candidate in pair if candidate.name != blue), ""))
 
 
 def _build_unfinished_canary_error(canary: BlueGreenCandidate) -> ActionFailed:
@@ -124,13 +136,13 @@ def _build_unfinished_canary_error(canary: BlueGreenCandidate) -> ActionFailed:
     )
 
 
-def _build_stage_not_free_error(one: BlueGreenCandidate, stage: Sequence[str]) -> ActionFailed:
+def _build_stage_not_free_error(candidate: BlueGreenCandidate, stage: Sequence[str]) -> ActionFailed:
     return ActionFailed(
         "STAGE_NOT_FREE",
-        f"Service {one.name}, made by a rolling deployment, has tasks in {', '.join(stage)}, where the new "
-        "version is to be started: after the swap the old version would receive production traffic beside "
-        f"it. Scale {one.name} down to 0 tasks in AWS, or choose listener rules whose prod rule leads to "
-        "it, and run the pipeline again.",
+        f"Service {candidate.name}, made by a rolling deployment, has tasks in {', '.join(stage)}, where the "
+        "new version is to be started: after the swap the old version would receive production traffic "
+        f"beside it. Scale {candidate.name} down to 0 tasks in AWS, or choose listener rules whose prod rule "
+        "leads to it, and run the pipeline again.",
     )
 
 
@@ -152,27 +164,27 @@ def _build_two_greens_error(greens: Sequence[BlueGreenCandidate], group: str) ->
     )
 
 
-def _build_undecided_error(found: Sequence[BlueGreenCandidate]) -> ActionFailed:
+def _build_undecided_error(candidates: Sequence[BlueGreenCandidate]) -> ActionFailed:
     return ActionFailed(
         "BLUE_NOT_CLEAR",
-        f"Services {_join_names(found)} share one target group and neither has running tasks, so only the "
-        "tag "
+        f"Services {_join_names(candidates)} share one target group and neither has running tasks, so only "
+        "the tag "
         f"{VERSION_TAG} could tell them apart, and it does not. Tag the live one {BLUE} and the other one "
         f"{GREEN} in "
         "AWS, and run the pipeline again.",
     )
 
 
-def _build_unknown_traffic_error(one: BlueGreenCandidate, groups: Sequence[str]) -> ActionFailed:
-    where = ", ".join(one.groups) or "no target group at all"
+def _build_unknown_traffic_error(candidate: BlueGreenCandidate, groups: Sequence[str]) -> ActionFailed:
+    group_names = ", ".join(candidate.groups) or "no target group at all"
     return ActionFailed(
         "TRAFFIC_NOT_KNOWN",
-        f"Service {one.name} has tasks and is registered in {where}, which is none of the target groups of "
-        f"the prod and stage listener rules ({', '.join(groups)}). It may receive traffic that Slipway does "
-        "not see. Choose the listener rules that lead to it, or scale it down to 0 tasks or delete it in "
-        "AWS, and run the pipeline again.",
+        f"Service {candidate.name} has tasks and is registered in {group_names}, which is none of the target "
+        f"groups of the prod and stage listener rules ({', '.join(groups)}). It may receive traffic that "
+        "Slipway does not see. Choose the listener rules that lead to it, or scale it down to 0 tasks or "
+        "delete it in AWS, and run the pipeline again.",
     )
 
 
 def _join_names(services: Sequence[BlueGreenCandidate]) -> str:
-    return " and ".join(one.name for one in services)
+    return " and ".join(service.name for service in services)

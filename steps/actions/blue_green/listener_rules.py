@@ -1,4 +1,4 @@
-"""Listener rules of load balancers: read, described, rewritten to forward to target groups."""
+"""Listener rules of load balancers: reads, descriptions, and rewrites that forward to target groups."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -19,7 +19,7 @@ _CONDITION_FIELDS = {
 
 @dataclass(frozen=True)
 class ListenerRoute:
-    """One rule and what it did when it was read; `rule` is empty where a listener has no rules (NLB)."""
+    """A listener rule with its actions; `rule` is empty for a listener without rules (NLB)."""
 
     listener: str
     port: int
@@ -29,25 +29,25 @@ class ListenerRoute:
     actions: list[dict[str, Any]]
 
     @classmethod
-    def from_record(cls, kept: Mapping[str, Any]) -> Self:
-        return cls(**kept)
+    def from_record(cls, record: Mapping[str, Any]) -> Self:
+        return cls(**record)
 
     def to_record(self) -> dict[str, Any]:
         return asdict(self)
 
     @property
-    def receiving(self) -> dict[str, int]:
-        """Return the target groups that receive traffic, in the order of the rule, with their weights."""
+    def weights(self) -> dict[str, int]:
+        """Return the weights of the target groups that receive traffic, in the order of the rule."""
         return {arn: weight for arn, weight in get_target_group_weights(self.actions).items() if weight > 0}
 
     @property
     def groups(self) -> list[str]:
-        """Return the same without their weights."""
-        return list(self.receiving)
+        """Return the target groups that receive traffic."""
+        return list(self.weights)
 
     @property
-    def known_groups(self) -> list[str]:
-        """Return every target group that the rule names, those of weight 0 too: AWS checks their health."""
+    def named_groups(self) -> list[str]:
+        """Return every target group of the rule, also of weight 0: AWS checks their health."""
         return list(get_target_group_weights(self.actions))
 
     @property
@@ -57,37 +57,38 @@ class ListenerRoute:
 
     @property
     def name(self) -> str:
-        """Return the rule's ARN, or what stands in its place in a log."""
+        """Return the rule's ARN, or "default"."""
         return self.rule or "default"
 
-    def group_words(self) -> str:
-        """Where traffic goes, short: the names of the groups, with their shares where there are several."""
-        shares = self.receiving
-        if len(shares) == 1:
-            return format_target_group(next(iter(shares)))
+    def describe_groups(self) -> str:
+        """Return the names of the groups, with their weights if there are several."""
+        weights = self.weights
+        if len(weights) == 1:
+            return format_target_group(next(iter(weights)))
         return (
-            ", ".join(f"{format_target_group(arn)} ({weight})" for arn, weight in shares.items()) or "nothing"
+            ", ".join(f"{format_target_group(arn)} ({weight})" for arn, weight in weights.items())
+            or "nothing"
         )
 
-    def leads_as(self, actions: Sequence[Mapping[str, Any]]) -> bool:
-        """Return whether traffic goes where `actions` would send it, whichever form they are written in."""
+    def forwards_like(self, actions: Sequence[Mapping[str, Any]]) -> bool:
+        """Return whether the rule forwards like `actions`, in whichever form they are written."""
         return get_target_group_weights(self.actions) == get_target_group_weights(actions)
 
-    def words(self) -> str:
-        """Return the rule with its conditions, for a person who chooses or checks (R234)."""
+    def describe(self) -> str:
+        """Return the rule with its conditions as text (R234)."""
         if self.is_default:
             return f"default rule of port {self.port}"
         return f"rule of port {self.port} for {format_conditions(self.conditions)}"
 
 
 def format_target_group(arn: str) -> str:
-    """Return a target group in a table: its name, and the id that AWS gave it."""
+    """Return name and id of a target group."""
     return arn.partition("targetgroup/")[2] or arn
 
 
 def format_conditions(conditions: Sequence[Mapping[str, Any]]) -> str:
-    """Return the conditions of a rule in words, all of which must hold."""
-    return " and ".join(_format_condition(one) for one in conditions) or "all requests"
+    """Return the conditions of a rule as text, all of which must hold."""
+    return " and ".join(_format_condition(condition) for condition in conditions) or "all requests"
 
 
 def _format_condition(condition: Mapping[str, Any]) -> str:
@@ -98,51 +99,56 @@ def _format_condition(condition: Mapping[str, Any]) -> str:
     if field == "query-string":
         pairs = condition.get("QueryStringConfig", {}).get("Values", ())
         return "query has " + _join_alternatives(
-            [f"{one.get('Key', '*')}={one.get('Value', '')}" for one in pairs]
+            [f"{pair.get('Key', '*')}={pair.get('Value', '')}" for pair in pairs]
         )
-    words, config = _CONDITION_FIELDS.get(field, (f"{field} is", ""))
+    phrase, config = _CONDITION_FIELDS.get(field, (f"{field} is", ""))
     values = condition.get(config, {}).get("Values") or condition.get("Values", ())
-    return f"{words} {_join_alternatives(values)}"
+    return f"{phrase} {_join_alternatives(values)}"
 
 
 def _join_alternatives(values: Sequence[str]) -> str:
     return " or ".join(str(value) for value in values) or "anything"
 
 
-def read_route(context: StepContext, kept: ListenerRoute) -> ListenerRoute:
-    """Return the same rule as it is now."""
-    if kept.rule:
-        rule = context.elb.get_rule(kept.rule)
+def read_route(context: StepContext, route: ListenerRoute) -> ListenerRoute:
+    """Return the current state of the rule."""
+    if route.rule:
+        rule = context.elb.get_rule(route.rule)
         return ListenerRoute(
-            kept.listener, kept.port, rule.arn, rule.is_default, rule.conditions, rule.actions
+            route.listener, route.port, rule.arn, rule.is_default, rule.conditions, rule.actions
         )
-    listener = context.elb.get_listener(kept.listener)
-    return ListenerRoute(kept.listener, listener.port, "", True, [], listener.actions)
+    listener = context.elb.get_listener(route.listener)
+    return ListenerRoute(route.listener, listener.port, "", True, [], listener.actions)
 
 
-def write_route(context: StepContext, kept: ListenerRoute, actions: Sequence[Mapping[str, Any]]) -> None:
-    """Give the rule these actions: a default rule changes with its listener, others by themselves (T13)."""
-    sent = [_drop_read_only_fields(one) for one in actions]
-    if kept.is_default:
-        context.elb.update_listener(kept.listener, sent)
+def write_route(context: StepContext, route: ListenerRoute, actions: Sequence[Mapping[str, Any]]) -> None:
+    """Set the actions of the rule; a default rule is changed through its listener (T13)."""
+    parameters = [_drop_read_only_fields(action) for action in actions]
+    if route.is_default:
+        context.elb.update_listener(route.listener, parameters)
     else:
-        context.elb.update_rule(kept.rule, sent)
+        context.elb.update_rule(route.rule, parameters)
 
 
 def confirm_route_write(context: StepContext, call: CallRecord, routes: Sequence[ListenerRoute]) -> bool:
-    """Return whether the rule that a ModifyRule or ModifyListener names does now what that call asked for."""
-    wanted = call.params.get("Actions") or call.params.get("DefaultActions") or ()
+    """Return whether the rule of a ModifyRule or ModifyListener forwards as the call requested."""
+    actions = call.params.get("Actions") or call.params.get("DefaultActions") or ()
     target = call.params.get("RuleArn") or call.params.get("ListenerArn")
-    route = next(one for one in routes if target in ((one.listener,) if one.is_default else (one.rule,)))
-    return read_route(context, route).leads_as(wanted)
+    route = next(
+        candidate
+        for candidate in routes
+        if target in ((candidate.listener,) if candidate.is_default else (candidate.rule,))
+    )
+    return read_route(context, route).forwards_like(actions)
 
 
 def build_forward_actions(
     actions: Sequence[Mapping[str, Any]], groups: Mapping[str, int]
 ) -> list[dict[str, Any]]:
-    """Return the same actions, but forwarding to these target groups with these weights; stickiness stays."""
+    """Return the actions with forwards to these weighted target groups; stickiness stays."""
     return [
-        _build_forward_action(one, groups) if one.get("Type") == "forward" else dict(one) for one in actions
+        _build_forward_action(action, groups) if action.get("Type") == "forward" else dict(action)
+        for action in actions
     ]
 
 
@@ -153,26 +159,26 @@ def _build_forward_action(action: Mapping[str, Any], groups: Mapping[str, int]) 
         forward["Order"] = action["Order"]
     if len(groups) == 1 and not stickiness.get("Enabled"):
         return {**forward, "TargetGroupArn": next(iter(groups))}
-    listed = [{"TargetGroupArn": arn, "Weight": weight} for arn, weight in groups.items()]
-    config: dict[str, Any] = {"TargetGroups": listed}
+    target_groups = [{"TargetGroupArn": arn, "Weight": weight} for arn, weight in groups.items()]
+    config: dict[str, Any] = {"TargetGroups": target_groups}
     if stickiness.get("Enabled"):
         config["TargetGroupStickinessConfig"] = dict(stickiness)
     return {**forward, "ForwardConfig": config}
 
 
 def _drop_read_only_fields(action: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an action as AWS takes it back: it never shows the client's secret, and keeps the one it has."""
+    """Return an action as AWS accepts it: the client secret, which AWS never returns, is kept."""
     oidc = action.get("AuthenticateOidcConfig")
     if oidc is None or "ClientSecret" in oidc:
         return dict(action)
     return {**action, "AuthenticateOidcConfig": {**oidc, "UseExistingClientSecret": True}}
 
 
-def require_forward(route: ListenerRoute, which: str) -> None:
-    """Raise `ActionFailed` where a rule redirects or answers by itself: there is nothing to swap."""
+def require_forward(route: ListenerRoute, role: str) -> None:
+    """Raise `ActionFailed` if a rule redirects or returns a fixed response: there is nothing to swap."""
     if not route.groups:
         raise ActionFailed(
             "RULE_DOES_NOT_FORWARD",
-            f"The {which} Listener Rule {route.name} of {route.listener} forwards to no target group. "
+            f"The {role} Listener Rule {route.name} of {route.listener} forwards to no target group. "
             "Choose a rule whose action is forward.",
         )

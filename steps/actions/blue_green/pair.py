@@ -31,9 +31,9 @@ from steps.actions.scaling_state import ScalingState, get_manifest_scaling
 @action
 @dataclass(frozen=True)
 class CheckBlueGreenManifests(Action):
-    """Refuse manifests that cannot work with the target groups, before anything is changed (R226, R264).
+    """Refuse manifests that do not fit the target groups, before any change (R226, R264).
 
-    With `may_differ` a target group may have another port than the container that it leads to.
+    With `may_differ` the port of a target group may differ from the container's.
     """
 
     may_differ: bool = False
@@ -59,9 +59,11 @@ class CheckBlueGreenManifests(Action):
                 raise _build_missing_group_error(pair.stage_group, number)
             if not self.may_differ:
                 _refuse_other_port(task_definition, pair.stage_group, pair.port)
-        fixed = [group for group in list_target_groups(definition) if group not in traffic.stage_groups]
-        live = find_live_groups(context, traffic) if fixed else {}
-        for group in fixed:
+        fixed_groups = [
+            group for group in list_target_groups(definition) if group not in traffic.stage_groups
+        ]
+        live = find_live_groups(context, traffic) if fixed_groups else {}
+        for group in fixed_groups:
             if group in live:
                 raise ActionFailed(
                     "TARGET_GROUP_NOT_SWAPPED",
@@ -96,13 +98,13 @@ def _refuse_other_port(task_definition: Mapping[str, Any], group: str, port: int
         for mapping in container.get("portMappings", ())
     ]
     if port not in ports:
-        found = ", ".join(str(port) for port in ports) or "none"
+        port_names = ", ".join(str(port) for port in ports) or "none"
         raise ActionFailed(
             "PORT_MISMATCH",
             "Error: No container definition has port mapping that matches the target port: "
             f"{port} for target group: {group}\n"
-            f"Container ports of the task definition: {found}. Give both target groups the container's port, "
-            "or the container the port of the target groups, or allow the difference with "
+            f"Container ports of the task definition: {port_names}. Give both target groups the container's "
+            "port, or the container the port of the target groups, or allow the difference with "
             "allowDifferentTargetGroupPort of the step, and run the pipeline again.",
         )
 
@@ -110,7 +112,7 @@ def _refuse_other_port(task_definition: Mapping[str, Any], group: str, port: int
 @action
 @dataclass(frozen=True)
 class SaveBlueGreenPair(Action):
-    """Tell blue from green and keep both as they are, before anything is changed (R193, R246)."""
+    """Identify blue and green and save both, before any change (R193, R246)."""
 
     scaling_in_swap: bool = False
 
@@ -120,23 +122,25 @@ class SaveBlueGreenPair(Action):
 
     def start(self, context: StepContext) -> None:
         base = context.load_for_rollback("service definition")["serviceName"]
-        family = ServiceFamily.of(base)
+        family = ServiceFamily.from_base_name(base)
         traffic = load_traffic(context)
         groups = [*traffic.prod_groups, *traffic.stage_groups]
-        services = {one.name: one for one in context.ecs.describe_services(context.cluster, family.names)}
-        active = {name: one for name, one in services.items() if one.is_active}
+        services = {
+            service.name: service for service in context.ecs.describe_services(context.cluster, family.names)
+        }
+        active = {name: service for name, service in services.items() if service.is_active}
         consequence = (
             f"A swap would take production traffic from it, or give it some that is meant for {base}."
         )
         refuse_foreign_services(context, groups, family.names, consequence)
-        registered = read_target_owners(context, groups, list(active))
-        refuse_foreign_targets(context, registered, groups, family.names, consequence)
-        tags = {name: _read_tags(context, one) for name, one in active.items()}
-        found = [
-            _build_candidate(one, tags[name], registered.groups_of(name))
-            for name, one in sorted(active.items())
+        owners = read_target_owners(context, groups, list(active))
+        refuse_foreign_targets(context, owners, groups, family.names, consequence)
+        tags = {name: _read_tags(context, service) for name, service in active.items()}
+        candidates = [
+            _build_candidate(service, tags[name], owners.list_groups(name))
+            for name, service in sorted(active.items())
         ]
-        pair = identify_pair(found, family, prod=traffic.prod_groups, stage=traffic.stage_groups)
+        pair = identify_pair(candidates, family, prod=traffic.prod_groups, stage=traffic.stage_groups)
         green = pair.green or next(name for name in family.pair if name != pair.blue)
         _save_pair(context, pair, green, services, tags, family)
         context.save_for_rollback(ATTACH_IN_SWAP, self.scaling_in_swap)
@@ -145,10 +149,10 @@ class SaveBlueGreenPair(Action):
             scaling = read_scaling_if_allowed(context, pair.blue)
             context.save_for_rollback("scaling of blue", scaling.to_record())
             _warn_of_unknown_scaling(context, pair.blue, scaling)
-        _log_pair(context, pair, green, services, registered, traffic)
+        _log_pair(context, pair, green, services, owners, traffic)
 
     def is_done(self, context: StepContext) -> bool:
-        """Return a service of green's name that still drains would make CreateService fail (T20)."""
+        """Wait until a draining service of green's name is inactive, as CreateService requires (T20)."""
         before = context.load_for_rollback("service before")
         if before is None or before["status"] != "DRAINING":
             return True
@@ -156,7 +160,7 @@ class SaveBlueGreenPair(Action):
 
 
 def _warn_of_unknown_scaling(context: StepContext, blue: str, scaling: ScalingState) -> None:
-    """What somebody attached by hand stays with the old service: the new one must not lose it unnoticed."""
+    """Warn that auto scaling attached by hand stays with the old service."""
     if scaling.target is not None and not get_manifest_scaling(context):
         context.log(
             f"Service {blue} has auto scaling that is in no manifest, so the new version will have none. Add "
@@ -166,7 +170,7 @@ def _warn_of_unknown_scaling(context: StepContext, blue: str, scaling: ScalingSt
 
 
 def is_service_inactive(context: StepContext, name: str) -> bool:
-    """One look at whether an ECS service that was deleted has gone (R223)."""
+    """Check once whether a deleted ECS service is inactive (R223)."""
     if not context.progress.get("announced"):
         context.log(f"Waiting for existing Service {name} to reach inactive state")
         context.progress["announced"] = True
@@ -190,9 +194,9 @@ def _read_tags(context: StepContext, service: EcsService) -> dict[str, str] | No
 
 
 def _build_candidate(
-    service: EcsService, tags: dict[str, str] | None, registered: list[str]
+    service: EcsService, tags: dict[str, str] | None, target_groups: list[str]
 ) -> BlueGreenCandidate:
-    groups = tuple(dict.fromkeys([*list_target_groups(service.raw), *registered]))
+    groups = tuple(dict.fromkeys([*list_target_groups(service.raw), *target_groups]))
     return BlueGreenCandidate(service.name, groups, service.desired, service.running, tags or {})
 
 
@@ -211,9 +215,9 @@ def _save_pair(
     context.save_for_rollback("pair", {"names": names, "blue": pair.blue, "green": green, "tags": dict(tags)})
     context.save_for_rollback("blue before", None if blue is None else build_snapshot(blue))
     context.save_for_rollback("service before", before)
-    for one in (existing, blue):
-        if one is not None and one.is_active:
-            refuse_foreign_controller(build_snapshot(one))
+    for service in (existing, blue):
+        if service is not None and service.is_active:
+            refuse_foreign_controller(build_snapshot(service))
     context.set_outputs(serviceName=green)
 
 
@@ -222,7 +226,7 @@ def _log_pair(
     pair: BlueGreenPair,
     green: str,
     services: Mapping[str, EcsService],
-    registered: TargetOwners,
+    owners: TargetOwners,
     traffic: BlueGreenTraffic,
 ) -> None:
     if pair.blue:
@@ -230,7 +234,7 @@ def _log_pair(
         context.log(
             f"Service {pair.blue} receives production traffic ({blue.running}/{blue.desired} tasks of "
             f"{blue.task_definition}, registered in {_join_groups(traffic.prod_groups)}: "
-            f"{registered.count(pair.blue, traffic.prod_groups)}); it is not changed before the swap"
+            f"{owners.count(pair.blue, traffic.prod_groups)}); it is not changed before the swap"
         )
         if pair.blue not in (names := context.load_for_rollback("pair")["names"])[:2]:
             context.log(
@@ -242,10 +246,10 @@ def _log_pair(
             f"No Service receives production traffic yet: {_join_groups(traffic.prod_groups)} has no target"
         )
     if pair.green:
-        one = services[green]
+        green_service = services[green]
         context.log(
-            f"Service {green} receives no production traffic ({one.running}/{one.desired} tasks of "
-            f"{one.task_definition}); "
+            f"Service {green} receives no production traffic "
+            f"({green_service.running}/{green_service.desired} tasks of {green_service.task_definition}); "
             "the new version takes its place"
         )
     else:
@@ -254,4 +258,4 @@ def _log_pair(
 
 
 def _join_groups(groups: list[str]) -> str:
-    return " and ".join(format_target_group(group) for group in groups)
+    return " and ".join(format_target_group(arn) for arn in groups)

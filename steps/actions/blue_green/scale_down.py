@@ -1,4 +1,4 @@
-"""Scale-down of ECS services whose traffic another one has taken over, also after a strategy change."""
+"""Scale-down of ECS services that another one replaced in traffic, also after a strategy change."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -41,21 +41,21 @@ _DEPLOYMENTS_BEFORE_KEY, _DEPLOYMENTS_BEFORE_UNDO_KEY = (
 
 @dataclass(frozen=True)
 class ScaleDown(Action):
-    """Scale the ECS services that `snapshots` gives to 0; they stay, ready for a rollback."""
+    """Scale the ECS services that `snapshots` returns to 0; they stay available for a rollback."""
 
     has_undo = True
     moves_traffic = True
 
-    def snapshots(self, saved: StepContext | EarlierStep) -> Sequence[Mapping[str, Any]]:
+    def list_snapshots(self, saved: StepContext | EarlierStep) -> Sequence[Mapping[str, Any]]:
         """Return the services as they were when the step began."""
         raise NotImplementedError
 
-    def may_go(self, context: StepContext, live: EcsService) -> bool:
-        """Return whether nobody needs the tasks of a service any more; says why where somebody does."""
+    def may_scale_down(self, context: StepContext, live: EcsService) -> bool:
+        """Return whether the tasks of a service are no longer needed; log the reason if they are."""
         raise NotImplementedError
 
     def start(self, context: StepContext) -> None:
-        for before in self.snapshots(context):
+        for before in self.list_snapshots(context):
             self._scale_down(context, before["name"])
 
     def _scale_down(self, context: StepContext, name: str) -> None:
@@ -63,11 +63,13 @@ class ScaleDown(Action):
         if live is None or not live.is_active or live.desired == 0:
             context.log(f"Service {name} has no tasks to scale down")
             return
-        if not self.may_go(context, live):
+        if not self.may_scale_down(context, live):
             return
-        kept = {"desired": live.desired, "healthy": _count_healthy_by_group(context, live)}
-        context.save_for_rollback(f"{_SCALED_DOWN_KEY} {name}", kept)
-        context.save_for_rollback(f"{_DEPLOYMENTS_BEFORE_KEY} {name}", [one.id for one in live.deployments])
+        state = {"desired": live.desired, "healthy": _count_healthy_by_group(context, live)}
+        context.save_for_rollback(f"{_SCALED_DOWN_KEY} {name}", state)
+        context.save_for_rollback(
+            f"{_DEPLOYMENTS_BEFORE_KEY} {name}", [deployment.id for deployment in live.deployments]
+        )
         context.log(f"Updating Service {name} with desired count 0")
         context.ecs.update_service(context.cluster, name, {"desiredCount": 0})
 
@@ -79,24 +81,24 @@ class ScaleDown(Action):
 
     def _confirm_count(self, context: StepContext, call: CallRecord, deployments: str) -> Confirmation:
         name = call.params["service"]
-        (before,) = (one for one in self.snapshots(context) if one["name"] == name)
+        (before,) = (snapshot for snapshot in self.list_snapshots(context) if snapshot["name"] == name)
         task_definition = before["task_definition"]
         return confirm_service_write(
             context, call, task_definition=task_definition, before=f"{deployments} {name}"
         )
 
-    def _scaled(self, saved: StepContext | EarlierStep) -> list[dict[str, Any]]:
-        """Return the services that were scaled down, as they were right before, with `healthy` targets."""
-        found = []
-        for before in self.snapshots(saved):
-            if kept := saved.load_for_rollback(f"{_SCALED_DOWN_KEY} {before['name']}"):
-                found.append({**before, "desired": kept["desired"], "healthy": kept["healthy"]})
-        return found
+    def _list_scaled(self, saved: StepContext | EarlierStep) -> list[dict[str, Any]]:
+        """Return the services that were scaled down, in their state before, with `healthy` targets."""
+        snapshots = []
+        for before in self.list_snapshots(saved):
+            if state := saved.load_for_rollback(f"{_SCALED_DOWN_KEY} {before['name']}"):
+                snapshots.append({**before, "desired": state["desired"], "healthy": state["healthy"]})
+        return snapshots
 
     def is_done(self, context: StepContext) -> bool:
-        return all(self._is_down(context, before["name"]) for before in self._scaled(context))
+        return all(self._is_scaled_down(context, before["name"]) for before in self._list_scaled(context))
 
-    def _is_down(self, context: StepContext, name: str) -> bool:
+    def _is_scaled_down(self, context: StepContext, name: str) -> bool:
         service = context.observe_service(name).service
         running = service.running if service is not None else 0
         if context.progress.get(f"running {name}") == running == 0:
@@ -111,26 +113,27 @@ class ScaleDown(Action):
         return True
 
     def may_undo(self, context: StepContext) -> bool:
-        return all(self._may_undo(context, before) for before in self._scaled(context))
+        return all(self._may_undo(context, before) for before in self._list_scaled(context))
 
     def _may_undo(self, context: StepContext, before: Mapping[str, Any]) -> bool:
-        seen = context.observe_service(before["name"])
-        service = seen.service
+        observation = context.observe_service(before["name"])
+        service = observation.service
         if service is None or service.status in GONE_STATUSES or service.primary is None:
             raise ChangedByOthers(f"Service {before['name']} was deleted outside Slipway.")
-        return is_own_deployment(context, seen, service.primary, {before["primary"]})
+        return is_own_deployment(context, observation, service.primary, {before["primary"]})
 
     def describe_undo(self, saved: EarlierStep) -> tuple[str, ...]:
-        scaled = self._scaled(saved)
+        scaled = self._list_scaled(saved)
         return tuple(
-            f"Service {one['name']}: restore desired count {one['desired']} (now 0)" for one in scaled
+            f"Service {snapshot['name']}: restore desired count {snapshot['desired']} (now 0)"
+            for snapshot in scaled
         )
 
     def undo(self, context: StepContext) -> None:
-        for before in self._scaled(context):
+        for before in self._list_scaled(context):
             name, count = before["name"], before["desired"]
             live = context.ecs.describe_service(context.cluster, name)
-            deployments = [one.id for one in live.deployments] if live else []
+            deployments = [deployment.id for deployment in live.deployments] if live else []
             context.save_for_rollback(f"{_DEPLOYMENTS_BEFORE_UNDO_KEY} {name}", deployments)
             refuse_foreign_deployment(live, {before["primary"]})
             if live is not None and live.desired == count and not is_read_stale(context):
@@ -140,10 +143,10 @@ class ScaleDown(Action):
             context.ecs.update_service(context.cluster, name, {"desiredCount": count})
 
     def is_undone(self, context: StepContext) -> bool:
-        return all(self._is_up(context, before) for before in self._scaled(context))
+        return all(self._is_scaled_up(context, before) for before in self._list_scaled(context))
 
-    def _is_up(self, context: StepContext, before: Mapping[str, Any]) -> bool:
-        """Running is not enough: the targets must be as healthy as they were."""
+    def _is_scaled_up(self, context: StepContext, before: Mapping[str, Any]) -> bool:
+        """Return whether tasks run and as many targets are healthy as before."""
         service = context.observe_service(before["name"]).service
         if service is not None:
             context.show_counts(running=service.running, desired=service.desired, pending=service.pending)
@@ -152,17 +155,19 @@ class ScaleDown(Action):
         if not any(before["healthy"].values()):
             return True
         name, groups = before["name"], list(before["healthy"])
-        own = read_target_owners(context, groups, [name], names_others=False)
-        return all(own.healthy_of(name, group) >= count for group, count in before["healthy"].items())
+        owners = read_target_owners(context, groups, [name], reads_cluster=False)
+        return all(owners.count_healthy(name, group) >= count for group, count in before["healthy"].items())
 
     def checklist(self, context: StepContext) -> list[ChecklistEntry]:
-        return [check for before in self._scaled(context) for check in build_service_checks(context, before)]
+        return [
+            check for before in self._list_scaled(context) for check in build_service_checks(context, before)
+        ]
 
 
 def _count_healthy_by_group(context: StepContext, live: EcsService) -> dict[str, int]:
-    """Return how many healthy targets there are in each of its groups; empty where that may not be read."""
+    """Return the number of healthy targets per target group; empty if access is denied."""
     try:
-        # Others may be in the group too: more than its own tasks cannot be its own targets.
+        # The group may have targets of others, so the count is limited to the service's tasks.
         return {
             group: min(count_healthy_targets(context, group), live.desired)
             for group in list_target_groups(live.raw)
@@ -178,7 +183,7 @@ def _count_healthy_by_group(context: StepContext, live: EcsService) -> dict[str,
 @action
 @dataclass(frozen=True)
 class WaitBeforeDownsizing(Action):
-    """Keep the old version ready for a while: an abort with rollback is instant as long as it runs."""
+    """Keep the old version running for a while, so that an abort with rollback is immediate."""
 
     seconds: int
 
@@ -204,17 +209,17 @@ class WaitBeforeDownsizing(Action):
 @action
 @dataclass(frozen=True)
 class DownsizeOldService(ScaleDown):
-    """Scale the service that was live to 0; it stays, ready for the next deployment or a rollback (R244)."""
+    """Scale the previously live service to 0; it stays for the next deployment or a rollback (R244)."""
 
     @property
     def title(self) -> str:
         return "Scale down the old service"
 
-    def snapshots(self, saved: StepContext | EarlierStep) -> Sequence[Mapping[str, Any]]:
+    def list_snapshots(self, saved: StepContext | EarlierStep) -> Sequence[Mapping[str, Any]]:
         before = saved.load_for_rollback("blue before")
         return [] if before is None else [before]
 
-    def may_go(self, context: StepContext, live: EcsService) -> bool:
+    def may_scale_down(self, context: StepContext, live: EcsService) -> bool:
         if rule := find_other_rule(context, live):
             context.log(
                 f"The {rule} still leads to Service {live.name}, so it is not scaled down. Let that rule "
@@ -228,7 +233,7 @@ class DownsizeOldService(ScaleDown):
 
 _REPLACED_PAIR_KEY, _SCALING_RESUMED_KEY = "blue/green pair before", "scaling resumed after the pair"
 REPLACED_SERVICE = "takenOverServiceName"
-"""The fact that holds the name of the blue/green service that a rolling deployment takes over from."""
+"""Output with the name of the blue/green service that a rolling deployment replaces."""
 
 
 def save_replaced_pair(
@@ -237,73 +242,76 @@ def save_replaced_pair(
     main: EcsService | None,
     pair: Sequence[EcsService],
 ) -> None:
-    """Keep those services of a blue/green pair that this deployment takes over from, by target group.
+    """Save the services of a blue/green pair that this deployment replaces, by target group.
 
-    Raises `ActionFailed` where one of them serves production from a target group that is not deployed to:
-    the deployment would succeed beside an old version that goes on serving.
+    Raises `ActionFailed` if one of them serves production from a target group that is not deployed to: the
+    deployment would succeed while the old version goes on serving.
     """
     groups = list_target_groups(definition) or (list_target_groups(main.raw) if main is not None else [])
-    taken_over = []
-    for one in pair:
-        if not one.is_active or not (one.desired or one.running):
+    replaced = []
+    for service in pair:
+        if not service.is_active or not (service.desired or service.running):
             continue
-        if groups and set(list_target_groups(one.raw)) <= set(groups):
-            taken_over.append(build_snapshot(one))
+        if groups and set(list_target_groups(service.raw)) <= set(groups):
+            replaced.append(build_snapshot(service))
             context.log(
-                f"Service {one.name} of an earlier blue/green deployment runs {one.running}/{one.desired} "
-                "tasks in the same target groups; a rolling deployment takes over from it"
+                f"Service {service.name} of an earlier blue/green deployment runs "
+                f"{service.running}/{service.desired} tasks in the same target groups; a rolling deployment "
+                "takes over from it"
             )
         else:
-            _refuse_live_service(context, one, groups)
-    if len(taken_over) > 1:
-        names = " and ".join(one["name"] for one in taken_over)
+            _refuse_live_service(context, service, groups)
+    if len(replaced) > 1:
+        names = " and ".join(service["name"] for service in replaced)
         raise ActionFailed(
             "STRATEGY_CHANGED",
             f"Services {names} of earlier blue/green deployments both run tasks in the target groups of this "
             "one, so Slipway cannot tell which one serves. Scale one of them down to 0 tasks in AWS, and run "
             "the pipeline again.",
         )
-    context.save_for_rollback(_REPLACED_PAIR_KEY, taken_over)
-    if taken_over:
-        context.set_outputs(**{REPLACED_SERVICE: taken_over[0]["name"]})
+    context.save_for_rollback(_REPLACED_PAIR_KEY, replaced)
+    if replaced:
+        context.set_outputs(**{REPLACED_SERVICE: replaced[0]["name"]})
 
 
-def _refuse_live_service(context: StepContext, one: EcsService, groups: Sequence[str]) -> None:
-    missing = [group for group in list_target_groups(one.raw) if group not in groups]
-    where = ", ".join(missing) or "no target group"
-    here = ", ".join(groups) or "no target group"
-    if _is_possibly_live(context, one):
+def _refuse_live_service(context: StepContext, service: EcsService, groups: Sequence[str]) -> None:
+    missing = [group for group in list_target_groups(service.raw) if group not in groups]
+    group_names = ", ".join(missing) or "no target group"
+    own_group_names = ", ".join(groups) or "no target group"
+    if _is_possibly_live(context, service):
         raise ActionFailed(
             "STRATEGY_CHANGED",
-            f"Service {one.name} of an earlier blue/green deployment runs {one.running} tasks in {where}, "
-            f"and this service definition registers its tasks in {here}: production would go on running the "
-            f"old version. Name {where} in the service definition too, and {one.name} is scaled down after "
-            "the deployment; or deploy with the strategy BlueGreen; or, if it serves nobody, scale it to 0 "
-            "in AWS.",
+            f"Service {service.name} of an earlier blue/green deployment runs {service.running} tasks in "
+            f"{group_names}, and this service definition registers its tasks in {own_group_names}: "
+            f"production would go on running the old version. Name {group_names} in the service definition "
+            f"too, and {service.name} is scaled down after the deployment; or deploy with the strategy "
+            "BlueGreen; or, if it serves nobody, scale it to 0 in AWS.",
         )
     context.add_note(
-        f"Service {one.name} of an earlier blue/green deployment still runs {one.running} tasks in {where}. "
-        f"By its tag {VERSION_TAG} it receives no production traffic; check the listener rules, and "
-        "delete it with "
+        f"Service {service.name} of an earlier blue/green deployment still runs {service.running} tasks in "
+        f"{group_names}. By its tag {VERSION_TAG} it receives no production traffic; check the listener "
+        "rules, and delete it with "
         "Clean up on the page of this execution."
     )
 
 
-def _is_possibly_live(context: StepContext, one: EcsService) -> bool:
-    """Return whether it may serve production: only the tag that a swap wrote says that it does not."""
+def _is_possibly_live(context: StepContext, service: EcsService) -> bool:
+    """Return whether a service may serve production; only the tag of a swap proves that it does not."""
     try:
-        return context.ecs.list_tags(one.arn).get(VERSION_TAG, "") != GREEN
+        return context.ecs.list_tags(service.arn).get(VERSION_TAG, "") != GREEN
     except Denied as denied:
-        context.log(f"{denied.display_message} Whether {one.name} serves production is not known.", "warning")
+        context.log(
+            f"{denied.display_message} Whether {service.name} serves production is not known.", "warning"
+        )
         return True
 
 
 def get_replaced_pair_count(context: StepContext) -> int:
-    """Return how many tasks the pair runs that this deployment takes over from; 0 where there is none."""
+    """Return the task count of the replaced pair; 0 if there is none."""
     return max(
         (
-            int(one["running"] or one["desired"])
-            for one in context.load_for_rollback(_REPLACED_PAIR_KEY) or ()
+            int(snapshot["running"] or snapshot["desired"])
+            for snapshot in context.load_for_rollback(_REPLACED_PAIR_KEY) or ()
         ),
         default=0,
     )
@@ -312,16 +320,16 @@ def get_replaced_pair_count(context: StepContext) -> int:
 @action
 @dataclass(frozen=True)
 class ScaleDownReplacedPair(ScaleDown):
-    """After a rolling deployment, scale the blue/green services down that served before in its place."""
+    """After a rolling deployment, scale down the blue/green services that it replaced."""
 
     @property
     def title(self) -> str:
         return "Take over from a previous blue/green deployment"
 
-    def snapshots(self, saved: StepContext | EarlierStep) -> Sequence[Mapping[str, Any]]:
+    def list_snapshots(self, saved: StepContext | EarlierStep) -> Sequence[Mapping[str, Any]]:
         return saved.load_for_rollback(_REPLACED_PAIR_KEY) or []
 
-    def may_go(self, context: StepContext, live: EcsService) -> bool:
+    def may_scale_down(self, context: StepContext, live: EcsService) -> bool:
         name = context.get_output("serviceName")
         main = context.ecs.describe_service(context.cluster, name)
         if main is not None and main.running > 0:
@@ -334,17 +342,17 @@ class ScaleDownReplacedPair(ScaleDown):
 
     def start(self, context: StepContext) -> None:
         super().start(context)
-        if self.snapshots(context):
+        if self.list_snapshots(context):
             self._resume_scaling(context)
 
     def _resume_scaling(self, context: StepContext) -> None:
-        """Let auto scaling go on that a swap had taken off the service while the pair served."""
+        """Resume auto scaling that a swap suspended while the pair served."""
         name = context.get_output("serviceName")
-        found = read_scaling_if_allowed(context, name).target
-        if found is None or not found.is_suspended or is_suspended(context):
+        target = read_scaling_if_allowed(context, name).target
+        if target is None or not target.is_suspended or is_suspended(context):
             return
         context.save_for_rollback(_SCALING_RESUMED_KEY, True)
-        context.scaling.resume(found, NOTHING_SUSPENDED)
+        context.scaling.resume(target, NOTHING_SUSPENDED)
         context.log(
             f"Auto Scaling of service {name}, suspended while {context.get_output(REPLACED_SERVICE)} served, "
             "goes on"

@@ -1,4 +1,4 @@
-"""Actions that replace the green ECS service: remove it, create the stage service, follow it."""
+"""Actions that replace the green ECS service: remove it, create the stage service, wait for it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -44,7 +44,7 @@ from steps.actions.scaling_state import ScalingState, confirm_scaling_write
 @action
 @dataclass(frozen=True)
 class CreateStageService(Action):
-    """Create the stage service, or update green where the step asks for that (R236, R240)."""
+    """Create the stage service, or update green if the step says so (R236, R240)."""
 
     has_undo = True
 
@@ -57,17 +57,17 @@ class CreateStageService(Action):
 
     def start(self, context: StepContext) -> None:
         name = context.get_output("serviceName")
-        wanted = {
+        definition = {
             **context.load_for_rollback("service definition"),
             "serviceName": name,
             "taskDefinition": context.get_output("taskDefinitionArn"),
         }
-        wanted["desiredCount"] = self._count(context, wanted)
+        definition["desiredCount"] = self._compute_count(context, definition)
         live = context.ecs.describe_service(context.cluster, name)
-        if self._updates(context):
-            service = self._update(context, wanted, live)
+        if self._is_update(context):
+            service = self._update(context, definition, live)
         else:
-            service = self._create(context, wanted, live)
+            service = self._create(context, definition, live)
         context.set_outputs(
             serviceArn=service.arn,
             deploymentId=service.primary.id if service.primary else "",
@@ -75,36 +75,42 @@ class CreateStageService(Action):
         )
         save_deployment_times(context, service)
 
-    def _updates(self, context: StepContext) -> bool:
+    def _is_update(self, context: StepContext) -> bool:
         return self.update and has_existed_before(context)
 
-    def _count(self, context: StepContext, wanted: Mapping[str, Any]) -> int:
-        """As many as the live service runs, where the step or auto scaling asks for that (R208, P07)."""
+    def _compute_count(self, context: StepContext, definition: Mapping[str, Any]) -> int:
+        """Return the live service's count if the step or auto scaling keeps it (R208, P07)."""
         blue = context.load_for_rollback("blue before")
         scaling = ScalingState.from_record(context.load_for_rollback("scaling of blue"))
         if blue is not None and (self.keep_count or scaling.target is not None):
             return compute_stage_count(context, blue, scaling)
-        return int(wanted.get("desiredCount", 1))
+        return int(definition.get("desiredCount", 1))
 
-    def _create(self, context: StepContext, wanted: Mapping[str, Any], live: EcsService | None) -> EcsService:
+    def _create(
+        self, context: StepContext, definition: Mapping[str, Any], live: EcsService | None
+    ) -> EcsService:
         if live is not None and live.is_active:
             raise _build_superseded_error(live.name, "was created after this deployment read it")
-        _log_definition(context, "Creating", wanted)
-        return context.ecs.create_service(wanted, cluster=context.cluster, client_token=context.intent)
+        _log_definition(context, "Creating", definition)
+        return context.ecs.create_service(definition, cluster=context.cluster, client_token=context.intent)
 
-    def _update(self, context: StepContext, wanted: Mapping[str, Any], live: EcsService | None) -> EcsService:
-        name = wanted["serviceName"]
+    def _update(
+        self, context: StepContext, definition: Mapping[str, Any], live: EcsService | None
+    ) -> EcsService:
+        name = definition["serviceName"]
         before = context.load_for_rollback("service before")
         if live is None or live.primary is None or live.primary.id != before["primary"]:
             raise _build_superseded_error(name, "was changed after this deployment read it")
         refuse_production(context, live, "to overwrite it")
-        context.save_for_rollback("deployments before update", [one.id for one in live.deployments])
-        _log_definition(context, "Updating", wanted)
-        # launchType, schedulingStrategy and role stay what they are for a service's life (R241).
-        for warning in list_ignored_fields(wanted, live):
+        context.save_for_rollback(
+            "deployments before update", [deployment.id for deployment in live.deployments]
+        )
+        _log_definition(context, "Updating", definition)
+        # AWS accepts launchType, schedulingStrategy and role only at creation (R241).
+        for warning in list_ignored_fields(definition, live):
             context.log(warning, "warning")
-        changes = {**select_changeable_fields(wanted), "forceNewDeployment": True}
-        changes |= {key: wanted[key] for key in ("taskDefinition", "desiredCount")}
+        changes = {**select_changeable_fields(definition), "forceNewDeployment": True}
+        changes |= {key: definition[key] for key in ("taskDefinition", "desiredCount")}
         return context.ecs.update_service(context.cluster, name, changes)
 
     def confirm(self, context: StepContext, call: CallRecord) -> Confirmation:
@@ -116,16 +122,16 @@ class CreateStageService(Action):
         )
 
     def may_undo(self, context: StepContext) -> bool:
-        """Not while somebody else's deployment runs there, and never while production goes there."""
+        """Return whether the stage service runs only deployments of ours and no production traffic."""
         name = context.get_output("serviceName")
-        seen = context.observe_service(name)
-        service = seen.service
+        observation = context.observe_service(name)
+        service = observation.service
         before = context.load_for_rollback("service before") or {}
         if service is None or service.status in GONE_STATUSES or service.primary is None:
             return True
         refuse_production(context, service, "to take it back")
         return is_own_deployment(
-            context, seen, service.primary, {context.get_output("deploymentId"), before.get("primary")}
+            context, observation, service.primary, {context.get_output("deploymentId"), before.get("primary")}
         )
 
     def undo(self, context: StepContext) -> None:
@@ -133,7 +139,7 @@ class CreateStageService(Action):
         live = context.ecs.describe_service(context.cluster, name)
         before = context.load_for_rollback("service before") or {}
         refuse_foreign_deployment(live, {context.get_output("deploymentId"), before.get("primary")})
-        if not self._updates(context):
+        if not self._is_update(context):
             delete_ecs_service(context, name, live)
             return
         if live is None:
@@ -166,7 +172,7 @@ class CreateStageService(Action):
 
     def is_undone(self, context: StepContext) -> bool:
         service = context.observe_service(context.get_output("serviceName")).service
-        if self._updates(context):
+        if self._is_update(context):
             return is_restored(context, context.load_for_rollback("service before"), service)
         if not is_deleted(context, service):
             context.wait_for_change()
@@ -185,22 +191,22 @@ class CreateStageService(Action):
         name = context.get_output("serviceName")
         service = context.ecs.describe_service(context.cluster, name)
         is_gone = service is None or service.status in GONE_STATUSES
-        found = "does not exist" if is_gone else format_service(service)
-        return [ChecklistEntry(f"Service {name}", "does not exist", found, is_gone)]
+        actual = "does not exist" if is_gone else format_service(service)
+        return [ChecklistEntry(f"Service {name}", "does not exist", actual, is_gone)]
 
 
-def _log_definition(context: StepContext, verb: str, wanted: Mapping[str, Any]) -> None:
+def _log_definition(context: StepContext, verb: str, definition: Mapping[str, Any]) -> None:
     context.log("")
     context.log(
-        f"{verb} Stage Service {wanted['serviceName']} with task definition {wanted['taskDefinition']} "
-        f"and desired count {wanted['desiredCount']}"
+        f"{verb} Stage Service {definition['serviceName']} with task definition "
+        f"{definition['taskDefinition']} and desired count {definition['desiredCount']}"
     )
 
 
-def _build_superseded_error(name: str, what: str) -> ActionFailed:
+def _build_superseded_error(name: str, predicate: str) -> ActionFailed:
     return ActionFailed(
         "SUPERSEDED",
-        f"Service {name} {what} outside Slipway. Nothing was changed; run the pipeline again.",
+        f"Service {name} {predicate} outside Slipway. Nothing was changed; run the pipeline again.",
         outcome="SUPERSEDED",
     )
 
@@ -208,7 +214,7 @@ def _build_superseded_error(name: str, what: str) -> ActionFailed:
 @action
 @dataclass(frozen=True)
 class WaitForStageService(WaitForSteadyState):
-    """As any deployment is followed, by its id; what is said at the end is blue/green's."""
+    """Wait for the steady state of the stage service, with the success lines of blue/green."""
 
     update: bool = False
 
@@ -225,7 +231,7 @@ class WaitForStageService(WaitForSteadyState):
 @action
 @dataclass(frozen=True)
 class RemoveGreenService(Action):
-    """Delete green if it exists, and wait until it is gone (R240, T20); undone by creating it again."""
+    """Delete green if it exists and wait until it is gone (R240, T20); the undo creates it again."""
 
     has_undo = True
 
@@ -252,7 +258,7 @@ class RemoveGreenService(Action):
         )
 
     def may_undo(self, context: StepContext) -> bool:
-        """What was deleted must have gone before its name can be given again."""
+        """Return whether the deleted service is gone, so that its name is free."""
         service = context.observe_service(context.get_output("serviceName")).service
         if service is not None and service.is_active and has_recent_write(context):
             return False
@@ -286,10 +292,14 @@ class RemoveGreenService(Action):
         if call.service == "application-autoscaling":
             return confirm_scaling_write(context, call)
         before = context.load_for_rollback("service before")
-        found = confirm_service_write(
+        confirmation = confirm_service_write(
             context, call, task_definition=before["task_definition"], before="deployments before undo"
         )
-        return Applied({"service": found.answer["service"]}) if isinstance(found, Applied) else found
+        return (
+            Applied({"service": confirmation.answer["service"]})
+            if isinstance(confirmation, Applied)
+            else confirmation
+        )
 
     def is_undone(self, context: StepContext) -> bool:
         before = context.load_for_rollback("service before")

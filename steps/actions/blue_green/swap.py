@@ -44,7 +44,7 @@ _OFF_PRODUCTION = "A swap would take production traffic from it."
 @action
 @dataclass(frozen=True)
 class SaveTraffic(Action):
-    """Keep the rules and the live ECS service as they are right before the swap."""
+    """Save the rules and the live ECS service right before the swap."""
 
     @property
     def title(self) -> str:
@@ -66,17 +66,17 @@ class SaveTraffic(Action):
             context.set_outputs(**{OLD_SERVICE: pair["blue"]})
         context.save_for_rollback("new task definition", created.get_output("taskDefinitionArn"))
         new = _get_stage_service(context)
-        # Read again: auto scaling may have moved the count since the deployment began.
+        # Read again: auto scaling may have changed the count since the deployment began.
         live = context.ecs.describe_service(context.cluster, pair["blue"]) if pair["blue"] else None
         before = context.save_for_rollback("blue before", None if live is None else build_snapshot(live))
         context.save_for_rollback("service before", before)
         context.save_for_rollback(
-            "targets wanted", _count_required_targets(load_traffic(context), new.desired, before)
+            "required targets", _count_required_targets(load_traffic(context), new.desired, before)
         )
 
 
 def _get_stage_service(context: StepContext) -> EcsService:
-    """The stage service as it is now; raises `ActionFailed` where it is not what this stage deployed."""
+    """Return the stage service; raises `ActionFailed` if somebody else changed it."""
     name = context.load_for_rollback("pair")["green"]
     service = context.ecs.describe_service(context.cluster, name)
     if service is None or not service.is_active or service.primary is None:
@@ -89,28 +89,28 @@ def _get_stage_service(context: StepContext) -> EcsService:
     return service
 
 
-def _build_superseded_error(what: str) -> ActionFailed:
+def _build_superseded_error(sentence: str) -> ActionFailed:
     return ActionFailed(
-        "SUPERSEDED", f"{what} Nothing was swapped; run the pipeline again.", outcome="SUPERSEDED"
+        "SUPERSEDED", f"{sentence} Nothing was swapped; run the pipeline again.", outcome="SUPERSEDED"
     )
 
 
 def _count_required_targets(traffic: BlueGreenTraffic, new: int, blue: dict[str, int] | None) -> int:
-    """How many healthy targets the new group must have: with one group for both, blue's count as well."""
+    """Return the required healthy targets of the new group; a shared group needs blue's as well."""
     return new + (blue["running"] if traffic.is_shared and blue is not None else 0)
 
 
 @action
 @dataclass(frozen=True)
 class WaitForHealthyTargets(Action):
-    """Wait until every task of the new version is a healthy target: production meets no empty group."""
+    """Wait until every task of the new version is a healthy target, before production moves."""
 
     @property
     def title(self) -> str:
         return "Wait for healthy targets of the new version"
 
     def start(self, context: StepContext) -> None:
-        if context.load_for_rollback("targets wanted") < 1:
+        if context.load_for_rollback("required targets") < 1:
             raise ActionFailed(
                 "NO_HEALTHY_TARGET",
                 f"Service {context.get_output('serviceName')} has desired count 0, so no task would receive "
@@ -118,21 +118,21 @@ class WaitForHealthyTargets(Action):
             )
 
     def is_done(self, context: StepContext) -> bool:
-        wanted = context.load_for_rollback("targets wanted")
+        required = context.load_for_rollback("required targets")
         healthy = min(count_healthy_targets(context, group) for group in load_traffic(context).stage_groups)
-        words = f"{healthy}/{wanted} healthy"
-        if healthy < wanted and context.progress.get("told") != words:
-            context.progress["told"] = words
-            context.log(f"Waiting for targets of the new version. {words} ...")
-        return bool(healthy >= wanted)
+        counts = f"{healthy}/{required} healthy"
+        if healthy < required and context.progress.get("logged counts") != counts:
+            context.progress["logged counts"] = counts
+            context.log(f"Waiting for targets of the new version. {counts} ...")
+        return bool(healthy >= required)
 
 
 @action
 @dataclass(frozen=True)
 class CheckTargetsBeforeSwap(Action):
-    """Look once more who is in the target groups, right before production is moved: hours may have gone by.
+    """Check the owners of the targets right before the swap: the first check may be hours old.
 
-    An action of its own, because what it reads depends on what it finds.
+    A separate action, because its reads depend on their results.
     """
 
     @property
@@ -145,9 +145,9 @@ class CheckTargetsBeforeSwap(Action):
             return
         new, blue = _get_stage_service(context).name, context.load_for_rollback("pair")["blue"]
         groups = [*traffic.prod_groups, *traffic.stage_groups]
-        registered = read_target_owners(context, groups, [name for name in (new, blue) if name])
-        refuse_foreign_targets(context, registered, traffic.stage_groups, [new], _TO_PRODUCTION)
-        refuse_foreign_targets(context, registered, traffic.prod_groups, [blue, new], _OFF_PRODUCTION)
+        owners = read_target_owners(context, groups, [name for name in (new, blue) if name])
+        refuse_foreign_targets(context, owners, traffic.stage_groups, [new], _TO_PRODUCTION)
+        refuse_foreign_targets(context, owners, traffic.prod_groups, [blue, new], _OFF_PRODUCTION)
 
 
 @action
@@ -157,7 +157,7 @@ class SwapTraffic(Action):
 
     has_undo = True
     moves_traffic = True
-    again_with = ("CheckTargetsBeforeSwap",)
+    repeated_with = ("CheckTargetsBeforeSwap",)
 
     @property
     def title(self) -> str:
@@ -185,27 +185,27 @@ class SwapTraffic(Action):
                     f"No target in {group} is healthy, so no task would receive production traffic. Nothing "
                     f"was swapped.",
                 )
-        for which, route, groups in traffic.moves():
-            _move_route(context, which, route, groups)
+        for role, route, groups in traffic.list_moves():
+            _move_route(context, role, route, groups)
             context.save_for_rollback(_get_moved_key(route), True)
             context.log("")
         context.set_outputs(**{SWAPPED: True})
 
     def _refuse_changed(self, context: StepContext, traffic: BlueGreenTraffic) -> None:
-        for which, route, groups in traffic.moves():
+        for role, route, groups in traffic.list_moves():
             now = read_route(context, route)
-            # An earlier attempt may have come this far.
-            is_ours = bool(context.load_for_rollback(_SWAP_BEGUN_KEY)) and now.leads_as(
+            # An earlier attempt may have written the rule already.
+            is_ours = bool(context.load_for_rollback(_SWAP_BEGUN_KEY)) and now.forwards_like(
                 build_forward_actions(route.actions, groups)
             )
-            if not is_ours and not now.leads_as(route.actions):
+            if not is_ours and not now.forwards_like(route.actions):
                 raise _build_superseded_error(
-                    f"Somebody else changed the {which} Listener Rule {route.name} since this deployment "
+                    f"Somebody else changed the {role} Listener Rule {route.name} since this deployment "
                     f"began: it forwards to {', '.join(now.groups) or 'nothing'} now."
                 )
 
     def is_done(self, context: StepContext) -> bool:
-        """Whether production goes where it should, to nobody but the new version, and somebody answers."""
+        """Return whether production goes only to the new version, and its targets are healthy."""
         traffic = load_traffic(context)
         if traffic.is_shared:
             return True
@@ -213,49 +213,49 @@ class SwapTraffic(Action):
             return False
         new = context.load_for_rollback("pair")["green"]
         groups = traffic.stage_groups
-        seen = read_target_owners(context, groups, [new], names_others=False)
-        if any(seen.strangers.get(group) for group in groups):
+        owners = read_target_owners(context, groups, [new], reads_cluster=False)
+        if any(owners.unowned.get(group) for group in groups):
             if is_observed_twice(context, "others behind the prod rule", context.now()):
                 refuse_foreign_targets(
                     context, read_target_owners(context, groups, [new]), groups, [new], _IN_PRODUCTION
                 )
             return False
         clear_observation(context, "others behind the prod rule")
-        healthy = {group: seen.healthy_of(new, group) for group in groups}
-        if empty := [group for group, count in healthy.items() if not count]:
+        healthy = {group: owners.count_healthy(new, group) for group in groups}
+        if groups_without_target := [group for group, count in healthy.items() if not count]:
             if is_observed_twice(context, "nobody behind the prod rule", context.now()):
                 raise ActionFailed(
                     "NO_HEALTHY_TARGET",
-                    f"Production traffic goes to {', '.join(empty)} since the swap, and no target of Service "
-                    f"{new} is healthy there.",
+                    f"Production traffic goes to {', '.join(groups_without_target)} since the swap, and no "
+                    f"target of Service {new} is healthy there.",
                 )
             return False
         definition = context.load_for_rollback("new task definition")
         context.log(
-            f"Production traffic of {_format_rule_count(len(traffic.prods))} goes to Service {new} alone: "
-            f"healthy targets {min(healthy.values())}, task definition {definition}",
+            f"Production traffic of {_format_rule_count(len(traffic.prod_pairs))} goes to Service {new} "
+            f"alone: healthy targets {min(healthy.values())}, task definition {definition}",
             "success",
         )
         return True
 
     def confirm(self, context: StepContext, call: CallRecord) -> Confirmation:
         late = is_past_read_lag(context, call)
-        if confirm_route_write(context, call, [route for _, route in load_traffic(context).routes()]):
+        if confirm_route_write(context, call, [route for _, route in load_traffic(context).list_routes()]):
             return Applied({})
         return NotApplied() if late else Unconfirmed()
 
     def prepare_undo(self, context: StepContext) -> None:
-        """Let health checks of the old group begin again, where no rule leads to it any more.
+        """Restart health checks of the old group if no rule forwards to it.
 
-        Between the two writes of a swap neither rule forwards to the old target group, and AWS stops checking
-        such a group. Before production may go back its targets must have been seen healthy again.
+        Between the two writes of a swap neither rule forwards to the old target group, and AWS stops its
+        health checks. Its targets must be healthy again before production is moved back.
         """
-        for pair in load_traffic(context).prods:
+        for pair in load_traffic(context).prod_pairs:
             _register_old_groups(context, pair)
 
     def may_undo(self, context: StepContext) -> bool:
-        """Whether the groups that traffic goes back to are healthy, and the rules still ours to change."""
-        for pair in load_traffic(context).prods:
+        """Return whether the previous target groups are healthy, and the rules were not changed by others."""
+        for pair in load_traffic(context).prod_pairs:
             prod = read_route(context, pair.prod)
             if set(prod.groups) in ({pair.stage_group}, set(pair.prod.groups)):
                 continue
@@ -266,11 +266,12 @@ class SwapTraffic(Action):
                 f"{', '.join(prod.groups) or 'nothing'}. The rollback changes nothing."
             )
         clear_observation(context, "foreign rule")
-        if sick := _list_unhealthy_groups(context):
+        if unhealthy_groups := _list_unhealthy_groups(context):
             if not context.progress.get("waits"):
                 context.progress["waits"] = True
                 context.log(
-                    f"Waiting for a healthy target in {sick[0]} before production traffic is moved back"
+                    f"Waiting for a healthy target in {unhealthy_groups[0]} before production traffic is "
+                    "moved back"
                 )
             return False
         return True
@@ -280,30 +281,30 @@ class SwapTraffic(Action):
         if traffic.is_shared:
             return ()
         return tuple(
-            f"{which} listener, {route.words()}: back to target group {_format_groups(route.groups)}"
-            for which, route in traffic.routes()
+            f"{role} listener, {route.describe()}: back to target group {_format_groups(route.groups)}"
+            for role, route in traffic.list_routes()
         )
 
     def undo(self, context: StepContext) -> None:
-        for which, route in load_traffic(context).routes():
+        for role, route in load_traffic(context).list_routes():
             now = read_route(context, route)
             is_hidden = bool(context.load_for_rollback(_get_moved_key(route))) and is_read_stale(context)
-            if now.leads_as(route.actions) and not is_hidden:
-                context.log(f"{which} Listener already forwards as before")
+            if now.forwards_like(route.actions) and not is_hidden:
+                context.log(f"{role} Listener already forwards as before")
                 continue
-            context.log(f"Modifying ELB {which} Listener to Forward requests as before the deployment")
+            context.log(f"Modifying ELB {role} Listener to Forward requests as before the deployment")
             _log_rule(context, route, route.groups)
             write_route(context, route, route.actions)
-            context.log(f"Successfully updated {which} Listener")
+            context.log(f"Successfully updated {role} Listener")
 
     def is_undone(self, context: StepContext) -> bool:
-        prods = [pair.prod for pair in load_traffic(context).prods]
-        is_back = all(read_route(context, prod).leads_as(prod.actions) for prod in prods)
-        return is_back and not _list_unhealthy_groups(context)
+        prods = [pair.prod for pair in load_traffic(context).prod_pairs]
+        is_restored = all(read_route(context, prod).forwards_like(prod.actions) for prod in prods)
+        return is_restored and not _list_unhealthy_groups(context)
 
     def checklist(self, context: StepContext) -> list[ChecklistEntry]:
         checks = [
-            _build_route_check(context, which, route) for which, route in load_traffic(context).routes()
+            _build_route_check(context, role, route) for role, route in load_traffic(context).list_routes()
         ]
         for group in _list_healthy_groups_at_start(context):
             healthy = count_healthy_targets(context, group)
@@ -318,8 +319,10 @@ def _get_moved_key(route: ListenerRoute) -> str:
 
 
 def _is_swapped(context: StepContext, traffic: BlueGreenTraffic) -> bool:
-    """Whether every prod rule forwards to the new version; raises once it is certain that one does not."""
-    for pair in traffic.prods:
+    """Return whether every prod rule forwards to the new version; raises once it is certain that one does
+    not.
+    """
+    for pair in traffic.prod_pairs:
         now = read_route(context, pair.prod)
         if now.groups == [pair.stage_group]:
             continue
@@ -336,22 +339,24 @@ def _is_swapped(context: StepContext, traffic: BlueGreenTraffic) -> bool:
 
 
 def _register_old_groups(context: StepContext, pair: ListenerPair) -> None:
-    """Name the old groups of a pair in a rule again, without traffic, so that AWS checks their targets."""
+    """Add the old groups of a pair to a rule with weight 0, so that AWS checks their targets."""
     prod, stage = read_route(context, pair.prod), read_route(context, pair.stage)
-    checked = {*prod.known_groups, *stage.known_groups}
-    cold = [
+    named_groups = {*prod.named_groups, *stage.named_groups}
+    unchecked_groups = [
         group
         for group in _list_healthy_groups_at_start(context)
-        if group in pair.prod.groups and group not in checked
+        if group in pair.prod.groups and group not in named_groups
     ]
-    if not cold:
+    if not unchecked_groups:
         return
-    context.log(f"Health checks of {', '.join(cold)} restart before traffic is moved back")
+    context.log(f"Health checks of {', '.join(unchecked_groups)} restart before traffic is moved back")
     if pair.has_weights:
-        weights = {pair.stage_group: 1, **dict.fromkeys(cold, 0)}
+        weights = {pair.stage_group: 1, **dict.fromkeys(unchecked_groups, 0)}
         write_route(context, pair.prod, build_forward_actions(prod.actions, weights))
     else:
-        write_route(context, pair.stage, build_forward_actions(stage.actions, dict.fromkeys(cold, 1)))
+        write_route(
+            context, pair.stage, build_forward_actions(stage.actions, dict.fromkeys(unchecked_groups, 1))
+        )
 
 
 def _format_rule_count(count: int) -> str:
@@ -369,22 +374,21 @@ def _list_healthy_groups_at_start(context: StepContext) -> list[str]:
 
 
 def _list_unhealthy_groups(context: StepContext) -> list[str]:
-    """Those of them that have none now: traffic must not go there."""
+    """Return the groups that had healthy targets before the swap and have none now."""
     return [
         group for group in _list_healthy_groups_at_start(context) if not count_healthy_targets(context, group)
     ]
 
 
-def _move_route(context: StepContext, which: str, route: ListenerRoute, groups: dict[str, int]) -> None:
-    """One rule of the swap, told in the words of R243."""
-    version = "new" if which == "Prod" else "old"
+def _move_route(context: StepContext, role: str, route: ListenerRoute, groups: dict[str, int]) -> None:
+    """Write one rule of the swap and log it (R243)."""
+    version = "new" if role == "Prod" else "old"
     context.log(
-        f"Modifying ELB {which} Listener to Forward requests to Target group associated with "
-        f"{version} Service"
+        f"Modifying ELB {role} Listener to Forward requests to Target group associated with {version} Service"
     )
     _log_rule(context, route, list(groups))
     write_route(context, route, build_forward_actions(route.actions, groups))
-    context.log(f"Successfully updated {which} Listener")
+    context.log(f"Successfully updated {role} Listener")
 
 
 def _log_rule(context: StepContext, route: ListenerRoute, groups: list[str]) -> None:
@@ -395,7 +399,9 @@ def _log_rule(context: StepContext, route: ListenerRoute, groups: list[str]) -> 
     context.log(f" to forward traffic to TargetGroup: {group}")
 
 
-def _build_route_check(context: StepContext, which: str, route: ListenerRoute) -> ChecklistEntry:
+def _build_route_check(context: StepContext, role: str, route: ListenerRoute) -> ChecklistEntry:
     now = read_route(context, route)
-    subject = f"{which} Listener, {route.words()}"
-    return ChecklistEntry(subject, route.group_words(), now.group_words(), now.leads_as(route.actions))
+    subject = f"{role} Listener, {route.describe()}"
+    return ChecklistEntry(
+        subject, route.describe_groups(), now.describe_groups(), now.forwards_like(route.actions)
+    )

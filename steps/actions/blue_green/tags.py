@@ -20,21 +20,21 @@ from steps.actions.ecs_service.snapshots import has_existed_before
 
 
 def confirm_tag_write(context: StepContext, call: CallRecord) -> Confirmation:
-    """Return whether a TagResource or UntagResource took effect."""
+    """Confirm a TagResource or UntagResource."""
     late = is_past_read_lag(context, call)
     try:
         tags = context.ecs.list_tags(call.params["resourceArn"])
     except Denied:
-        return NotApplied()  # The same tag twice is the same tag.
-    wanted = {tag["key"]: tag["value"] for tag in call.params.get("tags", ())}
-    has_all = all(tags.get(key) == value for key, value in wanted.items())
-    if has_all and not any(key in tags for key in call.params.get("tagKeys", ())):
+        return NotApplied()  # Tagging is idempotent.
+    expected = {tag["key"]: tag["value"] for tag in call.params.get("tags", ())}
+    is_tagged = all(tags.get(key) == value for key, value in expected.items())
+    if is_tagged and not any(key in tags for key in call.params.get("tagKeys", ())):
         return Applied({})
     return NotApplied() if late else Unconfirmed()
 
 
 def write_tag(context: StepContext, arn: str, name: str, value: str) -> bool:
-    """Tag a service; where that is denied, say so and go on: traffic decides, not the tag."""
+    """Tag a service and return whether it succeeded; a denial is only logged, as traffic decides."""
     try:
         context.ecs.add_tags(arn, {VERSION_TAG: value})
     except Denied as denied:
@@ -48,21 +48,21 @@ def write_tag(context: StepContext, arn: str, name: str, value: str) -> bool:
 
 
 def restore_tags(context: StepContext, arn: str, name: str, now: Mapping[str, str]) -> None:
-    """Make the tag of a service what it was when the deployment began; `now` is what it is."""
-    known = context.load_for_rollback("pair")["tags"].get(name)
-    if known is None:
+    """Restore the tag of a service from when the deployment began; `now` are its current tags."""
+    saved = context.load_for_rollback("pair")["tags"].get(name)
+    if saved is None:
         return
     try:
-        if not now:  # A service made anew has none of its tags.
-            _write_tags(context, arn, known)
-        elif VERSION_TAG in known:
-            context.ecs.add_tags(arn, {VERSION_TAG: known[VERSION_TAG]})
+        if not now:  # A recreated service has none of its tags.
+            _write_tags(context, arn, saved)
+        elif VERSION_TAG in saved:
+            context.ecs.add_tags(arn, {VERSION_TAG: saved[VERSION_TAG]})
         else:
             context.ecs.remove_tags(arn, [VERSION_TAG])
     except Denied as denied:
         context.log(f"{denied.display_message} The tags of Service {name} are not restored.", "warning")
         return
-    context.log(f"Tag of Service {name} is restored: {known.get(VERSION_TAG, 'none')}")
+    context.log(f"Tag of Service {name} is restored: {saved.get(VERSION_TAG, 'none')}")
 
 
 def _write_tags(context: StepContext, arn: str, tags: Mapping[str, str]) -> None:
@@ -71,14 +71,14 @@ def _write_tags(context: StepContext, arn: str, tags: Mapping[str, str]) -> None
 
 
 def build_tag_check(context: StepContext, name: str) -> list[ChecklistEntry]:
-    """Return the tag of a service before, beside what it is now."""
-    known = context.load_for_rollback("pair")["tags"].get(name)
+    """Return checklist entries with the saved and the current tag of a service."""
+    saved = context.load_for_rollback("pair")["tags"].get(name)
     service = context.ecs.describe_service(context.cluster, name)
-    if known is None or service is None or not service.is_active:
+    if saved is None or service is None or not service.is_active:
         return []
-    expected = known.get(VERSION_TAG, "none")
+    expected = saved.get(VERSION_TAG, "none")
     try:
-        found = context.ecs.list_tags(service.arn).get(VERSION_TAG, "none")
+        actual = context.ecs.list_tags(service.arn).get(VERSION_TAG, "none")
     except Denied as denied:
         return [
             ChecklistEntry(
@@ -89,11 +89,11 @@ def build_tag_check(context: StepContext, name: str) -> list[ChecklistEntry]:
                 note=denied.display_message,
             )
         ]
-    return [ChecklistEntry(f"Tag {VERSION_TAG} of Service {name}", expected, found, expected == found)]
+    return [ChecklistEntry(f"Tag {VERSION_TAG} of Service {name}", expected, actual, expected == actual)]
 
 
 def describe_tag_restore(saved: EarlierStep, name: str) -> tuple[str, ...]:
-    """What putting the tag of a service back comes to, for a person who decides about it."""
+    """Return sentences about the restore of a service's tag."""
     tags = saved.load_for_rollback("pair")["tags"].get(name)
     return (
         ()
@@ -105,7 +105,7 @@ def describe_tag_restore(saved: EarlierStep, name: str) -> tuple[str, ...]:
 @action
 @dataclass(frozen=True)
 class TagStageService(Action):
-    """Tag the new service GREEN, and say in which target group it is (R236)."""
+    """Tag the new service GREEN, and log its target groups (R236)."""
 
     has_undo = True
 
@@ -147,7 +147,7 @@ class TagStageService(Action):
 @action
 @dataclass(frozen=True)
 class CorrectBlueTag(Action):
-    """Where traffic shows a service to be live and its tag does not, correct the tag (R246)."""
+    """Correct the tag of the live service where it contradicts traffic (R246)."""
 
     has_undo = True
 
@@ -158,12 +158,12 @@ class CorrectBlueTag(Action):
     def start(self, context: StepContext) -> None:
         pair = context.load_for_rollback("pair")
         name = pair["blue"]
-        known = pair["tags"].get(name)
-        if known is None or known.get(VERSION_TAG) == BLUE:
+        tags = pair["tags"].get(name)
+        if tags is None or tags.get(VERSION_TAG) == BLUE:
             return
         context.log(
             f"Service {name} receives production traffic, its tag {VERSION_TAG} is "
-            f"{known.get(VERSION_TAG, 'none')}"
+            f"{tags.get(VERSION_TAG, 'none')}"
         )
         if write_tag(context, context.load_for_rollback("blue before")["arn"], name, BLUE):
             context.log(f"Tag: [{VERSION_TAG}, {BLUE}] is associated with Service {name}")
@@ -185,7 +185,7 @@ class CorrectBlueTag(Action):
 @action
 @dataclass(frozen=True)
 class TagSwappedServices(Action):
-    """After the swap the new service is BLUE and the one from before is GREEN (R238, R243)."""
+    """Tag the new service BLUE and the old one GREEN after the swap (R238, R243)."""
 
     has_undo = True
 
@@ -200,8 +200,8 @@ class TagSwappedServices(Action):
             self._tag(context, "old", pair["blue"], context.load_for_rollback("blue before")["arn"], GREEN)
         context.log("Swapping Successful.", "success")
 
-    def _tag(self, context: StepContext, which: str, name: str, arn: str, value: str) -> None:
-        context.log(f"Updating tag of {which} service: {name}")
+    def _tag(self, context: StepContext, role: str, name: str, arn: str, value: str) -> None:
+        context.log(f"Updating tag of {role} service: {name}")
         context.log(f"Updating service: {name} with tag: [{VERSION_TAG}, {value}]")
         if write_tag(context, arn, name, value):
             context.log("Successfully updated tag")

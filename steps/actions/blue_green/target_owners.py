@@ -18,75 +18,88 @@ _SERVICE_GROUP_PREFIX = "service:"
 
 @dataclass(frozen=True)
 class TargetOwners:
-    """The targets of some target groups that are not on their way out.
+    """Owners of the targets of some target groups, without draining targets.
 
-    `owners` counts, for each group, the targets of each ECS service of the cluster, and `healthy` those that
-    are healthy; `strangers` are those that no ECS service of the cluster has, in words.
+    `owners` counts, for each group, the targets of each ECS service of the cluster, and `healthy` the healthy
+    ones; `unowned` describes targets of no ECS service of the cluster.
     """
 
     owners: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     healthy: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    strangers: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    unowned: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def count(self, service: str, groups: Sequence[str]) -> int:
-        """Return how many targets of an ECS service are in these groups."""
+        """Return the number of an ECS service's targets in these groups."""
         return sum(self.owners.get(group, {}).get(service, 0) for group in groups)
 
-    def healthy_of(self, service: str, group: str) -> int:
-        """Return how many healthy targets of an ECS service are in a group."""
+    def count_healthy(self, service: str, group: str) -> int:
+        """Return the number of an ECS service's healthy targets in a group."""
         return self.healthy.get(group, {}).get(service, 0)
 
-    def groups_of(self, service: str) -> list[str]:
+    def list_groups(self, service: str) -> list[str]:
         """Return the groups in which an ECS service has targets."""
         return [group for group, owners in self.owners.items() if service in owners]
 
 
 def read_target_owners(
-    context: StepContext, groups: Sequence[str], own: Sequence[str], *, names_others: bool = True
+    context: StepContext, groups: Sequence[str], own: Sequence[str], *, reads_cluster: bool = True
 ) -> TargetOwners:
-    """Read who is in these target groups; `own` are existing ECS services that are likely to be.
+    """Read the owners of the targets of these groups; `own` are existing ECS services to read first.
 
-    The tasks of the rest of the cluster are read only where a target belongs to none of those, and not at
-    all unless `names_others`: then whoever else is there is a stranger.
+    The tasks of the rest of the cluster are read only if a target belongs to none of `own`, and never without
+    `reads_cluster`: then other targets are unowned.
     """
     targets = {group: _list_lasting_targets(context, group) for group in groups}
     tasks = _TaskIndex(context)
     if any(targets.values()):
         tasks.add(arn for name in own for arn in context.ecs.list_tasks(context.cluster, name))
-    if any(tasks.owner(one) is None for found in targets.values() for one in found):
-        # A task that is being stopped is registered a moment longer than it is listed as running.
-        if names_others:
+    if any(
+        tasks.find_owner(target) is None for group_targets in targets.values() for target in group_targets
+    ):
+        # A stopping task stays registered a little longer than it is listed as running.
+        if reads_cluster:
             tasks.add(context.ecs.list_all_tasks(context.cluster))
         tasks.add(arn for name in own for arn in context.ecs.list_tasks(context.cluster, name, "STOPPED"))
     owners = {
-        group: Counter(name for one in found if (name := tasks.owner(one)))
-        for group, found in targets.items()
+        group: Counter(name for target in group_targets if (name := tasks.find_owner(target)))
+        for group, group_targets in targets.items()
     }
     healthy = {
-        group: Counter(name for one in found if one.state == "healthy" and (name := tasks.owner(one)))
-        for group, found in targets.items()
+        group: Counter(
+            name
+            for target in group_targets
+            if target.state == "healthy" and (name := tasks.find_owner(target))
+        )
+        for group, group_targets in targets.items()
     }
-    unknown = {group: [one for one in found if not tasks.owner(one)] for group, found in targets.items()}
+    unknown = {
+        group: [target for target in group_targets if not tasks.find_owner(target)]
+        for group, group_targets in targets.items()
+    }
     return TargetOwners(
         owners,
         healthy,
-        {group: _reread_targets(context, group, found) for group, found in unknown.items() if found},
+        {
+            group: _reread_targets(context, group, group_targets)
+            for group, group_targets in unknown.items()
+            if group_targets
+        },
     )
 
 
 def refuse_foreign_targets(
     context: StepContext,
-    registered: TargetOwners,
+    owners: TargetOwners,
     groups: Sequence[str],
     own: Sequence[str],
     consequence: str,
 ) -> None:
-    """Raise `ActionFailed` naming an ECS service, or a target of none, that is not one of `own`."""
+    """Raise `ActionFailed` for a target whose ECS service is not one of `own`, or that has none."""
     for group in groups:
-        for name, count in sorted(registered.owners.get(group, {}).items()):
+        for name, count in sorted(owners.owners.get(group, {}).items()):
             if name not in own:
                 raise _build_foreign_service_error(name, f"has {count} targets in", group, consequence)
-        for target in registered.strangers.get(group, ()):
+        for target in owners.unowned.get(group, ()):
             raise ActionFailed(
                 "FOREIGN_TARGET",
                 f"Target {target} is registered in target group {format_target_group(group)} and belongs "
@@ -99,9 +112,9 @@ def refuse_foreign_targets(
 def refuse_foreign_services(
     context: StepContext, groups: Sequence[str], own: Sequence[str], consequence: str
 ) -> None:
-    """Raise `ActionFailed` naming another ECS service of the cluster that names one of these groups.
+    """Raise `ActionFailed` if another ECS service of the cluster uses one of these groups.
 
-    One that has no tasks yet has no targets either, and would get some once it is scaled up.
+    A service without tasks has no targets yet, but gets some once it is scaled up.
     """
     arns = [arn for arn in context.ecs.list_services(context.cluster) if arn.rsplit("/", 1)[-1] not in own]
     if len(arns) > SCANNED_SERVICES:
@@ -129,27 +142,29 @@ def refuse_foreign_services(
         )
 
 
-def _build_foreign_service_error(name: str, does: str, group: str, consequence: str) -> ActionFailed:
+def _build_foreign_service_error(name: str, predicate: str, group: str, consequence: str) -> ActionFailed:
     return ActionFailed(
         "FOREIGN_SERVICE",
-        f"Service {name} {does} target group {format_target_group(group)}, and it is another application. "
-        f"{consequence} Give one of the two target groups of its own, or scale {name} to 0 tasks, and run "
-        "the pipeline again.",
+        f"Service {name} {predicate} target group {format_target_group(group)}, and it is another "
+        f"application. {consequence} Give one of the two target groups of its own, or scale {name} to 0 "
+        "tasks, and run the pipeline again.",
     )
 
 
 def _list_lasting_targets(context: StepContext, group: str) -> list[TargetHealth]:
-    return [one for one in context.elb.list_target_health(group) if one.state != "draining"]
+    return [target for target in context.elb.list_target_health(group) if target.state != "draining"]
 
 
-def _reread_targets(context: StepContext, group: str, found: Sequence[TargetHealth]) -> list[str]:
-    """Those targets that are there a moment later too: what was just leaving is draining by now."""
-    now = {(one.id, one.port): one for one in _list_lasting_targets(context, group)}
-    return [f"{one.id}:{one.port} ({one.state})" for one in found if (one.id, one.port) in now]
+def _reread_targets(context: StepContext, group: str, targets: Sequence[TargetHealth]) -> list[str]:
+    """Return the targets that still exist in a second read; the others are draining by now."""
+    now = {(target.id, target.port): target for target in _list_lasting_targets(context, group)}
+    return [
+        f"{target.id}:{target.port} ({target.state})" for target in targets if (target.id, target.port) in now
+    ]
 
 
 class _TaskIndex:
-    """The ECS tasks read so far, by the addresses that targets have."""
+    """Index of the ECS tasks read so far, by the addresses of targets."""
 
     def __init__(self, context: StepContext) -> None:
         self._context = context
@@ -161,23 +176,23 @@ class _TaskIndex:
         new = [arn for arn in arns if arn not in self._known]
         self._known.update(new)
         tasks = self._context.ecs.describe_tasks(self._context.cluster, new)
-        machines = sorted({arn for one in tasks if (arn := one.raw.get("containerInstanceArn"))})
-        ids = self._context.ecs.get_instance_ids(self._context.cluster, machines)
-        for one in tasks:
-            self._keep(one, ids.get(one.raw.get("containerInstanceArn", ""), ""))
+        container_instances = sorted({arn for task in tasks if (arn := task.raw.get("containerInstanceArn"))})
+        ids = self._context.ecs.get_instance_ids(self._context.cluster, container_instances)
+        for task in tasks:
+            self._add_task(task, ids.get(task.raw.get("containerInstanceArn", ""), ""))
 
-    def _keep(self, task: EcsTask, machine: str) -> None:
+    def _add_task(self, task: EcsTask, instance_id: str) -> None:
         group = task.raw.get("group", "")
         name = group.removeprefix(_SERVICE_GROUP_PREFIX) if group.startswith(_SERVICE_GROUP_PREFIX) else ""
         for address in _list_addresses(task):
-            # A task that has stopped since may have had the address before the one that has it now.
+            # A stopped task may have had the address before the running one.
             self._by_address.setdefault(address, name)
         for container in task.raw.get("containers", ()):
             for binding in container.get("networkBindings", ()):
-                self._by_port.setdefault((machine, int(binding.get("hostPort", 0))), name)
+                self._by_port.setdefault((instance_id, int(binding.get("hostPort", 0))), name)
 
-    def owner(self, target: TargetHealth) -> str | None:
-        """Return the ECS service of a target; empty where its task has none, None where no task has it."""
+    def find_owner(self, target: TargetHealth) -> str | None:
+        """Return the ECS service of a target; empty if its task has none, None if no task has it."""
         if target.id in self._by_address:
             return self._by_address[target.id]
         return self._by_port.get((target.id, target.port))

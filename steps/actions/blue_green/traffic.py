@@ -15,9 +15,9 @@ CREATE_STEP_TYPE = "EcsBlueGreenCreateService"
 
 @dataclass(frozen=True)
 class ListenerPair:
-    """Where a prod rule and the stage rule beside it sent traffic when the deployment began.
+    """A prod and a stage rule with their targets when the deployment began.
 
-    `port` is that of `stage_group`, the target group that the new version is registered in.
+    `port` is that of `stage_group`, the target group of the new version.
     """
 
     prod: ListenerRoute
@@ -28,24 +28,24 @@ class ListenerPair:
     balancer: str
 
     @classmethod
-    def from_record(cls, kept: Mapping[str, Any]) -> Self:
-        routes = {name: ListenerRoute.from_record(kept[name]) for name in ("prod", "stage")}
-        return cls(**{**kept, **routes})
+    def from_record(cls, record: Mapping[str, Any]) -> Self:
+        routes = {name: ListenerRoute.from_record(record[name]) for name in ("prod", "stage")}
+        return cls(**{**record, **routes})
 
     def to_record(self) -> dict[str, Any]:
-        kept = {"stage_group": self.stage_group, "port": self.port, "has_weights": self.has_weights}
+        fields = {"stage_group": self.stage_group, "port": self.port, "has_weights": self.has_weights}
         routes = {"prod": self.prod.to_record(), "stage": self.stage.to_record()}
-        return {**kept, **routes, "balancer": self.balancer}
+        return {**fields, **routes, "balancer": self.balancer}
 
     @property
     def is_shared(self) -> bool:
-        """Return whether one target group stands behind both rules: then there is nothing to swap (R248)."""
+        """Return whether both rules forward to one target group: then there is nothing to swap (R248)."""
         return self.stage_group in self.prod.groups
 
 
 @dataclass(frozen=True)
 class BlueGreenTraffic:
-    """All pairs of rules that a release swaps together: at least one, the first named by the step itself."""
+    """All pairs of rules that a release swaps together: at least one, the step's own first."""
 
     pairs: tuple[ListenerPair, ...]
 
@@ -61,27 +61,27 @@ class BlueGreenTraffic:
 
     @property
     def is_shared(self) -> bool:
-        """Return whether there is nothing to swap; the pairs are either all so or none."""
+        """Return whether there is nothing to swap; it is the same for all pairs."""
         return self.pairs[0].is_shared
 
     @property
-    def prods(self) -> list[ListenerPair]:
+    def prod_pairs(self) -> list[ListenerPair]:
         """Return the pairs, one for each prod rule."""
         return list({_get_route_key(pair.prod): pair for pair in self.pairs}.values())
 
     @property
-    def stages(self) -> list[ListenerPair]:
+    def stage_pairs(self) -> list[ListenerPair]:
         """Return the pairs, one for each stage rule: several prod rules may have one in common."""
         return list({_get_route_key(pair.stage): pair for pair in self.pairs}.values())
 
-    def moves(self) -> Iterator[tuple[str, ListenerRoute, dict[str, int]]]:
-        """Every rule once, as Prod or Stage, with the groups a swap gives it: production moves first."""
-        yield from (("Prod", pair.prod, {pair.stage_group: 1}) for pair in self.prods)
-        yield from (("Stage", pair.stage, pair.prod.receiving) for pair in self.stages)
+    def list_moves(self) -> Iterator[tuple[str, ListenerRoute, dict[str, int]]]:
+        """Yield every rule once, as Prod or Stage, with its groups after a swap; production first."""
+        yield from (("Prod", pair.prod, {pair.stage_group: 1}) for pair in self.prod_pairs)
+        yield from (("Stage", pair.stage, pair.prod.weights) for pair in self.stage_pairs)
 
-    def routes(self) -> list[tuple[str, ListenerRoute]]:
-        """Return every rule once, with what it is."""
-        return [(which, route) for which, route, _ in self.moves()]
+    def list_routes(self) -> list[tuple[str, ListenerRoute]]:
+        """Return every rule once, as Prod or Stage."""
+        return [(which, route) for which, route, _ in self.list_moves()]
 
 
 def _get_route_key(route: ListenerRoute) -> tuple[str, str]:
@@ -91,13 +91,17 @@ def _get_route_key(route: ListenerRoute) -> tuple[str, str]:
 def load_traffic(context: StepContext | EarlierStep) -> BlueGreenTraffic:
     """Load the traffic that this step or an earlier one saved for rollback."""
     return BlueGreenTraffic(
-        tuple(ListenerPair.from_record(one) for one in context.load_for_rollback("traffic"))
+        tuple(ListenerPair.from_record(record) for record in context.load_for_rollback("traffic"))
     )
 
 
 def list_target_groups(raw: Mapping[str, Any]) -> list[str]:
-    """Return the target groups that an ECS service, as AWS shows it, registers its tasks in."""
-    return [one["targetGroupArn"] for one in raw.get("loadBalancers", ()) if one.get("targetGroupArn")]
+    """Return the target groups that an ECS service registers its tasks in."""
+    return [
+        balancer["targetGroupArn"]
+        for balancer in raw.get("loadBalancers", ())
+        if balancer.get("targetGroupArn")
+    ]
 
 
 def count_healthy_targets(context: StepContext, group: str) -> int:
@@ -106,11 +110,11 @@ def count_healthy_targets(context: StepContext, group: str) -> int:
 
 
 def find_live_groups(context: StepContext, traffic: BlueGreenTraffic) -> dict[str, str]:
-    """The groups that any rule of the load balancers but the stage rules feeds, and that rule in words.
+    """Return the groups that rules other than the stage rules forward to, with the rule as text.
 
-    What is not known to be stage is production.
+    A rule that is not known to be stage is production.
     """
-    return {group: route.words() for route in list_live_routes(context, traffic) for group in route.groups}
+    return {group: route.describe() for route in list_live_routes(context, traffic) for group in route.groups}
 
 
 def list_live_routes(context: StepContext, traffic: BlueGreenTraffic) -> list[ListenerRoute]:
@@ -142,34 +146,35 @@ def _list_routes(context: StepContext, listener: Listener, has_weights: bool) ->
 
 
 def find_other_rule(context: StepContext, service: EcsService) -> str:
-    """The rule, in words, that still leads to a service that the prod rules have left; empty if none does."""
+    """Return the other rule that still forwards to an old service; empty if none does."""
     traffic = load_traffic(context)
     groups = list_target_groups(service.raw)
     if traffic.is_shared or any(
-        set(groups) & set(read_route(context, pair.prod).groups) for pair in traffic.prods
+        set(groups) & set(read_route(context, pair.prod).groups) for pair in traffic.prod_pairs
     ):
         return ""
     live = find_live_groups(context, traffic)
     return next((live[group] for group in groups if group in live), "")
 
 
-def refuse_production(context: StepContext, service: EcsService, doing: str) -> None:
-    """Stop hard where `service` receives production traffic at this moment (N08).
+def refuse_production(context: StepContext, service: EcsService, operation: str) -> None:
+    """Raise `ActionFailed` if `service` receives production traffic now (N08).
 
-    With one target group behind both rules only tasks tell: a service without any receives nothing.
+    With one target group behind both rules only running tasks count.
     """
     traffic = load_traffic(context)
     live = find_live_groups(context, traffic)
-    hit = [group for group in list_target_groups(service.raw) if group in live]
-    if not hit or (service.running == 0 and service.desired == 0):
+    live_groups = [group for group in list_target_groups(service.raw) if group in live]
+    if not live_groups or (service.running == 0 and service.desired == 0):
         return
     if traffic.is_shared and not _is_last_running_service(context, service):
         return
     raise ActionFailed(
         "RECEIVES_PRODUCTION",
-        f"Service {service.name} receives production traffic: the {live[hit[0]]} forwards to {hit[0]}, "
-        f"where its {service.running} tasks are registered. Slipway refuses {doing}. Check which ECS service "
-        "is live, correct the listener rules or the BG_VERSION tags in AWS, and run the pipeline again.",
+        f"Service {service.name} receives production traffic: the {live[live_groups[0]]} forwards to "
+        f"{live_groups[0]}, where its {service.running} tasks are registered. Slipway refuses {operation}. "
+        "Check which ECS service is live, correct the listener rules or the BG_VERSION tags in AWS, and run "
+        "the pipeline again.",
     )
 
 
@@ -179,4 +184,4 @@ def _is_last_running_service(context: StepContext, service: EcsService) -> bool:
         name for name in context.load_for_rollback("pair")["names"] if name != service.name
     ]
     others = context.ecs.describe_services(context.cluster, names)
-    return not any(one.is_active and one.running for one in others)
+    return not any(other.is_active and other.running for other in others)

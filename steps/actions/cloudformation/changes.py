@@ -40,7 +40,7 @@ STACK_TEMPLATE = "CloudFormationTemplate"
 @action
 @dataclass(frozen=True)
 class FetchStackTemplate(Action):
-    """Fetch the template, so that what is wrong with it is said first; what lies at a URL AWS fetches."""
+    """Fetch the template first, so that its problems are reported first; AWS fetches one from a URL."""
 
     repeats = True
     url: str = ""
@@ -60,14 +60,14 @@ class FetchStackTemplate(Action):
             context.log(f"- {path}")
 
 
-_LOGGED_STATUS_KEY = "told"
+_LOGGED_STATUS_KEY = "logged status"
 _FAILED_STACK_KEY = "failed stack"
 
 
 @action
 @dataclass(frozen=True)
 class WaitForStack(Action):
-    """Wait while somebody else's operation on the stack goes on."""
+    """Wait while another operation on the stack is in progress."""
 
     repeats = True
     stack: str
@@ -89,7 +89,7 @@ class WaitForStack(Action):
 @action
 @dataclass(frozen=True)
 class SaveStack(Action):
-    """Remember the stack as it is: its template, its parameters as far as AWS shows them, its tags."""
+    """Save the stack: its template, the parameters that AWS shows, its tags."""
 
     repeats = True
     stack: str
@@ -105,11 +105,11 @@ class SaveStack(Action):
             raise ActionFailed(
                 "STACK_NOT_USABLE", f"Stack {self.stack} is {live.status}. {get_status_help(live.status)}"
             )
-        is_there = live is not None and live.status != FAILED_CREATION_STATUS
-        first = context.load_for_rollback(SAVED_STACK) is None
-        if first:
+        exists = live is not None and live.status != FAILED_CREATION_STATUS
+        is_first = context.load_for_rollback(SAVED_STACK) is None
+        if is_first:
             context.save_for_rollback(
-                SAVED_STACK, _build_snapshot(client, live) if live and is_there else {"exists": False}
+                SAVED_STACK, _build_snapshot(client, live) if live and exists else {"exists": False}
             )
         context.log(_describe_stack(self.stack, live))
 
@@ -138,7 +138,7 @@ def _describe_stack(name: str, live: Stack | None) -> str:
 @action
 @dataclass(frozen=True)
 class DeleteFailedStack(Action):
-    """Delete a stack whose creation failed: AWS lets nothing else be done with it, and it holds nothing."""
+    """Delete a stack whose creation failed: it has no resources, and AWS allows nothing else."""
 
     repeats = True
     stack: str
@@ -150,19 +150,21 @@ class DeleteFailedStack(Action):
     def start(self, context: StepContext) -> None:
         live = context.cloudformation.describe(self.stack)
         if live is not None and live.status == FAILED_CREATION_STATUS:
-            said = f"Deleting stack {self.stack}, whose creation failed earlier"
-            start_deletion(context, live, _FAILED_STACK_KEY, role=live.role, said=said)
+            message = f"Deleting stack {self.stack}, whose creation failed earlier"
+            start_deletion(context, live, _FAILED_STACK_KEY, role=live.role, message=message)
 
     def confirm(self, context: StepContext, call: CallRecord) -> Confirmation:
         return confirm_stack_write(context, context.cloudformation, call)
 
     def is_done(self, context: StepContext) -> bool:
-        course = get_deletion_progress(context, _FAILED_STACK_KEY)
-        if course is None:
+        progress = get_deletion_progress(context, _FAILED_STACK_KEY)
+        if progress is None:
             return True
-        if course.status == "DELETE_FAILED":
-            raise ActionFailed("STACK_NOT_DELETED", f"Stack {self.stack} is DELETE_FAILED. {course.failure}")
-        return course.status == DELETED_STATUS
+        if progress.status == "DELETE_FAILED":
+            raise ActionFailed(
+                "STACK_NOT_DELETED", f"Stack {self.stack} is DELETE_FAILED. {progress.failure}"
+            )
+        return progress.status == DELETED_STATUS
 
 
 NO_CHANGE = "NONE"
@@ -171,10 +173,10 @@ NO_CHANGE = "NONE"
 @action
 @dataclass(frozen=True)
 class ApplyStack(Action):
-    """Create the stack where there is none, else update it; `values` and `tags` are [name, type, value].
+    """Create the stack if there is none, else update it; `values` and `tags` are [name, type, value].
 
-    A template that would change nothing is a success. The value of a parameter of type Secret is the
-    reference of the secret, which the journal keeps in its place.
+    A template that changes nothing is a success. The value of a parameter of type Secret is the reference of
+    the secret, which the journal stores instead of the value.
     """
 
     has_undo = True
@@ -186,7 +188,7 @@ class ApplyStack(Action):
     tags: list[list[str]] = field(default_factory=list)
     role: str = ""
     accepted: list[str] = field(default_factory=list)
-    """States in which a failed operation may leave the stack and the step goes on all the same."""
+    """Statuses of a failed operation that the step accepts."""
 
     @property
     def title(self) -> str:
@@ -195,9 +197,9 @@ class ApplyStack(Action):
     def start(self, context: StepContext) -> None:
         client, region = context.cloudformation, get_stack_region(context, self.stack)
         live = client.describe(self.stack)
-        request = self._request(context)
+        request = self._build_request(context)
         context.set_outputs(stackName=self.stack, stackRegion=region)
-        # Decided once: a call that is sent again under its token may already have taken effect.
+        # Decided once: a repeated call with the same token may already have taken effect.
         creates = context.save_for_rollback(f"creates {context.intent}", live is None)
         if live is None or creates:
             context.log(f"Creating stack {self.stack} in {region}")
@@ -223,7 +225,7 @@ class ApplyStack(Action):
             return
         context.set_outputs(stackChange="UPDATE")
 
-    def _request(self, context: StepContext) -> dict[str, Any]:
+    def _build_request(self, context: StepContext) -> dict[str, Any]:
         template = (
             {"TemplateURL": self.url}
             if self.url
@@ -242,18 +244,18 @@ class ApplyStack(Action):
     def is_done(self, context: StepContext) -> bool:
         client, stack_id = context.cloudformation, str(context.get_output("stackId"))
         if context.get_output("stackChange") == NO_CHANGE:
-            return self._hand_over(context, client.describe(stack_id), "")
+            return self._set_outputs(context, client.describe(stack_id), "")
         after = context.load_for_rollback(f"newest event {context.intent}") or ""
         before = context.load_for_rollback(f"changed before {context.intent}") or ""
-        course = follow_operation(context, client, stack_id, context.intent, after=after, before=before)
-        if not is_terminal_status(course.status):
+        progress = follow_operation(context, client, stack_id, context.intent, after=after, before=before)
+        if not is_terminal_status(progress.status):
             return False
-        if course.status not in SUCCESS_STATUSES and course.status not in self.accepted:
-            raise _build_failure(self.stack, course)
-        return self._hand_over(context, client.describe(stack_id), course.status)
+        if progress.status not in SUCCESS_STATUSES and progress.status not in self.accepted:
+            raise _build_failure(self.stack, progress)
+        return self._set_outputs(context, client.describe(stack_id), progress.status)
 
-    def _hand_over(self, context: StepContext, live: Stack | None, status: str) -> bool:
-        """Return the outputs; False while AWS still shows the stack as it was before."""
+    def _set_outputs(self, context: StepContext, live: Stack | None, status: str) -> bool:
+        """Set the outputs; return False while AWS still shows the earlier state of the stack."""
         if live is None or (status and live.status != status):
             return False
         context.set_outputs(stackStatus=live.status)
@@ -288,7 +290,7 @@ class ApplyStack(Action):
 
 
 def _resolve_parameter(context: StepContext, kind: str, value: str) -> str:
-    """The value of a parameter; of a secret its reference, which becomes the value as the call leaves."""
+    """Return the value of a parameter; for a secret its reference, replaced when the call is sent."""
     if kind == SECRET_TYPE:
         return f'<+secrets.getValue("{value}")>'
     return value if parse_secret_reference(value) else render_expressions(value, context.resolve_expression)
@@ -301,14 +303,14 @@ def _refuse_unusable(live: Stack) -> None:
         )
 
 
-def _build_failure(name: str, course: StackProgress) -> ActionFailed:
-    went = {
+def _build_failure(name: str, progress: StackProgress) -> ActionFailed:
+    consequence = {
         FAILED_CREATION_STATUS: "AWS deleted the created resources.",
         "UPDATE_ROLLBACK_COMPLETE": "AWS restored the stack.",
         DELETED_STATUS: "It was deleted meanwhile.",
-    }.get(course.status, get_status_help(course.status))
-    cause = f" {course.failure.rstrip('.')}." if course.failure else ""
-    return ActionFailed("STACK_FAILED", f"Stack {name} is {course.status}.{cause} {went}")
+    }.get(progress.status, get_status_help(progress.status))
+    cause = f" {progress.failure.rstrip('.')}." if progress.failure else ""
+    return ActionFailed("STACK_FAILED", f"Stack {name} is {progress.status}.{cause} {consequence}")
 
 
 def _format_parameter_count(number: int) -> str:
@@ -321,7 +323,7 @@ _STACK_TO_DELETE_KEY = "stack to delete"
 @action
 @dataclass(frozen=True)
 class DeleteStack(Action):
-    """Delete the stack and wait until it is gone; one that is not there is no failure. Not undone."""
+    """Delete the stack and wait until it is gone; a missing stack is a success. It has no undo."""
 
     stack: str
     role: str = ""
@@ -337,22 +339,22 @@ class DeleteStack(Action):
             context.log(f"There is no stack {self.stack}: nothing to delete", "success")
             return
         context.set_outputs(stackId=live.id)
-        said = f"Deleting stack {self.stack}, which is {live.status}"
-        start_deletion(context, live, _STACK_TO_DELETE_KEY, role=self.role, said=said)
+        message = f"Deleting stack {self.stack}, which is {live.status}"
+        start_deletion(context, live, _STACK_TO_DELETE_KEY, role=self.role, message=message)
 
     def confirm(self, context: StepContext, call: CallRecord) -> Confirmation:
         return confirm_stack_write(context, context.cloudformation, call)
 
     def is_done(self, context: StepContext) -> bool:
-        course = get_deletion_progress(context, _STACK_TO_DELETE_KEY)
-        if course is None:
+        progress = get_deletion_progress(context, _STACK_TO_DELETE_KEY)
+        if progress is None:
             return True
-        if course.status == "DELETE_FAILED":
+        if progress.status == "DELETE_FAILED":
             raise ActionFailed(
                 "STACK_NOT_DELETED",
-                f"Stack {self.stack} is DELETE_FAILED. {course.failure or 'Its events say why'}. Resolve "
+                f"Stack {self.stack} is DELETE_FAILED. {progress.failure or 'Its events say why'}. Resolve "
                 f"what blocks the deletion of its resources, and run again.",
             )
-        if course.status == DELETED_STATUS:
+        if progress.status == DELETED_STATUS:
             context.log(f"Stack {self.stack} is deleted", "success")
-        return course.status == DELETED_STATUS
+        return progress.status == DELETED_STATUS

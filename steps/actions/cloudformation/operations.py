@@ -33,17 +33,17 @@ _STATUS_HELP: Mapping[str, str] = {
 
 
 def is_terminal_status(status: str) -> bool:
-    """Return whether nothing more happens by itself."""
+    """Return whether no operation is in progress."""
     return bool(status) and not status.endswith("_IN_PROGRESS")
 
 
 def get_status_help(status: str) -> str:
-    """What to do about a stack in this state."""
+    """Return the remedy for a stack in this state."""
     return _STATUS_HELP.get(status, "Check it in CloudFormation.")
 
 
 def get_stack_region(context: StepContext, name: str) -> str:
-    """Return the region of a stack. Raises `ActionFailed` where nothing says it yet."""
+    """Return the region of a stack. Raises `ActionFailed` while it is unknown."""
     if not context.region:
         raise ActionFailed(
             "REGION_MISSING",
@@ -53,71 +53,71 @@ def get_stack_region(context: StepContext, name: str) -> str:
     return context.region
 
 
-# When the operation of this run changed the stack, saved where its events cannot be seen.
+# Rollback key of the time at which this run changed the stack, saved if its events are denied.
 STACK_CHANGED = "stack changed"
 _NEWEST_EVENT_KEY, _STATUS_KEY, _FAILURE_KEY = "newest event", "status", "first failure"
 _BEGUN_KEY, _DENIED_KEY = "begun", "events denied"
-# What AWS says of resources that it stopped because of another one.
+# Part of AWS's reason for resources that it cancelled because of another failure.
 _CANCELLED_REASON = "cancelled"
 REASON_CHARACTERS = 1_000
 
 
 @dataclass(frozen=True)
 class StackProgress:
-    """How far an operation on a stack has come: the state of the stack, and its first failure in words."""
+    """Progress of an operation on a stack: the stack's status, and its first failure as a sentence."""
 
     status: str
     failure: str
 
 
-def get_newest_event_id(context: StepContext, client: CloudFormationClient, named: str) -> str:
-    """Return the id of the last thing that happened to a stack; nothing of one that is not there."""
+def get_newest_event_id(context: StepContext, client: CloudFormationClient, stack: str) -> str:
+    """Return the id of the newest event of a stack; empty if it does not exist."""
     try:
-        return next((event.id for event in client.list_events(named)), "")
+        return next((event.id for event in client.list_events(stack)), "")
     except Denied as denied:
         _log_denied(context, denied)
         return ""
 
 
-def get_last_token(context: StepContext, client: CloudFormationClient, named: str) -> str | None:
-    """Return the token of whoever last did something to the stack as a whole; None if events are denied."""
+def get_last_token(context: StepContext, client: CloudFormationClient, stack: str) -> str | None:
+    """Return the token of the last operation on the stack as a whole; None if events are denied."""
     try:
-        return next((event.token for event in client.list_events(named) if event.is_stack_event), "")
+        return next((event.token for event in client.list_events(stack) if event.is_stack_event), "")
     except Denied as denied:
         _log_denied(context, denied)
         return None
 
 
-def has_event_with_token(context: StepContext, client: CloudFormationClient, named: str, token: str) -> bool:
-    """Return whether a request with this token has had an effect: each of its events bears the token.
+def has_event_with_token(context: StepContext, client: CloudFormationClient, stack: str, token: str) -> bool:
+    """Return whether a request with this token had an effect: its events carry the token.
 
-    Where events are denied, False: AWS carries out a request that is sent again under its token only once.
+    False if events are denied: AWS executes a repeated request with the same token only once.
     """
     try:
-        return any(event.token == token for event in client.list_events(named))
+        return any(event.token == token for event in client.list_events(stack))
     except Denied as denied:
         _log_denied(context, denied)
         return False
 
 
 def follow_operation(
-    context: StepContext, client: CloudFormationClient, named: str, token: str, *, after: str, before: str
+    context: StepContext, client: CloudFormationClient, stack: str, token: str, *, after: str, before: str
 ) -> StackProgress:
-    """Tell what is new since the last look, and say how far the operation with this token has come.
+    """Log the new events and return the progress of the operation with this token.
 
-    A token that ends with `-` stands for all that begin so. `after` is the newest event before it began,
-    `before` when the stack was changed last before that: where events are denied, its state decides.
+    A token that ends with `-` is a prefix. `after` is the newest event before the operation, `before` the
+    time of the stack's last change before it. The stack's status decides if events are denied.
     """
     try:
-        fresh = list(
+        new_events = list(
             reversed(
-                list(_list_newer_events(client, named, context.progress.get(_NEWEST_EVENT_KEY) or after))
+                list(_list_newer_events(client, stack, context.progress.get(_NEWEST_EVENT_KEY) or after))
             )
         )
     except Denied as denied:
         _log_denied(context, denied)
-        return _get_progress_by_status(context, client.describe(named), before)
-    for event in fresh:
+        return _get_progress_by_status(context, client.describe(stack), before)
+    for event in new_events:
         context.log(format_event(event), "error" if event.is_failure else "event")
         is_ours = event.token.startswith(token) if token.endswith("-") else event.token == token
         if not is_ours:
@@ -126,13 +126,13 @@ def follow_operation(
             context.progress[_STATUS_KEY] = event.status
         elif event.is_failure and _CANCELLED_REASON not in event.reason.lower():
             _record_failure(context, event)
-    if fresh:
-        context.progress[_NEWEST_EVENT_KEY] = fresh[-1].id
+    if new_events:
+        context.progress[_NEWEST_EVENT_KEY] = new_events[-1].id
     return StackProgress(context.progress.get(_STATUS_KEY, ""), context.progress.get(_FAILURE_KEY, ""))
 
 
 def _get_progress_by_status(context: StepContext, live: Stack | None, before: str) -> StackProgress:
-    """How far an operation has come as the stack itself shows it; nothing while it shows what was before."""
+    """Return the progress according to the stack's status; empty while it shows the earlier state."""
     if live is None:
         return StackProgress("", "")
     context.progress[_BEGUN_KEY] = has_begun = live.is_in_progress or bool(context.progress.get(_BEGUN_KEY))
@@ -155,9 +155,9 @@ def _log_denied(context: StepContext, denied: Denied) -> None:
         context.log(f"{denied.display_message} Slipway uses the status of the stack instead.", "warning")
 
 
-def _list_newer_events(client: CloudFormationClient, named: str, than: str) -> Iterator[StackEvent]:
-    for event in client.list_events(named):
-        if event.id == than:
+def _list_newer_events(client: CloudFormationClient, stack: str, after: str) -> Iterator[StackEvent]:
+    for event in client.list_events(stack):
+        if event.id == after:
             return
         yield event
 
@@ -167,26 +167,26 @@ def _record_failure(context: StepContext, event: StackEvent) -> None:
         return
     reason = event.reason[:REASON_CHARACTERS].strip() or "AWS gave no reason"
     verb = event.status.removesuffix("_FAILED").lower()
-    done = {"create": "created", "update": "updated", "delete": "deleted"}.get(verb, verb)
-    text = f"{event.logical_id} ({event.type}) could not be {done}: {reason}"
+    participle = {"create": "created", "update": "updated", "delete": "deleted"}.get(verb, verb)
+    text = f"{event.logical_id} ({event.type}) could not be {participle}: {reason}"
     context.progress[_FAILURE_KEY] = text
     context.log(f"First failure: {text}", "error")
 
 
 def format_event(event: StackEvent) -> str:
-    """Return an event as a line."""
-    where = "" if event.is_stack_event or not event.physical_id else f" {event.physical_id}"
+    """Return an event as a log line."""
+    resource = "" if event.is_stack_event or not event.physical_id else f" {event.physical_id}"
     reason = f": {event.reason[:REASON_CHARACTERS]}" if event.reason else ""
-    return f"# {event.status} {event.type} {event.logical_id}{where}{reason}"
+    return f"# {event.status} {event.type} {event.logical_id}{resource}{reason}"
 
 
 def confirm_stack_write(context: StepContext, client: CloudFormationClient, call: CallRecord) -> Confirmation:
-    """Judge a CreateStack, UpdateStack, DeleteStack, CancelUpdateStack or ContinueUpdateRollback."""
+    """Confirm a CreateStack, UpdateStack, DeleteStack, CancelUpdateStack or ContinueUpdateRollback."""
     late = is_past_read_lag(context, call)
-    named, token = call.params["StackName"], call.params["ClientRequestToken"]
-    live = client.describe(named)
+    stack, token = call.params["StackName"], call.params["ClientRequestToken"]
+    live = client.describe(stack)
     if live is None:
-        # By name one that is deleted is not found, and so had its effect.
+        # A deleted stack is not found by name, so the deletion took effect.
         if call.operation == "DeleteStack":
             return Applied({})
         return NotApplied() if late else Unconfirmed()
@@ -196,28 +196,28 @@ def confirm_stack_write(context: StepContext, client: CloudFormationClient, call
 
 
 def _is_proven_by_status(operation: str, live: Stack) -> bool:
-    """What the state of a stack alone proves."""
+    """Return whether the status of a stack alone proves that the operation took effect."""
     if operation == "CancelUpdateStack":
         return live.status.startswith("UPDATE_ROLLBACK")
     return operation == "DeleteStack" and live.status in ("DELETE_IN_PROGRESS", "DELETE_COMPLETE")
 
 
-def start_deletion(context: StepContext, live: Stack, note: str, *, role: str, said: str) -> None:
-    """Delete a stack; save its id and its newest event for rollback as `note`."""
+def start_deletion(context: StepContext, live: Stack, key: str, *, role: str, message: str) -> None:
+    """Delete a stack; save its id and its newest event under the rollback key `note`."""
     client = context.cloudformation
     newest = get_newest_event_id(context, client, live.id)
-    context.save_for_rollback(f"{note} {context.intent}", [live.id, newest, live.changed_at])
-    context.log(said)
+    context.save_for_rollback(f"{key} {context.intent}", [live.id, newest, live.changed_at])
+    context.log(message)
     client.delete(live.id, context.intent, role)
 
 
-def get_deletion_progress(context: StepContext, note: str) -> StackProgress | None:
-    """Return how far the deletion has come that was begun under `note`; None where none was."""
-    begun = context.load_for_rollback(f"{note} {context.intent}")
-    if begun is None:
+def get_deletion_progress(context: StepContext, key: str) -> StackProgress | None:
+    """Return the progress of the deletion started under `key`; None if there is none."""
+    deletion = context.load_for_rollback(f"{key} {context.intent}")
+    if deletion is None:
         return None
     return follow_operation(
-        context, context.cloudformation, begun[0], context.intent, after=begun[1], before=begun[-1]
+        context, context.cloudformation, deletion[0], context.intent, after=deletion[1], before=deletion[-1]
     )
 
 

@@ -1,4 +1,4 @@
-"""Rollback of a stack: back to its earlier template, or deleted where this run created it."""
+"""Rollback of a stack: restore of its earlier template, or deletion if this run created it."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -27,12 +27,12 @@ from steps.actions.cloudformation.operations import (
 from steps.actions.context import EarlierStep, StepContext
 
 _RESTORED_OUTPUT = "stackRestored"
-# What a template shows of itself in 51,200 bytes; a larger one can only be handed over by a URL.
+# Size limit of an inline template; CloudFormation accepts a larger one only by URL.
 TEMPLATE_BODY_BYTES = 51_200
 
 
 def is_undo_possible(context: StepContext, name: str) -> bool:
-    """Return whether the stack is at rest, or can be deleted as it is. Raises `ChangedByOthers`."""
+    """Return whether the stack is at rest or can be deleted. Raises `ChangedByOthers`."""
     client, before = context.cloudformation, context.load_for_rollback(SAVED_STACK) or {}
     live = client.describe(_get_stack_id(context, name))
     if live is None or live.status == DELETED_STATUS:
@@ -52,7 +52,7 @@ def is_undo_possible(context: StepContext, name: str) -> bool:
 
 
 def _refuse_deleted(context: StepContext, name: str, live: Stack | None) -> None:
-    """Say whether this run or somebody else has deleted a stack that was there before."""
+    """Raise an error that names this run or somebody else as the one who deleted the stack."""
     if live is not None and _is_changed_by_this_run(context, live):
         raise ActionFailed(
             "STACK_DELETED", f"A later step of this run has deleted stack {name}: it cannot be restored."
@@ -61,7 +61,7 @@ def _refuse_deleted(context: StepContext, name: str, live: Stack | None) -> None
 
 
 def cancel_update(context: StepContext, name: str) -> None:
-    """Let an update of ours that still goes on turn back."""
+    """Cancel an update of ours that is still in progress."""
     client = context.cloudformation
     live = client.describe(_get_stack_id(context, name))
     if live is None or live.status != "UPDATE_IN_PROGRESS":
@@ -71,12 +71,12 @@ def cancel_update(context: StepContext, name: str) -> None:
     context.log(f"Cancelling the update of stack {name}")
     try:
         client.cancel_update(live.id, _build_token(context))
-    except Invalid as over:
-        context.log(f"{over.display_message} The update is over already.")
+    except Invalid as refused:
+        context.log(f"{refused.display_message} The update is over already.")
 
 
 def undo_stack_change(context: StepContext, name: str, role: str) -> None:
-    """Delete what this run created, or update the stack back."""
+    """Delete the stack if this run created it, else restore its template."""
     client, before = context.cloudformation, context.load_for_rollback(SAVED_STACK) or {}
     live = client.describe(_get_stack_id(context, name))
     if live is None or live.status in (DELETED_STATUS, "DELETE_IN_PROGRESS"):
@@ -128,32 +128,32 @@ def _restore_template(context: StepContext, name: str, live: Stack, before: Mapp
 
 
 def is_stack_restored(context: StepContext, name: str) -> bool:
-    """Return whether the stack has come back. Raises `ActionFailed` with what keeps it from that."""
+    """Return whether the stack is restored. Raises `ActionFailed` with the obstacle."""
     client, before = context.cloudformation, context.load_for_rollback(SAVED_STACK) or {}
-    named = _get_stack_id(context, name)
-    live = client.describe(named)
+    stack_id = _get_stack_id(context, name)
+    live = client.describe(stack_id)
     if live is None or live.status == DELETED_STATUS:
         return True
     if before.get("exists") and context.get_output(_RESTORED_OUTPUT):
         return True
     if before.get("exists") and live.status == ROLLED_BACK_STATUS and not _is_restored_status(context, live):
         return True
-    ours = str(context.load_for_rollback(STACK_CHANGED) or "")
-    course = follow_operation(
-        context, client, live.id, f"{_get_token_prefix(context)}undo-", after="", before=ours
+    changed_at = str(context.load_for_rollback(STACK_CHANGED) or "")
+    progress = follow_operation(
+        context, client, live.id, f"{_get_token_prefix(context)}undo-", after="", before=changed_at
     )
-    if not is_terminal_status(course.status):
+    if not is_terminal_status(progress.status):
         return False
     if (
-        course.status in (*SUCCESS_STATUSES, ROLLED_BACK_STATUS)
+        progress.status in (*SUCCESS_STATUSES, ROLLED_BACK_STATUS)
         and before.get("exists")
-        and course.status == live.status
+        and progress.status == live.status
     ):
-        if course.status == ROLLED_BACK_STATUS and course.failure:
-            raise _build_undo_error(name, course.status, course.failure)
+        if progress.status == ROLLED_BACK_STATUS and progress.failure:
+            raise _build_undo_error(name, progress.status, progress.failure)
         return True
-    if course.status == live.status:
-        raise _build_undo_error(name, course.status, course.failure)
+    if progress.status == live.status:
+        raise _build_undo_error(name, progress.status, progress.failure)
     return False
 
 
@@ -165,16 +165,16 @@ def _is_restored_status(context: StepContext, live: Stack) -> bool:
 
 
 def _is_changed_by_this_run(context: StepContext, live: Stack) -> bool | None:
-    """Whether this execution was the last to change the stack; None if nothing that may be seen tells."""
+    """Return whether this execution made the last change to the stack; None if unknown."""
     token = get_last_token(context, context.cloudformation, live.id)
     if token is not None:
         return token.startswith(_get_token_prefix(context))
     before = context.load_for_rollback(SAVED_STACK) or {}
-    was_made_here = not before.get("exists") and live.id == context.get_output("stackId")
-    if was_made_here and not live.status.startswith("UPDATE_"):
+    is_created_here = not before.get("exists") and live.id == context.get_output("stackId")
+    if is_created_here and not live.status.startswith("UPDATE_"):
         return True
-    ours = context.load_for_rollback(STACK_CHANGED)
-    return bool(live.changed_at == ours) if ours else None
+    changed_at = context.load_for_rollback(STACK_CHANGED)
+    return bool(live.changed_at == changed_at) if changed_at else None
 
 
 def _build_undo_error(name: str, status: str, failure: str) -> ActionFailed:
@@ -182,7 +182,7 @@ def _build_undo_error(name: str, status: str, failure: str) -> ActionFailed:
 
 
 def describe_stack_undo(name: str, saved: EarlierStep) -> tuple[str, ...]:
-    """What `undo` would do."""
+    """Return sentences about the undo of a stack change."""
     before = saved.load_for_rollback(SAVED_STACK)
     if before is None:
         return ()
@@ -192,7 +192,7 @@ def describe_stack_undo(name: str, saved: EarlierStep) -> tuple[str, ...]:
 
 
 def build_stack_checks(context: StepContext, name: str) -> list[ChecklistEntry]:
-    """Return the stack as it was before, beside the stack as it is."""
+    """Return checklist entries with the saved and the current stack."""
     client, before = context.cloudformation, context.load_for_rollback(SAVED_STACK) or {}
     live = client.describe(_get_stack_id(context, name))
     subject = f"Stack {name}"
@@ -201,14 +201,16 @@ def build_stack_checks(context: StepContext, name: str) -> list[ChecklistEntry]:
         return [ChecklistEntry(subject, "not there", status, status == "not there")]
     if live is None or status == "not there":
         return [ChecklistEntry(subject, "there", status, ok=False)]
-    same = client.get_template(live.id) == before["template"]
+    is_same = client.get_template(live.id) == before["template"]
     checks = [
-        ChecklistEntry(f"Template of {subject}", "as before", "as before" if same else "different", same)
+        ChecklistEntry(
+            f"Template of {subject}", "as before", "as before" if is_same else "different", is_same
+        )
     ]
     for name, value in before["parameters"].items():
         if value != HIDDEN_PARAMETER_VALUE:
-            found = live.parameters.get(name, "")
-            checks.append(ChecklistEntry(f"Parameter {name} of {subject}", value, found, found == value))
+            actual = live.parameters.get(name, "")
+            checks.append(ChecklistEntry(f"Parameter {name} of {subject}", value, actual, actual == value))
     return checks
 
 
@@ -217,10 +219,10 @@ def _get_stack_id(context: StepContext, name: str) -> str:
 
 
 def _get_token_prefix(context: StepContext) -> str:
-    """What the tokens of all requests of this execution begin with."""
+    """Return the prefix of the tokens of all requests of this execution."""
     return f"{context.intent.split('-', 1)[0]}-"
 
 
 def _build_token(context: StepContext) -> str:
-    """Each try of an undo has a token of its own: AWS answers one that it knows without doing anything."""
+    """Return the saved token of this try of the undo; AWS ignores a request with a used token."""
     return str(context.save_for_rollback("token", f"{_get_token_prefix(context)}undo-{uuid4().hex[:12]}"))

@@ -22,10 +22,10 @@ CLOCK_SKEW = timedelta(seconds=5)
 def confirm_service_write(
     context: StepContext, call: CallRecord, *, task_definition: str, before: str
 ) -> Confirmation:
-    """Judge a CreateService, UpdateService or DeleteService.
+    """Confirm a CreateService, UpdateService or DeleteService.
 
-    `task_definition` is the one that the write asked for, `before` the name under which the ids of the
-    deployments right before the write are saved: an undo's task definition was running before, too.
+    `task_definition` is the one that the write requested. `before` is the rollback key of the ids of the
+    deployments right before the write: the task definition of an undo was running before, too.
     """
     late = is_past_read_lag(context, call)
     name = call.params.get("service") or call.params["serviceName"]
@@ -39,10 +39,12 @@ def confirm_service_write(
         return Applied({"service": _build_answer(service, ours)})
     if not late:
         return Unconfirmed()
-    # An update that begins no deployment leaves none behind: one of our definition is somebody else's.
-    begins_one = call.operation != "UpdateService" or "taskDefinition" in call.params
-    if begins_one and (passed := _find_finished_deployment(context, service, call.sent_at, task_definition)):
-        return Applied({"service": {**service.raw, "deployments": [passed]}})
+    # An update without a task definition starts no deployment: a new one is somebody else's.
+    starts_deployment = call.operation != "UpdateService" or "taskDefinition" in call.params
+    if starts_deployment and (
+        finished := _find_finished_deployment(context, service, call.sent_at, task_definition)
+    ):
+        return Applied({"service": {**service.raw, "deployments": [finished]}})
     if service.primary is not None and service.primary.id not in earlier_ids:
         raise ActionFailed(
             "SUPERSEDED",
@@ -62,7 +64,7 @@ def _confirm_delete(service: EcsService | None, late: bool) -> Confirmation:
 def _find_own_deployment(
     service: EcsService, call: CallRecord, task_definition: str, earlier_ids: list[str]
 ) -> EcsDeployment | None:
-    """The deployment that this write began: our task definition under an id that was not there before."""
+    """Return the deployment that this write started: our task definition under a new id."""
     if call.operation == "UpdateService" and "taskDefinition" not in call.params:
         return _confirm_update_fields(service, call.params)
     for deployment in service.deployments:
@@ -72,35 +74,42 @@ def _find_own_deployment(
 
 
 def _confirm_update_fields(service: EcsService, params: Any) -> EcsDeployment | None:
-    """Return an update without a task definition begins no deployment: its fields are the evidence."""
-    shown = all(
+    """Return the PRIMARY deployment if the updated fields are visible."""
+    is_visible = all(
         service.raw.get(key) == value for key, value in params.items() if key not in ("cluster", "service")
     )
-    return service.primary if shown else None
+    return service.primary if is_visible else None
 
 
 def _build_answer(service: EcsService, ours: EcsDeployment) -> dict[str, Any]:
-    """Return the service as the lost answer showed it: ours PRIMARY, whatever became of it since."""
-    shown = service.raw.get("deployments", [])
-    mine = [{**one, "status": "PRIMARY"} for one in shown if one.get("id") == ours.id]
-    others = [one for one in shown if one.get("id") != ours.id]
-    return {**service.raw, "deployments": mine + others}
+    """Return the service as in the lost answer, with our deployment PRIMARY, whatever happened since."""
+    deployments = service.raw.get("deployments", [])
+    own = [
+        {**deployment, "status": "PRIMARY"} for deployment in deployments if deployment.get("id") == ours.id
+    ]
+    others = [deployment for deployment in deployments if deployment.get("id") != ours.id]
+    return {**service.raw, "deployments": own + others}
 
 
 def _find_finished_deployment(
     context: StepContext, service: EcsService, sent_at: datetime, task_definition: str
 ) -> dict[str, Any] | None:
-    """Our deployment, if it began and was already rolled back and forgotten by DescribeServices."""
+    """Return our deployment if AWS already rolled it back and DescribeServices no longer shows it."""
     since = sent_at - CLOCK_SKEW
     try:
-        past = context.ecs.list_service_deployments(context.cluster, service.name, after=since)
-        targets = context.ecs.describe_service_revisions([one.target_revision for one in past])
-        ours = {one.arn for one in targets if one.task_definition == task_definition}
-        for one in past:
-            if one.target_revision in ours:
-                return {"id": f"ecs-svc/{get_arn_name(one.arn)}", "status": "PRIMARY"}
+        deployments = context.ecs.list_service_deployments(context.cluster, service.name, after=since)
+        targets = context.ecs.describe_service_revisions(
+            [deployment.target_revision for deployment in deployments]
+        )
+        ours = {deployment.arn for deployment in targets if deployment.task_definition == task_definition}
+        for deployment in deployments:
+            if deployment.target_revision in ours:
+                return {"id": f"ecs-svc/{get_arn_name(deployment.arn)}", "status": "PRIMARY"}
     except Denied as denied:
         context.log(f"{denied.display_message} Slipway uses the events of the service instead.", "warning")
-        if any("rolling back to deployment" in e.message and e.at and e.at >= since for e in service.events):
+        if any(
+            "rolling back to deployment" in event.message and event.at and event.at >= since
+            for event in service.events
+        ):
             return {"id": "ecs-svc/unknown", "status": "PRIMARY"}
     return None

@@ -16,13 +16,13 @@ from steps.expressions import has_expression
 
 
 class HealthVerdict(Enum):
-    """What one sight of the service says of our deployment."""
+    """Verdict on our deployment after one read of the service."""
 
     GOING = "going"
     COMPLETED = "completed"
     FAILED = "failed"
     ROLLED_BACK_BY_AWS = "rolled back by AWS"
-    # The following may be a stale read and are believed only when they stand.
+    # The following may be a stale read and count only when observed twice.
     MAYBE_NO_TASKS = "the desired count is 0"
     MAYBE_BACK = "the previous deployment is PRIMARY"
     MAYBE_SUPERSEDED = "an unknown deployment is PRIMARY"
@@ -31,28 +31,27 @@ class HealthVerdict(Enum):
 
 @dataclass(frozen=True)
 class OwnDeployment:
-    """What is known of our deployment before looking."""
+    """Facts about our deployment from before the read."""
 
     deployment_id: str
     task_definition: str
     primary_before: str
-    was_seen: bool
-    wanted: int
-    """The count that our write asked for."""
-    begun: datetime | None = None
-    """When AWS says that our deployment began."""
+    was_observed: bool
+    desired_count: int
+    """Count that our write requested."""
+    started_at: datetime | None = None
+    """Time at which AWS created our deployment."""
     service_created: str = ""
-    """When AWS made the service that answered our write."""
+    """Time at which AWS created the service, from the answer to our write."""
     known_events: frozenset[str] = frozenset()
-    """The ids of the events that were there before our write."""
+    """Ids of the service events from before our write."""
 
 
 def evaluate_deployment(service: EcsService | None, ours: OwnDeployment) -> HealthVerdict:
-    """Judge one sight of the ECS service.
+    """Return the verdict on one read of the ECS service.
 
-    Completed means: our id is PRIMARY, its rollout is COMPLETED, the task definition is ours, and as many
-    tasks run as are asked for: more than none, unless our own write asked for none. The event text is never
-    evidence (T19).
+    COMPLETED means: our id is PRIMARY, its rollout is COMPLETED, the task definition is ours, and the desired
+    tasks run: at least one, unless our own write requested none. The event text is never evidence (T19).
     """
     if service is None or service.status != "ACTIVE" or service.primary is None:
         return HealthVerdict.MAYBE_GONE
@@ -90,15 +89,15 @@ def _evaluate_failed(service: EcsService, deployment: EcsDeployment, ours: OwnDe
 def _evaluate_primary(primary: EcsDeployment, ours: OwnDeployment) -> HealthVerdict:
     if primary.task_definition != ours.task_definition:
         return HealthVerdict.GOING
-    if primary.desired == 0 and ours.wanted > 0:
+    if primary.desired == 0 and ours.desired_count > 0:
         # Nothing runs, so nothing shows that the new version works.
         return HealthVerdict.MAYBE_NO_TASKS
-    is_there = primary.running >= primary.desired and primary.rollout_state == "COMPLETED"
-    return HealthVerdict.COMPLETED if is_there else HealthVerdict.GOING
+    is_complete = primary.running >= primary.desired and primary.rollout_state == "COMPLETED"
+    return HealthVerdict.COMPLETED if is_complete else HealthVerdict.GOING
 
 
 def was_rolled_back_by_aws(service: EcsService, ours: OwnDeployment) -> bool:
-    """Whether the service says itself that AWS took our deployment back: by a reason, or by a new event.
+    """Return whether AWS states that it rolled our deployment back, in a reason or a new event.
 
     AWS writes "... circuit breaker: rolling back to deploymentId ..." and "rolling back to deployment ...".
     """
@@ -108,14 +107,14 @@ def was_rolled_back_by_aws(service: EcsService, ours: OwnDeployment) -> bool:
 
 
 def is_verdict_certain(verdict: HealthVerdict, service: EcsService | None, ours: OwnDeployment) -> bool:
-    """Return whether a sight cannot be stale: a late copy shows the past, and this has never been before."""
+    """Return whether a read cannot be stale: stale reads show the past, and this state is new."""
     primary = service.primary if service is not None else None
     if verdict is HealthVerdict.MAYBE_SUPERSEDED and primary is not None:
-        return bool(primary.created_at and ours.begun and primary.created_at > ours.begun)
+        return bool(primary.created_at and ours.started_at and primary.created_at > ours.started_at)
     if verdict is HealthVerdict.MAYBE_NO_TASKS:
-        return ours.was_seen
+        return ours.was_observed
     if verdict is HealthVerdict.MAYBE_GONE and service is not None and not service.is_active:
-        # The very service that answered our write, and not an earlier one of its name.
+        # The service that answered our write, and not an earlier one of the same name.
         return bool(ours.service_created) and ours.service_created == str(service.raw.get("createdAt"))
     return False
 
@@ -127,9 +126,10 @@ _RUNNING_TASKS_KEY = "tasks to see again"
 def enforce_health_deadline(
     context: StepContext, service: EcsService, deployment_id: str, minutes: int
 ) -> None:
-    """Fail where no new task is healthy at the end of `minutes`; a healthy one starts the clock anew.
+    """Fail if no new task is healthy after `minutes`; a healthy one restarts the clock.
 
-    The clock is kept with the look, so it goes on where a worker has died. Raises `ActionFailed`.
+    The start of the clock is saved with the check, so it survives a crash of the worker. Raises
+    `ActionFailed`.
     """
     if not minutes:
         return
@@ -152,26 +152,26 @@ def enforce_health_deadline(
 
 
 def get_health_deadline(context: StepContext, minutes: int) -> datetime | None:
-    """Return when to look again however the ECS service looks; None where no clock runs."""
+    """Return the time of the next check even without a change; None while no clock runs."""
     since = context.progress.get(_WAITING_SINCE_KEY)
     return datetime.fromisoformat(since) + _compute_wait(context, minutes) if minutes and since else None
 
 
 def _compute_wait(context: StepContext, minutes: int) -> timedelta:
-    """Tasks without any health check are seen twice: AWS's clock and ours are not the same."""
-    again = HEALTHY_AFTER if _RUNNING_TASKS_KEY in context.progress else timedelta(0)
-    return timedelta(minutes=minutes) + again
+    """Return the wait; tasks without a health check are read twice, as AWS's clock and ours may differ."""
+    recheck = HEALTHY_AFTER if _RUNNING_TASKS_KEY in context.progress else timedelta(0)
+    return timedelta(minutes=minutes) + recheck
 
 
 def _has_healthy_task(context: StepContext, service: EcsService, deployment_id: str) -> bool | None:
-    """Whether a new task is healthy; None where that shows only when it is still there a little later."""
+    """Return whether a new task is healthy; None if only its survival can show that a little later."""
     tasks = _list_running_tasks(context, service, deployment_id)
     if any(task.health == "HEALTHY" for task in tasks):
         return True
     unchecked = [task for task in tasks if task.health != "UNHEALTHY"]
-    known_well = _list_healthy_addresses(context, service) if unchecked else None
-    if known_well is not None:
-        return any(_get_private_address(task) in known_well for task in unchecked)
+    healthy_addresses = _list_healthy_addresses(context, service) if unchecked else None
+    if healthy_addresses is not None:
+        return any(_get_private_address(task) in healthy_addresses for task in unchecked)
     if _RUNNING_TASKS_KEY in context.progress:
         return any(task.id in context.progress[_RUNNING_TASKS_KEY] for task in unchecked)
     if not unchecked:
@@ -187,18 +187,20 @@ def _list_running_tasks(context: StepContext, service: EcsService, deployment_id
 
 
 def _list_healthy_addresses(context: StepContext, service: EcsService) -> set[str] | None:
-    """The targets that the load balancer finds healthy; None where there is none, or it may not be asked."""
+    """Return the healthy targets of the load balancer; None without one, or if access is denied."""
     groups = [
-        one["targetGroupArn"] for one in service.raw.get("loadBalancers", []) if one.get("targetGroupArn")
+        balancer["targetGroupArn"]
+        for balancer in service.raw.get("loadBalancers", [])
+        if balancer.get("targetGroupArn")
     ]
     if not groups:
         return None
     try:
-        found = [target for group in groups for target in context.elb.list_target_health(group)]
+        targets = [target for group in groups for target in context.elb.list_target_health(group)]
     except AwsError as error:
         context.log(f"{error.display_message} The health of the targets is not known.", "warning")
         return None
-    return {target.id for target in found if target.state == "healthy"}
+    return {target.id for target in targets if target.state == "healthy"}
 
 
 def _get_private_address(task: EcsTask) -> str:
@@ -212,23 +214,23 @@ def _get_private_address(task: EcsTask) -> str:
 
 @dataclass(frozen=True)
 class FailFast:
-    """What ends a deployment early; the defaults are those of every step that says nothing."""
+    """Conditions that end a deployment early, with the defaults of every step."""
 
     failedTasks: int = 3
-    """After so many failed tasks of the deployment with none ever healthy; 0 is never."""
+    """Number of failed tasks, with none ever healthy, that ends it; 0 is never."""
     minutesWithoutHealthyTask: int = 0
-    """After so many minutes without a healthy new task; 0 is never."""
+    """Minutes without a healthy new task that end it; 0 is never."""
     onFatalReason: bool = True
-    """At the first task that failed for a reason no retry mends, such as an image that does not exist."""
+    """Whether a reason that no retry can fix ends it, such as an image that does not exist."""
     stableSeconds: int = 10
-    """For how long no task may fail after ECS reports a deployment completed, where nothing checks the tasks.
+    """Seconds without a failed task after ECS reports completion, for tasks without any health check.
 
-    Not waited for behind a load balancer, and where a container has a health check; 0 is at once.
+    Skipped behind a load balancer or with a container health check; 0 is never.
     """
 
     @classmethod
-    def from_written(cls, values: Mapping[str, Any]) -> Self:
-        """Read what a pipeline says under `failFast`; expressions count as right.
+    def from_document(cls, values: Mapping[str, Any]) -> Self:
+        """Parse `failFast` of a pipeline; expressions are accepted.
 
         Raises `BadStepSettingError` that names the field.
         """
@@ -240,7 +242,7 @@ class FailFast:
                 raise BadStepSettingError(
                     f"failFast has no field {name}; it has {known}", ("failFast", str(name))
                 )
-        settled = {
+        literals = {
             name: value
             for name, value in values.items()
             if not (isinstance(value, str) and has_expression(value))
@@ -250,14 +252,12 @@ class FailFast:
             ("minutesWithoutHealthyTask", FAIL_FAST_MINUTES),
             ("stableSeconds", STABLE_SECONDS),
         ):
-            _refuse_bad_number(name, settled.get(name, 0), most)
-        fatal = settled.get("onFatalReason", True)
+            _refuse_bad_number(name, literals.get(name, 0), most)
+        fatal = literals.get("onFatalReason", True)
         if not isinstance(fatal, bool):
-            place = ("failFast", "onFatalReason")
-            raise BadStepSettingError(
-                f"onFatalReason of failFast must be true or false, not {fatal!r}", place
-            )
-        return cls(**settled)
+            path = ("failFast", "onFatalReason")
+            raise BadStepSettingError(f"onFatalReason of failFast must be true or false, not {fatal!r}", path)
+        return cls(**literals)
 
 
 def _refuse_bad_number(name: str, value: object, most: int) -> None:

@@ -1,4 +1,4 @@
-"""Desired count of an ECS service: computation beside auto scaling, and the scale actions (P07)."""
+"""Desired count of an ECS service: computation with auto scaling, and the actions that scale (P07)."""
 
 import math
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ from steps.actions.scaling_state import (
     has_saved_scaling,
 )
 
-# Remembered where somebody else changed the count during the deployment.
+# Rollback key that is set if somebody else changed the count during the deployment.
 FOREIGN_COUNT = "others changed the count"
 
 
@@ -29,7 +29,7 @@ def compute_initial_count(
 ) -> int:
     """Return the desired count of an ECS service that does not exist yet.
 
-    One that takes over from a blue/green pair needs as many tasks as that, where no manifest says how many.
+    A service that replaces a blue/green pair gets the pair's count unless the manifest has one.
     """
     before = get_replaced_pair_count(context)
     if before and (as_running or "desiredCount" not in definition):
@@ -40,10 +40,10 @@ def compute_initial_count(
 def compute_update_count(
     context: StepContext, definition: Mapping[str, Any], live: EcsService, *, as_running: bool
 ) -> int | None:
-    """Return the desired count of an update; None leaves it alone.
+    """Return the desired count of an update; None leaves it unchanged.
 
-    With a scalable target the count is auto scaling's, and only moved into the bounds. A service that was
-    scaled down for a blue/green pair takes over its count.
+    With a scalable target, auto scaling owns the count; it is only moved into the bounds. A service that was
+    scaled down for a blue/green pair takes over the pair's count.
     """
     before, count = get_replaced_pair_count(context), definition.get("desiredCount")
     is_scaled = get_saved_scaling(context).target is not None or bool(get_manifest_scaling(context))
@@ -58,9 +58,9 @@ def compute_update_count(
 
 
 def compute_restored_count(context: StepContext, before: Mapping[str, Any], live: EcsService) -> int:
-    """Return the desired count that an undo asks for: what was there, unless others have the say.
+    """Return the desired count that an undo requests: the saved one, unless others own the count.
 
-    Auto scaling that goes on again has it, and somebody who has changed the count since we asked for it.
+    Auto scaling owns it once resumed, and so does a person who changed it after our request.
     """
     target = get_saved_scaling(context).target
     if target is None:
@@ -70,7 +70,7 @@ def compute_restored_count(context: StepContext, before: Mapping[str, Any], live
 
 
 def is_foreign_count(context: StepContext, before: Mapping[str, Any], count: int) -> bool:
-    """Whether others changed the count while this step watched, to neither what was nor what it asked for."""
+    """Return whether others changed the count during this step to neither the saved nor the requested one."""
     return bool(context.load_for_rollback(FOREIGN_COUNT)) and count not in (
         context.get_output("desiredCount"),
         before["desired"],
@@ -78,7 +78,7 @@ def is_foreign_count(context: StepContext, before: Mapping[str, Any], count: int
 
 
 def is_count_restored(context: StepContext, before: Mapping[str, Any], count: int) -> bool:
-    """Return whether a count is what a rollback should have come to."""
+    """Return whether a count is an acceptable result of a rollback."""
     target = get_saved_scaling(context).target
     if count == before["desired"]:
         return True
@@ -88,9 +88,9 @@ def is_count_restored(context: StepContext, before: Mapping[str, Any], count: in
 
 
 def choose_running_count(context: StepContext, name: str, running: int, desired: int) -> int:
-    """The running count (R208). Where none runs of those wanted, that is no wish: the desired count stays.
+    """Return the running count (R208), or the desired count if none of the desired tasks runs.
 
-    What runs beyond the desired count is only being replaced.
+    Tasks beyond the desired count are only being replaced.
     """
     if running == 0 and desired > 0:
         context.log(
@@ -155,7 +155,7 @@ class FindServiceToScale(Action):
 @action
 @dataclass(frozen=True)
 class ScaleService(Action):
-    """Ask for so many tasks, or so many of a hundred of those that were wanted before."""
+    """Set the desired count to a number, or to a percentage of the previous count."""
 
     has_undo = True
 
@@ -169,18 +169,18 @@ class ScaleService(Action):
     def start(self, context: StepContext) -> None:
         before = context.load_for_rollback(SAVED_SERVICE)
         name = before["name"]
-        wanted = self._count(before["desired"])
-        _refuse_out_of_bounds(context, name, wanted)
+        count = self._count(before["desired"])
+        _refuse_out_of_bounds(context, name, count)
         live = context.ecs.describe_service(context.cluster, name)
         context.save_for_rollback(
             "deployments before scaling", [one.id for one in live.deployments] if live else []
         )
-        context.set_outputs(desiredCount=wanted)
-        if live is not None and live.desired == wanted:
-            context.log(f"Service {name} already has desired count {wanted}")
+        context.set_outputs(desiredCount=count)
+        if live is not None and live.desired == count:
+            context.log(f"Service {name} already has desired count {count}")
             return
-        context.log(f"Updating Service {name} from {before['desired']} to {wanted} tasks")
-        context.ecs.update_service(context.cluster, name, {"desiredCount": wanted})
+        context.log(f"Updating Service {name} from {before['desired']} to {count} tasks")
+        context.ecs.update_service(context.cluster, name, {"desiredCount": count})
 
     def _count(self, before: int) -> int:
         return math.ceil(before * self.instances / 100) if self.unit == PERCENTAGE else self.instances
@@ -193,10 +193,14 @@ class ScaleService(Action):
 
     def may_undo(self, context: StepContext) -> bool:
         before = context.load_for_rollback(SAVED_SERVICE)
-        seen = context.observe_service(before["name"])
-        if seen.service is None or seen.service.status in GONE_STATUSES or seen.service.primary is None:
+        observation = context.observe_service(before["name"])
+        if (
+            observation.service is None
+            or observation.service.status in GONE_STATUSES
+            or observation.service.primary is None
+        ):
             raise ChangedByOthers(f"Service {before['name']} was deleted outside Slipway.")
-        return is_own_deployment(context, seen, seen.service.primary, {before["primary"]})
+        return is_own_deployment(context, observation, observation.service.primary, {before["primary"]})
 
     def describe_undo(self, saved: EarlierStep) -> tuple[str, ...]:
         before, count = saved.load_for_rollback(SAVED_SERVICE) or {}, saved.get_output("desiredCount")
@@ -214,7 +218,7 @@ class ScaleService(Action):
         count = context.save_for_rollback(
             "count to restore", compute_restored_count(context, before, live) if live else 0
         )
-        # Where auto scaling or somebody else has the say, what is shown stays.
+        # A count that auto scaling or somebody else owns stays as AWS shows it.
         is_hidden = count == before["desired"] and is_read_stale(context)
         if live is not None and live.desired == count and not is_hidden:
             context.log(f"Service {name} already has desired count {count}")
@@ -237,11 +241,11 @@ class ScaleService(Action):
     def checklist(self, context: StepContext) -> list[ChecklistEntry]:
         before = context.load_for_rollback(SAVED_SERVICE)
         live = context.ecs.describe_service(context.cluster, before["name"])
-        found = live.desired if live is not None else 0
+        desired = live.desired if live is not None else 0
         expected = compute_restored_count(context, before, live) if live is not None else before["desired"]
         return [
             ChecklistEntry(
-                f"Desired count of Service {before['name']}", str(expected), str(found), expected == found
+                f"Desired count of Service {before['name']}", str(expected), str(desired), expected == desired
             )
         ]
 
@@ -249,7 +253,7 @@ class ScaleService(Action):
 @action
 @dataclass(frozen=True)
 class WaitForCount(Action):
-    """Look until as many tasks run as are wanted."""
+    """Check until the running count equals the desired count."""
 
     @property
     def title(self) -> str:
@@ -281,12 +285,12 @@ def _is_at_count(context: StepContext, service: EcsService) -> bool:
     return False
 
 
-def _refuse_out_of_bounds(context: StepContext, name: str, wanted: int) -> None:
+def _refuse_out_of_bounds(context: StepContext, name: str, count: int) -> None:
     target = get_saved_scaling(context).target
-    if target is None or target.min_capacity <= wanted <= target.max_capacity:
+    if target is None or target.min_capacity <= count <= target.max_capacity:
         return
     raise ActionFailed(
         "OUT_OF_BOUNDS",
         f"Auto scaling keeps Service {name} between {target.min_capacity} and {target.max_capacity} tasks "
-        f"and would override a count of {wanted}. Change the scalable target first, or use another count.",
+        f"and would override a count of {count}. Change the scalable target first, or use another count.",
     )

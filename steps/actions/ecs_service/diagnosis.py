@@ -13,7 +13,7 @@ from steps.actions.context import StepContext
 
 @dataclass(frozen=True)
 class FailureCause:
-    """A cause of failure. `fatal` means that trying again cannot help."""
+    """A cause of failure; `fatal` means that a retry cannot succeed."""
 
     code: str
     message: str
@@ -89,7 +89,7 @@ _PATTERNS = (
         "AWS reclaimed the capacity of the task.",
         "Run again, or run some tasks on non-Spot capacity.",
     ),
-    # Below what AWS says of the whole task: a container that AWS stopped may be killed as well.
+    # After the patterns for whole tasks: a container that AWS stopped may be killed as well.
     _CausePattern(
         r"OutOfMemory",
         "OUT_OF_MEMORY",
@@ -98,21 +98,21 @@ _PATTERNS = (
     ),
 )
 KILLED_EXIT_CODE = 137
-# AWS says less; a delegate could answer with megabytes, which the patterns would take hours for.
+# Far longer than any reason of AWS; the patterns would take hours for megabytes from a delegate.
 REASON_CHARACTERS = 2_000
 
 
 def find_cause(task: EcsTask, container: EcsContainer | None) -> FailureCause:
-    """Return the most likely cause for which this task stopped."""
+    """Return the most likely cause of a task's stop."""
     evidence = _format_evidence(task)
-    words = {
+    values = {
         "container": container.name if container else "?",
         "image": container.image if container and container.image else "see the reason above",
     }
     for pattern in _PATTERNS:
         if re.search(pattern.text, evidence, re.IGNORECASE | re.DOTALL):
             return FailureCause(
-                pattern.code, pattern.message.format(**words), pattern.advice, fatal=pattern.fatal
+                pattern.code, pattern.message.format(**values), pattern.advice, fatal=pattern.fatal
             )
     return _find_cause_by_exit_code(container, task)
 
@@ -151,14 +151,14 @@ CLOCK_SKEW = timedelta(seconds=5)
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """The failed tasks of one deployment, the first of them explained."""
+    """Failed tasks of one deployment, with the cause of the first failure."""
 
     cause: FailureCause
     lines: tuple[str, ...]
     failures: int
     any_healthy: bool
     lived: float
-    """For how many seconds the task ran that failed last."""
+    """Lifetime of the last failed task in seconds."""
     container: str
     exit_code: int | None
 
@@ -176,7 +176,7 @@ class Diagnosis:
         )
 
     def as_notes(self) -> dict[str, Any]:
-        """What later looks need of the first failure, fit for JSON."""
+        """Return the first failure for later checks, as JSON values."""
         return {
             "code": self.cause.code,
             "message": self.cause.message,
@@ -188,17 +188,17 @@ class Diagnosis:
 def diagnose_deployment(
     context: StepContext, service: EcsService, deployment_id: str, *, enough: int = 3
 ) -> Diagnosis | None:
-    """Look at the stopped tasks of this deployment; None while none has failed.
+    """Explain the stopped tasks of this deployment; None while none has failed.
 
-    Whether any task is healthy is asked once `enough` have failed; 0 is never.
-    Raises `AwsError` where AWS refuses to show the tasks.
+    Healthy tasks are read only after `enough` failures; 0 means never. Raises `AwsError` if AWS refuses to
+    list the tasks.
     """
     arns = context.ecs.list_tasks(context.cluster, service=service.name, desired_status="STOPPED")
     stopped = context.ecs.describe_tasks(context.cluster, arns[:100]) if arns else []
     ours = service.find_deployment(deployment_id)
-    mine = [task for task in stopped if is_of_deployment(task, deployment_id, ours)]
-    _log_manual_stops(context, mine)
-    failed = sorted((task for task in mine if _has_failed(task)), key=_get_stop_time)
+    tasks = [task for task in stopped if is_of_deployment(task, deployment_id, ours)]
+    _log_manual_stops(context, tasks)
+    failed = sorted((task for task in tasks if _has_failed(task)), key=_get_stop_time)
     if not failed:
         return None
     first = failed[0]
@@ -221,28 +221,32 @@ def diagnose_deployment(
 
 
 def is_of_deployment(task: EcsTask, deployment_id: str, deployment: EcsDeployment | None) -> bool:
-    """Return whether a deployment started a task: its id, its task definition, and not before it began."""
+    """Return whether a deployment started a task: by its id, its task definition and its time."""
     if task.started_by != deployment_id:
         return False
     if deployment is None:
         return True
-    begun = deployment.created_at
-    is_later = begun is None or task.created_at is None or task.created_at >= begun - CLOCK_SKEW
+    deployment_start = deployment.created_at
+    is_later = (
+        deployment_start is None
+        or task.created_at is None
+        or task.created_at >= deployment_start - CLOCK_SKEW
+    )
     return is_later and task.task_definition == deployment.task_definition
 
 
 def _log_manual_stops(context: StepContext, tasks: list[EcsTask]) -> None:
-    """Name each task of this deployment that somebody stopped by hand, once, with the reason given."""
+    """Add a note for each task of this deployment that a person stopped, once, with the reason."""
     logged = context.progress.setdefault("stopped by others", [])
     for task in tasks:
         if task.stop_code == "UserInitiated" and task.id not in logged:
             logged.append(task.id)
-            why = task.stopped_reason or "no reason given"
-            context.add_note(f"Somebody stopped ECS task {task.id} of this deployment: {why}")
+            reason = task.stopped_reason or "no reason given"
+            context.add_note(f"Somebody stopped ECS task {task.id} of this deployment: {reason}")
 
 
 def _has_failed(task: EcsTask) -> bool:
-    """Return a task that the scheduler stopped for scaling or replacing did not fail."""
+    """Return whether a task failed; the scheduler's stops for scaling or replacement are no failures."""
     if task.stop_code in ("ServiceSchedulerInitiated", "UserInitiated"):
         return "health checks" in task.stopped_reason
     return task.last_status == "STOPPED" or bool(task.stop_code)
@@ -262,7 +266,7 @@ def _get_stop_time(task: EcsTask) -> str:
 
 
 def find_failed_container(task: EcsTask) -> EcsContainer | None:
-    """The container that failed: first what AWS says of memory, then a bad exit code, then a reason."""
+    """Return the container that failed: out of memory first, then a bad exit code, then a reason."""
     for container in task.containers:
         if "OutOfMemory" in container.reason:
             return container
@@ -278,14 +282,14 @@ def find_failed_container(task: EcsTask) -> EcsContainer | None:
 def _has_healthy_task_started(
     context: StepContext, service: EcsService, deployment_id: str, latest: EcsTask
 ) -> bool:
-    """Whether some task of ours has been running for longer than failing ones live, by AWS's own clock."""
+    """Return whether a task of ours has outlived the failing ones, by AWS's own clock."""
     arns = context.ecs.list_tasks(context.cluster, service=service.name, desired_status="RUNNING")
     running = context.ecs.describe_tasks(context.cluster, arns[:100]) if arns else []
     for task in running:
         if task.started_by != deployment_id or task.started_at is None:
             continue
-        old = latest.stopped_at is not None and latest.stopped_at - task.started_at >= HEALTHY_AFTER
-        if task.health == "HEALTHY" or old:
+        is_old = latest.stopped_at is not None and latest.stopped_at - task.started_at >= HEALTHY_AFTER
+        if task.health == "HEALTHY" or is_old:
             return True
     return False
 
@@ -298,7 +302,7 @@ def log_diagnosis(
     *,
     title: str = "First failure of this deployment",
 ) -> list[str]:
-    """The lines that explain a failed task: why it stopped, each container's end, its last words, a cause."""
+    """Return the log lines that explain a failed task: stop reason, containers, last output, cause."""
     lines = ["", f"{title}: ECS task {task.id} stopped"]
     lines.append(f"  {task.stop_code or 'Stopped'}: {task.stopped_reason or 'AWS gave no reason'}")
     for part in task.containers:
@@ -312,26 +316,26 @@ def log_diagnosis(
 
 
 def _log_last_output(context: StepContext, task: EcsTask, container: EcsContainer) -> list[str]:
-    place = find_log_stream(context, task, container)
-    if place is None:
+    location = find_log_stream(context, task, container)
+    if location is None:
         return [f"  Container {container.name} has no awslogs configuration, so its output is not available"]
-    group, stream = place
+    group, stream = location
     try:
-        said = context.logs.tail(group, stream, LOG_LINES)
+        events = context.logs.tail(group, stream, LOG_LINES)
     except AwsError as error:
         return [f"  Its log could not be read ({group}): {error.display_message}"]
-    if not said:
+    if not events:
         return [f"  No lines in its log ({group}, {stream})"]
-    return [f"  Last lines of its log ({group}, {stream}):", *(f"  | {event.message}" for event in said)]
+    return [f"  Last lines of its log ({group}, {stream}):", *(f"  | {event.message}" for event in events)]
 
 
 def find_log_stream(context: StepContext, task: EcsTask, container: EcsContainer) -> tuple[str, str] | None:
-    """Return the log group and stream of a container, if its task definition says where it writes."""
+    """Return the log group and stream of a container; None unless its task definition has awslogs options."""
     definition = context.load_for_rollback("task definition") or {}
-    for wanted in definition.get("containerDefinitions", []):
-        log = wanted.get("logConfiguration") or {}
+    for container_definition in definition.get("containerDefinitions", []):
+        log = container_definition.get("logConfiguration") or {}
         options = log.get("options") or {}
-        if wanted.get("name") == container.name and log.get("logDriver") == "awslogs":
+        if container_definition.get("name") == container.name and log.get("logDriver") == "awslogs":
             if "awslogs-group" not in options or "awslogs-stream-prefix" not in options:
                 return None
             return options["awslogs-group"], f"{options['awslogs-stream-prefix']}/{container.name}/{task.id}"

@@ -13,26 +13,26 @@ from steps.actions.confirmations import (
     has_recent_write,
     is_observed_twice,
     is_read_stale,
-    rest_past_read_lag,
+    wait_past_read_lag,
 )
 from steps.actions.context import EarlierStep, ServiceObservation, StepContext
 from steps.actions.ecs_service.update_fields import merge_deployment_fields
 
 _CONTROLLER_TOOLS = {"CODE_DEPLOY": "AWS CodeDeploy", "EXTERNAL": "the tool that owns its task sets"}
 GONE_STATUSES = ("INACTIVE", "DRAINING")
-# What DescribeServices shows and CreateService takes, but that belongs to neither a manifest nor a copy.
+# Fields that DescribeServices returns and CreateService accepts, but that a copy must not have.
 _NOT_COPIED = ("cluster", "tags", "clientToken", "role", "deploymentController")
 CANARY_SUFFIX = "Canary"
-"""What the name of a canary's ECS service ends with."""
+"""Suffix of the name of a canary's ECS service."""
 
 
 def get_pair_names(base: str) -> tuple[str, str]:
-    """Return the two ECS services that blue/green deployments of a service change between."""
+    """Return the names of the two ECS services that blue/green deployments alternate between."""
     return f"{base}__1", f"{base}__2"
 
 
 def format_service(service: EcsService | None) -> str:
-    """Return an ECS service in three words, for a checklist."""
+    """Return status and counts of an ECS service for a checklist."""
     return (
         "does not exist"
         if service is None
@@ -41,13 +41,13 @@ def format_service(service: EcsService | None) -> str:
 
 
 def has_existed_before(context: StepContext | EarlierStep) -> bool:
-    """Return whether the ECS service was there when the step began."""
+    """Return whether the ECS service existed when the step began."""
     before = context.load_for_rollback("service before")
     return bool(before) and before["status"] not in GONE_STATUSES
 
 
 def build_snapshot(service: EcsService) -> dict[str, Any]:
-    """What a rollback and a diagnosis need of an ECS service as it is now."""
+    """Return the state of an ECS service that rollbacks and diagnoses need."""
     primary = service.primary
     return {
         "name": service.name,
@@ -63,7 +63,7 @@ def build_snapshot(service: EcsService) -> dict[str, Any]:
 
 
 def save_deployment_times(context: StepContext, service: EcsService) -> None:
-    """Remember when AWS began the deployment that our write answered with, and when it made the service."""
+    """Save when AWS created the deployment in the answer to our write, and when it created the service."""
     primary = service.primary
     if primary is not None and primary.created_at is not None:
         context.save_for_rollback(f"begun {primary.id}", primary.created_at.isoformat())
@@ -72,29 +72,29 @@ def save_deployment_times(context: StepContext, service: EcsService) -> None:
 
 
 def get_deployment_start(context: StepContext, deployment_id: str) -> datetime | None:
-    """Return when AWS began a deployment of ours; None where that is not known."""
+    """Return when AWS created a deployment of ours; None if unknown."""
     begun = context.load_for_rollback(f"begun {deployment_id}")
     return datetime.fromisoformat(begun) if begun else None
 
 
 def describe_restore(saved: EarlierStep) -> tuple[str, ...]:
-    """What putting an ECS service back as it was before this step would do (P05)."""
+    """Return sentences about the restore of an ECS service to its state before this step (P05)."""
     name = saved.get_output("serviceName")
     if not has_existed_before(saved):
         return (f"Delete Service {name} with its tasks: created by this execution",)
     before = saved.load_for_rollback("service before")
-    words = []
+    sentences = []
     if (arn := saved.get_output("taskDefinitionArn")) and arn != before["task_definition"]:
         old, new = (text.rsplit("/", 1)[-1] for text in (before["task_definition"], arn))
-        words.append(f"Service {name}: task definition {new} back to {old}")
+        sentences.append(f"Service {name}: task definition {new} back to {old}")
     count = saved.get_output("desiredCount")
     if count is not None and count != before["desired"]:
-        words.append(f"Service {name}: restore desired count from {count} to {before['desired']}")
-    return (*words,) or (f"Service {name}: restore the changed settings",)
+        sentences.append(f"Service {name}: restore desired count from {count} to {before['desired']}")
+    return (*sentences,) or (f"Service {name}: restore the changed settings",)
 
 
 def refuse_foreign_controller(before: Mapping[str, Any]) -> None:
-    """Raise `ActionFailed` where something other than ECS's own rolling update deploys a service."""
+    """Raise `ActionFailed` unless ECS's own rolling update deploys the service."""
     raw = before["raw"]
     controller = raw.get("deploymentController", {}).get("type", "ECS")
     strategy = raw.get("deploymentConfiguration", {}).get("strategy", "ROLLING")
@@ -124,9 +124,9 @@ def _build_controller_error(message: str) -> ActionFailed:
 
 
 def recreate_ecs_service(context: StepContext, before: Mapping[str, Any], task_definition: str) -> EcsService:
-    """Create an ECS service that was deleted, as a snapshot has it."""
+    """Create a deleted ECS service from its snapshot."""
     fields = get_parameter_names("ecs", "CreateService") - set(_NOT_COPIED)
-    # AWS shows what was never given as an empty list, and takes some of those for a choice.
+    # AWS returns unset fields as empty lists, and treats some empty lists as a setting.
     definition = {
         key: value for key, value in before["raw"].items() if key in fields and value not in (None, [], "")
     }
@@ -137,7 +137,7 @@ def recreate_ecs_service(context: StepContext, before: Mapping[str, Any], task_d
 
 
 def delete_ecs_service(context: StepContext, name: str, live: EcsService | None) -> None:
-    """Delete an ECS service with its tasks; one that is already deleted is fine."""
+    """Delete an ECS service with its tasks unless it is already deleted."""
     is_hidden = live is None and is_read_stale(context)
     if not is_hidden and (live is None or live.status in GONE_STATUSES):
         context.log(f"Service {name} is already deleted")
@@ -150,14 +150,14 @@ def delete_ecs_service(context: StepContext, name: str, live: EcsService | None)
 
 
 def is_deleted(context: StepContext, service: EcsService | None) -> bool:
-    """Whether a look shows that a service is gone; one that this action has just created may be hidden."""
+    """Return whether a service is gone; a service that this action has just created may be invisible."""
     if service is None:
         return not has_recent_write(context)
     return service.status == "INACTIVE"
 
 
 def filter_stale_service(context: StepContext, live: EcsService) -> EcsService | None:
-    """What an undo may compare with; None where the read is so old that it does not show our deployment."""
+    """Return the service for comparison by an undo; None if the read is too old to show our deployment."""
     is_stale = live.find_deployment(context.get_output("deploymentId") or "") is None and is_read_stale(
         context
     )
@@ -165,9 +165,9 @@ def filter_stale_service(context: StepContext, live: EcsService) -> EcsService |
 
 
 def refuse_foreign_deployment(live: EcsService | None, known: Set[Any]) -> None:
-    """Raise `ActionFailed` where the PRIMARY deployment is not one of `known`, right before an undo writes.
+    """Raise `ActionFailed` unless the PRIMARY deployment is one of `known`, right before an undo writes.
 
-    The look that allowed the undo may be a minute old by then; the next try of the undo looks anew.
+    The check that allowed the undo may be a minute old; the next try of the undo checks again.
     """
     if live is None or live.status in GONE_STATUSES or live.primary is None or live.primary.id in known:
         return
@@ -180,25 +180,25 @@ def refuse_foreign_deployment(live: EcsService | None, known: Set[Any]) -> None:
 
 
 def is_own_deployment(
-    context: StepContext, seen: ServiceObservation, primary: EcsDeployment, known: Set[Any]
+    context: StepContext, observation: ServiceObservation, primary: EcsDeployment, known: Set[Any]
 ) -> bool:
-    """Whether an undo may touch a service: its PRIMARY deployment is one of `known`. False: look again.
+    """Return whether the PRIMARY deployment is one of `known`; False means check again.
 
     Raises `ChangedByOthers` once it is certain that somebody else has deployed there (rule 12).
     """
     if primary.id in known:
         clear_observation(context, "foreign primary")
         return True
-    if not is_observed_twice(context, "foreign primary", seen.begun):
+    if not is_observed_twice(context, "foreign primary", observation.read_started_at):
         return False
     raise ChangedByOthers(
-        f"Somebody else deployed Service {seen.name} meanwhile (deployment {primary.id}). "
+        f"Somebody else deployed Service {observation.name} meanwhile (deployment {primary.id}). "
         "The rollback changes nothing."
     )
 
 
 def is_restored(context: StepContext, before: Mapping[str, Any], service: EcsService | None) -> bool:
-    """One look at whether the task definition and the running tasks are those from before."""
+    """Return whether the task definition and the running tasks are those from before."""
     if service is None or service.primary is None:
         return False
     if service.primary.task_definition != before["task_definition"] or len(service.deployments) > 1:
@@ -208,14 +208,14 @@ def is_restored(context: StepContext, before: Mapping[str, Any], service: EcsSer
     if is_back and not has_recent_write(context):
         return True
     if is_back:
-        rest_past_read_lag(context)
+        wait_past_read_lag(context)
     else:
         context.wait_for_change()
     return False
 
 
 def build_service_checks(context: StepContext, before: Mapping[str, Any]) -> list[ChecklistEntry]:
-    """What the ECS service was, beside what it is."""
+    """Return checklist entries with the saved and the current state of the ECS service."""
     name = before["name"]
     service = context.ecs.describe_service(context.cluster, name)
     if service is None or service.primary is None or service.status in GONE_STATUSES:
@@ -227,6 +227,6 @@ def build_service_checks(context: StepContext, before: Mapping[str, Any]) -> lis
         ("Deployments under way", 1, len(service.deployments)),
     )
     return [
-        ChecklistEntry(f"{what} of Service {name}", str(expected), str(found), expected == found)
-        for what, expected, found in pairs
+        ChecklistEntry(f"{subject} of Service {name}", str(expected), str(actual), expected == actual)
+        for subject, expected, actual in pairs
     ]

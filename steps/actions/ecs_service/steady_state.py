@@ -34,13 +34,13 @@ _UNCERTAIN_VERDICTS = (
 )
 
 
-# What the looks note of the time after ECS has reported the deployment completed.
+# Progress keys of the time after ECS reported completion.
 _COMPLETED_AT_KEY, _FAILED_AT_COMPLETION_KEY, _WATCHED_KEY = (
     "completed at",
     "failed when completed",
     "watched for",
 )
-# However long a task lived before it failed, in seconds.
+# Longest lifetime of a failed task that counts, in seconds.
 LONGEST_TASK_LIFETIME = 300
 _FAILURES_KEY, _EARLIER_FAILURES_KEY, _LIFETIME_KEY = (
     "failed tasks",
@@ -52,9 +52,9 @@ _FAILURES_KEY, _EARLIER_FAILURES_KEY, _LIFETIME_KEY = (
 @action
 @dataclass(frozen=True)
 class WaitForSteadyState(Action):
-    """Look until our deployment, named by its id, is COMPLETED; fail at once when it cannot be (P01-P03)."""
+    """Check until our deployment, by its id, is COMPLETED; fail as soon as it cannot be (P01-P03)."""
 
-    again_with = ("CreateOrUpdateService", "CreateCanary")
+    repeated_with = ("CreateOrUpdateService", "CreateCanary")
 
     fail_fast: FailFast = field(default_factory=FailFast)
 
@@ -72,8 +72,8 @@ class WaitForSteadyState(Action):
     def is_done(self, context: StepContext) -> bool:
         name = context.get_output("serviceName")
         ours = _build_own_deployment(context)
-        seen = context.observe_service(name)
-        service = seen.service
+        observation = context.observe_service(name)
+        service = observation.service
         if find_deployment(service, ours.deployment_id) is not None:
             context.progress["seen"] = True
         verdict = evaluate_deployment(service, ours)
@@ -87,9 +87,9 @@ class WaitForSteadyState(Action):
             return self._succeed(context, name)
         diagnosis = _diagnose_if_suspicious(context, service, ours, self.fail_fast)
         if verdict is HealthVerdict.COMPLETED and service is not None:
-            return self._stands(context, seen) and self._succeed(context, name)
+            return self._is_stable(context, observation) and self._succeed(context, name)
         context.progress.pop(_COMPLETED_AT_KEY, None)
-        _fail_on_verdict(context, verdict, seen, ours, diagnosis)
+        _fail_on_verdict(context, verdict, observation, ours, diagnosis)
         if service is not None and diagnosis is not None:
             _fail_fast(context, service, ours, diagnosis, self.fail_fast)
         minutes = self.fail_fast.minutesWithoutHealthyTask
@@ -99,7 +99,7 @@ class WaitForSteadyState(Action):
         return False
 
     def _is_watched(self, context: StepContext, service: EcsService) -> bool:
-        """Return whether ECS is not believed at once: nothing but itself vouches for the tasks."""
+        """Return whether completion is verified for a while: only ECS itself reports on the tasks."""
         return bool(
             self.fail_fast.stableSeconds and service.desired and not _has_health_check(context, service)
         )
@@ -110,17 +110,17 @@ class WaitForSteadyState(Action):
         self.log_success(context, name)
         return True
 
-    def _stands(self, context: StepContext, seen: ServiceObservation) -> bool:
-        """Whether the service has stayed completed for long enough; a failed task begins that time anew."""
-        _log_stability_window(context, seen.name)
+    def _is_stable(self, context: StepContext, observation: ServiceObservation) -> bool:
+        """Return whether the service stayed completed for long enough; a failed task restarts the time."""
+        _log_stability_window(context, observation.name)
         progress, failures = context.progress, context.progress.get(_FAILURES_KEY, 0)
         progress.setdefault(_EARLIER_FAILURES_KEY, failures)
         _fail_after_completed(context, self.fail_fast)
         if _COMPLETED_AT_KEY not in progress or failures > progress[_FAILED_AT_COMPLETION_KEY]:
-            # A task that failed since then shows for how long one has to watch.
+            # The lifetime of a task that failed since then is the time to watch.
             lived = progress.get(_LIFETIME_KEY, 0) if failures > progress[_EARLIER_FAILURES_KEY] else 0
             seconds = self.fail_fast.stableSeconds + min(lived, LONGEST_TASK_LIFETIME)
-            began = seen.begun.isoformat()
+            began = observation.read_started_at.isoformat()
             progress.update(
                 {_COMPLETED_AT_KEY: began, _FAILED_AT_COMPLETION_KEY: failures, _WATCHED_KEY: seconds}
             )
@@ -128,7 +128,7 @@ class WaitForSteadyState(Action):
         until = datetime.fromisoformat(progress[_COMPLETED_AT_KEY]) + timedelta(
             seconds=progress[_WATCHED_KEY]
         )
-        if seen.begun >= until:
+        if observation.read_started_at >= until:
             return True
         context.sleep(until)
         return False
@@ -145,11 +145,11 @@ class WaitForSteadyState(Action):
             return self._succeed(context, name)
         if service is not None:
             _log_first_diagnosis(context, service, ours, self.fail_fast)
-        known = progress.get("first failure")
-        return _build_failure_from_notes(known, "TIMED_OUT") if known else False
+        failure = progress.get("first failure")
+        return _build_failure_from_notes(failure, "TIMED_OUT") if failure else False
 
     def log_success(self, context: StepContext, name: str) -> None:
-        """The last lines of the step."""
+        """Log the last lines of the step."""
         verb = "Updated" if has_existed_before(context) else "Created"
         context.log(f"{verb} Service {name} with Arn {context.get_output('serviceArn')}")
         context.log("")
@@ -163,9 +163,7 @@ def _log_stability_window(context: StepContext, name: str) -> None:
 
 
 def _note_deregistered_revision(context: StepContext) -> None:
-    """Name it where somebody deregistered the revision that was deployed. Looked at once tasks have failed:
-    a calm deployment is worth no call more.
-    """
+    """Add a note if somebody deregistered the deployed revision; read only after tasks have failed."""
     arn = context.get_output("taskDefinitionArn")
     try:
         is_active = context.ecs.describe_task_definition(arn).is_active
@@ -185,30 +183,30 @@ def _build_own_deployment(context: StepContext) -> OwnDeployment:
         deployment_id=deployment_id,
         task_definition=context.get_output("taskDefinitionArn"),
         primary_before=before.get("primary", ""),
-        was_seen=bool(context.progress.get("seen")),
-        wanted=context.get_output("desiredCount"),
-        begun=get_deployment_start(context, deployment_id),
+        was_observed=bool(context.progress.get("seen")),
+        desired_count=context.get_output("desiredCount"),
+        started_at=get_deployment_start(context, deployment_id),
         service_created=context.load_for_rollback(f"created {deployment_id}") or "",
         known_events=frozenset(before.get("newest_events", ())),
     )
 
 
 def _has_health_check(context: StepContext, service: EcsService) -> bool:
-    """Return whether a load balancer or a health check of a container vouches for the tasks."""
+    """Return whether a load balancer or a container health check reports on the tasks."""
     containers = (context.load_for_rollback("task definition") or {}).get("containerDefinitions", [])
-    is_behind_balancer = any(one.get("targetGroupArn") for one in service.raw.get("loadBalancers", []))
-    return is_behind_balancer or any(one.get("healthCheck") for one in containers)
+    is_behind_balancer = any(entry.get("targetGroupArn") for entry in service.raw.get("loadBalancers", []))
+    return is_behind_balancer or any(entry.get("healthCheck") for entry in containers)
 
 
 def _log_progress(context: StepContext, service: EcsService, ours: OwnDeployment) -> None:
-    """One line per change of the counts, and one when only the rollout is still under way (R199, R200)."""
+    """Log one line per change of the counts, and one when only the rollout is unfinished (R199, R200)."""
     deployment = find_deployment(service, ours.deployment_id)
     if deployment is None:
         return
     context.show_counts(running=deployment.running, desired=deployment.desired, pending=deployment.pending)
-    last_count = context.progress.setdefault("count told", ours.wanted)
+    last_count = context.progress.setdefault("logged count", ours.desired_count)
     if service.desired != last_count:
-        context.progress["count told"] = service.desired
+        context.progress["logged count"] = service.desired
         context.save_for_rollback(FOREIGN_COUNT, True)
         context.add_note(
             f"The desired count of Service {service.name} was changed from {last_count} to {service.desired} "
@@ -226,7 +224,7 @@ def _log_progress(context: StepContext, service: EcsService, ours: OwnDeployment
 def _diagnose_if_suspicious(
     context: StepContext, service: EcsService | None, ours: OwnDeployment, settings: FailFast
 ) -> Diagnosis | None:
-    """Ask for stopped tasks only when something hints at a failure: the quota of AWS is shared."""
+    """Read stopped tasks only at a sign of failure: the quota of AWS is shared."""
     if service is None or not _is_suspicious(context, service, ours):
         return None
     return _log_first_diagnosis(context, service, ours, settings)
@@ -235,7 +233,7 @@ def _diagnose_if_suspicious(
 def _log_first_diagnosis(
     context: StepContext, service: EcsService, ours: OwnDeployment, settings: FailFast
 ) -> Diagnosis | None:
-    """Explain the first failure in the log, once. Where AWS refuses to show the tasks, say that once."""
+    """Log the first failure, or AWS's refusal to list the tasks, once."""
     try:
         diagnosis = diagnose_deployment(context, service, ours.deployment_id, enough=settings.failedTasks)
     except AwsError as error:
@@ -257,14 +255,16 @@ def _log_first_diagnosis(
 def _is_suspicious(context: StepContext, service: EcsService, ours: OwnDeployment) -> bool:
     deployment = find_deployment(service, ours.deployment_id)
     known = set((context.load_for_rollback("service before") or {}).get("newest_events", []))
-    odd = sum(1 for event in service.events if event.id not in known and _is_suspicious_event(event.message))
+    suspicious = sum(
+        1 for event in service.events if event.id not in known and _is_suspicious_event(event.message)
+    )
     starts = sum(1 for event in service.events if event.id not in known and "has started" in event.message)
     failed = deployment.failed if deployment else 0
-    evidence = [odd, failed, starts]
+    evidence = [suspicious, failed, starts]
     if context.progress.get("evidence") == evidence:
         return False
     context.progress["evidence"] = evidence
-    return bool(odd or failed or starts > 1 or deployment is None)
+    return bool(suspicious or failed or starts > 1 or deployment is None)
 
 
 def _is_suspicious_event(message: str) -> bool:
@@ -274,7 +274,7 @@ def _is_suspicious_event(message: str) -> bool:
 def _fail_on_verdict(
     context: StepContext,
     verdict: HealthVerdict,
-    seen: ServiceObservation,
+    observation: ServiceObservation,
     ours: OwnDeployment,
     diagnosis: Diagnosis | None,
 ) -> None:
@@ -286,30 +286,30 @@ def _fail_on_verdict(
         raise _build_failure(
             "ROLLED_BACK_BY_AWS", "The circuit breaker of the service rolled it back.", diagnosis, context
         )
-    for odd in _UNCERTAIN_VERDICTS:
-        if verdict is not odd:
-            clear_observation(context, odd.value)
+    for uncertain in _UNCERTAIN_VERDICTS:
+        if verdict is not uncertain:
+            clear_observation(context, uncertain.value)
             continue
-        is_sure = is_verdict_certain(verdict, seen.service, ours)
-        if is_sure or (
-            is_observed_twice(context, odd.value, seen.begun)
-            and _is_conclusive_read(context, verdict, ours, seen)
+        is_certain = is_verdict_certain(verdict, observation.service, ours)
+        if is_certain or (
+            is_observed_twice(context, uncertain.value, observation.read_started_at)
+            and _is_conclusive_read(context, verdict, ours, observation)
         ):
-            outcome, text = _describe_outcome(verdict, seen, ours)
+            outcome, text = _describe_outcome(verdict, observation, ours)
             raise _build_failure(outcome, text, diagnosis, context)
 
 
 def _describe_outcome(
-    verdict: HealthVerdict, seen: ServiceObservation, ours: OwnDeployment
+    verdict: HealthVerdict, observation: ServiceObservation, ours: OwnDeployment
 ) -> tuple[str, str]:
     """Return the outcome of a deployment that others ended, and the sentence for it."""
-    service, name = seen.service, seen.name
+    service, name = observation.service, observation.name
     if verdict is HealthVerdict.MAYBE_GONE or service is None or service.primary is None:
         return "FAILED", f"Service {name} was deleted outside Slipway."
     if verdict is HealthVerdict.MAYBE_NO_TASKS:
         return "FAILED", (
-            f"The desired count of Service {name} was changed from {ours.wanted} to 0 while this deployment "
-            "ran. No task of the new version is running, so its health is unknown."
+            f"The desired count of Service {name} was changed from {ours.desired_count} to 0 while this "
+            "deployment ran. No task of the new version is running, so its health is unknown."
         )
     primary = service.primary
     if verdict is HealthVerdict.MAYBE_BACK and was_rolled_back_by_aws(service, ours):
@@ -334,27 +334,27 @@ def _describe_outcome(
 
 
 def _is_conclusive_read(
-    context: StepContext, verdict: HealthVerdict, ours: OwnDeployment, seen: ServiceObservation
+    context: StepContext, verdict: HealthVerdict, ours: OwnDeployment, observation: ServiceObservation
 ) -> bool:
-    """Ours can only be gone after it was seen once, or when it has stayed away for a minute (rule 10)."""
-    if ours.was_seen or verdict is HealthVerdict.MAYBE_SUPERSEDED:
+    """Return whether our deployment is gone: observed once before, or missing for a minute (rule 10)."""
+    if ours.was_observed or verdict is HealthVerdict.MAYBE_SUPERSEDED:
         return True
-    first = context.progress.setdefault("looked since", seen.begun.timestamp())
-    return bool(seen.begun.timestamp() - first >= 60)
+    first = context.progress.setdefault("missing since", observation.read_started_at.timestamp())
+    return bool(observation.read_started_at.timestamp() - first >= 60)
 
 
 def _fail_after_completed(context: StepContext, settings: FailFast) -> None:
-    """As many failed tasks after ECS has reported it completed as end a deployment before that."""
+    """Fail after too many failed tasks since ECS reported completion."""
     failed = context.progress.get(_FAILURES_KEY, 0) - context.progress[_EARLIER_FAILURES_KEY]
     if 0 < settings.failedTasks <= failed:
-        words = f"{_format_task_count(failed)} of this deployment failed after ECS reported it completed."
-        raise _build_failure_from_notes(context.progress["first failure"], "FAILED", words)
+        sentence = f"{_format_task_count(failed)} of this deployment failed after ECS reported it completed."
+        raise _build_failure_from_notes(context.progress["first failure"], "FAILED", sentence)
 
 
 def _fail_fast(
     context: StepContext, service: EcsService, ours: OwnDeployment, diagnosis: Diagnosis, settings: FailFast
 ) -> None:
-    """A fatal reason ends it at once; otherwise so many failed tasks with none ever healthy (P03)."""
+    """Fail on a fatal reason, or after too many failed tasks with none ever healthy (P03)."""
     if diagnosis.fatal and settings.onFatalReason:
         raise diagnosis.failure("FAILED")
     if _EARLIER_FAILURES_KEY in context.progress:

@@ -1,4 +1,4 @@
-"""Action that tags an ECS service as its definition says."""
+"""Action that sets the tags of the service definition on an ECS service."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ _SAVED_TAGS = "service tags before"
 @action
 @dataclass(frozen=True)
 class TagService(Action):
-    """Tag an ECS service that existed before as its definition says; tags that it does not name stay."""
+    """Add the tags of its definition to an ECS service that existed before; other tags stay."""
 
     has_undo = True
 
@@ -32,14 +32,14 @@ class TagService(Action):
         return "Tag the ECS service"
 
     def start(self, context: StepContext) -> None:
-        wanted = _get_definition_tags(context)
-        if not wanted or not has_existed_before(context):
+        tags = _get_definition_tags(context)
+        if not tags or not has_existed_before(context):
             return
         arn = context.get_output("serviceArn")
         try:
             before = context.ecs.list_tags(arn)
             context.save_for_rollback(_SAVED_TAGS, before)
-            missing = {key: value for key, value in wanted.items() if before.get(key) != value}
+            missing = {key: value for key, value in tags.items() if before.get(key) != value}
             if missing:
                 context.ecs.add_tags(arn, missing)
                 context.log(
@@ -52,16 +52,16 @@ class TagService(Action):
         late = is_past_read_lag(context, call)
         now = context.ecs.list_tags(call.params["resourceArn"])
         if call.operation == "UntagResource":
-            is_so = not set(call.params["tagKeys"]) & set(now)
+            is_applied = not set(call.params["tagKeys"]) & set(now)
         else:
-            is_so = all(now.get(key) == value for key, value in parse_tags(call.params["tags"]).items())
-        return Applied({}) if is_so else NotApplied() if late else Unconfirmed()
+            is_applied = all(now.get(key) == value for key, value in parse_tags(call.params["tags"]).items())
+        return Applied({}) if is_applied else NotApplied() if late else Unconfirmed()
 
     def undo(self, context: StepContext) -> None:
-        arn, wanted = context.get_output("serviceArn"), _get_definition_tags(context)
+        arn, tags = context.get_output("serviceArn"), _get_definition_tags(context)
         before: Mapping[str, str] = context.load_for_rollback(_SAVED_TAGS) or {}
-        changed = {key: before[key] for key, value in wanted.items() if before.get(key, value) != value}
-        added = sorted(key for key in wanted if key not in before)
+        changed = {key: before[key] for key, value in tags.items() if before.get(key, value) != value}
+        added = sorted(key for key in tags if key not in before)
         if changed:
             context.ecs.add_tags(arn, changed)
         if added:
@@ -77,10 +77,10 @@ class TagService(Action):
     def checklist(self, context: StepContext) -> list[ChecklistEntry]:
         before: Mapping[str, str] = context.load_for_rollback(_SAVED_TAGS) or {}
         now = context.ecs.list_tags(context.get_output("serviceArn"))
-        expected, found = _format_tags(before), _format_tags(now)
+        expected, actual = _format_tags(before), _format_tags(now)
         return [
             ChecklistEntry(
-                f"Tags of Service {context.get_output('serviceName')}", expected, found, expected == found
+                f"Tags of Service {context.get_output('serviceName')}", expected, actual, expected == actual
             )
         ]
 

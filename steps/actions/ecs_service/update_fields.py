@@ -9,7 +9,7 @@ from aws.apis.ecs_types import EcsService
 # AWS shows these on the deployment that has them, not on the ECS service.
 DEPLOYMENT_FIELDS = ("serviceConnectConfiguration", "volumeConfigurations", "vpcLatticeConfigurations")
 _MANAGED_FIELDS = {"taskDefinition", "desiredCount", "deploymentController"}
-# What an update says where a field was not there before: leaving it out would keep ours (UpdateService API).
+# Values that reset a field; an update that omits a field keeps its current value (UpdateService API).
 _RESET_VALUES: dict[str, Any] = {
     "healthCheckGracePeriodSeconds": 0,
     "serviceConnectConfiguration": {"enabled": False},
@@ -26,40 +26,42 @@ _IMMUTABLE_FIELDS = {
 
 
 def merge_deployment_fields(service: EcsService) -> dict[str, Any]:
-    """Return an ECS service as AWS answered it, with what it shows on its PRIMARY deployment only."""
+    """Return the response fields of an ECS service together with those of its PRIMARY deployment."""
     raw = {key: value for key, value in service.raw.items() if key not in ("events", "deployments")}
-    for one in service.raw.get("deployments", []):
-        if one.get("status") == "PRIMARY":
-            raw |= {key: one[key] for key in DEPLOYMENT_FIELDS if one.get(key)}
+    for deployment in service.raw.get("deployments", []):
+        if deployment.get("status") == "PRIMARY":
+            raw |= {key: deployment[key] for key in DEPLOYMENT_FIELDS if deployment.get(key)}
     return raw
 
 
 def select_changeable_fields(definition: Mapping[str, Any]) -> dict[str, Any]:
-    """What of a service definition an update sends; counts and the task definition are decided elsewhere."""
+    """Return the fields of a service definition that an update sends, without counts and task definition."""
     return {
         key: value for key, value in select_update_fields(definition).items() if key not in _MANAGED_FIELDS
     }
 
 
 def requires_new_deployment(definition: Mapping[str, Any], live: EcsService | None) -> bool:
-    """Return whether AWS takes these fields only together with forceNewDeployment (UpdateService API)."""
-    asked = definition.get("capacityProviderStrategy")
-    return asked is not None and (live is None or asked != live.raw.get("capacityProviderStrategy", []))
+    """Return whether AWS accepts these fields only together with forceNewDeployment (UpdateService API)."""
+    strategy = definition.get("capacityProviderStrategy")
+    return strategy is not None and (live is None or strategy != live.raw.get("capacityProviderStrategy", []))
 
 
 def select_restored_fields(
     definition: Mapping[str, Any], before: Mapping[str, Any], live: EcsService | None
 ) -> dict[str, Any]:
-    """Return the fields of the definition that an undo has to put back to what they were `before`.
+    """Return the fields of the definition that an undo has to restore to their values in `before`.
 
-    `live` is None where no read can be trusted: all of them.
+    `live` is None if no read can be trusted: then all fields.
     """
     now = None if live is None else merge_deployment_fields(live)
     changes = {}
     for key, given in sorted(select_changeable_fields(definition).items()):
-        was = _convert_to_parameter(key, before.get(key), given)
-        if was is not None and (now is None or was != _convert_to_parameter(key, now.get(key), given)):
-            changes[key] = was
+        earlier = _convert_to_parameter(key, before.get(key), given)
+        if earlier is not None and (
+            now is None or earlier != _convert_to_parameter(key, now.get(key), given)
+        ):
+            changes[key] = earlier
     if requires_new_deployment(changes, live):
         changes["forceNewDeployment"] = True
     return changes
@@ -73,10 +75,10 @@ def build_restoring_update(
     count: int | None,
     task_definition: str,
 ) -> dict[str, Any]:
-    """Return the update that makes an ECS service what it was, as small as `live` shows that it can be.
+    """Return the smallest update that restores an ECS service.
 
-    `before` is what `build_snapshot` gave, `count` None where the desired count is left alone, and `live`
-    None where no read can be trusted.
+    `before` is the result of `build_snapshot`, `count` None leaves the desired count unchanged, and `live` is
+    None if no read can be trusted.
     """
     changes = select_restored_fields(definition, before["raw"], live)
     if count is not None and (live is None or live.desired != count):
@@ -87,22 +89,22 @@ def build_restoring_update(
 
 
 def _convert_to_parameter(key: str, shown: Any, given: Any) -> Any:
-    """What an update asks for to have a field as AWS shows it; None where that cannot be asked for."""
+    """Return the update parameter that results in the `shown` value; None if there is none."""
     if shown not in (None, [], {}):
         return shown
     return _RESET_VALUES.get(key, [] if isinstance(given, list) else None)
 
 
 def list_ignored_fields(definition: Mapping[str, Any], live: EcsService) -> Iterator[str]:
-    """A sentence for each field that AWS takes only when it creates a service, and that differs (R241)."""
+    """Yield a sentence for each differing field that AWS accepts only at creation of a service (R241)."""
     for key, shown in _IMMUTABLE_FIELDS.items():
-        was = live.raw.get(shown)
+        current = live.raw.get(shown)
         if (
             key in definition
-            and was
-            and str(was).rsplit("/", 1)[-1] != str(definition[key]).rsplit("/", 1)[-1]
+            and current
+            and str(current).rsplit("/", 1)[-1] != str(definition[key]).rsplit("/", 1)[-1]
         ):
             yield (
-                f"{key} stays {was}: AWS takes it only when a service is created. "
+                f"{key} stays {current}: AWS takes it only when a service is created. "
                 f"Delete Service {live.name} first to have {definition[key]}."
             )

@@ -13,7 +13,7 @@ from steps.actions.confirmations import (
     Confirmation,
     clear_observation,
     has_recent_write,
-    rest_past_read_lag,
+    wait_past_read_lag,
 )
 from steps.actions.context import EarlierStep, StepContext
 from steps.actions.ecs_service.confirmation import confirm_service_write
@@ -56,10 +56,10 @@ RESTORED_TASK_DEFINITION = "restoredTaskDefinitionArn"
 @action
 @dataclass(frozen=True)
 class SaveCurrentService(Action):
-    """Collect what a rollback will need, before anything is changed (R193).
+    """Save the state that a rollback needs, before any change (R193).
 
-    `definition` names the saved service definition to go by; the slot is always that of the one deployed
-    in the end.
+    `definition` is the rollback key of the service definition. The service lock is always that of the service
+    that the stage finally deploys.
     """
 
     definition: str = "service definition"
@@ -73,12 +73,15 @@ class SaveCurrentService(Action):
         definition = context.load_for_rollback(self.definition)
         name = definition["serviceName"]
         pair = get_pair_names(context.load_for_rollback("service definition")["serviceName"])
-        found = {one.name: one for one in context.ecs.describe_services(context.cluster, [name, *pair])}
-        service = found.pop(name, None)
+        services = {
+            candidate.name: candidate
+            for candidate in context.ecs.describe_services(context.cluster, [name, *pair])
+        }
+        service = services.pop(name, None)
         before = context.save_for_rollback(
             "service before", None if service is None else build_snapshot(service)
         )
-        save_replaced_pair(context, definition, service, list(found.values()))
+        save_replaced_pair(context, definition, service, list(services.values()))
         if before is None or before["status"] in GONE_STATUSES:
             context.log(f"Service {name} does not exist yet and will be created")
             context.log("A rollback deletes it")
@@ -91,7 +94,7 @@ class SaveCurrentService(Action):
         context.log("A rollback restores this task definition and desired count")
 
     def is_done(self, context: StepContext) -> bool:
-        """Return a service of this name that still drains would make CreateService fail (T20)."""
+        """Wait until a draining service of this name is inactive; CreateService would fail before (T20)."""
         before = context.load_for_rollback("service before")
         if before is None or before["status"] != "DRAINING":
             return True
@@ -110,9 +113,9 @@ class SaveCurrentService(Action):
 @action
 @dataclass(frozen=True)
 class CreateOrUpdateService(Action):
-    """Point the ECS service at the new task definition, or create it (R198, R211).
+    """Update the ECS service to the new task definition, or create it (R198, R211).
 
-    Where nothing is said of `force`, a task definition by ARN is deployed with a new deployment (R162).
+    With `force` None, a task definition by ARN is deployed with a new deployment (R162).
     """
 
     has_undo = True
@@ -152,17 +155,15 @@ class CreateOrUpdateService(Action):
                 outcome="SUPERSEDED",
             )
         count = compute_initial_count(context, definition, as_running=self.keep_count)
-        wanted = {**definition, "taskDefinition": arn, "desiredCount": count}
-        context.log(
-            f"Creating Service {name} with task definition {arn} and desired count {wanted['desiredCount']}"
-        )
-        return context.ecs.create_service(wanted, cluster=context.cluster, client_token=context.intent)
+        parameters = {**definition, "taskDefinition": arn, "desiredCount": count}
+        context.log(f"Creating Service {name} with task definition {arn} and desired count {count}")
+        return context.ecs.create_service(parameters, cluster=context.cluster, client_token=context.intent)
 
     def _update(
         self, context: StepContext, definition: Mapping[str, Any], arn: str, live: EcsService | None
     ) -> EcsService:
         name = definition["serviceName"]
-        # A retry finds what its earlier attempt deployed, and deploys the same once more.
+        # A retry finds the deployment of its earlier attempt and deploys again.
         earlier = context.get_output("deploymentId")
         known = {earlier, (context.load_for_rollback("service before") or {}).get("primary")}
         if live is None or live.primary is None or live.primary.id not in known:
@@ -180,9 +181,11 @@ class CreateOrUpdateService(Action):
             changes["desiredCount"] = count
         if earlier or self._is_forced(context) or requires_new_deployment(definition, live):
             changes["forceNewDeployment"] = True
-        context.save_for_rollback(_get_deployments_key(context), [one.id for one in live.deployments])
-        shown = live.desired if count is None else count
-        context.log(f"Updating Service {name} with task definition {arn} and desired count {shown}")
+        context.save_for_rollback(
+            _get_deployments_key(context), [deployment.id for deployment in live.deployments]
+        )
+        displayed_count = live.desired if count is None else count
+        context.log(f"Updating Service {name} with task definition {arn} and desired count {displayed_count}")
         return context.ecs.update_service(context.cluster, name, changes)
 
     def _is_forced(self, context: StepContext) -> bool:
@@ -201,13 +204,13 @@ class CreateOrUpdateService(Action):
 
     def may_undo(self, context: StepContext) -> bool:
         name = context.get_output("serviceName")
-        seen = context.observe_service(name)
-        service = seen.service
+        observation = context.observe_service(name)
+        service = observation.service
         if service is None or service.status in GONE_STATUSES or service.primary is None:
             clear_observation(context, "foreign primary")
-            # A name is free once what had it has drained.
+            # A name is free once its earlier service has drained.
             return service is None or service.status != "DRAINING" or not has_existed_before(context)
-        return is_own_deployment(context, seen, service.primary, _list_known_deployments(context))
+        return is_own_deployment(context, observation, service.primary, _list_known_deployments(context))
 
     def undo(self, context: StepContext) -> None:
         name = context.get_output("serviceName")
@@ -223,8 +226,10 @@ class CreateOrUpdateService(Action):
     def confirm_undo(self, context: StepContext, call: CallRecord) -> Confirmation:
         if call.operation == "RegisterTaskDefinition":
             return confirm_registration(context, call)
-        asked = call.params.get("taskDefinition", "")
-        return confirm_service_write(context, call, task_definition=asked, before="deployments before undo")
+        task_definition = call.params.get("taskDefinition", "")
+        return confirm_service_write(
+            context, call, task_definition=task_definition, before="deployments before undo"
+        )
 
     def describe_undo(self, saved: EarlierStep) -> tuple[str, ...]:
         return describe_restore(saved)
@@ -237,7 +242,7 @@ class CreateOrUpdateService(Action):
             if is_gone:
                 context.show_counts(running=0, desired=0, pending=0)
             elif service is None:
-                rest_past_read_lag(context)
+                wait_past_read_lag(context)
             return is_gone
         if service is None or service.primary is None:
             return False
@@ -248,23 +253,23 @@ class CreateOrUpdateService(Action):
         ):
             return False
         if has_recent_write(context):
-            rest_past_read_lag(context)
+            wait_past_read_lag(context)
             return False
-        settled = service.primary.rollout_state in ("COMPLETED", "", None)
-        return settled and service.running >= service.desired
+        is_settled = service.primary.rollout_state in ("COMPLETED", "", None)
+        return is_settled and service.running >= service.desired
 
     def checklist(self, context: StepContext) -> list[ChecklistEntry]:
         name = context.get_output("serviceName")
         service = context.ecs.describe_service(context.cluster, name)
         before = context.load_for_rollback("service before")
         if not has_existed_before(context):
-            gone = service is None or service.status in GONE_STATUSES
+            is_gone = service is None or service.status in GONE_STATUSES
             return [
                 ChecklistEntry(
                     f"Service {name}",
                     "does not exist",
-                    "does not exist" if gone else format_service(service),
-                    gone,
+                    "does not exist" if is_gone else format_service(service),
+                    is_gone,
                 )
             ]
         if service is None or service.primary is None:
@@ -283,8 +288,8 @@ class CreateOrUpdateService(Action):
         return [
             ChecklistEntry(f"Desired count of Service {name}", count, str(service.desired), is_kept, note),
             *(
-                ChecklistEntry(f"{what} of Service {name}", str(expected), str(found), expected == found)
-                for what, expected, found in pairs
+                ChecklistEntry(f"{subject} of Service {name}", str(expected), str(actual), expected == actual)
+                for subject, expected, actual in pairs
             ),
         ]
 
@@ -292,13 +297,13 @@ class CreateOrUpdateService(Action):
 def _restore(context: StepContext, definition: Mapping[str, Any], live: EcsService) -> None:
     before, name = context.load_for_rollback("service before"), live.name
     count: int | None = compute_restored_count(context, before, live)
-    shown = filter_stale_service(context, live)
-    if shown is None and context.get_output("desiredCount") == before["desired"]:
+    visible = filter_stale_service(context, live)
+    if visible is None and context.get_output("desiredCount") == before["desired"]:
         count = None
     changes = build_restoring_update(
-        definition, before, shown, count=count, task_definition=_get_restored_task_definition(context)
+        definition, before, visible, count=count, task_definition=_get_restored_task_definition(context)
     )
-    context.save_for_rollback("deployments before undo", [one.id for one in live.deployments])
+    context.save_for_rollback("deployments before undo", [deployment.id for deployment in live.deployments])
     if not changes:
         context.log(f"Service {name} already matches its previous state")
         return
@@ -318,7 +323,7 @@ def _restore(context: StepContext, definition: Mapping[str, Any], live: EcsServi
 
 
 def _list_known_deployments(context: StepContext) -> set[Any]:
-    """Return the deployments that an undo may meet: the one from before, ours, and that of an earlier try."""
+    """Return the deployments that an undo may find: the saved one, ours, and that of an earlier try."""
     before = context.load_for_rollback("service before") or {}
     return {
         context.get_output("deploymentId"),
@@ -347,7 +352,7 @@ def _recreate_deleted_service(context: StepContext, name: str) -> None:
 
 
 def _get_restored_task_definition(context: StepContext) -> str:
-    """The task definition that a rollback brings back: the one from before, or what was registered for it."""
+    """Return the task definition that a rollback restores: the saved one, or its new registration."""
     return str(
         context.get_output(RESTORED_TASK_DEFINITION)
         or context.load_for_rollback("service before")["task_definition"]

@@ -24,45 +24,45 @@ STATUSES_WITH_OUTPUT = ("RUNNING", "DEACTIVATING", "STOPPING", "DEPROVISIONING",
 
 
 def copy_output(context: StepContext, tasks: list[EcsTask]) -> set[str]:
-    """Log what the containers have written since the last look; the ARNs of tasks that had nothing to say.
+    """Log the containers' new output; return the ARNs of tasks without new output.
 
-    A look makes a few reads only: whose turn it was not comes first in the next one.
+    One check makes a limited number of reads; the tasks that were not read come first in the next one.
     """
     streams: dict[str, Any] = context.progress.setdefault("streams", {})
     waiting = [task for task in tasks if task.last_status in STATUSES_WITH_OUTPUT]
     waiting.sort(key=lambda task: streams.get(task.arn, {}).get("read", 0))
-    quiet: set[str] = set()
-    left = int(TASK_LOG_READS)
+    silent_tasks: set[str] = set()
+    remaining_reads = int(TASK_LOG_READS)
     for task in waiting:
-        if left <= 0:
+        if remaining_reads <= 0:
             break
-        reads, said = _read_task(context, task, streams.setdefault(task.arn, {"read": 0, "tokens": {}}))
-        left -= reads
-        if not said:
-            quiet.add(task.arn)
-    return quiet
+        reads, has_output = _read_task(context, task, streams.setdefault(task.arn, {"read": 0, "tokens": {}}))
+        remaining_reads -= reads
+        if not has_output:
+            silent_tasks.add(task.arn)
+    return silent_tasks
 
 
 def _read_task(context: StepContext, task: EcsTask, notes: dict[str, Any]) -> tuple[int, bool]:
-    """Read each container of a task once; how many reads that took, and whether there was anything new."""
+    """Read each container of a task once; return the number of reads and whether there was output."""
     notes["read"] += 1
-    reads, said = 0, False
+    reads, has_output = 0, False
     for container in task.containers:
         if container.name in notes.get("closed", ()):
             continue
-        place = find_log_stream(context, task, container)
-        if place is None:
+        location = find_log_stream(context, task, container)
+        if location is None:
             _log_missing_output(context, container.name)
             continue
         reads += 1
-        said |= _read_container(context, task, container.name, place, notes)
-    return reads, said
+        has_output |= _read_container(context, task, container.name, location, notes)
+    return reads, has_output
 
 
 def _read_container(
-    context: StepContext, task: EcsTask, container: str, place: tuple[str, str], notes: dict[str, Any]
+    context: StepContext, task: EcsTask, container: str, location: tuple[str, str], notes: dict[str, Any]
 ) -> bool:
-    group, name = place
+    group, name = location
     tokens: dict[str, str] = notes["tokens"]
     try:
         page = context.logs.read(group, name, tokens.get(container, ""), LINES_PER_READ)
@@ -82,17 +82,17 @@ def _read_container(
 
 
 def _get_line_prefix(context: StepContext, task: EcsTask, container: str) -> str:
-    several = len(context.get_output("taskArns") or []) > 1
-    return f"{task.id[:8]} {container}" if several else container
+    is_one_of_several = len(context.get_output("taskArns") or []) > 1
+    return f"{task.id[:8]} {container}" if is_one_of_several else container
 
 
 def _is_within_line_limit(context: StepContext, group: str) -> bool:
-    """Return the log of a step is for reading: the rest of a flood stays where it is."""
-    said: int = context.progress.get("said", 0) + 1
-    context.progress["said"] = said
-    if said == TASK_LOG_LINES + 1:
+    """Return whether the line is within the limit of the step's log; the rest stays in CloudWatch."""
+    line_count: int = context.progress.get("line count", 0) + 1
+    context.progress["line count"] = line_count
+    if line_count == TASK_LOG_LINES + 1:
         context.log(f"The tasks have written {TASK_LOG_LINES}; the rest is in log group {group}.", "warning")
-    return said <= TASK_LOG_LINES
+    return line_count <= TASK_LOG_LINES
 
 
 def _log_missing_output(context: StepContext, container: str) -> None:
@@ -111,7 +111,7 @@ NORMAL_STOP_CODES = ("", "EssentialContainerExited")
 @action
 @dataclass(frozen=True)
 class WaitForTasks(Action):
-    """Look until every task is STOPPED; each container must have ended with code 0 (T03)."""
+    """Check until every task is STOPPED; each container must have exit code 0 (T03)."""
 
     repeats = True
 
@@ -125,31 +125,31 @@ class WaitForTasks(Action):
         tasks = context.ecs.describe_tasks(context.cluster, arns) if arns else []
         _record_missing_tasks(context, arns, tasks)
         _log_progress(context, tasks, len(ended))
-        quiet = copy_output(context, tasks)
+        silent_tasks = copy_output(context, tasks)
         for task in tasks:
-            if task.last_status == "STOPPED" and task.arn in quiet:
+            if task.last_status == "STOPPED" and task.arn in silent_tasks:
                 ended[task.arn] = _record_end(context, task)
         if len(ended) < len(context.get_output("taskArns") or []):
             return False
         context.set_outputs(exitCodes={arn.rsplit("/", 1)[-1]: end["codes"] for arn, end in ended.items()})
         _check_exit_codes(list(ended.values()))
-        this = get_current_attempt(context)
-        if this is not None:
-            context.save_for_rollback(f"{this.key} went well", True)
+        attempt = get_current_attempt(context)
+        if attempt is not None:
+            context.save_for_rollback(f"{attempt.key} went well", True)
         _log_success(context, len(ended))
         return True
 
 
 def _log_success(context: StepContext, count: int) -> None:
-    what = "The ECS task has" if count == 1 else f"All {count} ECS tasks have"
-    context.log(f"{what} finished with exit code 0", "success")
+    subject = "The ECS task has" if count == 1 else f"All {count} ECS tasks have"
+    context.log(f"{subject} finished with exit code 0", "success")
 
 
 def _record_missing_tasks(context: StepContext, arns: list[str], tasks: list[EcsTask]) -> None:
-    """AWS forgets a task an hour after its end; what became of one that was not seen ending is unknown."""
-    found = {task.arn for task in tasks}
+    """Fail for tasks that AWS no longer lists: it drops tasks an hour after their end."""
+    listed = {task.arn for task in tasks}
     for arn in arns:
-        if arn in found:
+        if arn in listed:
             clear_observation(context, arn)
         elif is_observed_twice(context, arn, context.now()):
             raise ActionFailed(
@@ -160,7 +160,7 @@ def _record_missing_tasks(context: StepContext, arns: list[str], tasks: list[Ecs
 
 
 def _log_progress(context: StepContext, tasks: list[EcsTask], ended: int) -> None:
-    """One line per change of how many tasks are where."""
+    """Log one line per change of the tasks' statuses."""
     states: dict[str, int] = {"STOPPED": ended} if ended else {}
     for task in tasks:
         states[task.last_status] = states.get(task.last_status, 0) + 1
@@ -174,9 +174,9 @@ def _log_progress(context: StepContext, tasks: list[EcsTask], ended: int) -> Non
 
 
 def _record_end(context: StepContext, task: EcsTask) -> dict[str, Any]:
-    """What a later look needs of a task that has ended; a failure is explained at once."""
-    codes = {one.name: one.exit_code for one in task.containers}
-    failed = _failed_container(task)
+    """Return the result of an ended task for later checks; a failure is logged at once."""
+    codes = {container_state.name: container_state.exit_code for container_state in task.containers}
+    failed = _find_failed_container(task)
     if failed is None and task.stop_code in NORMAL_STOP_CODES:
         context.log(f"ECS task {task.id} finished: {_format_exit_codes(codes)}")
         return {"codes": codes}
@@ -195,22 +195,22 @@ def _record_end(context: StepContext, task: EcsTask) -> dict[str, Any]:
     }
 
 
-def _failed_container(task: EcsTask) -> EcsContainer | None:
-    """The container that keeps the task from counting as good: a bad code first, else one that never ran."""
-    bad = [one for one in task.containers if one.exit_code]
-    silent = [one for one in task.containers if one.exit_code is None]
-    return next(iter([*bad, *silent]), None)
+def _find_failed_container(task: EcsTask) -> EcsContainer | None:
+    """Return the container that failed the task: a bad exit code first, else one that never ran."""
+    failed = [container for container in task.containers if container.exit_code]
+    unstarted = [container for container in task.containers if container.exit_code is None]
+    return next(iter([*failed, *unstarted]), None)
 
 
 def _find_cause(
-    context: StepContext, task: EcsTask, failed: EcsContainer | None, shown: EcsContainer | None
+    context: StepContext, task: EcsTask, failed: EcsContainer | None, container: EcsContainer | None
 ) -> FailureCause:
     if failed is None:
-        # Every code is 0, but somebody ended the task: it may not have finished what it was to do.
-        why = task.stopped_reason or "no reason given"
+        # Every code is 0, but somebody stopped the task: its work may be unfinished.
+        reason = task.stopped_reason or "no reason given"
         return FailureCause(
             "TASK_STOPPED",
-            f"it was stopped early ({task.stop_code}: {why}).",
+            f"it was stopped early ({task.stop_code}: {reason}).",
             "Find out who stopped it, and run again if its work was not done.",
         )
     if failed.exit_code and not _is_essential(context, failed.name):
@@ -219,12 +219,12 @@ def _find_cause(
             f"container {failed.name}, which is not essential, exited with code {failed.exit_code}.",
             "Every container of the task must end with code 0: make this one exit with 0 when it is stopped.",
         )
-    return find_cause(task, shown)
+    return find_cause(task, container)
 
 
 def _is_essential(context: StepContext, name: str) -> bool:
     containers = (context.load_for_rollback("task definition") or {}).get("containerDefinitions", [])
-    return all(one.get("essential", True) for one in containers if one.get("name") == name)
+    return all(container.get("essential", True) for container in containers if container.get("name") == name)
 
 
 def _check_exit_codes(ends: list[Mapping[str, Any]]) -> None:
@@ -232,10 +232,10 @@ def _check_exit_codes(ends: list[Mapping[str, Any]]) -> None:
     if not failures:
         return
     first = failures[0]
-    how_many = f"{len(failures)} of {len(ends)} ECS tasks failed. " if len(ends) > 1 else ""
+    summary = f"{len(failures)} of {len(ends)} ECS tasks failed. " if len(ends) > 1 else ""
     raise ActionFailed(
         first["code"],
-        f"{how_many}{first['message']}",
+        f"{summary}{first['message']}",
         container=first["container"],
         exit_code=first["exit_code"],
     )

@@ -28,7 +28,7 @@ RUN_TASK_REQUEST = "EcsRunTaskRequestDefinition"
 @action
 @dataclass(frozen=True)
 class FetchRunTask(Action):
-    """Fetch and check the request and the task definition; `definition_arn` names a registered one."""
+    """Fetch and validate the request and the task definition; `definition_arn` is a registered one."""
 
     repeats = True
     definition_arn: str = ""
@@ -43,7 +43,7 @@ class FetchRunTask(Action):
             context.save_for_rollback("task definition", definition.value)
         request = _load_manifest(context, RUN_TASK_REQUEST)
         if self.definition_arn:
-            self._take_registered(context, request)
+            self._save_registered(context, request)
         count = request.value.get("count", 1)
         if count > RUN_TASK_COUNT:
             raise ActionFailed(
@@ -52,37 +52,39 @@ class FetchRunTask(Action):
             )
         context.save_for_rollback("request", request.value)
 
-    def _take_registered(self, context: StepContext, request: LoadedManifest) -> None:
-        """A task definition that is registered already, which only AWS can show."""
+    def _save_registered(self, context: StepContext, request: LoadedManifest) -> None:
+        """Save a registered task definition, which only AWS can describe."""
         try:
-            found = context.ecs.describe_task_definition(self.definition_arn)
-        except NotFound as gone:
+            definition = context.ecs.describe_task_definition(self.definition_arn)
+        except NotFound as missing:
             raise ActionFailed(
                 "TASK_DEFINITION_MISSING",
                 f"There is no task definition {self.definition_arn} in this region.",
-            ) from gone
-        if not found.is_active:
+            ) from missing
+        if not definition.is_active:
             raise ActionFailed(
                 "TASK_DEFINITION_INACTIVE",
-                f"Task definition {found.arn} was deregistered; name one that is ACTIVE.",
+                f"Task definition {definition.arn} was deregistered; name one that is ACTIVE.",
             )
-        misfits = [
-            one
-            for one in compatibility.validate_compatibility(request.value, found.raw)
-            if not one.is_warning
+        problems = [
+            problem
+            for problem in compatibility.validate_compatibility(request.value, definition.raw)
+            if not problem.is_warning
         ]
-        if misfits:
-            lines = [f"{request.paths[0]}: {format_path(one.path)}: {one.message}" for one in misfits]
+        if problems:
+            lines = [
+                f"{request.paths[0]}: {format_path(problem.path)}: {problem.message}" for problem in problems
+            ]
             raise ActionFailed("BAD_MANIFEST", "\n".join(lines))
-        context.log(f"Using Task Definition {found.arn}")
-        context.save_for_rollback("task definition", found.raw)
-        context.set_outputs(taskDefinitionArn=found.arn)
+        context.log(f"Using Task Definition {definition.arn}")
+        context.save_for_rollback("task definition", definition.raw)
+        context.set_outputs(taskDefinitionArn=definition.arn)
 
 
 @action
 @dataclass(frozen=True)
 class RegisterTaskToRun(RegisterTaskDefinition):
-    """Register the revision that the step's tasks run; after a failure the step deregisters it itself."""
+    """Register the revision of the step's tasks; the step itself deregisters it after a failure."""
 
     repeats = True
 
@@ -104,37 +106,37 @@ LISTED_STATUSES = ("RUNNING", "STOPPED")
 
 @dataclass(frozen=True)
 class RunAttempt:
-    """One try of running the tasks; `key` tells it from others of the same step."""
+    """One attempt to run the tasks; `key` distinguishes it from other attempts of the step."""
 
     key: str
     context: StepContext
 
     def save_existing_tasks(self) -> None:
-        """Note which tasks this execution started earlier, so that they are never taken for ours."""
+        """Save the earlier tasks of this execution, which are not tasks of this attempt."""
         self.context.save_for_rollback(f"{self.key} before", list_started_tasks(self.context))
 
-    def begin(self, number: int, count: int) -> None:
-        """Say that a call for so many tasks is about to be made."""
+    def record_call(self, number: int, count: int) -> None:
+        """Record that a call for `count` tasks is about to be sent."""
         self.context.save_for_rollback(f"{self.key} batch {number}", count)
 
-    def end(self, number: int, arns: Sequence[str]) -> None:
-        """Say what a call has started."""
+    def record_answer(self, number: int, arns: Sequence[str]) -> None:
+        """Record the tasks that a call started."""
         self.context.save_for_rollback(f"{self.key} tasks {number}", list(arns))
 
-    def answered(self) -> list[str]:
-        """Return the tasks of every call that was answered."""
-        return [arn for number in self._batches() for arn in self._load(f"tasks {number}") or []]
+    def list_answered_tasks(self) -> list[str]:
+        """Return the tasks of every answered call."""
+        return [arn for number in self._list_batches() for arn in self._load(f"tasks {number}") or []]
 
-    def open_batches(self) -> list[int]:
-        """Return the calls that were about to be made, and whose answer nobody has noted."""
-        return [number for number in self._batches() if self._load(f"tasks {number}") is None]
+    def list_open_batches(self) -> list[int]:
+        """Return the numbers of calls without a recorded answer."""
+        return [number for number in self._list_batches() if self._load(f"tasks {number}") is None]
 
-    def not_yet_known(self) -> list[str]:
-        """Return the tasks that AWS shows as started by this execution and that no answer accounts for."""
-        accounted = {*(self._load("before") or []), *self.answered()}
-        return [arn for arn in list_started_tasks(self.context) if arn not in accounted]
+    def list_unrecorded_tasks(self) -> list[str]:
+        """Return the tasks in AWS that this execution started and no recorded answer contains."""
+        recorded = {*(self._load("before") or []), *self.list_answered_tasks()}
+        return [arn for arn in list_started_tasks(self.context) if arn not in recorded]
 
-    def _batches(self) -> list[int]:
+    def _list_batches(self) -> list[int]:
         numbers: list[int] = []
         while self._load(f"batch {len(numbers)}") is not None:
             numbers.append(len(numbers))
@@ -154,19 +156,19 @@ def list_started_tasks(context: StepContext) -> list[str]:
 
 
 def start_attempt(context: StepContext) -> RunAttempt:
-    """Return the try that begins now; other actions of the step find it as the current one."""
+    """Return the attempt that starts now; it is the current one for other actions of the step."""
     number = 0
-    while (known := context.load_for_rollback(f"try {number}")) not in (None, context.intent):
+    while (key := context.load_for_rollback(f"try {number}")) not in (None, context.intent):
         number += 1
     context.save_for_rollback(f"try {number}", context.intent)
-    return RunAttempt(known or context.intent, context)
+    return RunAttempt(key or context.intent, context)
 
 
 def get_current_attempt(context: StepContext) -> RunAttempt | None:
-    """Return the newest try of this step; None if none has begun."""
+    """Return the newest attempt of this step; None if there is none."""
     key, number = "", 0
-    while known := context.load_for_rollback(f"try {number}"):
-        key, number = known, number + 1
+    while next_key := context.load_for_rollback(f"try {number}"):
+        key, number = next_key, number + 1
     return RunAttempt(key, context) if key else None
 
 
@@ -188,22 +190,22 @@ _REFUSAL_TEXTS = (
 
 
 def format_refusals(failures: Iterable[TaskFailure]) -> list[str]:
-    """One sentence for each task that was not started, with AWS's own word for it."""
-    return [_format_refusal(one) for one in failures]
+    """Return one sentence per task that was not started, with AWS's reason."""
+    return [_format_refusal(failure) for failure in failures]
 
 
 def _format_refusal(failure: TaskFailure) -> str:
-    asked = failure.reason.upper().replace(" ", "")
-    words = next((text for word, text in _REFUSAL_TEXTS if word in asked), "AWS did not place the task.")
-    where = f" at {failure.arn}" if failure.arn else ""
+    reason = failure.reason.upper().replace(" ", "")
+    sentence = next((text for word, text in _REFUSAL_TEXTS if word in reason), "AWS did not place the task.")
+    location = f" at {failure.arn}" if failure.arn else ""
     detail = f" {failure.detail}" if failure.detail else ""
-    return f"{words} ({failure.reason or 'no reason given'}{where}){detail}"
+    return f"{sentence} ({failure.reason or 'no reason given'}{location}){detail}"
 
 
 @action
 @dataclass(frozen=True)
 class RunTasks(Action):
-    """Run the tasks in the name of this execution; `hands_over` means that nobody waits for their end."""
+    """Run the tasks as this execution; with `hands_over` the step does not wait for their end."""
 
     repeats = True
     hands_over: bool = False
@@ -214,34 +216,36 @@ class RunTasks(Action):
 
     def start(self, context: StepContext) -> None:
         request = context.load_for_rollback("request")
-        left = request.get("count", 1)
-        this = start_attempt(context)
-        this.save_existing_tasks()
-        context.log(f"Running {left} ECS task{'s' if left != 1 else ''} in cluster {context.cluster}")
+        remaining = request.get("count", 1)
+        attempt = start_attempt(context)
+        attempt.save_existing_tasks()
+        context.log(
+            f"Running {remaining} ECS task{'s' if remaining != 1 else ''} in cluster {context.cluster}"
+        )
         number = 0
-        while left:
-            count = min(left, TASKS_PER_CALL)
-            self._run(context, this, number, count)
-            left, number = left - count, number + 1
+        while remaining:
+            count = min(remaining, TASKS_PER_CALL)
+            self._run_batch(context, attempt, number, count)
+            remaining, number = remaining - count, number + 1
         if self.hands_over:
-            context.save_for_rollback(f"{this.key} went well", True)
+            context.save_for_rollback(f"{attempt.key} went well", True)
             context.log("Skipped Steady State Check")
 
-    def _run(self, context: StepContext, this: RunAttempt, number: int, count: int) -> None:
+    def _run_batch(self, context: StepContext, attempt: RunAttempt, number: int, count: int) -> None:
         request = {
             **context.load_for_rollback("request"),
             "taskDefinition": context.get_output("taskDefinitionArn"),
             "count": count,
             "startedBy": context.execution_id,
         }
-        this.begin(number, count)
+        attempt.record_call(number, count)
         try:
             answer = context.ecs.run_task(request, context.cluster, f"{context.intent}-{number}")
         except AwsError:
-            this.end(number, [])
+            attempt.record_answer(number, [])
             raise
-        this.end(number, [task.arn for task in answer.tasks])
-        context.set_outputs(taskArns=this.answered())
+        attempt.record_answer(number, [task.arn for task in answer.tasks])
+        context.set_outputs(taskArns=attempt.list_answered_tasks())
         for task in answer.tasks:
             context.log(f"Started ECS task {task.id} with Arn {task.arn}")
         if answer.failures or len(answer.tasks) < count:
@@ -249,17 +253,17 @@ class RunTasks(Action):
 
     def confirm(self, context: StepContext, call: CallRecord) -> Confirmation:
         late = is_past_read_lag(context, call)
-        this = get_current_attempt(context)
-        arns = this.not_yet_known() if this else []
+        attempt = get_current_attempt(context)
+        arns = attempt.list_unrecorded_tasks() if attempt else []
         if len(arns) >= call.params["count"]:
             tasks = context.ecs.describe_tasks(context.cluster, arns)
             return Applied({"tasks": [task.raw for task in tasks], "failures": []})
-        # Sent again with its token, it gives the tasks of the first time, with what was refused then.
+        # A repetition with the same token returns the tasks and refusals of the first call.
         return NotApplied() if late else Unconfirmed()
 
 
-def _build_refusal(context: StepContext, wanted: int, started: int, reasons: list[str]) -> ActionFailed:
+def _build_refusal(context: StepContext, requested: int, started: int, reasons: list[str]) -> ActionFailed:
     for reason in reasons:
         context.log(f"AWS did not start a task: {reason}", "error")
-    why = " ".join(dict.fromkeys(reasons)) or "AWS gave no reason."
-    return ActionFailed("TASK_NOT_STARTED", f"AWS started {started} of {wanted} ECS tasks. {why}")
+    reason_text = " ".join(dict.fromkeys(reasons)) or "AWS gave no reason."
+    return ActionFailed("TASK_NOT_STARTED", f"AWS started {started} of {requested} ECS tasks. {reason_text}")

@@ -1,4 +1,4 @@
-"""Actions that stop ECS tasks which an ended step or an earlier attempt left running."""
+"""Actions that stop ECS tasks left running by an ended step or an earlier attempt."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -18,7 +18,7 @@ from steps.actions.context import StepContext
 from steps.actions.run_task.launch import get_current_attempt
 from steps.actions.task_definitions import deregister_task_definition
 
-# An answer that was lost with its worker: half a minute later AWS's lists show what it started.
+# Time until AWS's lists show the tasks of a call whose answer was lost.
 LISTING_LAG = timedelta(seconds=30)
 STOPPING_STATUSES = ("DEACTIVATING", "STOPPING", "DEPROVISIONING", "STOPPED")
 
@@ -26,7 +26,7 @@ STOPPING_STATUSES = ("DEACTIVATING", "STOPPING", "DEPROVISIONING", "STOPPED")
 @action
 @dataclass(frozen=True)
 class StopEarlierTasks(Action):
-    """End what an earlier try of the step has left running, so that nothing runs twice at once."""
+    """Stop the tasks of an earlier attempt, so that no task runs twice at once."""
 
     repeats = True
 
@@ -47,7 +47,7 @@ class StopEarlierTasks(Action):
 @action
 @dataclass(frozen=True)
 class FindLeftoverTasks(Action):
-    """After a failure or an abort, find every task that the step started, also those of a lost answer."""
+    """After a failure or an abort, find every task of the step, even if the answer was lost."""
 
     repeats = True
     runs_always = True
@@ -57,24 +57,24 @@ class FindLeftoverTasks(Action):
         return "Find leftover tasks"
 
     def is_done(self, context: StepContext) -> bool:
-        this = get_current_attempt(context)
-        if this is None or context.load_for_rollback(f"{this.key} went well"):
+        attempt = get_current_attempt(context)
+        if attempt is None or context.load_for_rollback(f"{attempt.key} went well"):
             return True
-        if not this.open_batches():
-            context.set_outputs(leftTasks=this.answered())
+        if not attempt.list_open_batches():
+            context.set_outputs(leftTasks=attempt.list_answered_tasks())
             return True
-        found = this.not_yet_known()
+        unrecorded = attempt.list_unrecorded_tasks()
         since = context.progress.setdefault("since", context.now().isoformat())
-        if not found and context.now() - datetime.fromisoformat(since) < LISTING_LAG:
+        if not unrecorded and context.now() - datetime.fromisoformat(since) < LISTING_LAG:
             return False
-        context.set_outputs(leftTasks=[*this.answered(), *found])
+        context.set_outputs(leftTasks=[*attempt.list_answered_tasks(), *unrecorded])
         return True
 
 
 @action
 @dataclass(frozen=True)
 class StopLeftoverTasks(Action):
-    """Stop what still runs, and deregister the revision that was made for it."""
+    """Stop the running tasks, and deregister the revision registered for them."""
 
     repeats = True
     runs_always = True
@@ -85,8 +85,8 @@ class StopLeftoverTasks(Action):
         return "Stop leftover tasks"
 
     def start(self, context: StepContext) -> None:
-        this = get_current_attempt(context)
-        if this is not None and context.load_for_rollback(f"{this.key} went well"):
+        attempt = get_current_attempt(context)
+        if attempt is not None and context.load_for_rollback(f"{attempt.key} went well"):
             return
         _stop_all(context, _list_leftover_tasks(context), "The step that ran this task has ended")
         if self.registered:
@@ -109,11 +109,15 @@ def _list_leftover_tasks(context: StepContext) -> list[EcsTask]:
 
 
 def _list_tasks_of_earlier_attempt(context: StepContext) -> list[EcsTask]:
-    """What the try before this one started; one whose answer is still to come goes on as the same try."""
-    this = get_current_attempt(context)
-    if this is None or this.open_batches() or context.load_for_rollback(f"{this.key} went well"):
+    """Return the tasks of the attempt before; one with an open call continues as the same attempt."""
+    attempt = get_current_attempt(context)
+    if (
+        attempt is None
+        or attempt.list_open_batches()
+        or context.load_for_rollback(f"{attempt.key} went well")
+    ):
         return []
-    return _describe_tasks(context, this.answered())
+    return _describe_tasks(context, attempt.list_answered_tasks())
 
 
 def _describe_tasks(context: StepContext, arns: list[str]) -> list[EcsTask]:

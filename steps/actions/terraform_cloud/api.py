@@ -11,7 +11,7 @@ from steps.actions.confirmations import Applied, CallRecord, Confirmation, NotAp
 from steps.actions.context import StepContext
 from steps.actions.non_aws_calls import OutboundResponse
 
-# Nothing more comes of these.
+# Statuses that never change again.
 FINAL_STATUSES: Final = (
     "applied",
     "planned_and_finished",
@@ -22,9 +22,9 @@ FINAL_STATUSES: Final = (
     "canceled",
     "force_canceled",
 )
-# Somebody has to decide about a policy or a task of the run before it can go on.
+# Statuses in which a person must decide on a policy or a task before the run continues.
 UNDECIDED_STATUSES: Final = ("policy_override", "post_plan_awaiting_decision", "pre_apply_awaiting_decision")
-# Of an apply that has begun, something may have come.
+# Statuses of an apply that may have changed resources.
 _STARTED_STATUSES: Final = ("running", "errored", "canceled", "finished")
 _STATUS_TEXTS: Final = {
     "pending": "waits for its turn in the workspace",
@@ -49,7 +49,7 @@ _STATUS_TEXTS: Final = {
 
 @dataclass(frozen=True)
 class RunPhase:
-    """The plan or the apply of a run; `counts` are additions, changes and destructions."""
+    """Plan or apply of a run; `counts` are additions, changes and destructions."""
 
     id: str = ""
     status: str = ""
@@ -59,7 +59,7 @@ class RunPhase:
 
 @dataclass(frozen=True)
 class TerraformCloudRun:
-    """A run as the API shows it; `variables` are HCL."""
+    """Run as returned by the API; `variables` are HCL."""
 
     id: str
     status: str
@@ -89,17 +89,19 @@ class TerraformCloudRun:
         return self.status == "applied" or self.apply.status in _STARTED_STATUSES
 
     @property
-    def words(self) -> str:
-        """Where it stands, in words."""
+    def status_text(self) -> str:
+        """Return the status in words."""
         return _STATUS_TEXTS.get(self.status, f"is {self.status.replace('_', ' ')}")
 
 
-def parse_run(said: Mapping[str, Any]) -> TerraformCloudRun:
-    """Return a run from a document of the API; what is missing is empty."""
-    data = _as_mapping(said.get("data"))
+def parse_run(document: Mapping[str, Any]) -> TerraformCloudRun:
+    """Return a run from an API document; missing values are empty."""
+    data = _as_mapping(document.get("data"))
     attributes, relations = _as_mapping(data.get("attributes")), _as_mapping(data.get("relationships"))
     actions = _as_mapping(attributes.get("actions"))
-    beside = {str(one.get("id")): one for one in said.get("included") or [] if isinstance(one, Mapping)}
+    included = {
+        str(item.get("id")): item for item in document.get("included") or [] if isinstance(item, Mapping)
+    }
     return TerraformCloudRun(
         str(data.get("id", "")),
         str(attributes.get("status", "")),
@@ -111,27 +113,31 @@ def parse_run(said: Mapping[str, Any]) -> TerraformCloudRun:
         attributes.get("is-destroy") is True,
         _get_related_id(relations, "configuration-version"),
         _parse_variables(attributes.get("variables")),
-        _parse_phase(_get_related_id(relations, "plan"), beside),
-        _parse_phase(_get_related_id(relations, "apply"), beside),
+        _parse_phase(_get_related_id(relations, "plan"), included),
+        _parse_phase(_get_related_id(relations, "apply"), included),
         data,
     )
 
 
-def _parse_phase(id_: str, beside: Mapping[str, Mapping[str, Any]]) -> RunPhase:
-    attributes = _as_mapping(beside.get(id_, {}).get("attributes"))
+def _parse_phase(phase_id: str, included: Mapping[str, Mapping[str, Any]]) -> RunPhase:
+    attributes = _as_mapping(included.get(phase_id, {}).get("attributes"))
     counts = [attributes.get(f"resource-{name}") for name in ("additions", "changes", "destructions")]
-    added, changed, destroyed = (one if isinstance(one, int) else 0 for one in counts)
+    added, changed, destroyed = (count if isinstance(count, int) else 0 for count in counts)
     url = str(attributes.get("log-read-url") or "")
-    return RunPhase(id_, str(attributes.get("status") or ""), url, (added, changed, destroyed))
+    return RunPhase(phase_id, str(attributes.get("status") or ""), url, (added, changed, destroyed))
 
 
 def _get_related_id(relations: Mapping[str, Any], name: str) -> str:
     return str(_as_mapping(_as_mapping(relations.get(name)).get("data")).get("id") or "")
 
 
-def _parse_variables(listed: Any) -> dict[str, str]:
-    found = [one for one in listed if isinstance(one, Mapping)] if isinstance(listed, list) else []
-    return {str(one.get("key")): str(one.get("value", "")) for one in found}
+def _parse_variables(document: Any) -> dict[str, str]:
+    variables = (
+        [variable for variable in document if isinstance(variable, Mapping)]
+        if isinstance(document, list)
+        else []
+    )
+    return {str(variable.get("key")): str(variable.get("value", "")) for variable in variables}
 
 
 def _as_mapping(value: Any) -> Mapping[str, Any]:
@@ -146,7 +152,7 @@ Document = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class TerraformCloudWorkspace:
-    """A workspace: where the state of one configuration is kept, and runs stand in line."""
+    """Workspace: the state of one configuration, and a queue of runs."""
 
     id: str
     name: str
@@ -162,13 +168,13 @@ class TerraformCloudWorkspace:
 
 @dataclass(frozen=True)
 class TerraformCloud:
-    """What one connector leads to; every method raises `ActionFailed` with what was refused, and why."""
+    """API of one connector; every method raises `ActionFailed` with the refused request and the reason."""
 
     context: StepContext
     connector: str
 
     def workspace(self, organization: str, name: str) -> TerraformCloudWorkspace:
-        """Return the workspace of a name, or of an id that begins with ws-."""
+        """Return the workspace with a name, or with an id that begins with ws-."""
         path: tuple[str, ...] = ("workspaces", name)
         if not name.startswith("ws-"):
             path = ("organizations", organization, *path)
@@ -178,97 +184,103 @@ class TerraformCloud:
         """Return a run with its plan and its apply."""
         return parse_run(self.get(("runs", run_id), f"the run {run_id}", _WITH_LOGS))
 
-    def runs(self, workspace: str, statuses: str = "", most: int = PAGE_SIZE) -> list[TerraformCloudRun]:
-        """Return the newest runs of a workspace, the newest first; of these statuses where some are named."""
-        query = {"page[size]": str(most)} | ({"filter[status]": statuses} if statuses else {})
-        listed = self.get(("workspaces", workspace, "runs"), "the runs of the workspace", query).get("data")
-        return [parse_run({"data": one}) for one in listed or [] if isinstance(one, Mapping)]
+    def runs(self, workspace: str, statuses: str = "", limit: int = PAGE_SIZE) -> list[TerraformCloudRun]:
+        """Return the newest runs of a workspace, newest first, optionally filtered by status."""
+        query = {"page[size]": str(limit)} | ({"filter[status]": statuses} if statuses else {})
+        documents = self.get(("workspaces", workspace, "runs"), "the runs of the workspace", query).get(
+            "data"
+        )
+        return [
+            parse_run({"data": document}) for document in documents or [] if isinstance(document, Mapping)
+        ]
 
     def create_run(self, body: Document, variables: Mapping[str, Mapping[str, str]]) -> TerraformCloudRun:
-        """Make a run; `variables` are `texts`, `hcl` and `secrets`, each a mapping."""
-        given = {kind: dict(values) for kind, values in variables.items() if values}
-        reply = self._ask({"method": "POST", "path": ["runs"], "body": body, **given})
-        return parse_run(_parse_document(reply, "a run", (201,)))
+        """Create a run; `variables` are `texts`, `hcl` and `secrets`, each a mapping."""
+        variable_parameters = {kind: dict(values) for kind, values in variables.items() if values}
+        response = self._send({"method": "POST", "path": ["runs"], "body": body, **variable_parameters})
+        return parse_run(_parse_document(response, "a run", (201,)))
 
-    def act(self, path: tuple[str, ...], comment: str) -> bool:
-        """Let something happen to a run or a policy; False where it is past that already."""
+    def post_action(self, path: tuple[str, ...], comment: str) -> bool:
+        """Perform an action on a run or a policy; return False if its status no longer allows it."""
         body = {"comment": comment} if comment else {}
-        reply = self._ask({"method": "POST", "path": list(path), "body": body})
-        if reply.status == 409:
+        response = self._send({"method": "POST", "path": list(path), "body": body})
+        if response.status == 409:
             return False
-        _raise_refusal(reply, " ".join(path[2:][-1:]) or "the action", (200, 201, 202, 204))
+        _raise_refusal(response, " ".join(path[2:][-1:]) or "the action", (200, 201, 202, 204))
         return True
 
-    def listed(self, path: tuple[str, ...], what: str) -> list[Document]:
-        """Return all entries of a list, page by page; nothing of what is not there."""
-        found: list[Document] = []
+    def list_documents(self, path: tuple[str, ...], subject: str) -> list[Document]:
+        """Return all entries of a list, page by page; empty if the list does not exist."""
+        documents: list[Document] = []
         page: Any = 1
         for _ in range(PAGE_LIMIT):
             query = {"page[size]": str(PAGE_SIZE), "page[number]": str(page)}
-            reply = self._ask({"path": list(path), "query": query})
-            if reply.status == 404:
-                return found
-            said = _parse_document(reply, what, (200,))
-            found += [one for one in said.get("data") or [] if isinstance(one, Mapping)]
-            page = _get_nested(said, "meta", "pagination").get("next-page")
+            response = self._send({"path": list(path), "query": query})
+            if response.status == 404:
+                return documents
+            document = _parse_document(response, subject, (200,))
+            documents += [entry for entry in document.get("data") or [] if isinstance(entry, Mapping)]
+            page = _get_nested(document, "meta", "pagination").get("next-page")
             if not page:
                 break
-        return found
+        return documents
 
-    def get(self, path: tuple[str, ...], what: str, query: Mapping[str, str] | None = None) -> Document:
-        """Return a document of the API; `what` is what people call it."""
-        reply = self._ask({"path": list(path), **({"query": dict(query)} if query else {})})
-        return _parse_document(reply, what, (200,))
+    def get(self, path: tuple[str, ...], subject: str, query: Mapping[str, str] | None = None) -> Document:
+        """Return a document of the API; `subject` is its name in messages."""
+        response = self._send({"path": list(path), **({"query": dict(query)} if query else {})})
+        return _parse_document(response, subject, (200,))
 
-    def _ask(self, params: Mapping[str, Any]) -> OutboundResponse:
-        return self.context.work.ask_terraform(self.connector, params)
+    def _send(self, params: Mapping[str, Any]) -> OutboundResponse:
+        return self.context.work.call_terraform_cloud(self.connector, params)
 
 
 def build_run_answer(run: Document) -> dict[str, Any]:
-    """Return a run found again, as the API would have answered when it was made."""
+    """Return the answer that the API gave when the confirmed run was created."""
     return {"status": 201, "body": json.dumps({"data": run}), "size": -1}
 
 
-def _parse_document(reply: OutboundResponse, what: str, good: tuple[int, ...]) -> Document:
-    _raise_refusal(reply, what, good)
+def _parse_document(response: OutboundResponse, subject: str, accepted: tuple[int, ...]) -> Document:
+    _raise_refusal(response, subject, accepted)
     try:
-        said = json.loads(reply.body)
+        document = json.loads(response.body)
     except (ValueError, RecursionError):
-        said = None
-    if not isinstance(said, Mapping):
-        raise ActionFailed("NOT_TERRAFORM_CLOUD", f"What was answered for {what} is not of Terraform Cloud.")
-    return said
+        document = None
+    if not isinstance(document, Mapping):
+        raise ActionFailed(
+            "NOT_TERRAFORM_CLOUD", f"What was answered for {subject} is not of Terraform Cloud."
+        )
+    return document
 
 
-def _raise_refusal(reply: OutboundResponse, what: str, good: tuple[int, ...]) -> None:
-    if reply.status in good:
+def _raise_refusal(response: OutboundResponse, subject: str, accepted: tuple[int, ...]) -> None:
+    if response.status in accepted:
         return
-    reason = _parse_reason(reply)
-    if reply.status == 401:
+    reason = _parse_reason(response)
+    if response.status == 401:
         raise ActionFailed(
             "TOKEN_REFUSED",
             "Terraform Cloud does not accept the connector's token (401): give the connector a new one.",
         )
-    if reply.status == 403:
-        raise ActionFailed("ACCESS_DENIED", f"The connector's token may not do this to {what}: {reason}.")
-    if reply.status == 404:
+    if response.status == 403:
+        raise ActionFailed("ACCESS_DENIED", f"The connector's token may not do this to {subject}: {reason}.")
+    if response.status == 404:
         raise ActionFailed(
             "NOT_FOUND",
-            f"Terraform Cloud shows no such thing to this token: {what} (404). Check the name and the "
+            f"Terraform Cloud shows no such thing to this token: {subject} (404). Check the name and the "
             f"permissions of the token's user or team.",
         )
-    raise ActionFailed("TERRAFORM_CLOUD_REFUSED", f"Terraform Cloud refused {what}: {reason}.")
+    raise ActionFailed("TERRAFORM_CLOUD_REFUSED", f"Terraform Cloud refused {subject}: {reason}.")
 
 
-def _parse_reason(reply: OutboundResponse) -> str:
-    """Why the API refused a request, as it says itself."""
+def _parse_reason(response: OutboundResponse) -> str:
+    """Return the reasons in the API's error response."""
     try:
-        listed = json.loads(reply.body).get("errors")
+        errors = json.loads(response.body).get("errors")
     except (ValueError, AttributeError, RecursionError):
-        listed = None
-    said = [_format_error(error) for error in listed] if isinstance(listed, list) else []
-    reasons = "; ".join(dict.fromkeys(one for one in said if one))
-    return f"{reasons[:500]} ({reply.status})" if reasons else f"HTTP status {reply.status}"
+        errors = None
+    texts = [_format_error(error) for error in errors] if isinstance(errors, list) else []
+    reasons = "; ".join(dict.fromkeys(text for text in texts if text))
+    return f"{reasons[:500]} ({response.status})" if reasons else f"HTTP status {response.status}"
 
 
 def _format_error(error: Any) -> str:
@@ -277,10 +289,10 @@ def _format_error(error: Any) -> str:
     return str(error.get("detail") or error.get("title") or "")[:200].rstrip(".")
 
 
-def _parse_workspace(said: Document, organization: str) -> TerraformCloudWorkspace:
-    data = _get_nested(said, "data")
+def _parse_workspace(document: Document, organization: str) -> TerraformCloudWorkspace:
+    data = _get_nested(document, "data")
     attributes = _get_nested(data, "attributes")
-    allowed = _get_nested(attributes, "permissions")
+    permissions = _get_nested(attributes, "permissions")
     owner = _get_nested(data, "relationships", "organization", "data").get("id")
     return TerraformCloudWorkspace(
         str(data.get("id", "")),
@@ -289,18 +301,18 @@ def _parse_workspace(said: Document, organization: str) -> TerraformCloudWorkspa
         bool(_get_nested(data, "relationships", "current-state-version", "data").get("id")),
         attributes.get("locked") is True,
         str(attributes.get("execution-mode") or "remote"),
-        allowed.get("can-queue-run") is not False,
+        permissions.get("can-queue-run") is not False,
     )
 
 
 def _get_nested(value: Any, *keys: str) -> Document:
-    """Return a mapping inside of mappings; an empty one where the way does not lead to any."""
+    """Return a mapping inside of mappings; an empty one if a key is missing."""
     for key in keys:
         value = value.get(key) if isinstance(value, Mapping) else None
     return value if isinstance(value, Mapping) else {}
 
 
-# Until then a request that nobody has heard of may still be on its way.
+# Longest delivery time of a request without visible effect.
 _CALL_DELIVERY_TIME: Final = timedelta(seconds=30)
 _ACCEPTED_ANSWER: Final = {"status": 202, "body": "", "size": -1}
 
@@ -308,14 +320,14 @@ _ACCEPTED_ANSWER: Final = {"status": 202, "body": "", "size": -1}
 def confirm_terraform_cloud_call(
     context: StepContext, connector: str, call: CallRecord, workspace: str
 ) -> Confirmation:
-    """Say whether a run was made, by its message, or an action taken, by where its run stands."""
+    """Confirm a run by its message, or an action by the state of its run."""
     cloud = TerraformCloud(context, connector)
-    path = [str(one) for one in call.params["path"]]
+    path = [str(part) for part in call.params["path"]]
     if path == ["runs"]:
         return _confirm_run(cloud, call, workspace)
     if path[0] == "runs":
         return _confirm_run_action(cloud, call, path[1], path[-1])
-    # Overriding what is overridden already is refused without harm.
+    # A second override is refused without harm.
     return _build_not_applied(context, call)
 
 

@@ -24,7 +24,7 @@ from steps.expressions import render_expressions
 
 
 def build_run_relationships(workspace: str, configuration: str = "") -> dict[str, Any]:
-    """The relationships of a run that is to be made; without a configuration the newest one is meant."""
+    """Return the relationships of a new run; without a configuration it uses the newest one."""
     relations: dict[str, Any] = {"workspace": {"data": {"type": "workspaces", "id": workspace}}}
     if configuration:
         relations["configuration-version"] = {"data": {"type": "configuration-versions", "id": configuration}}
@@ -32,13 +32,13 @@ def build_run_relationships(workspace: str, configuration: str = "") -> dict[str
 
 
 def find_newer_run(cloud: TerraformCloud, run: TerraformCloudRun, workspace: str) -> str:
-    """Return the newest run that was applied, if it is another one than this; else nothing."""
-    applied = cloud.runs(workspace, "applied", most=1)
+    """Return the newest applied run if it is another one than this, else an empty text."""
+    applied = cloud.runs(workspace, "applied", limit=1)
     return applied[0].id if applied and applied[0].id != run.id else ""
 
 
 def start_rollback_run(cloud: TerraformCloud, run: TerraformCloudRun) -> None:
-    """Make the run that puts back what was applied before `run`, which is then `rollbackRunId`."""
+    """Create the run that restores the configuration from before `run`; its id is output `rollbackRunId`."""
     context = cloud.context
     workspace, before_id = (
         str(context.load_for_rollback("workspace")),
@@ -57,9 +57,9 @@ def start_rollback_run(cloud: TerraformCloud, run: TerraformCloudRun) -> None:
     else:
         is_destroy, configuration, variables = True, run.configuration, run.variables
         context.log(f"Nothing was there before run {run.id}: its resources are destroyed")
-    mark = context.save_for_rollback("rollback mark", f"{context.intent} back {context.now():%Y%m%d%H%M%S}")
+    marker = context.save_for_rollback("rollback mark", f"{context.intent} back {context.now():%Y%m%d%H%M%S}")
     attributes = {
-        "message": f"Rolled back by Slipway: run {run.id} [Slipway {mark}]",
+        "message": f"Rolled back by Slipway: run {run.id} [Slipway {marker}]",
         "auto-apply": True,
         "is-destroy": is_destroy,
     }
@@ -70,13 +70,15 @@ def start_rollback_run(cloud: TerraformCloud, run: TerraformCloudRun) -> None:
             **build_run_relationships(workspace, configuration),
         }
     }
-    made = cloud.create_run(body, {"hcl": _build_variables(variables)})
-    context.log(f"Run {made.id} is created in workspace {context.load_for_rollback('workspace name')}")
-    context.set_outputs(rollbackRunId=made.id)
+    rollback_run = cloud.create_run(body, {"hcl": _build_variables(variables)})
+    context.log(
+        f"Run {rollback_run.id} is created in workspace {context.load_for_rollback('workspace name')}"
+    )
+    context.set_outputs(rollbackRunId=rollback_run.id)
 
 
 def is_rollback_run_over(cloud: TerraformCloud, run_id: str) -> bool:
-    """One look at the run that puts things back; raises `ActionFailed` where it does not come to that."""
+    """Check the rollback run once; raises `ActionFailed` if it cannot succeed."""
     if not run_id:
         return True
     run = cloud.run(run_id)
@@ -85,7 +87,9 @@ def is_rollback_run_over(cloud: TerraformCloud, run_id: str) -> bool:
     if not copy_log(cloud, run.plan, is_over=is_planned):
         return False
     if run.is_undecided or run.status == "policy_soft_failed":
-        raise ActionFailed("POLICY_FAILED", f"Run {run.id} {run.words}: decide about it in Terraform Cloud.")
+        raise ActionFailed(
+            "POLICY_FAILED", f"Run {run.id} {run.status_text}: decide about it in Terraform Cloud."
+        )
     if run.apply.log_url and run.may_have_applied and not copy_log(cloud, run.apply, is_over=run.is_over):
         return False
     refuse_ended_run(run, "rollback")
@@ -93,19 +97,19 @@ def is_rollback_run_over(cloud: TerraformCloud, run_id: str) -> bool:
 
 
 def build_rollback_check(cloud: TerraformCloud) -> list[ChecklistEntry]:
-    """Return the line of the checklist: what was applied last, beside what was meant to be."""
+    """Return the checklist entry with the expected and the latest applied configuration."""
     context = cloud.context
-    back = str(context.get_output("rollbackRunId") or "")
-    if not back:
+    rollback_run_id = str(context.get_output("rollbackRunId") or "")
+    if not rollback_run_id:
         return []
-    run = cloud.run(back)
+    run = cloud.run(rollback_run_id)
     before = str(context.load_for_rollback("applied before") or "")
     expected = f"as run {before} applied it" if before else "nothing"
-    is_back = run.status in ("applied", "planned_and_finished")
-    found = expected if is_back else f"run {back} {run.words}"
+    is_restored = run.status in ("applied", "planned_and_finished")
+    actual = expected if is_restored else f"run {rollback_run_id} {run.status_text}"
     return [
         ChecklistEntry(
-            f"Workspace {context.load_for_rollback('workspace name')}", expected, found, ok=is_back
+            f"Workspace {context.load_for_rollback('workspace name')}", expected, actual, ok=is_restored
         )
     ]
 
@@ -114,14 +118,14 @@ def _build_variables(variables: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in variables.items() if name}
 
 
-# Runs in these states wait for somebody who confirms or discards them, and keep others waiting.
+# Statuses of runs that block later runs until somebody confirms or discards them.
 OPEN_STATUSES = "pending,planned,cost_estimated,policy_checked,policy_override,post_plan_completed"
 
 
 @action
 @dataclass(frozen=True)
 class CreateTerraformCloudRun(Action):
-    """Make a run and follow its plan; texts, hcl and secrets (to references) are its variables."""
+    """Create a run and follow its plan; texts, hcl and secrets (to references) are its variables."""
 
     has_undo = True
 
@@ -148,15 +152,15 @@ class CreateTerraformCloudRun(Action):
     def start(self, context: StepContext) -> None:
         cloud = TerraformCloud(context, self.connector)
         workspace = cloud.workspace(
-            *(_resolve_text(context, one) for one in (self.organization, self.workspace))
+            *(_resolve_text(context, text) for text in (self.organization, self.workspace))
         )
         _refuse_workspace(context, workspace)
         context.save_for_rollback("workspace", workspace.id)
         context.save_for_rollback("workspace name", str(workspace))
-        applied = cloud.runs(workspace.id, "applied", most=1)
+        applied = cloud.runs(workspace.id, "applied", limit=1)
         context.save_for_rollback("applied before", applied[0].id if applied else "")
         context.save_for_rollback("state before", workspace.has_state)
-        self._make_way(cloud, workspace)
+        self._discard_open_runs(cloud, workspace)
         for name in self.secrets:
             context.log(
                 f"Variable {name} is a secret: Terraform Cloud shows variables of a run to whoever may read "
@@ -164,10 +168,10 @@ class CreateTerraformCloudRun(Action):
                 "warning",
             )
         run = cloud.create_run(
-            self._body(context, workspace),
+            self._build_body(context, workspace),
             {
-                "texts": {name: _resolve_text(context, one) for name, one in self.texts.items()},
-                "hcl": {name: _resolve_text(context, one) for name, one in self.hcl.items()},
+                "texts": {name: _resolve_text(context, text) for name, text in self.texts.items()},
+                "hcl": {name: _resolve_text(context, text) for name, text in self.hcl.items()},
                 "secrets": self.secrets,
             },
         )
@@ -176,8 +180,8 @@ class CreateTerraformCloudRun(Action):
         if self.provisioner:
             context.set_outputs(provisionerIdentifier=self.provisioner)
 
-    def _make_way(self, cloud: TerraformCloud, workspace: TerraformCloudWorkspace) -> None:
-        """Discard what this step left open in an earlier attempt, and what waits where that is wanted."""
+    def _discard_open_runs(self, cloud: TerraformCloud, workspace: TerraformCloudWorkspace) -> None:
+        """Discard the open run of an earlier attempt, and pending runs if the step says so."""
         context = cloud.context
         earlier = str(context.get_output("runId") or "")
         if earlier:
@@ -186,21 +190,21 @@ class CreateTerraformCloudRun(Action):
             for run in cloud.runs(workspace.id, OPEN_STATUSES):
                 close_open_run(cloud, run)
 
-    def _body(self, context: StepContext, workspace: TerraformCloudWorkspace) -> dict[str, Any]:
-        said = _resolve_text(context, self.message) or "Asked for by Slipway"
+    def _build_body(self, context: StepContext, workspace: TerraformCloudWorkspace) -> dict[str, Any]:
+        message = _resolve_text(context, self.message) or "Asked for by Slipway"
         attributes: dict[str, Any] = {
-            "message": f"{said} [Slipway {context.intent}]",
+            "message": f"{message} [Slipway {context.intent}]",
             "auto-apply": False,
             "is-destroy": self.is_destroy,
             "plan-only": self.plan_only,
             "refresh-only": self.refresh_only,
         }
         if self.targets:
-            attributes["target-addrs"] = [_resolve_text(context, one) for one in self.targets]
+            attributes["target-addrs"] = [_resolve_text(context, target) for target in self.targets]
         if self.terraform_version:
             attributes["terraform-version"] = self.terraform_version
-        # What the action at the end looks for, should the answer be lost and never be looked for.
-        context.save_for_rollback("asked run", attributes["message"])
+        # `EndTerraformCloudRun` searches for this message if the answer is lost and never confirmed.
+        context.save_for_rollback("run message", attributes["message"])
         return {"data": {"type": "runs", "attributes": attributes, **build_run_relationships(workspace.id)}}
 
     def confirm(self, context: StepContext, call: CallRecord) -> Confirmation:
@@ -288,17 +292,17 @@ def _refuse_workspace(context: StepContext, workspace: TerraformCloudWorkspace) 
 
 
 def _get_created_run(cloud: TerraformCloud) -> TerraformCloudRun | None:
-    """Return the run that this step made, if it is known."""
+    """Return the run that this step created, if its id is known."""
     run_id = str(cloud.context.get_output("runId") or "")
     return cloud.run(run_id) if run_id else None
 
 
 def close_open_run(cloud: TerraformCloud, run: TerraformCloudRun) -> None:
-    """Let a run that is open come to its end."""
+    """Discard or cancel a run that is open."""
     if run.is_over or not (run.is_discardable or run.is_cancelable):
         return
     verb = "discard" if run.is_discardable else "cancel"
-    if cloud.act(("runs", run.id, "actions", verb), "Discarded by Slipway"):
+    if cloud.post_action(("runs", run.id, "actions", verb), "Discarded by Slipway"):
         cloud.context.log(
             f"Run {run.id} is {'discarded' if verb == 'discard' else 'asked to stop'}", "warning"
         )

@@ -16,7 +16,7 @@ from steps.actions.ecs_service.deployment_health import (
 
 BEGUN = datetime(2026, 11, 23, 12, tzinfo=UTC)
 CREATED = "2026-11-01T00:00:00+00:00"
-OURS = OwnDeployment("ecs-svc/2", "myapp:2", "ecs-svc/1", True, 3, begun=BEGUN, service_created=CREATED)
+OURS = OwnDeployment("ecs-svc/2", "myapp:2", "ecs-svc/1", True, 3, started_at=BEGUN, service_created=CREATED)
 
 
 def deployment(number: int, status: str = "PRIMARY", **values: Any) -> dict[str, Any]:
@@ -70,7 +70,7 @@ def test_a_sight_is_judged_by_the_id_of_the_deployment_and_what_runs(
 
 
 def test_nothing_runs_on_purpose_where_our_write_asked_for_nothing() -> None:
-    none = OwnDeployment("ecs-svc/2", "myapp:2", "ecs-svc/1", was_seen=True, wanted=0)
+    none = OwnDeployment("ecs-svc/2", "myapp:2", "ecs-svc/1", was_observed=True, desired_count=0)
     assert (
         evaluate_deployment(service(deployment(2, desiredCount=0, runningCount=0)), none)
         is HealthVerdict.COMPLETED

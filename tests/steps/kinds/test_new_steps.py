@@ -28,7 +28,7 @@ OURS = (
 def test_a_new_step_is_one_that_can_be_planned(type_: str) -> None:
     kind = get_step_kinds()[type_]
     assert kind.starter
-    assert kind.units(kind.starter)
+    assert kind.build_units(kind.starter)
 
 
 @pytest.mark.parametrize("type_", OURS)

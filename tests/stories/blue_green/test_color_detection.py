@@ -6,7 +6,7 @@ from steps.actions.base import ActionFailed
 from steps.actions.blue_green.identity import BlueGreenCandidate, BlueGreenPair, ServiceFamily, identify_pair
 
 ONE, TWO = "target1", "target2"
-A = ServiceFamily.of("a")
+A = ServiceFamily.from_base_name("a")
 
 
 def _service(name: str, group: str, tasks: int = 2, tag: str = "") -> BlueGreenCandidate:
