@@ -65,7 +65,8 @@ def _add_example_values(document: Mapping[str, Any]) -> dict[str, Any]:
     """Return the step with a placeholder for each required field."""
     step = document["step"]
     spec = {
-        name: f"my-{_WORD_BOUNDARY.sub('-', name).lower()}" for name in get_step_kind(step["type"]).needed
+        name: f"my-{_WORD_BOUNDARY.sub('-', name).lower()}"
+        for name in get_step_kind(step["type"]).required_fields
     }
     return {"step": {**step, "spec": spec} if spec else {**step}}
 

@@ -169,7 +169,7 @@ def _plan(kind: StepKind) -> Iterator[str]:
 
 def _example(kind: StepKind) -> Iterator[str]:
     spec = dict(kind.starter)
-    if any(name not in spec for name in kind.needed):
+    if any(name not in spec for name in kind.required_fields):
         return
     step: dict[str, Any] = {"identifier": "my_step", "type": kind.type, **({"spec": spec} if spec else {})}
     yield "## Example"

@@ -37,7 +37,7 @@ def test_every_step_kind_has_a_page_with_its_fields(pages: dict[str, str]) -> No
     for kind in get_step_kinds().values():
         page = pages[f"reference/steps/{kind.type}.md"]
         assert f"[`{kind.type}`]({kind.type}.md)" in pages["reference/steps/index.md"]
-        assert [name for name in kind.needed if f"`{name}" not in page] == []
+        assert [name for name in kind.required_fields if f"`{name}" not in page] == []
 
 
 def test_every_field_of_a_step_has_a_description(pages: dict[str, str]) -> None:
