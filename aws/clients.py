@@ -178,7 +178,7 @@ def _require_json(body: bytes) -> None:
     try:
         json.loads(body)
     except ValueError as exc:
-        raise ResponseParserError("the answer is not the JSON that it should be") from exc
+        raise ResponseParserError("the response is not the expected JSON") from exc
 
 
 def _build_config() -> Config:

@@ -93,11 +93,11 @@ def _build_failure_error(status: str, error: Mapping[str, Any], *, is_write: boo
 def _build_status_error(result: Mapping[str, Any], *, is_write: bool) -> AwsError | None:
     status = int(result.get("status", 0))
     if status == 429:
-        return Unavailable("ASKED_TOO_OFTEN", "Terraform Cloud is asked too often (429).")
+        return Unavailable("ASKED_TOO_OFTEN", "Terraform Cloud refused more requests for now (429).")
     if status >= 500 and is_write:
         return Unanswered("TERRAFORM_CLOUD_TROUBLE", f"it returned {status}", "", _THE_REQUEST)
     if status >= 500:
-        return Unavailable("TERRAFORM_CLOUD_TROUBLE", f"Terraform Cloud has trouble of its own ({status}).")
+        return Unavailable("TERRAFORM_CLOUD_TROUBLE", f"Terraform Cloud has a server error ({status}).")
     return None
 
 

@@ -76,7 +76,7 @@ def test_a_test_says_whose_the_token_is(
             "Create a user or team token",
         ),
         ({"faults": [Fault("GET", "account/details", 404)]}, "no Terraform Cloud at this URL", "the URL"),
-        ({"faults": [Fault("GET", "organizations", 503)]}, "has trouble of its own (503)", "Try again"),
+        ({"faults": [Fault("GET", "organizations", 503)]}, "has a server error (503)", "Try again"),
     ],
 )
 def test_a_test_that_fails_says_what_to_do(

@@ -104,7 +104,7 @@ class _Registry:
         """Return the repositories of the registry's catalog; some registries have none."""
         host = urlsplit(self.base).hostname
         if host in _HUB:
-            raise RegistryRefused("Docker Hub lists no repositories")
+            raise RegistryRefused("Docker Hub does not list repositories")
         try:
             names, is_cut = self._list_pages(f"{self.base}/v2/_catalog?n=1000", "repositories")
         except RegistryRefused as refused:
@@ -130,7 +130,7 @@ class _Registry:
         digest = self._send_authenticated("HEAD", url).headers.get("docker-content-digest", "")
         if not digest:
             raise RegistryRefused(
-                f"{urlsplit(self.base).hostname} gave no digest for {self.repository}:{tag}"
+                f"{urlsplit(self.base).hostname} returned no digest for {self.repository}:{tag}"
             )
         return digest
 
@@ -157,12 +157,12 @@ class _Registry:
         if status == 404 and self.repository:
             return f"{host} has no repository {resource} ({status})"
         if status in (401, 403):
-            login = "to this login" if self.login else "without a login"
-            return f"{host} does not show {resource} {login} ({status})"
+            login = "with these credentials" if self.login else "without credentials"
+            return f"{host} denied access to {resource} {login} ({status})"
         if status == 429:
-            return f"{host} was asked too often ({status})"
+            return f"{host} refused more requests for now ({status})"
         if status >= 500:
-            return f"{host} has trouble of its own ({status})"
+            return f"{host} has a server error ({status})"
         return f"{host} answered {status} for {resource}"
 
     def _send(self, method: str, url: str) -> SafeResponse:
@@ -180,7 +180,7 @@ class _Registry:
         realm = parameters.get("realm", "")
         if scheme.lower() != "bearer" or not realm:
             raise RegistryRefused(
-                f"{urlsplit(self.base).hostname} wants a login that is not given or not known"
+                f"{urlsplit(self.base).hostname} requires credentials that are missing or unknown"
             )
         if urlsplit(realm).scheme != "https" and urlsplit(realm).netloc != urlsplit(self.base).netloc:
             raise RegistryRefused("the registry redirects authentication to another host without TLS")
@@ -191,7 +191,7 @@ class _Registry:
         body = _parse_json(reply)
         token = body.get("token") or body.get("access_token")
         if reply.status != 200 or not isinstance(token, str):
-            raise RegistryRefused(f"{urlsplit(realm).hostname} gave no token: {reply.status}")
+            raise RegistryRefused(f"{urlsplit(realm).hostname} returned no token: {reply.status}")
         return token
 
 
@@ -205,5 +205,5 @@ def _parse_json(reply: SafeResponse) -> dict[str, Any]:
     except ValueError:
         body = None
     if not isinstance(body, dict):
-        raise RegistryRefused(f"the answer ({reply.status}) is not the JSON that it should be")
+        raise RegistryRefused(f"the response ({reply.status}) is not the expected JSON")
     return body

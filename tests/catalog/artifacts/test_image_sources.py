@@ -114,10 +114,14 @@ def test_tags_are_listed_searched_and_paged(
 @pytest.mark.parametrize(
     ("status", "said", "step"),
     [
-        (403, "does not show shop/web to this login (403)", "credentials that can read this repository"),
+        (
+            403,
+            "denied access to shop/web with these credentials (403)",
+            "credentials that can read this repository",
+        ),
         (404, "has no repository shop/web (404)", "Check the image path"),
-        (429, "was asked too often (429)", "Wait a few minutes"),
-        (503, "has trouble of its own (503)", "Try again"),
+        (429, "refused more requests for now (429)", "Wait a few minutes"),
+        (503, "has a server error (503)", "Try again"),
     ],
 )
 def test_a_registry_that_refuses_is_quoted_with_what_to_do_next(

@@ -1,11 +1,13 @@
 """What to do next after a failed test of a connector."""
 
 import json
+from pathlib import Path
 
 import pytest
 
 from aws.errors import AwsError, Denied, Invalid, NotSent, Throttled, Unanswered, Unauthenticated
 from connectors.specs.aws import AwsSpec
+from delegates.access import remedies
 from delegates.access.remedies import find_remedy
 
 ROLE = "arn:aws:iam::210987654321:role/deployer"
@@ -54,3 +56,26 @@ def test_a_role_that_cannot_be_assumed_comes_with_its_trust_policy() -> None:
             "Condition": {"StringEquals": {"sts:ExternalId": "slipway-1"}},
         }
     ]
+
+
+# Messages of git, ssh and TLS libraries.
+FOREIGN = {
+    "authentication failed",
+    "certificate",
+    "could not read username",
+    "find remote ref",
+    "libcrypto",
+    "not found",
+    "permission denied (publickey",
+}
+
+
+def test_each_remedy_is_for_a_message_that_is_still_raised() -> None:
+    sources = [
+        path
+        for name in ("delegates", "connectors", "aws", "guards", "catalog")
+        for path in Path(name).rglob("*.py")
+    ]
+    texts = [path.read_text().lower() for path in sources if path.name != "remedies.py"]
+    parts = [part for part, _ in remedies._SITE_REMEDIES if part not in FOREIGN]
+    assert [part for part in parts if not any(part in text for text in texts)] == []

@@ -159,7 +159,7 @@ def test_a_page_on_another_host_is_not_asked(header: dict[str, str]) -> None:
 
 def test_the_hub_is_not_asked_for_a_list_that_it_does_not_give() -> None:
     assert (
-        "lists no repositories"
+        "does not list repositories"
         in error_of(run("docker_registry", {"url": "docker.io", "catalog": True}))["message"]
     )
 

@@ -46,7 +46,7 @@ def test_trouble_is_told_once_with_whose_it_is(
 ) -> None:
     terraform_cloud.faults.append(Fault("GET", "runs/run-1", 503, times=3))
     told = drive.log(ready(text_of(run_step())).run())
-    assert told.count("Terraform Cloud has trouble of its own (503). Slipway tries again.") == 1
+    assert told.count("Terraform Cloud has a server error (503). Slipway tries again.") == 1
 
 
 @pytest.mark.parametrize("number", range(4))
