@@ -41,23 +41,11 @@ def build_reference(node: FileNode, scope: Scope) -> str:
     return node.path if node.scope_id == scope.pk else f"{_PREFIXES.get(node.scope.kind, '')}{node.path}"
 
 
-def read_file(scope: Scope, ref: str) -> StoredFile:
-    """Return the file with the reference `ref`, seen from `scope`.
+def read_files(scope: Scope, ref: str) -> list[StoredFile]:
+    """Return the file with the reference `ref`, seen from `scope`, or the files of that folder (R171).
 
     `/a/b.yaml` is in the scope itself, `org:/…` and `account:/…` are above it (R170). Raises
-    `FileNotInStore`.
-    """
-    owner, prefix, path = _resolve_reference(scope, ref)
-    node = FileNode.objects.filter(scope=owner, path=path, is_folder=False).first()
-    if node is None:
-        raise _build_missing_error(owner, prefix, path)
-    return StoredFile(ref, node.content, node.version)
-
-
-def read_files(scope: Scope, ref: str) -> list[StoredFile]:
-    """Return the file with the reference `ref`, or the files of that folder by path (R171).
-
-    Raises `FileNotInStore` if neither exists, or if the folder is empty.
+    `FileNotInStore` if neither exists, or if the folder is empty.
     """
     prefix = split_reference(ref)[0]
     return [

@@ -25,7 +25,7 @@ from sandbox.services import autoscaling, cloudwatch, ecr, elb
 from sandbox.services.cloudformation.internal_client import InternalClient
 from sandbox.services.cloudformation.service import CloudFormationService
 from sandbox.services.ecs import backend as ecs_backend
-from sandbox.services.ecs import containers, scheduler
+from sandbox.services.ecs import containers, scheduler, task_lifecycle
 from sandbox.services.ecs import responses as ecs_responses
 from sandbox.services.ecs.backend import SandboxEcs
 
@@ -212,7 +212,7 @@ class Account:
         """Poll the container processes, which run in real time."""
         with self.lock:
             for backend in _list_ecs_backends() if CONTAINER_PROCESSES.running else ():
-                self.is_dirty |= containers.poll_processes(backend)
+                self.is_dirty |= task_lifecycle.poll_processes(backend)
 
     def resume_programs(self) -> None:
         """Restart the processes that ended with an earlier sandbox."""

@@ -4,14 +4,10 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any
 from urllib.parse import parse_qsl
 from uuid import uuid4
 from xml.sax.saxutils import escape
-
-import botocore.session
-from botocore.model import ServiceModel
 
 CREDENTIAL_PATTERN = re.compile(r"Credential=([^/]+)/\d{8}/([^/]+)/([^/]+)/aws4_request")
 # The names in a signature, where they are not the names that boto3 clients go by.
@@ -66,11 +62,6 @@ def _parse_json(body: bytes) -> dict[str, Any]:
     except ValueError:
         return {}
     return value if isinstance(value, dict) else {}
-
-
-@cache
-def load_service_model(service: str) -> ServiceModel:
-    return botocore.session.get_session().get_service_model(service)
 
 
 def build_error_response(call: AwsRequest, status: int, code: str, message: str) -> AwsHttpResponse:

@@ -4,7 +4,7 @@ import json
 from collections import deque
 from collections.abc import Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -97,13 +97,6 @@ class SandboxJournal:
         )
         self.entries.append(entry)
         return entry
-
-    def relabel(self, entry: JournalEntry, *, fault: str) -> None:
-        """Record a fault that took effect after the call."""
-        for place in range(len(self.entries) - 1, -1, -1):
-            if self.entries[place].number == entry.number:
-                self.entries[place] = replace(entry, fault=fault)
-                return
 
     def after(self, number: int, limit: int = PAGE_SIZE) -> list[dict[str, Any]]:
         if not self.entries:

@@ -67,12 +67,6 @@ def parse_template(text: str, name: str) -> Document:
     return Document(name, outline.sections, text=text)
 
 
-def list_output_names(document: Document) -> list[str]:
-    """Return the outputs that a template declares."""
-    found = document.value.get("Outputs", []) if isinstance(document.value, dict) else []
-    return list(found)
-
-
 def _parse_events(name: str, text: str) -> Iterator[yaml.Event]:
     """Yield the events of one document; raise for constructs that a template may not contain."""
     depth = documents = 0

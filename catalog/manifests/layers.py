@@ -76,12 +76,6 @@ class MergedDocument:
     layers: tuple[ManifestLayer, ...] = field(repr=False)
     parts: Mapping[InputPath, ManifestPart] = field(repr=False)
 
-    def get_level(self, path: InputPath) -> str:
-        """Return the level that set the value at a path, or at its nearest ancestor."""
-        while path and path not in self.parts:
-            path = path[:-1]
-        return self.parts[path].level
-
 
 def merge_layers(kind: str, layers: Sequence[ManifestLayer]) -> MergedDocument:
     """Merge the layers of one manifest, weakest first, into one document (R178).

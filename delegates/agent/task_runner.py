@@ -39,10 +39,10 @@ FAILPOINTS = ("task.acquired", "task.performed", "task.completing", "task.comple
 _failpoint_hooks: list[Callable[[str, str], None]] = []
 
 
-def pass_failpoint(name: str, task_id: str) -> None:
+def pass_failpoint(name: str, operation: str) -> None:
     """Pass a named point of a task; a test hook may end the process here."""
     for hook in _failpoint_hooks:
-        hook(name, task_id)
+        hook(name, operation)
 
 
 def set_failpoint_hook(hook: Callable[[str, str], None] | None) -> None:
@@ -58,11 +58,11 @@ def run_task(agent: Agent, held: HeldTask) -> None:
     """Run a task, send its available log lines, and complete it."""
     started = time.monotonic()
     task = held.task
-    what = str(task.params.get("operation", task.kind))
-    pass_failpoint("task.acquired", what)
+    operation = str(task.params.get("operation", task.kind))
+    pass_failpoint("task.acquired", operation)
     lines = agent.spool.open(task.id, task.fence)
     answer = execute_task(held, _build_context(agent, lines))
-    pass_failpoint("task.performed", what)
+    pass_failpoint("task.performed", operation)
     lines.close()
     upload_remaining_lines(agent, held, lines)
     body = answer.to_json() | {
@@ -70,9 +70,9 @@ def run_task(agent: Agent, held: HeldTask) -> None:
         "next_sequence": lines.next_sequence,
         "duration_ms": round((time.monotonic() - started) * 1000),
     }
-    pass_failpoint("task.completing", what)
+    pass_failpoint("task.completing", operation)
     _complete(agent, held, body)
-    pass_failpoint("task.completed", what)
+    pass_failpoint("task.completed", operation)
     agent.work.remove(held, failed=answer.status != TaskResult.SUCCEEDED)
     agent.poll_tasks_now.set()
 

@@ -124,17 +124,6 @@ def list_sources(stage: StageExecution, kind: str, own: SourceRows = ()) -> tupl
     )
 
 
-def load_manifest(
-    execution: Execution, stage: StageExecution, kind: str, outputs: Mapping[str, Any], own: SourceRows = ()
-) -> LoadedManifest:
-    """Fetch, resolve and check the first manifest of a kind, with the overrides that are laid over it.
-
-    Expressions may name `outputs` of the step; `own` are the manifests of the step itself. Raises
-    `ActionFailed` with every problem, each naming file and line.
-    """
-    return load_manifests(execution, stage, kind, outputs, own)[0]
-
-
 def load_manifests(
     execution: Execution,
     stage: StageExecution,

@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from connectors.file_store import FileNotInStore, read_file
+from connectors.file_store import FileNotInStore, read_files
 from connectors.models import FileDeletion, FileNode, FileVersion
 from connectors.operations import delete_file, purge_deletion, save_file, undelete_files
 from connectors.queries import list_folder_contents
@@ -26,7 +26,7 @@ def test_a_deleted_file_is_gone_and_comes_back_with_its_history(project: Scope, 
     deletion = delete_file(actor=admin, node=node)
     assert not list(list_folder_contents(project))
     with pytest.raises(FileNotInStore):
-        read_file(project, "/a.yaml")
+        read_files(project, "/a.yaml")
     back = undelete_files(actor=admin, deletion=deletion)
     assert (back.pk, back.content, back.versions.count()) == (node.pk, "two", 2)
     assert not FileDeletion.objects.exists()

@@ -113,10 +113,6 @@ class CloudFormationStack:
     def is_gone(self) -> bool:
         return self.status == "DELETE_COMPLETE"
 
-    @property
-    def is_busy(self) -> bool:
-        return self.status.endswith("_IN_PROGRESS")
-
     def values(self, wanted: StackTarget | None = None) -> TemplateValues:
         """Return the current values of a template's names."""
         wanted = wanted or self.wanted

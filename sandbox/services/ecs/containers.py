@@ -1,4 +1,4 @@
-"""Containers that run as local processes: environment, start, output and exit."""
+"""Containers that run as local processes: environment, start, termination, restart."""
 
 import os
 from collections.abc import Mapping
@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from sandbox.clock import CLOCK
 from sandbox.images import is_delegate
-from sandbox.programs import CONTAINER_PROCESSES, ContainerProcess
-from sandbox.services.ecs import container_logs, task_lifecycle
+from sandbox.programs import CONTAINER_PROCESSES
 from sandbox.services.ecs.records import SandboxTask
 from sandbox.services.ecs.secret_values import get_secret_values
 
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
     from sandbox.services.ecs.backend import SandboxEcs
 
 DEFAULT_STOP_SECONDS = 30.0
-FINAL_STATUSES = ("DEPROVISIONING", "STOPPED")
 # Variables of a process on this machine that a task definition must not set.
 BLOCKED_PREFIXES = ("LD_", "DYLD_", "PYTHON")
 
@@ -116,58 +114,6 @@ def terminate_containers(backend: "SandboxEcs", task: SandboxTask) -> bool:
         # Real seconds: a real process knows no others.
         program.terminate(float(definition.get("stopTimeout") or DEFAULT_STOP_SECONDS))
     return bool(programs)
-
-
-def poll_processes(backend: "SandboxEcs") -> bool:
-    """Forward output, detect ended processes, kill slow ones; return whether anything changed."""
-    changed = False
-    for program in list(CONTAINER_PROCESSES.running.values()):
-        task = _find_task(backend, program)
-        if task is not None:
-            changed |= _poll_process(backend, task, program)
-    return changed
-
-
-def _find_task(backend: "SandboxEcs", program: ContainerProcess) -> SandboxTask | None:
-    region, account_id = program.task_arn.split(":")[3:5]
-    if (region, account_id) != (backend.region_name, backend.account_id):
-        return None
-    cluster = program.task_arn.split("/")[1]
-    return backend.tasks.get(cluster, {}).get(program.task_arn)
-
-
-def _poll_process(backend: "SandboxEcs", task: SandboxTask, program: ContainerProcess) -> bool:
-    code = program.exit_code()
-    container = next(c for c in task.containers if c["containerArn"] == program.container_arn)
-    changed = _forward_output(backend, task, program, container["name"])
-    if code is None:
-        if task.last_status in FINAL_STATUSES or program.is_overdue:
-            program.kill()
-        return changed
-    CONTAINER_PROCESSES.forget(program)
-    _record_exit(backend, task, container, code)
-    return True
-
-
-def _forward_output(backend: "SandboxEcs", task: SandboxTask, program: ContainerProcess, name: str) -> bool:
-    lines = program.take_lines()
-    definition = next((d for d in backend.definition_of(task).containers if d["name"] == name), None)
-    if lines and definition is not None:
-        container_logs.write_process_lines(backend.account_id, backend.region_name, task, definition, lines)
-    return bool(lines)
-
-
-def _record_exit(backend: "SandboxEcs", task: SandboxTask, container: dict[str, Any], code: int) -> None:
-    container["exitCode"] = code
-    container["lastStatus"] = "STOPPED"
-    task.version += 1
-    definitions = {d["name"]: d for d in backend.definition_of(task).containers}
-    if task.is_live and definitions[container["name"]].get("essential", True):
-        task.execution_stopped_at = CLOCK.now()
-        reason = "Essential container in task exited"
-        task_lifecycle.stop_task(backend, task, code=task_lifecycle.EXITED, reason=reason)
-    elif task.last_status == "STOPPING" and not CONTAINER_PROCESSES.of_task(task.task_arn):
-        task.next_at, task.due_at = CLOCK.elapsed, 0.0
 
 
 def resume_processes(backend: "SandboxEcs") -> None:

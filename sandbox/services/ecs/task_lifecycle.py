@@ -1,10 +1,11 @@
-"""Lifecycle of an ECS task from PROVISIONING to STOPPED."""
+"""Lifecycle of an ECS task from PROVISIONING to STOPPED, with the exits of its local processes."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from sandbox.clock import CLOCK
 from sandbox.images import BEHAVIORS, DEFAULT_BEHAVIOR, ImageBehavior, get_behavior, get_digest
+from sandbox.programs import CONTAINER_PROCESSES, ContainerProcess
 from sandbox.services.ecs import container_logs, containers, secret_values, targets
 from sandbox.services.ecs.records import SandboxTask
 
@@ -15,6 +16,7 @@ GRACEFUL_STOP_SECONDS = 2.0
 DEPROVISIONING_SECONDS = 5.0
 UNCHECKED_SECONDS = 40.0
 NEVER = float("inf")
+FINAL_STATUSES = ("DEPROVISIONING", "STOPPED")
 FAILED_TO_START = "TaskFailedToStart"
 EXITED = "EssentialContainerExited"
 BY_SCHEDULER = "ServiceSchedulerInitiated"
@@ -211,6 +213,58 @@ def stop_task(backend: "SandboxEcs", task: SandboxTask, *, code: str, reason: st
         return
     _stop_containers(task)
     _enter_state(task, "DEPROVISIONING", DEPROVISIONING_SECONDS)
+
+
+def poll_processes(backend: "SandboxEcs") -> bool:
+    """Forward output, detect ended processes, kill slow ones; return whether anything changed."""
+    changed = False
+    for program in list(CONTAINER_PROCESSES.running.values()):
+        task = _find_task(backend, program)
+        if task is not None:
+            changed |= _poll_process(backend, task, program)
+    return changed
+
+
+def _find_task(backend: "SandboxEcs", program: ContainerProcess) -> SandboxTask | None:
+    region, account_id = program.task_arn.split(":")[3:5]
+    if (region, account_id) != (backend.region_name, backend.account_id):
+        return None
+    cluster = program.task_arn.split("/")[1]
+    return backend.tasks.get(cluster, {}).get(program.task_arn)
+
+
+def _poll_process(backend: "SandboxEcs", task: SandboxTask, program: ContainerProcess) -> bool:
+    code = program.exit_code()
+    container = next(c for c in task.containers if c["containerArn"] == program.container_arn)
+    changed = _forward_output(backend, task, program, container["name"])
+    if code is None:
+        if task.last_status in FINAL_STATUSES or program.is_overdue:
+            program.kill()
+        return changed
+    CONTAINER_PROCESSES.forget(program)
+    _record_exit(backend, task, container, code)
+    return True
+
+
+def _forward_output(backend: "SandboxEcs", task: SandboxTask, program: ContainerProcess, name: str) -> bool:
+    lines = program.take_lines()
+    definition = next((d for d in backend.definition_of(task).containers if d["name"] == name), None)
+    if lines and definition is not None:
+        container_logs.write_process_lines(backend.account_id, backend.region_name, task, definition, lines)
+    return bool(lines)
+
+
+def _record_exit(backend: "SandboxEcs", task: SandboxTask, container: dict[str, Any], code: int) -> None:
+    container["exitCode"] = code
+    container["lastStatus"] = "STOPPED"
+    task.version += 1
+    definitions = {d["name"]: d for d in backend.definition_of(task).containers}
+    if task.is_live and definitions[container["name"]].get("essential", True):
+        task.execution_stopped_at = CLOCK.now()
+        reason = "Essential container in task exited"
+        stop_task(backend, task, code=EXITED, reason=reason)
+    elif task.last_status == "STOPPING" and not CONTAINER_PROCESSES.of_task(task.task_arn):
+        task.next_at, task.due_at = CLOCK.elapsed, 0.0
 
 
 def _check_health(backend: "SandboxEcs", task: SandboxTask) -> bool:

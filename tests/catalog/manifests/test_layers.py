@@ -44,13 +44,20 @@ def container(found: MergedDocument, name: str) -> Any:
     return next(one for one in found.document.value["containerDefinitions"] if one["name"] == name)
 
 
+def get_level(merged: MergedDocument, path: tuple[str | int, ...]) -> str:
+    """Return the level that set the value at a path, or at its nearest ancestor."""
+    while path and path not in merged.parts:
+        path = path[:-1]
+    return merged.parts[path].level
+
+
 def test_mappings_are_merged_and_everything_else_of_the_service_stays():
     found = laid("cpu: '1024'\nmemory: '2048'\n")
     assert found.document.value["cpu"] == "1024"
     assert found.document.value["memory"] == "2048"
     assert found.document.value["family"] == "web"
-    assert found.get_level(("cpu",)) == "environment"
-    assert found.get_level(("family",)) == "service"
+    assert found.parts["cpu",].level == "environment"
+    assert found.parts["family",].level == "service"
     assert [(one.level, one.value) for one in found.parts["cpu",].before] == [("service", "256")]
 
 
@@ -81,7 +88,7 @@ def test_containers_and_their_variables_are_merged_by_name():
     ]
     assert app["image"] == "nginx"
     assert container(found, "proxy") == {"name": "proxy", "image": "envoy"}
-    assert found.get_level(("containerDefinitions", 0, "environment", 2)) == "environment"
+    assert get_level(found, ("containerDefinitions", 0, "environment", 2)) == "environment"
 
 
 def test_other_lists_are_replaced():

@@ -10,7 +10,7 @@ from catalog.models import Infrastructure, Manifest, ServiceOverride
 from catalog.operations import ManifestSpec, OverrideSpec, override_service
 from catalog.overrides.effective_manifests import list_effective_manifests
 from catalog.overrides.override_sets import load_override_set
-from deployments.engine.step_inputs import load_manifest, load_manifests
+from deployments.engine.step_inputs import load_manifests
 from deployments.execution.operations import run_pipeline
 from deployments.models import StageExecution
 from rbac.models import AuditEntry, Role, RoleAssignment, Scope, User
@@ -70,7 +70,7 @@ def test_a_run_takes_what_the_infrastructure_says_before_what_the_environment_sa
         world, admin, inline("memory: '2048'\n"), place=world.infrastructure, variables={"level": "infra"}
     )
     stage = stage_of_a_run(world, admin)
-    loaded = load_manifest(stage.execution, stage, TASK, {})
+    loaded = load_manifests(stage.execution, stage, TASK, {})[0]
     assert (loaded.value["cpu"], loaded.value["memory"]) == ("512", "2048")
     assert loaded.value["containerDefinitions"][0]["image"] == "myapp:v1"
     assert loaded.overrides == ("mine of the environment", "mine of the infrastructure")
@@ -81,7 +81,7 @@ def test_what_is_overridden_later_does_not_change_a_run_under_way(world: World, 
     override(world, admin, inline("memory: '512'\n"))
     stage = stage_of_a_run(world, admin)
     override(world, admin, inline("memory: '1024'\n"))
-    assert load_manifest(stage.execution, stage, TASK, {}).value["memory"] == "512"
+    assert load_manifests(stage.execution, stage, TASK, {})[0].value["memory"] == "512"
 
 
 def test_another_infrastructure_of_the_environment_has_nothing_of_it(world: World, admin: User):

@@ -5,7 +5,7 @@ from textwrap import indent
 import pytest
 import yaml
 
-from catalog.manifests.cloudformation_templates import list_output_names, parse_template, render_template
+from catalog.manifests.cloudformation_templates import parse_template, render_template
 from catalog.manifests.documents import BadDocument
 from connectors.operations import save_file
 from pipelines.operations.pipelines import PipelineNotRunnable
@@ -49,9 +49,9 @@ def test_what_is_no_template_is_refused_with_its_place(text: str, line: int, say
 def test_a_template_of_either_notation_shows_its_sections_and_outputs() -> None:
     read = parse_template(TEMPLATE, "t")
     assert list(read.value) == ["AWSTemplateFormatVersion", "Parameters", "Resources", "Outputs"]
-    assert list_output_names(read) == ["region_name", "cluster_name", "group"]
+    assert list(read.value["Outputs"]) == ["region_name", "cluster_name", "group"]
     json = '{"Resources": {"A": {"Type": "x"}}, "Outputs": {"o": {"Value": {"Ref": "A"}}}}'
-    assert list_output_names(parse_template(json, "t")) == ["o"]
+    assert list(parse_template(json, "t").value["Outputs"]) == ["o"]
 
 
 def test_a_template_without_expressions_is_sent_as_it_is_written() -> None:
