@@ -88,10 +88,10 @@ def run_offered_task(task_id: UUID) -> bool:
         key=BUILT_IN_INSTANCE_KEY, delegate__is_built_in=True
     )
     worker = instance.first()
-    taken = None if worker is None else acquire_task(worker, task_id)
-    if worker is None or taken is None:
+    acquired = None if worker is None else acquire_task(worker, task_id)
+    if worker is None or acquired is None:
         return False
-    body = taken.build_document()
+    body = acquired.build_document()
     body["timeout_seconds"] = min(body["timeout_seconds"], LONGEST_SECONDS)
     held = HeldTask(parse_task(body, time.monotonic()))
     lines = _LogBuffer()
@@ -102,7 +102,9 @@ def run_offered_task(task_id: UUID) -> bool:
         outcome = execute_task(held, _build_context(lines))
     finally:
         renewing.stop()
-    _record_outcome(worker, taken.task, lines, outcome, duration_ms=round((time.monotonic() - began) * 1000))
+    _record_outcome(
+        worker, acquired.task, lines, outcome, duration_ms=round((time.monotonic() - began) * 1000)
+    )
     return True
 
 
@@ -172,10 +174,10 @@ class _LeaseRenewal(threading.Thread):
         self._ended = threading.Event()
 
     def run(self) -> None:
-        said = {UUID(self._held.task.id): self._held.task.fence}
+        reported = {UUID(self._held.task.id): self._held.task.fence}
         try:
             while not self._ended.wait(RENEW_SECONDS):
-                now = renew_leases(self._worker_id, said, now=get_database_time())
+                now = renew_leases(self._worker_id, reported, now=get_database_time())
                 self._held.is_lost, self._held.is_aborted = bool(now.lost), bool(now.aborted)
                 if now.lost or now.aborted:
                     self._held.stopped.set()

@@ -54,8 +54,8 @@ def compute_delegate_status(
     """Return the status of a delegate: users' decisions first, then its best instance."""
     if delegate.admission != Delegate.Admission.ENABLED:
         return Connectivity(delegate.admission)
-    seen = {compute_instance_status(one, now) for one in instances}
-    if delegate.draining and seen & {Connectivity.CONNECTED, Connectivity.LATE, Connectivity.DRAINING}:
+    statuses = {compute_instance_status(one, now) for one in instances}
+    if delegate.draining and statuses & {Connectivity.CONNECTED, Connectivity.LATE, Connectivity.DRAINING}:
         return Connectivity.DRAINING
     best_first = (
         Connectivity.CONNECTED,
@@ -63,7 +63,7 @@ def compute_delegate_status(
         Connectivity.DRAINING,
         Connectivity.DISCONNECTED,
     )
-    return next((one for one in best_first if one in seen), Connectivity.NEVER_CONTACTED)
+    return next((one for one in best_first if one in statuses), Connectivity.NEVER_CONTACTED)
 
 
 InstanceStatus = DelegateInstance.Status
@@ -72,15 +72,15 @@ _ENABLED: Final = Q(admission=Delegate.Admission.ENABLED)
 
 def build_connectivity_case(now: datetime) -> Case:
     """Return the SQL status of each delegate, equal to `compute_delegate_status`."""
-    heard = _heard(now)
+    heard = _select_heard(now)
     working = heard.filter(status=InstanceStatus.REGISTERED)
     return Case(
         When(~_ENABLED, then=F("admission")),
         When(Q(draining=True) & Exists(heard), then=Value(Connectivity.DRAINING.value)),
-        When(Exists(_connected(now)), then=Value(Connectivity.CONNECTED.value)),
+        When(Exists(_select_connected(now)), then=Value(Connectivity.CONNECTED.value)),
         When(Exists(working), then=Value(Connectivity.LATE.value)),
         When(Exists(heard), then=Value(Connectivity.DRAINING.value)),
-        When(Exists(_ever_heard()), then=Value(Connectivity.DISCONNECTED.value)),
+        When(Exists(_select_contacted()), then=Value(Connectivity.DISCONNECTED.value)),
         default=Value(Connectivity.NEVER_CONTACTED.value),
         output_field=CharField(),
     )
@@ -88,31 +88,35 @@ def build_connectivity_case(now: datetime) -> Case:
 
 def build_connected_filter(now: datetime) -> Q:
     """Return a cheaper condition for `connectivity_at` equal to CONNECTED."""
-    return Q(_ENABLED, Exists(_connected(now)), draining=False)
+    return Q(_ENABLED, Exists(_select_connected(now)), draining=False)
 
 
 def build_away_filter(now: datetime) -> Q:
     """Return the condition for `connectivity_at` equal to LATE or DISCONNECTED."""
-    heard = _heard(now)
+    heard = _select_heard(now)
     is_late = Q(
-        Exists(heard.filter(status=InstanceStatus.REGISTERED)), ~Exists(_connected(now)), draining=False
+        Exists(heard.filter(status=InstanceStatus.REGISTERED)),
+        ~Exists(_select_connected(now)),
+        draining=False,
     )
-    return _ENABLED & (is_late | Q(~Exists(heard), Exists(_ever_heard())))
+    return _ENABLED & (is_late | Q(~Exists(heard), Exists(_select_contacted())))
 
 
-def _known() -> QuerySet[DelegateInstance]:
+def _select_instances() -> QuerySet[DelegateInstance]:
     return DelegateInstance.objects.filter(delegate=OuterRef("pk"))
 
 
-def _heard(now: datetime) -> QuerySet[DelegateInstance]:
-    return _known().filter(last_heartbeat_at__gt=now - AWAY_AFTER).exclude(status=InstanceStatus.GONE)
+def _select_heard(now: datetime) -> QuerySet[DelegateInstance]:
+    return (
+        _select_instances().filter(last_heartbeat_at__gt=now - AWAY_AFTER).exclude(status=InstanceStatus.GONE)
+    )
 
 
-def _connected(now: datetime) -> QuerySet[DelegateInstance]:
-    return _known().filter(
+def _select_connected(now: datetime) -> QuerySet[DelegateInstance]:
+    return _select_instances().filter(
         status=InstanceStatus.REGISTERED, suspect_since__isnull=True, last_heartbeat_at__gt=now - LATE_AFTER
     )
 
 
-def _ever_heard() -> QuerySet[DelegateInstance]:
-    return _known().filter(last_heartbeat_at__isnull=False)
+def _select_contacted() -> QuerySet[DelegateInstance]:
+    return _select_instances().filter(last_heartbeat_at__isnull=False)

@@ -45,7 +45,7 @@ def read_delegate_snapshots(keys: Collection[str] | None) -> dict[str, tuple[Top
 def _build_delegate_snapshots(facts: DelegateFacts) -> tuple[TopicSnapshot, ...]:
     """Return the snapshots for pages that count delegates, for the list, and for the delegate's own page."""
     audience = Audience(ResourceLocation(facts.scope_id, {"delegate": facts.name}), VIEW)
-    row = replace(facts, heard_at=None)
+    row = replace(facts, last_heartbeat_at=None)
 
     def listed(topic: str, state: Hashable) -> TopicSnapshot:
         # Users of the scopes below may view it too, because it serves them.
@@ -55,7 +55,7 @@ def _build_delegate_snapshots(facts: DelegateFacts) -> tuple[TopicSnapshot, ...]
     return (
         listed(DELEGATE_SOURCE_NAME, (facts.name, facts.status)),
         listed(DELEGATE_LIST_TOPIC, row),
-        TopicSnapshot(audience, row, frozenset({f"delegate:{facts.pk}"}), age=facts.heard_at),
+        TopicSnapshot(audience, row, frozenset({f"delegate:{facts.pk}"}), age=facts.last_heartbeat_at),
     )
 
 
@@ -89,10 +89,10 @@ def read_task_snapshots(keys: Collection[str] | None) -> dict[str, tuple[TopicSn
     """Return the state of these tasks, or of all open and new ones; two queries at most."""
     if keys is None:
         since = get_database_time() - RECENTLY_QUEUED
-        wanted = Q(status__in=DelegateTask.OPEN) | Q(queued_at__gte=since)
+        condition = Q(status__in=DelegateTask.OPEN) | Q(queued_at__gte=since)
     else:
-        wanted = Q(pk__in=list(parse_primary_keys(DelegateTask, keys)))
-    rows = DelegateTask.objects.filter(wanted).values_list(
+        condition = Q(pk__in=list(parse_primary_keys(DelegateTask, keys)))
+    rows = DelegateTask.objects.filter(condition).values_list(
         "pk", "scope_id", *_LISTED_COLUMNS, *_DETAIL_COLUMNS
     )
     found: dict[str, tuple[TopicSnapshot, ...]] = {}
@@ -122,10 +122,10 @@ LOOKUP_SOURCE_NAME: Final = "inquiries"
 
 def read_lookup_snapshots(keys: Collection[str] | None) -> dict[str, tuple[TopicSnapshot, ...]]:
     """Return the progress of these lookup requests, or of all unfinished ones, in one query."""
-    wanted = (
+    filters = (
         {"finished_at": None} if keys is None else {"pk__in": list(parse_primary_keys(LookupRequest, keys))}
     )
-    rows = LookupRequest.objects.filter(**wanted).values_list("pk", "asked_by_id", "task_id", "finished_at")
+    rows = LookupRequest.objects.filter(**filters).values_list("pk", "asked_by_id", "task_id", "finished_at")
     return {
         str(pk): (TopicSnapshot(Audience(person_id=asker), (task, finished), frozenset({f"inquiry:{pk}"})),)
         for pk, asker, task, finished in rows

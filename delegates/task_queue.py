@@ -88,10 +88,10 @@ def _route(tasks: Sequence[DelegateTask], now: datetime) -> RoutingRound:
         for task, decision in changed
         if decision.impossible
     )
-    gone = sum(
+    expired_count = sum(
         end_queued_task(task, DelegateTask.Status.EXPIRED, _describe_expiry(task), now) for task in expired
     )
-    return RoutingRound(offered, failed, gone)
+    return RoutingRound(offered, failed, expired_count)
 
 
 def _decide(tasks: Iterable[DelegateTask], field: CandidatePool) -> list[tuple[DelegateTask, RoutingResult]]:
@@ -183,15 +183,15 @@ def serialize_decision(decision: RoutingResult) -> list[dict[str, Any]]:
     return [_serialize_verdict(verdict) for verdict in decision.verdicts]
 
 
-def _serialize_verdict(one: RuleVerdict) -> dict[str, Any]:
+def _serialize_verdict(verdict: RuleVerdict) -> dict[str, Any]:
     return {
-        "delegate": one.key,
-        "name": one.name,
-        "rule": one.rule.value,
-        "verdict": "PASS" if one.ok else "FAIL",
-        "detail": one.detail,
-        "remedy": one.remedy,
-        "seconds_left": None if one.seconds_left is None else round(one.seconds_left),
+        "delegate": verdict.key,
+        "name": verdict.name,
+        "rule": verdict.rule.value,
+        "verdict": "PASS" if verdict.ok else "FAIL",
+        "detail": verdict.detail,
+        "remedy": verdict.remedy,
+        "seconds_left": None if verdict.seconds_left is None else round(verdict.seconds_left),
     }
 
 

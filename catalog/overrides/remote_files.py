@@ -66,7 +66,7 @@ def _fetch_files(asked: Mapping[str, Any], reader: User) -> dict[str, Any]:
     way = open_site_access(connector)
     if isinstance(way, SiteCaller):
         return way.call(SITE_SERVICE, FETCH_FILES, asked)
-    found = fetch_files_by_delegate(actor=reader, connector=connector, asked=asked)
+    found = fetch_files_by_delegate(actor=reader, connector=connector, params=asked)
     if isinstance(found, LookupRequest):
         raise _LookupPending(found)
     return found

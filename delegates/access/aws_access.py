@@ -89,7 +89,7 @@ def build_aws_payload(
         credentials, endpoint = get_credentials(connector), get_endpoint(connector)
     except (ConnectorIncomplete, DecryptionFailed) as exc:
         raise ConnectorUnavailable(str(exc)) from exc
-    said = {
+    payload = {
         "service": service,
         "operation": operation,
         "params": dict(params),
@@ -98,7 +98,7 @@ def build_aws_payload(
         "credentials": _serialize_credentials(credentials),
     }
     base = credentials.base if isinstance(credentials, AssumedRole) else credentials
-    return TaskPayload(said, mask=(base.secret_access_key,) if isinstance(base, AccessKey) else ())
+    return TaskPayload(payload, mask=(base.secret_access_key,) if isinstance(base, AccessKey) else ())
 
 
 def _serialize_credentials(credentials: Credentials) -> dict[str, Any]:

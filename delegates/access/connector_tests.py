@@ -78,17 +78,17 @@ def describe_token_owner(caller: Caller) -> str:
 
 
 def _read_account(caller: Caller, *path: str) -> dict[str, Any]:
-    answer = caller.call(SITE_SERVICE, CALL_TERRAFORM, {"path": list(path)})
-    status = int(answer.get("status", 0))
+    response = caller.call(SITE_SERVICE, CALL_TERRAFORM, {"path": list(path)})
+    status = int(response.get("status", 0))
     if status in (401, 403):
         raise Undelivered("TOKEN_REFUSED", f"Terraform Cloud does not accept the token ({status}).")
     try:
-        said = json.loads(str(answer.get("body", "")))
+        body = json.loads(str(response.get("body", "")))
     except (ValueError, RecursionError):
-        said = None
-    if status != 200 or not isinstance(said, dict):
+        body = None
+    if status != 200 or not isinstance(body, dict):
         raise Undelivered("NOT_TERRAFORM_CLOUD", f"There is no Terraform Cloud at this URL ({status}).")
-    return said
+    return body
 
 
 REPOSITORY, REGISTRY, TERRAFORM_CLOUD = "Repository", "Registry", "Terraform Cloud"
@@ -104,20 +104,22 @@ def run_site_test(connector: Connector, caller: Caller, *, delegate: str = "") -
     name = TERRAFORM_CLOUD if connector.kind == Connector.Kind.TERRAFORM_CLOUD else REGISTRY
     name = REPOSITORY if connector.kind == Connector.Kind.GIT or site.test_repository else name
     try:
-        said = _call_site(connector, site, caller)
+        message = _call_site(connector, site, caller)
     except (AwsError, ConnectorUnavailable) as problem:
         return _build_failure(site, name, str(problem), delegate)
-    return ConnectorTest(ok=True, message=said, checks=(ConnectorCheck(name, True, said),), delegate=delegate)
+    return ConnectorTest(
+        ok=True, message=message, checks=(ConnectorCheck(name, True, message),), delegate=delegate
+    )
 
 
 def _call_site(connector: Connector, site: SiteSpec, caller: Caller) -> str:
     if connector.kind == Connector.Kind.GIT:
         refs = caller.call(SITE_SERVICE, LIST_REFS, {"repository": site.test_repository})
-        found = (
+        counts = (
             f"{_format_count(refs['branches'], 'branch', 'branches')}, "
             f"{_format_count(refs['tags'], 'tag', 'tags')}"
         )
-        return f"Connected to {site.build_url(site.test_repository)}: {found}."
+        return f"Connected to {site.build_url(site.test_repository)}: {counts}."
     if connector.kind == Connector.Kind.TERRAFORM_CLOUD:
         return f"Connected to {site.url}: {describe_token_owner(caller)}."
     if not site.test_repository:
@@ -127,8 +129,8 @@ def _call_site(connector: Connector, site: SiteSpec, caller: Caller) -> str:
     return f"Connected to {site.url}: {_format_count(tags, 'tag', 'tags')} of {site.test_repository}."
 
 
-def _format_count(found: list[str], one: str, several: str) -> str:
-    return f"{len(found)} {one if len(found) == 1 else several}"
+def _format_count(values: list[str], singular: str, plural: str) -> str:
+    return f"{len(values)} {singular if len(values) == 1 else plural}"
 
 
 def _build_failure(site: SiteSpec, name: str, problem: str, delegate: str) -> ConnectorTest:
@@ -157,10 +159,10 @@ class _AwsTest:
     identity: AwsIdentity = field(default_factory=lambda: AwsIdentity("", ""))
     next_step: Remedy = field(default_factory=lambda: Remedy(""))
 
-    def passed(self, name: str, message: str) -> None:
+    def add_success(self, name: str, message: str) -> None:
         self.checks.append(ConnectorCheck(name, True, message))
 
-    def failed(self, name: str, problem: AwsError | ConnectorUnavailable) -> None:
+    def add_failure(self, name: str, problem: AwsError | ConnectorUnavailable) -> None:
         self.checks.append(ConnectorCheck(name, False, str(problem)))
         if isinstance(problem, ConnectorUnavailable):
             self.next_step = Remedy("Edit the connector, then test again.")
@@ -190,11 +192,11 @@ def run_connector_test(
     """Test a connector from this process (R152, R154), and store the result on the connector."""
     require_access(actor, get_connector_requirements(connector))
     if connector.kind == Connector.Kind.AWS:
-        tested = _test_aws_locally(connector, region or parse_aws_spec(connector.spec).test_region)
+        result = _test_aws_locally(connector, region or parse_aws_spec(connector.spec).test_region)
     else:
-        tested = run_site_test(connector, SiteCaller(connector))
-    record_connector_test(actor=actor, connector=connector, tested=tested)
-    return tested
+        result = run_site_test(connector, SiteCaller(connector))
+    record_connector_test(actor=actor, connector=connector, result=result)
+    return result
 
 
 def _test_aws_locally(connector: Connector, region: str) -> ConnectorTest:
@@ -203,21 +205,21 @@ def _test_aws_locally(connector: Connector, region: str) -> ConnectorTest:
         return run_aws_test(connector, region, get_local_caller(connector, region))
     except ConnectorUnavailable as closed:
         trial = _AwsTest(parse_aws_spec(connector.spec), region)
-        trial.failed(IDENTITY_CHECK, closed)
+        trial.add_failure(IDENTITY_CHECK, closed)
         return trial.result()
 
 
-def record_connector_test(*, actor: Principal, connector: Connector, tested: ConnectorTest) -> None:
+def record_connector_test(*, actor: Principal, connector: Connector, result: ConnectorTest) -> None:
     """Store the result of a test on the connector."""
     connector.last_tested_at = timezone.now()
-    connector.last_test_ok = tested.ok
-    connector.last_test_message = tested.message
-    connector.last_test_report = tested.to_json()
+    connector.last_test_ok = result.ok
+    connector.last_test_message = result.message
+    connector.last_test_report = result.to_json()
     with transaction.atomic():
         connector.save(
             update_fields=["last_tested_at", "last_test_ok", "last_test_message", "last_test_report"]
         )
-        after = {"ok": tested.ok, "message": tested.message}
+        after = {"ok": result.ok, "message": result.message}
         record_audit_entry(actor=actor, action="connector.test", thing=connector, after=after)
 
 
@@ -227,9 +229,11 @@ def run_aws_test(connector: Connector, region: str, caller: Caller, *, delegate:
     try:
         trial.identity = StsClient(caller).get_identity()
     except AwsError as problem:
-        trial.failed(IDENTITY_CHECK, problem)
+        trial.add_failure(IDENTITY_CHECK, problem)
         return trial.result()
-    trial.passed(IDENTITY_CHECK, f"Connected to account {trial.identity.account_id} as {trial.identity.arn}.")
+    trial.add_success(
+        IDENTITY_CHECK, f"Connected to account {trial.identity.account_id} as {trial.identity.arn}."
+    )
     _try_clusters(trial, caller)
     return trial.result()
 
@@ -238,7 +242,7 @@ def _try_clusters(trial: _AwsTest, caller: Caller) -> None:
     try:
         count = len(EcsClient(caller).list_clusters())
     except AwsError as error:
-        trial.failed(CLUSTERS_CHECK, error)
+        trial.add_failure(CLUSTERS_CHECK, error)
     else:
         clusters = "1 ECS cluster" if count == 1 else f"{count} ECS clusters"
-        trial.passed(CLUSTERS_CHECK, f"{clusters} in {trial.region}.")
+        trial.add_success(CLUSTERS_CHECK, f"{clusters} in {trial.region}.")

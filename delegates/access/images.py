@@ -48,9 +48,9 @@ class ImageTags:
         return {"tags": [asdict(tag) for tag in self.tags], "is_cut": self.is_cut}
 
     @classmethod
-    def from_json(cls, kept: Mapping[str, Any]) -> "ImageTags":
+    def from_json(cls, document: Mapping[str, Any]) -> "ImageTags":
         """Parse the output of `to_json`."""
-        return cls([ImageTag(**one) for one in kept["tags"]], bool(kept.get("is_cut")))
+        return cls([ImageTag(**one) for one in document["tags"]], bool(document.get("is_cut")))
 
 
 @dataclass(frozen=True)
@@ -69,9 +69,9 @@ class Repositories:
         return {"repositories": list(self.names), "is_cut": self.is_cut}
 
     @classmethod
-    def from_json(cls, kept: Mapping[str, Any]) -> "Repositories":
+    def from_json(cls, document: Mapping[str, Any]) -> "Repositories":
         """Parse the output of `to_json`."""
-        return cls(list(kept["repositories"]), bool(kept.get("is_cut")))
+        return cls(list(document["repositories"]), bool(document.get("is_cut")))
 
 
 @dataclass(frozen=True)
@@ -88,23 +88,23 @@ def fetch_tags(caller: Caller, image: str, region: str) -> ImageTags:
 
     Raises `AwsError`, and `CallPending` until a delegate has answered.
     """
-    return fetch_all_tags(lambda asked: caller.call(SITE_SERVICE, LIST_TAGS, asked), image, region)
+    return fetch_all_tags(lambda params: caller.call(SITE_SERVICE, LIST_TAGS, params), image, region)
 
 
 def fetch_repositories(caller: Caller, region: str) -> Repositories:
     """Return the repositories of a registry, of ECR those of a region. Raises as `fetch_tags` does."""
     found: dict[str, None] = {}
 
-    def take(answer: Mapping[str, Any]) -> int:
-        if "repositories" not in answer:
+    def add_names(response: Mapping[str, Any]) -> int:
+        if "repositories" not in response:
             # An agent of an earlier version only greets a registry.
             raise Undelivered("NOT_LISTED", _TOO_OLD, SITE_SERVICE, LIST_REPOSITORIES)
-        names = (str(one.get("repositoryName") or "") for one in _mappings(answer.get("repositories")))
+        names = (str(one.get("repositoryName") or "") for one in _list_mappings(response.get("repositories")))
         found.update(dict.fromkeys(name for name in names if IMAGE_PATH.match(name)))
         return len(found)
 
     is_cut = _fetch_pages(
-        lambda asked: caller.call(SITE_SERVICE, LIST_REPOSITORIES, asked), {"region": region}, take
+        lambda params: caller.call(SITE_SERVICE, LIST_REPOSITORIES, params), {"region": region}, add_names
     )
     return Repositories(sorted(found)[: int(REGISTRY_TAGS)], is_cut)
 
@@ -116,39 +116,41 @@ def read_registry(kind: str, caller: Caller, image: str, region: str) -> dict[st
     return fetch_tags(caller, image, region).to_json()
 
 
-def fetch_all_tags(ask: FetchPage, image: str, region: str = "", **more: Any) -> ImageTags:
-    """Return the tags of all pages, up to the limit. Raises the errors of `ask`."""
+def fetch_all_tags(fetch_page: FetchPage, image: str, region: str = "", **more: Any) -> ImageTags:
+    """Return the tags of all pages, up to the limit. Raises the errors of `fetch_page`."""
     found: dict[str, ImageTag] = {}
 
-    def take(answer: Mapping[str, Any]) -> int:
-        found.update({one.name: one for one in _read(answer) if TAG.match(one.name)})
+    def add_tags(response: Mapping[str, Any]) -> int:
+        found.update({one.name: one for one in _parse_tags(response) if TAG.match(one.name)})
         return len(found)
 
-    is_cut = _fetch_pages(ask, {**more, "repository": image, "region": region}, take)
+    is_cut = _fetch_pages(fetch_page, {**more, "repository": image, "region": region}, add_tags)
     return ImageTags(_sort_tags(list(found.values()))[: int(REGISTRY_TAGS)], is_cut)
 
 
-def _fetch_pages(ask: FetchPage, first: Mapping[str, Any], take: Callable[[Mapping[str, Any]], int]) -> bool:
+def _fetch_pages(
+    fetch_page: FetchPage, first: Mapping[str, Any], add_page: Callable[[Mapping[str, Any]], int]
+) -> bool:
     """Fetch pages until the list ends or the limit is reached, and return whether more exist.
 
-    `take` returns the number of entries so far.
+    `add_page` returns the number of entries so far.
     """
-    asked = dict(first)
+    params = dict(first)
     for _ in range(MAX_PAGES):
-        answer = ask(asked)
-        count, after = take(answer), answer.get("nextToken")
-        if not isinstance(after, str) or not after or after == asked.get(CURSOR_PARAM):
-            return bool(answer.get("is_cut")) or count > REGISTRY_TAGS
+        response = fetch_page(params)
+        count, after = add_page(response), response.get("nextToken")
+        if not isinstance(after, str) or not after or after == params.get(CURSOR_PARAM):
+            return bool(response.get("is_cut")) or count > REGISTRY_TAGS
         if count >= REGISTRY_TAGS:
             break
-        asked[CURSOR_PARAM] = after
+        params[CURSOR_PARAM] = after
     return True
 
 
 def paginate_tags(tags: Sequence[ImageTag], *, search: str, page: int, limit: int) -> TagPage:
     """Return one page of the tags that contain a text, ignoring case; pages count from 1."""
-    wanted = search.strip().lower()
-    matching = [tag for tag in tags if wanted in tag.name.lower()]
+    needle = search.strip().lower()
+    matching = [tag for tag in tags if needle in tag.name.lower()]
     begin = (page - 1) * limit
     following = page + 1 if len(matching) > begin + limit else None
     return TagPage(matching[begin : begin + limit], following, len(matching))
@@ -156,9 +158,9 @@ def paginate_tags(tags: Sequence[ImageTag], *, search: str, page: int, limit: in
 
 def parse_digest(result: Mapping[str, Any]) -> str:
     """Return the digest in a response of a registry or of ECR, or an empty text."""
-    images = [*_mappings(result.get("imageDetails")), {}]
-    found = str(result.get("digest") or images[0].get("imageDigest") or "")
-    return found if _DIGEST.match(found) else ""
+    images = [*_list_mappings(result.get("imageDetails")), {}]
+    digest = str(result.get("digest") or images[0].get("imageDigest") or "")
+    return digest if _DIGEST.match(digest) else ""
 
 
 def build_tag_sort_key(tag: str) -> list[tuple[int, int, str]]:
@@ -167,29 +169,29 @@ def build_tag_sort_key(tag: str) -> list[tuple[int, int, str]]:
     return [(1, int(piece), "") if piece[0] in _DIGITS else (0, 0, piece) for piece in pieces]
 
 
-def _read(answer: Mapping[str, Any]) -> list[ImageTag]:
+def _parse_tags(answer: Mapping[str, Any]) -> list[ImageTag]:
     if "imageDetails" not in answer:
-        return [ImageTag(tag) for tag in _texts(answer.get("tags"))]
+        return [ImageTag(tag) for tag in _list_texts(answer.get("tags"))]
     return [
-        ImageTag(tag, _moment(image.get("imagePushedAt")))
-        for image in _mappings(answer["imageDetails"])
-        for tag in _texts(image.get("imageTags"))
+        ImageTag(tag, _parse_time(image.get("imagePushedAt")))
+        for image in _list_mappings(answer["imageDetails"])
+        for tag in _list_texts(image.get("imageTags"))
     ]
 
 
-def _mappings(found: object) -> list[Mapping[str, Any]]:
+def _list_mappings(value: object) -> list[Mapping[str, Any]]:
     """Return the mappings in a list; the response may come from a program that breaks the schema."""
-    return [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
+    return [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
 
 
-def _texts(found: object) -> list[str]:
-    return [one for one in found if isinstance(one, str)] if isinstance(found, list) else []
+def _list_texts(value: object) -> list[str]:
+    return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
 
 
-def _moment(said: object) -> str:
+def _parse_time(value: object) -> str:
     """Return a datetime in ISO 8601, or an empty text for any other value."""
     try:
-        return datetime.fromisoformat(str(said)).isoformat()
+        return datetime.fromisoformat(str(value)).isoformat()
     except ValueError:
         return ""
 

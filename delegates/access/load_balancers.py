@@ -59,44 +59,51 @@ class ListenerRuleOption:
 
 def fetch_load_balancers(caller: Caller, _of: str = "") -> list[LoadBalancerOption]:
     """Return the application and network load balancers of the region, by name. Raises `AwsError`."""
-    found = [one for one in ElbClient(caller).list_load_balancers() if one.type != "gateway"]
-    seen = [LoadBalancerOption(one.name, one.arn, one.type, one.dns_name) for one in found]
-    return sorted(seen, key=lambda one: one.name)
+    balancers = [one for one in ElbClient(caller).list_load_balancers() if one.type != "gateway"]
+    options = [LoadBalancerOption(one.name, one.arn, one.type, one.dns_name) for one in balancers]
+    return sorted(options, key=lambda one: one.name)
 
 
 def fetch_listeners(caller: Caller, load_balancer: str) -> list[ListenerOption]:
     """Return the listeners of a load balancer, by port. Raises `AwsError`."""
-    found = ElbClient(caller).list_listeners(load_balancer)
-    seen = [ListenerOption(one.arn, one.port, one.protocol, _targets(one.actions)) for one in found]
-    return sorted(seen, key=lambda one: one.port)
+    listeners = ElbClient(caller).list_listeners(load_balancer)
+    options = [
+        ListenerOption(one.arn, one.port, one.protocol, _build_target_options(one.actions))
+        for one in listeners
+    ]
+    return sorted(options, key=lambda one: one.port)
 
 
 def fetch_listener_rules(caller: Caller, listener: str) -> list[ListenerRuleOption]:
     """Return the rules of a listener in their order, the default rule last. Raises `AwsError`."""
     if _OF_NETWORK in listener:
         only = ElbClient(caller).get_listener(listener)
-        return [ListenerRuleOption("", "default", True, ("every connection",), _targets(only.actions))]
+        return [
+            ListenerRuleOption(
+                "", "default", True, ("every connection",), _build_target_options(only.actions)
+            )
+        ]
     rules = [
         ListenerRuleOption(
             one.arn,
             one.priority,
             one.is_default,
             tuple(describe_conditions(one.conditions)),
-            _targets(one.actions),
+            _build_target_options(one.actions),
         )
         for one in ElbClient(caller).list_rules(listener)
     ]
     return sorted(rules, key=lambda one: (one.is_default, int(one.priority) if one.priority.isdigit() else 0))
 
 
-def _targets(actions: list[dict[str, object]]) -> tuple[TargetGroupOption, ...]:
+def _build_target_options(actions: list[dict[str, object]]) -> tuple[TargetGroupOption, ...]:
     return tuple(
-        TargetGroupOption(arn, _name(arn), weight)
+        TargetGroupOption(arn, _parse_group_name(arn), weight)
         for arn, weight in get_target_group_weights(actions).items()
     )
 
 
-def _name(arn: str) -> str:
+def _parse_group_name(arn: str) -> str:
     """Return the name in `arn:…:targetgroup/NAME/ID`."""
     parts = arn.split("/")
     return parts[1] if len(parts) > 1 else arn

@@ -48,7 +48,7 @@ def create_lookup_request(
         region = region or parse_aws_spec(connector.spec).test_region
     open_delegate_access(connector, kind, region)
     now = get_database_time()
-    begun = LookupRequest.objects.create(
+    lookup = LookupRequest.objects.create(
         connector=connector,
         kind=kind,
         region=region,
@@ -57,8 +57,8 @@ def create_lookup_request(
         asked_by=actor,
         asked_at=now,
     )
-    resume_lookup(begun)
-    return begun
+    resume_lookup(lookup)
+    return lookup
 
 
 def get_or_create_lookup_request(
@@ -83,28 +83,28 @@ class LookupQuery:
     subject: str
 
 
-def find_recent_request(question: LookupQuery) -> LookupRequest | None:
+def find_recent_request(query: LookupQuery) -> LookupRequest | None:
     """Return the user's recent request with the same query, finished or not."""
-    since = max(get_database_time() - DEDUPLICATION_WINDOW, question.connector.updated_at)
+    since = max(get_database_time() - DEDUPLICATION_WINDOW, query.connector.updated_at)
     same = LookupRequest.objects.filter(
-        connector=question.connector,
-        kind=question.kind,
-        region=question.region,
-        subject=question.subject,
-        asked_by=question.actor,
+        connector=query.connector,
+        kind=query.kind,
+        region=query.region,
+        subject=query.subject,
+        asked_by=query.actor,
     )
     return same.filter(asked_at__gt=since).select_related("task").order_by("-asked_at").first()
 
 
-def store_local_answer(question: LookupQuery, report: Mapping[str, Any]) -> None:
+def store_local_answer(query: LookupQuery, report: Mapping[str, Any]) -> None:
     """Cache a response of this process for repeated queries."""
     now = get_database_time()
     LookupRequest.objects.create(
-        connector=question.connector,
-        kind=question.kind,
-        region=question.region,
-        subject=question.subject,
-        asked_by=question.actor,
+        connector=query.connector,
+        kind=query.kind,
+        region=query.region,
+        subject=query.subject,
+        asked_by=query.actor,
         asked_at=now,
         finished_at=now,
         report=dict(report),
@@ -118,40 +118,40 @@ def list_clusters_by_delegate(
 
     Raises `ConnectorUnavailable`.
     """
-    asked = get_or_create_lookup_request(
+    lookup = get_or_create_lookup_request(
         actor=actor, connector=connector, kind=LookupRequest.Kind.CLUSTERS, region=region
     )
-    if asked.report is None:
-        return asked
-    if "error" in asked.report:
-        raise ConnectorUnavailable(asked.report["error"])
-    return [EcsCluster(**one) for one in asked.report["clusters"]]
+    if lookup.report is None:
+        return lookup
+    if "error" in lookup.report:
+        raise ConnectorUnavailable(lookup.report["error"])
+    return [EcsCluster(**one) for one in lookup.report["clusters"]]
 
 
 def fetch_files_by_delegate(
-    *, actor: User, connector: Connector, asked: Mapping[str, Any]
+    *, actor: User, connector: Connector, params: Mapping[str, Any]
 ) -> dict[str, Any] | LookupRequest:
     """Return the files of `FetchFiles`, or the lookup request while a delegate fetches them.
 
     Raises the error of the site that refused, or `ConnectorUnavailable`.
     """
     require_access(actor, get_connector_requirements(connector))
-    subject = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
-    region = str(asked.get("region") or "")
-    same = find_recent_request(LookupQuery(actor, connector, LookupRequest.Kind.FILES, region, subject))
-    found = same or create_lookup_request(
+    subject = hashlib.sha256(json.dumps(params, sort_keys=True).encode()).hexdigest()
+    region = str(params.get("region") or "")
+    recent = find_recent_request(LookupQuery(actor, connector, LookupRequest.Kind.FILES, region, subject))
+    lookup = recent or create_lookup_request(
         actor=actor,
         connector=connector,
         kind=LookupRequest.Kind.FILES,
         region=region,
         subject=subject,
-        said=asked,
+        said=params,
     )
-    if found.report is None:
-        return found
-    if "error" in found.report:
-        raise ConnectorUnavailable(found.report["error"])
-    return LookupCaller(found, DelegateSiteAccess(connector)).call(SITE_SERVICE, FETCH_FILES, asked)
+    if lookup.report is None:
+        return lookup
+    if "error" in lookup.report:
+        raise ConnectorUnavailable(lookup.report["error"])
+    return LookupCaller(lookup, DelegateSiteAccess(connector)).call(SITE_SERVICE, FETCH_FILES, params)
 
 
 def list_options(
@@ -169,14 +169,14 @@ def list_options(
             return fetch_options(kind, get_local_caller(connector, region), subject)
         except AwsError as error:
             raise ConnectorUnavailable(error.display_message) from error
-    asked = get_or_create_lookup_request(
+    lookup = get_or_create_lookup_request(
         actor=actor, connector=connector, kind=kind, region=region, subject=subject
     )
-    if asked.report is None:
-        return asked
-    if "error" in asked.report:
-        raise ConnectorUnavailable(asked.report["error"])
-    return list(asked.report["seen"])
+    if lookup.report is None:
+        return lookup
+    if "error" in lookup.report:
+        raise ConnectorUnavailable(lookup.report["error"])
+    return list(lookup.report["seen"])
 
 
 MAX_IMAGE_PATH: Final = 255
@@ -213,32 +213,32 @@ def list_repositories(*, actor: User, connector: Connector, region: str) -> Repo
     return found if isinstance(found, LookupRequest) else Repositories.from_json(found)
 
 
-def _read_or_request(question: LookupQuery) -> Mapping[str, Any] | LookupRequest:
-    connector = question.connector
+def _read_or_request(query: LookupQuery) -> Mapping[str, Any] | LookupRequest:
+    connector = query.connector
     if not parse_connector_spec(connector.kind, connector.spec).is_remote:
-        return _read_locally(question)
-    asked = get_or_create_lookup_request(
-        actor=question.actor,
+        return _read_locally(query)
+    lookup = get_or_create_lookup_request(
+        actor=query.actor,
         connector=connector,
-        kind=question.kind,
-        region=question.region,
-        subject=question.subject,
+        kind=query.kind,
+        region=query.region,
+        subject=query.subject,
     )
-    if asked.report is None:
-        return asked
-    if "error" in asked.report:
-        raise ConnectorUnavailable(asked.report["error"])
-    return dict(asked.report)
+    if lookup.report is None:
+        return lookup
+    if "error" in lookup.report:
+        raise ConnectorUnavailable(lookup.report["error"])
+    return dict(lookup.report)
 
 
-def _read_locally(question: LookupQuery) -> Mapping[str, Any]:
+def _read_locally(query: LookupQuery) -> Mapping[str, Any]:
     """Return the response to a query from this process; repeated queries get the cached response."""
-    if (same := find_recent_request(question)) is not None and same.report is not None:
+    if (same := find_recent_request(query)) is not None and same.report is not None:
         return dict(same.report)
-    connector, region = question.connector, question.region
+    connector, region = query.connector, query.region
     try:
-        found = read_registry(question.kind, SiteCaller(connector), question.subject, region)
+        found = read_registry(query.kind, SiteCaller(connector), query.subject, region)
     except AwsError as error:
         raise ConnectorUnavailable(describe_with_remedy(connector, error, region)) from error
-    store_local_answer(question, found)
+    store_local_answer(query, found)
     return found

@@ -46,60 +46,60 @@ _REGISTRY_KINDS = (LookupRequest.Kind.TAGS, LookupRequest.Kind.REPOSITORIES)
 class LookupCaller:
     """AWS caller that replays stored responses; the first unanswered call becomes a delegate task."""
 
-    inquiry: LookupRequest
+    lookup: LookupRequest
     aws_access: DelegateAwsAccess | DelegateSiteAccess
 
     def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
         """Return the next stored response. Raises its error, or `CallPending` if it is missing."""
-        if self._left:
-            answer = self._left.pop(0)
+        if self._remaining_answers:
+            answer = self._remaining_answers.pop(0)
             if answer["error"] is not None:
                 raise parse_error_record(answer["error"])
             return dict(answer["result"])
-        said = {"service": service, "operation": operation, "params": dict(params)}
-        self.inquiry.task = submit_task(
+        payload = {"service": service, "operation": operation, "params": dict(params)}
+        self.lookup.task = submit_task(
             scope=self.aws_access.connector.scope,
             kind=get_task_kind(operation, self.aws_access.connector)
             if service == SITE_SERVICE
             else DelegateTask.Kind.AWS,
-            title=f"{service}:{operation} for {self.inquiry}",
-            payload=said,
+            title=f"{service}:{operation} for {self.lookup}",
+            payload=payload,
             owner=LOOKUP_OWNER,
-            owner_ref=str(self.inquiry.pk),
+            owner_ref=str(self.lookup.pk),
             selectors=self.aws_access.selectors,
             selectors_from="CONNECTOR" if self.aws_access.selectors else "",
             criterion=self.aws_access.criterion(service),
             connector=self.aws_access.connector,
             deadline=get_database_time() + LOOKUP_TIMEOUT,
         )
-        self.inquiry.save(update_fields=["task"])
+        self.lookup.save(update_fields=["task"])
         raise CallPending
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_answers", json.loads(self.inquiry.answers))
+        object.__setattr__(self, "_answers", json.loads(self.lookup.answers))
 
     @property
-    def _left(self) -> list[dict[str, Any]]:
-        left: list[dict[str, Any]] = self.__dict__["_answers"]
-        return left
+    def _remaining_answers(self) -> list[dict[str, Any]]:
+        answers: list[dict[str, Any]] = self.__dict__["_answers"]
+        return answers
 
 
-def resume_lookup(inquiry: LookupRequest) -> None:
+def resume_lookup(lookup: LookupRequest) -> None:
     """Run the query again from its start; without a missing response it finishes the request."""
     try:
-        caller = LookupCaller(inquiry, open_delegate_access(inquiry.connector, inquiry.kind, inquiry.region))
-        inquiry.report = _build_report(inquiry, caller)
+        caller = LookupCaller(lookup, open_delegate_access(lookup.connector, lookup.kind, lookup.region))
+        lookup.report = _build_report(lookup, caller)
     except CallPending:
-        publish_change_on_commit("inquiries", inquiry.pk)
+        publish_change_on_commit("inquiries", lookup.pk)
         return
     except ConnectorUnavailable as closed:
         # The connector was changed meanwhile.
-        inquiry.report = None if inquiry.kind == LookupRequest.Kind.TEST else {"error": str(closed)}
-    inquiry.finished_at = get_database_time()
-    if inquiry.kind != LookupRequest.Kind.FILES:
-        inquiry.answers = "[]"
-    inquiry.save(update_fields=["answers", "finished_at", "report"])
-    publish_change_on_commit("inquiries", inquiry.pk)
+        lookup.report = None if lookup.kind == LookupRequest.Kind.TEST else {"error": str(closed)}
+    lookup.finished_at = get_database_time()
+    if lookup.kind != LookupRequest.Kind.FILES:
+        lookup.answers = "[]"
+    lookup.save(update_fields=["answers", "finished_at", "report"])
+    publish_change_on_commit("inquiries", lookup.pk)
 
 
 def open_delegate_access(
@@ -114,38 +114,38 @@ def open_delegate_access(
     return aws_access
 
 
-def _test(inquiry: LookupRequest, caller: LookupCaller) -> dict[str, Any]:
-    connector = inquiry.connector
+def _run_test(lookup: LookupRequest, caller: LookupCaller) -> dict[str, Any]:
+    connector = lookup.connector
     if connector.kind == Connector.Kind.AWS:
-        tested = run_aws_test(connector, inquiry.region, caller, delegate=inquiry.answered_by)
+        result = run_aws_test(connector, lookup.region, caller, delegate=lookup.answered_by)
     else:
-        tested = run_site_test(connector, caller, delegate=inquiry.answered_by)
-    if connector.updated_at <= inquiry.asked_at:
-        record_connector_test(actor=inquiry.asked_by, connector=connector, tested=tested)
-    return tested.to_json()
+        result = run_site_test(connector, caller, delegate=lookup.answered_by)
+    if connector.updated_at <= lookup.asked_at:
+        record_connector_test(actor=lookup.asked_by, connector=connector, result=result)
+    return result.to_json()
 
 
-def _build_report(inquiry: LookupRequest, caller: LookupCaller) -> dict[str, Any]:
-    if inquiry.kind == LookupRequest.Kind.TEST:
-        return _test(inquiry, caller)
+def _build_report(lookup: LookupRequest, caller: LookupCaller) -> dict[str, Any]:
+    if lookup.kind == LookupRequest.Kind.TEST:
+        return _run_test(lookup, caller)
     try:
-        if inquiry.kind in _REGISTRY_KINDS:
-            return read_registry(inquiry.kind, caller, inquiry.subject, inquiry.region)
-        if inquiry.kind == LookupRequest.Kind.FILES:
-            return _fetch_files(inquiry, caller)
-        if inquiry.kind in LOOKUPS:
-            return {"seen": fetch_options(inquiry.kind, caller, inquiry.subject)}
+        if lookup.kind in _REGISTRY_KINDS:
+            return read_registry(lookup.kind, caller, lookup.subject, lookup.region)
+        if lookup.kind == LookupRequest.Kind.FILES:
+            return _fetch_files(lookup, caller)
+        if lookup.kind in LOOKUPS:
+            return {"seen": fetch_options(lookup.kind, caller, lookup.subject)}
         return {"clusters": [asdict(one) for one in fetch_clusters(caller)]}
     except AwsError as error:
-        if inquiry.kind in _REGISTRY_KINDS:
-            return {"error": describe_with_remedy(inquiry.connector, error, inquiry.region)}
+        if lookup.kind in _REGISTRY_KINDS:
+            return {"error": describe_with_remedy(lookup.connector, error, lookup.region)}
         return {"error": error.display_message}
 
 
-def _fetch_files(inquiry: LookupRequest, caller: LookupCaller) -> dict[str, Any]:
+def _fetch_files(lookup: LookupRequest, caller: LookupCaller) -> dict[str, Any]:
     """Fetch the files; an error without files is also a response."""
     try:
-        caller.call(SITE_SERVICE, FETCH_FILES, inquiry.said)
+        caller.call(SITE_SERVICE, FETCH_FILES, lookup.said)
     except AwsError as error:
         return {"fetched": False, "code": error.code}
     return {"fetched": True}
@@ -156,31 +156,31 @@ class LookupTaskOwner:
 
     def acquire(self, task: DelegateTask) -> TaskPayload | None:
         """Return the call with the connector's credentials; None if the request is finished or impossible."""
-        inquiry = _get_open_request(task)
-        if inquiry is None:
+        lookup = _get_open_request(task)
+        if lookup is None:
             return None
-        said = json.loads(task.payload)
+        payload = json.loads(task.payload)
         try:
-            require_lendable_credentials(task, inquiry.connector)
-            return _build_payload(inquiry, said["service"], said["operation"], said["params"])
+            require_lendable_credentials(task, lookup.connector)
+            return _build_payload(lookup, payload["service"], payload["operation"], payload["params"])
         except ConnectorUnavailable as closed:
-            _record_answer(inquiry, error=Undelivered("CONNECTOR_NOT_USABLE", str(closed)))
+            _record_answer(lookup, error=Undelivered("CONNECTOR_NOT_USABLE", str(closed)))
         except NotSent:
             # The same question becomes another task.
-            resume_lookup(inquiry)
+            resume_lookup(lookup)
         return None
 
     def complete(self, task: DelegateTask, answer: TaskAnswer) -> None:
         """Store the answer and submit the next call."""
-        if (inquiry := _get_open_request(task)) is None:
+        if (lookup := _get_open_request(task)) is None:
             return
-        inquiry.answered_by = task.instance_name
-        if inquiry.kind == LookupRequest.Kind.FILES:
+        lookup.answered_by = task.instance_name
+        if lookup.kind == LookupRequest.Kind.FILES:
             DelegateTask.objects.filter(pk=task.pk).update(result="")
         if answer.status == "SUCCEEDED":
-            _record_success(inquiry, task, answer)
+            _record_success(lookup, task, answer)
         else:
-            _record_answer(inquiry, error=build_task_error(answer))
+            _record_answer(lookup, error=build_task_error(answer))
 
     def requeue(self, task: DelegateTask) -> None:
         """Do nothing; the task itself goes to the next delegate."""
@@ -194,33 +194,33 @@ class LookupTaskOwner:
 
     def record_lost(self, task: DelegateTask) -> None:
         """Fail the request; its deadline leaves no time for a second delegate."""
-        if (inquiry := _get_open_request(task)) is not None:
-            _record_answer(inquiry, error=Unanswered("DELEGATE_LOST", task.reason or "the delegate was lost"))
+        if (lookup := _get_open_request(task)) is not None:
+            _record_answer(lookup, error=Unanswered("DELEGATE_LOST", task.reason or "the delegate was lost"))
 
     def record_unanswered(self, task: DelegateTask) -> None:
         """Store the failure as the response, because no delegate took the task."""
-        if (inquiry := _get_open_request(task)) is not None:
+        if (lookup := _get_open_request(task)) is not None:
             _record_answer(
-                inquiry, error=Undelivered("NO_DELEGATE", task.reason or "No delegate accepted the task.")
+                lookup, error=Undelivered("NO_DELEGATE", task.reason or "No delegate accepted the task.")
             )
 
 
 def _build_payload(
-    inquiry: LookupRequest, service: str, operation: str, params: Mapping[str, Any]
+    lookup: LookupRequest, service: str, operation: str, params: Mapping[str, Any]
 ) -> TaskPayload:
     if service == SITE_SERVICE:
-        return build_site_payload(inquiry.connector, operation, params)
-    return build_aws_payload(inquiry.connector, inquiry.region, service, operation, params)
+        return build_site_payload(lookup.connector, operation, params)
+    return build_aws_payload(lookup.connector, lookup.region, service, operation, params)
 
 
-def _record_success(inquiry: LookupRequest, task: DelegateTask, answer: TaskAnswer) -> None:
+def _record_success(lookup: LookupRequest, task: DelegateTask, answer: TaskAnswer) -> None:
     operation, result = str(json.loads(task.payload)["operation"]), answer.result or {}
     if operation not in OPERATIONS:
-        _record_answer(inquiry, result=trim_result(operation, result))
+        _record_answer(lookup, result=trim_result(operation, result))
     elif problem := build_terraform_error(answer, is_write=False):
-        _record_answer(inquiry, error=problem)
+        _record_answer(lookup, error=problem)
     else:
-        _record_answer(inquiry, result=redact_result(inquiry.connector, operation, result))
+        _record_answer(lookup, result=redact_result(lookup.connector, operation, result))
 
 
 def _get_open_request(task: DelegateTask) -> LookupRequest | None:
@@ -231,15 +231,17 @@ def _get_open_request(task: DelegateTask) -> LookupRequest | None:
 def build_task_error(answer: TaskAnswer) -> AwsError:
     """Return the error for an unsuccessful answer."""
     record = {key: str(value) for key, value in (answer.error or {}).items()}
-    known = record.get("kind") not in (None, "TaskError")
+    is_record = record.get("kind") not in (None, "TaskError")
     message = record.get("message", "The delegate gave no reason.")
-    return parse_error_record(record) if known else Undelivered(record.get("code", answer.status), message)
+    return (
+        parse_error_record(record) if is_record else Undelivered(record.get("code", answer.status), message)
+    )
 
 
 def _record_answer(
-    inquiry: LookupRequest, *, result: Mapping[str, Any] | None = None, error: AwsError | None = None
+    lookup: LookupRequest, *, result: Mapping[str, Any] | None = None, error: AwsError | None = None
 ) -> None:
     answer = {"result": dict(result or {}), "error": error.to_record() if error else None}
-    inquiry.answers = json.dumps([*json.loads(inquiry.answers), answer])
-    inquiry.save(update_fields=["answers", "answered_by"])
-    resume_lookup(inquiry)
+    lookup.answers = json.dumps([*json.loads(lookup.answers), answer])
+    lookup.save(update_fields=["answers", "answered_by"])
+    resume_lookup(lookup)

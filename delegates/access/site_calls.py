@@ -113,7 +113,7 @@ LIST_REPOSITORIES = "ListRepositories"
 # The most that AWS gives at once; as a delegate's answer still far from the most that one may be.
 ECR_PAGE: Final = 1000
 # Stored fields of each image and repository.
-_KEPT_FIELDS: Final = {
+_STORED_FIELDS: Final = {
     LIST_TAGS: ("imageDetails", ("imageTags", "imagePushedAt")),
     LIST_REPOSITORIES: ("repositories", ("repositoryName",)),
 }
@@ -178,7 +178,7 @@ class SiteCaller:
 def redact_result(connector: Connector | None, operation: str, result: Mapping[str, Any]) -> dict[str, Any]:
     """Return a Terraform Cloud result without its token, which a response may repeat."""
     try:
-        token = _secret(connector, parse_site_spec(connector.spec)) if connector else ""
+        token = _get_secret(connector, parse_site_spec(connector.spec)) if connector else ""
     except ConnectorUnavailable:
         # It was taken away meanwhile, and opens nothing any more.
         token = ""
@@ -229,10 +229,10 @@ def build_site_payload(
     Raises `ConnectorUnavailable` if the connector is incomplete or has another kind.
     """
     if get_task_kind(operation, connector) == DelegateTask.Kind.AWS:
-        return build_aws_payload(connector, str(params["region"]), *_aws_call(operation, params))
+        return build_aws_payload(connector, str(params["region"]), *_build_aws_call(operation, params))
     _require_connector_kind(connector, operation)
     site = parse_site_spec(connector.spec)
-    secret = _secret(connector, site)
+    secret = _get_secret(connector, site)
     if operation in OPERATIONS:
         return build_terraform_payload(connector, secret, operation, params, secrets or {})
     login: dict[str, str] = {}
@@ -242,11 +242,11 @@ def build_site_payload(
     elif site.authentication == SSH_KEY:
         login = {"ssh_key": secret}
         hosts = {"host_keys": [str(one) for one in get_known_server(connector).keys]}
-    said = {**_build_params(site, operation, params), **login, **hosts}
-    return TaskPayload(said, mask=tuple(line for line in (secret, *_split_lines(secret)) if line))
+    filled = {**_build_params(site, operation, params), **login, **hosts}
+    return TaskPayload(filled, mask=tuple(line for line in (secret, *_split_lines(secret)) if line))
 
 
-def _aws_call(operation: str, params: Mapping[str, Any]) -> tuple[str, str, dict[str, Any]]:
+def _build_aws_call(operation: str, params: Mapping[str, Any]) -> tuple[str, str, dict[str, Any]]:
     """Return the AWS call of a site call: S3 objects, ECR images (R180)."""
     if operation == FETCH_FILES:
         return (*FETCH_OBJECTS, {"bucket": params["bucket"], "paths": list(params["paths"])})
@@ -262,22 +262,22 @@ def _aws_call(operation: str, params: Mapping[str, Any]) -> tuple[str, str, dict
 
 def trim_result(operation: str, result: Mapping[str, Any]) -> dict[str, Any]:
     """Return the stored part of a result; ECR returns many more fields for each image and repository."""
-    if operation not in _KEPT_FIELDS:
+    if operation not in _STORED_FIELDS:
         return dict(result)
-    member, wanted = _KEPT_FIELDS[operation]
+    member, keys = _STORED_FIELDS[operation]
     listed = result.get(member)
     if not isinstance(listed, list):
         return dict(result)
     mappings = (one for one in listed if isinstance(one, Mapping))
-    return {**result, member: [{key: one[key] for key in wanted if key in one} for one in mappings]}
+    return {**result, member: [{key: one[key] for key in keys if key in one} for one in mappings]}
 
 
 def build_site_error(record: Mapping[str, Any], service: str, operation: str) -> AwsError:
     """Return the exception for an executor's error."""
-    told = {key: str(value) for key, value in record.items()}
-    if told.get("kind") not in (None, "TaskError"):
-        return parse_error_record(told)
-    return Undelivered(told.get("code", ""), told.get("message", "no reason given"), service, operation)
+    texts = {key: str(value) for key, value in record.items()}
+    if texts.get("kind") not in (None, "TaskError"):
+        return parse_error_record(texts)
+    return Undelivered(texts.get("code", ""), texts.get("message", "no reason given"), service, operation)
 
 
 def _build_params(site: SiteSpec, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
@@ -298,7 +298,7 @@ def _require_connector_kind(connector: Connector, operation: str) -> None:
         )
 
 
-def _secret(connector: Connector, site: SiteSpec) -> str:
+def _get_secret(connector: Connector, site: SiteSpec) -> str:
     if not site.needs_secret:
         return ""
     if connector.secret is None:

@@ -39,15 +39,15 @@ def build_terraform_payload(
     """
     base = parse_site_spec(connector.spec).url.rstrip("/").removesuffix("/api/v2")
     if operation == READ_TERRAFORM_LOG:
-        return TaskPayload({"method": "GET", "url": _log_url(base, params)}, mask=(token,))
+        return TaskPayload({"method": "GET", "url": _build_log_url(base, params)}, mask=(token,))
     headers = {"Authorization": f"Bearer {token}", "Content-Type": _JSON_API}
-    asked = {
+    request = {
         "method": str(params.get("method") or "GET"),
-        "url": f"{base}/api/v2/{_path(params['path'])}{_query(params)}",
+        "url": f"{base}/api/v2/{_build_path(params['path'])}{_build_query(params)}",
         "headers": headers,
-        "body": _body(params, secrets),
+        "body": _build_body(params, secrets),
     }
-    return TaskPayload(asked, mask=(token, *secrets.values()))
+    return TaskPayload(request, mask=(token, *secrets.values()))
 
 
 def redact_terraform_result(operation: str, token: str, result: Mapping[str, Any]) -> dict[str, Any]:
@@ -81,13 +81,13 @@ def _build_failure_error(status: str, error: Mapping[str, Any], *, is_write: boo
     """Return the error for an executor's failure: reads are retried, changes have an unknown result."""
     if status == "SUCCEEDED":
         return None
-    code, message = str(error.get("code", status)), str(error.get("message") or "no reason was given")
-    told = f"{_THE_REQUEST} got no response: {message.rstrip('.')}."
+    code, reason = str(error.get("code", status)), str(error.get("message") or "no reason was given")
+    message = f"{_THE_REQUEST} got no response: {reason.rstrip('.')}."
     if status == "NOT_SENT" or code in _UNREACHABLE_CODES or (code in _UNANSWERED_CODES and not is_write):
-        return Unavailable("NOT_REACHED", told)
+        return Unavailable("NOT_REACHED", message)
     if code in _UNANSWERED_CODES or (code == BAD_ANSWER and is_write):
-        return Unanswered(code, message, "", _THE_REQUEST)
-    return Undelivered(_CODES.get(code, "TASK_FAILED"), told)
+        return Unanswered(code, reason, "", _THE_REQUEST)
+    return Undelivered(_CODES.get(code, "TASK_FAILED"), message)
 
 
 def _build_status_error(result: Mapping[str, Any], *, is_write: bool) -> AwsError | None:
@@ -108,31 +108,31 @@ _CODES: Final = {
 }
 
 
-def _path(parts: Any) -> str:
+def _build_path(parts: Any) -> str:
     for part in parts:
         if not _PART.match(str(part)):
             raise Undelivered("BAD_PARAMETERS", f"{str(part)[:60]!r} is not a valid name in Terraform Cloud.")
     return "/".join(str(part) for part in parts)
 
 
-def _query(params: Mapping[str, Any]) -> str:
-    asked = {str(name): str(value) for name, value in (params.get("query") or {}).items()}
-    return f"?{urlencode(asked, quote_via=quote)}" if asked else ""
+def _build_query(params: Mapping[str, Any]) -> str:
+    query = {str(name): str(value) for name, value in (params.get("query") or {}).items()}
+    return f"?{urlencode(query, quote_via=quote)}" if query else ""
 
 
-def _body(params: Mapping[str, Any], secrets: Mapping[str, str]) -> str:
+def _build_body(params: Mapping[str, Any], secrets: Mapping[str, str]) -> str:
     body = params.get("body")
     if not body:
         return ""
     texts = {**(params.get("texts") or {}), **secrets}
-    given = {
+    variables = {
         **(params.get("hcl") or {}),
         **{name: render_hcl_string(str(one)) for name, one in texts.items()},
     }
-    if not given:
+    if not variables:
         return json.dumps(body)
     data = dict(body["data"])
-    listed = [{"key": name, "value": value} for name, value in given.items()]
+    listed = [{"key": name, "value": value} for name, value in variables.items()]
     data["attributes"] = {**data.get("attributes", {}), "variables": listed}
     return json.dumps({**body, "data": data})
 
@@ -142,7 +142,7 @@ def render_hcl_string(value: str) -> str:
     return json.dumps(value, ensure_ascii=False).replace("${", "$${").replace("%{", "%%{")
 
 
-def _log_url(base: str, params: Mapping[str, Any]) -> str:
+def _build_log_url(base: str, params: Mapping[str, Any]) -> str:
     url = str(params["logUrl"])
     parts, home = urlsplit(url), urlsplit(base)
     archivist = home.netloc.replace("app.", "archivist.", 1) if home.netloc.startswith("app.") else ""

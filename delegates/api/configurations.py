@@ -142,13 +142,13 @@ class DelegateConfigurationApplication(BaseApiView):
     @extend_schema(request=DelegatesToConfigure, responses=DelegateConfigurationDocument)
     def post(self, request: Request, pk: int) -> Response:
         configuration = _get_configuration(self, pk)
-        wanted = set(self.get_validated_body(DelegatesToConfigure)["delegates"])
-        rows = Delegate.objects.filter(pk__in=wanted).select_related("scope", "configuration")
-        found = list(filter_visible(self.principal, "core_delegate_view", rows))
-        if missing := sorted(wanted - {one.pk for one in found}):
+        delegate_ids = set(self.get_validated_body(DelegatesToConfigure)["delegates"])
+        rows = Delegate.objects.filter(pk__in=delegate_ids).select_related("scope", "configuration")
+        delegates = list(filter_visible(self.principal, "core_delegate_view", rows))
+        if missing := sorted(delegate_ids - {one.pk for one in delegates}):
             message = f"there is no delegate {missing[0]}"
             raise BadInput("No such delegate.", errors=[{"path": "delegates", "message": message}])
-        operations.apply_configuration(actor=self.principal, configuration=configuration, delegates=found)
+        operations.apply_configuration(actor=self.principal, configuration=configuration, delegates=delegates)
         return Response(_serialize_configuration(pk))
 
 

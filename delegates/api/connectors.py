@@ -138,13 +138,13 @@ class ConnectorTestByDelegate(ConnectorAccessRoute):
     @extend_schema(responses=LookupRequestDocument)
     def get(self, request: Request, pk: int, inquiry: uuid.UUID) -> Response:
         connector = self.usable(pk)
-        asked = LookupRequest.objects.filter(
+        lookups = LookupRequest.objects.filter(
             connector=connector, kind=LookupRequest.Kind.TEST
         ).select_related("task")
-        found = asked.filter(pk=inquiry).first()
-        if found is None:
+        lookup = lookups.filter(pk=inquiry).first()
+        if lookup is None:
             raise NotVisible("There is no such test.")
-        return Response(serialize_lookup_request(found))
+        return Response(serialize_lookup_request(lookup))
 
 
 class ConnectorClusters(ConnectorAccessRoute):
@@ -166,16 +166,16 @@ class ConnectorClusters(ConnectorAccessRoute):
         return Response({"results": ClusterDocument(found, many=True).data, "next": None})
 
 
-def serialize_lookup_request(inquiry: LookupRequest) -> dict[str, Any]:
-    is_test = inquiry.kind == LookupRequest.Kind.TEST
+def serialize_lookup_request(lookup: LookupRequest) -> dict[str, Any]:
+    is_test = lookup.kind == LookupRequest.Kind.TEST
     document = {
-        "id": inquiry.pk,
-        "status": "RUNNING" if inquiry.finished_at is None else "DONE",
-        "region": inquiry.region,
-        "task": inquiry.task_id,
-        "reason": inquiry.reason,
-        "delegate": inquiry.answered_by,
-        "result": inquiry.report if is_test else None,
+        "id": lookup.pk,
+        "status": "RUNNING" if lookup.finished_at is None else "DONE",
+        "region": lookup.region,
+        "task": lookup.task_id,
+        "reason": lookup.reason,
+        "delegate": lookup.answered_by,
+        "result": lookup.report if is_test else None,
     }
     return dict(LookupRequestDocument(document).data)
 
@@ -268,7 +268,7 @@ class LookupRoute(ConnectorAccessRoute):
     kind: ClassVar[str]
     subject: ClassVar[str] = ""
 
-    def seen(self, request: Request, pk: int) -> Response:
+    def build_response(self, request: Request, pk: int) -> Response:
         connector = self.usable(pk)
         found = list_options(
             actor=self.principal,
@@ -289,7 +289,7 @@ class ConnectorLoadBalancers(LookupRoute):
 
     @extend_schema(parameters=[REGION], responses={200: LoadBalancerList, 202: LookupRequestDocument})
     def get(self, request: Request, pk: int) -> Response:
-        return self.seen(request, pk)
+        return self.build_response(request, pk)
 
 
 class ConnectorListeners(LookupRoute):
@@ -302,7 +302,7 @@ class ConnectorListeners(LookupRoute):
         parameters=[REGION, LOAD_BALANCER], responses={200: ListenerList, 202: LookupRequestDocument}
     )
     def get(self, request: Request, pk: int) -> Response:
-        return self.seen(request, pk)
+        return self.build_response(request, pk)
 
 
 class ConnectorRules(LookupRoute):
@@ -315,7 +315,7 @@ class ConnectorRules(LookupRoute):
         parameters=[REGION, LISTENER], responses={200: ListenerRuleList, 202: LookupRequestDocument}
     )
     def get(self, request: Request, pk: int) -> Response:
-        return self.seen(request, pk)
+        return self.build_response(request, pk)
 
 
 SHOWN, PAGES = 100, 100_000

@@ -111,7 +111,7 @@ class DelegateDocument(serializers.Serializer[Any]):
     configuration = serializers.CharField(
         source="delegate.configuration.identifier", default=None, allow_null=True
     )
-    last_heartbeat_at = serializers.DateTimeField(source="facts.heard_at", allow_null=True)
+    last_heartbeat_at = serializers.DateTimeField(source="facts.last_heartbeat_at", allow_null=True)
     connected_instances = serializers.IntegerField(source="facts.here")
     capacity = serializers.IntegerField(source="facts.capacity")
     running = serializers.IntegerField(source="facts.running")
@@ -174,16 +174,16 @@ class DocumentSource:
 
 def serialize_delegates(delegates: Iterable[Delegate], now: datetime) -> list[dict[str, Any]]:
     """Return the documents of delegates from `prefetch_instances`; one more query for all of them."""
-    found = list(delegates)
-    running = count_running_tasks(instance.pk for one in found for instance in one.instances.all())
-    ends = list_last_ends(found)
+    rows = list(delegates)
+    running = count_running_tasks(instance.pk for one in rows for instance in one.instances.all())
+    ends = list_last_ends(rows)
     shown = [
         DocumentSource(
             one,
             build_delegate_facts(one, running, now, ends.get(one.pk)),
             list_instance_facts(one, running, now),
         )
-        for one in found
+        for one in rows
     ]
     return [dict(one) for one in DelegateDocument(shown, many=True).data]
 
@@ -230,21 +230,21 @@ class OneDelegate(BaseApiView):
 
     @extend_schema(responses=DelegateDocument)
     def get(self, request: Request, pk: int) -> Response:
-        return _answer(_get_delegate(self, pk))
+        return _build_response(_get_delegate(self, pk))
 
     @extend_schema(parameters=[IF_MATCH_PARAMETER], request=DelegateChange, responses=DelegateDocument)
     def patch(self, request: Request, pk: int) -> Response:
-        given, found = self.get_validated_body(DelegateChange), _get_delegate(self, pk)
-        check_version(request, _version(found))
+        given, delegate = self.get_validated_body(DelegateChange), _get_delegate(self, pk)
+        check_version(request, _get_version(delegate))
         operations.update_delegate(
             actor=self.principal,
-            delegate=found,
+            delegate=delegate,
             description=given.get("description"),
             tags=given.get("tags"),
             shares_scripts=given.get("shares_scripts"),
-            configuration=_find_configuration(self, found, given.get("configuration")),
+            configuration=_find_configuration(self, delegate, given.get("configuration")),
         )
-        return _answer(_get_delegate(self, pk))
+        return _build_response(_get_delegate(self, pk))
 
     @extend_schema(parameters=[FORCE_DELETE_PARAMETER], responses={204: None})
     def delete(self, request: Request, pk: int) -> Response:
@@ -263,12 +263,12 @@ class DelegateOwnTags(BaseApiView):
     def put(self, request: Request, pk: int) -> Response:
         tags = self.get_validated_body(DelegateTags)["tags"]
         operations.update_delegate(actor=self.principal, delegate=_get_delegate(self, pk), tags=tags)
-        return _answer(_get_delegate(self, pk))
+        return _build_response(_get_delegate(self, pk))
 
     @extend_schema(responses={200: DelegateDocument})
     def delete(self, request: Request, pk: int) -> Response:
         operations.update_delegate(actor=self.principal, delegate=_get_delegate(self, pk), tags=[])
-        return _answer(_get_delegate(self, pk))
+        return _build_response(_get_delegate(self, pk))
 
 
 class DecisionRoute(BaseApiView):
@@ -279,7 +279,7 @@ class DecisionRoute(BaseApiView):
     @extend_schema(request=None, responses=DelegateDocument)
     def post(self, request: Request, pk: int) -> Response:
         type(self).operation(actor=self.principal, delegate=_get_delegate(self, pk))
-        return _answer(_get_delegate(self, pk))
+        return _build_response(_get_delegate(self, pk))
 
 
 class DelegateApproval(DecisionRoute):
@@ -318,8 +318,8 @@ class DelegateLogs(BaseApiView):
     @extend_schema(parameters=[INSTANCE, AFTER], responses=DelegateLogDocument)
     def get(self, request: Request, pk: int) -> Response:
         instances = _get_delegate(self, pk).instances.order_by("-registered_at", "-pk")
-        if (wanted := parse_number(request, "instance")) is not None:
-            instances = instances.filter(pk=wanted)
+        if (instance_id := parse_number(request, "instance")) is not None:
+            instances = instances.filter(pk=instance_id)
         return Response(
             DelegateLogDocument(read_agent_log(instances.first(), parse_number(request, "after"))).data
         )
@@ -346,11 +346,11 @@ def _select_document_relations(delegates: QuerySet[Delegate]) -> QuerySet[Delega
     return prefetch_instances(delegates).select_related("configuration__scope", "created_by")
 
 
-def _answer(delegate: Delegate) -> Response:
-    return respond_with_etag(serialize_delegates([delegate], get_database_time())[0], _version(delegate))
+def _build_response(delegate: Delegate) -> Response:
+    return respond_with_etag(serialize_delegates([delegate], get_database_time())[0], _get_version(delegate))
 
 
-def _version(delegate: Delegate) -> str:
+def _get_version(delegate: Delegate) -> str:
     return f"{delegate.updated_at.timestamp():.6f}"
 
 

@@ -242,8 +242,8 @@ class DelegateSpec(BaseApiView):
         rows = Delegate.objects.filter(is_built_in=False).select_related("scope", "token__scope")
         delegate = self.get_visible(VIEW, rows, pk=pk)
         image = self.get_validated_body(SpecOfDelegateInput)["image"]
-        spec, lacking = get_installation(actor=self.principal, delegate=delegate, image=image)
-        return _build_response(self.request, spec, *([lacking] if lacking else []))
+        spec, missing = get_installation(actor=self.principal, delegate=delegate, image=image)
+        return _build_response(self.request, spec, *([missing] if missing else []))
 
 
 class TaskSpecCheck(BaseApiView):
@@ -267,8 +267,8 @@ class TaskSpecCheck(BaseApiView):
 
 def _build_spec_request(given: Mapping[str, Any]) -> SpecRequest:
     """Return the spec request of an input: lists become tuples, objects become dataclasses."""
-    known = {field.name for field in fields(SpecRequest)} - {"image", "flavour"}
-    plain: dict[str, Any] = {name: value for name, value in given.items() if name in known}
+    names = {field.name for field in fields(SpecRequest)} - {"image", "flavour"}
+    plain: dict[str, Any] = {name: value for name, value in given.items() if name in names}
     parts = {"network": SpecNetwork, "secret": TokenSecret, "proxy": SpecProxy, "ca": CaBundle}
     for name, part in parts.items():
         if plain.get(name) is not None:

@@ -11,9 +11,9 @@ from connectors.specs.base import parse_tag_list
 from delegates.models import Delegate, DelegateConfiguration
 from delegates.queries.configurations import (
     MAX_DELEGATE_CHOICES,
-    KnownEnvironment,
+    DelegateEnvironment,
     list_assignable_delegates,
-    list_known_environments,
+    list_delegate_environments,
 )
 from guards.limits import DELEGATE_TAGS, DESCRIPTION_CHARACTERS, NAME_CHARACTERS, SCRIPT_BYTES, SCRIPT_SECONDS
 from rbac.models import Scope
@@ -47,16 +47,19 @@ class ConfigurationForm(PageForm):
 
     def __init__(self, *args: Any, person: Principal, scope: Scope, **kwargs: Any) -> None:
         super().__init__(*args, auto_id="configuration-%s", **kwargs)
-        known = list_known_environments(scope, person)[:MAX_DELEGATE_CHOICES]
+        environments = list_delegate_environments(scope, person)[:MAX_DELEGATE_CHOICES]
         # A choice that this reader may not view stays selected.
-        paths = {one.path for one in known}
-        kept = [
-            KnownEnvironment(path, "") for path in self.initial.get("environments", []) if path not in paths
+        paths = {one.path for one in environments}
+        unlisted = [
+            DelegateEnvironment(path, "")
+            for path in self.initial.get("environments", [])
+            if path not in paths
         ]
         field = self.fields["environments"]
         if isinstance(field, forms.MultipleChoiceField):
             field.choices = [
-                (one.path, f"{one.name} ({one.path})" if one.name else one.path) for one in [*known, *kept]
+                (one.path, f"{one.name} ({one.path})" if one.name else one.path)
+                for one in [*environments, *unlisted]
             ]
 
     @property
@@ -85,8 +88,8 @@ class DelegateChoiceField(forms.ModelMultipleChoiceField):
     """Choice of delegates with their scope and configuration."""
 
     def label_from_instance(self, obj: Any) -> str:
-        having = f", which has {obj.configuration}" if obj.configuration else ""
-        return f"{obj.name} in {obj.scope.path}{having}"
+        configuration = f", which has {obj.configuration}" if obj.configuration else ""
+        return f"{obj.name} in {obj.scope.path}{configuration}"
 
 
 class ApplyConfigurationForm(PageForm):

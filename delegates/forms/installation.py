@@ -139,36 +139,42 @@ class NewDelegateForm(PageForm):
         field = self.fields["in_scope"]
         if isinstance(field, ScopeField):
             field.set_choices(person, EDIT, scope)
-        self._offer("size", [("", "Default"), *((s.identifier, s.name) for s in SIZES.values())])
-        self._offer("region", [(region.name, f"{region.name} ({region.title})") for region in list_regions()])
-        self._offer("token", [("", "Create a new token for this delegate"), *self._tokens()])
-        self._offer("configuration", [("", "Primary configuration"), *self._configurations()])
+        self._set_choices("size", [("", "Default"), *((s.identifier, s.name) for s in SIZES.values())])
+        self._set_choices(
+            "region", [(region.name, f"{region.name} ({region.title})") for region in list_regions()]
+        )
+        self._set_choices(
+            "token", [("", "Create a new token for this delegate"), *self._list_token_choices()]
+        )
+        self._set_choices(
+            "configuration", [("", "Primary configuration"), *self._list_configuration_choices()]
+        )
         self.fields["size"].initial, self.fields["region"].initial = "laptop", "us-east-1"
 
-    def _offer(self, name: str, choices: list[tuple[str, str]]) -> None:
+    def _set_choices(self, name: str, choices: list[tuple[str, str]]) -> None:
         field = self.fields[name]
         if isinstance(field, forms.ChoiceField):
             field.choices = choices
 
-    def _tokens(self) -> list[tuple[str, str]]:
+    def _list_token_choices(self) -> list[tuple[str, str]]:
         return [
             (str(token.pk), f"{token.name} in {token.scope.path}")
             for token in list_usable_tokens(self.person)[:MAX_TOKEN_CHOICES]
         ]
 
-    def _configurations(self) -> list[tuple[str, str]]:
+    def _list_configuration_choices(self) -> list[tuple[str, str]]:
         rows = DelegateConfiguration.objects.filter(is_primary=False).defer("script").select_related("scope")
-        seen = filter_visible(self.person, "core_delegateconfiguration_view", rows)
+        visible = filter_visible(self.person, "core_delegateconfiguration_view", rows)
         return [
             (str(one.pk), f"{one.name} in {one.scope.path}")
-            for one in seen.order_by("name")[:MAX_TOKEN_CHOICES]
+            for one in visible.order_by("name")[:MAX_TOKEN_CHOICES]
         ]
 
     def clean_proxy_port(self) -> int:
         return int(self.cleaned_data["proxy_port"] or 3128)
 
     @property
-    def wish(self) -> WizardAnswers:
+    def build_answers(self) -> WizardAnswers:
         """Return the answers as a value."""
         given = self.cleaned_data
         return WizardAnswers(**{field.name: given[field.name] for field in fields(WizardAnswers)})

@@ -21,11 +21,11 @@ def list_aws_commands(plan: SpecPlan) -> list[ShellCommand]:
     """Return every command, each group in the order to run it."""
     return [
         *_find(plan),
-        *_permissions(plan),
-        *_create(plan),
-        *_verify(plan),
-        *_update(plan),
-        *_diagnose(plan),
+        *_list_permission_commands(plan),
+        *_list_create_commands(plan),
+        *_list_verify_commands(plan),
+        *_list_update_commands(plan),
+        *_list_diagnose_commands(plan),
     ]
 
 
@@ -94,7 +94,7 @@ def _find(plan: SpecPlan) -> Iterator[ShellCommand]:
     yield ShellCommand("Find your security groups", groups, "find")
 
 
-def _permissions(plan: SpecPlan) -> Iterator[ShellCommand]:
+def _list_permission_commands(plan: SpecPlan) -> Iterator[ShellCommand]:
     """Return the commands for policies of deployments; a task role needs them before the service exists."""
     group: CommandGroup = "create" if plan.request.task_role else "permissions"
     listed = (
@@ -106,7 +106,7 @@ def _permissions(plan: SpecPlan) -> Iterator[ShellCommand]:
         yield ShellCommand(title, build_aws_command(plan, *words), group)
 
 
-def _create(plan: SpecPlan) -> Iterator[ShellCommand]:
+def _list_create_commands(plan: SpecPlan) -> Iterator[ShellCommand]:
     request = plan.request
     yield ShellCommand(
         "Create the cluster", build_aws_command(plan, "ecs", "create-cluster", "--cluster-name", plan.cluster)
@@ -116,23 +116,23 @@ def _create(plan: SpecPlan) -> Iterator[ShellCommand]:
         title = "Store the token in Secrets Manager"
         yield ShellCommand(title, build_aws_command(plan, "secretsmanager", "create-secret", *words))
     if plan.needs_execution_role:
-        yield from _execution_role(plan)
+        yield from _list_execution_role_commands(plan)
     if request.task_role:
-        yield from _task_role(plan)
+        yield from _list_task_role_commands(plan)
     if plan.log_group:
         yield ShellCommand("Create the log group", build_log_group_command(plan, plan.log_group))
-    yield ShellCommand("Register the task definition", _register(plan))
-    yield ShellCommand("Create the service", _create_service(plan))
+    yield ShellCommand("Register the task definition", _build_register_command(plan))
+    yield ShellCommand("Create the service", _build_create_service_command(plan))
 
 
-def _role(plan: SpecPlan, name: str, title: str) -> ShellCommand:
+def _build_role_command(plan: SpecPlan, name: str, title: str) -> ShellCommand:
     trust = ("--assume-role-policy-document", f"file://{documents.TRUST_FILE}")
     return ShellCommand(title, build_aws_command(plan, "iam", "create-role", "--role-name", name, *trust))
 
 
-def _execution_role(plan: SpecPlan) -> Iterator[ShellCommand]:
+def _list_execution_role_commands(plan: SpecPlan) -> Iterator[ShellCommand]:
     role = plan.request.execution_role
-    yield _role(plan, role, "Create the execution role")
+    yield _build_role_command(plan, role, "Create the execution role")
     policy = f"arn:{plan.partition}:iam::aws:policy/{documents.EXECUTION_POLICY}"
     words = ("iam", "attach-role-policy", "--role-name", role, "--policy-arn", policy)
     yield ShellCommand("Allow it to pull images and write logs", build_aws_command(plan, *words))
@@ -144,28 +144,28 @@ def _execution_role(plan: SpecPlan) -> Iterator[ShellCommand]:
         )
 
 
-def _task_role(plan: SpecPlan) -> Iterator[ShellCommand]:
+def _list_task_role_commands(plan: SpecPlan) -> Iterator[ShellCommand]:
     role = plan.request.task_role
-    yield _role(plan, role, "Create the task role of the delegate")
+    yield _build_role_command(plan, role, "Create the task role of the delegate")
     for name in (documents.POLICY_NAME, documents.EXTENDED_NAME):
         policy = f"arn:{plan.partition}:iam::{plan.aws_account}:policy/{name}"
         words = ("iam", "attach-role-policy", "--role-name", role, "--policy-arn", policy)
         yield ShellCommand(f"Attach the policy {name}", build_aws_command(plan, *words))
 
 
-def _register(plan: SpecPlan) -> str:
+def _build_register_command(plan: SpecPlan) -> str:
     file = f"file://{plan.preset.task_file}"
     return build_aws_command(plan, "ecs", "register-task-definition", "--cli-input-json", file)
 
 
-def _create_service(plan: SpecPlan) -> str:
+def _build_create_service_command(plan: SpecPlan) -> str:
     if plan.has_service_file:
         file = f"file://{plan.preset.service_file}"
         return build_aws_command(plan, "ecs", "create-service", "--cli-input-json", file)
-    return build_aws_command(plan, "ecs", "create-service", *_service_flags(plan))
+    return build_aws_command(plan, "ecs", "create-service", *_list_service_flags(plan))
 
 
-def _service_flags(plan: SpecPlan) -> list[str]:
+def _list_service_flags(plan: SpecPlan) -> list[str]:
     """Return the service definition as flags, in the order of each flavour's documents (R115, T01)."""
     service = build_service_definition(plan)
     flags = {
@@ -182,19 +182,21 @@ def _service_flags(plan: SpecPlan) -> list[str]:
     return [word for flag, value in flags.items() for word in (flag, value)]
 
 
-def _verify(plan: SpecPlan) -> Iterator[ShellCommand]:
+def _list_verify_commands(plan: SpecPlan) -> Iterator[ShellCommand]:
     words = ("ecs", "describe-services", "--cluster", plan.cluster, "--services", plan.service)
     yield ShellCommand("Check that the service runs", build_aws_command(plan, *words), "verify")
 
 
-def _update(plan: SpecPlan) -> Iterator[ShellCommand]:
-    yield ShellCommand("Register the task definition with the new image", _register(plan), "update")
+def _list_update_commands(plan: SpecPlan) -> Iterator[ShellCommand]:
+    yield ShellCommand(
+        "Register the task definition with the new image", _build_register_command(plan), "update"
+    )
     words = ("--cluster", plan.cluster, "--service", plan.service, "--task-definition", plan.family)
     changed = build_aws_command(plan, "ecs", "update-service", *words, "--force-new-deployment")
     yield ShellCommand("Update the service", changed, "update")
 
 
-def _diagnose(plan: SpecPlan) -> Iterator[ShellCommand]:
+def _list_diagnose_commands(plan: SpecPlan) -> Iterator[ShellCommand]:
     yield ShellCommand("Read why the last task stopped", build_stopped_reason_command(plan), "diagnose")
     if plan.log_group:
         tail = build_aws_command(plan, "logs", "tail", plan.log_group, "--follow")
@@ -222,8 +224,8 @@ def build_run_command(plan: SpecPlan) -> str:
     name = build_container_name(plan)
     words = ["docker", "run", "--detach", "--name", name, "--hostname", plan.hostname]
     words += ["--restart", "unless-stopped", "--stop-timeout", str(STOP_SECONDS)]
-    words += ["--cpus", f"{_cpus(plan):g}", "--memory", f"{_memory(plan)}m"]
-    for mount in _mounts(plan):
+    words += ["--cpus", f"{_get_cpus(plan):g}", "--memory", f"{_get_memory(plan)}m"]
+    for mount in _list_mounts(plan):
         words += ["--volume", mount]
     for variable, value in list_environment_variables(plan):
         words += ["--env", f"{variable}={value}"]
@@ -254,25 +256,25 @@ def render_compose_file(plan: SpecPlan) -> str:
         "hostname": plan.hostname,
         "restart": "unless-stopped",
         "stop_grace_period": f"{STOP_SECONDS}s",
-        "cpus": f"{_cpus(plan):g}",
-        "mem_limit": f"{_memory(plan)}m",
+        "cpus": f"{_get_cpus(plan):g}",
+        "mem_limit": f"{_get_memory(plan)}m",
         # Compose would substitute variables at a single dollar sign.
         "environment": {name: value.replace("$", "$$") for name, value in list_environment_variables(plan)},
     }
-    if mounts := _mounts(plan):
+    if mounts := _list_mounts(plan):
         service["volumes"] = mounts
     key = re.sub(r"[^a-z0-9_-]", "-", build_container_name(plan).lower())
     return yaml.safe_dump({"services": {key: service}}, sort_keys=False, width=10_000)
 
 
-def _cpus(plan: SpecPlan) -> float:
+def _get_cpus(plan: SpecPlan) -> float:
     return (plan.request.cpu or DEFAULT_CPU) / 1024
 
 
-def _memory(plan: SpecPlan) -> int:
+def _get_memory(plan: SpecPlan) -> int:
     return plan.request.memory_mib or DEFAULT_MEMORY
 
 
-def _mounts(plan: SpecPlan) -> list[str]:
+def _list_mounts(plan: SpecPlan) -> list[str]:
     ca = plan.request.ca
     return [f"{ca.host_path}:{ca.path}:ro"] if ca and ca.host_path else []

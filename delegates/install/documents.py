@@ -44,11 +44,11 @@ def get_token_variable(plan: SpecPlan) -> str:
 
 def list_environment_variables(plan: SpecPlan) -> list[Variable]:
     """Return every variable in order; the token is left out where it comes from a secret."""
-    listed = _legacy_variables(plan) if plan.request.flavour == "legacy" else _v3_variables(plan)
+    listed = _list_legacy_variables(plan) if plan.request.flavour == "legacy" else _list_v3_variables(plan)
     if plan.request.uses_secret:
         listed = [one for one in listed if one[0] != get_token_variable(plan)]
     if plan.request.proxy:
-        listed += _proxy_variables(plan.request.proxy, is_on_ecs=plan.request.kind == "ECS")
+        listed += _list_proxy_variables(plan.request.proxy, is_on_ecs=plan.request.kind == "ECS")
     if plan.request.ca:
         listed.append(("SLIPWAY_CA_BUNDLE", plan.request.ca.path))
     return listed
@@ -59,7 +59,7 @@ def build_log_address(manager_url: str) -> str:
     return f"{manager_url.rstrip('/')}/log-service/"
 
 
-def _legacy_variables(plan: SpecPlan) -> list[Variable]:
+def _list_legacy_variables(plan: SpecPlan) -> list[Variable]:
     request = plan.request
     values = {
         "ACCOUNT_ID": request.account_id,
@@ -76,7 +76,7 @@ def _legacy_variables(plan: SpecPlan) -> list[Variable]:
     return [(name, values[name]) for name in _LEGACY_ORDER[request.launch_type]]
 
 
-def _v3_variables(plan: SpecPlan) -> list[Variable]:
+def _list_v3_variables(plan: SpecPlan) -> list[Variable]:
     request = plan.request
     listed = [
         ("HARNESS_ACCOUNT_ID", request.account_id),
@@ -87,7 +87,7 @@ def _v3_variables(plan: SpecPlan) -> list[Variable]:
     return [*listed, ("HARNESS_TAGS", ",".join(request.tags))] if request.tags else listed
 
 
-def _proxy_variables(proxy: SpecProxy, *, is_on_ecs: bool) -> list[Variable]:
+def _list_proxy_variables(proxy: SpecProxy, *, is_on_ecs: bool) -> list[Variable]:
     listed = [("PROXY_HOST", proxy.host), ("PROXY_PORT", str(proxy.port)), ("PROXY_SCHEME", proxy.scheme)]
     if proxy.user:
         listed += [("PROXY_USER", proxy.user), ("PROXY_PASSWORD", proxy.password)]
@@ -119,7 +119,7 @@ def build_task_definition(plan: SpecPlan) -> Document:
     if plan.request.task_role:
         definition["taskRoleArn"] = plan.task_role_arn
     definition["containerDefinitions"] = [container]
-    if ca := _mounted_ca(plan):
+    if ca := _build_ca_mount(plan):
         definition["volumes"] = [{"name": CA_VOLUME, "host": {"sourcePath": ca.host_path}}]
     return definition
 
@@ -141,7 +141,7 @@ def build_service_definition(plan: SpecPlan) -> Document:
         return service
     if is_legacy:
         service["loadBalancers"] = []
-    service["networkConfiguration"] = {"awsvpcConfiguration": _vpc(plan)}
+    service["networkConfiguration"] = {"awsvpcConfiguration": _build_vpc(plan)}
     if request.is_fargate:
         service["platformVersion"] = "LATEST"
     service["schedulingStrategy"] = "REPLICA"
@@ -150,7 +150,7 @@ def build_service_definition(plan: SpecPlan) -> Document:
     return service
 
 
-def _vpc(plan: SpecPlan) -> Document:
+def _build_vpc(plan: SpecPlan) -> Document:
     vpc: Document = {"subnets": plan.subnets, "securityGroups": plan.security_groups}
     if plan.request.is_fargate:
         vpc["assignPublicIp"] = "ENABLED" if plan.request.network.assign_public_ip else "DISABLED"
@@ -166,7 +166,7 @@ def _build_legacy_container(plan: SpecPlan) -> Document:
         "memory": plan.container_memory,
         "portMappings": [{"hostPort": AGENT_PORT, "containerPort": AGENT_PORT, "protocol": "tcp"}],
     }
-    return container | _common_container(plan)
+    return container | _build_common_container(plan)
 
 
 def _build_v3_container(plan: SpecPlan) -> Document:
@@ -175,10 +175,10 @@ def _build_v3_container(plan: SpecPlan) -> Document:
         container["cpu"] = plan.container_cpu
     if plan.container_memory:
         container["memory"] = plan.container_memory
-    return container | {"essential": True} | _common_container(plan)
+    return container | {"essential": True} | _build_common_container(plan)
 
 
-def _common_container(plan: SpecPlan) -> Document:
+def _build_common_container(plan: SpecPlan) -> Document:
     both: Document = {}
     if plan.hostname:
         both["hostname"] = plan.hostname
@@ -192,13 +192,13 @@ def _common_container(plan: SpecPlan) -> Document:
             "awslogs-stream-prefix": STREAM_PREFIX,
         }
         both["logConfiguration"] = {"logDriver": "awslogs", "options": options}
-    if ca := _mounted_ca(plan):
+    if ca := _build_ca_mount(plan):
         mount = {"sourceVolume": CA_VOLUME, "containerPath": ca.path, "readOnly": True}
         both["mountPoints"] = [mount]
     return both
 
 
-def _mounted_ca(plan: SpecPlan) -> CaBundle | None:
+def _build_ca_mount(plan: SpecPlan) -> CaBundle | None:
     """Return the certificates that the host has as a file; Fargate has no host to speak of (R136)."""
     ca = plan.request.ca
     return ca if ca and ca.host_path and not plan.request.is_fargate else None
@@ -238,7 +238,7 @@ def build_secret_policy(plan: SpecPlan) -> PolicyDocument:
     statement = {
         "Effect": "Allow",
         "Action": "secretsmanager:GetSecretValue",
-        "Resource": _secret_resources(plan.secret_arn),
+        "Resource": _list_secret_resources(plan.secret_arn),
     }
     return {"Version": _VERSION, "Statement": [statement]}
 
@@ -257,7 +257,7 @@ def build_extended_policy() -> PolicyDocument:
     return {"Version": _VERSION, "Statement": statements}
 
 
-def _secret_resources(arn: str) -> list[str]:
+def _list_secret_resources(arn: str) -> list[str]:
     """Return the ARN pattern of a secret; AWS appends a hyphen and six characters to its name."""
     whole = ":".join(arn.split(":")[:7])
     return [whole, f"{whole}-??????"]

@@ -25,20 +25,20 @@ from guards.input_problems import InputProblem
 
 def list_warnings(plan: SpecPlan) -> Iterator[str]:
     """Return the warnings, most urgent first."""
-    yield from _address(plan)
+    yield from _list_address_warnings(plan)
     if plan.request.kind == "DOCKER":
-        yield from _docker(plan)
+        yield from _list_docker_warnings(plan)
     else:
-        yield from _placeholders(plan)
-        yield from _hostname(plan)
-        yield from _network(plan)
-        yield from _roles(plan)
-        yield from _token(plan)
-        yield from _size_warnings(plan)
-    yield from _proxy_and_ca(plan)
+        yield from _list_placeholder_warnings(plan)
+        yield from _list_hostname_warnings(plan)
+        yield from _list_network_warnings(plan)
+        yield from _list_role_warnings(plan)
+        yield from _list_token_warnings(plan)
+        yield from _list_size_warnings(plan)
+    yield from _list_proxy_warnings(plan)
 
 
-def _address(plan: SpecPlan) -> Iterator[str]:
+def _list_address_warnings(plan: SpecPlan) -> Iterator[str]:
     url = urlsplit(plan.request.manager_url)
     host = url.hostname or ""
     if is_loopback(host):
@@ -58,7 +58,7 @@ def is_loopback(host: str) -> bool:
         return host == "localhost" or host.endswith(".localhost")
 
 
-def _placeholders(plan: SpecPlan) -> Iterator[str]:
+def _list_placeholder_warnings(plan: SpecPlan) -> Iterator[str]:
     request, holders = plan.request, plan.placeholders
     missing = []
     if not request.token and request.secret.kind != "EXISTING":
@@ -70,11 +70,11 @@ def _placeholders(plan: SpecPlan) -> Iterator[str]:
         missing.append((holders.subnet, "the id of a subnet"))
     if request.is_awsvpc and not request.network.security_groups:
         missing.append((holders.security_group, "the id of a security group"))
-    for holder, what in missing:
-        yield f"Replace {holder} in the files by {what}."
+    for holder, replacement in missing:
+        yield f"Replace {holder} in the files by {replacement}."
 
 
-def _hostname(plan: SpecPlan) -> Iterator[str]:
+def _list_hostname_warnings(plan: SpecPlan) -> Iterator[str]:
     if plan.request.hostname and not plan.hostname:
         where = "Fargate" if plan.request.is_fargate else "the network mode awsvpc"
         yield (
@@ -87,7 +87,7 @@ def _hostname(plan: SpecPlan) -> Iterator[str]:
         )
 
 
-def _network(plan: SpecPlan) -> Iterator[str]:
+def _list_network_warnings(plan: SpecPlan) -> Iterator[str]:
     network = plan.request.network
     if not plan.request.is_awsvpc:
         if network.subnets or network.security_groups:
@@ -106,7 +106,7 @@ def _network(plan: SpecPlan) -> Iterator[str]:
         yield "There is one subnet. Use two in different Availability Zones for high availability."
 
 
-def _roles(plan: SpecPlan) -> Iterator[str]:
+def _list_role_warnings(plan: SpecPlan) -> Iterator[str]:
     if plan.needs_execution_role:
         yield (
             f"Most accounts have the role {plan.request.execution_role} already. If AWS reports that a role "
@@ -114,7 +114,7 @@ def _roles(plan: SpecPlan) -> Iterator[str]:
         )
 
 
-def _token(plan: SpecPlan) -> Iterator[str]:
+def _list_token_warnings(plan: SpecPlan) -> Iterator[str]:
     secret = plan.request.secret
     if not plan.request.uses_secret:
         yield (
@@ -131,7 +131,7 @@ def _token(plan: SpecPlan) -> Iterator[str]:
             yield f"The secret belongs to account {account}: its policy and KMS key must allow your account."
 
 
-def _size_warnings(plan: SpecPlan) -> Iterator[str]:
+def _list_size_warnings(plan: SpecPlan) -> Iterator[str]:
     if plan.request.flavour == "legacy":
         yield (
             "The legacy specification gives the container one CPU share and 2048 MiB, whatever the task has; "
@@ -146,7 +146,7 @@ def _size_warnings(plan: SpecPlan) -> Iterator[str]:
         )
 
 
-def _docker(plan: SpecPlan) -> Iterator[str]:
+def _list_docker_warnings(plan: SpecPlan) -> Iterator[str]:
     if not plan.request.token:
         yield f"Replace {plan.placeholders.token} in the command by the delegate token."
     if plan.request.secret.kind != "PLAINTEXT":
@@ -154,7 +154,7 @@ def _docker(plan: SpecPlan) -> Iterator[str]:
     yield "The size is for the delegate only. The host needs more for the OS and Docker."
 
 
-def _proxy_and_ca(plan: SpecPlan) -> Iterator[str]:
+def _list_proxy_warnings(plan: SpecPlan) -> Iterator[str]:
     if plan.request.proxy and plan.request.proxy.password:
         yield "The password of the proxy is plain text in the files."
     if plan.request.ca and plan.request.is_fargate:
@@ -191,14 +191,14 @@ def _write_ecs_spec(plan: SpecPlan) -> DelegateSpecFiles:
     files = {plan.preset.task_file: render_json(task)}
     if plan.has_service_file:
         files[plan.preset.service_file] = render_json(service)
-    files |= _iam_files(plan)
+    files |= _build_iam_files(plan)
     if plan.request.secret.kind == "CREATE":
         # Without a line end: all of the file becomes the secret.
         files[TOKEN_FILE] = plan.token
     return DelegateSpecFiles(files, tuple(list_aws_commands(plan)), tuple(list_warnings(plan)), task, service)
 
 
-def _iam_files(plan: SpecPlan) -> dict[str, str]:
+def _build_iam_files(plan: SpecPlan) -> dict[str, str]:
     files = {}
     if plan.needs_execution_role or plan.request.task_role:
         files[documents.TRUST_FILE] = render_json(documents.build_trust_policy())
@@ -210,9 +210,9 @@ def _iam_files(plan: SpecPlan) -> dict[str, str]:
 
 
 def _check_sizes(task: Mapping[str, Any], service: Mapping[str, Any]) -> None:
-    found = [one for one in lint_spec(task, service) if one.place in _SIZES and not one.is_warning]
-    if found:
-        raise InvalidSpec([InputProblem(one.message, one.fix, path=(_SIZES[one.place],)) for one in found])
+    findings = [one for one in lint_spec(task, service) if one.place in _SIZES and not one.is_warning]
+    if findings:
+        raise InvalidSpec([InputProblem(one.message, one.fix, path=(_SIZES[one.place],)) for one in findings])
 
 
 SCRIPT_FILE: Final = "commands.sh"

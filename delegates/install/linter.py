@@ -46,8 +46,8 @@ def lint_network(
 ) -> Iterator[SpecFinding]:
     """Return the problems that block network access; resources that AWS did not describe give none."""
     vpc = (service.get("networkConfiguration") or {}).get("awsvpcConfiguration") or {}
-    known = {one.id: one for one in subnets}
-    named = [(number, known[one]) for number, one in enumerate(vpc.get("subnets") or []) if one in known]
+    by_id = {one.id: one for one in subnets}
+    named = [(number, by_id[one]) for number, one in enumerate(vpc.get("subnets") or []) if one in by_id]
     has_address = vpc.get("assignPublicIp") == "ENABLED"
     for number, subnet in named:
         yield from _lint_route(subnet, f"{NETWORK_PATH}.subnets[{number}]", has_address=has_address)
@@ -59,7 +59,7 @@ def lint_network(
     if len(vpcs) > 1:
         message = f"the subnets are of several VPCs: {', '.join(vpcs)}"
         yield SpecFinding("service", f"{NETWORK_PATH}.subnets", message, "use subnets of one VPC")
-    yield from _groups(vpc, groups, vpcs)
+    yield from _lint_groups(vpc, groups, vpcs)
 
 
 def _lint_route(subnet: Subnet, place: str, *, has_address: bool) -> Iterator[SpecFinding]:
@@ -76,10 +76,12 @@ def _lint_route(subnet: Subnet, place: str, *, has_address: bool) -> Iterator[Sp
         yield SpecFinding("service", place, message, "set assignPublicIp to DISABLED", True)
 
 
-def _groups(vpc: Document, groups: Sequence[SecurityGroup], vpcs: Sequence[str]) -> Iterator[SpecFinding]:
-    known = {one.id: one for one in groups}
+def _lint_groups(
+    vpc: Document, groups: Sequence[SecurityGroup], vpcs: Sequence[str]
+) -> Iterator[SpecFinding]:
+    by_id = {one.id: one for one in groups}
     named = [
-        (number, known[one]) for number, one in enumerate(vpc.get("securityGroups") or []) if one in known
+        (number, by_id[one]) for number, one in enumerate(vpc.get("securityGroups") or []) if one in by_id
     ]
     for number, group in named:
         if vpcs and group.vpc not in vpcs:
@@ -124,15 +126,15 @@ def lint_spec(
 
     Subnets and security groups are checked too if AWS described them (T22).
     """
-    found = [*_shapes("task definition", "RegisterTaskDefinition", task_definition)]
-    is_shaped = _is_shaped("RegisterTaskDefinition", task_definition)
+    found = [*_lint_shapes("task definition", "RegisterTaskDefinition", task_definition)]
+    is_shaped = _has_shape("RegisterTaskDefinition", task_definition)
     if is_shaped:
         found += _lint_task_definition(task_definition)
     if service is not None:
-        found += _shapes("service", "CreateService", service)
-        if is_shaped and _is_shaped("CreateService", service):
+        found += _lint_shapes("service", "CreateService", service)
+        if is_shaped and _has_shape("CreateService", service):
             found += [
-                _finding("service", one)
+                _build_finding("service", one)
                 for one in compatibility.validate_compatibility(service, task_definition)
             ]
             found += _lint_service(service)
@@ -140,20 +142,20 @@ def lint_spec(
     return list(dict.fromkeys(found))
 
 
-def _shapes(source: Source, operation: str, document: Document) -> Iterator[SpecFinding]:
+def _lint_shapes(source: Source, operation: str, document: Document) -> Iterator[SpecFinding]:
     for one in validate_parameters("ecs", operation, document):
-        # Values for a delegate may have any format; `_variables` knows the placeholders of its documents.
+        # Values may have any format; `_lint_variables` knows the placeholders of the documents.
         if not (one.is_warning and "environment" in one.path):
-            yield _finding(source, one)
+            yield _build_finding(source, one)
 
 
-def _is_shaped(operation: str, document: Document) -> bool:
+def _has_shape(operation: str, document: Document) -> bool:
     """Return whether a document has the shape that the rules expect."""
     misfit = find_shape_problems(get_input_shape("ecs", operation), document)
     return not any(not one.is_warning and not one.is_unknown_key for one in misfit)
 
 
-def _finding(source: Source, problem: ShapeProblem) -> SpecFinding:
+def _build_finding(source: Source, problem: ShapeProblem) -> SpecFinding:
     message, _, fix = problem.message.partition("; ")
     return SpecFinding(source, problem.location, message, fix, problem.is_warning)
 
@@ -161,12 +163,12 @@ def _finding(source: Source, problem: ShapeProblem) -> SpecFinding:
 def _lint_task_definition(definition: Document) -> Iterator[SpecFinding]:
     for key in ("executionRoleArn", "taskRoleArn"):
         if definition.get(key):
-            yield from _role(key, str(definition[key]))
+            yield from _lint_role(key, str(definition[key]))
     for number, container in enumerate(definition.get("containerDefinitions") or []):
         place = f"containerDefinitions[{number}]"
-        yield from _log(container, place)
-        yield from _variables(container, place)
-        yield from _secrets(container, place)
+        yield from _lint_log(container, place)
+        yield from _lint_variables(container, place)
+        yield from _lint_secrets(container, place)
     containers = definition.get("containerDefinitions") or []
     if containers and not any(map(_is_agent_container, containers)):
         names = ", ".join(" or ".join(pair) for pair in _REQUIRED_VARIABLES)
@@ -174,7 +176,7 @@ def _lint_task_definition(definition: Document) -> Iterator[SpecFinding]:
         yield SpecFinding("task definition", "containerDefinitions", message, f"set {names}")
 
 
-def _role(key: str, arn: str) -> Iterator[SpecFinding]:
+def _lint_role(key: str, arn: str) -> Iterator[SpecFinding]:
     match = _ROLE.match(arn)
     if not match:
         yield SpecFinding(
@@ -185,7 +187,7 @@ def _role(key: str, arn: str) -> Iterator[SpecFinding]:
         yield SpecFinding("task definition", key, message, "enter the 12 digits of your account")
 
 
-def _log(container: Document, place: str) -> Iterator[SpecFinding]:
+def _lint_log(container: Document, place: str) -> Iterator[SpecFinding]:
     log = container.get("logConfiguration") or {}
     if log.get("logDriver") != "awslogs":
         return
@@ -212,11 +214,11 @@ def _read_variables(container: Document) -> dict[str, str]:
 
 
 def _is_agent_container(container: Document) -> bool:
-    told = _read_variables(container)
-    return all(any(told.get(name) for name in pair) for pair in _REQUIRED_VARIABLES)
+    variables = _read_variables(container)
+    return all(any(variables.get(name) for name in pair) for pair in _REQUIRED_VARIABLES)
 
 
-def _variables(container: Document, place: str) -> Iterator[SpecFinding]:
+def _lint_variables(container: Document, place: str) -> Iterator[SpecFinding]:
     for number, one in enumerate(container.get("environment") or []):
         if one.get("value") in _PLACEHOLDERS:
             where = f"{place}.environment[{number}]"
@@ -224,7 +226,7 @@ def _variables(container: Document, place: str) -> Iterator[SpecFinding]:
             yield SpecFinding("task definition", where, message, "enter the real value")
 
 
-def _secrets(container: Document, place: str) -> Iterator[SpecFinding]:
+def _lint_secrets(container: Document, place: str) -> Iterator[SpecFinding]:
     plain = {one.get("name") for one in container.get("environment") or []}
     options = (container.get("logConfiguration") or {}).get("options") or {}
     for number, one in enumerate(container.get("secrets") or []):

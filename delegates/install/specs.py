@@ -184,17 +184,17 @@ def validate_request(request: SpecRequest) -> None:
 
 def list_request_faults(request: SpecRequest) -> Iterator[InputProblem]:
     """Return the problems of a request, each with its path."""
-    yield from _choices(request)
-    yield from _texts(request)
+    yield from _find_choice_faults(request)
+    yield from _find_text_faults(request)
     if request.kind == "ECS":
-        yield from _aws_faults(request)
-        yield from _network(request)
-        yield from _secret(request)
-    yield from _proxy(request.proxy)
-    yield from _ca(request.ca)
+        yield from _find_aws_faults(request)
+        yield from _find_network_faults(request)
+        yield from _find_secret_faults(request)
+    yield from _find_proxy_faults(request.proxy)
+    yield from _find_ca_faults(request.ca)
 
 
-def _choices(request: SpecRequest) -> Iterator[InputProblem]:
+def _find_choice_faults(request: SpecRequest) -> Iterator[InputProblem]:
     choices = {
         "kind": (request.kind, ("ECS", "DOCKER")),
         "flavour": (request.flavour, ("legacy", "v3")),
@@ -202,111 +202,117 @@ def _choices(request: SpecRequest) -> Iterator[InputProblem]:
         "network.mode": (request.network.mode, ("", "bridge", "awsvpc")),
         "secret.kind": (request.secret.kind, ("PLAINTEXT", "EXISTING", "CREATE")),
     }
-    for path, (value, known) in choices.items():
-        if value not in known:
-            yield _fault(path, "is not known", f"use {' or '.join(one for one in known if one)}")
+    for path, (value, allowed) in choices.items():
+        if value not in allowed:
+            yield _build_fault(path, "is not known", f"use {' or '.join(one for one in allowed if one)}")
     if not 1 <= request.desired_count <= DELEGATE_TASKS:
-        yield _fault("desired_count", "is out of range", f"use 1 to {DELEGATE_TASKS:d}")
+        yield _build_fault("desired_count", "is out of range", f"use 1 to {DELEGATE_TASKS:d}")
     if request.memory_mib and not 512 <= request.memory_mib <= 122_880:
-        yield _fault("memory_mib", "is out of range", "use 512 to 122880 MiB")
+        yield _build_fault("memory_mib", "is out of range", "use 512 to 122880 MiB")
     if request.cpu and not 128 <= request.cpu <= 16_384:
-        yield _fault("cpu", "is out of range", "use 128 to 16384 CPU units; 1024 are one vCPU")
+        yield _build_fault("cpu", "is out of range", "use 128 to 16384 CPU units; 1024 are one vCPU")
 
 
-def _texts(request: SpecRequest) -> Iterator[InputProblem]:
+def _find_text_faults(request: SpecRequest) -> Iterator[InputProblem]:
     if request.name and (fault := find_name_problem(request.name, NAME_CHARACTERS)):
-        yield _fault("name", fault.reason, fault.remedy)
+        yield _build_fault("name", fault.reason, fault.remedy)
     for path in ("account_id", "token"):
         value = getattr(request, path)
         if (fault := find_control_problem(value)) or "\n" in value or "\r" in value:
-            yield _fault(path, fault.reason if fault else "a line end is not allowed", "remove it")
+            yield _build_fault(path, fault.reason if fault else "a line end is not allowed", "remove it")
     for problem in list_tag_problems(request.tags):
         yield InputProblem(problem.rstrip("."), path=("tags",))
     url = urlsplit(request.manager_url)
     if url.scheme not in ("http", "https") or not url.hostname or not request.manager_url.isprintable():
-        yield _fault("manager_url", "is no address", "set PUBLIC_URL to the address that delegates reach")
+        yield _build_fault(
+            "manager_url", "is no address", "set PUBLIC_URL to the address that delegates reach"
+        )
     if not _IMAGE.match(request.image):
-        yield _fault("image", "is not the name of an image", "write it as registry/repository:tag")
+        yield _build_fault("image", "is not the name of an image", "write it as registry/repository:tag")
     if request.hostname and (len(request.hostname) > 253 or not _HOSTNAME.match(request.hostname)):
-        yield _fault("hostname", "is not a hostname", "use letters, digits, hyphens and dots")
+        yield _build_fault("hostname", "is not a hostname", "use letters, digits, hyphens and dots")
 
 
-def _aws_faults(request: SpecRequest) -> Iterator[InputProblem]:
+def _find_aws_faults(request: SpecRequest) -> Iterator[InputProblem]:
     for path in ("cluster", "service", "family"):
         value = getattr(request, path)
         if value and not _AWS_NAME.match(value):
             fix = "begin with a letter or digit; use up to 255 letters, digits, _ and -"
-            yield _fault(path, f"is not the name of a {path}", fix)
+            yield _build_fault(path, f"is not the name of a {path}", fix)
     for path in ("execution_role", "task_role"):
         value = getattr(request, path)
         if value and not _ROLE_NAME.match(value):
-            yield _fault(path, "is not the name of a role", "use up to 64 letters, digits and _+=,.@-")
+            yield _build_fault(path, "is not the name of a role", "use up to 64 letters, digits and _+=,.@-")
     if request.log_group and not _LOG_GROUP.match(request.log_group):
-        yield _fault("log_group", "is not the name of a log group", "write it as /ecs/harness-delegate")
+        yield _build_fault("log_group", "is not the name of a log group", "write it as /ecs/harness-delegate")
     if request.aws_account_id and not _ACCOUNT.match(request.aws_account_id):
-        yield _fault("aws_account_id", "is not a 12-digit AWS account ID", "enter the 12 digits")
+        yield _build_fault("aws_account_id", "is not a 12-digit AWS account ID", "enter the 12 digits")
     if request.region and request.region not in {region.name for region in list_regions()}:
-        yield _fault("region", "is not a region of AWS", "use a region such as us-east-1")
+        yield _build_fault("region", "is not a region of AWS", "use a region such as us-east-1")
 
 
-def _network(request: SpecRequest) -> Iterator[InputProblem]:
+def _find_network_faults(request: SpecRequest) -> Iterator[InputProblem]:
     listed = (
         ("subnets", request.network.subnets, _SUBNET, "subnet-", MAX_SUBNETS),
         ("security_groups", request.network.security_groups, _GROUP, "sg-", MAX_GROUPS),
     )
     for name, values, pattern, prefix, most in listed:
         if len(values) > most:
-            yield _fault(f"network.{name}", f"holds {len(values)}", f"AWS takes {most} at most")
+            yield _build_fault(f"network.{name}", f"holds {len(values)}", f"AWS takes {most} at most")
         for number, value in enumerate(values):
             if not pattern.match(value):
-                yield _fault(f"network.{name}.{number}", "is not a valid ID", f"those begin with {prefix}")
+                yield _build_fault(
+                    f"network.{name}.{number}", "is not a valid ID", f"those begin with {prefix}"
+                )
     if request.is_fargate and request.network.mode == "bridge":
-        yield _fault(
+        yield _build_fault(
             "network.mode", "Fargate does not support bridge networking", "leave it out, or choose EC2"
         )
 
 
-def _secret(request: SpecRequest) -> Iterator[InputProblem]:
+def _find_secret_faults(request: SpecRequest) -> Iterator[InputProblem]:
     secret = request.secret
     if secret.kind == "EXISTING" and not _SECRET_ARN.match(secret.arn):
         fix = "write it as arn:aws:secretsmanager:REGION:ACCOUNT:secret:NAME"
-        yield _fault("secret.arn", "is not the ARN of a secret", fix)
+        yield _build_fault("secret.arn", "is not the ARN of a secret", fix)
     if secret.kind == "CREATE" and not _SECRET_NAME.match(secret.name):
-        yield _fault("secret.name", "is not the name of a secret", "use letters, digits and /_+=.@-")
+        yield _build_fault("secret.name", "is not the name of a secret", "use letters, digits and /_+=.@-")
 
 
-def _proxy(proxy: SpecProxy | None) -> Iterator[InputProblem]:
+def _find_proxy_faults(proxy: SpecProxy | None) -> Iterator[InputProblem]:
     if proxy is None:
         return
-    yield from _proxy_texts(proxy)
+    yield from _list_proxy_texts(proxy)
     if not 1 <= proxy.port <= 65_535:
-        yield _fault("proxy.port", "is not a port", "use 1 to 65535")
+        yield _build_fault("proxy.port", "is not a port", "use 1 to 65535")
     if proxy.scheme not in ("http", "https"):
-        yield _fault("proxy.scheme", "is not known", "use http or https")
+        yield _build_fault("proxy.scheme", "is not known", "use http or https")
 
 
-def _proxy_texts(proxy: SpecProxy) -> Iterator[InputProblem]:
+def _list_proxy_texts(proxy: SpecProxy) -> Iterator[InputProblem]:
     if not _PROXY_WORD.match(proxy.host):
-        yield _fault(
+        yield _build_fault(
             "proxy.host", "is not a host", "enter a host name or IP address, without scheme and port"
         )
     for path, value in (("proxy.user", proxy.user), ("proxy.password", proxy.password)):
         if find_control_problem(value) or any(end in value for end in "\r\n"):
-            yield _fault(path, "contains a character that is not allowed in a header", "remove it")
+            yield _build_fault(path, "contains a character that is not allowed in a header", "remove it")
     for number, host in enumerate(proxy.no_proxy):
         if not re.fullmatch(r"[A-Za-z0-9.*:/_-]{1,255}", host):
-            yield _fault(
+            yield _build_fault(
                 f"proxy.no_proxy.{number}", "is not a host", "enter a host name, an IP address or a network"
             )
 
 
-def _ca(ca: CaBundle | None) -> Iterator[InputProblem]:
+def _find_ca_faults(ca: CaBundle | None) -> Iterator[InputProblem]:
     if ca is None:
         return
     for path, value in (("ca.path", ca.path), ("ca.host_path", ca.host_path or "/")):
         if not _PATH.match(value):
-            yield _fault(path, "is not the path of a file", "begin it with /; use letters, digits and ._-")
+            yield _build_fault(
+                path, "is not the path of a file", "begin it with /; use letters, digits and ._-"
+            )
 
 
-def _fault(path: str, what: str, fix: str) -> InputProblem:
-    return InputProblem(what, fix, path=tuple(path.split(".")))
+def _build_fault(path: str, message: str, fix: str) -> InputProblem:
+    return InputProblem(message, fix, path=tuple(path.split(".")))

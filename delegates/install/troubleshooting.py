@@ -38,15 +38,24 @@ def list_likely_causes(request: SpecRequest, *, refusals: Sequence[str] = ()) ->
     """
     plan = SpecPlan(request)
     if refusals:
-        said = " ".join(dict.fromkeys(refusals))
-        text = f"The delegate runs and reaches Slipway, but its registration was refused. {said}"
-        return [ConnectionCause("Registration refused", text), _credentials(plan)]
-    causes = [*_address(plan)]
+        reasons = " ".join(dict.fromkeys(refusals))
+        text = f"The delegate runs and reaches Slipway, but its registration was refused. {reasons}"
+        return [ConnectionCause("Registration refused", text), _describe_credentials_cause(plan)]
+    causes = [*_describe_address_cause(plan)]
     if request.kind == "DOCKER":
-        causes += [_no_container(plan), _credentials(plan), _way_out(plan)]
+        causes += [
+            _describe_missing_container(plan),
+            _describe_credentials_cause(plan),
+            _describe_egress_cause(plan),
+        ]
     else:
-        causes += [*_no_task(plan), _credentials(plan), _way_out(plan), *_throttled(plan)]
-    return [*causes, *_proxy_and_ca(plan)]
+        causes += [
+            *_describe_missing_task(plan),
+            _describe_credentials_cause(plan),
+            _describe_egress_cause(plan),
+            *_describe_throttling(plan),
+        ]
+    return [*causes, *_describe_proxy_cause(plan)]
 
 
 def list_disconnect_causes(request: SpecRequest) -> list[ConnectionCause]:
@@ -62,12 +71,12 @@ def list_disconnect_causes(request: SpecRequest) -> list[ConnectionCause]:
         "keep a WebSocket open for more than a minute. Until then the delegate uses polling."
     )
     return [
-        ConnectionCause("Too little memory or CPU", memory, _reasons(plan)),
-        ConnectionCause("Idle connections are closed", network, _log(plan)),
+        ConnectionCause("Too little memory or CPU", memory, _list_reasons(plan)),
+        ConnectionCause("Idle connections are closed", network, _describe_log_cause(plan)),
     ]
 
 
-def _address(plan: SpecPlan) -> Iterator[ConnectionCause]:
+def _describe_address_cause(plan: SpecPlan) -> Iterator[ConnectionCause]:
     url = plan.request.manager_url
     if is_loopback(urlsplit(url).hostname or ""):
         text = (
@@ -77,21 +86,21 @@ def _address(plan: SpecPlan) -> Iterator[ConnectionCause]:
         yield ConnectionCause("Wrong Slipway URL", text)
 
 
-def _no_task(plan: SpecPlan) -> Iterator[ConnectionCause]:
+def _describe_missing_task(plan: SpecPlan) -> Iterator[ConnectionCause]:
     text = "Check the stopped reason of the last task, then the ECS service events."
     events = ShellCommand("Read the ECS service events", build_events_command(plan), "diagnose")
-    yield ConnectionCause("No task has started", text, (*_reasons(plan), events))
+    yield ConnectionCause("No task has started", text, (*_list_reasons(plan), events))
     if plan.needs_execution_role:
-        yield _execution_role(plan)
+        yield _describe_execution_role_cause(plan)
     if plan.request.is_awsvpc:
-        yield _subnets(plan)
+        yield _describe_subnet_cause(plan)
     else:
-        yield _instances(plan)
+        yield _describe_instance_cause(plan)
     if plan.log_group:
-        yield _log_group(plan)
+        yield _describe_log_group_cause(plan)
 
 
-def _execution_role(plan: SpecPlan) -> ConnectionCause:
+def _describe_execution_role_cause(plan: SpecPlan) -> ConnectionCause:
     role = plan.request.execution_role
     reads = ", and that it may read the secret" if plan.request.uses_secret else ""
     text = (
@@ -109,7 +118,7 @@ def _execution_role(plan: SpecPlan) -> ConnectionCause:
     return ConnectionCause("Execution role not valid", text, tuple(commands))
 
 
-def _subnets(plan: SpecPlan) -> ConnectionCause:
+def _describe_subnet_cause(plan: SpecPlan) -> ConnectionCause:
     if plan.request.is_fargate and plan.request.network.assign_public_ip:
         need = "Tasks have a public IP, so each subnet needs a route to an internet gateway (igw-…)."
     else:
@@ -122,7 +131,7 @@ def _subnets(plan: SpecPlan) -> ConnectionCause:
     )
 
 
-def _instances(plan: SpecPlan) -> ConnectionCause:
+def _describe_instance_cause(plan: SpecPlan) -> ConnectionCause:
     instances = build_aws_command(plan, "ecs", "list-container-instances", "--cluster", plan.cluster)
     port = " and its port 8080 free" if plan.request.flavour == "legacy" else ""
     text = (
@@ -133,7 +142,7 @@ def _instances(plan: SpecPlan) -> ConnectionCause:
     return ConnectionCause("No container instance with enough resources", text, (see,))
 
 
-def _log_group(plan: SpecPlan) -> ConnectionCause:
+def _describe_log_group_cause(plan: SpecPlan) -> ConnectionCause:
     text = (
         'A reason such as "ResourceInitializationError: failed to validate logger args", or '
         '"AccessDeniedException: User is not authorized to perform: logs:CreateLogGroup", says that the '
@@ -144,7 +153,7 @@ def _log_group(plan: SpecPlan) -> ConnectionCause:
     return ConnectionCause("Log group missing", text, (create, restart))
 
 
-def _credentials(plan: SpecPlan) -> ConnectionCause:
+def _describe_credentials_cause(plan: SpecPlan) -> ConnectionCause:
     legacy = plan.request.flavour == "legacy"
     account = "ACCOUNT_ID" if legacy else "HARNESS_ACCOUNT_ID"
     url = "MANAGER_HOST_AND_PORT" if legacy else "HARNESS_URL"
@@ -153,10 +162,10 @@ def _credentials(plan: SpecPlan) -> ConnectionCause:
         f"files, and make sure that the token of {get_token_variable(plan)} is neither cut off nor revoked. "
         "Refused registrations are listed in the events of the delegate."
     )
-    return ConnectionCause("Wrong account ID, token or URL", text, _log(plan))
+    return ConnectionCause("Wrong account ID, token or URL", text, _describe_log_cause(plan))
 
 
-def _way_out(plan: SpecPlan) -> ConnectionCause:
+def _describe_egress_cause(plan: SpecPlan) -> ConnectionCause:
     url = urlsplit(plan.request.manager_url)
     port = url.port or (443 if url.scheme == "https" else 80)
     where = "The security groups have" if plan.request.is_awsvpc else "The host's firewall and network have"
@@ -167,7 +176,7 @@ def _way_out(plan: SpecPlan) -> ConnectionCause:
     return ConnectionCause("No outbound access", text, (groups,) if plan.request.is_awsvpc else ())
 
 
-def _throttled(plan: SpecPlan) -> Iterator[ConnectionCause]:
+def _describe_throttling(plan: SpecPlan) -> Iterator[ConnectionCause]:
     if not plan.log_group or plan.log_group == SHARED_LOG_GROUP:
         return
     text = (
@@ -180,31 +189,31 @@ def _throttled(plan: SpecPlan) -> Iterator[ConnectionCause]:
     yield ConnectionCause("CloudWatch Logs limits exceeded", text, (create,))
 
 
-def _proxy_and_ca(plan: SpecPlan) -> Iterator[ConnectionCause]:
+def _describe_proxy_cause(plan: SpecPlan) -> Iterator[ConnectionCause]:
     if plan.request.proxy:
         proxy = plan.request.proxy
         text = f"See the log. Check that {proxy.host}:{proxy.port} allows CONNECT to Slipway and AWS."
-        yield ConnectionCause("Blocked by the proxy", text, _log(plan))
+        yield ConnectionCause("Blocked by the proxy", text, _describe_log_cause(plan))
     if urlsplit(plan.request.manager_url).scheme == "https":
         text = (
             "CERTIFICATE_VERIFY_FAILED in its log means that the certificate of Slipway, or of an "
             "inspecting proxy, is from a private CA. Add its CA bundle to the delegate."
         )
-        yield ConnectionCause("Certificate not trusted", text, _log(plan))
+        yield ConnectionCause("Certificate not trusted", text, _describe_log_cause(plan))
 
 
-def _no_container(plan: SpecPlan) -> ConnectionCause:
+def _describe_missing_container(plan: SpecPlan) -> ConnectionCause:
     name = install_commands.build_container_name(plan)
     text = "Check whether the container exists and its exit code; 137 often means too little memory."
     listed = shlex.join(["docker", "ps", "--all", "--filter", f"name={name}"])
     return ConnectionCause(
         "Container not running",
         text,
-        (ShellCommand("Check that it runs", listed, "diagnose"), *_log(plan)),
+        (ShellCommand("Check that it runs", listed, "diagnose"), *_describe_log_cause(plan)),
     )
 
 
-def _reasons(plan: SpecPlan) -> tuple[ShellCommand, ...]:
+def _list_reasons(plan: SpecPlan) -> tuple[ShellCommand, ...]:
     if plan.request.kind == "DOCKER":
         form = "{{.State.OOMKilled}} {{.State.ExitCode}}"
         words = ["docker", "inspect", "--format", form, install_commands.build_container_name(plan)]
@@ -212,7 +221,7 @@ def _reasons(plan: SpecPlan) -> tuple[ShellCommand, ...]:
     return (ShellCommand("Read why the last task stopped", build_stopped_reason_command(plan), "diagnose"),)
 
 
-def _log(plan: SpecPlan) -> tuple[ShellCommand, ...]:
+def _describe_log_cause(plan: SpecPlan) -> tuple[ShellCommand, ...]:
     title = "Read the delegate's log"
     if plan.request.kind == "DOCKER":
         words = ["docker", "logs", "--tail", "100", install_commands.build_container_name(plan)]

@@ -105,11 +105,11 @@ class WizardAnswers:
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> "WizardAnswers":
         """Parse the output of `to_json`; unknown keys are ignored."""
-        known = {field.name for field in fields(cls)}
+        names = {field.name for field in fields(cls)}
         values: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value
             for name, value in stored.items()
-            if name in known
+            if name in names
         }
         return cls(**values)
 
@@ -133,9 +133,9 @@ class WizardAnswers:
             cluster=self.cluster,
             log_group=self.log_group,
             task_role=self.task_role,
-            network=self._network,
-            secret=self._secret,
-            proxy=self._proxy,
+            network=self._build_network,
+            secret=self._build_secret,
+            proxy=self._build_proxy,
             ca=CaBundle(self.ca_path, self.ca_host_path) if self.ca_path else None,
             cpu=picked.instance_cpu if picked else 0,
             memory_mib=picked.instance_memory_mib if picked else 0,
@@ -144,12 +144,12 @@ class WizardAnswers:
         )
 
     @property
-    def _network(self) -> SpecNetwork:
+    def _build_network(self) -> SpecNetwork:
         mode: Any = self.network_mode if self.target == "EC2" else ""
         return SpecNetwork(self.subnets, self.security_groups, self.assign_public_ip, mode)
 
     @property
-    def _secret(self) -> TokenSecret:
+    def _build_secret(self) -> TokenSecret:
         kind: Any = self.secret_kind if self.target != "DOCKER" else "PLAINTEXT"
         return (
             TokenSecret(kind, self.secret_arn, self.secret_name)
@@ -158,7 +158,7 @@ class WizardAnswers:
         )
 
     @property
-    def _proxy(self) -> SpecProxy | None:
+    def _build_proxy(self) -> SpecProxy | None:
         if not self.proxy_host:
             return None
         scheme: Any = self.proxy_scheme

@@ -117,8 +117,8 @@ def delete_configuration(*, actor: User, configuration: DelegateConfiguration) -
             configuration.delete()
     except ProtectedError as exc:
         number = len(exc.protected_objects)
-        having = f"{number} delegate{' has' if number == 1 else 's have'}"
-        raise Conflict(f"{having} {configuration}. Give them another configuration first.") from exc
+        subject = f"{number} delegate{' has' if number == 1 else 's have'}"
+        raise Conflict(f"{subject} {configuration}. Give them another configuration first.") from exc
 
 
 def _apply_values(configuration: DelegateConfiguration, values: dict[str, Any]) -> None:
@@ -130,7 +130,7 @@ def _apply_values(configuration: DelegateConfiguration, values: dict[str, Any]) 
         values = {**values, "environments": _clean_environments(configuration, values["environments"])}
     seconds = values.get("timeout_seconds", configuration.timeout_seconds)
     if not 1 <= seconds <= SCRIPT_SECONDS:
-        raise _refusal("timeout_seconds", f"A script may run for 1 to {SCRIPT_SECONDS}.")
+        raise _build_refusal("timeout_seconds", f"A script may run for 1 to {SCRIPT_SECONDS}.")
     for name, value in values.items():
         setattr(configuration, name, value)
 
@@ -150,11 +150,11 @@ def _clean_environments(configuration: DelegateConfiguration, paths: Sequence[st
     for path in paths:
         if not path.startswith(below) or path.count("/") > 3 or not path.isprintable() or len(path) > 512:
             message = f"{path} is not an environment of {configuration.scope}: start with {below}."
-            raise _refusal("environments", message)
+            raise _build_refusal("environments", message)
     return sorted(set(paths))
 
 
-def _refusal(path: str, message: str) -> BadInput:
+def _build_refusal(path: str, message: str) -> BadInput:
     return BadInput(message, errors=[{"path": path, "message": message}])
 
 

@@ -64,33 +64,33 @@ def update_delegate(
 
 def approve_delegate(*, actor: User, delegate: Delegate) -> Delegate:
     """Approve a delegate that waits for approval or was rejected. Raises `Conflict`."""
-    return _admit(
+    return _set_admission(
         actor, delegate, Admission.ENABLED, Kind.APPROVED, (Admission.PENDING_APPROVAL, Admission.REJECTED)
     )
 
 
 def reject_delegate(*, actor: User, delegate: Delegate) -> Delegate:
     """Reject a delegate that waits for approval, and notify its agents. Raises `Conflict`."""
-    return _admit(actor, delegate, Admission.REJECTED, Kind.REJECTED, (Admission.PENDING_APPROVAL,))
+    return _set_admission(actor, delegate, Admission.REJECTED, Kind.REJECTED, (Admission.PENDING_APPROVAL,))
 
 
 def disable_delegate(*, actor: User, delegate: Delegate) -> Delegate:
     """Disable a delegate and end its running tasks. Raises `Conflict`."""
-    return _admit(actor, delegate, Admission.DISABLED, Kind.DISABLED, (Admission.ENABLED,))
+    return _set_admission(actor, delegate, Admission.DISABLED, Kind.DISABLED, (Admission.ENABLED,))
 
 
 def enable_delegate(*, actor: User, delegate: Delegate) -> Delegate:
     """Enable a disabled or draining delegate. Raises `Conflict` in any other state."""
     if delegate.admission == Admission.ENABLED and delegate.draining:
-        return _drain(actor, delegate, draining=False)
-    return _admit(actor, delegate, Admission.ENABLED, Kind.ENABLED, (Admission.DISABLED,))
+        return _set_draining(actor, delegate, draining=False)
+    return _set_admission(actor, delegate, Admission.ENABLED, Kind.ENABLED, (Admission.DISABLED,))
 
 
 def drain_delegate(*, actor: User, delegate: Delegate) -> Delegate:
     """Drain a delegate: it finishes its tasks and refuses new ones. Raises `Conflict` if it is inactive."""
     if delegate.admission != Admission.ENABLED or delegate.draining:
-        raise Conflict(f"The delegate {delegate} {_state(delegate)}: there is nothing to drain.")
-    return _drain(actor, delegate, draining=True)
+        raise Conflict(f"The delegate {delegate} {_build_state(delegate)}: there is nothing to drain.")
+    return _set_draining(actor, delegate, draining=True)
 
 
 def delete_delegate(*, actor: User, delegate: Delegate, although_used: bool = False) -> None:
@@ -124,14 +124,14 @@ def delete_block(*, actor: User, delegate: Delegate, entry: int) -> None:
     """Remove a block before it expires; an expired block is ignored."""
     require(actor, EDIT, delegate)
     with transaction.atomic():
-        found = delegate.blocked.filter(pk=entry).first()
-        if found is None:
+        block = delegate.blocked.filter(pk=entry).first()
+        if block is None:
             return
         record_audit_entry(
-            actor=actor, action="delegate.unblock", thing=delegate, before={"criterion": found.criterion}
+            actor=actor, action="delegate.unblock", thing=delegate, before={"criterion": block.criterion}
         )
-        record_decision_event(delegate, Kind.ENABLED, f"{actor} removed the block for {found.criterion}.")
-        found.delete()
+        record_decision_event(delegate, Kind.ENABLED, f"{actor} removed the block for {block.criterion}.")
+        block.delete()
 
 
 def clean_tags(tags: Sequence[str]) -> list[str]:
@@ -163,7 +163,7 @@ def record_decision_event(
     )
 
 
-def _admit(
+def _set_admission(
     actor: User, delegate: Delegate, admission: str, kind: str, coming_from: tuple[str, ...]
 ) -> Delegate:
     require(actor, EDIT, delegate)
@@ -172,7 +172,7 @@ def _admit(
         changed = Delegate.objects.filter(pk=delegate.pk, admission__in=coming_from)
         if not changed.update(admission=admission, draining=False):
             delegate.refresh_from_db(fields=["admission", "draining"])
-            raise Conflict(f"The delegate {delegate} {_state(delegate)}: it cannot be {label.lower()}.")
+            raise Conflict(f"The delegate {delegate} {_build_state(delegate)}: it cannot be {label.lower()}.")
         before = {"admission": delegate.admission, "draining": delegate.draining}
         after = {"admission": admission, "draining": False}
         record_audit_entry(actor=actor, action=_ACTIONS[kind], thing=delegate, before=before, after=after)
@@ -184,7 +184,7 @@ def _admit(
     return delegate
 
 
-def _drain(actor: User, delegate: Delegate, *, draining: bool) -> Delegate:
+def _set_draining(actor: User, delegate: Delegate, *, draining: bool) -> Delegate:
     require(actor, EDIT, delegate)
     with transaction.atomic():
         Delegate.objects.filter(pk=delegate.pk).update(draining=draining)
@@ -214,7 +214,7 @@ _ACTIONS: dict[str, str] = {
 }
 
 
-def _state(delegate: Delegate) -> str:
+def _build_state(delegate: Delegate) -> str:
     """Return the delegate's state as words to follow its name."""
     if delegate.admission == Admission.ENABLED:
         return "is drained" if delegate.draining else "is enabled"

@@ -27,7 +27,7 @@ def create_delegate(
     actor: User,
     scope: Scope,
     name: str,
-    wish: WizardAnswers,
+    answers: WizardAnswers,
     size: str = "",
     tags: Sequence[str] = (),
     configuration: DelegateConfiguration | None = None,
@@ -44,14 +44,14 @@ def create_delegate(
     delegate = Delegate(
         scope=scope,
         name=validate_name(name),
-        kind=wish.kind,
-        flavour=wish.flavour,
+        kind=answers.kind,
+        flavour=answers.flavour,
         size=size,
         tags=clean_tags(tags),
         configuration=chosen,
         admission=Delegate.Admission.PENDING_APPROVAL if waits else Delegate.Admission.ENABLED,
-        spec=wish.to_json(),
-        aws_account=wish.aws_account_id,
+        spec=answers.to_json(),
+        aws_account=answers.aws_account_id,
         created_by=actor,
     )
     _check_spec(build_spec_request(delegate))
@@ -74,11 +74,13 @@ def create_delegate(
 def build_spec_request(delegate: Delegate) -> SpecRequest:
     """Return the spec request without a token; a self-registered delegate has no wizard answers."""
     target = "DOCKER" if delegate.kind == Delegate.Kind.DOCKER else "FARGATE"
-    wish = WizardAnswers.from_json(delegate.spec or {"target": target, "flavour": delegate.flavour or "v3"})
-    flavour: Any = wish.flavour
+    answers = WizardAnswers.from_json(
+        delegate.spec or {"target": target, "flavour": delegate.flavour or "v3"}
+    )
+    flavour: Any = answers.flavour
     common = build_default_spec_request(flavour=flavour)
     tags = tuple(str(tag) for tag in delegate.tags)
-    return wish.completed(common, name=delegate.name, tags=tags, size=delegate.size)
+    return answers.completed(common, name=delegate.name, tags=tags, size=delegate.size)
 
 
 def get_installation(*, actor: User, delegate: Delegate, image: str = "") -> tuple[DelegateSpecFiles, str]:
@@ -128,10 +130,10 @@ def _check_choices(
     token: DelegateToken | None,
 ) -> None:
     if size and size not in SIZES:
-        raise _refusal("size", f"There is no such size; known are {', '.join(SIZES)}.")
+        raise _build_refusal("size", f"There is no such size; known are {', '.join(SIZES)}.")
     if configuration.scope.path not in scope.ancestor_paths():
         message = f"{configuration} lies in {configuration.scope}, which is not above {scope}."
-        raise _refusal("configuration", message)
+        raise _build_refusal("configuration", message)
     if token is not None:
         _check_token(actor, scope, token)
 
@@ -140,9 +142,11 @@ def _check_token(actor: User, scope: Scope, token: DelegateToken) -> None:
     require(actor, INSTALL_PERMISSION, token)
     if token.scope_id != scope.pk:
         message = f"The token {token.name} is for delegates of {token.scope}; choose one of {scope}."
-        raise _refusal("token", message)
+        raise _build_refusal("token", message)
     if not token.is_usable:
-        raise _refusal("token", f"The token {token.name} is revoked or has expired; choose another one.")
+        raise _build_refusal(
+            "token", f"The token {token.name} is revoked or has expired; choose another one."
+        )
 
 
 def _check_spec(request: SpecRequest) -> None:
@@ -158,14 +162,14 @@ def _check_spec(request: SpecRequest) -> None:
 
 def _find_free_token_name(scope: Scope, delegate: Delegate) -> str:
     """Return the delegate's name for its token, with a number where a token has it already."""
-    taken = set(DelegateToken.objects.filter(scope=scope).values_list("name", flat=True))
+    names = set(DelegateToken.objects.filter(scope=scope).values_list("name", flat=True))
     stem, number, name = delegate.name[:120], 2, delegate.name
-    while name in taken:
+    while name in names:
         name, number = f"{stem} {number}", number + 1
     return name
 
 
-def _refusal(path: str, message: str) -> BadInput:
+def _build_refusal(path: str, message: str) -> BadInput:
     return BadInput(message, errors=[{"path": path, "message": message}])
 
 

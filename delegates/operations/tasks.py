@@ -104,12 +104,12 @@ def _request_abort(task: DelegateTask) -> bool:
     running = DelegateTask.objects.filter(
         pk=task.pk, status=DelegateTask.Status.STARTED, abort_requested=False
     )
-    asked = running.update(abort_requested=True) == 1
+    is_requested = running.update(abort_requested=True) == 1
     publish_task_changed(task.pk)
     task.refresh_from_db()
-    if asked and task.instance_id:
+    if is_requested and task.instance_id:
         notify_abort(task.instance_id, task.pk)
-    return asked
+    return is_requested
 
 
 # A user is waiting: a task that has not started by then is useless.
@@ -164,12 +164,12 @@ def queue_read(
     aws_access: DelegateAwsAccess, read: AwsRead, *, owner: str, ref: str, until: datetime
 ) -> DelegateTask:
     """Queue a call for a delegate with the connector's tags; `owner` receives the answer."""
-    said = {"service": read.service, "operation": read.operation, "params": dict(read.params)}
+    payload = {"service": read.service, "operation": read.operation, "params": dict(read.params)}
     return submit_task(
         scope=aws_access.connector.scope,
         kind=DelegateTask.Kind.AWS,
         title=f"{read.service}:{read.operation} for {read.about}",
-        payload=said,
+        payload=payload,
         owner=owner,
         owner_ref=ref,
         selectors=aws_access.selectors,

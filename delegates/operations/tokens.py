@@ -77,7 +77,7 @@ def create_token(
                 actor=actor, action="delegatetoken.create", thing=token, after=_build_audit_values(token)
             )
     except IntegrityError as exc:
-        raise _name_conflict(token.name) from exc
+        raise _build_name_conflict(token.name) from exc
     return token
 
 
@@ -96,7 +96,7 @@ def rename_token(*, actor: User, token: DelegateToken, name: str) -> DelegateTok
                 after=_build_audit_values(token),
             )
     except IntegrityError as exc:
-        raise _name_conflict(token.name) from exc
+        raise _build_name_conflict(token.name) from exc
     return token
 
 
@@ -149,8 +149,10 @@ def delete_token(*, actor: User, token: DelegateToken) -> None:
         record_audit_entry(
             actor=actor, action="delegatetoken.delete", thing=token, before=_build_audit_values(token)
         )
-        gone, _ = DelegateToken.objects.filter(pk=token.pk, status=DelegateToken.Status.REVOKED).delete()
-        if not gone:
+        deleted_count, _ = DelegateToken.objects.filter(
+            pk=token.pk, status=DelegateToken.Status.REVOKED
+        ).delete()
+        if not deleted_count:
             raise Conflict(f"The token {token.name} is active. Revoke it first, then delete it.")
 
 
@@ -159,7 +161,7 @@ def hash_token(value: str) -> str:
     return hashlib.sha256(value.encode()).hexdigest()
 
 
-def _name_conflict(name: str) -> Conflict:
+def _build_name_conflict(name: str) -> Conflict:
     return Conflict(f"There is already a token called {name} here.")
 
 

@@ -41,8 +41,11 @@ class ConfigurationPage(ResourcePage[DelegateConfiguration]):
 @require_safe
 def list_configurations(request: PageRequest) -> HttpResponse:
     """List the configurations of the chosen scope."""
-    found = list_visible(request, VIEW, list_configurations_with_use().defer("script"))
-    content = {"page": paginate_queryset(found, request), "can_add": can_anywhere(request.user, EDIT)}
+    configurations = list_visible(request, VIEW, list_configurations_with_use().defer("script"))
+    content = {
+        "page": paginate_queryset(configurations, request),
+        "can_add": can_anywhere(request.user, EDIT),
+    }
     return render(request, "delegates/configurations/list.html", content)
 
 
@@ -52,7 +55,9 @@ def show_configuration(request: PageRequest, pk: int) -> HttpResponse:
     """Show a configuration, the delegates that have it, and the runs of its script."""
     found = _get_configuration(request, pk)
     form = ApplyConfigurationForm(person=request.user, configuration=found)
-    return render(request, "delegates/configurations/configuration.html", _content(request, found, form))
+    return render(
+        request, "delegates/configurations/configuration.html", _build_content(request, found, form)
+    )
 
 
 class NewConfiguration(ConfigurationPage, CreatePage[DelegateConfiguration]):
@@ -94,21 +99,23 @@ class EditConfiguration(ConfigurationPage, EditPage[DelegateConfiguration]):
 @require_POST
 def apply_configuration(request: PageRequest, pk: int) -> HttpResponse:
     """Give a configuration to the delegates that were ticked."""
-    found = _get_configuration(request, pk)
-    require(request.user, "core_delegate_edit", found)
-    form = ApplyConfigurationForm(request.POST, person=request.user, configuration=found)
+    configuration = _get_configuration(request, pk)
+    require(request.user, "core_delegate_edit", configuration)
+    form = ApplyConfigurationForm(request.POST, person=request.user, configuration=configuration)
     if form.is_valid():
         try:
             changed = operations.apply_configuration(
-                actor=request.user, configuration=found, delegates=list(form.cleaned_data["delegates"])
+                actor=request.user,
+                configuration=configuration,
+                delegates=list(form.cleaned_data["delegates"]),
             )
         except Problem as problem:
             form.add_problem(problem)
         else:
             number = f"{len(changed)} delegate{' has' if len(changed) == 1 else 's have'}"
-            messages.success(request, f"{number} {found.name} now.")
+            messages.success(request, f"{number} {configuration.name} now.")
             return redirect("delegate-configuration", pk=pk)
-    content = _content(request, found, form)
+    content = _build_content(request, configuration, form)
     return render(request, "delegates/configurations/configuration.html", content, status=form.http_status)
 
 
@@ -133,17 +140,17 @@ class DeleteConfiguration(ConfigurationPage, DeletePage[DelegateConfiguration]):
         operations.delete_configuration(actor=self.request.user, configuration=self.object)
 
 
-def _content(
-    request: PageRequest, found: DelegateConfiguration, form: ApplyConfigurationForm
+def _build_content(
+    request: PageRequest, configuration: DelegateConfiguration, form: ApplyConfigurationForm
 ) -> dict[str, Any]:
-    having = Delegate.objects.filter(configuration=found).select_related("scope")
-    rights = get_permissions(request.user, found)
+    delegates = Delegate.objects.filter(configuration=configuration).select_related("scope")
+    rights = get_permissions(request.user, configuration)
     return {
-        "configuration": found,
-        "having": filter_visible(request.user, "core_delegate_view", having).order_by("name")[
-            :SHOWN_DELEGATES
-        ],
-        "runs": list_configuration_runs(found, request.user),
+        "configuration": configuration,
+        "configured_delegates": filter_visible(request.user, "core_delegate_view", delegates).order_by(
+            "name"
+        )[:SHOWN_DELEGATES],
+        "runs": list_configuration_runs(configuration, request.user),
         "rights": rights,
         "form": form,
         "can_apply": "core_delegate_edit" in rights,

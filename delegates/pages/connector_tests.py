@@ -36,36 +36,36 @@ def start_connector_test(request: PageRequest, pk: int) -> HttpResponse:
 @require_safe
 def show_connector_test(request: PageRequest, pk: int, inquiry: uuid.UUID) -> HttpResponse:
     """Show how far a test through a delegate has come, and ask again until it is finished."""
-    found = _get_connector(request, pk)
-    require_access(request.user, get_connector_requirements(found))
-    asked = LookupRequest.objects.filter(pk=inquiry, connector=found).select_related("task").first()
-    if asked is None:
+    connector = _get_connector(request, pk)
+    require_access(request.user, get_connector_requirements(connector))
+    lookup = LookupRequest.objects.filter(pk=inquiry, connector=connector).select_related("task").first()
+    if lookup is None:
         raise Http404
     if not request.headers.get("HX-Request"):
         return redirect("connector", pk=pk)
-    return _render_part(request, found, asked)
+    return _render_part(request, connector, lookup)
 
 
 def _start_test(request: PageRequest, connector: Connector) -> HttpResponse:
     try:
-        asked = create_lookup_request(actor=request.user, connector=connector, kind=LookupRequest.Kind.TEST)
+        lookup = create_lookup_request(actor=request.user, connector=connector, kind=LookupRequest.Kind.TEST)
     except ConnectorUnavailable as closed:
         messages.error(request, f"{connector.name}: {closed}")
         return redirect("connector", pk=connector.pk)
     if request.headers.get("HX-Request"):
-        return _render_part(request, connector, asked)
+        return _render_part(request, connector, lookup)
     messages.info(request, f"{connector.name} is being tested through a delegate.")
     return redirect("connector", pk=connector.pk)
 
 
 def _render_part(
-    request: PageRequest, connector: Connector, asked: LookupRequest | None = None
+    request: PageRequest, connector: Connector, lookup: LookupRequest | None = None
 ) -> HttpResponse:
-    waits = asked if asked is not None and asked.finished_at is None else None
+    pending = lookup if lookup is not None and lookup.finished_at is None else None
     if request.headers.get("HX-Target") == "last-test":
-        content = {"connector": connector, "can_test": True, "waits": waits}
+        content = {"connector": connector, "can_test": True, "waits": pending}
         return render(request, "connectors/parts/_last_test.html", content)
-    content = {"connector": connector, "testable": {connector.pk}, "waits": waits}
+    content = {"connector": connector, "testable": {connector.pk}, "waits": pending}
     return render(request, "connectors/parts/_connector.html", content)
 
 

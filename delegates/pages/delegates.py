@@ -51,14 +51,14 @@ def list_delegates(request: PageRequest) -> HttpResponse:
     status = request.GET.get("status", "").upper()
     status = status if status in list(Connectivity) else ""
     text, tag = (request.GET.get(name, "")[:MAX_SEARCH_LENGTH].strip() for name in ("q", "tag"))
-    found = queries.list_visible_delegates(request.user, request.current_scope)
+    delegates = queries.list_visible_delegates(request.user, request.current_scope)
     if text:
-        found = found.filter(name__icontains=text)
+        delegates = delegates.filter(name__icontains=text)
     if tag:
-        found = queries.filter_by_tag(found, tag, now)
+        delegates = queries.filter_by_tag(delegates, tag, now)
     if status:
-        found = queries.filter_by_status(found, status, now)
-    shown = paginate_queryset(queries.prefetch_instances(found), request, order="name", oldest_first=True)
+        delegates = queries.filter_by_status(delegates, status, now)
+    shown = paginate_queryset(queries.prefetch_instances(delegates), request, order="name", oldest_first=True)
     content = {
         "page": shown,
         "delegates": queries.list_delegate_facts(shown.items, now),
@@ -95,32 +95,32 @@ def build_load_charts(day: Sequence[LoadQuarter], now: datetime) -> list[LoadCha
     if not day:
         return []
     return [
-        _chart("CPU", "%", day, now, lambda one: one.cpu),
-        _chart("Memory", "MiB", day, now, lambda one: one.memory),
-        _chart("Tasks", "running", day, now, lambda one: one.running),
+        _build_chart("CPU", "%", day, now, lambda one: one.cpu),
+        _build_chart("Memory", "MiB", day, now, lambda one: one.memory),
+        _build_chart("Tasks", "running", day, now, lambda one: one.running),
     ]
 
 
-def _chart(
+def _build_chart(
     title: str, unit: str, day: Sequence[LoadQuarter], now: datetime, value: Callable[[LoadQuarter], float]
 ) -> LoadChart:
     values = [value(one) for one in day]
     top = max(*values, 1.0)
-    points = [(_x(one.at, now), _y(value(one), top)) for one in day]
+    points = [(_scale_time(one.at, now), _scale_value(value(one), top)) for one in day]
     summary = f"{title}: {values[-1]:.1f} {unit} now, {max(values):.1f} {unit} at most within a day."
-    return LoadChart(title, unit, tuple(_paths(points)), top, values[-1], summary)
+    return LoadChart(title, unit, tuple(_build_paths(points)), top, values[-1], summary)
 
 
-def _x(at: datetime, now: datetime) -> float:
+def _scale_time(at: datetime, now: datetime) -> float:
     begun = now - DAY
     return WIDTH * max(timedelta(), at - begun) / DAY
 
 
-def _y(value: float, top: float) -> float:
+def _scale_value(value: float, top: float) -> float:
     return HEIGHT - MIN_SCALE - (HEIGHT - 2 * MIN_SCALE) * value / top
 
 
-def _paths(points: Sequence[tuple[float, float]]) -> list[str]:
+def _build_paths(points: Sequence[tuple[float, float]]) -> list[str]:
     """Return a path for each stretch without a gap; a single point becomes a short dash."""
     step = WIDTH * QUARTER / DAY
     stretches: list[list[tuple[float, float]]] = []
@@ -129,10 +129,10 @@ def _paths(points: Sequence[tuple[float, float]]) -> list[str]:
             stretches[-1].append(point)
         else:
             stretches.append([point])
-    return [_path(stretch, step) for stretch in stretches]
+    return [_build_path(stretch, step) for stretch in stretches]
 
 
-def _path(stretch: Sequence[tuple[float, float]], step: float) -> str:
+def _build_path(stretch: Sequence[tuple[float, float]], step: float) -> str:
     (first_x, first_y), *rest = stretch
     lines = "".join(f"L{x:.1f} {y:.1f}" for x, y in rest) or f"h{step:.1f}"
     return f"M{first_x:.1f} {first_y:.1f}{lines}"
@@ -158,28 +158,28 @@ def select_page_relations(delegates: QuerySet[Delegate]) -> QuerySet[Delegate]:
 @require_safe
 def show_delegate(request: PageRequest, pk: int) -> HttpResponse:
     """Show one delegate; its script keeps the open part up to date."""
-    found = get_visible(
+    delegate = get_visible(
         request, queries.VIEW, select_page_relations(Delegate.objects.defer("token__value")), pk=pk
     )
     now = get_database_time()
-    running = queries.count_running_tasks(one.pk for one in found.instances.all())
+    running = queries.count_running_tasks(one.pk for one in delegate.instances.all())
     tab = next((one for one in TABS if one.name == request.GET.get("tab")), TABS[0])
     content = {
-        "delegate": found,
+        "delegate": delegate,
         "facts": queries.build_delegate_facts(
-            found, running, now, queries.list_last_ends([found]).get(found.pk)
+            delegate, running, now, queries.list_last_ends([delegate]).get(delegate.pk)
         ),
-        "instances": queries.list_instance_facts(found, running, now),
-        "unisolated": _runs_unisolated_scripts(found),
-        "rights": get_permissions(request.user, found),
+        "instances": queries.list_instance_facts(delegate, running, now),
+        "unisolated": _has_unisolated_scripts(delegate),
+        "rights": get_permissions(request.user, delegate),
         "tabs": TABS,
         "tab": tab.name,
         "part": f"delegates/parts/_{tab.name}.html",
     }
-    return render(request, "delegates/delegate.html", content | tab.content(request, found, now))
+    return render(request, "delegates/delegate.html", content | tab.content(request, delegate, now))
 
 
-def _runs_unisolated_scripts(found: Delegate) -> bool:
+def _has_unisolated_scripts(found: Delegate) -> bool:
     if found.is_built_in and not settings.EMBEDDED:
         return False
     return any(
@@ -187,13 +187,13 @@ def _runs_unisolated_scripts(found: Delegate) -> bool:
     )
 
 
-def _instances(request: PageRequest, found: Delegate, now: datetime) -> dict[str, Any]:
-    day = history.list_load_quarters(found, now)
+def _build_instances_content(request: PageRequest, delegate: Delegate, now: datetime) -> dict[str, Any]:
+    day = history.list_load_quarters(delegate, now)
     return {
         "day": day,
         "charts": build_load_charts(day, now),
-        "refusals": history.list_refusals(found),
-        "uses": list_connector_uses(request.user, found, now),
+        "refusals": history.list_refusals(delegate),
+        "uses": list_connector_uses(request.user, delegate, now),
     }
 
 
@@ -203,43 +203,46 @@ def list_connector_uses(reader: Principal, found: Delegate, now: datetime) -> An
     return build_uses(list_served_connectors(found, tags), reader)
 
 
-def _tasks(request: PageRequest, found: Delegate, now: datetime) -> dict[str, Any]:
-    return {"tasks": history.list_recent_tasks(found)}
+def _build_tasks_content(request: PageRequest, delegate: Delegate, now: datetime) -> dict[str, Any]:
+    return {"tasks": history.list_recent_tasks(delegate)}
 
 
-def _lists(request: PageRequest, found: Delegate, now: datetime) -> dict[str, Any]:
+def _build_lists_content(request: PageRequest, delegate: Delegate, now: datetime) -> dict[str, Any]:
     return {
-        "allowed": history.list_allowlist_entries(found, now),
-        "blocked": history.list_blocklist_entries(found, now),
+        "allowed": history.list_allowlist_entries(delegate, now),
+        "blocked": history.list_blocklist_entries(delegate, now),
         "now": now,
     }
 
 
-def _log(request: PageRequest, found: Delegate, now: datetime) -> dict[str, Any]:
-    instances: list[DelegateInstance] = list(found.instances.all())
-    asked = request.GET.get("instance", "")
+def _build_log_content(request: PageRequest, delegate: Delegate, now: datetime) -> dict[str, Any]:
+    instances: list[DelegateInstance] = list(delegate.instances.all())
+    instance_id = request.GET.get("instance", "")
     chosen = next(
-        (instance for instance in instances if str(instance.pk) == asked), instances[0] if instances else None
+        (instance for instance in instances if str(instance.pk) == instance_id),
+        instances[0] if instances else None,
     )
     return {"log": read_agent_log(chosen), "logging": chosen, "choices": instances[:MAX_SHOWN_CONNECTORS]}
 
 
-def _events(request: PageRequest, found: Delegate, now: datetime) -> dict[str, Any]:
-    return {"page": paginate_queryset(found.events.select_related("instance"), request, order="at")}
+def _build_events_content(request: PageRequest, delegate: Delegate, now: datetime) -> dict[str, Any]:
+    return {"page": paginate_queryset(delegate.events.select_related("instance"), request, order="at")}
 
 
-def _spec(request: PageRequest, found: Delegate, now: datetime) -> dict[str, Any]:
-    told = found.spec if isinstance(found.spec, dict) else {}
-    return {"told": [(key.replace("_", " ").capitalize(), value) for key, value in sorted(told.items())]}
+def _build_spec_content(request: PageRequest, delegate: Delegate, now: datetime) -> dict[str, Any]:
+    spec = delegate.spec if isinstance(delegate.spec, dict) else {}
+    return {
+        "spec_values": [(key.replace("_", " ").capitalize(), value) for key, value in sorted(spec.items())]
+    }
 
 
 TABS: Final = (
-    DelegateTab("instances", "Instances", _instances),
-    DelegateTab("tasks", "Tasks", _tasks),
-    DelegateTab("lists", "Allowed and blocked", _lists),
-    DelegateTab("log", "Log", _log),
-    DelegateTab("events", "Events", _events),
-    DelegateTab("spec", "Spec", _spec),
+    DelegateTab("instances", "Instances", _build_instances_content),
+    DelegateTab("tasks", "Tasks", _build_tasks_content),
+    DelegateTab("lists", "Allowed and blocked", _build_lists_content),
+    DelegateTab("log", "Log", _build_log_content),
+    DelegateTab("events", "Events", _build_events_content),
+    DelegateTab("spec", "Spec", _build_spec_content),
 )
 EDIT: Final = operations.EDIT
 DELETE: Final = operations.DELETE
@@ -362,17 +365,17 @@ def enable_delegate(request: PageRequest, pk: int) -> HttpResponse:
 @require_POST
 def drain_delegate(request: PageRequest, pk: int) -> HttpResponse:
     """Drain a delegate."""
-    found = _get_delegate(request, pk, EDIT)
-    said = f"{found.name} is draining: it finishes its tasks and accepts no new ones."
-    return _run_decision(request, found, operations.drain_delegate, said)
+    delegate = _get_delegate(request, pk, EDIT)
+    message = f"{delegate.name} is draining: it finishes its tasks and accepts no new ones."
+    return _run_decision(request, delegate, operations.drain_delegate, message)
 
 
 @require_sign_in
 @require_POST
 def delete_block(request: PageRequest, pk: int, entry: int) -> HttpResponse:
     """Remove a block of a delegate."""
-    found = _get_delegate(request, pk, EDIT)
-    operations.delete_block(actor=request.user, delegate=found, entry=entry)
+    delegate = _get_delegate(request, pk, EDIT)
+    operations.delete_block(actor=request.user, delegate=delegate, entry=entry)
     messages.success(request, "The block is removed.")
     return redirect(f"{reverse('delegate', args=[pk])}?tab=lists")
 
@@ -384,12 +387,12 @@ def _get_delegate(request: PageRequest, pk: int, permission: str) -> Delegate:
 
 
 def _run_decision(
-    request: PageRequest, found: Delegate, operation: Callable[..., Any], said: str
+    request: PageRequest, delegate: Delegate, operation: Callable[..., Any], message: str
 ) -> HttpResponse:
     try:
-        operation(actor=request.user, delegate=found)
+        operation(actor=request.user, delegate=delegate)
     except Problem as problem:
         messages.error(request, problem.detail)
     else:
-        messages.success(request, said)
-    return redirect("delegate", pk=found.pk)
+        messages.success(request, message)
+    return redirect("delegate", pk=delegate.pk)

@@ -45,7 +45,7 @@ def new_delegate(request: PageRequest) -> HttpResponse:
                 actor=request.user,
                 scope=given["in_scope"],
                 name=given["name"],
-                wish=form.wish,
+                answers=form.build_answers,
                 size=given["size"],
                 tags=given["tags"],
                 configuration=form.chosen_configuration,
@@ -63,23 +63,23 @@ def new_delegate(request: PageRequest) -> HttpResponse:
 @require_safe
 def show_installation(request: PageRequest, pk: int) -> HttpResponse:
     """Show every file and command of a delegate, and wait for it to connect."""
-    found = _get_delegate(request, pk)
-    if found.is_built_in:
+    delegate = _get_delegate(request, pk)
+    if delegate.is_built_in:
         messages.info(request, "The built-in delegate is part of Slipway and needs no installation.")
         return redirect("delegate", pk=pk)
-    spec, lacking = get_installation(actor=request.user, delegate=found)
+    spec, missing = get_installation(actor=request.user, delegate=delegate)
     content = {
-        **_build_progress(request, found),
-        "token_form": ChangeTokenForm(person=request.user, scope=found.scope),
+        **_build_progress(request, delegate),
+        "token_form": ChangeTokenForm(person=request.user, scope=delegate.scope),
         "spec": spec,
-        "lacking": lacking,
+        "lacking": missing,
         "files": list(spec.files.items()),
         "finding": spec.of("find"),
         "creating": spec.of("create"),
         "checking": spec.of("verify"),
         "permitting": spec.of("permissions"),
         "updating": spec.of("update"),
-        "size": SIZES.get(found.size),
+        "size": SIZES.get(delegate.size),
         "own_use": OWN_USE_NOTE,
     }
     return render(request, "delegates/new/install.html", content)
@@ -89,12 +89,12 @@ def show_installation(request: PageRequest, pk: int) -> HttpResponse:
 @require_POST
 def replace_spec_token(request: PageRequest, pk: int) -> HttpResponse:
     """Write the files of a delegate with another token."""
-    found = _get_delegate(request, pk)
-    require(request.user, EDIT, found)
-    form = ChangeTokenForm(request.POST, person=request.user, scope=found.scope)
+    delegate = _get_delegate(request, pk)
+    require(request.user, EDIT, delegate)
+    form = ChangeTokenForm(request.POST, person=request.user, scope=delegate.scope)
     if form.is_valid():
-        chosen = change_token(actor=request.user, delegate=found, token=form.chosen)
-        messages.success(request, f"The files now use the token {chosen.name}. Start the delegate with them.")
+        token = change_token(actor=request.user, delegate=delegate, token=form.chosen)
+        messages.success(request, f"The files now use the token {token.name}. Start the delegate with them.")
     else:
         messages.error(request, "This token can no longer be used. Choose another token.")
     return redirect("install-delegate", pk=pk)
@@ -105,9 +105,9 @@ def replace_spec_token(request: PageRequest, pk: int) -> HttpResponse:
 @require_safe
 def download_spec(request: PageRequest, pk: int) -> HttpResponse:
     """Send the files and commands of a delegate as one zip."""
-    found = _get_delegate(request, pk)
-    spec, _ = get_installation(actor=request.user, delegate=found)
-    name = slugify(found.name) or "delegate"
+    delegate = _get_delegate(request, pk)
+    spec, _ = get_installation(actor=request.user, delegate=delegate)
+    name = slugify(delegate.name) or "delegate"
     headers = {"Content-Disposition": f'attachment; filename="{name}.zip"'}
     return HttpResponse(build_spec_zip(spec), content_type="application/zip", headers=headers)
 
@@ -122,14 +122,16 @@ def show_connect_progress(request: PageRequest, pk: int) -> HttpResponse:
     )
 
 
-def _build_progress(request: PageRequest, found: Delegate) -> dict[str, Any]:
-    seen = get_connect_progress(found, timezone.now())
-    said = [event.text for event in seen.refusals]
+def _build_progress(request: PageRequest, delegate: Delegate) -> dict[str, Any]:
+    progress = get_connect_progress(delegate, timezone.now())
+    refusals = [event.text for event in progress.refusals]
     return {
-        "delegate": found,
-        "waiting": seen,
-        "causes": list_likely_causes(build_spec_request(found), refusals=said) if seen.is_late else [],
-        "can_edit": can(request.user, EDIT, found),
+        "delegate": delegate,
+        "waiting": progress,
+        "causes": list_likely_causes(build_spec_request(delegate), refusals=refusals)
+        if progress.is_late
+        else [],
+        "can_edit": can(request.user, EDIT, delegate),
         "manager_url": settings.PUBLIC_URL,
     }
 

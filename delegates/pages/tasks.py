@@ -45,13 +45,13 @@ def list_tasks(request: PageRequest) -> HttpResponse:
     """List delegate tasks, newest first, of one delegate or of all."""
     chosen = request.GET.get("status", "")
     statuses = next((statuses for name, _, statuses in FILTERS if name == chosen), ())
-    found = list_visible(request, VIEW, queries.list_tasks())
+    tasks = list_visible(request, VIEW, queries.list_tasks())
     if statuses:
-        found = found.filter(status__in=statuses)
-    delegate = _delegate_of(request)
+        tasks = tasks.filter(status__in=statuses)
+    delegate = _get_filtered_delegate(request)
     if delegate:
-        found = queries.filter_by_delegate(found, delegate.pk)
-    shown = paginate_queryset(found, request, order="queued_at")
+        tasks = queries.filter_by_delegate(tasks, delegate.pk)
+    shown = paginate_queryset(tasks, request, order="queued_at")
     places = queries.get_queue_positions(shown.items, get_database_time())
     content = {
         "page": shown,
@@ -64,41 +64,41 @@ def list_tasks(request: PageRequest) -> HttpResponse:
     return render(request, "delegates/tasks.html", content)
 
 
-def _delegate_of(request: PageRequest) -> Delegate | None:
-    given = request.GET.get("delegate", "")
-    return get_visible(request, VIEW, Delegate.objects.all(), pk=given) if given else None
+def _get_filtered_delegate(request: PageRequest) -> Delegate | None:
+    key = request.GET.get("delegate", "")
+    return get_visible(request, VIEW, Delegate.objects.all(), pk=key) if key else None
 
 
 @require_sign_in
 @require_safe
 def show_task(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
     """Show one delegate task, its lines, and why it went to its delegate or waits."""
-    found = get_visible(request, VIEW, queries.list_tasks(), pk=pk)
+    task = get_visible(request, VIEW, queries.list_tasks(), pk=pk)
     now = get_database_time()
-    decisions = list_explained_decisions(found, request.user)
-    waits = found.status == Status.QUEUED
-    holder = queries.get_task_holder(found)
+    decisions = list_explained_decisions(task, request.user)
+    is_queued = task.status == Status.QUEUED
+    holder = queries.get_task_holder(task)
     content = {
-        "task": found,
+        "task": task,
         "delegate": holder,
         "delegate_visible": _can_view_delegate(request, holder),
-        "offered_now": queries.is_offered(found, now),
-        "position": queries.get_queue_positions([found], now).get(found.pk),
-        "topics": _topics(request, found),
-        "why": explain_current_decision(found, request.user, now)
-        if waits
+        "offered_now": queries.is_offered(task, now),
+        "position": queries.get_queue_positions([task], now).get(task.pk),
+        "topics": _build_topics(request, task),
+        "why": explain_current_decision(task, request.user, now)
+        if is_queued
         else (decisions[0] if decisions else None),
-        "earlier": decisions if waits else decisions[1:],
-        "reached": queries.get_reached_address(found),
-        "lines": queries.read_last_lines(found),
-        "attempts": found.taken.select_related("instance__delegate").order_by("-fence"),
-        "late": found.late_answers.select_related("instance").defer("body").order_by("-at"),
-        "may_abort": found.is_open and not found.abort_requested and can(request.user, EDIT, found),
+        "earlier": decisions if is_queued else decisions[1:],
+        "reached": queries.get_reached_address(task),
+        "lines": queries.read_last_lines(task),
+        "attempts": task.taken.select_related("instance__delegate").order_by("-fence"),
+        "late": task.late_answers.select_related("instance").defer("body").order_by("-at"),
+        "may_abort": task.is_open and not task.abort_requested and can(request.user, EDIT, task),
     }
     return render(request, "delegates/task.html", content)
 
 
-def _topics(request: PageRequest, task: DelegateTask) -> str:
+def _build_topics(request: PageRequest, task: DelegateTask) -> str:
     if not task.is_open:
         return ""
     found = [f"delegate-task:{task.pk}"]
@@ -118,8 +118,8 @@ def _can_view_delegate(request: PageRequest, delegate: Delegate | None) -> bool:
 @require_POST
 def abort_delegate_task(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
     """End a queued task, and ask the delegate of a running one to stop."""
-    found = get_visible(request, VIEW, queries.list_tasks(), pk=pk)
-    ended = abort_task(actor=request.user, task=found)
+    task = get_visible(request, VIEW, queries.list_tasks(), pk=pk)
+    ended = abort_task(actor=request.user, task=task)
     if ended.is_open:
         messages.info(request, "Abort requested.")
     return redirect("delegate-task", pk=pk)

@@ -49,8 +49,8 @@ class TokenPage(ResourcePage[DelegateToken]):
 @require_safe
 def list_tokens(request: PageRequest) -> HttpResponse:
     """List tokens without their values."""
-    found = list_visible(request, VIEW, list_tokens_with_use())
-    content = {"page": paginate_queryset(found, request), "can_add": can_anywhere(request.user, EDIT)}
+    tokens = list_visible(request, VIEW, list_tokens_with_use())
+    content = {"page": paginate_queryset(tokens, request), "can_add": can_anywhere(request.user, EDIT)}
     return render(request, "delegates/tokens/list.html", content)
 
 
@@ -58,7 +58,7 @@ def list_tokens(request: PageRequest) -> HttpResponse:
 @require_safe
 def show_token(request: PageRequest, pk: int) -> HttpResponse:
     """Show the details and the users of a token, without its value."""
-    return render(request, "delegates/tokens/token.html", _content(request, _get_token(request, pk)))
+    return render(request, "delegates/tokens/token.html", _build_content(request, _get_token(request, pk)))
 
 
 @require_sign_in
@@ -66,10 +66,10 @@ def show_token(request: PageRequest, pk: int) -> HttpResponse:
 @require_POST
 def reveal_token(request: PageRequest, pk: int) -> HttpResponse:
     """Show the value of a token once, and record the reader."""
-    found = _get_token(request, pk)
-    content = _content(request, found)
+    token = _get_token(request, pk)
+    content = _build_content(request, token)
     try:
-        content["value"] = operations.reveal_token(actor=request.user, token=found)
+        content["value"] = operations.reveal_token(actor=request.user, token=token)
     except Problem as problem:
         content["refusal"] = problem.detail
     return render(
@@ -150,7 +150,7 @@ class DeleteToken(TokenPage, DeletePage[DelegateToken]):
         operations.delete_token(actor=self.request.user, token=self.object)
 
 
-def _content(request: PageRequest, found: DelegateToken) -> dict[str, Any]:
+def _build_content(request: PageRequest, found: DelegateToken) -> dict[str, Any]:
     return {
         "token": found,
         "losing": get_revocation_impact(found, request.user),

@@ -225,24 +225,24 @@ async def _wait_for_tasks(
     async with get_agent_broadcaster() as hub:
         poll = LongPoll(*await run_in_thread(_open_poll, request.bearer, hub.has_instance))
         until -= seconds * _SPREAD_SHARE * (poll.instance_id % _PARTS) / _PARTS
-        gone = asyncio.ensure_future(receive())
-        gone.add_done_callback(lambda _: poll.notice_received.set())
+        disconnect = asyncio.ensure_future(receive())
+        disconnect.add_done_callback(lambda _: poll.notice_received.set())
         try:
             with hub.register(poll):
                 while True:
                     poll.notice_received.clear()
-                    held = clock() - began
+                    held_seconds = clock() - began
                     tasks = await run_in_thread(acquire_documents, request.bearer, free, True)
                     if (
                         tasks
                         or hub.is_closing
                         or not await _wait_for_notice(poll, until - clock())
-                        or gone.done()
+                        or disconnect.done()
                     ):
-                        return _build_reply(tasks, held_seconds=held)
+                        return _build_reply(tasks, held_seconds=held_seconds)
         finally:
-            is_cut_off = gone.done() and not hub.is_closing
-            gone.cancel()
+            is_cut_off = disconnect.done() and not hub.is_closing
+            disconnect.cancel()
             if is_cut_off and not hub.has_instance(poll.instance_id):
                 # Its socket, if it had one, was lost while this poll still spoke for it.
                 await run_in_thread(record_disconnect, poll.instance_id)

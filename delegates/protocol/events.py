@@ -62,17 +62,19 @@ def notify_away(instances: Iterable[DelegateInstance], now: datetime) -> None:
     concerned = {one.delegate_id for one in instances}
     if not concerned:
         return
-    heard = DelegateInstance.objects.filter(delegate__in=concerned, last_heartbeat_at__gt=now - AWAY_AFTER)
-    there = heard.exclude(status=DelegateInstance.Status.GONE).values_list("delegate", flat=True)
-    gone = _list_remote_delegates().filter(pk__in=concerned - set(there), away_since=None)
-    _publish_facts([one for one in gone if _record_transition(one, None, now)], away=True)
+    contacted = DelegateInstance.objects.filter(
+        delegate__in=concerned, last_heartbeat_at__gt=now - AWAY_AFTER
+    )
+    connected = contacted.exclude(status=DelegateInstance.Status.GONE).values_list("delegate", flat=True)
+    silent = _list_remote_delegates().filter(pk__in=concerned - set(connected), away_since=None)
+    _publish_facts([one for one in silent if _record_transition(one, None, now)], away=True)
 
 
 @transaction.atomic
 def notify_back(delegates: Iterable[int]) -> None:
     """Notify about delegates that were away and have a connected instance again; cheap for others."""
-    found = _list_remote_delegates().filter(pk__in=set(delegates), away_since__isnull=False)
-    _publish_facts([one for one in found if _record_transition(one, one.away_since, None)], away=False)
+    returned = _list_remote_delegates().filter(pk__in=set(delegates), away_since__isnull=False)
+    _publish_facts([one for one in returned if _record_transition(one, one.away_since, None)], away=False)
 
 
 def _list_remote_delegates() -> QuerySet[Delegate]:
@@ -91,11 +93,11 @@ def _publish_facts(delegates: Iterable[Delegate], *, away: bool) -> None:
 
 
 def _build_fact(delegate: Delegate, *, away: bool) -> NotificationEvent:
-    what = "is disconnected: no heartbeat" if away else "is connected"
+    state = "is disconnected: no heartbeat" if away else "is connected"
     return NotificationEvent(
         event=EventType.DELEGATE_DISCONNECTED if away else EventType.DELEGATE_CONNECTED,
         scope=delegate.scope,
-        text=f"Delegate {delegate.name} {what}.",
+        text=f"Delegate {delegate.name} {state}.",
         path=get_page_path("delegate", delegate.pk),
         status="DISCONNECTED" if away else "CONNECTED",
         delegate=delegate.name,

@@ -23,13 +23,13 @@ BATCH_SIZE = 500
 def record_silent_instances(now: datetime) -> int:
     """Record instances that became late or disconnected, and delete instances disconnected for too long."""
     alive = DelegateInstance.objects.exclude(status=DelegateInstance.Status.GONE)
-    heard = alive.filter(last_heartbeat_at__lte=now - LATE_AFTER, delegate__is_built_in=False)
-    if not heard.exists():
+    late = alive.filter(last_heartbeat_at__lte=now - LATE_AFTER, delegate__is_built_in=False)
+    if not late.exists():
         # The usual case: a disconnected instance was late before.
         return 0
     silent = list(
-        heard.exclude(Exists(_list_recorded_events(DISCONNECTED)))
-        .annotate(is_told_late=Exists(_list_recorded_events(LATE)))
+        late.exclude(Exists(_list_recorded_events(DISCONNECTED)))
+        .annotate(is_recorded_late=Exists(_list_recorded_events(LATE)))
         .select_related("delegate")
         .order_by("last_heartbeat_at")[:BATCH_SIZE]
     )
@@ -58,8 +58,8 @@ def _list_recorded_events(kind: DelegateEvent.Kind) -> QuerySet[DelegateEvent]:
 
 
 def _is_away(instance: DelegateInstance, now: datetime) -> bool:
-    heard = instance.last_heartbeat_at
-    return heard is not None and now - heard >= AWAY_AFTER
+    last_heartbeat_at = instance.last_heartbeat_at
+    return last_heartbeat_at is not None and now - last_heartbeat_at >= AWAY_AFTER
 
 
 def _record_transition(instance: DelegateInstance, now: datetime) -> bool:
@@ -73,7 +73,7 @@ def _record_transition(instance: DelegateInstance, now: datetime) -> bool:
         )
         record_event(instance, DISCONNECTED, text, at=now)
         return True
-    if instance.is_told_late:  # type: ignore[attr-defined]
+    if instance.is_recorded_late:  # type: ignore[attr-defined]
         return False
     record_event(instance, LATE, f"{get_instance_label(instance)} missed a heartbeat.", at=now)
     return True

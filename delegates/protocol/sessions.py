@@ -37,7 +37,7 @@ def extend_leases_after_outage(now: datetime) -> int:
 
     Instances with ended sessions are left out; they do not come back.
     """
-    if not _had_outage(now):
+    if not _is_after_outage(now):
         return 0
     running = DelegateTask.objects.filter(status=DelegateTask.Status.STARTED, lease_until__lt=now + LEASE)
     remote = running.filter(instance__delegate__is_built_in=False).exclude(instance__session_hash="")
@@ -46,10 +46,10 @@ def extend_leases_after_outage(now: datetime) -> int:
     return count
 
 
-def _had_outage(now: datetime) -> bool:
+def _is_after_outage(now: datetime) -> bool:
     workers = DelegateInstance.objects.filter(delegate__is_built_in=True)
-    heard = workers.aggregate(last=Max("last_heartbeat_at"))["last"]
-    return heard is not None and now - heard > OUTAGE_THRESHOLD
+    last_heartbeat_at = workers.aggregate(last=Max("last_heartbeat_at"))["last"]
+    return last_heartbeat_at is not None and now - last_heartbeat_at > OUTAGE_THRESHOLD
 
 
 PREFIX = "slp_ses_"

@@ -24,8 +24,8 @@ def list_configuration_runs(
     configuration: DelegateConfiguration, reader: Principal
 ) -> list[ConfigurationRun]:
     """Return the newest runs of a script, on instances of delegates visible to the user."""
-    seen = filter_visible(reader, "core_delegate_view", Delegate.objects.all())
-    runs = configuration.runs.filter(instance__delegate__in=seen).select_related("instance__delegate")
+    visible = filter_visible(reader, "core_delegate_view", Delegate.objects.all())
+    runs = configuration.runs.filter(instance__delegate__in=visible).select_related("instance__delegate")
     return list(runs.order_by("-started_at", "-pk")[:MAX_RUNS])
 
 
@@ -38,7 +38,7 @@ def list_assignable_delegates(configuration: DelegateConfiguration, giver: Princ
 
 
 @dataclass(frozen=True)
-class KnownEnvironment:
+class DelegateEnvironment:
     """Environment in a configuration: its scope's path and its identifier, with a slash."""
 
     path: str
@@ -46,7 +46,7 @@ class KnownEnvironment:
 
 
 # Find the environments at or below a scope that the user may view.
-EnvironmentFinder = Callable[[Scope, Principal], Iterable[KnownEnvironment]]
+EnvironmentFinder = Callable[[Scope, Principal], Iterable[DelegateEnvironment]]
 _finders: list[EnvironmentFinder] = []
 
 
@@ -56,7 +56,7 @@ def register_environment_finder(finder: EnvironmentFinder) -> EnvironmentFinder:
     return finder
 
 
-def list_known_environments(scope: Scope, principal: Principal) -> list[KnownEnvironment]:
+def list_delegate_environments(scope: Scope, principal: Principal) -> list[DelegateEnvironment]:
     """Return the visible environments at or below a scope, by path."""
     found = (one for finder in _finders for one in finder(scope, principal))
     return sorted(found, key=lambda one: one.path)

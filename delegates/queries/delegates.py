@@ -48,7 +48,7 @@ class DelegateFacts:
     status: str
     reason: str
     tags: tuple[str, ...]
-    heard_at: datetime | None
+    last_heartbeat_at: datetime | None
     connections: tuple[str, ...]
     versions: tuple[str, ...]
     here: int
@@ -98,13 +98,13 @@ def list_selectable_tags(
     delegate: Delegate, instances: Iterable[DelegateInstance], now: datetime
 ) -> tuple[str, ...]:
     """Return the names for selectors: delegate names, user tags, and tags of connected instances (N10)."""
-    said = [
+    reported = [
         tag
         for instance in instances
         if compute_instance_status(instance, now) in PRESENT_STATUSES
         for tag in instance.tags
     ]
-    return tuple(dict.fromkeys([*delegate.tags, *map(str, said), delegate.name]))
+    return tuple(dict.fromkeys([*delegate.tags, *map(str, reported), delegate.name]))
 
 
 def list_delegate_facts(delegates: Iterable[Delegate], now: datetime | None = None) -> list[DelegateFacts]:
@@ -136,18 +136,18 @@ def count_running_tasks(instances: Iterable[int]) -> dict[int, int]:
 
 def build_last_end_subquery() -> Subquery:
     """Return the key of each delegate's last event that refused it or ended its session."""
-    known = DelegateEvent.objects.filter(
+    events = DelegateEvent.objects.filter(
         scope=OuterRef("scope"), name=OuterRef("name"), kind__in=(Kind.REFUSED, Kind.SESSION_ENDED)
     )
-    return Subquery(known.order_by("-at").values("pk")[:1])
+    return Subquery(events.order_by("-at").values("pk")[:1])
 
 
 def list_last_ends(delegates: Iterable[Delegate]) -> dict[int, DelegateEvent]:
     """Return the last time that each delegate was refused, or lost its session, by delegate; in one query."""
-    found = Delegate.objects.filter(pk__in=[one.pk for one in delegates]).annotate(
+    annotated = Delegate.objects.filter(pk__in=[one.pk for one in delegates]).annotate(
         end=build_last_end_subquery()
     )
-    events = DelegateEvent.objects.filter(pk__in=found.values("end")).only("scope", "name", "at", "text")
+    events = DelegateEvent.objects.filter(pk__in=annotated.values("end")).only("scope", "name", "at", "text")
     by_name = {(one.scope_id, one.name): one for one in events}
     return {one.pk: by_name[key] for one in delegates if (key := (one.scope_id, one.name)) in by_name}
 
@@ -160,7 +160,7 @@ def build_delegate_facts(
     status = compute_delegate_status(delegate, instances, now)
     expected = [one for one in instances if one.status in EXPECTED_STATUSES]
     here = [one for one in expected if compute_instance_status(one, now) in PRESENT_STATUSES]
-    heard_at = get_last_heartbeat(instances)
+    last_heartbeat_at = get_last_heartbeat(instances)
     return DelegateFacts(
         pk=delegate.pk,
         name=delegate.name,
@@ -169,9 +169,9 @@ def build_delegate_facts(
         description=delegate.description,
         is_built_in=delegate.is_built_in,
         status=status.value,
-        reason=describe_status(status, expected, describe_end(end, heard_at)),
+        reason=describe_status(status, expected, describe_end(end, last_heartbeat_at)),
         tags=list_selectable_tags(delegate, instances, now),
-        heard_at=heard_at,
+        last_heartbeat_at=last_heartbeat_at,
         connections=tuple(sorted({one.get_connection_display() for one in here})),
         versions=tuple(sorted({one.version for one in here or expected if one.version})),
         here=len(here),
@@ -188,9 +188,9 @@ def get_last_heartbeat(instances: Iterable[DelegateInstance]) -> datetime | None
     )
 
 
-def describe_end(end: DelegateEvent | None, heard_at: datetime | None) -> str:
+def describe_end(end: DelegateEvent | None, last_heartbeat_at: datetime | None) -> str:
     """Return the sentence about an end without later contact."""
-    return "" if end is None or (heard_at is not None and end.at < heard_at) else end.text
+    return "" if end is None or (last_heartbeat_at is not None and end.at < last_heartbeat_at) else end.text
 
 
 def describe_status(status: Connectivity, expected: list[DelegateInstance], end: str = "") -> str:
@@ -223,7 +223,7 @@ class AwayDelegate:
     name: str
     status: str
     reason: str
-    heard_at: datetime | None
+    last_heartbeat_at: datetime | None
 
 
 @dataclass(frozen=True)
@@ -258,10 +258,13 @@ def _list_away(delegates: QuerySet[Delegate], now: datetime, most: int) -> list[
 
 def _build_away_delegate(delegate: Delegate, now: datetime, end: DelegateEvent | None) -> AwayDelegate:
     instances = list(delegate.instances.all())
-    status, heard_at = compute_delegate_status(delegate, instances, now), get_last_heartbeat(instances)
+    status, last_heartbeat_at = (
+        compute_delegate_status(delegate, instances, now),
+        get_last_heartbeat(instances),
+    )
     expected = [instance for instance in instances if instance.status in EXPECTED_STATUSES]
-    reason = describe_status(status, expected, describe_end(end, heard_at))
-    return AwayDelegate(delegate.pk, delegate.name, status.value, reason, heard_at)
+    reason = describe_status(status, expected, describe_end(end, last_heartbeat_at))
+    return AwayDelegate(delegate.pk, delegate.name, status.value, reason, last_heartbeat_at)
 
 
 # A delegate that has not come after this long most likely will not come by itself.

@@ -46,8 +46,8 @@ class LoadQuarter:
 
 def list_recent_tasks(delegate: Delegate) -> list[DelegateTask]:
     """Return the running tasks, then the most recent ended ones."""
-    given = DelegateTask.objects.filter(instance__delegate=delegate).defer("payload", "result", "error")
-    with_instance = given.select_related("instance").order_by("-queued_at")
+    tasks = DelegateTask.objects.filter(instance__delegate=delegate).defer("payload", "result", "error")
+    with_instance = tasks.select_related("instance").order_by("-queued_at")
     started = with_instance.filter(status=DelegateTask.Status.STARTED)[:MAX_TASKS]
     over = with_instance.exclude(status=DelegateTask.Status.STARTED)[:MAX_TASKS]
     return [*started, *over]
@@ -81,14 +81,14 @@ def list_load_quarters(delegate: Delegate, now: datetime) -> list[LoadQuarter]:
         instance__in=list(instances.values_list("pk", flat=True)), at__gt=now - DAY
     )
     columns = ("instance_id", "at", "cpu_process", "memory_mib", "running")
-    return list(_quarters(samples.values_list(*columns)))
+    return list(_group_by_quarter(samples.values_list(*columns)))
 
 
-def _quarters(samples: Iterable[tuple[int, datetime, float, float, int]]) -> Iterable[LoadQuarter]:
-    found: dict[int, dict[int, list[Sample]]] = defaultdict(lambda: defaultdict(list))
+def _group_by_quarter(samples: Iterable[tuple[int, datetime, float, float, int]]) -> Iterable[LoadQuarter]:
+    quarters: dict[int, dict[int, list[Sample]]] = defaultdict(lambda: defaultdict(list))
     for instance, at, cpu, memory, running in samples:
-        found[int(at.timestamp() // QUARTER.total_seconds())][instance].append((cpu, memory, running))
-    for number, instances in sorted(found.items()):
+        quarters[int(at.timestamp() // QUARTER.total_seconds())][instance].append((cpu, memory, running))
+    for number, instances in sorted(quarters.items()):
         means = [[mean(column) for column in zip(*rows, strict=True)] for rows in instances.values()]
         cpus, memories, tasks = zip(*means, strict=True)
         at = datetime.fromtimestamp(number * QUARTER.total_seconds(), tz=UTC)
@@ -125,10 +125,10 @@ def read_agent_log(instance: DelegateInstance | None, after: int | None = None) 
         lines += [(number, text) for number, text in numbered if number >= begin]
         if len(lines) >= MAX_LOG_LINES:
             break
-    kept = lines[:MAX_LOG_LINES]
-    first = kept[0][0] if kept else begin
+    shown = lines[:MAX_LOG_LINES]
+    first = shown[0][0] if shown else begin
     return AgentLogPage(
-        instance.pk, first, kept[-1][0] + 1 if kept else max(begin, end), tuple(text for _, text in kept)
+        instance.pk, first, shown[-1][0] + 1 if shown else max(begin, end), tuple(text for _, text in shown)
     )
 
 
@@ -137,29 +137,33 @@ def list_served_connectors(delegate: Delegate, tags: frozenset[str]) -> list[Con
 
     For the built-in one these are the connectors that are reached from this Slipway.
     """
-    return [one for one in _in_reach(delegate) if _is_served(one, delegate, tags)]
+    return [one for one in _filter_in_reach(delegate) if _is_served(one, delegate, tags)]
 
 
 def get_delegate_uses(delegate: Delegate, principal: Principal) -> ResourceUsages:
     """Return the connectors that select the delegate's tags; `principal` gets the names of visible ones."""
-    said = DelegateInstance.objects.filter(delegate=delegate).exclude(status=DelegateInstance.Status.GONE)
-    tags = {tag for found in said.values_list("tags", flat=True) for tag in found}
+    instances = DelegateInstance.objects.filter(delegate=delegate).exclude(
+        status=DelegateInstance.Status.GONE
+    )
+    tags = {tag for found in instances.values_list("tags", flat=True) for tag in found}
     served = list_served_connectors(delegate, frozenset([*delegate.tags, delegate.name, *tags]))
     named = [one for one in served if delegate.is_built_in or parse_aws_spec(one.spec).delegate_selectors]
     return build_uses(named, principal)
 
 
-def build_uses(found: list[Connector], principal: Principal) -> ResourceUsages:
+def build_uses(connectors: list[Connector], principal: Principal) -> ResourceUsages:
     """Return connectors with the names that `principal` may view, and the number of the others."""
-    wanted = Connector.objects.filter(pk__in=[one.pk for one in found])
-    seen = set(filter_visible(principal, "core_connector_view", wanted).values_list("pk", flat=True))
+    rows = Connector.objects.filter(pk__in=[one.pk for one in connectors])
+    visible = set(filter_visible(principal, "core_connector_view", rows).values_list("pk", flat=True))
     shown = tuple(
-        ResourceUsage(one.name, reverse("connector", args=[one.pk])) for one in found if one.pk in seen
+        ResourceUsage(one.name, reverse("connector", args=[one.pk]))
+        for one in connectors
+        if one.pk in visible
     )
-    return ResourceUsages(shown, len(found) - len(shown))
+    return ResourceUsages(shown, len(connectors) - len(shown))
 
 
-def _in_reach(delegate: Delegate) -> QuerySet[Connector]:
+def _filter_in_reach(delegate: Delegate) -> QuerySet[Connector]:
     below = Connector.objects.filter(build_below_filter(delegate.scope))
     return below.only("pk", "name", "spec", "scope").order_by("name", "pk")
 

@@ -46,10 +46,10 @@ def build_own_tag(delegate_id: int) -> str:
 
 def list_instance_tags(instances: Iterable[DelegateInstance], now: datetime) -> frozenset[str]:
     """Return the tags of the connected instances, or of the last seen one if none is connected."""
-    known = list(instances)
-    live = [one for one in known if is_connected(one, now)]
-    if not live and known:
-        live = [max(known, key=lambda one: one.last_heartbeat_at or one.registered_at)]
+    rows = list(instances)
+    live = [one for one in rows if is_connected(one, now)]
+    if not live and rows:
+        live = [max(rows, key=lambda one: one.last_heartbeat_at or one.registered_at)]
     return frozenset(tag for one in live for tag in one.tags)
 
 
@@ -79,22 +79,25 @@ class CandidatePool:
             self._build_for_task(task, delegate, missed[delegate.key]) for delegate in self.delegates.values()
         ]
 
-    def _build_for_task(self, task: DelegateTask, one: RoutingCandidate, missed: int) -> RoutingCandidate:
-        blocked, reason = self.blocked.get((one.key, task.criterion), (0, ""))
+    def _build_for_task(
+        self, task: DelegateTask, candidate: RoutingCandidate, missed: int
+    ) -> RoutingCandidate:
+        blocked, reason = self.blocked.get((candidate.key, task.criterion), (0, ""))
         return replace(
-            one,
+            candidate,
             blocked_seconds=blocked,
             blocked_reason=reason,
-            allowed_seconds=self.allowed.get((one.key, task.criterion), 0),
-            served_connector=task.connector_id is not None and self.served.get(task.connector_id) == one.key,
+            allowed_seconds=self.allowed.get((candidate.key, task.criterion), 0),
+            served_connector=task.connector_id is not None
+            and self.served.get(task.connector_id) == candidate.key,
             missed=missed,
         )
 
     def record_assignment(self, key: int) -> None:
         """Count one more task for a delegate."""
-        one = self.delegates[key]
+        candidate = self.delegates[key]
         last = max(self.now.timestamp(), *(other.last_assigned_at for other in self.delegates.values()))
-        self.delegates[key] = replace(one, busy=one.busy + 1, last_assigned_at=last + 1e-6)
+        self.delegates[key] = replace(candidate, busy=candidate.busy + 1, last_assigned_at=last + 1e-6)
 
 
 def read_candidate_pool(tasks: Sequence[DelegateTask], now: datetime) -> CandidatePool:

@@ -60,11 +60,11 @@ def get_task_holder(task: DelegateTask) -> Delegate | None:
 
 def get_queue_positions(tasks: Iterable[DelegateTask], now: datetime) -> dict[Any, int]:
     """Return the queue positions of the queued tasks without an offer; one query at most."""
-    asked = {task.pk for task in tasks if _waits(task, now)}
-    if not asked:
+    waiting = {task.pk for task in tasks if _is_waiting(task, now)}
+    if not waiting:
         return {}
     queue = list_waiting_tasks(now).values_list("pk", flat=True)
-    return {pk: place for place, pk in enumerate(queue, 1) if pk in asked}
+    return {pk: place for place, pk in enumerate(queue, 1) if pk in waiting}
 
 
 def is_offered(task: DelegateTask, now: datetime) -> bool:
@@ -73,7 +73,7 @@ def is_offered(task: DelegateTask, now: datetime) -> bool:
     return task.status == DelegateTask.Status.QUEUED and until is not None and until > now
 
 
-def _waits(task: DelegateTask, now: datetime) -> bool:
+def _is_waiting(task: DelegateTask, now: datetime) -> bool:
     return task.status == DelegateTask.Status.QUEUED and not is_offered(task, now)
 
 
@@ -87,10 +87,10 @@ def get_reached_address(task: DelegateTask) -> str:
 
 def read_task_log(task: DelegateTask, after: int = 0, most: int = MAX_LINES) -> TaskLogPage:
     """Return the lines with higher numbers than `after`, at most so many."""
-    chunks = TaskLogChunk.objects.filter(task=task, sequence__gte=_first_chunk(task, after))
+    chunks = TaskLogChunk.objects.filter(task=task, sequence__gte=_find_first_chunk(task, after))
     found: list[TaskLogLine] = []
     for chunk in chunks.order_by("sequence").iterator(chunk_size=20):
-        found += [line for line in _read(chunk) if line.number > after]
+        found += [line for line in _read_chunks(chunk) if line.number > after]
         if len(found) > most:
             return TaskLogPage(found[:most], more=True)
     return TaskLogPage(found, more=False)
@@ -101,12 +101,12 @@ def read_last_lines(task: DelegateTask, most: int = MAX_LINES) -> list[TaskLogLi
     return read_task_log(task, max(0, task.next_sequence - most), most).lines
 
 
-def _first_chunk(task: DelegateTask, after: int) -> int:
+def _find_first_chunk(task: DelegateTask, after: int) -> int:
     before = TaskLogChunk.objects.filter(task=task, sequence__lte=after).order_by("-sequence")
     return before.values_list("sequence", flat=True).first() or 0
 
 
-def _read(chunk: TaskLogChunk) -> list[TaskLogLine]:
+def _read_chunks(chunk: TaskLogChunk) -> list[TaskLogLine]:
     return [
         TaskLogLine(
             number=number,
@@ -175,7 +175,7 @@ def explain_current_decision(task: DelegateTask, principal: Principal, now: date
     decision = decide_route(build_routing_request(task), read_candidate_pool([task], now).for_task(task))
     rows = _filter_visible_rows(serialize_decision(decision), principal)
     chosen = decision.chosen.key if decision.chosen else None
-    return ExplainedDecision(decision.sentence, now, _lines(rows, chosen), live=True)
+    return ExplainedDecision(decision.sentence, now, _build_lines(rows, chosen), live=True)
 
 
 def list_explained_decisions(
@@ -183,12 +183,12 @@ def list_explained_decisions(
 ) -> list[ExplainedDecision]:
     """Return the routing decisions, newest first; delegates out of reach only for users who may view them."""
     found = list(RoutingDecision.objects.filter(task=task).order_by("-number")[:most])
-    seen = _visible(principal, (row for one in found for row in one.rows))
+    visible = _list_visible_keys(principal, (row for one in found for row in one.rows))
     return [
         ExplainedDecision(
             one.sentence,
             one.at,
-            _lines(_select_rows(one.rows, seen), one.chosen_id),
+            _build_lines(_select_rows(one.rows, visible), one.chosen_id),
             number=one.number,
         )
         for one in found
@@ -200,19 +200,19 @@ def list_decision_rows(
 ) -> list[list[dict[str, Any]]]:
     """Return the rows of decisions that are visible to a reader."""
     found = list(decisions)
-    seen = _visible(principal, (row for one in found for row in one.rows))
-    return [_select_rows(one.rows, seen) for one in found]
+    visible = _list_visible_keys(principal, (row for one in found for row in one.rows))
+    return [_select_rows(one.rows, visible) for one in found]
 
 
 def _filter_visible_rows(rows: list[dict[str, Any]], principal: Principal) -> list[dict[str, Any]]:
-    return _select_rows(rows, _visible(principal, rows))
+    return _select_rows(rows, _list_visible_keys(principal, rows))
 
 
 def _is_out_of_reach(row: Mapping[str, Any]) -> bool:
     return bool(row["rule"] == RoutingRule.SCOPE and row["verdict"] == "FAIL")
 
 
-def _visible(principal: Principal, rows: Iterable[Mapping[str, Any]]) -> set[int]:
+def _list_visible_keys(principal: Principal, rows: Iterable[Mapping[str, Any]]) -> set[int]:
     away = {row["delegate"] for row in rows if _is_out_of_reach(row)}
     if not away:
         return set()
@@ -223,11 +223,11 @@ def _visible(principal: Principal, rows: Iterable[Mapping[str, Any]]) -> set[int
     )
 
 
-def _select_rows(rows: list[dict[str, Any]], seen: set[int]) -> list[dict[str, Any]]:
-    return [row for row in rows if not _is_out_of_reach(row) or row["delegate"] in seen]
+def _select_rows(rows: list[dict[str, Any]], visible: set[int]) -> list[dict[str, Any]]:
+    return [row for row in rows if not _is_out_of_reach(row) or row["delegate"] in visible]
 
 
-def _lines(rows: Iterable[Mapping[str, Any]], chosen: int | None) -> tuple[CandidateLine, ...]:
+def _build_lines(rows: Iterable[Mapping[str, Any]], chosen: int | None) -> tuple[CandidateLine, ...]:
     """Return the rows by delegate: the assigned one, then by failed rules, those out of reach last."""
     names: dict[int, str] = {}
     cells: dict[int, dict[str, RuleCell]] = {}
@@ -244,9 +244,9 @@ def _lines(rows: Iterable[Mapping[str, Any]], chosen: int | None) -> tuple[Candi
         )
         for key, found in cells.items()
     ]
-    return tuple(sorted(lines, key=_sort_key))
+    return tuple(sorted(lines, key=_build_sort_key))
 
 
-def _sort_key(line: CandidateLine) -> tuple[bool, int, int, str]:
+def _build_sort_key(line: CandidateLine) -> tuple[bool, int, int, str]:
     unasked = sum(not cell.verdict for cell in line.cells)
     return (not line.chosen, unasked, len(line.faults), line.name)

@@ -89,8 +89,8 @@ def test_who_is_away_is_named_with_the_words_of_the_list(
     shown = ["away", "gone", "heard-again", "late", "refused", "socket"]
     named = queries.prefetch_instances(here.filter(name__in=shown).order_by("name"))
     facts = queries.list_delegate_facts(named, now)
-    assert [(one.pk, one.name, one.status, one.reason, one.heard_at) for one in found.away] == [
-        (one.pk, one.name, one.status, one.reason, one.heard_at) for one in facts
+    assert [(one.pk, one.name, one.status, one.reason, one.last_heartbeat_at) for one in found.away] == [
+        (one.pk, one.name, one.status, one.reason, one.last_heartbeat_at) for one in facts
     ]
     assert [one.name for one in found.away] == shown
     assert "Refused 60." in {one.reason for one in found.away}
