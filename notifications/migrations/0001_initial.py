@@ -45,7 +45,7 @@ class Migration(migrations.Migration):
                         validators=[
                             django.core.validators.RegexValidator(
                                 "^[A-Za-z_][A-Za-z0-9_$]{0,127}\\Z",
-                                "Use a letter or underscore first, then letters, digits, underscores and dollar signs (128 at most).",
+                                "Use up to 128 letters, digits, underscores and dollar signs, starting with a letter or underscore.",
                             )
                         ],
                     ),

@@ -128,7 +128,7 @@ class Migration(migrations.Migration):
                         validators=[
                             django.core.validators.RegexValidator(
                                 "^[A-Za-z_][A-Za-z0-9_$]{0,127}\\Z",
-                                "Use a letter or underscore first, then letters, digits, underscores and dollar signs (128 at most).",
+                                "Use up to 128 letters, digits, underscores and dollar signs, starting with a letter or underscore.",
                             )
                         ],
                     ),
@@ -165,7 +165,7 @@ class Migration(migrations.Migration):
                         validators=[
                             django.core.validators.RegexValidator(
                                 "^[A-Za-z_][A-Za-z0-9_$]{0,127}\\Z",
-                                "Use a letter or underscore first, then letters, digits, underscores and dollar signs (128 at most).",
+                                "Use up to 128 letters, digits, underscores and dollar signs, starting with a letter or underscore.",
                             )
                         ],
                     ),
@@ -200,7 +200,7 @@ class Migration(migrations.Migration):
                         validators=[
                             django.core.validators.RegexValidator(
                                 "^[A-Za-z_][A-Za-z0-9_$]{0,127}\\Z",
-                                "Use a letter or underscore first, then letters, digits, underscores and dollar signs (128 at most).",
+                                "Use up to 128 letters, digits, underscores and dollar signs, starting with a letter or underscore.",
                             )
                         ],
                     ),
@@ -384,7 +384,7 @@ class Migration(migrations.Migration):
                         validators=[
                             django.core.validators.RegexValidator(
                                 "^[A-Za-z_][A-Za-z0-9_$]{0,127}\\Z",
-                                "Use a letter or underscore first, then letters, digits, underscores and dollar signs (128 at most).",
+                                "Use up to 128 letters, digits, underscores and dollar signs, starting with a letter or underscore.",
                             )
                         ],
                     ),
@@ -427,7 +427,7 @@ class Migration(migrations.Migration):
                         validators=[
                             django.core.validators.RegexValidator(
                                 "^[A-Za-z_][A-Za-z0-9_$]{0,127}\\Z",
-                                "Use a letter or underscore first, then letters, digits, underscores and dollar signs (128 at most).",
+                                "Use up to 128 letters, digits, underscores and dollar signs, starting with a letter or underscore.",
                             )
                         ],
                     ),
