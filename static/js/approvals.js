@@ -9,8 +9,8 @@ export function approvalNotice(step) {
   const node = notice(
     "waiting",
     "waiting",
-    h("strong", {}, `Step ${step.name} waits for approval: ${given} of ${minimum}, asked of ${groups.join(", ")}.`),
-    message ? h("span", { class: "said" }, message) : null,
+    h("strong", {}, `Step ${step.name} awaits approval: ${given} of ${minimum} approvals from ${groups.join(", ")}.`),
+    message ? h("span", { class: "detail-text" }, message) : null,
     h("span", { class: "soft" }, "Time left: ", untilNode(until), " (until ", timeNode(until), ")."),
     h("div", { class: "choices" }, h("a", { class: "button small primary", href: `/approvals/${id}/` }, "Review and decide")),
   );

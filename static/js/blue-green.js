@@ -1,6 +1,6 @@
 // Listener panel: writes the chosen listeners into the blue/green step of the pipeline's text.
 
-import { one } from "./dom.js";
+import { find } from "./dom.js";
 import { replace } from "./editor-text.js";
 
 const STEP = /^( *)type: *["']?EcsBlueGreenCreateService["']?\s*(?:#.*)?$/;
@@ -28,7 +28,7 @@ function stepsIn(lines) {
 // The lines of a spec with each value written over the one that is there, or added; an empty one is left out.
 function specWith(children, values, indent) {
   const left = new Map(Object.entries(values));
-  const kept = children.flatMap((line) => {
+  const unchanged = children.flatMap((line) => {
     const key = line.trim().match(/^([A-Za-z]+) *:/)?.[1];
     if (indentOf(line) !== indent || !left.has(key)) return [line];
     const value = left.get(key);
@@ -36,7 +36,7 @@ function specWith(children, values, indent) {
     return value ? [`${" ".repeat(indent)}${key}: ${value}`] : [];
   });
   const added = [...left].filter(([, value]) => value);
-  return [...kept, ...added.map(([key, value]) => `${" ".repeat(indent)}${key}: ${value}`)];
+  return [...unchanged, ...added.map(([key, value]) => `${" ".repeat(indent)}${key}: ${value}`)];
 }
 
 // The block of a step with the values in its spec.
@@ -70,14 +70,14 @@ document.addEventListener("click", (event) => {
   const button = event.target.closest("[data-insert-listeners]");
   if (!button) return;
   const { loadBalancer, prodListener, prodRule, stageListener, stageRule } = button.dataset;
-  const line = write(one("#pipeline-yaml"), {
+  const line = write(find("#pipeline-yaml"), {
     loadBalancer,
     prodListener,
     prodListenerRuleArn: prodRule,
     stageListener,
     stageListenerRuleArn: stageRule,
   });
-  one("[data-inserted]").textContent = line
-    ? `Written into the step in line ${line}.`
-    : "The text has no step of type EcsBlueGreenCreateService. Add one, then insert again.";
+  find("[data-inserted]").textContent = line
+    ? `Inserted into the step in line ${line}.`
+    : "The YAML has no EcsBlueGreenCreateService step. Add one, then insert again.";
 });

@@ -1,6 +1,6 @@
 // Calls tab of an execution, read page by page from the API while it is open.
 
-import { chip, h, one } from "./dom.js";
+import { statusBadge, h, find } from "./dom.js";
 import { clock } from "./timestamps.js";
 
 const JSON_SPACES = 2;
@@ -19,10 +19,10 @@ function errorText(error) {
 
 const LOST = "LOST";
 
-// Who made it, and whom it was taken over from; the task says why it was that delegate.
-function madeBy({ by, served_by: hands, task }) {
+// The caller, earlier delegates of the call, and a link to the reason for the choice of the delegate.
+function callerNode({ by, served_by: holders, task }) {
   if (!by) return null;
-  const lost = (hands || []).slice(0, -1).filter((hand) => hand.delegate !== by || hand.end === LOST).map((hand) => hand.delegate);
+  const lost = (holders || []).slice(0, -1).filter((holder) => holder.delegate !== by || holder.end === LOST).map((holder) => holder.delegate);
   const why = task ? [" \u00b7 ", h("a", { href: `/delegates/tasks/${task}/` }, "Why this delegate?")] : [];
   return h("span", { class: "sub" }, `by ${by}`, lost.length ? `, taken over from ${[...new Set(lost)].join(", ")}` : "", ...why);
 }
@@ -32,8 +32,8 @@ function row(call) {
   return h("tr", {},
     h("td", { class: "tight muted mono" }, h("time", { datetime: call.at, title: call.at }, clock(call.at, "local"))),
     h("th", { scope: "row" }, h("code", {}, `${call.service}:${call.operation}`), call.write ? h("strong", { class: "small" }, " write") : null, times,
-      h("span", { class: "sub" }, [call.action, call.phase].filter(Boolean).join(" \u00b7 ")), madeBy(call), details(call)),
-    h("td", {}, chip(call.state), errorText(call.error)),
+      h("span", { class: "sub" }, [call.action, call.phase].filter(Boolean).join(" \u00b7 ")), callerNode(call), details(call)),
+    h("td", {}, statusBadge(call.state), errorText(call.error)),
     h("td", { class: "num tight" }, call.duration_ms === null || call.duration_ms === undefined ? "" : `${call.duration_ms.toLocaleString()} ms`),
   );
 }
@@ -41,8 +41,8 @@ function row(call) {
 export class CallsTab {
   constructor(root, id) {
     this.root = root;
-    this.body = one("tbody", root);
-    this.more = one("[data-more]", root);
+    this.body = find("tbody", root);
+    this.more = find("[data-more]", root);
     this.first = `/api/v1/executions/${id}/calls`;
     this.drawn = null;
     this.more.addEventListener("click", () => this.load(this.next, true));
@@ -50,7 +50,7 @@ export class CallsTab {
 
   // Reads the first page again if there are more calls than were drawn; rows that were opened stay open.
   async show(count) {
-    if (this.loading || this.drawn === count || this.paged || one("details[open]", this.body)) return;
+    if (this.loading || this.drawn === count || this.paged || find("details[open]", this.body)) return;
     this.drawn = count;
     await this.load(this.first, false);
   }
@@ -75,7 +75,7 @@ export class CallsTab {
     this.paged = appended;
     this.next = page.next;
     this.more.hidden = !page.next;
-    one("[data-none]", this.root).hidden = this.body.children.length > 0;
-    one("table", this.root).hidden = !this.body.children.length;
+    find("[data-none]", this.root).hidden = this.body.children.length > 0;
+    find("table", this.root).hidden = !this.body.children.length;
   }
 }

@@ -1,18 +1,18 @@
 // Page of one delegate: its parts are fetched again after changes, and its log is followed.
 
-import { all, announce, h, one } from "./dom.js";
+import { findAll, announce, h, find } from "./dom.js";
 import { showTimes } from "./timestamps.js";
 
 const MOST_LINES = 2000;
 // As many lines come at once.
 const FULL = 500;
-const statusOf = (node) => one('[data-live="status"]', node).textContent.trim();
+const statusOf = (node) => find('[data-live="status"]', node).textContent.trim();
 
 // Fetches the parts again, and returns whether that worked.
 async function refresh() {
   const response = await fetch(location.href, { credentials: "same-origin" }).catch(() => null);
   if (response?.status === 404) {
-    const note = one("[data-deleted]");
+    const note = find("[data-deleted]");
     note.hidden = false;
     announce(note.textContent);
     return true;
@@ -20,13 +20,13 @@ async function refresh() {
   if (!response?.ok || response.redirected) return false;
   const fresh = new DOMParser().parseFromString(await response.text(), "text/html");
   const before = statusOf(document);
-  for (const part of all("[data-live]")) {
-    const made = one(`[data-live="${CSS.escape(part.dataset.live)}"]`, fresh);
+  for (const part of findAll("[data-live]")) {
+    const made = find(`[data-live="${CSS.escape(part.dataset.live)}"]`, fresh);
     // Whoever is about to press something here is not disturbed.
     if (made && !part.contains(document.activeElement)) part.replaceWith(document.adoptNode(made));
   }
   showTimes();
-  if (statusOf(document) !== before) announce(`${one("h1").textContent}: ${statusOf(document)}`);
+  if (statusOf(document) !== before) announce(`${find("h1").textContent}: ${statusOf(document)}`);
   return true;
 }
 
@@ -35,12 +35,12 @@ class Tail {
     this.list = list;
     this.isGone = false;
     this.next = Number(list.dataset.logNext);
-    this.button = one("[data-log-follow]");
+    this.button = find("[data-log-follow]");
     this.button.hidden = false;
     this.button.addEventListener("click", () => this.follow(this.button.getAttribute("aria-pressed") !== "true"));
     list.addEventListener("scroll", () => this.isFollowing && !this.isAtEnd() && this.follow(false));
     this.toEnd();
-    list.addEventListener("news", ({ detail }) => {
+    list.addEventListener("topic-changed", ({ detail }) => {
       detail.read = this.ask();
     });
   }
@@ -88,16 +88,16 @@ class Tail {
   add({ lines, next }) {
     this.next = next;
     if (!lines.length) return;
-    one("[data-log-empty]")?.remove();
+    find("[data-log-empty]")?.remove();
     this.list.append(...lines.map((text) => h("div", {}, text)));
     while (this.list.children.length > MOST_LINES) this.list.firstElementChild.remove();
     if (this.isFollowing) this.toEnd();
-    one("[data-log-said]").textContent = `${lines.length} new line${lines.length === 1 ? "" : "s"}`;
+    find("[data-log-said]").textContent = `${lines.length} new line${lines.length === 1 ? "" : "s"}`;
   }
 }
 
-one("#delegate").addEventListener("news", ({ detail }) => {
+find("#delegate").addEventListener("topic-changed", ({ detail }) => {
   detail.read = refresh();
 });
-const log = one("[data-log]");
+const log = find("[data-log]");
 if (log) new Tail(log);

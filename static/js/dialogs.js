@@ -1,6 +1,6 @@
 // Dialogs, menus and copy buttons, wired once for the whole page from the markup.
 
-import { all, announce, icon, one } from "./dom.js";
+import { findAll, announce, icon, find } from "./dom.js";
 
 function openDialog(id) {
   const dialog = document.getElementById(id);
@@ -8,7 +8,7 @@ function openDialog(id) {
 }
 
 function closeMenus(except = null) {
-  for (const menu of all("details.menu[open]")) if (menu !== except) menu.open = false;
+  for (const menu of findAll("details.menu[open]")) if (menu !== except) menu.open = false;
 }
 
 export async function copyText(text) {
@@ -25,7 +25,7 @@ function copyBySelection(text) {
   const area = document.createElement("textarea");
   area.value = text;
   area.className = "visually-hidden";
-  (one("dialog[open]") || document.body).append(area);
+  (find("dialog[open]") || document.body).append(area);
   area.select();
   const done = document.execCommand("copy");
   area.remove();
@@ -56,9 +56,9 @@ export function wireDialogs() {
     closeMenus(event.target.closest("details.menu"));
   });
   document.addEventListener("keydown", (event) => {
-    const menu = event.key === "Escape" && one("details.menu[open]");
+    const menu = event.key === "Escape" && find("details.menu[open]");
     if (!menu) return;
     menu.open = false;
-    one("summary", menu).focus();
+    find("summary", menu).focus();
   });
 }

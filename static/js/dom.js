@@ -4,8 +4,8 @@ const SVG = "http://www.w3.org/2000/svg";
 const table = document.getElementById("statuses");
 const STATUSES = table ? JSON.parse(table.textContent) : {};
 
-export const one = (selector, root = document) => root.querySelector(selector);
-export const all = (selector, root = document) => [...root.querySelectorAll(selector)];
+export const find = (selector, root = document) => root.querySelector(selector);
+export const findAll = (selector, root = document) => [...root.querySelectorAll(selector)];
 
 export function h(tag, props = {}, ...children) {
   const node = document.createElement(tag);
@@ -37,24 +37,24 @@ export function shape(name, css = "icon", label = "") {
 
 export const icon = (name) => shape(`i-${name}`);
 
-export function lookOf(status) {
-  const [word, form, tone] = STATUSES[status] || [spoken(status), "unknown", "queued"];
+export function getStatusStyle(status) {
+  const [word, form, tone] = STATUSES[status] || [formatStatus(status), "unknown", "queued"];
   return { word, form, tone };
 }
 
-function spoken(status) {
+function formatStatus(status) {
   const words = String(status || "unknown").replaceAll("_", " ").toLowerCase();
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
 export function mark(status) {
-  const { word, form, tone } = lookOf(status);
+  const { word, form, tone } = getStatusStyle(status);
   return shape(`s-${form}`, `icon mark tone-${tone}${form === "running" ? " spin" : ""}`, word);
 }
 
-export function chip(status, said = "") {
-  const { word, form, tone } = lookOf(status);
-  return h("span", { class: `status tone-${tone}` }, shape(`s-${form}`, `icon${form === "running" ? " spin" : ""}`), said || word);
+export function statusBadge(status, label = "") {
+  const { word, form, tone } = getStatusStyle(status);
+  return h("span", { class: `status tone-${tone}` }, shape(`s-${form}`, `icon${form === "running" ? " spin" : ""}`), label || word);
 }
 
 export function copyButton(text, label = "Copy") {

@@ -4,11 +4,11 @@ import { h, shape } from "./dom.js";
 
 const AFTER = 400;
 
-const place = (one) => (one.line ? `Line ${one.line}${one.column ? `, column ${one.column}` : ""}` : "");
+const formatPosition = (problem) => (problem.line ? `Line ${problem.line}${problem.column ? `, column ${problem.column}` : ""}` : "");
 const plural = (count, word) => `${count} ${word}${count === 1 ? "" : "s"}`;
 
 export function countText(problems) {
-  const errors = problems.filter((one) => one.level === "error").length;
+  const errors = problems.filter((problem) => problem.level === "error").length;
   const warnings = problems.length - errors;
   return [errors && plural(errors, "error"), warnings && plural(warnings, "warning")].filter(Boolean).join(", ") || "No problems found.";
 }
@@ -41,14 +41,14 @@ export class EditorCheck {
   }
 
   async now() {
-    this.asked?.abort();
-    this.asked = new AbortController();
+    this.request?.abort();
+    this.request = new AbortController();
     const body = new URLSearchParams([...new FormData(this.area.form)].filter(([, value]) => typeof value === "string"));
     try {
-      const response = await fetch(this.area.dataset.check, { method: "POST", body, signal: this.asked.signal, headers: { Accept: "application/json" } });
+      const response = await fetch(this.area.dataset.check, { method: "POST", body, signal: this.request.signal, headers: { Accept: "application/json" } });
       const answer = await response.json();
       if (!response.ok) return this.said(`Not checked: ${answer.detail || response.status}`);
-      const level = (name) => (answer[`${name}s`] || []).map((one) => ({ ...one, level: name }));
+      const level = (name) => (answer[`${name}s`] || []).map((problem) => ({ ...problem, level: name }));
       this.take([...level("error"), ...level("warning")]);
       this.said([countText(this.problems), answer.note].filter(Boolean).join(" "));
     } catch (error) {
@@ -62,22 +62,22 @@ export class EditorCheck {
     this.at = -1;
     this.shown(problems);
     this.list.hidden = problems.length === 0;
-    this.list.replaceChildren(...problems.map((one) => this.item(one)));
+    this.list.replaceChildren(...problems.map((problem) => this.item(problem)));
   }
 
-  item(one) {
-    const tone = one.level === "error" ? "failed" : "waiting";
-    const words = [h("strong", {}, place(one)), one.path ? h("code", {}, one.path) : null, h("span", {}, one.message)];
-    const icon = shape(one.level === "error" ? "s-failed" : "s-warning", `icon mark tone-${tone}`, one.level);
-    const inner = one.line ? h("button", { type: "button", onclick: () => this.jump(one) }, icon, words) : h("p", {}, icon, words);
+  item(problem) {
+    const tone = problem.level === "error" ? "failed" : "waiting";
+    const words = [h("strong", {}, formatPosition(problem)), problem.path ? h("code", {}, problem.path) : null, h("span", {}, problem.message)];
+    const icon = shape(problem.level === "error" ? "s-failed" : "s-warning", `icon mark tone-${tone}`, problem.level);
+    const inner = problem.line ? h("button", { type: "button", onclick: () => this.jump(problem) }, icon, words) : h("p", {}, icon, words);
     return h("li", {}, inner);
   }
 
   step(by) {
-    const placed = this.problems.filter((one) => one.line);
+    const placed = this.problems.filter((problem) => problem.line);
     if (!placed.length) return;
     this.at = (this.at + by + placed.length) % placed.length;
     this.jump(placed[this.at]);
-    this.said(`${place(placed[this.at])}: ${placed[this.at].message}`);
+    this.said(`${formatPosition(placed[this.at])}: ${placed[this.at].message}`);
   }
 }

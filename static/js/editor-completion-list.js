@@ -8,8 +8,8 @@ import { placeOf, replace } from "./editor-text.js";
 import { ExpressionNames, bodyOf } from "./expression-names.js";
 
 export class CompletionList {
-  constructor(area, paint, page, said) {
-    Object.assign(this, { area, paint, said, guide: null, fetched: null, wanted: null, found: [], at: -1, place: null });
+  constructor(area, paint, page, announce) {
+    Object.assign(this, { area, paint, announce, guide: null, fetched: null, pendingOpen: null, items: [], at: -1, place: null });
     this.list = h("ul", { class: "editor-list", role: "listbox", id: `${area.id}-suggestions`, "aria-label": "Suggestions", tabindex: "0", hidden: true });
     this.ruler = h("span", { class: "editor-ruler", "aria-hidden": "true" });
     page.append(this.ruler, this.list);
@@ -22,7 +22,7 @@ export class CompletionList {
     });
     // Tab leads into the list, which scrolls; the same keys count there.
     area.addEventListener("blur", ({ relatedTarget }) => {
-      this.wanted = null;
+      this.pendingOpen = null;
       if (relatedTarget !== this.list) this.close();
     });
     this.list.addEventListener("keydown", (event) => this.inList(event));
@@ -53,32 +53,32 @@ export class CompletionList {
     if (address !== this.fetched) return;
     if (!guide) this.fetched = null;
     this.guide = guide ?? this.guide;
-    if (this.wanted) this.open(this.wanted);
+    if (this.pendingOpen) this.open(this.pendingOpen);
   }
 
   get isFetching() {
     return !this.guide && this.fetched;
   }
 
-  open({ asked = false } = {}) {
-    this.wanted = this.isFetching ? { asked } : null;
-    if (this.wanted) return asked && this.said("Suggestions are on their way.");
+  open({ isExplicit = false } = {}) {
+    this.pendingOpen = this.isFetching ? { isExplicit } : null;
+    if (this.pendingOpen) return isExplicit && this.announce("Loading suggestions…");
     this.place = this.guide && this.area.selectionStart === this.area.selectionEnd ? this.here() : null;
-    const isWorthIt = this.place && (asked || this.place.prefix || this.place.kind !== "key");
-    const found = isWorthIt ? this.suggested(asked) : [];
-    if (!found) return asked && this.said("Suggestions are on their way.");
-    if (asked && !found.length) this.said("No suggestions here.");
-    if (!found.length) return this.close();
-    this.found = found;
+    const isWorthIt = this.place && (isExplicit || this.place.prefix || this.place.kind !== "key");
+    const items = isWorthIt ? this.getSuggestions(isExplicit) : [];
+    if (!items) return isExplicit && this.announce("Loading suggestions…");
+    if (isExplicit && !items.length) this.announce("No suggestions here.");
+    if (!items.length) return this.close();
+    this.items = items;
     return this.show();
   }
 
   // Null while the server is asked what can be named at this place.
-  suggested(asked) {
+  getSuggestions(isExplicit) {
     if (!this.names || this.place.kind !== "expression") return suggestions(this.guide, this.place);
     const line = placeOf(this.area.value, this.place.from).row + 1;
     return this.names.at(`${this.place.from}`, this.place, bodyOf(this.area.form, { line }), () => {
-      if (document.activeElement === this.area) this.open({ asked });
+      if (document.activeElement === this.area) this.open({ isExplicit });
     });
   }
 
@@ -90,15 +90,15 @@ export class CompletionList {
   }
 
   show() {
-    const option = (one, at) =>
-      h("li", { role: "option", id: `${this.list.id}-${at}`, "data-at": at, "aria-selected": "false" }, h("span", { class: "mono" }, one.text), one.detail ? h("small", {}, one.detail) : null);
+    const option = (item, at) =>
+      h("li", { role: "option", id: `${this.list.id}-${at}`, "data-at": at, "aria-selected": "false" }, h("span", { class: "mono" }, item.text), item.detail ? h("small", {}, item.detail) : null);
     const wasOpen = this.isOpen;
-    this.list.replaceChildren(...this.found.map(option));
+    this.list.replaceChildren(...this.items.map(option));
     this.list.hidden = false;
     this.area.setAttribute("aria-controls", this.list.id);
     this.put();
     this.choose(0);
-    if (!wasOpen) this.said(`${this.found.length} suggestion${this.found.length === 1 ? "" : "s"}; arrows choose, Enter takes one.`);
+    if (!wasOpen) this.announce(`${this.items.length} suggestion${this.items.length === 1 ? "" : "s"}; arrows choose, Enter takes one.`);
   }
 
   // Beside the caret; above it where there is no room below.
@@ -115,15 +115,15 @@ export class CompletionList {
 
   choose(at) {
     this.list.children[this.at]?.setAttribute("aria-selected", "false");
-    this.at = (at + this.found.length) % this.found.length;
+    this.at = (at + this.items.length) % this.items.length;
     const option = this.list.children[this.at];
     option.setAttribute("aria-selected", "true");
     option.scrollIntoView({ block: "nearest" });
-    for (const one of [this.area, this.list]) one.setAttribute("aria-activedescendant", option.id);
+    for (const item of [this.area, this.list]) item.setAttribute("aria-activedescendant", option.id);
   }
 
   accept(at = this.at) {
-    const { insert } = this.found[at];
+    const { insert } = this.items[at];
     const { from, to, kind } = this.place;
     this.close();
     replace(this.area, from, to, insert);

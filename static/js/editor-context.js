@@ -19,7 +19,7 @@ export function getExpressionContext(before, after, offset) {
   const found = before.match(/<\+\s*([\w.$-]*)$/);
   if (!found) return null;
   const to = offset + (after.match(/^[\w.$-]*>/)?.[0].length ?? 0);
-  return { kind: "expression", path: [], prefix: found[1], from: offset - found[1].length, to, scalars: [], have: new Set() };
+  return { kind: "expression", path: [], prefix: found[1], from: offset - found[1].length, to, scalars: [], existingKeys: new Set() };
 }
 
 // --- YAML ------------------------------------------------------------------------------------------
@@ -65,7 +65,7 @@ class Stack {
 
   place(rest) {
     const inner = this.frames.slice(1);
-    return { path: inner.map((one) => one.name), scalars: this.frames.map((one) => one.scalars), ...rest };
+    return { path: inner.map((frame) => frame.name), scalars: this.frames.map((frame) => frame.scalars), ...rest };
   }
 }
 
@@ -88,18 +88,18 @@ export function getYamlContext({ lines, states }, { row, column }, offset) {
   if (states[row] || /(?:^|\s)#/.test(before)) return null;
   const stack = new Stack();
   for (let up = 0; up < row; up += 1) if (!states[up] && /^\s*[^\s#]/.test(lines[up])) stack.take(lines[up]);
-  const taken = stack.take(before);
-  const prefix = before.slice(taken.column);
+  const token = stack.take(before);
+  const prefix = before.slice(token.column);
   const from = offset - prefix.length;
-  if (taken.key !== null) return stack.place({ kind: "value", prefix, from, to: offset, column: taken.column, have: new Set() });
-  stack.leave(taken.column);
-  const have = new Set([...Object.keys(stack.top.scalars), ...keysBelow(lines, row, taken.column)]);
-  return stack.place({ kind: "key", prefix, from, to: offset, column: taken.column, have });
+  if (token.key !== null) return stack.place({ kind: "value", prefix, from, to: offset, column: token.column, existingKeys: new Set() });
+  stack.leave(token.column);
+  const existingKeys = new Set([...Object.keys(stack.top.scalars), ...keysBelow(lines, row, token.column)]);
+  return stack.place({ kind: "key", prefix, from, to: offset, column: token.column, existingKeys });
 }
 
 // --- JSON ------------------------------------------------------------------------------------------
 
-function takeJson(frames, token) {
+function readJsonToken(frames, token) {
   const top = frames.at(-1);
   if (token === "{" || token === "[") frames.push({ isObject: token === "{", key: null, isValue: false, scalars: {} });
   else if (token === "}" || token === "]") frames.length > 1 && frames.pop();
@@ -118,13 +118,13 @@ export function getJsonContext(text, offset) {
   for (const found of before.matchAll(JSON_TOKEN)) {
     const isWriting = found.index + found[0].length === offset && /^(?:"(?:[^"\\]|\\.)*|[^{}[\],:"]+)$/.test(found[0]);
     if (isWriting) prefix = found[0];
-    else takeJson(frames, found[0]);
+    else readJsonToken(frames, found[0]);
   }
   const top = frames.at(-1);
   const kind = top.isObject && !top.isValue ? "key" : "value";
   const named = kind === "key" ? frames.slice(1, -1) : frames.slice(1);
-  const path = named.map((one) => (one.isObject ? one.key : "*"));
+  const path = named.map((frame) => (frame.isObject ? frame.key : "*"));
   const to = prefix.startsWith('"') && text[offset] === '"' ? offset + 1 : offset;
-  const scalars = frames.filter((one) => !one.isRoot).map((one) => one.scalars);
-  return { kind, path, scalars, prefix: bare(prefix), from: offset - prefix.length, to, column: 0, have: new Set(Object.keys(top.scalars)) };
+  const scalars = frames.filter((frame) => !frame.isRoot).map((frame) => frame.scalars);
+  return { kind, path, scalars, prefix: bare(prefix), from: offset - prefix.length, to, column: 0, existingKeys: new Set(Object.keys(top.scalars)) };
 }

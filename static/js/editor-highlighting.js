@@ -52,14 +52,14 @@ export class Highlighter {
   // problems: [{line, message, level}]; the worst of a line is shown on it.
   mark(problems) {
     this.marks.clear();
-    for (const one of problems) {
-      const there = this.marks.get(one.line);
-      if (one.line && (!there || (there.level === "warning" && one.level === "error"))) this.marks.set(one.line, one);
+    for (const problem of problems) {
+      const marked = this.marks.get(problem.line);
+      if (problem.line && (!marked || (marked.level === "warning" && problem.level === "error"))) this.marks.set(problem.line, problem);
     }
     this.draw();
   }
 
-  stand(row) {
+  showCurrentRow(row) {
     if (row === this.row) return;
     this.row = row;
     this.draw();
@@ -73,9 +73,9 @@ export class Highlighter {
     const rows = [];
     for (let at = first; at < last; at += 1) {
       const mark = this.marks.get(at + 1);
-      const css = `${at === this.row ? " here" : ""}${mark ? ` ${mark.level}` : ""}`;
+      const css = `${at === this.row ? " current-line" : ""}${mark ? ` ${mark.level}` : ""}`;
       numbers.push(h("i", { class: `editor-number${css}`, "data-t": at + 1, title: mark?.message }));
-      rows.push(h("div", { class: `editor-line${css}` }, this.spans(at), mark ? said("editor-said", mark.message) : null));
+      rows.push(h("div", { class: `editor-line${css}` }, this.spans(at), mark ? said("editor-problem-text", mark.message) : null));
     }
     this.numbers.replaceChildren(...numbers);
     this.rows.replaceChildren(...rows);

@@ -15,7 +15,7 @@ function resolved(root, schema) {
 const allowed = (schema) => schema?.enum || (schema && "const" in schema ? [schema.const] : null);
 
 // A branch that says another type than the one written is not meant.
-function fits(branch, scalars) {
+function matchesScalars(branch, scalars) {
   return Object.entries(branch.properties || {}).every(([name, inner]) => {
     const written = scalars?.[name];
     return !written || !allowed(inner) || allowed(inner).map(String).includes(written);
@@ -24,10 +24,10 @@ function fits(branch, scalars) {
 
 function spread(root, schema, scalars) {
   const own = resolved(root, schema);
-  const all = (own.allOf || []).flatMap((one) => spread(root, one, scalars));
-  const some = [...(own.anyOf || []), ...(own.oneOf || [])].map((one) => resolved(root, one)).filter((one) => fits(one, scalars));
-  if (own.if && own.then && fits(resolved(root, own.if), scalars)) all.push(...spread(root, own.then, scalars));
-  return [own, ...all, ...some.flatMap((one) => spread(root, one, scalars))];
+  const all = (own.allOf || []).flatMap((candidate) => spread(root, candidate, scalars));
+  const some = [...(own.anyOf || []), ...(own.oneOf || [])].map((candidate) => resolved(root, candidate)).filter((candidate) => matchesScalars(candidate, scalars));
+  if (own.if && own.then && matchesScalars(resolved(root, own.if), scalars)) all.push(...spread(root, own.then, scalars));
+  return [own, ...all, ...some.flatMap((candidate) => spread(root, candidate, scalars))];
 }
 
 function inside(schema, name) {
@@ -39,7 +39,7 @@ function inside(schema, name) {
 function schemasAt(root, path, scalars) {
   let found = spread(root, root, scalars[0]);
   path.forEach((name, depth) => {
-    found = found.flatMap((one) => inside(one, name)).flatMap((one) => spread(root, one, scalars[depth + 1]));
+    found = found.flatMap((candidate) => inside(candidate, name)).flatMap((candidate) => spread(root, candidate, scalars[depth + 1]));
   });
   return found;
 }
@@ -62,7 +62,7 @@ function keys(root, schemas, place) {
   const found = new Map();
   for (const schema of schemas) {
     for (const [name, inner] of Object.entries(schema.properties || {})) {
-      if (place.have.has(name) || found.has(name)) continue;
+      if (place.existingKeys.has(name) || found.has(name)) continue;
       const type = typeOf(root, inner);
       const isRequired = (schema.required || []).includes(name);
       const detail = [isRequired ? "required" : "", resolved(root, inner).description || type].filter(Boolean).join(", ");
@@ -80,25 +80,25 @@ function written(value, { language }) {
 
 function values(guide, schemas, place) {
   const named = guide.values?.[place.path.filter((name) => name !== "*").join(".")] || [];
-  const told = schemas.flatMap((one) => [...(allowed(one) || []), ...(one.type === "boolean" ? [true, false] : []), ...(one.examples || []), ...("default" in one ? [one.default] : [])]);
+  const listed = schemas.flatMap((candidate) => [...(allowed(candidate) || []), ...(candidate.type === "boolean" ? [true, false] : []), ...(candidate.examples || []), ...("default" in candidate ? [candidate.default] : [])]);
   const found = new Map();
-  for (const one of [...named, ...told]) {
-    const { value, detail } = one !== null && typeof one === "object" ? one : { value: one };
+  for (const candidate of [...named, ...listed]) {
+    const { value, detail } = candidate !== null && typeof candidate === "object" ? candidate : { value: candidate };
     if (value !== undefined && !found.has(value)) found.set(value, { text: String(value), insert: written(value, place), detail: detail || "" });
   }
   return [...found.values()];
 }
 
 function matching(found, prefix) {
-  const wanted = prefix.toLowerCase();
-  const rank = ({ text }) => (text.toLowerCase().startsWith(wanted) ? 0 : text.toLowerCase().includes(wanted) ? 1 : 2);
-  const kept = found.filter((one) => rank(one) < 2 && one.text !== prefix);
+  const lowerPrefix = prefix.toLowerCase();
+  const rank = ({ text }) => (text.toLowerCase().startsWith(lowerPrefix) ? 0 : text.toLowerCase().includes(lowerPrefix) ? 1 : 2);
+  const kept = found.filter((candidate) => rank(candidate) < 2 && candidate.text !== prefix);
   return kept.sort((a, b) => rank(a) - rank(b)).slice(0, MOST);
 }
 
 export function suggestions(guide, place) {
   if (place.kind === "expression") {
-    const found = (guide.expressions || []).map((one) => (typeof one === "string" ? { value: one } : one));
+    const found = (guide.expressions || []).map((candidate) => (typeof candidate === "string" ? { value: candidate } : candidate));
     return matching(found.map(({ value, detail }) => ({ text: value, insert: `${value}>`, detail: detail || "" })), place.prefix);
   }
   const root = guide.schema || {};

@@ -20,7 +20,7 @@
 //
 // Events on the textarea: "editor:check" asks for a check now. Each `form [data-save]` is what Ctrl-S presses.
 
-import { all, h, icon, one } from "./dom.js";
+import { findAll, h, icon, find } from "./dom.js";
 import { EditorCheck } from "./editor-check.js";
 import { CompletionList } from "./editor-completion-list.js";
 import { Highlighter } from "./editor-highlighting.js";
@@ -47,7 +47,7 @@ class Editor {
     this.paint.read(area.value);
     this.listen();
     this.setTabs(localStorage.getItem(TABS) === "on");
-    this.stand();
+    this.updateCaret();
     if (area.value.trim()) this.check.soon();
   }
 
@@ -55,14 +55,14 @@ class Editor {
     const gutter = h("div", { class: "editor-gutter", "aria-hidden": "true" });
     const painted = h("div", { class: "editor-paint", "aria-hidden": "true" });
     const page = h("div", { class: "editor-page" }, painted);
-    this.state = one("[data-editor-state]", this.root);
+    this.state = find("[data-editor-state]", this.root);
     const body = h("div", { class: "editor-body" }, gutter, page);
     this.area.before(this.bar(language), body);
     this.moveInto(page);
     this.root.classList.add("on");
     this.paint = new Highlighter(this.area, language, gutter, painted);
     const said = (text) => { this.state.textContent = text; };
-    this.check = new EditorCheck(this.area, one(".editor-problems", this.root), {
+    this.check = new EditorCheck(this.area, find(".editor-problems", this.root), {
       said,
       shown: (problems) => this.paint.mark(problems),
       jump: (problem) => this.goTo(problem.line, problem.column || 1),
@@ -100,7 +100,7 @@ class Editor {
     area.addEventListener("input", (event) => this.onInput(event));
     area.addEventListener("editor:check", () => this.check.now());
     area.addEventListener("focus", () => { this.isLeaving = false; });
-    document.addEventListener("selectionchange", () => document.activeElement === area && this.stand());
+    document.addEventListener("selectionchange", () => document.activeElement === area && this.updateCaret());
     area.form?.addEventListener("submit", () => { this.isSaving = true; });
     addEventListener("pageshow", () => { this.isSaving = false; });
     addEventListener("beforeunload", (event) => {
@@ -114,7 +114,7 @@ class Editor {
 
   onInput(event) {
     this.paint.read(this.area.value);
-    this.stand();
+    this.updateCaret();
     this.check.soon();
     const isTyped = event.inputType === "insertText" && event.data && /[\w<+. "-]$/.test(event.data);
     if (isTyped || (this.complete.isOpen && event.inputType?.startsWith("delete"))) this.complete.open();
@@ -135,7 +135,7 @@ class Editor {
     else if (!(event.ctrlKey || event.metaKey) || event.altKey) return false;
     else if (event.key === "s") this.save();
     else if (event.key === "m" && event.ctrlKey) this.setTabs(!this.isIndenting, true);
-    else if (event.code === "Space" && event.ctrlKey) this.complete.open({ asked: true });
+    else if (event.code === "Space" && event.ctrlKey) this.complete.open({ isExplicit: true });
     else if (event.key === "]" || event.key === "[") return !this.area.readOnly && (indent(this.area, event.key === "["), true);
     else return false;
     return true;
@@ -152,7 +152,7 @@ class Editor {
 
   save() {
     const { form } = this.area;
-    const button = form && ([...form.elements].find((each) => each.matches("[data-save]")) || one("button:not([type=button])", form));
+    const button = form && ([...form.elements].find((each) => each.matches("[data-save]")) || find("button:not([type=button])", form));
     if (button && !button.disabled) form.requestSubmit(button);
   }
 
@@ -169,9 +169,9 @@ class Editor {
     if (isSaid) this.state.textContent = isOn ? "Tab indents now. Escape, then Tab leaves." : "Tab leaves the editor.";
   }
 
-  stand() {
+  updateCaret() {
     const { row, column } = placeOf(this.area.value, this.area.selectionStart);
-    this.paint.stand(row);
+    this.paint.showCurrentRow(row);
     this.where.textContent = `Line ${row + 1}, column ${column + 1}`;
     this.unsaved.hidden = !this.isDirty;
   }
@@ -185,10 +185,10 @@ class Editor {
     this.area.focus();
     this.area.setSelectionRange(at, at);
     this.paint.scrollTo(row);
-    this.stand();
+    this.updateCaret();
   }
 }
 
-export const wireEditors = (root = document) => all("textarea[data-editor]", root).map((area) => new Editor(area));
+export const wireEditors = (root = document) => findAll("textarea[data-editor]", root).map((area) => new Editor(area));
 
 wireEditors();

@@ -24,9 +24,9 @@ function outputRow(step, name, value) {
 }
 
 export function drawOutputs(steps) {
-  const having = steps.filter((step) => Object.keys(step.outputs || {}).length);
-  if (!having.length) return [empty("pipelines", "No outputs yet", "What a step learns, such as the ARN of the task definition it registered, shows up here and can be used by later steps.")];
-  return having.map((step) =>
+  const stepsWithOutputs = steps.filter((step) => Object.keys(step.outputs || {}).length);
+  if (!stepsWithOutputs.length) return [empty("pipelines", "No outputs yet", "Outputs of steps, such as the ARN of a registered task definition, are listed here. Later steps can use them.")];
+  return stepsWithOutputs.map((step) =>
     h("section", { class: "stack" }, h("h2", {}, step.name),
       h("p", { class: "soft small" }, "A later step takes an output with an expression such as ", h("code", {}, expressionOf(step, Object.keys(step.outputs)[0])), "."),
       h("div", { class: "table-wrap", tabindex: "0" }, h("table", { class: "table compact" }, head("Output", "Value", "For later steps"),
@@ -45,7 +45,7 @@ function checkRow(item) {
 export function drawChecklist(items, ended) {
   if (!items.length) {
     return [empty("services", ended ? "Nothing was rolled back" : "No rollback so far",
-      "A rollback ends with a list that compares what was remembered before the change with what is found afterwards.")];
+      "A rollback ends with a checklist that compares the saved settings with the restored ones.")];
   }
   const restored = items.filter((item) => item.ok).length;
   return [

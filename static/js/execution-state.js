@@ -1,10 +1,10 @@
 // Rendering of the execution document; unchanged parts stay untouched.
 
-import { all, chip, copyButton, h, mark, one, shape } from "./dom.js";
+import { findAll, statusBadge, copyButton, h, mark, find, shape } from "./dom.js";
 import { deciding, decisionNotice, notice, pauseNotice, pausing, retryNotice, skippable, waitingStep } from "./step-decisions.js";
 import { approvalNotice } from "./approvals.js";
 import { drawChecklist, drawOutputs } from "./execution-results.js";
-import { timeNode, tookNode } from "./timestamps.js";
+import { timeNode, durationNode } from "./timestamps.js";
 
 const ENDED = new Set(["SUCCESS", "FAILED", "ABORTED", "EXPIRED", "APPROVAL_REJECTED", "IGNORE_FAILED", "ROLLED_BACK"]);
 const MOST_SQUARES = 20;
@@ -28,10 +28,10 @@ export function currentStage(state) {
 
 function failureNotice({ message, step, container, exit_code: exit, code }, isIgnored) {
   const where = [step && `Step ${step}`, container && `container ${container}`, exit !== null && exit !== undefined && `exit code ${exit}`, code];
-  const wished = code === "ABORTED";
-  const [tone, form] = wished ? ["aborted", "aborted"] : isIgnored ? ["waiting", "warning"] : ["failed", "failed"];
+  const isAborted = code === "ABORTED";
+  const [tone, form] = isAborted ? ["aborted", "aborted"] : isIgnored ? ["waiting", "warning"] : ["failed", "failed"];
   const box = notice(tone, form, h("strong", {}, message), " ", h("span", { class: "soft small" }, where.filter(Boolean).join(" \u00b7 ")));
-  if (!wished) box.append(h("button", { type: "button", class: "button small actions", "data-first-error": true }, "Go to first error"));
+  if (!isAborted) box.append(h("button", { type: "button", class: "button small actions", "data-first-error": true }, "Go to first error"));
   box.classList.add("failure");
   return box;
 }
@@ -48,15 +48,15 @@ function notices(state) {
   const found = [];
   if (state.failure) found.push(failureNotice(state.failure, isIgnored(state)));
   if (state.notes?.length) found.push(notice("waiting", "warning", h("div", {}, ...state.notes.map(({ text }) => h("div", {}, text)))));
-  for (const one of state.queue?.steps || []) {
-    const text = `Step ${one.step} waits for its turn on ECS service ${one.ecs_service}: position ${one.position}.`;
-    found.push(notice("queued", "queued", h("span", {}, text, one.waits_for ? ` Execution ${one.waits_for} is ahead of it.` : "")));
+  for (const entry of state.queue?.steps || []) {
+    const text = `Step ${entry.step} waits for the service lock of ECS service ${entry.ecs_service}: position ${entry.position}.`;
+    found.push(notice("queued", "queued", h("span", {}, text, entry.waits_for ? ` Execution ${entry.waits_for} is ahead of it.` : "")));
   }
   if (state.waits_for_delegate) found.push(delegateNotice(state.waits_for_delegate));
   // Branches may each wait for a person.
-  const asking = deciding(steps(state));
-  for (const step of asking) found.push(decisionNotice(step, state.can || {}));
-  if (!asking.length && state.status === "INTERVENTION_WAITING") found.push(notice("waiting", "waiting", "This execution needs a decision of a person: see the last lines of the log."));
+  const waitingSteps = deciding(steps(state));
+  for (const step of waitingSteps) found.push(decisionNotice(step, state.can || {}));
+  if (!waitingSteps.length && state.status === "INTERVENTION_WAITING") found.push(notice("waiting", "waiting", "This execution awaits a decision. See the last lines of the log."));
   for (const step of pausing(steps(state))) found.push(pauseNotice(step));
   for (const step of steps(state)) if (step.approval?.status === "WAITING") found.push(approvalNotice(step));
   for (const step of steps(state)) if (step.retry_at) found.push(retryNotice(step));
@@ -70,9 +70,9 @@ function ignoredText(count) {
 }
 
 function statusNodes(state) {
-  if (deployedAllTheSame(state)) return [chip("SUCCESS"), chip("FAILURE_IGNORED", ignoredText(state.ignored_failures))];
+  if (deployedAllTheSame(state)) return [statusBadge("SUCCESS"), statusBadge("FAILURE_IGNORED", ignoredText(state.ignored_failures))];
   const plain = !state.outcome || state.outcome === state.status || state.outcome === "COMPLETED";
-  return [chip(state.status), plain ? null : chip(state.outcome)].filter(Boolean);
+  return [statusBadge(state.status), plain ? null : statusBadge(state.outcome)].filter(Boolean);
 }
 
 function countText(counts) {
@@ -86,7 +86,7 @@ function stageCard(stage, active) {
     "li",
     { class: "stage" },
     h("a", { class: `stage-card${active ? " active" : ""}`, href: `#stage-${stage.identifier}`, "data-stage": stage.identifier, "aria-current": active ? "step" : null },
-      chip(stage.status), h("span", {}, stage.name), h("small", {}, `${stage.service} \u2192 ${stage.environment} / ${stage.infrastructure}`), h("small", {}, countText(stage.counts) || "\u00a0")),
+      statusBadge(stage.status), h("span", {}, stage.name), h("small", {}, `${stage.service} \u2192 ${stage.environment} / ${stage.infrastructure}`), h("small", {}, countText(stage.counts) || "\u00a0")),
   );
 }
 
@@ -120,7 +120,7 @@ function gauges(stage) {
 
 function actionNode(action) {
   const late = action.state === "WAITING" || action.state === "SKIPPED" ? " waiting" : "";
-  return h("li", { class: `action${late}` }, mark(action.state), h("span", {}, action.title), h("span", { class: "took" }, tookNode(action.started_at, action.ended_at)),
+  return h("li", { class: `action${late}` }, mark(action.state), h("span", {}, action.title), h("span", { class: "duration" }, durationNode(action.started_at, action.ended_at)),
     action.detail ? h("span", { class: "detail" }, action.detail) : null);
 }
 
@@ -133,7 +133,7 @@ function stepNode(step) {
   const late = ["QUEUED", "SKIPPED"].includes(step.status) ? " waiting" : "";
   const note = [step.type, step.attempt > 1 && `attempt ${step.attempt}`, step.skipped_because && `skipped ${step.skipped_because}`].filter(Boolean).join(" \u00b7 ");
   const head = h("a", { class: "step-head", href: step.first_line ? `#L${step.first_line}` : `#step-${step.identifier}`, "data-step": step.identifier },
-    mark(step.status), h("span", { class: "step-name" }, step.name, h("small", {}, note)), h("span", { class: "took" }, tookNode(step.started_at, step.ended_at)));
+    mark(step.status), h("span", { class: "step-name" }, step.name, h("small", {}, note)), h("span", { class: "duration" }, durationNode(step.started_at, step.ended_at)));
   const depth = step.depth ? ` depth-${step.depth}` : "";
   return h("li", { class: `step${depth}${late}`, id: `step-${step.identifier}` }, head, h("div", { class: "units" }, step.units.map(unitNode)));
 }
@@ -159,7 +159,7 @@ export class ExecutionStateView {
   }
 
   part(name) {
-    return one(`[data-x-${name}]`, this.root);
+    return find(`[data-x-${name}]`, this.root);
   }
 
   // Draws a part anew only if what it shows has changed, and gives the focus back.
@@ -172,7 +172,7 @@ export class ExecutionStateView {
     const top = part.scrollTop;
     part.replaceChildren(...make());
     part.scrollTop = top;
-    if (focused) one(`[href="${CSS.escape(focused)}"]`, part)?.focus();
+    if (focused) find(`[href="${CSS.escape(focused)}"]`, part)?.focus();
   }
 
   draw(state) {
@@ -183,7 +183,7 @@ export class ExecutionStateView {
     this.put("notices", [state.failure, state.notes, state.failure && isIgnored(state), state.queue, state.waits_for_delegate, state.status, state.can, steps(state).map((step) => [step.intervention, step.retry_at, step.approval])], () => notices(state));
     this.part("notices").hidden = !this.part("notices").children.length;
     this.put("began", [state.started_at, state.created_at], () => [timeNode(state.started_at || state.created_at)]);
-    this.put("took", [state.started_at, state.ended_at], () => [tookNode(state.started_at, state.ended_at)]);
+    this.put("took", [state.started_at, state.ended_at], () => [durationNode(state.started_at, state.ended_at)]);
     this.put("stages", [state.stages.map(({ steps: _, ...rest }) => rest), stage?.identifier], () => state.stages.map((found) => stageCard(found, found === stage)));
     this.put("gauges", [stage && { ...stage, steps: 0 }], () => gauges(stage));
     this.put("steps", state.stages, () => state.stages.flatMap((found) => stepsOf(found, state.stages.length > 1)));
@@ -191,7 +191,7 @@ export class ExecutionStateView {
     this.put("checklist", [state.checklist, state.status], () => drawChecklist(state.checklist || [], hasEnded(state)));
     this.drawCounts(state);
     this.drawButtons(state.can || {});
-    for (const part of all("[data-x-decide-step]")) part.value = waitingStep(steps(state))?.identifier || "";
+    for (const part of findAll("[data-x-decide-step]")) part.value = waitingStep(steps(state))?.identifier || "";
     this.markPicked();
     document.title = `${statusNodes(state)[0].textContent} \u00b7 Execution ${state.number} \u00b7 ${state.pipeline.name} \u00b7 Slipway`;
   }
@@ -209,7 +209,7 @@ export class ExecutionStateView {
   drawButtons(can) {
     const step = can.decide && skippable(steps(this.state));
     this.part("skip").hidden = !step;
-    if (step) for (const part of all("[data-x-skip-step]")) part.textContent = part.value = step[part.tagName === "INPUT" ? "identifier" : "name"];
+    if (step) for (const part of findAll("[data-x-skip-step]")) part.textContent = part.value = step[part.tagName === "INPUT" ? "identifier" : "name"];
     for (const name of ["abort", "rollback", "retry"]) {
       const button = this.part(name);
       button.disabled = !can[name];
@@ -228,10 +228,10 @@ export class ExecutionStateView {
   }
 
   markPicked() {
-    for (const node of all(".step", this.root)) {
+    for (const node of findAll(".step", this.root)) {
       const picked = node.id === `step-${this.pickedStep}`;
       node.classList.toggle("picked", picked);
-      one("a", node).toggleAttribute("aria-current", picked);
+      find("a", node).toggleAttribute("aria-current", picked);
     }
   }
 }

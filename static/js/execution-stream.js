@@ -50,7 +50,7 @@ export class ExecutionStream {
     socket.addEventListener("open", () => {
       this.failures = 0;
       this.heardAt = Date.now();
-      this.tell("live");
+      this.setStatus("live");
     });
     socket.addEventListener("message", (event) => socket === this.socket && this.receive(event));
     socket.addEventListener("close", (event) => socket === this.socket && this.closed(event));
@@ -74,7 +74,7 @@ export class ExecutionStream {
     this.ended = true;
     if (last) this.pane.expect(last);
     this.socket.close();
-    this.tell("ended");
+    this.setStatus("ended");
     await this.fill();
     try {
       this.onState(await getJson(this.api));
@@ -87,11 +87,11 @@ export class ExecutionStream {
     if (this.ended) return;
     if (GONE.has(event.code)) {
       this.ended = true;
-      this.tell("gone");
+      this.setStatus("gone");
       return;
     }
     this.failures += 1;
-    this.tell(this.failures > 2 ? "polling" : "reconnecting");
+    this.setStatus(this.failures > 2 ? "polling" : "reconnecting");
     const longest = Math.min(LONGEST_WAIT, 400 * 2 ** this.failures);
     this.timer = setTimeout(() => this.connect(), longest * (0.5 + Math.random() / 2));
     if (this.failures > 2) this.poll();
@@ -130,9 +130,9 @@ export class ExecutionStream {
     try {
       this.onState(await getJson(this.api));
       const { blocks, end } = await this.read(this.position);
-      const news = this.pane.addBlocks(blocks);
+      const added = this.pane.addBlocks(blocks);
       if (end && !blocks.length && this.failures > 2) await this.end(this.position);
-      return news > 0;
+      return added > 0;
     } catch (problem) {
       if (problem.status === 404 || problem.status === 401) this.lost();
       return false;
@@ -142,7 +142,7 @@ export class ExecutionStream {
   lost() {
     this.ended = true;
     this.socket.close();
-    this.tell("gone");
+    this.setStatus("gone");
   }
 
   need(number) {
@@ -155,8 +155,8 @@ export class ExecutionStream {
 
   fetchPage(after) {
     if (!this.fetching.has(after)) {
-      const asked = this.read(after).then((page) => this.pane.addBlocks(page.blocks));
-      this.fetching.set(after, asked.finally(() => this.fetching.delete(after)));
+      const request = this.read(after).then((page) => this.pane.addBlocks(page.blocks));
+      this.fetching.set(after, request.finally(() => this.fetching.delete(after)));
     }
     return this.fetching.get(after);
   }
@@ -181,7 +181,7 @@ export class ExecutionStream {
     }
   }
 
-  tell(status) {
+  setStatus(status) {
     if (this.status === status) return;
     this.status = status;
     this.onStatus(status);

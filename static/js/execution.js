@@ -1,7 +1,7 @@
 // Execution page: combines the live connection, the state, the log and the tabs.
 
 import { CallsTab } from "./calls.js";
-import { lookOf, one } from "./dom.js";
+import { getStatusStyle, find } from "./dom.js";
 import { ExecutionStream } from "./execution-stream.js";
 import { LogPane } from "./log.js";
 import { wireSplitter } from "./split-pane.js";
@@ -15,11 +15,11 @@ const CONNECTION = {
 };
 const TONES = { live: "success", reconnecting: "running", polling: "waiting", ended: "queued", gone: "failed" };
 
-const root = one("[data-execution]");
+const root = find("[data-execution]");
 const first = JSON.parse(document.getElementById("execution-state").textContent);
 const page = new ExecutionStateView(root);
-const pane = new LogPane(one("[data-log]"), { start: first.started_at || first.created_at, knownLast: first.last_line });
-const calls = new CallsTab(one("[data-calls]"), first.id);
+const pane = new LogPane(find("[data-log]"), { start: first.started_at || first.created_at, knownLast: first.last_line });
+const calls = new CallsTab(find("[data-calls]"), first.id);
 const startedEnded = hasEnded(first);
 let openTab = "log";
 let wasFailing = hasFailed(first);
@@ -34,11 +34,11 @@ function stepNames(state) {
 
 function showConnection(status) {
   const [word, form] = CONNECTION[status];
-  const node = one("[data-connection]");
+  const node = find("[data-connection]");
   node.className = `status plain-weight tone-${TONES[status]}`;
-  one("use", node).setAttribute("href", `#s-${form}`);
-  one("svg", node).classList.toggle("spin", form === "running");
-  one("span", node).textContent = word;
+  find("use", node).setAttribute("href", `#s-${form}`);
+  find("svg", node).classList.toggle("spin", form === "running");
+  find("span", node).textContent = word;
   root.dataset.live = status;
 }
 
@@ -51,14 +51,14 @@ function noticeFailure(state) {
 
 function onState(state) {
   page.draw(state);
-  pane.summary.stateWord = lookOf(state.status).word;
+  pane.summary.stateWord = getStatusStyle(state.status).word;
   pane.setSteps(stepNames(state));
   if (state.started_at) pane.display.start = Date.parse(state.started_at);
   if (openTab === "calls") calls.show(state.calls_count);
   noticeFailure(state);
 }
 
-const tabs = wireTabs(one("[data-tabs]"), (name) => {
+const tabs = wireTabs(find("[data-tabs]"), (name) => {
   openTab = name;
   if (name === "calls") calls.show(page.state?.calls_count ?? first.calls_count);
   if (name === "log") pane.view.queue();
@@ -81,14 +81,14 @@ root.addEventListener("click", (event) => {
 
 function showStep(identifier) {
   page.pickStep(identifier);
-  const found = steps(page.state).find((step) => step.identifier === identifier);
-  if (!found?.first_line) return;
+  const step = steps(page.state).find((step) => step.identifier === identifier);
+  if (!step?.first_line) return;
   tabs.open("log");
-  pane.toLine(found.first_line);
+  pane.toLine(step.first_line);
 }
 
 wireUndoPlans();
-wireSplitter(one("[data-splitter]"));
+wireSplitter(find("[data-splitter]"));
 onState(first);
 const live = new ExecutionStream({ id: first.id, pane, onState, onStatus: showConnection, lastLine: first.last_line });
 window.slipway = { live, pane, page };

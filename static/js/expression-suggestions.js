@@ -1,7 +1,7 @@
 // Expression suggestions in the fields of the visual editor: `<+` opens the list, the field keeps the focus. Arrow keys
 // choose, Enter accepts, Escape closes.
 
-import { announce, h, one } from "./dom.js";
+import { announce, h, find } from "./dom.js";
 import { getExpressionContext } from "./editor-context.js";
 import { replace } from "./editor-text.js";
 import { ExpressionNames, bodyOf } from "./expression-names.js";
@@ -13,7 +13,7 @@ const isField = (target) => target instanceof Element && target.matches(FIELDS) 
 
 class Naming {
   constructor(area, address) {
-    Object.assign(this, { area, found: [], at: 0, field: null, place: null });
+    Object.assign(this, { area, items: [], at: 0, field: null, place: null });
     this.names = new ExpressionNames(address);
     this.list = h("ul", { class: "editor-list", role: "listbox", id: "naming-suggestions", "aria-label": "Suggestions", tabindex: "0" });
     this.list.addEventListener("mousedown", (event) => {
@@ -32,19 +32,19 @@ class Naming {
     const form = field.form;
     const body = bodyOf(this.area.form, { at: form.elements.form_at.value });
     const key = `${form.elements.form_at.value} ${field.name} ${place.from}`;
-    const found = this.names.at(key, place, body, () => document.activeElement === field && this.typed(field));
-    if (!found) return undefined;
-    return found.length ? this.show(found) : this.close();
+    const items = this.names.at(key, place, body, () => document.activeElement === field && this.typed(field));
+    if (!items) return undefined;
+    return items.length ? this.show(items) : this.close();
   }
 
-  show(found) {
+  show(items) {
     const isNew = !this.list.isConnected;
-    this.found = found;
-    this.list.replaceChildren(...found.map((each, at) =>
+    this.items = items;
+    this.list.replaceChildren(...items.map((each, at) =>
       h("li", { role: "option", id: `${this.list.id}-${at}`, "data-at": at, "aria-selected": "false" }, h("span", { class: "mono" }, each.text), each.detail ? h("small", {}, each.detail) : null)));
     if (isNew) this.open();
     this.choose(0);
-    if (isNew) announce(`${found.length} suggestion${found.length === 1 ? "" : "s"}; arrows choose, Enter takes one.`);
+    if (isNew) announce(`${items.length} suggestion${items.length === 1 ? "" : "s"}; arrows choose, Enter takes one.`);
   }
 
   open() {
@@ -68,17 +68,17 @@ class Naming {
 
   choose(at) {
     this.list.children[this.at]?.setAttribute("aria-selected", "false");
-    this.at = (at + this.found.length) % this.found.length;
+    this.at = (at + this.items.length) % this.items.length;
     const option = this.list.children[this.at];
     option.setAttribute("aria-selected", "true");
     option.scrollIntoView({ block: "nearest" });
-    for (const one of [this.field, this.list]) one.setAttribute("aria-activedescendant", option.id);
+    for (const node of [this.field, this.list]) node.setAttribute("aria-activedescendant", option.id);
   }
 
   accept(at = this.at) {
-    const { field, place, found } = this;
+    const { field, place, items } = this;
     this.close();
-    replace(field, place.from, place.to, found[at].insert);
+    replace(field, place.from, place.to, items[at].insert);
   }
 
   key(event) {
@@ -102,6 +102,6 @@ class Naming {
   }
 }
 
-const root = one("#visual");
-const area = one("#pipeline-yaml[data-names]");
+const root = find("#visual");
+const area = find("#pipeline-yaml[data-names]");
 if (root && area) new Naming(area, area.dataset.names).listen(root);

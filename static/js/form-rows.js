@@ -1,21 +1,21 @@
 // Rows of a form, added from a template and removed; the server accepts any number of them, with gaps.
 
-import { announce, one } from "./dom.js";
+import { announce, find } from "./dom.js";
 
 function add(box) {
-  const total = one("[data-rows-total]", box);
-  const row = one("[data-rows-template]", box).innerHTML.replaceAll("__prefix__", total.value);
+  const total = find("[data-rows-total]", box);
+  const row = find("[data-rows-template]", box).innerHTML.replaceAll("__prefix__", total.value);
   total.value = Number(total.value) + 1;
-  const list = one("[data-rows-list]", box);
+  const list = find("[data-rows-list]", box);
   list.insertAdjacentHTML("beforeend", row);
   const added = list.lastElementChild;
   box.dispatchEvent(new CustomEvent("rows:added", { bubbles: true, detail: added }));
-  one("input:not([type=hidden]), select, textarea", added)?.focus();
+  find("input:not([type=hidden]), select, textarea", added)?.focus();
 }
 
 function remove(button, box) {
   const row = button.closest("[data-row]");
-  const next = one("input, select, textarea", row.nextElementSibling || document.createElement("i")) || one("[data-rows-add]", box);
+  const next = find("input, select, textarea", row.nextElementSibling || document.createElement("i")) || find("[data-rows-add]", box);
   row.remove();
   next.focus();
   box.dispatchEvent(new CustomEvent("rows:removed", { bubbles: true }));

@@ -1,170 +1,172 @@
 // Live parts of a page: an element with data-topics is fetched again when one of its topics changes. One socket serves
 // all topics; without a socket the parts are polled.
 
-import { all, h, one } from "./dom.js";
+import { findAll, h, find } from "./dom.js";
 
-const READ_EVERY = 1000;
-const ASK_EVERY = 5000;
-const LONGEST_WAIT = 15_000;
-// What has not been answered by then is asked again.
-const PATIENCE = 30_000;
-// The server says every half a minute that it is there.
-const SILENCE = 75_000;
-const GONE = new Set([4401, 4403, 4404]);
-const WORDS = { live: "", reconnecting: "Reconnecting…", polling: "Looks every 5 s", gone: "Not live: load the page again" };
+const MIN_FETCH_INTERVAL = 1000;
+const POLL_INTERVAL = 5000;
+const MAX_RECONNECT_DELAY = 15_000;
+// A fetch without an answer by then is repeated.
+const FETCH_TIMEOUT = 30_000;
+// The server sends a heartbeat every 30 seconds.
+const SERVER_TIMEOUT = 75_000;
+const FINAL_CLOSE_CODES = new Set([4401, 4403, 4404]);
+const STATUS_LABELS = {
+  live: "", reconnecting: "Reconnecting…", polling: "Refreshing every 5 s", gone: "Live updates stopped. Reload the page.",
+};
 
 let socket = null;
-let connected = "";
+let connectedTopics = "";
 let failures = 0;
-let isGone = false;
-let again = 0;
-let silence = 0;
-let asking = 0;
-// When what is shown was asked for, by the part's id, in ms since the page was.
-const readAt = new Map();
-const reading = new Map();
+let isClosed = false;
+let reconnectTimer = 0;
+let serverTimer = 0;
+let pollTimer = 0;
+// Start time of the fetch that each part shows, by id, in ms since the page was loaded.
+const shownSince = new Map();
+const fetches = new Map();
 
-const parts = () => all("[data-topics]");
+const parts = () => findAll("[data-topics]");
 const topicsOf = (part) => part.dataset.topics.split(/\s+/).filter((topic) => /^[^:]+:.+/.test(topic));
-const wanted = () => [...new Set(parts().flatMap(topicsOf))].sort();
-const ageOf = (part) => performance.now() - (readAt.get(part.id) ?? 0);
+const listTopics = () => [...new Set(parts().flatMap(topicsOf))].sort();
+const ageOf = (part) => performance.now() - (shownSince.get(part.id) ?? 0);
 
-function say(status) {
-  let chip = one("[data-news]");
-  // Where another socket says how it is, one word is enough.
-  if (!chip && WORDS[status] && !one("[data-connection]")) {
-    chip = h("span", { class: "connection small soft", "data-news": "", role: "status" });
-    one("#main").prepend(chip);
+function showStatus(status) {
+  let badge = find("[data-live-status]");
+  // The page of an execution shows the state of its own socket instead.
+  if (!badge && STATUS_LABELS[status] && !find("[data-connection]")) {
+    badge = h("span", { class: "connection small soft", "data-live-status": "", role: "status" });
+    find("#main").prepend(badge);
   }
-  if (!chip) return;
-  chip.textContent = WORDS[status];
-  chip.hidden = !WORDS[status];
+  if (!badge) return;
+  badge.textContent = STATUS_LABELS[status];
+  badge.hidden = !STATUS_LABELS[status];
 }
 
-// Reads a part again: at once, or as soon as it is a second since the last time.
-function read(part) {
+// Fetches a part again, at most once per second.
+function refresh(part) {
   const { id } = part;
-  if (reading.has(id)) {
-    reading.get(id).isWanted = true;
+  if (fetches.has(id)) {
+    fetches.get(id).isRepeated = true;
     return;
   }
-  const wait = Math.max(0, READ_EVERY - ageOf(part));
-  reading.set(id, { isWanted: false, timer: setTimeout(() => begin(id), wait) });
+  const wait = Math.max(0, MIN_FETCH_INTERVAL - ageOf(part));
+  fetches.set(id, { isRepeated: false, timer: setTimeout(() => startFetch(id), wait) });
 }
 
-function begin(id) {
+function startFetch(id) {
   const part = document.getElementById(id);
   if (!part?.dataset.topics) {
-    reading.delete(id);
+    fetches.delete(id);
     return;
   }
-  const mine = reading.get(id);
-  mine.askedAt = performance.now();
-  mine.timer = setTimeout(() => reading.get(id) === mine && end(id, false), PATIENCE);
-  // Who reads it without htmx leaves here a promise of whether that worked.
+  const fetch = fetches.get(id);
+  fetch.startedAt = performance.now();
+  fetch.timer = setTimeout(() => fetches.get(id) === fetch && finishFetch(id, false), FETCH_TIMEOUT);
+  // A listener that fetches without htmx sets `read` to a promise of its success.
   const detail = { read: null };
-  part.dispatchEvent(new CustomEvent("news", { detail }));
-  detail.read?.then((isRead) => end(id, isRead));
+  part.dispatchEvent(new CustomEvent("topic-changed", { detail }));
+  detail.read?.then((isRead) => finishFetch(id, isRead));
 }
 
-function end(id, isRead) {
-  const mine = reading.get(id);
-  if (!mine?.askedAt) return;
-  clearTimeout(mine.timer);
-  reading.delete(id);
-  if (isRead) readAt.set(id, mine.askedAt);
+function finishFetch(id, isRead) {
+  const fetch = fetches.get(id);
+  if (!fetch?.startedAt) return;
+  clearTimeout(fetch.timer);
+  fetches.delete(id);
+  if (isRead) shownSince.set(id, fetch.startedAt);
   const part = document.getElementById(id);
   if (!part?.dataset.topics) return;
-  if (!isRead) setTimeout(() => document.hidden || read(part), ASK_EVERY);
-  else if (mine.isWanted) read(part);
+  if (!isRead) setTimeout(() => document.hidden || refresh(part), POLL_INTERVAL);
+  else if (fetch.isRepeated) refresh(part);
 }
 
 function receive({ data }) {
   failures = 0;
-  clearTimeout(asking);
-  asking = 0;
-  listenForSilence();
+  clearTimeout(pollTimer);
+  pollTimer = 0;
+  watchServer();
   const { type, stale, topics } = JSON.parse(data);
-  if (type === "watching") say("live");
-  if (stale) parts().forEach(read);
+  if (type === "watching") showStatus("live");
+  if (stale) parts().forEach(refresh);
   const changed = new Set(topics);
-  if (type === "changed") parts().filter((part) => topicsOf(part).some((topic) => changed.has(topic))).forEach(read);
+  if (type === "changed") parts().filter((part) => topicsOf(part).some((topic) => changed.has(topic))).forEach(refresh);
 }
 
-function listenForSilence() {
-  clearTimeout(silence);
-  silence = setTimeout(() => leave() && closed({ code: 1006 }), SILENCE);
+function watchServer() {
+  clearTimeout(serverTimer);
+  serverTimer = setTimeout(() => disconnect() && handleClose({ code: 1006 }), SERVER_TIMEOUT);
 }
 
-function leave() {
-  clearTimeout(silence);
-  const left = socket;
+function disconnect() {
+  clearTimeout(serverTimer);
+  const closing = socket;
   socket = null;
-  left?.close();
-  return left;
+  closing?.close();
+  return closing;
 }
 
-function closed({ code }) {
-  clearTimeout(silence);
+function handleClose({ code }) {
+  clearTimeout(serverTimer);
   socket = null;
-  if (GONE.has(code)) {
-    isGone = true;
-    clearTimeout(asking);
-    say("gone");
+  if (FINAL_CLOSE_CODES.has(code)) {
+    isClosed = true;
+    clearTimeout(pollTimer);
+    showStatus("gone");
     return;
   }
   failures += 1;
-  say(failures > 2 ? "polling" : "reconnecting");
-  if (failures > 2) asking ||= setTimeout(ask, ASK_EVERY);
-  const longest = Math.min(LONGEST_WAIT, 400 * 2 ** failures);
-  again = setTimeout(connect, longest * (0.5 + Math.random() / 2));
+  showStatus(failures > 2 ? "polling" : "reconnecting");
+  if (failures > 2) pollTimer ||= setTimeout(poll, POLL_INTERVAL);
+  const maxDelay = Math.min(MAX_RECONNECT_DELAY, 400 * 2 ** failures);
+  reconnectTimer = setTimeout(connect, maxDelay * (0.5 + Math.random() / 2));
 }
 
-function ask() {
-  asking = setTimeout(ask, ASK_EVERY);
-  if (!document.hidden) parts().forEach(read);
+function poll() {
+  pollTimer = setTimeout(poll, POLL_INTERVAL);
+  if (!document.hidden) parts().forEach(refresh);
 }
 
 function connect() {
-  clearTimeout(again);
-  again = 0;
-  const topics = wanted();
-  if (isGone || socket || document.hidden || !topics.length) return;
-  connected = topics.join(" ");
+  clearTimeout(reconnectTimer);
+  reconnectTimer = 0;
+  const topics = listTopics();
+  if (isClosed || socket || document.hidden || !topics.length) return;
+  connectedTopics = topics.join(" ");
   const query = new URLSearchParams(topics.map((topic) => ["topic", topic]));
   query.set("age", Math.ceil(Math.max(...parts().map(ageOf)) / 1000));
   const opened = new WebSocket(`${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/ws/news/?${query}`);
   socket = opened;
   opened.addEventListener("message", (event) => opened === socket && receive(event));
-  opened.addEventListener("close", (event) => opened === socket && closed(event));
+  opened.addEventListener("close", (event) => opened === socket && handleClose(event));
 }
 
-// A part that was read again may show something else, or nothing that changes any more.
-function heed() {
-  if (wanted().join(" ") === connected && (socket || again)) return;
-  leave();
+// A fetched part may have other topics, or none.
+function reconnectIfChanged() {
+  if (listTopics().join(" ") === connectedTopics && (socket || reconnectTimer)) return;
+  disconnect();
   connect();
 }
 
-// What could not be read is asked for again, unless it never will be.
-function ended({ detail: { requestConfig, successful, xhr } }) {
+// A failed fetch is repeated, unless access is denied or the part is gone.
+function handleRequestEnd({ detail: { requestConfig, successful, xhr } }) {
   const { id } = requestConfig.elt;
-  if (xhr.status === 401 || xhr.status === 403 || xhr.status === 404) reading.delete(id);
-  else if (!successful) end(id, false);
+  if (xhr.status === 401 || xhr.status === 403 || xhr.status === 404) fetches.delete(id);
+  else if (!successful) finishFetch(id, false);
 }
 
-// Only now does htmx know the part that was swapped in: before, it would not hear that it is to be read again.
-function settled({ detail: { requestConfig } }) {
-  if (requestConfig) end(requestConfig.elt.id, true);
-  heed();
+// htmx processes a swapped part only now; an earlier event would be lost.
+function handleSettle({ detail: { requestConfig } }) {
+  if (requestConfig) finishFetch(requestConfig.elt.id, true);
+  reconnectIfChanged();
 }
 
 export function startLiveTopics() {
-  document.addEventListener("htmx:afterRequest", ended);
-  document.addEventListener("htmx:afterSettle", settled);
-  addEventListener("online", () => again && connect());
-  document.addEventListener("visibilitychange", () => (document.hidden ? leave() : connect()));
-  // Not before htmx knows the parts: it would not hear what they are told.
+  document.addEventListener("htmx:afterRequest", handleRequestEnd);
+  document.addEventListener("htmx:afterSettle", handleSettle);
+  addEventListener("online", () => reconnectTimer && connect());
+  document.addEventListener("visibilitychange", () => (document.hidden ? disconnect() : connect()));
+  // htmx must have processed the parts first; an earlier event would be lost.
   if (document.readyState === "complete") connect();
   else document.addEventListener("DOMContentLoaded", connect);
 }

@@ -37,7 +37,7 @@ export class LogLines {
 
   // Takes lines in any order; those already here are dropped. Returns the new ones.
   add(lines) {
-    const taken = [];
+    const added = [];
     let index = -1;
     let page = null;
     for (const line of lines) {
@@ -52,9 +52,9 @@ export class LogLines {
       page.count += 1;
       this.count += 1;
       this.last = Math.max(this.last, line.number);
-      taken.push(line);
+      added.push(line);
     }
-    return taken;
+    return added;
   }
 
   page(index) {
@@ -72,8 +72,8 @@ export class LogLines {
   }
 
   isFull(index) {
-    const wanted = Math.min(PAGE, this.last - index * PAGE);
-    return (this.pages.get(index)?.count ?? 0) >= wanted;
+    const expected = Math.min(PAGE, this.last - index * PAGE);
+    return (this.pages.get(index)?.count ?? 0) >= expected;
   }
 
   // The number before the newest missing line's page begins missing, or null when nothing is missing.
@@ -95,10 +95,10 @@ export class LogLines {
   forgetFarFrom(number) {
     const here = pageOf(number);
     while (this.count > MOST) {
-      const [far] = [...this.pages.keys()].sort((a, b) => Math.abs(b - here) - Math.abs(a - here));
-      if (far === here) return;
-      this.count -= this.pages.get(far).count;
-      this.pages.delete(far);
+      const [farthest] = [...this.pages.keys()].sort((a, b) => Math.abs(b - here) - Math.abs(a - here));
+      if (farthest === here) return;
+      this.count -= this.pages.get(farthest).count;
+      this.pages.delete(farthest);
     }
   }
 

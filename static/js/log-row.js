@@ -13,11 +13,11 @@ export const levelOf = (line) => (LEVELS.has(line.level) ? line.level : "info");
 function ranges(text, search) {
   if (!search.needle) return [];
   const hay = search.matchCase ? text : text.toLowerCase();
-  const found = [];
-  for (let at = hay.indexOf(search.needle); at >= 0 && found.length < 200; at = hay.indexOf(search.needle, at + search.needle.length)) {
-    found.push([at, at + search.needle.length]);
+  const matches = [];
+  for (let at = hay.indexOf(search.needle); at >= 0 && matches.length < 200; at = hay.indexOf(search.needle, at + search.needle.length)) {
+    matches.push([at, at + search.needle.length]);
   }
-  return found;
+  return matches;
 }
 
 function cut(piece, offset, marks) {

@@ -30,13 +30,13 @@ export class LogSearch {
     return (!this.only || this.only(line)) && (this.matchCase ? plainOf(line) : plainOf(line).toLowerCase()).includes(this.needle);
   }
 
-  added(taken) {
+  added(lines) {
     if (!this.needle) return;
-    this.found(taken.filter((line) => this.matches(line)).map((line) => line.number));
+    this.addHits(lines.filter((line) => this.matches(line)).map((line) => line.number));
   }
 
   // Takes hits from wherever they are known; the reader stays at the one where they are.
-  found(numbers) {
+  addHits(numbers) {
     const current = this.hits[this.at];
     const fresh = numbers.filter((number) => !this.known.has(number));
     if (!fresh.length) return;

@@ -5,12 +5,12 @@ const PATIENCE = 250;
 export class ServerSearch {
   constructor(find) {
     this.find = find;
-    this.asked = 0;
+    this.requestNumber = 0;
     this.isLooking = false;
   }
 
   stop() {
-    this.asked += 1;
+    this.requestNumber += 1;
     this.isLooking = false;
     clearTimeout(this.timer);
   }
@@ -18,9 +18,9 @@ export class ServerSearch {
   // Hands out numbers as they come, when the reader has stopped typing.
   ask(conditions, take) {
     this.stop();
-    const { asked } = this;
+    const { requestNumber } = this;
     this.isLooking = true;
-    this.timer = setTimeout(() => this.look(conditions, take, asked), PATIENCE);
+    this.timer = setTimeout(() => this.run(conditions, take, requestNumber), PATIENCE);
   }
 
   // Everything at once, for a question that no typing can overtake.
@@ -34,17 +34,17 @@ export class ServerSearch {
     return numbers;
   }
 
-  async look(conditions, take, asked) {
+  async run(conditions, take, requestNumber) {
     try {
       for (let after = 0; after !== null; ) {
         const page = await this.find(conditions, after);
-        if (asked !== this.asked) return;
+        if (requestNumber !== this.requestNumber) return;
         after = page.next;
         this.isLooking = after !== null;
         take(page.numbers);
       }
     } catch {
-      if (asked !== this.asked) return;
+      if (requestNumber !== this.requestNumber) return;
       this.isLooking = false;
       take([]);
     }

@@ -20,7 +20,7 @@ export class LogSummary {
     }
   }
 
-  tell(last, isComplete) {
+  update(last, isComplete) {
     const { error, warning } = this.counts;
     const parts = [many(last, "line")];
     if (error) parts.push(many(error, "error", isComplete));

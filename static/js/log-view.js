@@ -77,11 +77,11 @@ export class LogView {
     this.restyle();
   }
 
-  added(taken) {
-    if (this.order) this.insert(taken.filter(this.filter).map((line) => line.number));
-    if (this.heights instanceof WrappedHeights) this.measureLines(taken);
+  added(lines) {
+    if (this.order) this.insert(lines.filter(this.filter).map((line) => line.number));
+    if (this.heights instanceof WrappedHeights) this.measureLines(lines);
     else this.heights.count = this.rowCount;
-    this.stale(taken);
+    this.stale(lines);
     this.queue();
   }
 
@@ -110,10 +110,10 @@ export class LogView {
   }
 
   // A hole that was filled, and the row after it, whose unit may now begin elsewhere.
-  stale(taken) {
+  stale(lines) {
     let first = Infinity;
     let last = 0;
-    for (const { number } of taken) {
+    for (const { number } of lines) {
       if (number < first) first = number;
       if (number > last) last = number;
     }
@@ -130,9 +130,9 @@ export class LogView {
     for (let row = 0; row < this.rowCount; row += 1) this.heights.set(row, this.guess(this.lines.get(this.numberAt(row))));
   }
 
-  measureLines(taken) {
+  measureLines(lines) {
     for (let row = this.heights.count; row < this.rowCount; row += 1) this.heights.set(row, ROW);
-    for (const line of taken) {
+    for (const line of lines) {
       const row = this.rowOf(line.number);
       if (this.numberAt(row) === line.number) this.heights.set(row, this.guess(line));
     }
@@ -209,8 +209,8 @@ export class LogView {
 
   // Moves as little as possible, so that a text selection survives new lines.
   sync(nodes) {
-    const wanted = new Set(nodes);
-    for (const child of [...this.rows.children]) if (!wanted.has(child)) child.remove();
+    const visibleNodes = new Set(nodes);
+    for (const child of [...this.rows.children]) if (!visibleNodes.has(child)) child.remove();
     let at = this.rows.firstChild;
     for (const node of nodes) {
       if (node === at) at = at.nextSibling;

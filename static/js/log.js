@@ -1,7 +1,7 @@
 // Log pane: follow, search, deep links, timestamps, wrapping, filters, copy; the list itself is log-view.js.
 
 import { copyText } from "./dialogs.js";
-import { announce, one } from "./dom.js";
+import { announce, find } from "./dom.js";
 import { bindKey } from "./shortcuts.js";
 import { LogFilter } from "./log-filter.js";
 import { LogFolding } from "./log-folding.js";
@@ -27,8 +27,8 @@ export class LogPane {
     this.onFind = async () => ({ numbers: [], next: null });
     this.lines = new LogLines();
     this.search = new LogSearch(this.lines);
-    this.furtherHits = new ServerSearch((...asked) => this.onFind(...asked));
-    this.furtherLines = new ServerSearch((...asked) => this.onFind(...asked));
+    this.furtherHits = new ServerSearch((...parameters) => this.onFind(...parameters));
+    this.furtherLines = new ServerSearch((...parameters) => this.onFind(...parameters));
     this.summary = new LogSummary(this.part("summary"), this.part("spoken"));
     this.stepNames = new Map();
     this.unseen = 0;
@@ -40,14 +40,14 @@ export class LogPane {
       search: this.search, folds: new LogFolding(this.lines), picked: null, hit: null, newFrom: null, follow: true,
     };
     this.filter = new LogFilter((name) => this.part(name), query);
-    this.scroller = one("[data-log-scroll]", root);
-    this.view = new LogView({ scroller: this.scroller, lines: this.lines, display: this.display, onSight: (sight) => this.sighted(sight) });
+    this.scroller = find("[data-log-scroll]", root);
+    this.view = new LogView({ scroller: this.scroller, lines: this.lines, display: this.display, onSight: (sight) => this.showSight(sight) });
     this.wrap = (query.get("wrap") || localStorage.getItem("slipway.wrap")) === "1";
     this.wire(query);
   }
 
   part(name) {
-    return one(`[data-log-${name}]`, this.root);
+    return find(`[data-log-${name}]`, this.root);
   }
 
   wire(query) {
@@ -110,10 +110,10 @@ export class LogPane {
     this.part("hits").textContent = this.search.label(this.furtherHits.isLooking);
     this.part("follow").setAttribute("aria-pressed", String(this.display.follow));
     if (this.search.needle) this.search.drawMarks(this.part("marks"), this.lines.last);
-    this.summary.tell(this.lines.last, this.lines.isComplete);
+    this.summary.update(this.lines.last, this.lines.isComplete);
   }
 
-  sighted(sight) {
+  showSight(sight) {
     this.sight = sight;
     const line = this.lines.get(sight.first);
     this.part("where").textContent = line ? [this.stepNames.get(line.step) || line.step, line.unit].filter(Boolean).join(" \u203a ") : "";
@@ -234,7 +234,7 @@ export class LogPane {
     if (text && !this.lines.isComplete) {
       const conditions = { q: text, ...(matchCase && { case: "1" }), ...this.filter.conditions() };
       this.furtherHits.ask(conditions, (numbers) => {
-        this.search.found(numbers);
+        this.search.addHits(numbers);
         this.refresh();
       });
     }
@@ -297,21 +297,21 @@ export class LogPane {
   // The picked lines, or all that are shown; those not here yet are asked for first.
   async text() {
     const { picked } = this.display;
-    const wanted = [];
+    const texts = [];
     for (const number of picked ? range(picked) : this.view.numbers()) {
-      if (wanted.length === MOST_COPIED) break;
+      if (texts.length === MOST_COPIED) break;
       if (!this.lines.get(number)) await this.onNeed(number);
       const line = this.lines.get(number);
-      if (line) wanted.push(plainOf(line));
+      if (line) texts.push(plainOf(line));
     }
-    return wanted;
+    return texts;
   }
 
   async copy() {
     const lines = await this.text();
     const done = await copyText(`${lines.join("\n")}\n`);
-    const all = lines.length < MOST_COPIED ? "" : "; the download has all of them";
-    announce(done ? `${lines.length.toLocaleString()} lines copied${all}` : "Copying is not allowed here.");
+    const all = lines.length < MOST_COPIED ? "" : "; download the log for all lines";
+    announce(done ? `${lines.length.toLocaleString()} lines copied${all}` : "The browser does not allow copying.");
     return done;
   }
 

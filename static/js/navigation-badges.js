@@ -1,6 +1,6 @@
 // Badges of the navigation, such as the number of waiting approvals, updated by a socket while the page is visible.
 
-import { h, one } from "./dom.js";
+import { h, find } from "./dom.js";
 
 const LONGEST_WAIT = 60_000;
 const GONE = new Set([4401, 4403, 4404]);
@@ -11,9 +11,9 @@ const BADGES = {
 
 function show(name, count) {
   const { place, words } = BADGES[name];
-  const link = one(`.nav [href="${place}"]`);
+  const link = find(`.nav [href="${place}"]`);
   if (!link) return;
-  const badge = one(".badge", link) || link.appendChild(h("span", { class: "badge" }));
+  const badge = find(".badge", link) || link.appendChild(h("span", { class: "badge" }));
   const before = badge.dataset.count;
   badge.dataset.count = count;
   badge.hidden = !count;
@@ -23,7 +23,7 @@ function show(name, count) {
 }
 
 export function startNavigationBadges() {
-  if (!Object.values(BADGES).some(({ place }) => one(`.nav [href="${place}"]`))) return;
+  if (!Object.values(BADGES).some(({ place }) => find(`.nav [href="${place}"]`))) return;
   const address = `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/ws/approvals/`;
   let socket = null;
   let timer = 0;

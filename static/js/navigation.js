@@ -1,10 +1,10 @@
 // Navigation on narrow screens: a horizontal strip, scrolled to the current page.
 
-import { one } from "./dom.js";
+import { find } from "./dom.js";
 
 export function scrollToCurrentPage() {
-  const strip = one(".nav");
-  const here = strip && one("a[aria-current]", strip);
+  const strip = find(".nav");
+  const here = strip && find("a[aria-current]", strip);
   if (!here) return;
   const place = here.getBoundingClientRect();
   strip.scrollLeft += place.left - strip.getBoundingClientRect().left - (strip.clientWidth - place.width) / 2;

@@ -1,10 +1,10 @@
 // Connect progress of a new delegate, fetched again after changes and at the expected time.
 
-import { all, announce, one } from "./dom.js";
+import { findAll, announce, find } from "./dom.js";
 import { showTimes } from "./timestamps.js";
 
-const place = one("[data-waiting-url]");
-const shown = () => one("[data-waiting]", place);
+const place = find("[data-waiting-url]");
+const shown = () => find("[data-waiting]", place);
 let timer = 0;
 
 // Fetches the progress again, and returns whether that worked.
@@ -12,20 +12,20 @@ async function refresh() {
   const response = await fetch(place.dataset.waitingUrl, { credentials: "same-origin" }).catch(() => null);
   if (!response?.ok || response.redirected) return false;
   const before = shown().outerHTML;
-  const found = new DOMParser().parseFromString(await response.text(), "text/html").querySelector("[data-waiting]");
-  if (found && found.outerHTML !== before) {
+  const fetched = new DOMParser().parseFromString(await response.text(), "text/html").querySelector("[data-waiting]");
+  if (fetched && fetched.outerHTML !== before) {
     const status = shown().dataset.status;
-    shown().replaceWith(document.adoptNode(found));
+    shown().replaceWith(document.adoptNode(fetched));
     showTimes(place);
-    markStep("here" in found.dataset ? 3 : 2);
-    if (found.dataset.status !== status) announce(one("strong", found).textContent);
+    markStep("here" in fetched.dataset ? 3 : 2);
+    if (fetched.dataset.status !== status) announce(find("strong", fetched).textContent);
   }
   watchClock();
   return true;
 }
 
 function markStep(number) {
-  all(".wizard-steps li").forEach((step, at) => {
+  findAll(".wizard-steps li").forEach((step, at) => {
     if (at + 1 === number) step.setAttribute("aria-current", "step");
     else step.removeAttribute("aria-current");
   });
@@ -44,7 +44,7 @@ place.addEventListener("click", (event) => {
   refresh();
 });
 
-place.addEventListener("news", ({ detail }) => {
+place.addEventListener("topic-changed", ({ detail }) => {
   detail.read = refresh();
 });
 watchClock();

@@ -1,6 +1,6 @@
 // Keyboard shortcuts: off inside inputs and dialogs, and off if the user disables them.
 
-import { one } from "./dom.js";
+import { find } from "./dom.js";
 
 const SETTING = "slipway.keys";
 const actions = new Map();
@@ -12,11 +12,11 @@ const isOn = () => localStorage.getItem(SETTING) !== "off";
 
 function isTyping(target) {
   // A dialog that was just closed may keep the focus on a field inside it for a moment.
-  return target.closest("input, textarea, select, [contenteditable]")?.checkVisibility() || one("dialog[open]");
+  return target.closest("input, textarea, select, [contenteditable]")?.checkVisibility() || find("dialog[open]");
 }
 
 function go(key) {
-  const link = one(`[data-go="${CSS.escape(key)}"]`);
+  const link = find(`[data-go="${CSS.escape(key)}"]`);
   if (link) location.assign(link.href);
 }
 
@@ -49,5 +49,5 @@ export function wireShortcuts() {
   document.addEventListener("keydown", onKey);
   wireSetting();
   bindKey("?", () => document.getElementById("help-dialog")?.showModal());
-  bindKey("/", () => one("[data-search]")?.focus());
+  bindKey("/", () => find("[data-search]")?.focus());
 }

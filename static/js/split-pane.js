@@ -14,8 +14,8 @@ export function wireSplitter(separator) {
     localStorage.setItem(SETTING, String(pixels));
   };
   const now = () => Number(separator.getAttribute("aria-valuenow"));
-  const kept = Number(localStorage.getItem(SETTING));
-  if (kept) set(kept);
+  const stored = Number(localStorage.getItem(SETTING));
+  if (stored) set(stored);
   separator.addEventListener("keydown", (event) => {
     const width = { ArrowLeft: now() - STRIDE, ArrowRight: now() + STRIDE, Home: LEAST, End: MOST }[event.key];
     if (width === undefined) return;

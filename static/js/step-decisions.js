@@ -5,9 +5,9 @@ import { timeNode, untilNode } from "./timestamps.js";
 
 const WORDS = {
   RETRY: ["Retry", "Try the step again, from where it failed"],
-  SKIP: ["Skip", "Go on with the next step; this one counts as skipped"],
+  SKIP: ["Skip", "Continue with the next step and mark this one as skipped"],
   IGNORE: ["Ignore", "Go on with the next step; the failure stays visible"],
-  MARK_AS_SUCCESS: ["Mark as success", "Go on as if the step had succeeded"],
+  MARK_AS_SUCCESS: ["Mark as success", "Continue as if the step had succeeded"],
   MARK_AS_FAILURE: ["Mark as failure", "End here, and undo nothing"],
   ROLL_BACK: ["Roll back", "Undo what the stage did, newest change first"],
   ABORT: ["Abort", "End here as aborted, and undo nothing"],
@@ -18,8 +18,8 @@ const BACKWARD = {
   ABORT: ["Leave the rest", "Undo nothing more"],
 };
 const AFTERWARDS = {
-  Abort: "the execution is aborted", Ignore: "the failure is ignored", MarkAsFailure: "the execution fails, and nothing is undone",
-  MarkAsSuccess: "the step is marked as success", StageRollback: "the stage is rolled back", LeaveRest: "nothing more is undone",
+  Abort: "the execution is aborted", Ignore: "the failure is ignored", MarkAsFailure: "the execution fails without a rollback",
+  MarkAsSuccess: "the step is marked as success", StageRollback: "the stage is rolled back", LeaveRest: "the remaining rollback is skipped",
 };
 
 export function notice(tone, form, ...lines) {
@@ -48,9 +48,9 @@ export function decisionNotice(step, can) {
   const backward = kind === "NOT_RESTORED" || kind === "STUCK_BACKWARD";
   const what = backward ? `The rollback ${step.name} waits for a decision.` : `Step ${step.name} waits for a decision.`;
   const why = step.failure?.message?.split("\n")[0] || "The last lines of the log say why.";
-  const mine = choices.filter((choice) => (STOPS.includes(choice) ? can.stop : can.decide));
-  const buttons = mine.length
-    ? h("div", { class: "choices", role: "group", "aria-label": `Decide about step ${step.name}` }, mine.map((choice) => button(step, choice)))
+  const allowed = choices.filter((choice) => (STOPS.includes(choice) ? can.stop : can.decide));
+  const buttons = allowed.length
+    ? h("div", { class: "choices", role: "group", "aria-label": `Decide about step ${step.name}` }, allowed.map((choice) => button(step, choice)))
     : h("span", { class: "soft" }, "Who may run or abort this pipeline can decide.");
   const node = notice("waiting", "waiting", h("strong", {}, what), h("span", {}, why), limit(step.intervention), buttons);
   node.classList.add("decision");

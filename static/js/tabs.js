@@ -1,9 +1,9 @@
 // Tabs of the ARIA pattern: arrow keys move, the URL stores the open one.
 
-import { all } from "./dom.js";
+import { findAll } from "./dom.js";
 
 export function wireTabs(list, onOpen) {
-  const tabs = all('[role="tab"]', list);
+  const tabs = findAll('[role="tab"]', list);
   const open = (tab, focus = false) => {
     for (const other of tabs) {
       const chosen = other === tab;

@@ -2,7 +2,7 @@
 //
 // The field keeps the focus and whatever is typed; the list only helps, so a tag that it lacks can be entered too.
 
-import { all, h, icon } from "./dom.js";
+import { findAll, h, icon } from "./dom.js";
 import { ago } from "./timestamps.js";
 
 const PAUSE = 250;
@@ -10,24 +10,24 @@ const AGAIN = 1000;
 
 class TagPicker {
   constructor(input) {
-    const [one, many] = (input.dataset.tagsWhat ?? "tag tags").split(" ");
-    Object.assign(this, { one, many, input, tags: [], at: -1, next: null, search: "", asked: 0, asking: false, timer: 0 });
-    this.list = h("ul", { class: "picker-list", role: "listbox", id: `${input.id}-tags`, "aria-label": `${this.many[0].toUpperCase()}${this.many.slice(1)}` });
+    const [singular, plural] = (input.dataset.tagsWhat ?? "tag tags").split(" ");
+    Object.assign(this, { singular, plural, input, tags: [], at: -1, next: null, search: "", requestNumber: 0, isLoading: false, timer: 0 });
+    this.list = h("ul", { class: "picker-list", role: "listbox", id: `${input.id}-tags`, "aria-label": `${this.plural[0].toUpperCase()}${this.plural.slice(1)}` });
     this.state = h("p", { class: "picker-state" });
     this.said = h("p", { class: "visually-hidden", role: "status" });
     this.popup = h("div", { class: "picker-popup", hidden: true }, this.list, this.state);
-    this.button = h("button", { type: "button", class: "button square quiet picker-open", tabindex: "-1", "aria-label": `Show ${this.many}`, title: `Show ${this.many}` }, icon("down"));
+    this.button = h("button", { type: "button", class: "button square quiet picker-open", tabindex: "-1", "aria-label": `Show ${this.plural}`, title: `Show ${this.plural}` }, icon("down"));
     this.place();
     this.wire();
   }
 
   // Around the field, which keeps the focus if it has it.
   place() {
-    const had = document.activeElement === this.input;
+    const wasFocused = document.activeElement === this.input;
     const frame = h("div", { class: "picker" });
     this.input.before(frame);
     frame.append(this.input, this.button, this.popup, this.said);
-    if (had) this.input.focus();
+    if (wasFocused) this.input.focus();
     for (const [name, value] of Object.entries({ role: "combobox", "aria-autocomplete": "list", "aria-expanded": "false", "aria-controls": this.list.id, autocomplete: "off" })) this.input.setAttribute(name, value);
   }
 
@@ -75,21 +75,21 @@ class TagPicker {
     this.tags = [];
     this.list.replaceChildren();
     this.choose(-1);
-    this.tell(`Asking for ${this.many}…`, { quietly: true });
-    this.ask(1);
+    this.showStatus(`Loading ${this.plural}…`, { quietly: true });
+    this.load(1);
   }
 
   close() {
     clearTimeout(this.timer);
-    this.asked += 1;
-    this.asking = false;
+    this.requestNumber += 1;
+    this.isLoading = false;
     this.popup.hidden = true;
     this.input.setAttribute("aria-expanded", "false");
     this.input.removeAttribute("aria-activedescendant");
   }
 
   more() {
-    if (this.next && !this.asking) this.ask(this.next);
+    if (this.next && !this.isLoading) this.load(this.next);
   }
 
   // What the form says besides is read each time: somebody may be filling it in.
@@ -105,25 +105,25 @@ class TagPicker {
     return address;
   }
 
-  async ask(page) {
-    const mine = (this.asked += 1);
-    this.asking = true;
+  async load(page) {
+    const number = (this.requestNumber += 1);
+    this.isLoading = true;
     const answer = await fetch(this.address(page), { headers: { Accept: "application/json" } }).catch(() => null);
     const isJson = answer?.headers.get("Content-Type")?.includes("json");
-    const found = isJson ? await answer.json().catch(() => null) : null;
-    if (mine !== this.asked || !this.isOpen) return;
-    this.asking = false;
-    this.take(found, page);
+    const result = isJson ? await answer.json().catch(() => null) : null;
+    if (number !== this.requestNumber || !this.isOpen) return;
+    this.isLoading = false;
+    this.showResult(result, page);
   }
 
-  take(found, page) {
-    if (found?.results) return this.add(found);
-    if (found && "waits" in found) {
-      this.tell(`A delegate is asked for the ${this.many}. ${found.waits}`);
-      this.timer = setTimeout(() => this.isOpen && this.ask(page), AGAIN);
+  showResult(result, page) {
+    if (result?.results) return this.add(result);
+    if (result && "waits" in result) {
+      this.showStatus(`Loading ${this.plural} through a delegate. ${result.waits}`);
+      this.timer = setTimeout(() => this.isOpen && this.load(page), AGAIN);
       return undefined;
     }
-    return this.tell(`${found?.problem || found?.detail || `The ${this.many} cannot be listed now.`} A ${this.one} can be typed all the same.`);
+    return this.showStatus(`${result?.problem || result?.detail || `Could not list ${this.plural}.`} You can still enter a ${this.singular}.`);
   }
 
   add({ results, next, matching, is_cut: isCut }) {
@@ -133,10 +133,10 @@ class TagPicker {
     this.next = next;
     if (!first) this.popup.scrollIntoView({ block: "nearest" });
     const best = this.as === "pattern" && this.search && this.tags.length ? ` A run takes ${this.tags[0].name}.` : "";
-    const count = `${this.tags.length.toLocaleString()} of ${matching.toLocaleString()} ${matching === 1 ? this.one : this.many}`;
-    const cut = isCut ? ` There are more than Slipway lists: type the ${this.one} if yours is missing.` : "";
-    if (matching) this.tell(`${count}.${best}${cut}`);
-    else this.tell(this.search ? `No ${this.one} ${this.as === "search" ? `has “${this.search}” in it` : `is like ${this.search}`}.${cut}` : `There are no ${this.many}.`);
+    const count = `${this.tags.length.toLocaleString()} of ${matching.toLocaleString()} ${matching === 1 ? this.singular : this.plural}`;
+    const cut = isCut ? ` The list is truncated: enter the ${this.singular} if it is missing.` : "";
+    if (matching) this.showStatus(`${count}.${best}${cut}`);
+    else this.showStatus(this.search ? `No ${this.singular} ${this.as === "search" ? `contains “${this.search}”` : `matches ${this.search}`}.${cut}` : `No ${this.plural} found.`);
   }
 
   option({ name, pushed_at: pushed }, at) {
@@ -145,7 +145,7 @@ class TagPicker {
     return h("li", { role: "option", id: `${this.list.id}-${at}`, "data-at": at, "aria-selected": "false", class: isNow }, h("span", { class: "mono" }, name), when);
   }
 
-  tell(text, { quietly = false } = {}) {
+  showStatus(text, { quietly = false } = {}) {
     this.state.textContent = text;
     if (!quietly) this.said.textContent = text;
   }
@@ -181,4 +181,4 @@ class TagPicker {
   }
 }
 
-for (const input of all("input[data-tags]")) new TagPicker(input);
+for (const input of findAll("input[data-tags]")) new TagPicker(input);

@@ -1,6 +1,6 @@
 // Theme switch: it applies at once, and the server stores it in a cookie.
 
-import { all } from "./dom.js";
+import { findAll } from "./dom.js";
 
 function apply(theme) {
   if (theme === "light" || theme === "dark") document.documentElement.dataset.theme = theme;
@@ -16,6 +16,6 @@ export function wireTheme() {
     body.set("theme", theme);
     fetch(form.action, { method: "POST", body, redirect: "manual" });
     apply(theme);
-    for (const button of all("button", form)) button.setAttribute("aria-pressed", String(button.value === theme));
+    for (const button of findAll("button", form)) button.setAttribute("aria-pressed", String(button.value === theme));
   });
 }

@@ -1,6 +1,6 @@
 // Timestamps in the reader's time zone, and durations that keep counting.
 
-import { all, h } from "./dom.js";
+import { findAll, h } from "./dom.js";
 
 const full = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 const hour = new Intl.DateTimeFormat(undefined, { timeStyle: "short" });
@@ -43,7 +43,7 @@ export function timeNode(iso, style = "full") {
   return node;
 }
 
-export function tookNode(start, end) {
+export function durationNode(start, end) {
   if (!start) return "";
   if (end) return spell((Date.parse(end) - Date.parse(start)) / 1000);
   const node = h("span", { "data-since": start });
@@ -74,16 +74,16 @@ function countDown(node) {
 }
 
 export function showTimes(root = document) {
-  all("[data-until]", root).forEach(countDown);
-  all("time[data-when]", root).forEach(show);
-  all("[data-since]", root).forEach(count);
+  findAll("[data-until]", root).forEach(countDown);
+  findAll("time[data-when]", root).forEach(show);
+  findAll("[data-since]", root).forEach(count);
 }
 
 export function startTimestamps() {
   showTimes();
   setInterval(() => {
-    all("[data-since]").forEach(count);
-    all("[data-until]").forEach(countDown);
+    findAll("[data-since]").forEach(count);
+    findAll("[data-until]").forEach(countDown);
   }, 1000);
-  setInterval(() => all('time[data-when="ago"]').forEach(show), 15000);
+  setInterval(() => findAll('time[data-when="ago"]').forEach(show), 15000);
 }

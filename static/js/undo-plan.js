@@ -1,12 +1,12 @@
 // Undo plan of a rollback, fetched each time its dialog opens.
 
-import { all, h, one } from "./dom.js";
+import { findAll, h, find } from "./dom.js";
 
-const UNCERTAIN = " (AWS has not answered yet; it is asked first)";
+const UNCERTAIN = " (no answer from AWS yet; its result is checked first)";
 
 async function show(part) {
-  const list = one("[data-changes]", part);
-  const note = one("[data-note]", part);
+  const list = find("[data-changes]", part);
+  const note = find("[data-note]", part);
   try {
     const response = await fetch(part.dataset.undoPlan, { headers: { Accept: "application/json" } });
     if (!response.ok) throw new Error(String(response.status));
@@ -22,9 +22,9 @@ async function show(part) {
 
 export function wireUndoPlans() {
   const shown = (entries) => {
-    for (const { target } of entries) if (target.open) all("[data-undo-plan]", target).forEach(show);
+    for (const { target } of entries) if (target.open) findAll("[data-undo-plan]", target).forEach(show);
   };
-  for (const part of all("dialog [data-undo-plan]")) {
+  for (const part of findAll("dialog [data-undo-plan]")) {
     new MutationObserver(shown).observe(part.closest("dialog"), { attributeFilter: ["open"] });
   }
 }

@@ -1,7 +1,7 @@
 // Synchronization of the visual editor's forms with the pipeline's text. A form change is written into the text, and a
 // typed change is read by the forms. The text takes precedence.
 
-import { announce, one } from "./dom.js";
+import { announce, find } from "./dom.js";
 import { wireTabs } from "./tabs.js";
 
 const AFTER = 400;
@@ -10,12 +10,12 @@ const MOST_UNDOS = 100;
 class Visual {
   constructor(root) {
     this.root = root;
-    this.area = one("#pipeline-yaml");
-    this.undo = one("[data-undo]");
+    this.area = find("#pipeline-yaml");
+    this.undo = find("[data-undo]");
     this.earlier = [];
     this.isOpen = false;
     this.listen();
-    wireTabs(one("[data-editor-tabs]"), (name) => this.opened(name));
+    wireTabs(find("[data-editor-tabs]"), (name) => this.opened(name));
   }
 
   listen() {
@@ -48,18 +48,18 @@ class Visual {
   }
 
   swapped() {
-    const fresh = one("[data-new-text]", this.root);
+    const fresh = find("[data-new-text]", this.root);
     if (fresh) {
       this.earlier = [...this.earlier.slice(-MOST_UNDOS), this.area.value];
       this.write(fresh.value);
       fresh.remove();
     }
-    const said = one("[data-said]", this.root)?.textContent;
+    const said = find("[data-said]", this.root)?.textContent;
     if (said) announce(said);
-    this.isDirty = Boolean(one("#visual-open [aria-invalid]", this.root));
-    one("#visual-open [aria-invalid]", this.root)?.focus();
+    this.isDirty = Boolean(find("#visual-open [aria-invalid]", this.root));
+    find("#visual-open [aria-invalid]", this.root)?.focus();
     this.showUndo();
-    if (this.isSaving && !this.isDirty) this.area.form.requestSubmit(one("[data-save]"));
+    if (this.isSaving && !this.isDirty) this.area.form.requestSubmit(find("[data-save]"));
     this.isSaving = false;
   }
 
@@ -75,7 +75,7 @@ class Visual {
     if (text === undefined) return;
     this.write(text);
     this.isDirty = false;
-    announce("The last change was taken back.");
+    announce("The last change was undone.");
     this.refresh();
   }
 
@@ -86,7 +86,7 @@ class Visual {
 
   // What was entered and not applied belongs to what is saved.
   saving(event) {
-    const form = one("#visual-open", this.root);
+    const form = find("#visual-open", this.root);
     if (!this.isDirty || !form) return;
     event.preventDefault();
     event.stopImmediatePropagation();
@@ -97,6 +97,6 @@ class Visual {
 
 // htmx reads the page at the same event, and has registered for it before.
 document.addEventListener("DOMContentLoaded", () => {
-  const root = one("#visual");
+  const root = find("#visual");
   if (root) new Visual(root);
 });

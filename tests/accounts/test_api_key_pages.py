@@ -94,7 +94,7 @@ def test_a_deleted_service_account_is_named_and_gone(admin: User, account: Servi
     client, address = browse(admin), f"/access/service-accounts/{account.pk}/delete/"
     assert "1 API key stops working" in client.get(address).content.decode()
     page = client.post(address, follow=True).content.decode()
-    assert "Build server is deleted" in page
+    assert "Service account Build server deleted" in page
     assert get_api_key_by_token(token) is None
 
 

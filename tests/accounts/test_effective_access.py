@@ -36,7 +36,7 @@ def test_everybody_sees_what_they_may_do_themselves(demo: Scope):
     missing = row(page, "core_pipeline_execute")
     assert "Not granted" in missing
     assert "No role grants core_pipeline_execute in this scope." in missing
-    assert "Given by Account Admin, Organization Admin, Project Admin, Pipeline Executor." in missing
+    assert "Granted by Account Admin, Organization Admin, Project Admin, Pipeline Executor." in missing
 
 
 def test_one_thing_shows_its_own_permissions_only(demo: Scope):

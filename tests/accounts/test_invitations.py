@@ -89,9 +89,9 @@ def test_nobody_invites_to_more_than_they_have(project: Scope, account: Scope, d
     manager = make_person("manager", "project_admin", project)
     with pytest.raises(Forbidden):
         invited(manager, project, as_="account_admin")
-    with pytest.raises(Exception, match="may see"):
+    with pytest.raises(Exception, match="cannot view"):
         invited(manager, account)
-    with pytest.raises(Exception, match="may see"):
+    with pytest.raises(Exception, match="cannot view"):
         invited(deployer, project)
     client = Client()
     client.force_login(manager)

@@ -35,7 +35,7 @@ def test_what_is_not_known_or_taken_is_refused_by_its_name(admin: User, project:
     bad = api.post("/api/v1/projects", SHOP | {"identifier": "1 shop"}, format="json")
     assert (bad.status_code, bad.json()["errors"][0]["path"]) == (400, "identifier")
     taken = api.post("/api/v1/projects", SHOP | {"identifier": "demo"}, format="json")
-    assert "exists already" in taken.json()["errors"][0]["message"]
+    assert "already exists" in taken.json()["errors"][0]["message"]
 
 
 def test_all_projects_are_listed_and_narrowed(admin: User, project: Scope, other_project: Scope, call: Call):
@@ -56,7 +56,7 @@ def test_a_project_is_put_away_and_brought_back(admin: User, project: Scope, cal
     listed = api.get("/api/v1/projects?archived=true").json()["results"]
     assert [found["scope"] for found in listed] == ["account/default/demo"]
     taken = api.post("/api/v1/projects", SHOP | {"identifier": "demo"}, format="json")
-    assert "bring it back" in taken.json()["errors"][0]["message"]
+    assert "Restore it" in taken.json()["errors"][0]["message"]
 
     restored = api.post(f"{one}/restore")
     assert (restored.status_code, restored.json()["archived_at"]) == (200, None)
@@ -103,4 +103,4 @@ def test_an_organization_has_only_so_many_projects(admin: User, project: Scope, 
     )
     refused = call(admin).post("/api/v1/projects", SHOP, format="json")
     assert refused.status_code == 400
-    assert "account/default has 1,000 projects already" in refused.json()["detail"]
+    assert "account/default already has 1,000 projects" in refused.json()["detail"]

@@ -82,7 +82,10 @@ def test_strangers_stay_out_where_new_people_are_not_let_in(provider: Provider, 
     settings.OIDC_ALLOW_NEW_USERS = False
     client = Client()
     response = sign_in(client, "u-4")
-    assert (response.status_code, b"there is no Slipway user linked to it" in response.content) == (403, True)
+    assert (response.status_code, b"no Slipway user is linked to that account" in response.content) == (
+        403,
+        True,
+    )
     assert "_auth_user_id" not in client.session
 
 

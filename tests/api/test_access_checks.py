@@ -126,7 +126,7 @@ def test_a_role_that_ended_is_said_to_have_ended(admin: User, viewer: User, proj
         ({"type": "pipeline"}, "Enter a scope alone"),
         ({"id": "1"}, "Enter a scope alone"),
         ({"type": "moon", "id": "1"}, "is not a valid choice"),
-        ({"type": "execution", "identifier": "x", "scope": "account"}, "Name the execution by its id"),
+        ({"type": "execution", "identifier": "x", "scope": "account"}, "Use the id of the execution"),
         ("account", "Expected a dictionary"),
     ],
 )

@@ -84,7 +84,7 @@ def test_a_pair_is_adopted_and_taken_back_from_the_list_on(
     expect(page.get_by_text("Adopted by deployer")).to_be_visible()
     page.get_by_role("link", name="Undo adoption").click()
     page.get_by_role("button", name="Undo adoption").click()
-    expect(page.get_by_text("The adoption of store__1 is undone")).to_be_visible()
+    expect(page.get_by_text("The adoption of store__1 was undone")).to_be_visible()
     expect(page.get_by_role("button", name="Adopt store__1")).to_be_visible()
     assert not Service.objects.filter(identifier="store").exists()
     # A browser notes each refusal.

@@ -48,7 +48,7 @@ def test_a_queued_task_tells_what_changes_and_is_ended_from_its_page(
     sign_in(page, site, admin)
     page.goto(f"{site}/delegates/tasks/{task.pk}/")
     expect(page.get_by_role("heading", name="Why no delegate yet?")).to_be_visible()
-    row = page.locator(".why-table tbody").filter(has=page.get_by_role("rowheader", name="eu"))
+    row = page.locator(".routing-table tbody").filter(has=page.get_by_role("rowheader", name="eu"))
     expect(row).to_contain_text("It is waiting for approval. Approve it.")
     expect(row.locator(".status").filter(has_text="No")).to_have_count(1)
 

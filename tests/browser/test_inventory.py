@@ -216,7 +216,7 @@ def test_of_two_thousand_tasks_some_are_drawn_and_all_are_counted(
     running = ServiceInstance.objects.filter(stopped_at=None).count()
     expect(page.get_by_text(f"{drawn.count()} of {running} tasks are shown")).to_be_visible()
     sick = ServiceInstance.objects.filter(stopped_at=None, health="UNHEALTHY", last_status="RUNNING").count()
-    expect(page.locator("#places .map .task.sick")).to_have_count(sick)
+    expect(page.locator("#places .map .task.unhealthy")).to_have_count(sick)
     expect(page.get_by_role("link", name="Task list")).to_be_visible()
 
 
@@ -241,6 +241,6 @@ def test_figures_that_cannot_be_had_are_said_to_be_missing(
     open_as(page, live_server, admin, "light", 1280)
     page.route("**/figures/**", lambda route: route.fulfill(status=503))
     page.goto(f"{live_server.url}/")
-    expect(page.get_by_role("alert")).to_contain_text("That did not work (503).")
+    expect(page.get_by_role("alert")).to_contain_text("Request failed (503).")
     expect(page.get_by_role("heading", name="Deploying now")).to_be_visible()
     expect(page.get_by_role("link", name="View metrics only")).to_be_visible()

@@ -83,7 +83,7 @@ def test_what_is_chosen_is_written_into_the_step_and_nothing_else(
     insert = page.get_by_role("button", name="Insert into the blue/green step")
     expect(insert).to_be_visible()
     insert.click()
-    expect(page.locator("[data-inserted]")).to_have_text("Written into the step in line 13.")
+    expect(page.locator("[data-inserted]")).to_have_text("Inserted into the step in line 13.")
     lines = area.input_value().split("\n")
     assert lines[:14] == TEXT.split("\n")[:14]
     keys = [line.strip().split(":")[0] for line in lines[14:20]]
@@ -108,5 +108,5 @@ def test_a_text_without_such_a_step_is_left_alone(page: Page, visit: Visit, demo
         _check(page, group)
     expect(page.get_by_text("Both rules send traffic to")).to_be_visible()
     page.get_by_role("button", name="Insert into the blue/green step").click()
-    expect(page.locator("[data-inserted]")).to_contain_text("no step of type EcsBlueGreenCreateService")
+    expect(page.locator("[data-inserted]")).to_contain_text("no EcsBlueGreenCreateService step")
     expect(page.get_by_label("YAML", exact=True)).to_have_value(demo.yaml)

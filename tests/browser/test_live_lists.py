@@ -21,7 +21,7 @@ from tests.fixtures.processes import wait_until
 pytestmark = pytest.mark.browser
 
 
-class News:
+class LiveSocket:
     """The server's end of the socket in the hand of a test, and what the page asked besides."""
 
     def __init__(self, page: Page) -> None:
@@ -60,45 +60,45 @@ class News:
 
 
 @pytest.fixture
-def news(page: Page, complaints: list[str]) -> News:
+def live(page: Page, complaints: list[str]) -> LiveSocket:
     """A page whose clock the test moves."""
     page.clock.install()
-    return News(page)
+    return LiveSocket(page)
 
 
 def run(person: User, pipeline: Pipeline, tag: str) -> Execution:
     return run_pipeline(actor=person, pipeline=pipeline, artifact_tag=tag)
 
 
-def topic_of(news: News) -> str:
-    return news.connected[-1]["topic"][0]
+def topic_of(live: LiveSocket) -> str:
+    return live.connected[-1]["topic"][0]
 
 
 @pytest.mark.parametrize("place", ["/", "/deployments/", "pipeline"])
 def test_a_page_asks_nothing_until_it_hears_of_a_change(
-    page: Page, news: News, visit: Visit, demo: Pipeline, deployer: User, place: str
+    page: Page, live: LiveSocket, visit: Visit, demo: Pipeline, deployer: User, place: str
 ) -> None:
     run(deployer, demo, "1.27")
     visit(f"/pipelines/{demo.pk}/" if place == "pipeline" else place)
-    news.wait_for(lambda: len(news.sockets) == 1, "the socket")
+    live.wait_for(lambda: len(live.sockets) == 1, "the socket")
     # The overview fetches its figures once, by itself.
     at_first = ["/figures/?days=14"] if place == "/" else []
-    news.wait_for(lambda: len(news.asked) == len(at_first), "what comes after the page")
+    live.wait_for(lambda: len(live.asked) == len(at_first), "what comes after the page")
     page.clock.run_for(60_000)
-    assert [url.partition(urlsplit(url).netloc)[2] for url in news.asked] == at_first
+    assert [url.partition(urlsplit(url).netloc)[2] for url in live.asked] == at_first
     run(deployer, demo, "1.28")
-    topics = news.connected[-1]["topic"]
-    news.changed(next(one for one in topics if one.startswith(("executions:", "pipeline:"))))
+    topics = live.connected[-1]["topic"]
+    live.changed(next(one for one in topics if one.startswith(("executions:", "pipeline:"))))
     page.clock.run_for(1000)
     expect(page.get_by_role("link", name="Rolling demo #2")).to_be_visible()
-    assert len(news.asked) == len(at_first) + 1
+    assert len(live.asked) == len(at_first) + 1
 
 
 def test_a_page_that_hears_of_many_changes_asks_once_a_second(
-    page: Page, news: News, visit: Visit, demo: Pipeline
+    page: Page, live: LiveSocket, visit: Visit, demo: Pipeline
 ) -> None:
     visit("/deployments/")
-    news.wait_for(lambda: len(news.sockets) == 1, "the socket")
+    live.wait_for(lambda: len(live.sockets) == 1, "the socket")
     seconds = 0
 
     def a_second_later() -> None:
@@ -108,89 +108,89 @@ def test_a_page_that_hears_of_many_changes_asks_once_a_second(
 
     for bursts in range(1, 4):
         for _ in range(50):
-            news.changed(topic_of(news))
-        news.wait_for(lambda: a_second_later() is None and len(news.asked) >= bursts, "a question")  # noqa: B023
-    assert len(news.asked) <= seconds
+            live.changed(topic_of(live))
+        live.wait_for(lambda: a_second_later() is None and len(live.asked) >= bursts, "a question")  # noqa: B023
+    assert len(live.asked) <= seconds
 
 
 def test_what_changes_while_an_answer_is_under_way_is_asked_for_after_it(
-    page: Page, news: News, visit: Visit, demo: Pipeline, deployer: User
+    page: Page, live: LiveSocket, visit: Visit, demo: Pipeline, deployer: User
 ) -> None:
     held: list[Route] = []
     visit("/deployments/")
-    news.wait_for(lambda: len(news.sockets) == 1, "the socket")
+    live.wait_for(lambda: len(live.sockets) == 1, "the socket")
     page.route("**/deployments/", lambda route: route.continue_() if held else held.append(route))
-    news.changed(topic_of(news))
+    live.changed(topic_of(live))
     page.clock.run_for(1000)
-    news.wait_for(lambda: len(held) == 1, "the first question")
-    news.changed(topic_of(news))
+    live.wait_for(lambda: len(held) == 1, "the first question")
+    live.changed(topic_of(live))
     page.clock.run_for(3000)
     assert len(held) == 1
     held[0].continue_()
     run(deployer, demo, "1.27")
-    news.wait_for(lambda: page.clock.run_for(1000) is None and len(news.asked) == 2, "the second question")
+    live.wait_for(lambda: page.clock.run_for(1000) is None and len(live.asked) == 2, "the second question")
     expect(page.get_by_role("link", name="Rolling demo #1")).to_be_visible()
 
 
 def test_a_lost_socket_comes_back_and_says_how_old_the_page_is(
-    page: Page, news: News, visit: Visit, demo: Pipeline, deployer: User
+    page: Page, live: LiveSocket, visit: Visit, demo: Pipeline, deployer: User
 ) -> None:
     visit("/deployments/")
-    news.wait_for(lambda: len(news.sockets) == 1, "the socket")
+    live.wait_for(lambda: len(live.sockets) == 1, "the socket")
     page.clock.run_for(40_000)
     run(deployer, demo, "1.27")
-    news.is_stale = True
-    news.sockets[-1].close(code=1012)
-    expect(page.locator("[data-news]")).to_have_text("Reconnecting…")
+    live.is_stale = True
+    live.sockets[-1].close(code=1012)
+    expect(page.locator("[data-live-status]")).to_have_text("Reconnecting…")
     page.clock.run_for(1000)
-    news.wait_for(lambda: len(news.sockets) == 2, "the next socket")
-    assert int(news.connected[-1]["age"][0]) > 40
+    live.wait_for(lambda: len(live.sockets) == 2, "the next socket")
+    assert int(live.connected[-1]["age"][0]) > 40
     page.clock.run_for(1000)
     expect(page.get_by_role("link", name="Rolling demo #1")).to_be_visible()
-    expect(page.locator("[data-news]")).to_be_hidden()
+    expect(page.locator("[data-live-status]")).to_be_hidden()
 
 
 def test_a_page_without_a_socket_looks_every_few_seconds_and_says_so(
-    page: Page, news: News, visit: Visit, demo: Pipeline, deployer: User
+    page: Page, live: LiveSocket, visit: Visit, demo: Pipeline, deployer: User
 ) -> None:
-    news.refuses_with = 1013
+    live.refuses_with = 1013
     visit("/deployments/")
     for tries in range(1, 4):
-        news.wait_for(lambda: len(news.connected) >= tries, "another try")  # noqa: B023
+        live.wait_for(lambda: len(live.connected) >= tries, "another try")  # noqa: B023
         page.clock.run_for(4000)
-    expect(page.locator("[data-news]")).to_have_text("Looks every 5 s")
+    expect(page.locator("[data-live-status]")).to_have_text("Refreshing every 5 s")
     run(deployer, demo, "1.27")
     page.clock.run_for(6000)
     expect(page.get_by_role("link", name="Rolling demo #1")).to_be_visible()
 
-    news.refuses_with = 0
-    news.wait_for(lambda: page.clock.run_for(5000) is None and bool(news.sockets), "a socket")
-    expect(page.locator("[data-news]")).to_be_hidden()
-    news.wait_for(lambda: True, "the answers under way")
+    live.refuses_with = 0
+    live.wait_for(lambda: page.clock.run_for(5000) is None and bool(live.sockets), "a socket")
+    expect(page.locator("[data-live-status]")).to_be_hidden()
+    live.wait_for(lambda: True, "the answers under way")
     page.clock.run_for(2000)
-    asked = len(news.asked)
+    asked = len(live.asked)
     page.clock.run_for(60_000)
-    assert len(news.asked) <= asked + 1
+    assert len(live.asked) <= asked + 1
 
 
 def test_a_socket_that_has_fallen_silent_is_given_up(
-    page: Page, news: News, visit: Visit, demo: Pipeline
+    page: Page, live: LiveSocket, visit: Visit, demo: Pipeline
 ) -> None:
     visit("/deployments/")
-    news.wait_for(lambda: len(news.sockets) == 1, "the socket")
+    live.wait_for(lambda: len(live.sockets) == 1, "the socket")
     page.clock.run_for(80_000)
-    news.wait_for(lambda: len(news.sockets) == 2, "the next socket")
+    live.wait_for(lambda: len(live.sockets) == 2, "the next socket")
 
 
 def test_who_may_not_listen_is_told_and_does_not_try_again(
-    page: Page, news: News, visit: Visit, demo: Pipeline
+    page: Page, live: LiveSocket, visit: Visit, demo: Pipeline
 ) -> None:
-    news.refuses_with = 4403
+    live.refuses_with = 4403
     visit("/deployments/")
-    expect(page.locator("[data-news]")).to_have_text("Not live: load the page again")
+    expect(page.locator("[data-live-status]")).to_have_text("Live updates stopped. Reload the page.")
     page.clock.run_for(60_000)
-    assert len(news.connected) == 1
-    assert news.asked == []
+    assert len(live.connected) == 1
+    assert live.asked == []
 
 
 @pytest.fixture

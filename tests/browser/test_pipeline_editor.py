@@ -80,7 +80,7 @@ def test_suggestions_asked_for_too_early_show_when_they_come(
     with page.expect_request("**/services/words/**"):
         area.fill("fam")
     area.press("Control+Space")
-    expect(page.get_by_text("Suggestions are on their way.")).to_be_attached()
+    expect(page.get_by_text("Loading suggestions…")).to_be_attached()
     expect(page.get_by_role("option", name="family")).to_have_count(0)
     held[0].continue_()
     expect(page.get_by_role("option", name="family")).to_be_visible()

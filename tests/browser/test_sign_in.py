@@ -35,7 +35,7 @@ def test_a_person_sets_up_an_app_and_signs_in_with_its_codes(
     site = live_server.url
     give_password(page, site)
     page.get_by_role("link", name="Set up").click()
-    picture = page.get_by_role("img", name="The key below")
+    picture = page.get_by_role("img", name="QR code of the key below")
     expect(picture).to_be_visible()
     assert picture.evaluate("image => image.decode().then(() => image.naturalWidth)") > 100
     secret = page.locator("#key").inner_text()

@@ -141,7 +141,7 @@ def test_the_servers_errors_are_marked_listed_and_led_to(page: Page, open_editor
     expect(state).to_have_text("1 error, 1 warning Checked.")
     expect(page.locator(".editor-number.error")).to_have_attribute("data-t", "2")
     expect(page.locator(".editor-number.warning")).to_have_attribute("data-t", "1")
-    said = page.locator(".editor-line.error .editor-said")
+    said = page.locator(".editor-line.error .editor-problem-text")
     expect(said).to_have_attribute("data-t", str(problem["message"]))
     page.get_by_role("button", name="Line 2, column 4").press("Enter")
     expect(area).to_be_focused()

@@ -106,8 +106,8 @@ class Broadcaster:
 
     def start(self) -> None:
         """Start to listen."""
-        hearing = subscribe(CHANGES_GROUP, about="News", ready=self._begin, take=self._receive)
-        self._jobs = [asyncio.create_task(job) for job in (hearing, self._run())]
+        subscription = subscribe(CHANGES_GROUP, about="Topic changes", ready=self._begin, take=self._receive)
+        self._jobs = [asyncio.create_task(job) for job in (subscription, self._run())]
         for job in self._jobs:
             job.add_done_callback(self._job_ended)
 
@@ -161,7 +161,7 @@ class Broadcaster:
         """End all viewers after a crashed job; they reconnect to a new broadcaster instead of hanging."""
         if job.cancelled() or job.exception() is None:
             return
-        logger.error("Hearing news broke off", exc_info=job.exception())
+        logger.error("The subscription to topic changes failed", exc_info=job.exception())
         self.is_broken = True
         for other in self._jobs:
             other.cancel()

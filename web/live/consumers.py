@@ -94,7 +94,7 @@ class LiveConsumer(AsyncWebsocketConsumer):
         error = None if job.cancelled() else job.exception()
         if error is None or isinstance(error, OSError):
             return
-        logger.error("A viewer of %s was let go", self.content_name, exc_info=error)
+        logger.error("Closed the socket of a viewer of %s", self.content_name, exc_info=error)
         self._stream_task = asyncio.create_task(self.close(code=CLOSE_INTERNAL_ERROR))
 
 
@@ -108,7 +108,7 @@ UNKNOWN_AGE_SECONDS: Final = 10.0**9
 class TopicConsumer(LiveConsumer):
     """Socket of one page. It reports only the topics of changes; the page is rendered for its reader."""
 
-    content_name = "news"
+    content_name = "live topics"
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -94,8 +94,8 @@ def _get_publisher() -> Publisher:
         return _publishers[process]
 
 
-CHANGES_GROUP: Final = "news"
-CHANGES_MESSAGE_TYPE: Final = "news.changed"
+CHANGES_GROUP: Final = "topics"
+CHANGES_MESSAGE_TYPE: Final = "topics.changed"
 
 
 def publish_change_on_commit(subject: str, *keys: Any) -> None:

@@ -44,7 +44,7 @@ def test_branches_run_at_the_same_time_and_what_follows_waits_for_all(write: Wri
     assert not ServiceLock.objects.exists()
     shown = build_execution_document(execution, ready.deployer)["stages"][0]["steps"]
     assert [(step["depth"], [head["text"] for head in step["heads"]]) for step in shown] == [
-        (1, ["Side by side"]),
+        (1, ["Parallel"]),
         (1, []),
         (0, []),
         (0, []),

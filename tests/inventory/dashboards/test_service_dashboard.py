@@ -47,8 +47,8 @@ def test_tasks_are_counted_by_version_and_drawn_by_zone(world: World, reader: Cl
     assert "4 of 4 run" in text
     assert "<code>2.0</code>" in text
     assert "us-east-1b" in text
-    assert text.count('class="task fine"') == 3 + 1, "three tasks and the legend"
-    assert text.count('class="task fine old"') == 1 + 1
+    assert text.count('class="task healthy"') == 3 + 1, "three tasks and the legend"
+    assert text.count('class="task healthy old"') == 1 + 1
 
 
 @pytest.mark.django_db

@@ -135,7 +135,7 @@ TYPED = {"new_of": "dev", "form_at": STAGE, "form_is": "dev", "name": "Dev", "id
 
 
 def kept(answer: str) -> bool:
-    return '<details class="visual-place" open>' in answer and 'value="Test"' in answer
+    return '<details class="visual-new-infrastructure" open>' in answer and 'value="Test"' in answer
 
 
 def test_what_was_typed_of_a_new_place_is_there_after_its_stage_was_applied(world: World, client: Client):
@@ -164,10 +164,10 @@ def test_a_form_in_which_nothing_was_typed_stays_closed(world: World, client: Cl
     given = {**TYPED, "do": "apply"}
     given |= dict.fromkeys(("new-environment_name", "new-name", "new-cluster"), "")
     answer, _ = asked(client, entered(world, **given))
-    assert '<details class="visual-place">' in answer
+    assert '<details class="visual-new-infrastructure">' in answer
 
 
 def test_once_created_the_form_is_empty_again(world: World, client: Client):
     answer, _ = asked(client, entered(world, **TYPED | {"do": "create-place"}))
     assert "test/eu was created." in answer
-    assert '<details class="visual-place">' in answer
+    assert '<details class="visual-new-infrastructure">' in answer

@@ -96,7 +96,7 @@ async def test_a_long_address_is_refused() -> None:
 
 async def test_people_get_a_page() -> None:
     client = await ask(Client(b""), path="/files/", length=str(BODY_BYTES + 1))
-    assert b"<h1>Too large</h1>" in client.body
+    assert b"<h1>Request too large</h1>" in client.body
 
 
 async def test_who_does_not_send_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
