@@ -12,6 +12,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from delegates.models import DelegateInstance
+from inventory.models.instances import SyncedCluster
 from rbac.models import Scope, User
 from tests.api.rows import ROWS
 from tests.api.sample_project import make_world
@@ -39,12 +40,15 @@ def reader_who_was_here_before(person: User) -> Client:
     return reader
 
 
-def hear_every_other_delegate() -> None:
-    """However long the test takes: a delegate that falls silent meanwhile is shown with its reason."""
+def make_every_other_one_late() -> None:
+    """However long the test takes: what becomes late meanwhile is shown with its reason."""
     day = timedelta(days=1)
     for one in DelegateInstance.objects.all():
         heard = timezone.now() + (day if one.delegate_id % 2 else -day)
         DelegateInstance.objects.filter(pk=one.pk).update(last_heartbeat_at=heard)
+    for number, cluster in enumerate(SyncedCluster.objects.order_by("pk")):
+        synced = timezone.now() + (day if number % 2 else -day)
+        SyncedCluster.objects.filter(pk=cluster.pk).update(synced_at=synced)
 
 
 def test_no_address_asks_the_database_more_often_when_there_is_more(project: Scope, admin: User):
@@ -52,10 +56,10 @@ def test_no_address_asks_the_database_more_often_when_there_is_more(project: Sco
     complete(world)
     reader, shown = reader_who_was_here_before(admin), list(addresses(world))
     grow(FEW)
-    hear_every_other_delegate()
+    make_every_other_one_late()
     few = {address.name: asked(reader, address) for address in shown}
     grow(MANY)
-    hear_every_other_delegate()
+    make_every_other_one_late()
     many = {address.name: asked(reader, address) for address in shown}
     for address in shown:
         if many[address.name][1] > few[address.name][1]:
