@@ -64,7 +64,7 @@ FORBIDDEN = (
 
 
 def _find_forbidden(text: str) -> list[str]:
-    return [word for word in FORBIDDEN if word in text]
+    return [word for word in FORBIDDEN if re.search(rf"{re.escape(word)}(?!\w)", text)]
 
 
 def _list_strings(source: str) -> list[str]:
