@@ -65,9 +65,9 @@ def find_pipeline_usage(thing: Service | Environment | Infrastructure, principal
 
 def require_unused(thing: Service | Environment | Infrastructure, principal: Principal) -> None:
     """Raise `ResourceInUse` if something references the resource."""
-    if found := find_pipeline_usage(thing, principal):
+    if usage := find_pipeline_usage(thing, principal):
         raise ResourceInUse(
-            f"{thing.name} is still used by {found}. Change that first, or confirm that it can no longer run."
+            f"{thing.name} is still used by {usage}. Change that first, or confirm that it can no longer run."
         )
 
 

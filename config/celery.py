@@ -26,8 +26,8 @@ CONNECTION_SECONDS = 60
 @signals.celeryd_after_setup.connect
 def keep_connections(**_: Any) -> None:
     """Keep the database connection of a worker between tasks; each task first tests it."""
-    for one in connections.all():
-        one.settings_dict.update(CONN_MAX_AGE=CONNECTION_SECONDS, CONN_HEALTH_CHECKS=True)
+    for connection in connections.all():
+        connection.settings_dict.update(CONN_MAX_AGE=CONNECTION_SECONDS, CONN_HEALTH_CHECKS=True)
 
 
 @signals.celeryd_after_setup.connect

@@ -35,9 +35,9 @@ def keep_sqlite_open(found: Mapping[str, Any]) -> sqlite3.Connection | None:
     """
     if not found["ENGINE"].endswith("sqlite3") or not Path(found["NAME"]).exists():
         return None
-    held = sqlite3.connect(found["NAME"], check_same_thread=False)
-    held.execute("SELECT 1 FROM sqlite_master").fetchone()
-    return held
+    connection = sqlite3.connect(found["NAME"], check_same_thread=False)
+    connection.execute("SELECT 1 FROM sqlite_master").fetchone()
+    return connection
 
 
 def _build_postgres_settings(url: SplitResult) -> dict[str, Any]:

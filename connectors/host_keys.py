@@ -70,16 +70,19 @@ def record_host_key(connector: Connector, place: str, text: str, *, is_refused: 
 
     `place` is the server that presented it. Invalid keys and keys of another server are ignored.
     """
-    found, key = Connector.objects.select_for_update(of=("self",)).get(pk=connector.pk), _parse_host_key(text)
-    if key is None or not place or place != get_server_address(parse_site_spec(found.spec).url):
+    locked, key = (
+        Connector.objects.select_for_update(of=("self",)).get(pk=connector.pk),
+        _parse_host_key(text),
+    )
+    if key is None or not place or place != get_server_address(parse_site_spec(locked.spec).url):
         return
-    before = get_known_server(found)
+    before = get_known_server(locked)
     if not is_refused and not before.keys:
-        found.host_key = {"place": place, "key": str(key), "seen_at": timezone.now().isoformat()}
+        locked.host_key = {"place": place, "key": str(key), "seen_at": timezone.now().isoformat()}
         action = "connector.keep_host_key"
     elif is_refused and key not in (*before.keys, before.offered):
-        kept = found.host_key if found.host_key.get("place") == place else {}
-        found.host_key = kept | {
+        current = locked.host_key if locked.host_key.get("place") == place else {}
+        locked.host_key = current | {
             "place": place,
             "offered": str(key),
             "offered_at": timezone.now().isoformat(),
@@ -87,17 +90,17 @@ def record_host_key(connector: Connector, place: str, text: str, *, is_refused: 
         action = "connector.refuse_host_key"
     else:
         return
-    found.save(update_fields=["host_key"])
-    told = {"server": place, "fingerprint": key.fingerprint}
-    record_audit_entry(actor=None, action=action, thing=found, before=None, after=told)
+    locked.save(update_fields=["host_key"])
+    after = {"server": place, "fingerprint": key.fingerprint}
+    record_audit_entry(actor=None, action=action, thing=locked, before=None, after=after)
 
 
 @transaction.atomic
 def clear_offered_key(connector: Connector) -> None:
     """Clear the offered key, because the server presents the known one again."""
-    found = Connector.objects.select_for_update(of=("self",)).get(pk=connector.pk)
-    found.host_key = {name: one for name, one in found.host_key.items() if not name.startswith("offered")}
-    found.save(update_fields=["host_key"])
+    locked = Connector.objects.select_for_update(of=("self",)).get(pk=connector.pk)
+    locked.host_key = {name: one for name, one in locked.host_key.items() if not name.startswith("offered")}
+    locked.save(update_fields=["host_key"])
 
 
 def _parse_host_key(text: object) -> HostKey | None:

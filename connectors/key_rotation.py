@@ -42,14 +42,14 @@ class EncryptedColumn:
         name = self.field.attname
         rows = self.model._base_manager.exclude(**{name: ""}).order_by("pk")
         columns = rows.values_list("pk", name, *self.field.bound_to)
-        found = list(columns[:size])
-        while found:
+        batch = list(columns[:size])
+        while batch:
             yield [
                 StoredToken(key, value.token, self.field.build_binding(bound))
-                for key, value, *bound in found
+                for key, value, *bound in batch
                 if isinstance(value, EncryptedValue)
             ]
-            found = list(columns.filter(pk__gt=found[-1][0])[:size])
+            batch = list(columns.filter(pk__gt=batch[-1][0])[:size])
 
     def replace(self, value: "StoredToken", new: str) -> bool:
         """Replace a token unless another process has written the row meanwhile."""
@@ -78,10 +78,10 @@ class SecondFactorColumn:
     def batches(self, size: int) -> Iterator[list["StoredToken"]]:
         """Yield the values in batches, in key order."""
         rows = Authenticator.objects.filter(data__has_key=self.name).order_by("pk").values_list("pk", "data")
-        found = list(rows[:size])
-        while found:
-            yield [StoredToken(key, data[self.name], SECOND_FACTOR_CONTEXT) for key, data in found]
-            found = list(rows.filter(pk__gt=found[-1][0])[:size])
+        batch = list(rows[:size])
+        while batch:
+            yield [StoredToken(key, data[self.name], SECOND_FACTOR_CONTEXT) for key, data in batch]
+            batch = list(rows.filter(pk__gt=batch[-1][0])[:size])
 
     def replace(self, value: "StoredToken", new: str) -> bool:
         """Replace a token unless another process has written the row meanwhile."""
@@ -141,12 +141,12 @@ def list_encrypted_columns() -> list[EncryptedColumn]:
 
 
 def rotate_column(
-    column: RotatableColumn, *, size: int = BATCH_SIZE, told: Callable[[int], None] | None = None
+    column: RotatableColumn, *, size: int = BATCH_SIZE, report_progress: Callable[[int], None] | None = None
 ) -> RotationResult:
     """Encrypt every value of a column under the first key; values that use it already are skipped.
 
-    `told` receives the number of processed values after each batch. A value that changes meanwhile is
-    processed again: its writer may not have the new key yet.
+    `report_progress` receives the number of processed values after each batch. A value that changes
+    meanwhile is processed again: its writer may not have the new key yet.
     """
     values = rotated = unreadable = 0
     for batch in column.batches(size):
@@ -155,8 +155,8 @@ def rotate_column(
         values += len(batch)
         rotated += ends["rotated"]
         unreadable += ends["unreadable"]
-        if told:
-            told(values)
+        if report_progress:
+            report_progress(values)
     return RotationResult(column, values, rotated, unreadable)
 
 

@@ -13,8 +13,8 @@ def list_connectors(scope: Scope, *kinds: str) -> QuerySet[Connector]:
 
     Without `kinds` those to AWS.
     """
-    wanted = kinds or (Connector.Kind.AWS,)
-    found = Connector.objects.filter(scope__path__in=scope.ancestor_paths(), kind__in=wanted)
+    accepted_kinds = kinds or (Connector.Kind.AWS,)
+    found = Connector.objects.filter(scope__path__in=scope.ancestor_paths(), kind__in=accepted_kinds)
     return found.select_related("scope", "secret").order_by("identifier", "-scope__path")
 
 
@@ -61,8 +61,8 @@ def find_secret(scope: Scope, reference: str) -> Secret:
     paths = scope.ancestor_paths()
     if rest:
         paths = [path for path in paths if path.count("/") + 1 == _REFERENCE_LEVELS.get(level)]
-    found = Secret.objects.filter(scope__path__in=paths, identifier=rest or level).select_related("scope")
-    nearest = max(found, key=lambda one: len(one.scope.path), default=None)
+    secrets = Secret.objects.filter(scope__path__in=paths, identifier=rest or level).select_related("scope")
+    nearest = max(secrets, key=lambda one: len(one.scope.path), default=None)
     if nearest is None:
         raise SecretNotFound(
             f"There is no secret {reference} in {scope.path}: create it, or refer to it as "

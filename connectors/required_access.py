@@ -56,11 +56,11 @@ class MissingAccess(Problem, Forbidden):
     code = "forbidden"
 
     def __init__(self, lacks: Sequence[MissingPermission]) -> None:
-        told = " ".join(one.message for one in lacks[:_MAX_NAMED])
+        messages = " ".join(one.message for one in lacks[:_MAX_NAMED])
         rest = len(lacks) - _MAX_NAMED
         Problem.__init__(
             self,
-            f"{told} And {rest} more." if rest > 0 else told,
+            f"{messages} And {rest} more." if rest > 0 else messages,
             errors=[one.to_json() for one in lacks],
         )
         # Both parents write the text; pages print it.
@@ -83,12 +83,12 @@ def find_missing_permissions(
     person: Principal, needs: Iterable[RequiredPermission]
 ) -> list[MissingPermission]:
     """Return the missing permissions of a user; a query for each permission, and two or three in all."""
-    asked: dict[tuple[str, type[Model]], dict[Any, RequiredPermission]] = defaultdict(dict)
+    required: dict[tuple[str, type[Model]], dict[Any, RequiredPermission]] = defaultdict(dict)
     for need in needs:
-        asked[need.permission, type(need.resource)].setdefault(need.resource.pk, need)
+        required[need.permission, type(need.resource)].setdefault(need.resource.pk, need)
     missing = []
     with cache_permissions():
-        for (permission, model), by_key in asked.items():
+        for (permission, model), by_key in required.items():
             rows = model._default_manager.filter(pk__in=by_key)
             allowed = set(filter_visible(person, permission, rows).values_list("pk", flat=True))
             missing += [need for key, need in by_key.items() if key not in allowed]

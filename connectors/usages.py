@@ -67,9 +67,9 @@ def find_secret_usages(thing: UsableResource, principal: Principal) -> ResourceU
 
 def require_unused_file(node: FileNode, principal: Principal) -> None:
     """Check that nothing refers to the file. Raises `ResourceInUse`."""
-    if found := find_usages(node, principal):
+    if usages := find_usages(node, principal):
         raise ResourceInUse(
-            f"{node.path} is still in use by {found}. Change these references first, or confirm that they "
+            f"{node.path} is still in use by {usages}. Change these references first, or confirm that they "
             f"break."
         )
 

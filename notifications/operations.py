@@ -31,7 +31,7 @@ EDIT: Final = "core_notificationrule_edit"
 DELETE: Final = "core_notificationrule_delete"
 WAITING, FAILED = Notification.Status.WAITING, Notification.Status.FAILED
 RULE_DISABLED_REASON: Final = "The notification rule was disabled."
-_KNOWN_EVENTS: Final = tuple(value for value, _ in SUBSCRIBABLE_EVENTS)
+_EVENTS: Final = tuple(value for value, _ in SUBSCRIBABLE_EVENTS)
 
 
 @dataclass(frozen=True)
@@ -172,7 +172,7 @@ def _apply_spec(rule: NotificationRule, spec: NotificationRuleSpec) -> None:
     if errors := [*_validate_url(rule, spec), *_validate_events(spec), *_validate_secret(spec)]:
         raise BadInput("The notification rule is not valid.", errors=errors)
     rule.name = validate_name(spec.name)
-    rule.events = [value for value in _KNOWN_EVENTS if value in spec.events]
+    rule.events = [value for value in _EVENTS if value in spec.events]
     rule.is_enabled = spec.is_enabled
     if spec.url:
         rule.url, rule.host = spec.url, get_visible_host(spec.url)
@@ -196,8 +196,8 @@ def _validate_url(rule: NotificationRule, spec: NotificationRuleSpec) -> list[di
 
 
 def _validate_events(spec: NotificationRuleSpec) -> list[dict[str, str]]:
-    if unknown := sorted(set(spec.events) - set(_KNOWN_EVENTS)):
-        message = f"Unknown event {unknown[0][:64]}. Known events: {', '.join(_KNOWN_EVENTS)}."
+    if unknown := sorted(set(spec.events) - set(_EVENTS)):
+        message = f"Unknown event {unknown[0][:64]}. Known events: {', '.join(_EVENTS)}."
         return [{"path": "events", "message": message}]
     return [] if spec.events else [{"path": "events", "message": "Select at least one event."}]
 

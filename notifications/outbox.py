@@ -88,27 +88,30 @@ def notify(*facts: NotificationEvent) -> int:
     if not facts:
         return 0
     rules = _list_rules_by_path(facts)
-    found = [
-        (fact, rule) for fact in facts for path in fact.scope.ancestor_paths() for rule in rules.get(path, ())
+    matches = [
+        (fact, rule)
+        for fact in facts
+        for path in fact.scope.ancestor_paths()
+        for rule in rules.get(path, ())
+        if fact.event in rule.events
     ]
-    wanted = [(fact, rule) for fact, rule in found if fact.event in rule.events]
-    if not wanted:
+    if not matches:
         return 0
     now = get_database_time()
     # Events of the same moment keep their order for each rule.
     moments = (now + timedelta(microseconds=place) for place in count())
     Notification.objects.bulk_create(
-        [build_notification(fact, rule, at) for (fact, rule), at in zip(wanted, moments, strict=False)]
+        [build_notification(fact, rule, at) for (fact, rule), at in zip(matches, moments, strict=False)]
     )
     transaction.on_commit(request_send, robust=True)
-    return len(wanted)
+    return len(matches)
 
 
 def list_subscribed_events(scope: Scope, events: Iterable[EventType]) -> frozenset[EventType]:
     """Return the events that have a rule, for callers that must read more to build them."""
     rows = _list_enabled_rules(scope.ancestor_paths())
-    asked = {name for names in rows.values_list("events", flat=True) for name in names}
-    return frozenset(event for event in events if event in asked)
+    subscribed = {name for names in rows.values_list("events", flat=True) for name in names}
+    return frozenset(event for event in events if event in subscribed)
 
 
 def build_notification(fact: NotificationEvent, rule: NotificationRule, now: datetime) -> Notification:

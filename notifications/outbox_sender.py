@@ -177,19 +177,19 @@ def _build_unclaimed_filter(now: datetime) -> Q:
 
 def record_result(claimed: ClaimedNotification, answer: WebhookResult, now: datetime) -> None:
     """Store a delivery result, unless the notification has a newer claim or is deleted."""
-    mine = Notification.objects.filter(pk=claimed.key, sends=claimed.fence, status=WAITING)
+    attempt = Notification.objects.filter(pk=claimed.key, sends=claimed.fence, status=WAITING)
     rule = NotificationRule.objects.filter(pk=claimed.rule)
     if answer.is_delivered:
-        mine.update(
+        attempt.update(
             status=DELIVERED, response_status=answer.status_code, reason="", ended_at=now, claimed_until=None
         )
         rule.exclude(failures=0).update(failures=0, paused_until=None)
         return
-    said = {"response_status": answer.status_code, "reason": answer.reason, "claimed_until": None}
+    values = {"response_status": answer.status_code, "reason": answer.reason, "claimed_until": None}
     if claimed.attempts >= NOTIFICATION_ATTEMPTS:
-        mine.update(status=FAILED, ended_at=now, **said)
+        attempt.update(status=FAILED, ended_at=now, **values)
     else:
-        mine.update(due_at=now + RETRY_DELAYS[min(claimed.attempts, len(RETRY_DELAYS)) - 1], **said)
+        attempt.update(due_at=now + RETRY_DELAYS[min(claimed.attempts, len(RETRY_DELAYS)) - 1], **values)
     _back_off_rule(rule, now)
 
 
@@ -207,15 +207,15 @@ def expire_notifications(now: datetime) -> int:
     ended = dead.update(
         status=FAILED, ended_at=now, claimed_until=None, reason="The result of the last attempt is unknown."
     )
-    late = waiting.filter(deadline_at__lte=now)
-    untried = late.filter(reason="")
+    expired = waiting.filter(deadline_at__lte=now)
+    untried = expired.filter(reason="")
     ended += untried.update(
         status=FAILED,
         ended_at=now,
         claimed_until=None,
         reason=f"Not sent within {NOTIFICATION_HOURS}: earlier deliveries to this receiver kept failing.",
     )
-    return ended + late.update(status=FAILED, ended_at=now, claimed_until=None)
+    return ended + expired.update(status=FAILED, ended_at=now, claimed_until=None)
 
 
 NOTIFICATION_RETENTION: Final = (

@@ -112,9 +112,9 @@ def _list_failed_background_checks() -> dict[str, str]:
     last = Pulse.objects.filter(name=DISPATCHER).values_list("at", flat=True).first()
     if last is not None and timezone.now() - last < MAX_PULSE_AGE:
         return {}
-    seen = "never ran" if last is None else f"last ran at {last:%H:%M:%S} UTC"
+    last_run = "never ran" if last is None else f"last ran at {last:%H:%M:%S} UTC"
     with _get_broker_client() as client:
         waiting = client.llen(settings.CELERY_TASK_DEFAULT_QUEUE)
     # Unanswered requests mean that the beat runs and no worker does.
-    name, what = ("worker", "a Celery worker") if waiting else ("dispatcher", "Celery beat")
-    return {name: f"The dispatcher {seen}; is {what} running?"}
+    name, process = ("worker", "a Celery worker") if waiting else ("dispatcher", "Celery beat")
+    return {name: f"The dispatcher {last_run}; is {process} running?"}

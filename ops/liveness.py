@@ -34,7 +34,7 @@ async def restart_when_unresponsive(
     console: Console,
     *,
     pause: float = CHECK_INTERVAL_SECONDS,
-    answer_within: float = RESPONSE_TIMEOUT_SECONDS,
+    timeout_seconds: float = RESPONSE_TIMEOUT_SECONDS,
 ) -> None:
     """End the web server of `child` whenever it misses `FAILURE_THRESHOLD` checks in a row, until cancelled.
 
@@ -46,7 +46,7 @@ async def restart_when_unresponsive(
         await asyncio.sleep(pause if has_answered else min(pause, INITIAL_DELAY_SECONDS))
         if (pid := child.pid) != watched:
             watched, has_answered, misses = pid, False, 0
-        check = await _check_server(port, answer_within)
+        check = await _check_server(port, timeout_seconds)
         if check is ServerCheck.ANSWERED:
             has_answered, misses = True, 0
         elif pid and pid == child.pid and (has_answered or check is ServerCheck.SILENT):
@@ -55,7 +55,7 @@ async def restart_when_unresponsive(
             console.line(
                 "slipway",
                 f"{child.program.name} runs but did not answer /healthz {FAILURE_THRESHOLD} times"
-                f" within {answer_within:g} s; it is started again",
+                f" within {timeout_seconds:g} s; it is started again",
             )
             child.write_traceback()
             await child.end()

@@ -158,7 +158,7 @@ class Supervisor:
         self._children: list[ChildProcess] = []
         self._tasks: list[asyncio.Task[None]] = []
         self._liveness: asyncio.Task[None] | None = None
-        self._asked_to_end = asyncio.Event()
+        self._end_request = asyncio.Event()
         self._failure: BaseException | None = None
         self._began = time.monotonic()
 
@@ -166,28 +166,28 @@ class Supervisor:
         """Run until a signal ends it; return the exit status."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            loop.add_signal_handler(number, self._end_requested)
+            loop.add_signal_handler(number, self._request_end)
         start = asyncio.create_task(self._start())
-        asked = asyncio.create_task(self._asked_to_end.wait())
+        end_request = asyncio.create_task(self._end_request.wait())
         try:
-            await asyncio.wait({start, asked}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({start, end_request}, return_when=asyncio.FIRST_COMPLETED)
             if start.done():
                 # Raises the error that prevented the start.
                 start.result()
-                await asked
+                await end_request
             if self._failure is not None:
                 raise self._failure
             return 0
         finally:
             start.cancel()
-            asked.cancel()
+            end_request.cancel()
             await self._stop_all()
 
     async def _start(self) -> None:
         valkey.create_folders(settings.HOME)
         if broker := programs.get_broker():
             self._run_program(broker)
-            await self._wait_until(self._broker_answers, "valkey", 15)
+            await self._wait_until(self._is_broker_ready, "valkey", 15)
         self._run_program(programs.get_sandbox())
         await self._prepare()
         web = self._run_program(programs.get_web())
@@ -241,7 +241,7 @@ class Supervisor:
     def _handle_failed_program(self, task: "asyncio.Task[None]") -> None:
         if not task.cancelled() and (problem := task.exception()) is not None:
             self._failure = CannotStartError(f"{task.get_name()} cannot be started: {problem}")
-            self._asked_to_end.set()
+            self._end_request.set()
 
     async def _wait_until(self, question: Callable[[], Awaitable[bool]], name: str, seconds: float) -> None:
         deadline = time.monotonic() + seconds
@@ -252,7 +252,7 @@ class Supervisor:
                 )
             await asyncio.sleep(POLL_SECONDS / 4)
 
-    async def _broker_answers(self) -> bool:
+    async def _is_broker_ready(self) -> bool:
         with contextlib.suppress(OSError):
             reader, writer = await asyncio.open_unix_connection(valkey.get_socket_path(settings.HOME))
             writer.write(b"PING\r\n")
@@ -262,13 +262,13 @@ class Supervisor:
             return answer.startswith(b"+PONG")
         return False
 
-    def _end_requested(self) -> None:
-        if self._asked_to_end.is_set():
+    def _request_end(self) -> None:
+        if self._end_request.is_set():
             for child in self._children:
                 child.kill()
             return
         self._console.line("slipway", "Ending; press Ctrl-C again to end at once")
-        self._asked_to_end.set()
+        self._end_request.set()
 
     async def _stop_all(self) -> None:
         """Stop the users of broker and sandbox first, then broker and sandbox."""

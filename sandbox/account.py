@@ -105,15 +105,15 @@ class StateFile:
             return None
         with self.path.open("rb") as file:
             try:
-                found = pickle.load(file)  # noqa: S301
-                if found == build_version_stamp():
+                stamp = pickle.load(file)  # noqa: S301
+                if stamp == build_version_stamp():
                     return pickle.load(file)  # noqa: S301
-                why = f"it was written by {found}, this is {build_version_stamp()}"
+                reason = f"it was written by {stamp}, this is {build_version_stamp()}"
             except (pickle.UnpicklingError, EOFError, AttributeError, ImportError, TypeError) as exc:
-                why = f"it cannot be read: {exc}"
+                reason = f"it cannot be read: {exc}"
         aside = self.path.with_suffix(".discarded")
         self.path.replace(aside)
-        print(f"sandbox: starting empty, {aside.name} is left aside because {why}", file=sys.stderr)  # noqa: T201
+        print(f"sandbox: starting empty, {aside.name} is left aside because {reason}", file=sys.stderr)  # noqa: T201
         return None
 
 

@@ -38,8 +38,8 @@ class AwsHttpResponse:
 
 def parse_request(environ: Mapping[str, Any], body: bytes) -> AwsRequest:
     """Return the AWS call of a request; other requests have the operation `METHOD /path`."""
-    found = CREDENTIAL_PATTERN.search(environ.get("HTTP_AUTHORIZATION", ""))
-    access_key, region, signed = found.groups() if found else ("", "us-east-1", "")
+    match = CREDENTIAL_PATTERN.search(environ.get("HTTP_AUTHORIZATION", ""))
+    access_key, region, signed = match.groups() if match else ("", "us-east-1", "")
     service = CLIENT_NAMES.get(signed, signed) or "unknown"
     target = environ.get("HTTP_X_AMZ_TARGET", "")
     if target:

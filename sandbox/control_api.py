@@ -46,7 +46,7 @@ class ControlApi:
             ("POST", "/sandbox/reset"): self._reset,
         }
 
-    def answer(self, method: str, path: str, environ: RequestValues, body: bytes) -> AwsHttpResponse:
+    def respond(self, method: str, path: str, environ: RequestValues, body: bytes) -> AwsHttpResponse:
         if path.startswith(task_metadata.METADATA_PREFIX) and method == "GET":
             with self.account.lock:
                 found = task_metadata.get_metadata(path)

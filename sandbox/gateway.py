@@ -49,30 +49,30 @@ class Gateway:
     def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
         body = environ["wsgi.input"].read(min(int(environ.get("CONTENT_LENGTH") or 0), BODY_LIMIT))
         if not _is_local(environ):
-            answer = BROWSER_DENIED
+            respond = BROWSER_DENIED
         elif environ.get("PATH_INFO", "").startswith("/sandbox/"):
-            answer = self.control.answer(environ["REQUEST_METHOD"], environ["PATH_INFO"], environ, body)
+            respond = self.control.respond(environ["REQUEST_METHOD"], environ["PATH_INFO"], environ, body)
         else:
-            answer = self.answer(environ, body)
-        if answer is NO_RESPONSE:
+            respond = self.respond(environ, body)
+        if respond is NO_RESPONSE:
             _close_connection(environ)
-        start_response(f"{answer.status or 500} ", list(answer.headers))
-        return [answer.body]
+        start_response(f"{respond.status or 500} ", list(respond.headers))
+        return [respond.body]
 
-    def answer(self, environ: dict[str, Any], body: bytes) -> AwsHttpResponse:
+    def respond(self, environ: dict[str, Any], body: bytes) -> AwsHttpResponse:
         """Return the response to an AWS call, with its injected fault, if any."""
         call = parse_request(environ, body)
         with self.account.lock:
-            if stranger := self._turn_away(call):
+            if stranger := self._reject(call):
                 return stranger
             fault = self.account.faults.strike(call)
             if fault is None and is_simulation(call):
-                answer = simulate_policy(call, self.account.faults.active)
+                respond = simulate_policy(call, self.account.faults.active)
                 self._note(call, error="", fault="")
             elif fault is None or fault.kind in ("stale_reads", "lost_answer"):
-                answer = self._carry_out(call, environ, body, fault)
+                respond = self._execute(call, environ, body, fault)
             else:
-                answer = self._refuse(call, fault)
+                respond = self._refuse(call, fault)
             released = self.account.faults.released
         if not is_read(call.operation):
             # Responses must survive the end of this process.
@@ -81,9 +81,9 @@ class Gateway:
             fault.kind == "hang" or (fault.kind == "lost_answer" and fault.lost_as == "hang")
         ):
             released.wait(fault.seconds or DEFAULT_HANG_SECONDS)
-        return answer
+        return respond
 
-    def _turn_away(self, call: AwsRequest) -> AwsHttpResponse | None:
+    def _reject(self, call: AwsRequest) -> AwsHttpResponse | None:
         """Return the error for a call without a key or with an invalid key."""
         is_json = call.protocol == "json"
         if not call.access_key:
@@ -101,23 +101,23 @@ class Gateway:
         """Return the answer of a fault that lets nothing happen."""
         if fault.kind == "throttle":
             code = "ThrottlingException" if call.protocol == "json" else "Throttling"
-            answer = build_error_response(call, 400, code, "Rate exceeded")
+            respond = build_error_response(call, 400, code, "Rate exceeded")
         elif fault.kind == "denied":
-            answer = self._deny(call)
+            respond = self._deny(call)
         elif fault.kind == "error500":
-            answer = build_error_response(
+            respond = build_error_response(
                 call, 500, "ServerException", "Service Unavailable. Please try again later."
             )
         else:
-            answer = NO_RESPONSE
-        self._note(call, error=parse_error_code(answer) or fault.kind, fault=fault.kind)
-        return answer
+            respond = NO_RESPONSE
+        self._note(call, error=parse_error_code(respond) or fault.kind, fault=fault.kind)
+        return respond
 
     def _deny(self, call: AwsRequest) -> AwsHttpResponse:
         action = f"{'elasticloadbalancing' if call.service == 'elbv2' else call.service}:{call.operation}"
-        who = f"arn:aws:iam::{get_account_id_from(call.access_key)}:user/sandbox"
+        principal = f"arn:aws:iam::{get_account_id_from(call.access_key)}:user/sandbox"
         text = (
-            f"User: {who} is not authorized to perform: {action} on resource: {_get_resource(call)}"
+            f"User: {principal} is not authorized to perform: {action} on resource: {_get_resource(call)}"
             f" because no identity-based policy allows the {action} action"
         )
         code, status = ("AccessDeniedException", 400) if call.protocol == "json" else ("AccessDenied", 403)
@@ -125,18 +125,18 @@ class Gateway:
             call, status, "UnauthorizedOperation" if call.protocol == "ec2" else code, text
         )
 
-    def _carry_out(
+    def _execute(
         self, call: AwsRequest, environ: dict[str, Any], body: bytes, fault: InjectedFault | None
     ) -> AwsHttpResponse:
         self.account.journal.begin()
         stale = fault is not None and fault.kind == "stale_reads"
         with self.account.as_of(fault.snapshot) if fault is not None and stale else nullcontext():
-            answer = self._ask_moto(call, environ, body)
-        self._note(call, error=parse_error_code(answer), fault=fault.kind if fault else "")
+            respond = self._send_to_moto(call, environ, body)
+        self._note(call, error=parse_error_code(respond), fault=fault.kind if fault else "")
         if not is_read(call.operation):
             self.account.is_dirty = True
         if fault is None or stale:
-            return answer
+            return respond
         if fault.lost_as == "error500":
             return build_error_response(
                 call, 500, "ServerException", "Service Unavailable. Please try again later."
@@ -155,18 +155,18 @@ class Gateway:
             key=call.access_key,
         )
 
-    def _ask_moto(self, call: AwsRequest, environ: dict[str, Any], body: bytes) -> AwsHttpResponse:
+    def _send_to_moto(self, call: AwsRequest, environ: dict[str, Any], body: bytes) -> AwsHttpResponse:
         if environ.get("PATH_INFO", "").startswith("/moto-api"):
             return build_error_response(call, 404, "NotFound", "moto's own API is closed; see /sandbox/.")
         if call.service == "cloudformation":
-            return self.account.cloudformation.answer(call, body)
-        return self._ask_moto_itself(call, environ, body)
+            return self.account.cloudformation.respond(call, body)
+        return self._send_directly(call, environ, body)
 
     def within(self, environ: dict[str, Any], body: bytes) -> AwsHttpResponse:
         """Return the response to a call between services, without faults and journal, under the lock."""
-        return self._ask_moto_itself(parse_request(environ, body), environ, body)
+        return self._send_directly(parse_request(environ, body), environ, body)
 
-    def _ask_moto_itself(self, call: AwsRequest, environ: dict[str, Any], body: bytes) -> AwsHttpResponse:
+    def _send_directly(self, call: AwsRequest, environ: dict[str, Any], body: bytes) -> AwsHttpResponse:
         environ = {**environ, "wsgi.input": io.BytesIO(body)}
         head: list[Any] = []
 

@@ -82,10 +82,10 @@ class ContainerProcess:
                 os.killpg(self.pid, number)
 
     def take_lines(self) -> list[tuple[int, str]]:
-        taken = []
+        lines = []
         while self.unread:
-            taken.append(self.unread.popleft())
-        return taken
+            lines.append(self.unread.popleft())
+        return lines
 
     def read(self) -> None:
         """Buffer its output until it closes its output."""

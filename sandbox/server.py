@@ -56,9 +56,9 @@ class SandboxServer:
 
     def __init__(self, options: SandboxOptions) -> None:
         self.options = options
-        # Requested, perhaps by a signal; `ending` is set once the main thread has noticed.
-        self.end_is_asked = False
-        self.ending = Event()
+        # Requested, perhaps by a signal; `end_event` is set once the main thread has noticed.
+        self.end_requested = False
+        self.end_event = Event()
         self.listening = Event()
         self.closed_for = 0.0
         CLOCK.speed, CLOCK.paused = options.speed, options.paused
@@ -67,8 +67,8 @@ class SandboxServer:
 
     def run(self) -> None:
         """Serve until a signal, then save."""
-        signal.signal(signal.SIGTERM, self._ask_for_the_end)
-        signal.signal(signal.SIGINT, self._ask_for_the_end)
+        signal.signal(signal.SIGTERM, self._request_end)
+        signal.signal(signal.SIGINT, self._request_end)
         for beat in (
             self._pass_time,
             self._save_often,
@@ -76,7 +76,7 @@ class SandboxServer:
         ):
             Thread(target=beat, daemon=True).start()
         self._serve()
-        self.ending.set()
+        self.end_event.set()
         self.account.faults.clear()
         self.account.save()
         with self.account.lock:
@@ -84,11 +84,11 @@ class SandboxServer:
 
     def _serve(self) -> None:
         port = self.options.port
-        while not self.end_is_asked:
+        while not self.end_requested:
             port = self._listen(port)
             pause, self.closed_for = self.closed_for, 0.0
             closed_until = time.monotonic() + pause
-            while not self.end_is_asked and time.monotonic() < closed_until:
+            while not self.end_requested and time.monotonic() < closed_until:
                 time.sleep(PROCESS_POLL_SECONDS)
 
     def _listen(self, port: int) -> int:
@@ -98,7 +98,7 @@ class SandboxServer:
                 self._open(listener.server_port)
                 print(f"sandbox: listening on http://{HOST}:{listener.server_port}", flush=True)  # noqa: T201
             listener.timeout = PROCESS_POLL_SECONDS
-            while not self.end_is_asked and not self.closed_for:
+            while not self.end_requested and not self.closed_for:
                 listener.handle_request()
             return listener.server_port
 
@@ -116,15 +116,15 @@ class SandboxServer:
     def _close_for(self, seconds: float) -> None:
         self.closed_for = seconds
 
-    def _ask_for_the_end(self, *_: Any) -> None:
+    def _request_end(self, *_: Any) -> None:
         # A signal interrupts the main thread anywhere, even in another signal's handler, while any lock may
         # be taken, also that of an Event. So this only sets a flag for that thread.
-        self.end_is_asked = True
+        self.end_requested = True
 
     def _pass_time(self) -> None:
         self.listening.wait()
         last = time.monotonic()
-        while not self.ending.wait(TICK_SECONDS):
+        while not self.end_event.wait(TICK_SECONDS):
             now = time.monotonic()
             self.account.watch_programs()
             with self.account.lock:
@@ -134,7 +134,7 @@ class SandboxServer:
 
     def _save_often(self) -> None:
         pause = SAVE_SECONDS
-        while not self.ending.wait(pause):
+        while not self.end_event.wait(pause):
             began = time.monotonic()
             self.account.save()
             self.account.forget_instances()
@@ -147,7 +147,7 @@ class SandboxServer:
         # Not sys.stdin: its lock, held by this thread, would abort the interpreter at its end.
         while os.read(0, 1024):
             pass
-        self._ask_for_the_end()
+        self._request_end()
 
 
 def serve(options: SandboxOptions) -> None:

@@ -154,10 +154,10 @@ class EnvironmentDetail(EnvironmentRoute):
     def put(self, request: Request, pk: int) -> Response:
         given = self.get_validated_body(EnvironmentChange)
         with transaction.atomic():
-            found = self.get_environment(pk, lock=True)
-            check_version(request, found.version)
+            environment = self.get_environment(pk, lock=True)
+            check_version(request, environment.version)
             changed = operations.update_environment(
-                actor=self.principal, environment=found, spec=_build_spec(given)
+                actor=self.principal, environment=environment, spec=_build_spec(given)
             )
         return respond_with_etag(EnvironmentDocument(changed).data, changed.version)
 
@@ -209,11 +209,11 @@ class InfrastructureDetail(EnvironmentRoute):
     def put(self, request: Request, pk: int, infrastructure: int) -> Response:
         given = self.get_validated_body(InfrastructureChange)
         with transaction.atomic():
-            found = self._get_infrastructure(pk, infrastructure)
-            check_version(request, found.version)
-            spec = self.build_infrastructure_spec(found.environment, given)
+            target = self._get_infrastructure(pk, infrastructure)
+            check_version(request, target.version)
+            spec = self.build_infrastructure_spec(target.environment, given)
             changed = operations.update_infrastructure(
-                actor=self.principal, infrastructure=found, spec=spec, version=found.version
+                actor=self.principal, infrastructure=target, spec=spec, version=target.version
             )
         return respond_with_etag(InfrastructureDocument(changed).data, changed.version)
 

@@ -121,19 +121,19 @@ class ServiceDetail(BaseApiView):
     def put(self, request: Request, pk: int) -> Response:
         spec = _build_spec(self.get_validated_body(ServiceChange))
         with transaction.atomic():
-            found = self.get_visible(
+            service = self.get_visible(
                 VIEW, Service.objects.select_related("scope").select_for_update(of=("self",)), pk=pk
             )
-            check_version(request, found.version)
-            operations.update_service(actor=self.principal, service=found, spec=spec)
+            check_version(request, service.version)
+            operations.update_service(actor=self.principal, service=service, spec=spec)
         changed = _load_services().get(pk=pk)
         return respond_with_etag(ServiceDocument(changed).data, changed.version)
 
     @extend_schema(parameters=[FORCE_DELETE_PARAMETER], responses={204: None})
     def delete(self, request: Request, pk: int) -> Response:
-        found = self.get_visible(VIEW, _load_services(), pk=pk)
+        service = self.get_visible(VIEW, _load_services(), pk=pk)
         operations.delete_service(
-            actor=self.principal, service=found, although_used=self.is_flag_set("although_used")
+            actor=self.principal, service=service, although_used=self.is_flag_set("although_used")
         )
         return Response(status=204)
 

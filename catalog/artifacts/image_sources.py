@@ -55,8 +55,8 @@ def list_source_needs(
     scope: Scope, source: ImageSource, *, hint: str = "", path: str = ""
 ) -> Iterator[RequiredPermission]:
     """Yield the permissions needed to look up tags and digests: access to the connector (R082)."""
-    if source and (found := find_source_connector(scope, source)) is not None:
-        yield from get_connector_requirements(found, hint=hint, path=path)
+    if source and (connector := find_source_connector(scope, source)) is not None:
+        yield from get_connector_requirements(connector, hint=hint, path=path)
 
 
 def build_image_row(artifact: Artifact, tag: str, scope: Scope) -> dict[str, Any]:

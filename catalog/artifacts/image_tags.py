@@ -49,8 +49,8 @@ def list_source_repositories(*, actor: User, scope: Scope, source: ImageSource) 
 
     Raises `BadInput` without them, and whatever `list_repositories` raises.
     """
-    wanted = {**source, "imagePath": source.get("imagePath") or "any"}
-    if why := describe_source_problem(wanted):
+    complete = {**source, "imagePath": source.get("imagePath") or "any"}
+    if why := describe_source_problem(complete):
         raise BadInput("Tags cannot be listed yet.", errors=[{"path": "source", "message": why}])
     connector = find_source_connector(scope, source)
     if connector is None:

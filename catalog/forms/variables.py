@@ -48,10 +48,10 @@ class VariableForm(PageForm):
             if value:
                 self.add_error("name", "Give the variable a name.")
             return given
-        found = self._convert_value(given.get("kind") or TEXT, value)
-        if found is not None:
-            given["value"] = found
-            if message := describe_variable_problem(name, found):
+        converted = self._convert_value(given.get("kind") or TEXT, value)
+        if converted is not None:
+            given["value"] = converted
+            if message := describe_variable_problem(name, converted):
                 self.add_error("name", f"{message[:1].upper()}{message[1:]}.")
         return given
 

@@ -197,9 +197,12 @@ def check_with_task_definition(
 
 
 def _build_checked_manifest(
-    document: Document, value: dict[str, Any], found: Iterable[ShapeProblem]
+    document: Document, value: dict[str, Any], shape_problems: Iterable[ShapeProblem]
 ) -> CheckedManifest:
-    listed = [(one, _build_problem(document, _get_problem_path(document, one), one.message)) for one in found]
+    listed = [
+        (one, _build_problem(document, _get_problem_path(document, one), one.message))
+        for one in shape_problems
+    ]
     listed.sort(key=lambda pair: pair[1].line or 0)
     return CheckedManifest(
         value,

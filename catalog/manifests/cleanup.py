@@ -63,13 +63,13 @@ class _ManifestCleanup:
     def clean(self, value: dict[str, Any]) -> list[str]:
         """Clean up a definition, and return the changes."""
         changes = [*self._unwrap(value), *self._copy_from_deployment(value)]
-        wanted = get_input_shape(self.kind.service, self.kind.operation)
+        shape = get_input_shape(self.kind.service, self.kind.operation)
         answer = get_response_shape(self.kind.service, *self.kind.answer)
         if ignored := [key for key in value if {key, _capitalize(key)} & set(self.kind.ignored)]:
             changes.append(f"Removed {_join_names(ignored)}: set by the deployment.")
             for key in ignored:
                 del value[key]
-        self._clean_value(value, wanted, answer, ())
+        self._clean_value(value, shape, answer, ())
         if self.response_keys:
             changes.append(f"Removed {_join_names(self.response_keys)}: set only by AWS.")
         if self.converted_keys:
@@ -110,37 +110,37 @@ class _ManifestCleanup:
             if lifted:
                 yield f"Took {_join_names(lifted)} from the primary deployment."
 
-    def _clean_value(self, value: Any, wanted: Any, answer: Any, path: ParameterPath) -> None:
-        if is_document_shape(wanted):
+    def _clean_value(self, value: Any, shape: Any, answer: Any, path: ParameterPath) -> None:
+        if is_document_shape(shape):
             return
-        if wanted.type_name == "structure" and isinstance(value, dict):
+        if shape.type_name == "structure" and isinstance(value, dict):
             for key in list(value):
-                self._clean_member(value, key, wanted, answer, path)
-        elif wanted.type_name in ("list", "map"):
-            inner = wanted.member if wanted.type_name == "list" else wanted.value
+                self._clean_member(value, key, shape, answer, path)
+        elif shape.type_name in ("list", "map"):
+            inner = shape.member if shape.type_name == "list" else shape.value
             members = getattr(answer, "member", None) or getattr(answer, "value", None)
             for key in _list_keys(value):
                 self._convert_scalar(value, key, inner, members, (*path, key))
 
     def _clean_member(
-        self, value: dict[str, Any], key: str, wanted: Any, answer: Any, path: ParameterPath
+        self, value: dict[str, Any], key: str, shape: Any, answer: Any, path: ParameterPath
     ) -> None:
         shown = getattr(answer, "members", {})
-        name = key if key in wanted.members or key in shown else _capitalize(key)
-        if name in wanted.members:
-            self._convert_scalar(value, key, wanted.members[name], shown.get(name), (*path, key))
+        name = key if key in shape.members or key in shown else _capitalize(key)
+        if name in shape.members:
+            self._convert_scalar(value, key, shape.members[name], shown.get(name), (*path, key))
         elif name in shown:
             del value[key]
             self.response_keys.append(key)
 
-    def _convert_scalar(self, value: Any, key: Any, wanted: Any, answer: Any, path: ParameterPath) -> None:
+    def _convert_scalar(self, value: Any, key: Any, shape: Any, answer: Any, path: ParameterPath) -> None:
         inner = value[key]
         if isinstance(inner, dict | list):
-            self._clean_value(inner, wanted, answer, path)
+            self._clean_value(inner, shape, answer, path)
             return
         spelling = self.document.number_texts.get((*self.definition_path, *path))
         # True and False are words of people; what they mean as text is theirs to say.
-        fitted = inner if isinstance(inner, bool) else convert_value(wanted, inner)
+        fitted = inner if isinstance(inner, bool) else convert_value(shape, inner)
         if fitted is not inner and fitted != inner:
             value[key] = spelling or fitted
             self.converted_keys.append(str(path[-1]))

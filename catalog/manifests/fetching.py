@@ -53,9 +53,9 @@ def fetch_groups(
     Raises `ActionFailed` if a fetch fails, and what `fetch` raises.
     """
     for group in groups:
-        asked = [_resolve_location(rows[number], known) for number in group]
-        answer = _fetch_files(asked, fetch)
-        for number, row in zip(group, asked, strict=True):
+        locations = [_resolve_location(rows[number], known) for number in group]
+        answer = _fetch_files(locations, fetch)
+        for number, row in zip(group, locations, strict=True):
             yield number, pin_files(row, answer)
 
 
@@ -117,10 +117,10 @@ def read_local_files(
         if size <= MANIFEST_FILES_BYTES:
             yield number, _add_texts(row, files)
         elif row["kind"] == kind:
-            found = f"{len(files)} files of {size:,} bytes together"
+            contents = f"{len(files)} files of {size:,} bytes together"
             raise ActionFailed(
                 "MANIFEST_TOO_LARGE",
-                f"The manifest {row['identifier']} names {found}, and the limit of a run is "
+                f"The manifest {row['identifier']} names {contents}, and the limit of a run is "
                 f"{MANIFEST_FILES_BYTES}. Use fewer files, and run again.",
             )
 

@@ -264,13 +264,13 @@ def _is_null(node: _MergeNode) -> bool:
 
 
 def _is_removal(node: _MergeNode) -> bool:
-    found = node.children.get(REMOVE_KEY) if isinstance(node.children, dict) else None
-    if found is None:
+    marker = node.children.get(REMOVE_KEY) if isinstance(node.children, dict) else None
+    if marker is None:
         return False
-    if found.part.value is True:
+    if marker.part.value is True:
         return True
     message = f"{REMOVE_KEY} removes the entry of this name and can only be true"
-    raise BadDocument(found.part.file, found.part.line or 1, found.part.column or 1, message)
+    raise BadDocument(marker.part.file, marker.part.line or 1, marker.part.column or 1, message)
 
 
 def _flatten(tree: _MergeNode, layers: tuple[ManifestLayer, ...]) -> MergedDocument:

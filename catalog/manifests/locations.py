@@ -61,10 +61,10 @@ def list_paths(rows: Iterable[LocatedRow]) -> list[str]:
 def pin_files(row: LocatedRow, answer: Mapping[str, Any]) -> dict[str, Any]:
     """Return a manifest row with the texts of its files, and their commit or versions."""
     files: Mapping[str, str] = answer.get("files") or {}
-    wanted = [path.strip("/") for path in row["paths"]]
+    paths = [path.strip("/") for path in row["paths"]]
     texts = [
         {"name": name, "text": files[name]}
-        for path in wanted
+        for path in paths
         for name in sorted(files)
         if path in ("", name) or name.startswith(f"{path}/")
     ]
@@ -109,11 +109,11 @@ def resolve_connectors(rows: LocatedRows, scope: Scope) -> list[dict[str, Any]]:
 
 
 def _build_connector_key(
-    found: Mapping[tuple[str, str], Connector | None], row: Mapping[str, Any]
+    connectors: Mapping[tuple[str, str], Connector | None], row: Mapping[str, Any]
 ) -> dict[str, Any]:
     if not is_remote(row):
         return {}
-    connector = found[row["store"], str(row["place"].get("connector", ""))]
+    connector = connectors[row["store"], str(row["place"].get("connector", ""))]
     return {"connector_id": connector.pk if connector else None}
 
 

@@ -124,10 +124,10 @@ def check_file_text(text: FileText) -> FileCheck | None:
     document = _parse_text(text.content, text.path.rsplit("/", 1)[-1], empty="The file is empty.")
     if isinstance(document, FileCheck):
         return document
-    wanted = sorted(_list_referring_kinds(text))
-    if not wanted and any(_list_referring_overrides(FileNode(scope=text.scope, path=text.path))):
+    referring_kinds = sorted(_list_referring_kinds(text))
+    if not referring_kinds and any(_list_referring_overrides(FileNode(scope=text.scope, path=text.path))):
         return FileCheck(note="Valid syntax. It is validated with the manifest that it overrides.")
-    kinds = wanted or _guess_kinds(document.value)
+    kinds = referring_kinds or _guess_kinds(document.value)
     return _check_kinds(kinds, document) if kinds else FileCheck(note="Valid syntax.")
 
 
@@ -196,13 +196,13 @@ def get_ecs_service_name(service: Service) -> str:
 
 def require_deployable_file(node: FileNode, actor: User) -> None:
     """Raise `BadInput` if a service that uses this file as its definition could never be deployed."""
-    found = {one.service for one in _list_referring_manifests(node) if one.kind == SERVICE_DEFINITION}
-    found |= {
+    services = {one.service for one in _list_referring_manifests(node) if one.kind == SERVICE_DEFINITION}
+    services |= {
         one.service
         for one in _list_referring_overrides(node)
         if any(row["kind"] == SERVICE_DEFINITION for row in one.manifests)
     }
-    for service in sorted(found, key=lambda one: one.pk):
+    for service in sorted(services, key=lambda one: one.pk):
         require_deployable(service, actor)
 
 

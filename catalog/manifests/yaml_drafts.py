@@ -179,8 +179,8 @@ class YamlDraft:
             part = origin.parts[name] = _EntryLines(begin, line, last, end, inner)
             self._register(inner, value[name], snapshot[name], (line if is_list else line + 1, end))
             if is_list and id(value[name]) in self.origins:
-                found = self.origins[id(value[name])]
-                found.own, found.dash = part, column
+                entry = self.origins[id(value[name])]
+                entry.own, entry.dash = part, column
 
     def _dash_line(self, node: yaml.Node, column: int) -> int:
         line = node.start_mark.line

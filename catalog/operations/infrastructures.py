@@ -109,10 +109,10 @@ def _apply_spec(actor: User, place: Infrastructure, spec: InfrastructureSpec) ->
 
 
 def _validate_spec(spec: InfrastructureSpec) -> None:
-    found = list(list_field_problems(spec.region, spec.cluster, is_dynamic=spec.is_dynamic))
-    if found:
-        errors = [{"path": field, "message": message} for field, message in found]
-        raise BadInput(found[0][1], errors=errors)
+    problems = list(list_field_problems(spec.region, spec.cluster, is_dynamic=spec.is_dynamic))
+    if problems:
+        errors = [{"path": field, "message": message} for field, message in problems]
+        raise BadInput(problems[0][1], errors=errors)
 
 
 def _build_audit_record(place: Infrastructure) -> dict[str, Any]:

@@ -69,11 +69,11 @@ def _list_location_needs(
     for number, one in enumerate(manifests):
         if get_store(one.store).is_remote:
             path = f"manifests.{number}"
-            found = find_store_connector(scope, one.store, one.place.get("connector", ""))
-            if found is None or not can(actor, "core_connector_view", found):
+            connector = find_store_connector(scope, one.store, one.place.get("connector", ""))
+            if connector is None or not can(actor, "core_connector_view", connector):
                 message = f"there is no connector {one.place.get('connector')} for {one.store} here or above"
                 raise BadInput("The connector is not there.", errors=[{"path": path, "message": message}])
-            yield from get_connector_requirements(found, path=path)
+            yield from get_connector_requirements(connector, path=path)
 
 
 def _describe_problem(manifest: ManifestSpec) -> str:

@@ -129,13 +129,13 @@ def _require_source_access(actor: User, scope: Scope, source: Mapping[str, str])
     """Require access to the connector of an image source (R082)."""
     if not source:
         return
-    found = find_source_connector(scope, source)
-    if found is None or not can(actor, "core_connector_view", found):
+    connector = find_source_connector(scope, source)
+    if connector is None or not can(actor, "core_connector_view", connector):
         message = f"there is no connector {source['connector']} for {source['type']} here or above"
         raise BadInput(
             "The connector is not there.", errors=[{"path": "artifact.source", "message": message}]
         )
-    require_access(actor, get_connector_requirements(found, path="artifact.source"))
+    require_access(actor, get_connector_requirements(connector, path="artifact.source"))
 
 
 def _validate_spec(spec: ServiceSpec) -> None:

@@ -105,11 +105,15 @@ def get_file_scope(found: ServiceOverrideSet) -> Scope:
 
 
 def _build_manifests_of_kind(
-    found: ServiceOverrideSet, reader: Principal, kind: str, rows: tuple[ManifestRow, ...], scope: Scope
+    override_set: ServiceOverrideSet,
+    reader: Principal,
+    kind: str,
+    rows: tuple[ManifestRow, ...],
+    scope: Scope,
 ) -> list[EffectiveManifest]:
     if rows[0]["store"] == TASK_DEFINITION_ARN:
-        said = "; ".join(found.conflicts)
-        return [EffectiveManifest(kind, rows[:1], arn=rows[0]["content"], error=said)]
+        conflicts = "; ".join(override_set.conflicts)
+        return [EffectiveManifest(kind, rows[:1], arn=rows[0]["content"], error=conflicts)]
     if troubles := [str(row["trouble"]) for row in rows if row.get("trouble")]:
         return [EffectiveManifest(kind, rows, error=" ".join(dict.fromkeys(troubles)))]
     if waits := [str(row["waits"]) for row in rows if row.get("waits")]:

@@ -20,29 +20,31 @@ from steps.actions.base import ActionFailed
 
 
 class _LookupPending(Exception):
-    """A fetch by a delegate that is not finished; `inquiry` has its status."""
+    """A fetch by a delegate that is not finished; `lookup` has its status."""
 
-    def __init__(self, inquiry: LookupRequest) -> None:
-        super().__init__(inquiry.reason)
-        self.inquiry = inquiry
+    def __init__(self, lookup: LookupRequest) -> None:
+        super().__init__(lookup.reason)
+        self.lookup = lookup
 
 
 def fetch_rows(
-    found: ServiceOverrideSet, rows: list[ManifestRow], scope: Scope, reader: User
+    override_set: ServiceOverrideSet, rows: list[ManifestRow], scope: Scope, reader: User
 ) -> list[ManifestRow]:
     """Return the manifest rows with their current files; a row's `trouble` has the reason of a failure.
 
     While a delegate fetches, `waits` has its status, and `topics` the live topics of its progress. A reader
     without access to a connector gets none of its files (R082).
     """
-    known, rows = _build_expression_values(found), resolve_connectors(rows, scope)
+    known, rows = _build_expression_values(override_set), resolve_connectors(rows, scope)
     for group in list(_group_by_location(rows)):
         try:
-            for number, row in fetch_groups(rows, [group], known, lambda asked: _fetch_files(asked, reader)):
+            for number, row in fetch_groups(
+                rows, [group], known, lambda pending: _fetch_files(pending, reader)
+            ):
                 rows[number] = row
-        except _LookupPending as asked:
+        except _LookupPending as pending:
             for number in group:
-                waits = {"waits": asked.inquiry.reason, "topics": asked.inquiry.topics}
+                waits = {"waits": pending.lookup.reason, "topics": pending.lookup.topics}
                 rows[number] = {**rows[number], **waits}
         except (ActionFailed, ConnectorUnavailable, AwsError) as problem:
             for number in group:
@@ -59,17 +61,17 @@ def _group_by_location(rows: list[ManifestRow]) -> Iterator[list[int]]:
             yield group
 
 
-def _fetch_files(asked: Mapping[str, Any], reader: User) -> dict[str, Any]:
-    connector = Connector.objects.select_related("scope", "secret__scope").get(pk=asked["connector"])
+def _fetch_files(params: Mapping[str, Any], reader: User) -> dict[str, Any]:
+    connector = Connector.objects.select_related("scope", "secret__scope").get(pk=params["connector"])
     if lacks := find_missing_permissions(reader, get_connector_requirements(connector)):
         raise ConnectorUnavailable(lacks[0].message)
     way = open_site_access(connector)
     if isinstance(way, SiteCaller):
-        return way.call(SITE_SERVICE, FETCH_FILES, asked)
-    found = fetch_files_by_delegate(actor=reader, connector=connector, params=asked)
-    if isinstance(found, LookupRequest):
-        raise _LookupPending(found)
-    return found
+        return way.call(SITE_SERVICE, FETCH_FILES, params)
+    files = fetch_files_by_delegate(actor=reader, connector=connector, params=params)
+    if isinstance(files, LookupRequest):
+        raise _LookupPending(files)
+    return files
 
 
 def _build_expression_values(found: ServiceOverrideSet) -> dict[str, Any]:

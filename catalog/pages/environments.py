@@ -42,8 +42,8 @@ class EnvironmentPage(ResourcePage[Environment]):
 @require_safe
 def list_environments(request: PageRequest) -> HttpResponse:
     """List environments and how many places each one holds."""
-    found = list_visible(request, VIEW, Environment.objects.select_related("scope"))
-    shown = paginate_queryset(found.prefetch_related("infrastructures__connector"), request)
+    environments = list_visible(request, VIEW, Environment.objects.select_related("scope"))
+    shown = paginate_queryset(environments.prefetch_related("infrastructures__connector"), request)
     content = {"page": shown, "may_add": can_anywhere(request.user, EDIT)}
     return render(request, "catalog/environments/list.html", content)
 
@@ -52,14 +52,14 @@ def list_environments(request: PageRequest) -> HttpResponse:
 @require_safe
 def show_environment(request: PageRequest, pk: int) -> HttpResponse:
     """Show an environment: its places, its variables, and who deploys to it."""
-    found = get_environment(request, pk)
+    environment = get_environment(request, pk)
     content = {
-        "environment": found,
-        "places": found.infrastructures.select_related("connector").order_by("identifier"),
-        "overrides": _list_overrides(request, found),
-        "services": list_deployable_services(request, found),
-        "used_by": find_pipeline_usage(found, request.user),
-        "rights": get_permissions(request.user, found),
+        "environment": environment,
+        "places": environment.infrastructures.select_related("connector").order_by("identifier"),
+        "overrides": _list_overrides(request, environment),
+        "services": list_deployable_services(request, environment),
+        "used_by": find_pipeline_usage(environment, request.user),
+        "rights": get_permissions(request.user, environment),
     }
     return render(request, "catalog/environments/detail.html", content)
 

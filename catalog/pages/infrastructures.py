@@ -110,8 +110,8 @@ class EditInfrastructure(InfrastructureFormPage, InfrastructurePage, VersionedEd
         }
 
     def get_form_options(self) -> dict[str, Any]:
-        found = self.object
-        connectors = _list_connectors(self.request, found.environment, found.connector)
+        infrastructure = self.object
+        connectors = _list_connectors(self.request, infrastructure.environment, infrastructure.connector)
         return super().get_form_options() | {"connectors": connectors}
 
     def get_context(self, form: InfrastructureForm) -> dict[str, Any]:
@@ -181,12 +181,12 @@ def render_cluster_field(
     try:
         content["connector"] = connector = _get_connector(given["connector"], connectors)
         _validate_region(content["region"])
-        found = _list_clusters(request, connector, content["region"])
-        if isinstance(found, LookupRequest):
+        clusters = _list_clusters(request, connector, content["region"])
+        if isinstance(clusters, LookupRequest):
             # The same question asked again finds the answer, or waits on.
-            content["waits"], content["again"] = found, request.get_full_path()
+            content["waits"], content["again"] = clusters, request.get_full_path()
         else:
-            content["names"] = [one.name for one in found]
+            content["names"] = [one.name for one in clusters]
     except Problem as problem:
         content["refusal"] = problem.detail
         content["next_step"] = reverse("connectors")
@@ -201,10 +201,10 @@ def _list_clusters(
     return list_clusters(actor=request.user, connector=connector, region=region)
 
 
-def _get_connector(asked: str, connectors: Iterable[Connector]) -> Connector:
-    for one in connectors:
-        if str(one.pk) == asked:
-            return one
+def _get_connector(key: str, connectors: Iterable[Connector]) -> Connector:
+    for connector in connectors:
+        if str(connector.pk) == key:
+            return connector
     raise Problem("Choose a connector first. Its credentials list the clusters.")
 
 

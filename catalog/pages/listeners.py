@@ -26,9 +26,9 @@ DEFAULT_RULE: Final = "default"
 class LookupPending(Exception):
     """A delegate is asked and has not answered."""
 
-    def __init__(self, inquiry: LookupRequest) -> None:
-        super().__init__(str(inquiry))
-        self.inquiry = inquiry
+    def __init__(self, lookup: LookupRequest) -> None:
+        super().__init__(str(lookup))
+        self.lookup = lookup
 
 
 @dataclass
@@ -52,8 +52,8 @@ class ListenerSide:
 def choose_listeners(request: PageRequest) -> HttpResponse:
     """Ask AWS for load balancers, listeners and rules, as far as they are chosen already."""
     places = _list_infrastructures(request)
-    asked = request.GET.get("place", "")
-    place = next((one for one in places if str(one.pk) == asked), None)
+    key = request.GET.get("place", "")
+    place = next((one for one in places if str(one.pk) == key), None)
     content: dict[str, Any] = {
         "places": places,
         "place": place,
@@ -64,7 +64,7 @@ def choose_listeners(request: PageRequest) -> HttpResponse:
         try:
             _load_choices(request, place, content)
         except LookupPending as still:
-            content["waits"] = still.inquiry
+            content["waits"] = still.lookup
         except Problem as problem:
             content |= {
                 "refusal": problem.detail,
@@ -82,9 +82,9 @@ def _list_infrastructures(request: PageRequest) -> list[Infrastructure]:
 
 
 def _build_sides(request: PageRequest) -> list[ListenerSide]:
-    asked = request.GET
+    query = request.GET
     return [
-        ListenerSide(name, title, asked.get(f"{name}_listener", ""), asked.get(f"{name}_rule", ""))
+        ListenerSide(name, title, query.get(f"{name}_listener", ""), query.get(f"{name}_rule", ""))
         for name, title in LISTENER_SIDES
     ]
 
@@ -96,8 +96,8 @@ def _load_choices(request: PageRequest, place: Infrastructure, content: dict[str
         )
     balancers = _list_load_balancing(request, place, LookupRequest.Kind.BALANCERS)
     content["balancers"] = balancers
-    asked = content["asked_balancer"]
-    content["balancer"] = chosen = next((one for one in balancers if one["arn"] == asked), None)
+    balancer_arn = content["asked_balancer"]
+    content["balancer"] = chosen = next((one for one in balancers if one["arn"] == balancer_arn), None)
     if chosen is None:
         return
     listeners = _list_load_balancing(request, place, LookupRequest.Kind.LISTENERS, chosen["arn"])

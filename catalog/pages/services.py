@@ -59,8 +59,8 @@ class ServicePage(ResourcePage[Service]):
 @require_safe
 def list_services(request: PageRequest) -> HttpResponse:
     """List services."""
-    found = list_visible(request, VIEW, Service.objects.select_related("scope", "artifact"))
-    shown = paginate_queryset(found.prefetch_related("manifests"), request)
+    services = list_visible(request, VIEW, Service.objects.select_related("scope", "artifact"))
+    shown = paginate_queryset(services.prefetch_related("manifests"), request)
     content = {"page": shown, "may_add": can_anywhere(request.user, EDIT)}
     return render(request, "catalog/services/list.html", content)
 

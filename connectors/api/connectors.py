@@ -98,30 +98,30 @@ class ConnectorDetail(BaseApiView):
 
     @extend_schema(responses=ConnectorDocument)
     def get(self, request: Request, pk: int) -> Response:
-        found = self._found(pk)
+        found = self._get_connector(pk)
         return respond_with_etag(ConnectorDocument(found).data, _get_version(found))
 
     @extend_schema(parameters=[IF_MATCH_PARAMETER], request=ConnectorChange, responses=ConnectorDocument)
     def patch(self, request: Request, pk: int) -> Response:
         given = self.get_validated_body(ConnectorChange)
         with transaction.atomic():
-            found = self._found(pk, lock=True)
-            check_version(request, _get_version(found))
+            connector = self._get_connector(pk, lock=True)
+            check_version(request, _get_version(connector))
             changed = operations.update_connector(
                 actor=self.principal,
-                connector=found,
+                connector=connector,
                 name=given.get("name"),
                 spec=given.get("spec"),
-                secret=_find_secret(self, found.scope, given.get("secret")),
+                secret=_find_secret(self, connector.scope, given.get("secret")),
             )
         return respond_with_etag(ConnectorDocument(changed).data, _get_version(changed))
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, pk: int) -> Response:
-        operations.delete_connector(actor=self.principal, connector=self._found(pk))
+        operations.delete_connector(actor=self.principal, connector=self._get_connector(pk))
         return Response(status=204)
 
-    def _found(self, pk: int, *, lock: bool = False) -> Connector:
+    def _get_connector(self, pk: int, *, lock: bool = False) -> Connector:
         rows = Connector.objects.select_related("scope", "secret")
         return self.get_visible(
             CONNECTOR_VIEW_PERMISSION, rows.select_for_update(of=("self",)) if lock else rows, pk=pk
@@ -179,16 +179,16 @@ class ConnectorHostKey(BaseApiView):
 
     @extend_schema(responses=KnownServerDocument)
     def get(self, request: Request, pk: int) -> Response:
-        return Response(KnownServerDocument(get_known_server(self._found(pk))).data)
+        return Response(KnownServerDocument(get_known_server(self._get_connector(pk))).data)
 
     @extend_schema(request=AcceptedKey, responses=KnownServerDocument)
     def post(self, request: Request, pk: int) -> Response:
         changed = operations.accept_host_key(
             actor=self.principal,
-            connector=self._found(pk),
+            connector=self._get_connector(pk),
             fingerprint=self.get_validated_body(AcceptedKey)["fingerprint"],
         )
         return Response(KnownServerDocument(get_known_server(changed)).data)
 
-    def _found(self, pk: int) -> Connector:
+    def _get_connector(self, pk: int) -> Connector:
         return self.get_visible(HOST_KEY_VIEW_PERMISSION, Connector.objects.select_related("scope"), pk=pk)

@@ -111,12 +111,12 @@ TO_VERSION = OpenApiParameter("to", VERSION_SCHEMA, description="Newer version; 
 class FileNodeRoute(BaseApiView):
     """Base of the routes of one file or folder."""
 
-    def _found(self, pk: int) -> FileNode:
+    def _get_node(self, pk: int) -> FileNode:
         return self.get_visible(
             FILE_VIEW_PERMISSION, FileNode.objects.select_related("scope", "updated_by"), pk=pk
         )
 
-    def _version(self, pk: int, version: int) -> FileVersion:
+    def _get_version(self, pk: int, version: int) -> FileVersion:
         rows = FileVersion.objects.filter(node__deletion=None).select_related("by", "node__scope")
         return self.get_visible(FILE_VIEW_PERMISSION, rows, node=pk, version=version)
 
@@ -128,7 +128,7 @@ class FileVersions(FileNodeRoute):
 
     @extend_schema(parameters=PAGE_PARAMETERS, responses=VersionEntry(many=True))
     def get(self, request: Request, pk: int) -> Response:
-        rows = FileVersion.objects.filter(node=self._found(pk)).defer("content").select_related("by")
+        rows = FileVersion.objects.filter(node=self._get_node(pk)).defer("content").select_related("by")
         return self.paginate(rows, VersionEntry)
 
 
@@ -137,7 +137,7 @@ class FileVersionDetail(FileNodeRoute):
 
     @extend_schema(responses=FileVersionDocument)
     def get(self, request: Request, pk: int, version: int) -> Response:
-        return Response(FileVersionDocument(self._version(pk, version)).data)
+        return Response(FileVersionDocument(self._get_version(pk, version)).data)
 
 
 class FileDiff(FileNodeRoute):
@@ -145,9 +145,9 @@ class FileDiff(FileNodeRoute):
 
     @extend_schema(parameters=[FROM_VERSION, TO_VERSION], responses=DiffDocument)
     def get(self, request: Request, pk: int) -> Response:
-        node = self._found(pk)
-        older = self._version(pk, parse_version_parameter(request, "from"))
-        newer = self._version(
+        node = self._get_node(pk)
+        older = self._get_version(pk, parse_version_parameter(request, "from"))
+        newer = self._get_version(
             pk, parse_version_parameter(request, "to") if "to" in request.GET else node.version
         )
         return Response(DiffDocument(compare_texts(older.content, newer.content)).data)
@@ -158,7 +158,7 @@ class FileRestore(FileNodeRoute):
 
     @extend_schema(request=RestoreInput, responses=FileDocument)
     def post(self, request: Request, pk: int) -> Response:
-        node = self._found(pk)
+        node = self._get_node(pk)
         version = self.get_validated_body(RestoreInput)["version"]
         restored = operations.restore_file(actor=self.principal, node=node, version=version)
         return respond_with_etag(FileDocument(restored).data, restored.version)
@@ -169,7 +169,7 @@ class FileMove(FileNodeRoute):
 
     @extend_schema(parameters=[IF_MATCH_PARAMETER], request=MoveInput, responses=FileDocument)
     def post(self, request: Request, pk: int) -> Response:
-        node, given = self._found(pk), self.get_validated_body(MoveInput)
+        node, given = self._get_node(pk), self.get_validated_body(MoveInput)
         check_version(request, node.version)
         moved = operations.move_file(actor=self.principal, node=node, **given)
         return respond_with_etag(FileDocument(moved).data, moved.version)
@@ -180,7 +180,7 @@ class FileUsages(FileNodeRoute):
 
     @extend_schema(responses=UsesDocument)
     def get(self, request: Request, pk: int) -> Response:
-        return Response(UsesDocument(find_usages(self._found(pk), self.principal)).data)
+        return Response(UsesDocument(find_usages(self._get_node(pk), self.principal)).data)
 
 
 class FileChecks(BaseApiView):

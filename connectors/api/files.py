@@ -112,7 +112,7 @@ class FileDetail(BaseApiView):
 
     @extend_schema(parameters=[ORG_PARAMETER, PROJECT_PARAMETER], responses=FileDocument)
     def get(self, request: Request, path: str) -> Response:
-        found = self._found(path)
+        found = self._get_node(path)
         return respond_with_etag(FileDocument(found).data, found.version)
 
     @extend_schema(
@@ -144,11 +144,11 @@ class FileDetail(BaseApiView):
         responses={204: None},
     )
     def delete(self, request: Request, path: str) -> Response:
-        found = self._found(path)
-        check_version(request, found.version)
+        node = self._get_node(path)
+        check_version(request, node.version)
         operations.delete_file(
             actor=self.principal,
-            node=found,
+            node=node,
             with_content=self.is_flag_set("with_content"),
             although_used=self.is_flag_set("although_used"),
         )
@@ -158,11 +158,11 @@ class FileDetail(BaseApiView):
         """Return the version in If-Match, which the operation compares in its transaction."""
         if "If-Match" not in self.request.headers:
             return None
-        found = self._found(path)
+        found = self._get_node(path)
         check_version(self.request, found.version)
         return found.version
 
-    def _found(self, path: str) -> FileNode:
+    def _get_node(self, path: str) -> FileNode:
         rows = FileNode.objects.select_related("scope", "updated_by")
         return self.get_visible(
             FILE_VIEW_PERMISSION, rows, scope=self.get_named_scope(), path=normalize_path(f"/{path}")

@@ -93,20 +93,20 @@ class SecretDetail(BaseApiView):
 
     @extend_schema(responses=SecretDocument)
     def get(self, request: Request, pk: int) -> Response:
-        return Response(SecretDocument(self._found(pk)).data)
+        return Response(SecretDocument(self._get_secret(pk)).data)
 
     @extend_schema(request=SecretChange, responses=SecretDocument)
     def patch(self, request: Request, pk: int) -> Response:
         given = self.get_validated_body(SecretChange)
-        changed = operations.update_secret(actor=self.principal, secret=self._found(pk), **given)
+        changed = operations.update_secret(actor=self.principal, secret=self._get_secret(pk), **given)
         return Response(SecretDocument(changed).data)
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, pk: int) -> Response:
-        operations.delete_secret(actor=self.principal, secret=self._found(pk))
+        operations.delete_secret(actor=self.principal, secret=self._get_secret(pk))
         return Response(status=204)
 
-    def _found(self, pk: int) -> Secret:
+    def _get_secret(self, pk: int) -> Secret:
         return self.get_visible(
             SECRET_VIEW_PERMISSION, Secret.objects.defer("value").select_related("scope"), pk=pk
         )

@@ -73,12 +73,12 @@ class AwsConnectorForm(BaseConnectorForm):
         super().__init__(
             *args, auto_id="connector-%s", initial=_build_initial_values(connector) | given, **kwargs
         )
-        self._offer(person)
+        self._set_choices(person)
         if not settings.ALLOW_AWS_ENDPOINTS:
             del self.fields["endpoint_url"]
         self.allows_manager_credentials = bool(settings.ALLOW_MANAGER_CREDENTIALS)
 
-    def _offer(self, person: Principal) -> None:
+    def _set_choices(self, person: Principal) -> None:
         self.set_secret_choices(person)
         credentials, region = self.fields["credentials"], self.fields["test_region"]
         if isinstance(credentials, forms.ChoiceField):
@@ -89,13 +89,13 @@ class AwsConnectorForm(BaseConnectorForm):
     def spec(self) -> dict[str, Any]:
         """Return the connector's spec with only the fields of its authentication."""
         way = self.cleaned_data["credentials"]
-        wanted = ["test_region", "endpoint_url"]
+        names = ["test_region", "endpoint_url"]
         if way in (ACCESS_KEY, ASSUME_ROLE):
-            wanted.append("access_key_id")
+            names.append("access_key_id")
         if way == ASSUME_ROLE:
-            wanted += ["role_arn", "external_id"]
-        found = {name: self.cleaned_data.get(name, "") for name in wanted} | self.build_route()
-        return {"credentials": way, **{name: value for name, value in found.items() if value}}
+            names += ["role_arn", "external_id"]
+        spec = {name: self.cleaned_data.get(name, "") for name in names} | self.build_route()
+        return {"credentials": way, **{name: value for name, value in spec.items() if value}}
 
     @property
     def needs_secret(self) -> bool:

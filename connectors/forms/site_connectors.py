@@ -116,9 +116,9 @@ class SiteConnectorForm(BaseConnectorForm):
         if self.kind == Connector.Kind.TERRAFORM_CLOUD:
             for name in ("username", "host_key", "test_repository"):
                 del self.fields[name]
-            self._ask_for_a_token(connector)
+            self._require_token(connector)
 
-    def _ask_for_a_token(self, connector: Connector | None) -> None:
+    def _require_token(self, connector: Connector | None) -> None:
         """Restrict the authentication to a token."""
         if connector is None:
             self.initial["authentication"] = TOKEN
@@ -129,13 +129,13 @@ class SiteConnectorForm(BaseConnectorForm):
     def spec(self) -> dict[str, Any]:
         """Return the connector's spec with only the fields of its authentication."""
         given = self.cleaned_data
-        wanted = ["url", "authentication", "test_repository"]
+        names = ["url", "authentication", "test_repository"]
         if given["authentication"] == PASSWORD:
-            wanted.append("username")
-        found = {name: given.get(name, "") for name in wanted} | self.build_route()
+            names.append("username")
+        spec = {name: given.get(name, "") for name in names} | self.build_route()
         if given["authentication"] == SSH_KEY:
-            found["host_key"] = given.get("host_key", "")
-        return {name: value for name, value in found.items() if value}
+            spec["host_key"] = given.get("host_key", "")
+        return {name: value for name, value in spec.items() if value}
 
     @property
     def needs_secret(self) -> bool:

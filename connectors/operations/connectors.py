@@ -68,8 +68,8 @@ def update_connector(
     if name is not None:
         connector.name = validate_name(name)
     if spec is not None or secret is not None:
-        wanted = connector.spec if spec is None else spec
-        _apply_spec(actor, connector, wanted, secret or _get_reusable_secret(connector, wanted))
+        new_spec = connector.spec if spec is None else spec
+        _apply_spec(actor, connector, new_spec, secret or _get_reusable_secret(connector, new_spec))
         connector.clear_test_result()
     with transaction.atomic():
         tested = ["last_tested_at", "last_test_ok", "last_test_message", "last_test_report"]
@@ -87,8 +87,8 @@ def update_connector(
 def delete_connector(*, actor: User, connector: Connector) -> None:
     """Remove a connector. Raises `Conflict` while an infrastructure or a manifest uses it."""
     require(actor, "core_connector_delete", connector)
-    if found := find_usages(connector, actor):
-        raise ResourceInUse(f"{connector} is still in use by {found}. Remove these references first.")
+    if usages := find_usages(connector, actor):
+        raise ResourceInUse(f"{connector} is still in use by {usages}. Remove these references first.")
     try:
         with transaction.atomic():
             record_audit_entry(

@@ -109,10 +109,10 @@ def _replace_content(
     actor: User, node: FileNode, content: str, expected_version: int | None, note: str
 ) -> FileNode:
     before = build_audit_values(node)
-    wanted = FileNode.objects.filter(pk=node.pk)
+    current = FileNode.objects.filter(pk=node.pk)
     if expected_version is not None:
-        wanted = wanted.filter(version=expected_version)
-    changed = wanted.update(
+        current = current.filter(version=expected_version)
+    changed = current.update(
         content=content, version=F("version") + 1, updated_by=actor, updated_at=timezone.now()
     )
     if not changed:

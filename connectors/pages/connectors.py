@@ -69,8 +69,8 @@ class ConnectorPage(ResourcePage[Connector]):
 @require_safe
 def list_connectors(request: PageRequest) -> HttpResponse:
     """List connectors with the result of their last test."""
-    found = list_visible(request, VIEW_PERMISSION, Connector.objects.select_related("scope", "secret"))
-    shown = paginate_queryset(found, request)
+    connectors = list_visible(request, VIEW_PERMISSION, Connector.objects.select_related("scope", "secret"))
+    shown = paginate_queryset(connectors, request)
     content = {
         "page": shown,
         "testable": _list_testable(request, shown.items),
@@ -83,17 +83,17 @@ def list_connectors(request: PageRequest) -> HttpResponse:
 @require_safe
 def show_connector(request: PageRequest, pk: int) -> HttpResponse:
     """Show one connector, what came of its last test, and what uses it."""
-    found = _get_connector(request, pk)
-    rights = get_permissions(request.user, found)
-    lacks = find_missing_permissions(request.user, get_connector_requirements(found))
+    connector = _get_connector(request, pk)
+    rights = get_permissions(request.user, connector)
+    lacks = find_missing_permissions(request.user, get_connector_requirements(connector))
     content = {
-        "connector": found,
-        "uses": find_usages(found, request.user),
+        "connector": connector,
+        "uses": find_usages(connector, request.user),
         "rights": rights,
-        "server": get_known_server(found) if is_ssh_connector(found) else None,
+        "server": get_known_server(connector) if is_ssh_connector(connector) else None,
         "can_test": not lacks,
         "lacks": lacks,
-        "tests_now": not lacks and request.session.pop(SAVED_CONNECTOR_KEY, None) == found.pk,
+        "tests_now": not lacks and request.session.pop(SAVED_CONNECTOR_KEY, None) == connector.pk,
     }
     return render(request, "connectors/connector.html", content)
 
@@ -201,9 +201,9 @@ def _get_or_create_secret(
     )
 
 
-def _find_free_identifier(scope: Scope, wanted: str) -> str:
+def _find_free_identifier(scope: Scope, preferred: str) -> str:
     taken = set(Secret.objects.filter(scope=scope).values_list("identifier", flat=True))
-    numbered = (wanted if number == 1 else f"{wanted}_{number}" for number in range(1, len(taken) + 2))
+    numbered = (preferred if number == 1 else f"{preferred}_{number}" for number in range(1, len(taken) + 2))
     return next(one for one in numbered if one not in taken)
 
 
@@ -220,18 +220,18 @@ def _list_testable(request: PageRequest, shown: Sequence[Connector]) -> set[int]
 @require_get_or_post
 def review_host_key(request: PageRequest, pk: int) -> HttpResponse:
     """Show the known key and the offered one, and accept the latter."""
-    found = get_visible(request, "core_connector_view", Connector.objects.select_related("scope"), pk=pk)
-    require(request.user, "core_connector_edit", found)
+    connector = get_visible(request, "core_connector_view", Connector.objects.select_related("scope"), pk=pk)
+    require(request.user, "core_connector_edit", connector)
     refusal = ""
     if request.method == "POST":
         try:
             accept_host_key(
-                actor=request.user, connector=found, fingerprint=request.POST.get("fingerprint", "")
+                actor=request.user, connector=connector, fingerprint=request.POST.get("fingerprint", "")
             )
         except Problem as problem:
             refusal = problem.detail
         else:
-            messages.success(request, f"The new host key of {found.name} is accepted.")
+            messages.success(request, f"The new host key of {connector.name} is accepted.")
             return redirect("connector", pk=pk)
-    content = {"connector": found, "server": get_known_server(found), "refusal": refusal}
+    content = {"connector": connector, "server": get_known_server(connector), "refusal": refusal}
     return render(request, "connectors/host_key.html", content, status=409 if refusal else 200)

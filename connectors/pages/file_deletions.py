@@ -46,9 +46,9 @@ def restore_deleted_file(request: PageRequest, pk: int) -> HttpResponse:
 @require_POST
 def purge_deleted_file(request: PageRequest, pk: int) -> HttpResponse:
     """Let go of what one deletion took, for ever."""
-    found = _get_deletion(request, pk)
-    purge_deletion(actor=request.user, deletion=found)
-    messages.success(request, f"{found.path} is deleted permanently.")
+    deletion = _get_deletion(request, pk)
+    purge_deletion(actor=request.user, deletion=deletion)
+    messages.success(request, f"{deletion.path} is deleted permanently.")
     return redirect("deleted-files")
 
 

@@ -64,8 +64,8 @@ def new_file(request: PageRequest) -> HttpResponse:
 def edit_file(request: PageRequest, pk: int) -> HttpResponse:
     """Save a new version of a file; what somebody else saved meanwhile is shown, not lost."""
     # What one may not see is as gone as what is deleted: the answer must not tell them apart.
-    mine = filter_visible(request.user, VIEW_PERMISSION, FileNode.objects.filter(pk=pk, is_folder=False))
-    if request.method == "POST" and not mine.exists():
+    nodes = filter_visible(request.user, VIEW_PERMISSION, FileNode.objects.filter(pk=pk, is_folder=False))
+    if request.method == "POST" and not nodes.exists():
         return _render_deleted_conflict(request)
     node = get_node(request, pk, is_folder=False)
     require(request.user, EDIT_PERMISSION, node)
@@ -130,10 +130,10 @@ def restore_version(request: PageRequest, pk: int, version: int) -> HttpResponse
 
 
 def _redirect_to_saved(request: PageRequest, node: FileNode) -> HttpResponse:
-    found = check_file(FileText(node.scope, node.path, node.content))
+    check = check_file(FileText(node.scope, node.path, node.content))
     what = f"{node.path} is saved as version {node.version}."
-    if found.errors:
-        count = len(found.errors)
+    if check.errors:
+        count = len(check.errors)
         wrong = f"{count} error" if count == 1 else f"{count} errors"
         messages.warning(request, f"{what} It has {wrong}: deployments with it will be refused.")
     else:
@@ -163,20 +163,20 @@ def _render_edit(request: PageRequest, form: FileTextForm, node: FileNode, **mor
 def _render_edit_conflict(request: PageRequest, node: FileNode) -> HttpResponse:
     """Show what was written over what was saved meanwhile; the next save means to replace that."""
     node.refresh_from_db()
-    mine = normalize_content(request.POST.get("content", ""))
+    content = normalize_content(request.POST.get("content", ""))
     form = FileTextForm(
-        initial={"content": mine, "version": node.version, "note": request.POST.get("note", "")}
+        initial={"content": content, "version": node.version, "note": request.POST.get("note", "")}
     )
-    return _render_edit(request, form, node, diff=compare_texts(node.content, mine), status=409)
+    return _render_edit(request, form, node, diff=compare_texts(node.content, content), status=409)
 
 
 def _render_deleted_conflict(request: PageRequest) -> HttpResponse:
     """Offer to keep what was written for a file that is gone as a new file."""
-    wanted = {
+    initial = {
         "in_scope": request.POST.get("in_scope", ""),
         "path": request.POST.get("path", ""),
         "content": request.POST.get("content", ""),
     }
-    scope = Scope.objects.filter(path=wanted["in_scope"]).first()
-    form = NewFileForm(person=request.user, permission=EDIT_PERMISSION, scope=scope, initial=wanted)
+    scope = Scope.objects.filter(path=initial["in_scope"]).first()
+    form = NewFileForm(person=request.user, permission=EDIT_PERMISSION, scope=scope, initial=initial)
     return _render_new(request, form, is_gone=True)

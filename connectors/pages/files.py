@@ -72,8 +72,8 @@ def show_file(request: PageRequest, pk: int) -> HttpResponse:
 def download_file(request: PageRequest, pk: int) -> HttpResponse:
     """Give the text of a file, or of an earlier version of it, as a file."""
     node = get_node(request, pk, is_folder=False)
-    asked = request.GET.get("version")
-    text = _get_version(request, node, asked).content if asked else node.content
+    number = request.GET.get("version")
+    text = _get_version(request, node, number).content if number else node.content
     response = HttpResponse(text, content_type="text/plain; charset=utf-8")
     response["Content-Disposition"] = content_disposition_header(as_attachment=True, filename=node.name)
     return response
@@ -107,12 +107,12 @@ def _get_version(request: PageRequest, node: FileNode, number: str) -> FileVersi
 
 
 def _build_tree(request: PageRequest, chosen: FileNode | None = None) -> dict[str, Any]:
-    found = list_visible_nodes(request)
+    visible = list_visible_nodes(request)
     if chosen is not None:
         # A link from elsewhere still shows where the file lies.
-        beside = FileNode.objects.filter(scope=chosen.scope).select_related("scope", "updated_by")
-        found = found | filter_visible(request.user, VIEW_PERMISSION, beside)
-    nodes = list(found.defer("content").order_by("scope__path", "path")[: MOST_FILES + 1])
+        archived = FileNode.objects.filter(scope=chosen.scope).select_related("scope", "updated_by")
+        visible = visible | filter_visible(request.user, VIEW_PERMISSION, archived)
+    nodes = list(visible.defer("content").order_by("scope__path", "path")[: MOST_FILES + 1])
     return {
         "nodes": sorted(nodes[:MOST_FILES], key=lambda node: (node.scope.path, node.path.split("/"))),
         "is_cut": len(nodes) > MOST_FILES,

@@ -39,9 +39,9 @@ class SecretPage(ResourcePage[Secret]):
 @require_safe
 def list_secrets(request: PageRequest) -> HttpResponse:
     """List secrets without their values."""
-    found = list_visible(request, VIEW_PERMISSION, Secret.objects.defer("value").select_related("scope"))
+    secrets = list_visible(request, VIEW_PERMISSION, Secret.objects.defer("value").select_related("scope"))
     content = {
-        "page": paginate_queryset(found, request),
+        "page": paginate_queryset(secrets, request),
         "can_add": can_anywhere(request.user, EDIT_PERMISSION),
     }
     return render(request, "connectors/secrets/list.html", content)
@@ -51,11 +51,11 @@ def list_secrets(request: PageRequest) -> HttpResponse:
 @require_safe
 def show_secret(request: PageRequest, pk: int) -> HttpResponse:
     """Show what is known of a secret beside its value, and what uses it."""
-    found = _get_secret(request, pk)
+    secret = _get_secret(request, pk)
     content = {
-        "secret": found,
-        "uses": find_usages(found, request.user),
-        "rights": get_permissions(request.user, found),
+        "secret": secret,
+        "uses": find_usages(secret, request.user),
+        "rights": get_permissions(request.user, secret),
     }
     return render(request, "connectors/secrets/secret.html", content)
 

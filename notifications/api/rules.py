@@ -95,17 +95,17 @@ class NotificationRuleDetailView(BaseApiView):
 
     @extend_schema(parameters=[IF_MATCH_PARAMETER], request=RuleChange, responses=RuleDocument)
     def put(self, request: Request, pk: int) -> Response:
-        found = self.rule(pk)
-        check_version(request, found.version)
+        rule = self.rule(pk)
+        check_version(request, rule.version)
         spec = _build_spec(self.get_validated_body(RuleChange))
-        saved = operations.update_rule(actor=self.principal, rule=found, spec=spec, version=found.version)
+        saved = operations.update_rule(actor=self.principal, rule=rule, spec=spec, version=rule.version)
         return respond_with_etag(RuleDocument(saved).data, saved.version)
 
     @extend_schema(parameters=[IF_MATCH_PARAMETER], responses={204: None})
     def delete(self, request: Request, pk: int) -> Response:
-        found = self.rule(pk)
-        check_version(request, found.version)
-        operations.delete_rule(actor=self.principal, rule=found)
+        rule = self.rule(pk)
+        check_version(request, rule.version)
+        operations.delete_rule(actor=self.principal, rule=rule)
         return Response(status=204)
 
 
@@ -167,6 +167,6 @@ class NotificationResendView(BaseApiView):
 
     @extend_schema(request=None, responses=NotificationDocument)
     def post(self, request: Request, pk: str) -> Response:
-        found = self.get_visible(VIEW, Notification.objects.select_related("rule__scope"), pk=pk)
-        sent = operations.resend_notification(actor=self.principal, notification=found)
+        notification = self.get_visible(VIEW, Notification.objects.select_related("rule__scope"), pk=pk)
+        sent = operations.resend_notification(actor=self.principal, notification=notification)
         return Response(NotificationDocument(sent).data)

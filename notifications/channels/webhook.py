@@ -69,9 +69,9 @@ def send_webhook(letter: WebhookRequest, reach: AddressPolicy) -> WebhookResult:
             "The receiver answered with a redirect, which is not followed. Enter the final URL.",
         )
     # A receiver may repeat the request and its secret in the response.
-    said = _build_mask(letter).mask_text(reply.text[:2_000])[:RESPONSE_CHARACTERS]
+    excerpt = _build_mask(letter).mask_text(reply.text[:2_000])[:RESPONSE_CHARACTERS]
     return WebhookResult(
-        reply.status, _format_reason(f"The receiver answered {reply.status}: {said}".rstrip(": "))
+        reply.status, _format_reason(f"The receiver answered {reply.status}: {excerpt}".rstrip(": "))
     )
 
 
@@ -102,5 +102,5 @@ def _build_mask(letter: WebhookRequest) -> SecretMask:
 
 
 def _format_reason(text: str) -> str:
-    said = " ".join(sanitize_text(text).split())
-    return f"{said[:1].upper()}{said[1:]}"[:REASON_CHARACTERS]
+    line = " ".join(sanitize_text(text).split())
+    return f"{line[:1].upper()}{line[1:]}"[:REASON_CHARACTERS]

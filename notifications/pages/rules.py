@@ -52,8 +52,8 @@ class NotificationRulePage(ResourcePage[NotificationRule]):
 @require_safe
 def list_rules(request: PageRequest) -> HttpResponse:
     """List the notification rules."""
-    found = list_visible(request, VIEW, NotificationRule.objects.select_related("scope"))
-    shown = paginate_queryset(found.defer("url", "secret"), request)
+    rules = list_visible(request, VIEW, NotificationRule.objects.select_related("scope"))
+    shown = paginate_queryset(rules.defer("url", "secret"), request)
     content = {
         "page": shown,
         "rows": [(rule, get_event_titles(rule)) for rule in shown.items],
@@ -66,13 +66,13 @@ def list_rules(request: PageRequest) -> HttpResponse:
 @require_safe
 def show_rule(request: PageRequest, pk: int) -> HttpResponse:
     """Show a rule and what it was told, the newest first."""
-    found = get_rule(request, pk)
-    told = Notification.objects.filter(rule=found).defer("body")
+    rule = get_rule(request, pk)
+    notifications = Notification.objects.filter(rule=rule).defer("body")
     content = {
-        "rule": found,
-        "events": get_event_titles(found),
-        "rights": get_permissions(request.user, found),
-        "page": paginate_queryset(told, request, order="created_at"),
+        "rule": rule,
+        "events": get_event_titles(rule),
+        "rights": get_permissions(request.user, rule),
+        "page": paginate_queryset(notifications, request, order="created_at"),
     }
     return render(request, "notifications/rule.html", content)
 
@@ -144,9 +144,9 @@ SENDING_MESSAGE: Final = "Delivery queued. Reload the page in a few seconds for 
 @require_POST
 def test_rule(request: PageRequest, pk: int) -> HttpResponse:
     """Send a test to a rule's address."""
-    found = get_rule(request, pk)
-    require(request.user, EDIT, found)
-    create_test_notification(actor=request.user, rule=found)
+    rule = get_rule(request, pk)
+    require(request.user, EDIT, rule)
+    create_test_notification(actor=request.user, rule=rule)
     messages.success(request, f"Test: {SENDING_MESSAGE}")
     return redirect("notification-rule", pk=pk)
 

@@ -19,10 +19,10 @@ def generate() -> Iterator[Page]:
     """Yield the list of resources and a page for each."""
     document = get_public_schema()
     operations = list_operations(document)
-    yield Page(f"{FOLDER}/index.md", "REST API", tuple(_index_parts(operations)))
-    for tag, found in operations.items():
+    yield Page(f"{FOLDER}/index.md", "REST API", tuple(_build_index_parts(operations)))
+    for tag, operations_of_tag in operations.items():
         resource = ResourcePage(document["components"]["schemas"])
-        yield Page(f"{FOLDER}/{tag}.md", _title(tag), tuple(resource.parts(found)))
+        yield Page(f"{FOLDER}/{tag}.md", _build_title(tag), tuple(resource.build_parts(operations_of_tag)))
 
 
 def list_operations(document: Schema) -> dict[str, list[Operation]]:
@@ -35,12 +35,12 @@ def list_operations(document: Schema) -> dict[str, list[Operation]]:
     return dict(sorted(found.items()))
 
 
-def _title(tag: str) -> str:
+def _build_title(tag: str) -> str:
     words = tag.replace("-", " ").capitalize().split()
     return " ".join(_ABBREVIATIONS.get(word, word) for word in words)
 
 
-def _index_parts(operations: Mapping[str, list[Operation]]) -> Iterator[str]:
+def _build_index_parts(operations: Mapping[str, list[Operation]]) -> Iterator[str]:
     yield (
         "Send an API key as the header `x-api-key`, or as a Bearer token. Bodies and answers are JSON. Try "
         "requests in the browser at [/api/docs/](/api/docs/), or download the OpenAPI document at "
@@ -52,7 +52,11 @@ def _index_parts(operations: Mapping[str, list[Operation]]) -> Iterator[str]:
         "answer has the header `X-Request-Id`, which names the request in logs and in the audit trail."
     )
     rows = [
-        (f"[{_title(tag)}]({tag}.md)", ", ".join(sorted({method for method, _, _ in found})), str(len(found)))
+        (
+            f"[{_build_title(tag)}]({tag}.md)",
+            ", ".join(sorted({method for method, _, _ in found})),
+            str(len(found)),
+        )
         for tag, found in operations.items()
     ]
     yield table(("Resource", "Methods", "Operations"), rows)
@@ -65,42 +69,42 @@ class ResourcePage:
         self._schemas = schemas
         self._types: list[str] = []
 
-    def parts(self, operations: list[Operation]) -> Iterator[str]:
+    def build_parts(self, operations: list[Operation]) -> Iterator[str]:
         """Yield the parts of the page."""
         for method, path, operation in operations:
             yield f"## {method} {path}"
             yield plain(operation.get("description", ""))
-            yield from self._parameters(operation)
-            yield from self._body(operation)
-            yield from self._answers(operation)
+            yield from self._build_parameters(operation)
+            yield from self._build_body(operation)
+            yield from self._build_responses(operation)
         if self._types:
             yield "## Types"
         # Types name further types, which are added to the list meanwhile.
         for name in self._types:
             yield f"### {name}"
-            yield from self._fields(self._schemas[name], is_sent=False)
+            yield from self._build_fields(self._schemas[name], is_sent=False)
 
-    def _parameters(self, operation: Schema) -> Iterator[str]:
+    def _build_parameters(self, operation: Schema) -> Iterator[str]:
         rows = [
             (
                 code(one["name"]),
                 one["in"],
-                self._type(one["schema"]),
+                self._format_type(one["schema"]),
                 "yes" if one.get("required") else "no",
-                self._about({**one["schema"], "description": one.get("description", "")}),
+                self._describe({**one["schema"], "description": one.get("description", "")}),
             )
             for one in operation.get("parameters", ())
         ]
         if rows:
             yield table(("Parameter", "In", "Type", "Required", "Description"), rows)
 
-    def _body(self, operation: Schema) -> Iterator[str]:
+    def _build_body(self, operation: Schema) -> Iterator[str]:
         content = operation.get("requestBody", {}).get("content", {}).get("application/json")
         if content:
             yield "**Body**"
-            yield from self._fields(content["schema"], is_sent=True)
+            yield from self._build_fields(content["schema"], is_sent=True)
 
-    def _answers(self, operation: Schema) -> Iterator[str]:
+    def _build_responses(self, operation: Schema) -> Iterator[str]:
         refusals = []
         for status, answer in operation["responses"].items():
             if "$ref" in answer:
@@ -109,7 +113,7 @@ class ResourcePage:
             yield f"**Answer {status}**"
             content = answer.get("content", {})
             if "application/json" in content:
-                yield from self._fields(content["application/json"]["schema"], is_sent=False)
+                yield from self._build_fields(content["application/json"]["schema"], is_sent=False)
             elif content:
                 yield f"A file: {', '.join(map(code, content))}."
             else:
@@ -117,28 +121,28 @@ class ResourcePage:
         if refusals:
             yield f"Refused with {', '.join(sorted(refusals))}."
 
-    def _fields(self, schema: Schema, *, is_sent: bool) -> Iterator[str]:
-        found = self._resolve(schema)
-        entries = found.get("properties", {}).get("results")
-        if entries is not None and "next" in found["properties"]:
+    def _build_fields(self, schema: Schema, *, is_sent: bool) -> Iterator[str]:
+        resolved = self._resolve(schema)
+        entries = resolved.get("properties", {}).get("results")
+        if entries is not None and "next" in resolved["properties"]:
             yield "A page of a list; each entry of `results` has:"
-            found = self._resolve(entries["items"])
-        elif found.get("type") == "array":
+            resolved = self._resolve(entries["items"])
+        elif resolved.get("type") == "array":
             yield "A list; each entry has:"
-            found = self._resolve(found["items"])
-        if not found.get("properties"):
-            yield plain(found.get("description", "")) or f"Type: {self._type(found)}."
+            resolved = self._resolve(resolved["items"])
+        if not resolved.get("properties"):
+            yield plain(resolved.get("description", "")) or f"Type: {self._format_type(resolved)}."
             return
         required = ("Required",) if is_sent else ()
-        yield table(("Field", "Type", *required, "Description"), self._rows(found, is_sent=is_sent))
+        yield table(("Field", "Type", *required, "Description"), self._build_rows(resolved, is_sent=is_sent))
 
-    def _rows(self, schema: Schema, *, is_sent: bool) -> Iterator[list[str]]:
+    def _build_rows(self, schema: Schema, *, is_sent: bool) -> Iterator[list[str]]:
         hidden = "readOnly" if is_sent else "writeOnly"
         for name, one in schema["properties"].items():
             if one.get(hidden):
                 continue
             needed = ["yes" if name in schema.get("required", ()) else "no"] if is_sent else []
-            yield [code(name), self._type(one), *needed, self._about(one)]
+            yield [code(name), self._format_type(one), *needed, self._describe(one)]
 
     def _resolve(self, schema: Schema) -> Schema:
         while "$ref" in schema:
@@ -146,28 +150,30 @@ class ResourcePage:
         parts = schema.get("allOf", ())
         return {**self._resolve(parts[0]), **schema} if len(parts) == 1 else schema
 
-    def _type(self, schema: Schema) -> str:
+    def _format_type(self, schema: Schema) -> str:
         if "$ref" in schema:
-            return self._type_named(schema["$ref"].removeprefix(_REFERENCE))
+            return self._format_named_type(schema["$ref"].removeprefix(_REFERENCE))
         for key in ("allOf", "oneOf", "anyOf"):
             if key in schema:
-                return " or ".join(dict.fromkeys(name for one in schema[key] if (name := self._type(one))))
+                return " or ".join(
+                    dict.fromkeys(name for one in schema[key] if (name := self._format_type(one)))
+                )
         if schema.get("type") == "array":
-            return f"list of {self._type(schema['items'])}"
+            return f"list of {self._format_type(schema['items'])}"
         return _FORMATS.get(schema.get("format", ""), str(schema.get("type", "any value")))
 
-    def _type_named(self, name: str) -> str:
+    def _format_named_type(self, name: str) -> str:
         schema = self._schemas[name]
         if not schema.get("properties"):
             # Choices and similar types: the field's description contains them.
-            return "" if schema.get("enum") in ([""], [None]) else self._type(schema)
+            return "" if schema.get("enum") in ([""], [None]) else self._format_type(schema)
         if name not in self._types:
             self._types.append(name)
         return f"[{name}](#{anchor(name)})"
 
-    def _about(self, schema: Schema) -> str:
-        found = self._resolve(schema)
-        choices = [str(one) for one in self._choices(found) if one not in ("", None)]
+    def _describe(self, schema: Schema) -> str:
+        resolved = self._resolve(schema)
+        choices = [str(one) for one in self._list_choices(resolved) if one not in ("", None)]
         shown = ", ".join(map(code, choices[:_SHOWN_CHOICES]))
         more = " and more" if len(choices) > _SHOWN_CHOICES else ""
         sentences = [plain(schema.get("description", "")), f"One of {shown}{more}." if choices else ""]
@@ -179,6 +185,6 @@ class ResourcePage:
             sentences.append(f"At most {schema['maxLength']:,} characters.")
         return " ".join(filter(None, sentences))
 
-    def _choices(self, schema: Schema) -> list[Any]:
+    def _list_choices(self, schema: Schema) -> list[Any]:
         own = list(schema.get("enum", ()))
         return own + [one for part in schema.get("oneOf", ()) for one in self._resolve(part).get("enum", ())]

@@ -9,10 +9,10 @@ from ops.documentation.markdown import Page, block, code, plain, table
 
 def generate() -> Iterator[Page]:
     """Yield the page of IAM policies."""
-    yield Page("reference/iam-policies.md", "IAM policies", tuple(_parts()))
+    yield Page("reference/iam-policies.md", "IAM policies", tuple(_build_parts()))
 
 
-def _parts() -> Iterator[str]:
+def _build_parts() -> Iterator[str]:
     yield (
         "Attach the first policy to the principal of every AWS connector, and each further policy where you "
         "use its feature. The page *IAM policies* of a connector offers the same policies for download, and "

@@ -12,7 +12,7 @@ PROJECT = Path(__file__).resolve().parents[2] / "pyproject.toml"
 
 def generate() -> Iterator[Page]:
     """Yield the page of layers."""
-    yield Page("contributing/layers.md", "Layers", tuple(_parts()))
+    yield Page("contributing/layers.md", "Layers", tuple(_build_parts()))
 
 
 def list_contracts() -> list[dict[str, Any]]:
@@ -21,29 +21,31 @@ def list_contracts() -> list[dict[str, Any]]:
     return contracts
 
 
-def _parts() -> Iterator[str]:
+def _build_parts() -> Iterator[str]:
     yield "`make lint` checks these contracts, and a change that breaks one does not land."
     for contract in list_contracts():
         yield f"## {contract['name']}"
         if contract["type"] == "layers":
-            yield from _layers(contract)
+            yield from _list_layers(contract)
         else:
-            yield _forbidden(contract)
+            yield _list_forbidden(contract)
 
 
-def _layers(contract: dict[str, Any]) -> Iterator[str]:
+def _list_layers(contract: dict[str, Any]) -> Iterator[str]:
     if containers := contract.get("containers"):
-        yield f"Inside {_names(containers)}:"
+        yield f"Inside {_list_names(containers)}:"
     yield "Each layer imports only layers below it."
-    rows = [(str(number), _names(layer.split(" : "))) for number, layer in enumerate(contract["layers"], 1)]
+    rows = [
+        (str(number), _list_names(layer.split(" : "))) for number, layer in enumerate(contract["layers"], 1)
+    ]
     yield table(("From the top", "Layer"), rows)
 
 
-def _forbidden(contract: dict[str, Any]) -> str:
+def _list_forbidden(contract: dict[str, Any]) -> str:
     indirect = "" if contract.get("allow_indirect_imports") else ", also not through other modules"
-    rows = [(_names(contract["source_modules"]), _names(contract["forbidden_modules"]))]
+    rows = [(_list_names(contract["source_modules"]), _list_names(contract["forbidden_modules"]))]
     return table(("These", f"do not import{indirect}"), rows)
 
 
-def _names(modules: Sequence[str]) -> str:
+def _list_names(modules: Sequence[str]) -> str:
     return ", ".join(code(module.strip("() ")) for module in modules)

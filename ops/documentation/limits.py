@@ -45,10 +45,10 @@ _NOTES = {
 
 def generate() -> Iterator[Page]:
     """Yield the page of limits."""
-    yield Page("reference/limits.md", "Limits", tuple(_parts()))
+    yield Page("reference/limits.md", "Limits", tuple(_build_parts()))
 
 
-def _parts() -> Iterator[str]:
+def _build_parts() -> Iterator[str]:
     yield (
         "Slipway refuses what is larger, deeper, longer or more frequent than these limits. The message "
         "names the place (field, line and column, or path in the document) and the limit. You can change "
@@ -59,8 +59,8 @@ def _parts() -> Iterator[str]:
         yield f"## {section}"
         if note := _NOTES.get(section):
             yield note
-        found = [limits.LIMITS[name] for name in names]
-        rows = [(plain(one.subject), str(one), plain(one.source)) for one in found]
+        rows_of_section = [limits.LIMITS[name] for name in names]
+        rows = [(plain(one.subject), str(one), plain(one.source)) for one in rows_of_section]
         yield table(("Limit", "Maximum", "Source"), rows)
 
 

@@ -35,11 +35,11 @@ class FailureMessage:
 
 def generate() -> Iterator[Page]:
     """Yield the page of log lines and the page of failure codes."""
-    yield Page("reference/log-lines.md", "Log lines", tuple(_log_parts()))
-    yield Page("reference/failure-codes.md", "Failure codes", tuple(_failure_parts()))
+    yield Page("reference/log-lines.md", "Log lines", tuple(_build_log_parts()))
+    yield Page("reference/failure-codes.md", "Failure codes", tuple(_build_failure_parts()))
 
 
-def _log_parts() -> Iterator[str]:
+def _build_log_parts() -> Iterator[str]:
     yield (
         "Slipway itself writes these lines to the log of an execution. A name in angle quotes, such as "
         "‹name›, stands for a value. Output of scripts, containers and Terraform comes between them, and "
@@ -53,7 +53,7 @@ def _log_parts() -> Iterator[str]:
         )
 
 
-def _failure_parts() -> Iterator[str]:
+def _build_failure_parts() -> Iterator[str]:
     yield (
         "A failed step has a code, which stays the same between versions, and a message for people. The API "
         "has them as `failure.code` and `failure.message`. A name in angle quotes, such as ‹name›, stands "
@@ -61,50 +61,54 @@ def _failure_parts() -> Iterator[str]:
     )
     texts: dict[str, list[str]] = {}
     for message in list_failures():
-        if message.text not in (known := texts.setdefault(message.code, [])):
-            known.append(message.text)
+        if message.text not in (listed := texts.setdefault(message.code, [])):
+            listed.append(message.text)
     rows = [(code(name), "<br>".join(plain(text) for text in texts[name])) for name in sorted(texts)]
     yield table(("Code", "Messages"), rows)
 
 
 def list_log_lines() -> Iterator[LogLine]:
     """Yield every line with a text in the code; lines of users, programs and AWS have none."""
-    for path, tree in _modules():
-        for call in _calls(tree):
+    for path, tree in _list_modules():
+        for call in _list_calls(tree):
             name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
             if name not in (LOG, NOTE) or not call.args:
                 continue
-            level = "warning" if name == NOTE else _level(call)
+            level = "warning" if name == NOTE else _get_level(call)
             yield from (
-                LogLine(_subject(path), text, level) for text in _texts(call.args[0]) if _is_said(text)
+                LogLine(_get_subject(path), text, level)
+                for text in _list_texts(call.args[0])
+                if _is_logged(text)
             )
 
 
 def list_failures() -> Iterator[FailureMessage]:
     """Yield every failure with a code in the source."""
     classes = {ActionFailed.__name__, *(one.__name__ for one in ActionFailed.__subclasses__())}
-    for _, tree in _modules():
-        constants = _constants(tree)
-        for call in _calls(tree):
+    for _, tree in _list_modules():
+        constants = _list_constants(tree)
+        for call in _list_calls(tree):
             if not (isinstance(call.func, ast.Name) and call.func.id in classes and len(call.args) > 1):
                 continue
             first = call.args[0]
-            named = constants.get(first.id, "") if isinstance(first, ast.Name) else "".join(_texts(first))
+            named = (
+                constants.get(first.id, "") if isinstance(first, ast.Name) else "".join(_list_texts(first))
+            )
             if named.isupper():
-                yield from (FailureMessage(named, text) for text in _texts(call.args[1]))
+                yield from (FailureMessage(named, text) for text in _list_texts(call.args[1]))
 
 
-def _modules() -> Iterator[tuple[Path, ast.Module]]:
+def _list_modules() -> Iterator[tuple[Path, ast.Module]]:
     for folder in FOLDERS:
         for path in sorted((ROOT / folder).rglob("*.py")):
             yield path.relative_to(ROOT / folder), ast.parse(path.read_text())
 
 
-def _calls(tree: ast.Module) -> Iterator[ast.Call]:
+def _list_calls(tree: ast.Module) -> Iterator[ast.Call]:
     return (node for node in ast.walk(tree) if isinstance(node, ast.Call))
 
 
-def _constants(tree: ast.Module) -> dict[str, str]:
+def _list_constants(tree: ast.Module) -> dict[str, str]:
     found: dict[str, str] = {}
     for node in tree.body:
         if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(node.value, ast.Constant):
@@ -113,45 +117,45 @@ def _constants(tree: ast.Module) -> dict[str, str]:
     return found
 
 
-def _subject(path: Path) -> str:
+def _get_subject(path: Path) -> str:
     """Return the heading for the lines of a module."""
     return path.parts[0].removesuffix(".py").replace("_", " ").capitalize()
 
 
-def _level(call: ast.Call) -> str:
+def _get_level(call: ast.Call) -> str:
     given = [*call.args[1:2], *(one.value for one in call.keywords if one.arg == "level")]
-    return " or ".join(_texts(given[0])) if given else "info"
+    return " or ".join(_list_texts(given[0])) if given else "info"
 
 
-def _is_said(text: str) -> bool:
+def _is_logged(text: str) -> bool:
     """Return whether a line has text in addition to its values."""
-    return any(part.strip(" :,.") for part in _without_values(text))
+    return any(part.strip(" :,.") for part in _remove_values(text))
 
 
-def _without_values(text: str) -> list[str]:
+def _remove_values(text: str) -> list[str]:
     return [part.partition("›")[2] if "›" in part else part for part in text.split("‹")]
 
 
-def _texts(node: ast.expr) -> list[str]:
+def _list_texts(node: ast.expr) -> list[str]:
     """Return the constant texts that an expression can have."""
     if isinstance(node, ast.Constant):
         return [node.value] if isinstance(node.value, str) else []
     if isinstance(node, ast.IfExp):
-        return [*_texts(node.body), *_texts(node.orelse)]
+        return [*_list_texts(node.body), *_list_texts(node.orelse)]
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-        return [left + right for left in _texts(node.left) for right in _texts(node.right)]
+        return [left + right for left in _list_texts(node.left) for right in _list_texts(node.right)]
     if isinstance(node, ast.JoinedStr):
-        return ["".join(map(_part, node.values))]
+        return ["".join(map(_render_part, node.values))]
     return []
 
 
-def _part(node: ast.expr) -> str:
+def _render_part(node: ast.expr) -> str:
     if isinstance(node, ast.Constant):
         return str(node.value)
-    return f"‹{_value_name(node.value) if isinstance(node, ast.FormattedValue) else 'value'}›"
+    return f"‹{_get_value_name(node.value) if isinstance(node, ast.FormattedValue) else 'value'}›"
 
 
-def _value_name(node: ast.expr) -> str:
+def _get_value_name(node: ast.expr) -> str:
     """Return a name for a value: the last name in the expression."""
     names = [
         one.id if isinstance(one, ast.Name) else one.attr

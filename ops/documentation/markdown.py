@@ -53,5 +53,5 @@ def block(text: str, language: str = "") -> str:
 
 def anchor(heading: str) -> str:
     """Return the anchor that MkDocs gives a heading."""
-    kept = re.sub(r"[^\w\s-]", "", heading).strip().lower()
-    return re.sub(r"[-\s]+", "-", kept)
+    slug = re.sub(r"[^\w\s-]", "", heading).strip().lower()
+    return re.sub(r"[-\s]+", "-", slug)

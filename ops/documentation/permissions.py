@@ -16,11 +16,11 @@ from rbac.permissions import (
 
 def generate() -> Iterator[Page]:
     """Yield the page of permissions and the page of roles."""
-    yield Page("reference/permissions.md", "Permissions", tuple(_permission_parts()))
-    yield Page("reference/roles.md", "Built-in roles", tuple(_role_parts()))
+    yield Page("reference/permissions.md", "Permissions", tuple(_build_permission_parts()))
+    yield Page("reference/roles.md", "Built-in roles", tuple(_build_role_parts()))
 
 
-def _permission_parts() -> Iterator[str]:
+def _build_permission_parts() -> Iterator[str]:
     yield (
         "A permission is the right to take one action on one kind of resource. Roles hold permissions, and "
         "a role is assigned at a scope: it counts there and in every scope below. What no role grants is "
@@ -28,23 +28,23 @@ def _permission_parts() -> Iterator[str]:
     )
     yield (
         f"{code(ALWAYS_GRANTED)} is part of every role. Who may view one of these kinds in a project also "
-        f"sees those of its organization and account: {', '.join(_title(kind) for kind in SHARED_RESOURCES)}."
+        f"sees those of its organization and account: {', '.join(map(_build_title, SHARED_RESOURCES))}."
     )
     for resource in RESOURCE_TYPES:
         yield f"## {resource.title}"
-        rows = [(code(one.identifier), one.title, _holders(one)) for one in resource.permissions]
+        rows = [(code(one.identifier), one.title, _list_holders(one)) for one in resource.permissions]
         yield table(("Permission", "Action", "Built-in roles that have it"), rows)
 
 
-def _title(kind: str) -> str:
+def _build_title(kind: str) -> str:
     return next(resource.title.lower() for resource in RESOURCE_TYPES if resource.identifier == kind)
 
 
-def _holders(permission: Permission) -> str:
+def _list_holders(permission: Permission) -> str:
     return ", ".join(role.name for role in BUILTIN_ROLES if permission.identifier in role.permissions)
 
 
-def _role_parts() -> Iterator[str]:
+def _build_role_parts() -> Iterator[str]:
     yield (
         "Every installation has these roles, and nobody can change them. Make roles of your own where none "
         "of them fits: [Grant access](../how-to/grant-access.md)."
@@ -56,9 +56,9 @@ def _role_parts() -> Iterator[str]:
     yield table(("Role", "Identifier", "Permissions"), rows)
     for role in BUILTIN_ROLES:
         yield f"## {role.name}"
-        actions = ((resource, _actions(resource, role.permissions)) for resource in RESOURCE_TYPES)
+        actions = ((resource, _list_actions(resource, role.permissions)) for resource in RESOURCE_TYPES)
         yield table(("Resource", "Actions"), [(one.title, granted) for one, granted in actions if granted])
 
 
-def _actions(resource: ResourceType, granted: frozenset[str]) -> str:
+def _list_actions(resource: ResourceType, granted: frozenset[str]) -> str:
     return ", ".join(one.title for one in resource.permissions if one.identifier in granted)

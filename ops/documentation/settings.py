@@ -29,10 +29,10 @@ STARTERS: tuple[tuple[str, str, str], ...] = (
 
 def generate() -> Iterator[Page]:
     """Yield the page of settings."""
-    yield Page("reference/settings.md", "Settings", tuple(_parts()))
+    yield Page("reference/settings.md", "Settings", tuple(_build_parts()))
 
 
-def _parts() -> Iterator[str]:
+def _build_parts() -> Iterator[str]:
     yield (
         "Slipway is configured with environment variables, the same for every process. `make run` needs "
         "none. A value that is not valid stops the start with a message that names the variable."
@@ -43,7 +43,7 @@ def _parts() -> Iterator[str]:
     )
     required = settings.ENV.REQUIRED_IN_PRODUCTION
     rows = [
-        (" or ".join(map(code, list_names(field))), _default(field, required), _description(field))
+        (" or ".join(map(code, list_names(field))), _format_default(field, required), _describe(field))
         for field in list_fields()
     ]
     yield table(("Variable", "Default", "Description"), rows)
@@ -66,7 +66,7 @@ def list_names(field: FieldInfo) -> list[str]:
     return [str(field.alias)]
 
 
-def _default(field: FieldInfo, required: tuple[str, ...]) -> str:
+def _format_default(field: FieldInfo, required: tuple[str, ...]) -> str:
     needed = "required in production" if set(list_names(field)) & set(required) else ""
     value: Any = field.default
     if value in ("", (), None):
@@ -77,7 +77,7 @@ def _default(field: FieldInfo, required: tuple[str, ...]) -> str:
     return f"{shown}; {needed}" if needed else shown
 
 
-def _description(field: FieldInfo) -> str:
+def _describe(field: FieldInfo) -> str:
     bounds = {
         name: getattr(one, name)
         for one in field.metadata

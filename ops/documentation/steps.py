@@ -32,35 +32,42 @@ _COLUMN_TYPES = {
 def generate() -> Iterator[Page]:
     """Yield the list of step kinds and a page for each."""
     kinds = sorted(get_step_kinds().values(), key=lambda kind: kind.title)
-    rows = [(_link(kind.type), kind.title, _purpose(kind)) for kind in kinds]
+    rows = [(_build_link(kind.type), kind.title, _describe_purpose(kind)) for kind in kinds]
     about = (
         "A stage consists of steps. A step has an identifier that is unique in its stage, a type and, for "
         "most types, settings under `spec`. Every step may also have `name`, `timeout`, `when`, "
         "`failureStrategies` and `delegateSelectors`."
     )
     yield Page(f"{FOLDER}/index.md", "Steps", (about, table(("Type", "Name", "What it does"), rows)))
-    yield from map(_page, kinds)
+    yield from map(_build_page, kinds)
 
 
-def _purpose(kind: StepKind) -> str:
+def _describe_purpose(kind: StepKind) -> str:
     return plain((kind.plan_function.__doc__ or "").strip().split("\n\n")[0])
 
 
-def _page(kind: StepKind) -> Page:
-    parts = [_purpose(kind), _facts(kind), *_fields(kind), *_outputs(kind), *_plan(kind), *_example(kind)]
+def _build_page(kind: StepKind) -> Page:
+    parts = [
+        _describe_purpose(kind),
+        _build_facts(kind),
+        *_build_fields(kind),
+        *_build_outputs(kind),
+        *_build_plan(kind),
+        *_build_example(kind),
+    ]
     return Page(f"{FOLDER}/{kind.type}.md", kind.title, tuple(parts))
 
 
-def _facts(kind: StepKind) -> str:
+def _build_facts(kind: StepKind) -> str:
     rows = [
         ("Type", code(kind.type)),
         ("Place in a stage", " or ".join(code(section) for section in kind.sections)),
         ("Default timeout", f"{kind.timeout_minutes} minutes"),
     ]
     if kind.undone_by:
-        rows.append(("Undone by", _link(kind.undone_by)))
+        rows.append(("Undone by", _build_link(kind.undone_by)))
     if kind.undoes:
-        rows.append(("Undoes", ", ".join(map(_link, kind.undoes))))
+        rows.append(("Undoes", ", ".join(map(_build_link, kind.undoes))))
     if kind.provisions:
         rows.append(("Creates infrastructure", f"yes; its outputs are also {code('<+provisioner.NAME>')}"))
     if kind.runs_on_delegates:
@@ -70,37 +77,39 @@ def _facts(kind: StepKind) -> str:
     return table(("Property", "Value"), rows)
 
 
-def _link(type_: str) -> str:
+def _build_link(type_: str) -> str:
     return f"[{code(type_)}]({type_}.md)" if type_ in get_step_kinds() else code(type_)
 
 
-def _fields(kind: StepKind) -> Iterator[str]:
-    rows = list(_field_rows(kind.spec, kind.manifests))
+def _build_fields(kind: StepKind) -> Iterator[str]:
+    rows = list(_build_field_rows(kind.spec, kind.manifests))
     if not rows:
         yield "This step has no settings of its own."
         return
     yield "## Settings"
     yield table(("Field of `spec`", "Type", "Default", "Description"), rows)
-    for name, columns in _lists(kind.spec):
+    for name, columns in _build_lists(kind.spec):
         yield f"### Entries of `{name}`"
-        yield table(("Key", "Type", "Default", "Description"), map(_column_row, columns))
+        yield table(("Key", "Type", "Default", "Description"), map(_build_column_row, columns))
 
 
-def _field_rows(spec: Any, manifests: Mapping[str, str], before: str = "") -> Iterator[tuple[str, ...]]:
+def _build_field_rows(spec: Any, manifests: Mapping[str, str], before: str = "") -> Iterator[tuple[str, ...]]:
     documented = _list_docstrings(spec)
     for name, field in spec.__dataclass_fields__.items():
         if not field.init:
             continue
-        wanted = resolve_plain_type(field.type)
-        if is_dataclass(wanted):
-            yield from _field_rows(wanted, {}, f"{before}{name}.")
+        plain_type = resolve_plain_type(field.type)
+        if is_dataclass(plain_type):
+            yield from _build_field_rows(plain_type, {}, f"{before}{name}.")
             continue
-        type_ = "manifest: a store and its place" if name in manifests else _TYPES.get(wanted, "any value")
-        description = _description(field.metadata, documented.get(name, ""))
-        yield (code(f"{before}{name}"), type_, _default(field), description)
+        type_ = (
+            "manifest: a store and its place" if name in manifests else _TYPES.get(plain_type, "any value")
+        )
+        description = _describe(field.metadata, documented.get(name, ""))
+        yield (code(f"{before}{name}"), type_, _format_default(field), description)
 
 
-def _default(field: Any) -> str:
+def _format_default(field: Any) -> str:
     if field.default is MISSING and field.default_factory is MISSING:
         return "required"
     value = field.default if field.default_factory is MISSING else field.default_factory()
@@ -124,27 +133,27 @@ def _list_docstrings(spec: Any) -> dict[str, str]:
     }
 
 
-def _description(metadata: Mapping[str, Any], documented: str) -> str:
+def _describe(metadata: Mapping[str, Any], documented: str) -> str:
     """Return the help that forms show, else the docstring of the field, and its choices."""
     choices = ", ".join(map(code, metadata.get("choices", ())))
     help_ = metadata.get("help") or documented or (_UNUSED if metadata.get("is_rare") else "")
     return " ".join(filter(None, (plain(help_), choices and f"One of {choices}.")))
 
 
-def _lists(spec: Any) -> Iterator[tuple[str, Any]]:
+def _build_lists(spec: Any) -> Iterator[tuple[str, Any]]:
     for name, field in spec.__dataclass_fields__.items():
         if columns := field.metadata.get("columns"):
             yield name, columns
 
 
-def _column_row(column: Any) -> tuple[str, ...]:
+def _build_column_row(column: Any) -> tuple[str, ...]:
     choices = ", ".join(code(choice) for choice in column.choices if choice)
     default = "required" if column.is_needed else code(column.default) if column.default else "none"
-    told = " ".join(filter(None, (plain(column.help), choices and f"One of {choices}.")))
-    return (code(column.name), _COLUMN_TYPES.get(column.kind, column.kind), default, told)
+    description = " ".join(filter(None, (plain(column.help), choices and f"One of {choices}.")))
+    return (code(column.name), _COLUMN_TYPES.get(column.kind, column.kind), default, description)
 
 
-def _outputs(kind: StepKind) -> Iterator[str]:
+def _build_outputs(kind: StepKind) -> Iterator[str]:
     if outputs := list_outputs(kind.type, {}):
         yield "## Outputs"
         yield f"Later steps read them as {code('<+steps.IDENTIFIER.output.NAME>')}."
@@ -155,7 +164,7 @@ def _outputs(kind: StepKind) -> Iterator[str]:
         yield table(("Expression", "Description"), rows)
 
 
-def _plan(kind: StepKind) -> Iterator[str]:
+def _build_plan(kind: StepKind) -> Iterator[str]:
     try:
         units = kind.build_units(kind.starter)
     except BadStepError:
@@ -167,7 +176,7 @@ def _plan(kind: StepKind) -> Iterator[str]:
         yield table(("Group in the log", "Action"), rows)
 
 
-def _example(kind: StepKind) -> Iterator[str]:
+def _build_example(kind: StepKind) -> Iterator[str]:
     spec = dict(kind.starter)
     if any(name not in spec for name in kind.required_fields):
         return

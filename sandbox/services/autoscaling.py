@@ -47,12 +47,12 @@ def _clamp_count(service: SandboxService, target: FakeScalableTarget) -> bool:
 
 
 class ScalingObjectNotFound(JsonRESTError):
-    """AWS's answer for a target or policy that is not there."""
+    """Error of AWS for a missing target or policy."""
 
-    def __init__(self, what: str, namespace: str, resource_id: str, dimension: str) -> None:
+    def __init__(self, noun: str, namespace: str, resource_id: str, dimension: str) -> None:
         super().__init__(
             "ObjectNotFoundException",
-            f"No {what} for service namespace: {namespace}, resource ID: {resource_id},"
+            f"No {noun} for service namespace: {namespace}, resource ID: {resource_id},"
             f" scalable dimension: {dimension}",
         )
 
@@ -80,12 +80,12 @@ class SandboxScaling(ApplicationAutoscalingBackend):
         role_arn: str,
         suspended_state: Any,
     ) -> FakeScalableTarget:
-        known = self.targets.get(dimension, {}).get(r_id)
-        if known is None and (min_capacity is None or max_capacity is None):
+        existing = self.targets.get(dimension, {}).get(r_id)
+        if existing is None and (min_capacity is None or max_capacity is None):
             raise AWSValidationException(
                 "MinCapacity and MaxCapacity are required to register a scalable target"
             )
-        before = dict(vars(known)) if known else {}
+        before = dict(vars(existing)) if existing else {}
         role = role_arn or f"arn:aws:iam::{self.account_id}:role/aws-service-role/{SERVICE_ROLE}"
         suspended = {**(before.get("suspended_state") or NOTHING_SUSPENDED), **(suspended_state or {})}
         low = min_capacity if min_capacity is not None else before.get("min_capacity", 0)
@@ -124,8 +124,8 @@ class SandboxScaling(ApplicationAutoscalingBackend):
         self, resource_id: str | None, start: int, most: int
     ) -> tuple[str | None, list[dict[str, Any]]]:
         """Return the activities of one resource or of all, the newest first."""
-        kept = vars(self).get("activities", ())
-        found = [one for one in kept if not resource_id or one["ResourceId"] == resource_id]
+        activities = vars(self).get("activities", ())
+        found = [one for one in activities if not resource_id or one["ResourceId"] == resource_id]
         end = start + most
         return (str(end) if end < len(found) else None), found[start:end]
 
@@ -191,10 +191,10 @@ class SandboxScaling(ApplicationAutoscalingBackend):
 
 
 def _describe_scaling_activities(response: ApplicationAutoScalingResponse) -> str:
-    asked = response._get_param
+    get_param = response._get_param
     most = min(response._get_int_param("MaxResults") or PAGE_SIZE, PAGE_SIZE)
     token, found = response.applicationautoscaling_backend.describe_scaling_activities(
-        asked("ResourceId"), int(asked("NextToken") or 0), most
+        get_param("ResourceId"), int(get_param("NextToken") or 0), most
     )
     return json.dumps({"ScalingActivities": found, **({"NextToken": token} if token else {})})
 

@@ -29,9 +29,9 @@ def install_cloudwatch() -> None:
         scan_by: str = "TimestampAscending",
     ) -> list[dict[str, Any]]:  # fmt: skip
         results = original(self, queries, start_time, end_time, scan_by)
-        asked = {str(query["Id"]): query["MetricStat"] for query in queries if "MetricStat" in query}
+        metrics = {str(query["Id"]): query["MetricStat"] for query in queries if "MetricStat" in query}
         for result in results:
-            stat = asked.get(str(result["id"]))
+            stat = metrics.get(str(result["id"]))
             if stat is None or result["values"]:
                 continue
             points = list(_list_points(self, stat, start_time, end_time))
@@ -63,13 +63,13 @@ def _list_points(
 
 
 def _find_service(cloudwatch: CloudWatchBackend, metric: Mapping[str, Any]) -> SandboxService | None:
-    told = {one["Name"]: one["Value"] for one in metric.get("Dimensions") or ()}
+    dimensions = {one["Name"]: one["Value"] for one in metric.get("Dimensions") or ()}
     if metric["Namespace"] != NAMESPACE or metric["MetricName"] not in _LEVELS:
         return None
-    if set(told) != {"ClusterName", "ServiceName"}:
+    if set(dimensions) != {"ClusterName", "ServiceName"}:
         return None
     ecs = ecs_backends[cloudwatch.account_id][cloudwatch.region_name]
-    key = f"{told['ClusterName']}:{told['ServiceName']}"
+    key = f"{dimensions['ClusterName']}:{dimensions['ServiceName']}"
     return ecs.services.get(key) if isinstance(ecs, SandboxEcs) else None
 
 

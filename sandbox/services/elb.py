@@ -134,11 +134,13 @@ def install_elb() -> None:
     original_health = FakeTargetGroup.health_for
 
     def health_for(self: FakeTargetGroup, target: dict[str, Any], ec2_backend: Any) -> FakeHealthStatus:
-        known = _get_targets(self).get(target["Id"])
-        if known is None:
+        registered = _get_targets(self).get(target["Id"])
+        if registered is None:
             return original_health(self, target, ec2_backend)
-        reason, text = STATE_REASONS.get(known.state, (None, None))
-        return FakeHealthStatus(known.ip, str(known.port), self.health_check_port, known.state, reason, text)
+        reason, text = STATE_REASONS.get(registered.state, (None, None))
+        return FakeHealthStatus(
+            registered.ip, str(registered.port), self.health_check_port, registered.state, reason, text
+        )
 
     FakeTargetGroup.health_for = health_for
     original_check = ELBv2Backend._validate_actions

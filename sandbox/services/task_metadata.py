@@ -20,18 +20,18 @@ def get_metadata(path: str) -> dict[str, Any] | None:
 
     Source: ECS developer guide, "Task metadata endpoint version 4" and "Task IAM role".
     """
-    number, _, what = path.removeprefix(METADATA_PREFIX).strip("/").partition("/")
+    number, _, part = path.removeprefix(METADATA_PREFIX).strip("/").partition("/")
     program = next((p for arn, p in CONTAINER_PROCESSES.running.items() if arn.endswith(f"/{number}")), None)
-    found = _find_task(program) if program is not None and number else None
-    if program is None or found is None:
+    owner = _find_task(program) if program is not None and number else None
+    if program is None or owner is None:
         return None
-    backend, task = found
-    if what == "credentials":
+    backend, task = owner
+    if part == "credentials":
         return _build_credentials(backend, task, program)
-    if what == "task":
+    if part == "task":
         return _build_task(backend, task)
     container = next(c for c in task.containers if c["containerArn"] == program.container_arn)
-    return _build_container(task, backend.definition_of(task), container) if not what else None
+    return _build_container(task, backend.definition_of(task), container) if not part else None
 
 
 def _find_task(program: ContainerProcess) -> tuple[SandboxEcs, SandboxTask] | None:

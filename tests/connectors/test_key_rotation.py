@@ -95,7 +95,7 @@ def test_a_rotation_that_was_ended_goes_on_with_what_is_left(
     new = new_key()
     keys(new, old)
     with pytest.raises(Ended):
-        rotate_column(VALUES, size=2, told=end)
+        rotate_column(VALUES, size=2, report_progress=end)
     assert count_keys(VALUES) == {get_key_name(new): 2, get_key_name(old): 3}
     assert rotate_column(VALUES, size=2).rotated == 3
     assert rotate_column(VALUES, size=2).rotated == 0

@@ -47,7 +47,7 @@ async def kept(port: int, written: io.StringIO, *, start_seconds: float = 0) -> 
     child = ChildProcess(Program("web", command, stop_seconds=0.2), os.environ, console)
     jobs = [
         asyncio.create_task(child.keep_running()),
-        asyncio.create_task(restart_when_unresponsive(child, port, console, pause=0.05, answer_within=0.3)),
+        asyncio.create_task(restart_when_unresponsive(child, port, console, pause=0.05, timeout_seconds=0.3)),
     ]
     try:
         yield child

@@ -31,11 +31,11 @@ def validate_compatibility(service: RuleDocument, task_definition: RuleDocument)
 
 def _check_overrides(request: RuleDocument, task_definition: RuleDocument) -> Iterator[ShapeProblem]:
     """Yield the problems of RunTask's container overrides, by name."""
-    known = [str(one.get("name")) for one in task_definition.get("containerDefinitions") or []]
+    names = [str(one.get("name")) for one in task_definition.get("containerDefinitions") or []]
     for number, one in enumerate((request.get("overrides") or {}).get("containerOverrides") or []):
-        if is_literal(one.get("name")) and one["name"] not in known:
+        if is_literal(one.get("name")) and one["name"] not in names:
             message = (
-                f"the task definition has no container {quote_value(one['name'])}; it has {', '.join(known)}"
+                f"the task definition has no container {quote_value(one['name'])}; it has {', '.join(names)}"
             )
             yield ShapeProblem(("overrides", "containerOverrides", number, "name"), message)
 
@@ -82,9 +82,9 @@ def _check_ports(service: RuleDocument, task_definition: RuleDocument) -> Iterat
 
 
 def _check_port(
-    place: tuple[str | int, ...], one: RuleDocument, mapped: dict[Any, set[Any]]
+    place: tuple[str | int, ...], target: RuleDocument, mapped: dict[Any, set[Any]]
 ) -> Iterator[ShapeProblem]:
-    name, port = one.get("containerName"), one.get("containerPort")
+    name, port = target.get("containerName"), target.get("containerPort")
     if not is_literal(name):
         return
     if name not in mapped:

@@ -43,9 +43,9 @@ class Command(BaseCommand):
     def _check(self) -> None:
         used: Counter[str] = Counter()
         for column in list_rotatable_columns():
-            found = count_keys(column)
-            used += found
-            shown = [f"{count:,} under {name}" for name, count in sorted(found.items())]
+            key_counts = count_keys(column)
+            used += key_counts
+            shown = [f"{count:,} under {name}" for name, count in sorted(key_counts.items())]
             self.stdout.write(f"{column}: {', '.join(shown) or 'no values'}")
         if used[UNKNOWN_KEY]:
             raise CommandError(_describe_unreadable(used[UNKNOWN_KEY]))
@@ -56,7 +56,7 @@ class Command(BaseCommand):
     def _rotate(self) -> None:
         unreadable = 0
         for column in list_rotatable_columns():
-            done = rotate_column(column, told=_Progress(self, column))
+            done = rotate_column(column, report_progress=_Progress(self, column))
             unreadable += done.unreadable
             self.stdout.write(f"{column}: {done.rotated:,} of {done.values:,} values written anew")
         if unreadable:
@@ -69,11 +69,11 @@ class _Progress:
 
     def __init__(self, command: Command, column: RotatableColumn) -> None:
         self._command, self._column = command, column
-        self._told_at = time.monotonic()
+        self._reported_at = time.monotonic()
 
     def __call__(self, values: int) -> None:
-        if time.monotonic() - self._told_at >= SECONDS_BETWEEN_LINES:
-            self._told_at = time.monotonic()
+        if time.monotonic() - self._reported_at >= SECONDS_BETWEEN_LINES:
+            self._reported_at = time.monotonic()
             self._command.stdout.write(f"{self._column}: {values:,} values so far")
 
 

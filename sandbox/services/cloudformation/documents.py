@@ -28,80 +28,80 @@ def paginate(items: Sequence[Any], given: Mapping[str, Any], key: str) -> dict[s
     return {key: list(items[start:end]), **more}
 
 
-def build_stack(one: CloudFormationStack) -> dict[str, Any]:
+def build_stack(stack: CloudFormationStack) -> dict[str, Any]:
     """Return a stack in DescribeStacks."""
-    hidden = one.wanted.template.hidden
+    hidden = stack.target.template.hidden
     shown = {
-        "StackId": one.id,
-        "StackName": one.name,
-        "Description": one.wanted.template.description or None,
+        "StackId": stack.id,
+        "StackName": stack.name,
+        "Description": stack.target.template.description or None,
         "Parameters": [
             {
                 "ParameterKey": name,
                 "ParameterValue": REDACTED_VALUE if name in hidden else _format_value(value),
             }
-            for name, value in one.wanted.parameters.items()
+            for name, value in stack.target.parameters.items()
         ],
-        "CreationTime": one.created_at,
-        "LastUpdatedTime": one.updated_at,
-        "DeletionTime": one.deleted_at,
-        "StackStatus": one.status,
-        "StackStatusReason": one.reason or None,
-        "DisableRollback": one.on_failure == "DO_NOTHING",
-        "Capabilities": one.capabilities,
-        "Outputs": one.outputs,
-        "RoleARN": one.role or None,
-        "Tags": [{"Key": key, "Value": value} for key, value in one.wanted.tags.items()],
+        "CreationTime": stack.created_at,
+        "LastUpdatedTime": stack.updated_at,
+        "DeletionTime": stack.deleted_at,
+        "StackStatus": stack.status,
+        "StackStatusReason": stack.reason or None,
+        "DisableRollback": stack.on_failure == "DO_NOTHING",
+        "Capabilities": stack.capabilities,
+        "Outputs": stack.outputs,
+        "RoleARN": stack.role or None,
+        "Tags": [{"Key": key, "Value": value} for key, value in stack.target.tags.items()],
         "EnableTerminationProtection": False,
     }
     return {key: value for key, value in shown.items() if value is not None}
 
 
-def build_stack_summary(one: CloudFormationStack) -> dict[str, Any]:
+def build_stack_summary(stack: CloudFormationStack) -> dict[str, Any]:
     """Return a stack in ListStacks."""
-    kept = ("StackId", "StackName", "CreationTime", "LastUpdatedTime", "DeletionTime", "StackStatus")
-    return {key: value for key, value in build_stack(one).items() if key in (*kept, "StackStatusReason")}
+    names = ("StackId", "StackName", "CreationTime", "LastUpdatedTime", "DeletionTime", "StackStatus")
+    return {key: value for key, value in build_stack(stack).items() if key in (*names, "StackStatusReason")}
 
 
-def build_event(stack: CloudFormationStack, one: CloudFormationStackEvent) -> dict[str, Any]:
+def build_event(stack: CloudFormationStack, event: CloudFormationStackEvent) -> dict[str, Any]:
     """Return an event in DescribeStackEvents."""
     shown = {
         "StackId": stack.id,
-        "EventId": one.id,
+        "EventId": event.id,
         "StackName": stack.name,
-        "LogicalResourceId": one.logical_id,
-        "PhysicalResourceId": one.physical_id,
-        "ResourceType": one.type,
-        "Timestamp": one.at,
-        "ResourceStatus": one.status,
-        "ResourceStatusReason": one.reason or None,
-        "ClientRequestToken": one.token or None,
+        "LogicalResourceId": event.logical_id,
+        "PhysicalResourceId": event.physical_id,
+        "ResourceType": event.type,
+        "Timestamp": event.at,
+        "ResourceStatus": event.status,
+        "ResourceStatusReason": event.reason or None,
+        "ClientRequestToken": event.token or None,
     }
     return {key: value for key, value in shown.items() if value is not None}
 
 
-def build_resource(stack: CloudFormationStack, one: StackResource) -> dict[str, Any]:
+def build_resource(stack: CloudFormationStack, resource: StackResource) -> dict[str, Any]:
     """Return a resource in DescribeStackResources."""
     return {
         "StackName": stack.name,
         "StackId": stack.id,
-        "LogicalResourceId": one.logical_id,
-        "PhysicalResourceId": one.made.physical_id,
-        "ResourceType": one.type,
-        "Timestamp": one.at,
-        "ResourceStatus": one.status,
-        **({"ResourceStatusReason": one.reason} if one.reason else {}),
+        "LogicalResourceId": resource.logical_id,
+        "PhysicalResourceId": resource.made.physical_id,
+        "ResourceType": resource.type,
+        "Timestamp": resource.at,
+        "ResourceStatus": resource.status,
+        **({"ResourceStatusReason": resource.reason} if resource.reason else {}),
     }
 
 
-def build_resource_summary(one: StackResource) -> dict[str, Any]:
+def build_resource_summary(resource: StackResource) -> dict[str, Any]:
     """Return a resource in ListStackResources."""
     return {
-        "LogicalResourceId": one.logical_id,
-        "PhysicalResourceId": one.made.physical_id,
-        "ResourceType": one.type,
-        "LastUpdatedTimestamp": one.at,
-        "ResourceStatus": one.status,
+        "LogicalResourceId": resource.logical_id,
+        "PhysicalResourceId": resource.made.physical_id,
+        "ResourceType": resource.type,
+        "LastUpdatedTimestamp": resource.at,
+        "ResourceStatus": resource.status,
     }
 
 

@@ -26,12 +26,12 @@ class InternalClient:
     """A client of the account's own services."""
 
     def __init__(self) -> None:
-        self._ask: SendRequest | None = None
+        self._forward: SendRequest | None = None
         self._clients: dict[tuple[str, str, str], Any] = {}
 
-    def open(self, ask: SendRequest) -> None:
+    def open(self, forward: SendRequest) -> None:
         """Set the handler of the calls."""
-        self._ask = ask
+        self._forward = forward
 
     def call(
         self, key: str, region: str, service: str, operation: str, params: Mapping[str, Any]
@@ -47,8 +47,8 @@ class InternalClient:
                 f'{error.get("Code")})" (HandlerErrorCode: GeneralServiceException)'
             ) from refused
         except ParamValidationError as bad:
-            said = " ".join(str(bad.kwargs.get("report", bad)).split())
-            raise ResourceFailed(f"Properties validation failed: {said}") from bad
+            report = " ".join(str(bad.kwargs.get("report", bad)).split())
+            raise ResourceFailed(f"Properties validation failed: {report}") from bad
         if "Body" in answer:
             answer["Body"] = answer["Body"].read()
         return {name: value for name, value in answer.items() if name != "ResponseMetadata"}
@@ -74,10 +74,10 @@ class InternalClient:
             body = body.read()
         body = body.encode() if isinstance(body, str) else bytes(body)
         headers = [(name, _decode(value)) for name, value in request.headers.items()]
-        asked = EnvironBuilder(path=request.url, method=request.method, headers=headers, data=body)
-        if self._ask is None:
+        environ = EnvironBuilder(path=request.url, method=request.method, headers=headers, data=body)
+        if self._forward is None:
             raise ResourceFailed("The account is not open yet.")
-        answer = self._ask(asked.get_environ(), body)
+        answer = self._forward(environ.get_environ(), body)
         return AWSResponse(
             request.url, answer.status, cast("Any", HeadersDict(dict(answer.headers))), _RawBody(answer.body)
         )

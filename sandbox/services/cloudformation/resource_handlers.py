@@ -50,8 +50,8 @@ class ClusterHandler(ResourceHandler):
 
     def create(self, call: ServiceCall, name: str, given: ResourceProperties) -> PhysicalResource:
         name = given.get("ClusterName") or name
-        found = call("ecs", "DescribeClusters", {"clusters": [name]})["clusters"]
-        if any(one["status"] == "ACTIVE" for one in found):
+        clusters = call("ecs", "DescribeClusters", {"clusters": [name]})["clusters"]
+        if any(one["status"] == "ACTIVE" for one in clusters):
             raise ResourceFailed(f"{name} already exists")
         tags = [{"key": one["Key"], "value": str(one["Value"])} for one in given.get("Tags") or ()]
         made = call("ecs", "CreateCluster", {"clusterName": name, "tags": tags})["cluster"]
@@ -70,9 +70,9 @@ class LogGroupHandler(ResourceHandler):
     def create(self, call: ServiceCall, name: str, given: ResourceProperties) -> PhysicalResource:
         name = given.get("LogGroupName") or name
         call("logs", "CreateLogGroup", {"logGroupName": name})
-        found = call("logs", "DescribeLogGroups", {"logGroupNamePrefix": name})["logGroups"]
+        groups = call("logs", "DescribeLogGroups", {"logGroupNamePrefix": name})["logGroups"]
         made = PhysicalResource(
-            name, {"Arn": next(one["arn"] for one in found if one["logGroupName"] == name)}
+            name, {"Arn": next(one["arn"] for one in groups if one["logGroupName"] == name)}
         )
         return self.update(call, made, given)
 
@@ -80,8 +80,8 @@ class LogGroupHandler(ResourceHandler):
         self, call: ServiceCall, made: PhysicalResource, given: ResourceProperties
     ) -> PhysicalResource:
         if days := given.get("RetentionInDays"):
-            asked = {"logGroupName": made.physical_id, "retentionInDays": int(days)}
-            call("logs", "PutRetentionPolicy", asked)
+            params = {"logGroupName": made.physical_id, "retentionInDays": int(days)}
+            call("logs", "PutRetentionPolicy", params)
         return made
 
     def delete(self, call: ServiceCall, made: PhysicalResource) -> None:
@@ -105,25 +105,25 @@ class RoleHandler(ResourceHandler):
     def update(
         self, call: ServiceCall, made: PhysicalResource, given: ResourceProperties
     ) -> PhysicalResource:
-        whom = {"RoleName": made.physical_id}
-        self._empty(call, whom)
+        role_name = {"RoleName": made.physical_id}
+        self._empty(call, role_name)
         for policy in given.get("Policies") or ():
             document = json.dumps(policy["PolicyDocument"])
-            put = {**whom, "PolicyName": policy["PolicyName"], "PolicyDocument": document}
-            call("iam", "PutRolePolicy", put)
+            policy_params = {**role_name, "PolicyName": policy["PolicyName"], "PolicyDocument": document}
+            call("iam", "PutRolePolicy", policy_params)
         for arn in given.get("ManagedPolicyArns") or ():
-            call("iam", "AttachRolePolicy", {**whom, "PolicyArn": arn})
+            call("iam", "AttachRolePolicy", {**role_name, "PolicyArn": arn})
         return made
 
     def delete(self, call: ServiceCall, made: PhysicalResource) -> None:
         self._empty(call, {"RoleName": made.physical_id})
         call("iam", "DeleteRole", {"RoleName": made.physical_id})
 
-    def _empty(self, call: ServiceCall, whom: ResourceProperties) -> None:
-        for name in call("iam", "ListRolePolicies", whom)["PolicyNames"]:
-            call("iam", "DeleteRolePolicy", {**whom, "PolicyName": name})
-        for one in call("iam", "ListAttachedRolePolicies", whom)["AttachedPolicies"]:
-            call("iam", "DetachRolePolicy", {**whom, "PolicyArn": one["PolicyArn"]})
+    def _empty(self, call: ServiceCall, role_name: ResourceProperties) -> None:
+        for name in call("iam", "ListRolePolicies", role_name)["PolicyNames"]:
+            call("iam", "DeleteRolePolicy", {**role_name, "PolicyName": name})
+        for policy in call("iam", "ListAttachedRolePolicies", role_name)["AttachedPolicies"]:
+            call("iam", "DetachRolePolicy", {**role_name, "PolicyArn": policy["PolicyArn"]})
 
 
 class TargetGroupHandler(ResourceHandler):
@@ -140,10 +140,10 @@ class TargetGroupHandler(ResourceHandler):
     )
 
     def create(self, call: ServiceCall, name: str, given: ResourceProperties) -> PhysicalResource:
-        asked = {key: given[key] for key in ("Protocol", "VpcId", "TargetType") if key in given}
-        asked |= {"Name": given.get("Name") or name[:32].strip("-"), **self._health(given)}
-        asked |= {"Port": int(given["Port"])} if "Port" in given else {}
-        (made,) = call("elbv2", "CreateTargetGroup", asked)["TargetGroups"]
+        params = {key: given[key] for key in ("Protocol", "VpcId", "TargetType") if key in given}
+        params |= {"Name": given.get("Name") or name[:32].strip("-"), **self._health(given)}
+        params |= {"Port": int(given["Port"])} if "Port" in given else {}
+        (made,) = call("elbv2", "CreateTargetGroup", params)["TargetGroups"]
         arn, title = made["TargetGroupArn"], made["TargetGroupName"]
         return PhysicalResource(
             arn,
@@ -173,9 +173,9 @@ class SecurityGroupHandler(ResourceHandler):
     name_property = "GroupName"
 
     def create(self, call: ServiceCall, name: str, given: ResourceProperties) -> PhysicalResource:
-        asked = {"GroupName": given.get("GroupName") or name, "Description": given["GroupDescription"]}
-        asked |= {"VpcId": given["VpcId"]} if "VpcId" in given else {}
-        made = call("ec2", "CreateSecurityGroup", asked)["GroupId"]
+        params = {"GroupName": given.get("GroupName") or name, "Description": given["GroupDescription"]}
+        params |= {"VpcId": given["VpcId"]} if "VpcId" in given else {}
+        made = call("ec2", "CreateSecurityGroup", params)["GroupId"]
         if rules := [self._rule(one) for one in given.get("SecurityGroupIngress") or ()]:
             call("ec2", "AuthorizeSecurityGroupIngress", {"GroupId": made, "IpPermissions": rules})
         return PhysicalResource(made, {"GroupId": made, "VpcId": str(given.get("VpcId", ""))})

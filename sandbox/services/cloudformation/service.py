@@ -40,11 +40,11 @@ def parse_parameters(call: AwsRequest, body: bytes) -> dict[str, Any]:
 def build_response(call: AwsRequest, result: dict[str, Any]) -> AwsHttpResponse:
     """Return the answer with this result."""
     model = get_service_model(SERVICE_NAME).operation_model(call.operation)
-    said = QuerySerializer(operation_model=model).serialize(result)
-    body = said["body"]
+    serialized = QuerySerializer(operation_model=model).serialize(result)
+    body = serialized["body"]
     return AwsHttpResponse(
-        int(said["status_code"]),
-        tuple(said["headers"].items()),
+        int(serialized["status_code"]),
+        tuple(serialized["headers"].items()),
         body.encode() if isinstance(body, str) else bytes(body),
     )
 
@@ -82,7 +82,7 @@ class CloudFormationService:
             "ValidateTemplate": self._validate,
         }
 
-    def answer(self, call: AwsRequest, body: bytes) -> AwsHttpResponse:
+    def respond(self, call: AwsRequest, body: bytes) -> AwsHttpResponse:
         """Return the response to one request."""
         operation = self._operations.get(call.operation)
         try:
@@ -99,18 +99,18 @@ class CloudFormationService:
 
     # --- finding ------------------------------------------------------------------------------------
 
-    def _of(self, call: AwsRequest) -> list[CloudFormationStack]:
+    def _list_stacks(self, call: AwsRequest) -> list[CloudFormationStack]:
         account = get_account_id_from(call.access_key)
         return [stack for stack in self.stacks if (stack.account, stack.region) == (account, call.region)]
 
     def _find(self, call: AwsRequest, named: str) -> CloudFormationStack | None:
         """Return the stack: by id also a deleted one, by name only an existing one."""
-        for one in reversed(self._of(call)):
+        for one in reversed(self._list_stacks(call)):
             if named == one.id or (named == one.name and not one.is_gone):
                 return one
         return None
 
-    def _known(self, call: AwsRequest, named: str) -> CloudFormationStack:
+    def _list_types(self, call: AwsRequest, named: str) -> CloudFormationStack:
         found = self._find(call, named)
         if found is None:
             raise CloudFormationError(f"Stack with id {named} does not exist")
@@ -132,19 +132,19 @@ class CloudFormationService:
                 mark_unchanged()
                 return {"StackId": existing.id}
             raise CloudFormationError(f"Stack [{name}] already exists", "AlreadyExistsException")
-        template = self._read(call, given)
-        wanted = StackTarget(
+        template = self._parse_template(call, given)
+        target = StackTarget(
             template,
             templates.resolve_parameters(template, given.get("Parameters") or ()),
             _read_tags(given),
         )
-        self._check_agreed(template, given)
+        self._check_capabilities(template, given)
         stack = CloudFormationStack(
             name,
             get_account_id_from(call.access_key),
             call.region,
             call.access_key,
-            wanted,
+            target,
             list(given.get("Capabilities") or ()),
             self._role(call, given),
             "DO_NOTHING" if given.get("DisableRollback") else str(given.get("OnFailure") or "ROLLBACK"),
@@ -164,16 +164,18 @@ class CloudFormationService:
         if stack.status not in UPDATABLE_STATUSES:
             raise CloudFormationError(f"Stack:{stack.id} is in {stack.status} state and can not be updated.")
         is_same_text = bool(given.get("UsePreviousTemplate"))
-        template = stack.wanted.template if is_same_text else self._read(call, given)
-        before = stack.wanted.parameters
-        said = templates.resolve_parameters(template, given.get("Parameters") or (), before)
-        self._check_agreed(template, given)
-        wanted = StackTarget(template, said, _read_tags(given) if "Tags" in given else stack.wanted.tags)
-        if wanted.is_same(stack.wanted):
+        template = stack.target.template if is_same_text else self._parse_template(call, given)
+        before = stack.target.parameters
+        parameters = templates.resolve_parameters(template, given.get("Parameters") or (), before)
+        self._check_capabilities(template, given)
+        target = StackTarget(
+            template, parameters, _read_tags(given) if "Tags" in given else stack.target.tags
+        )
+        if target.is_same(stack.target):
             raise CloudFormationError(NO_UPDATES_MESSAGE)
         stack.role = self._role(call, given) or stack.role
         stack.capabilities = list(given.get("Capabilities") or ())
-        self._machine.begin(stack, "UPDATE", token, wanted)
+        self._machine.begin(stack, "UPDATE", token, target)
         return {"StackId": stack.id}
 
     def _delete(self, call: AwsRequest, given: RequestParameters) -> Any:
@@ -189,14 +191,14 @@ class CloudFormationService:
         return {}
 
     def _cancel(self, call: AwsRequest, given: RequestParameters) -> Any:
-        stack = self._known(call, str(given.get("StackName", "")))
+        stack = self._list_types(call, str(given.get("StackName", "")))
         if stack.status != "UPDATE_IN_PROGRESS":
             raise CloudFormationError("CancelUpdateStack cannot be called from current stack status")
-        self._machine.turn_back(stack, INITIATED)
+        self._machine.roll_back(stack, INITIATED)
         return {}
 
     def _continue(self, call: AwsRequest, given: RequestParameters) -> Any:
-        stack = self._known(call, str(given.get("StackName", "")))
+        stack = self._list_types(call, str(given.get("StackName", "")))
         if stack.status != "UPDATE_ROLLBACK_FAILED":
             raise CloudFormationError(
                 f"Stack:{stack.id} is in {stack.status} state and can not continue an update rollback."
@@ -208,43 +210,47 @@ class CloudFormationService:
 
     def _describe(self, call: AwsRequest, given: RequestParameters) -> Any:
         named = given.get("StackName")
-        found = [self._known(call, named)] if named else [one for one in self._of(call) if not one.is_gone]
+        found = (
+            [self._list_types(call, named)]
+            if named
+            else [one for one in self._list_stacks(call) if not one.is_gone]
+        )
         return documents.paginate([documents.build_stack(one) for one in found], given, "Stacks")
 
     def _events(self, call: AwsRequest, given: RequestParameters) -> Any:
-        stack = self._known(call, str(given.get("StackName", "")))
+        stack = self._list_types(call, str(given.get("StackName", "")))
         return documents.paginate(
             [documents.build_event(stack, event) for event in reversed(stack.events)], given, "StackEvents"
         )
 
     def _resources(self, call: AwsRequest, given: RequestParameters) -> Any:
-        stack = self._known(call, str(given.get("StackName", "")))
-        wanted = given.get("LogicalResourceId")
-        found = [one for one in stack.resources.values() if wanted in (None, one.logical_id)]
+        stack = self._list_types(call, str(given.get("StackName", "")))
+        logical_id = given.get("LogicalResourceId")
+        found = [one for one in stack.resources.values() if logical_id in (None, one.logical_id)]
         return {"StackResources": [documents.build_resource(stack, one) for one in found]}
 
     def _list_resources(self, call: AwsRequest, given: RequestParameters) -> Any:
-        stack = self._known(call, str(given.get("StackName", "")))
+        stack = self._list_types(call, str(given.get("StackName", "")))
         found = [documents.build_resource_summary(resource) for resource in stack.resources.values()]
         return documents.paginate(found, given, "StackResourceSummaries")
 
     def _list(self, call: AwsRequest, given: RequestParameters) -> Any:
-        wanted = given.get("StackStatusFilter")
-        found = [one for one in self._of(call) if not wanted or one.status in wanted]
+        statuses = given.get("StackStatusFilter")
+        found = [one for one in self._list_stacks(call) if not statuses or one.status in statuses]
         return documents.paginate(
             [documents.build_stack_summary(one) for one in found], given, "StackSummaries"
         )
 
     def _template(self, call: AwsRequest, given: RequestParameters) -> Any:
-        stack = self._known(call, str(given.get("StackName", "")))
-        return {"TemplateBody": stack.wanted.template.text, "StagesAvailable": ["Original", "Processed"]}
+        stack = self._list_types(call, str(given.get("StackName", "")))
+        return {"TemplateBody": stack.target.template.text, "StagesAvailable": ["Original", "Processed"]}
 
     def _validate(self, call: AwsRequest, given: RequestParameters) -> Any:
-        return documents.build_validation(self._read(call, given))
+        return documents.build_validation(self._parse_template(call, given))
 
     # --- what is given ------------------------------------------------------------------------------
 
-    def _read(self, call: AwsRequest, given: RequestParameters) -> StackTemplate:
+    def _parse_template(self, call: AwsRequest, given: RequestParameters) -> StackTemplate:
         body, url = given.get("TemplateBody"), given.get("TemplateURL")
         if (body is None) == (url is None):
             raise CloudFormationError("Either Template URL or Template Body must be specified.")
@@ -254,10 +260,10 @@ class CloudFormationService:
                 f"Member must have length less than or equal to {MAX_BODY_BYTES}"
             )
         return parse_template(
-            str(body) if body is not None else self._fetched(call, str(url)), RESOURCE_TYPES
+            str(body) if body is not None else self._fetch_template(call, str(url)), RESOURCE_TYPES
         )
 
-    def _fetched(self, call: AwsRequest, url: str) -> str:
+    def _fetch_template(self, call: AwsRequest, url: str) -> str:
         place = _parse_s3_url(url)
         if place is None:
             raise CloudFormationError("TemplateURL must be a supported URL.")
@@ -271,12 +277,12 @@ class CloudFormationService:
             raise CloudFormationError(f"S3 error: {text}") from failed
         return bytes(found["Body"]).decode("utf-8", "replace")
 
-    def _check_agreed(self, template: StackTemplate, given: RequestParameters) -> None:
+    def _check_capabilities(self, template: StackTemplate, given: RequestParameters) -> None:
         agreed = set(given.get("Capabilities") or ())
-        wanted = template.capabilities
-        if wanted and not agreed & {*wanted, "CAPABILITY_NAMED_IAM"}:
+        required = template.capabilities
+        if required and not agreed & {*required, "CAPABILITY_NAMED_IAM"}:
             raise CloudFormationError(
-                f"Requires capabilities : [{wanted[0]}]", "InsufficientCapabilitiesException"
+                f"Requires capabilities : [{required[0]}]", "InsufficientCapabilitiesException"
             )
 
     def _role(self, call: AwsRequest, given: RequestParameters) -> str:

@@ -30,26 +30,26 @@ class StackEngine:
         self._inside = inside
 
     def begin(
-        self, stack: CloudFormationStack, kind: str, token: str, wanted: StackTarget | None = None
+        self, stack: CloudFormationStack, kind: str, token: str, target: StackTarget | None = None
     ) -> None:
         """Start an operation: CREATE, UPDATE or DELETE."""
-        operation = stack.operation = StackOperation(kind, token, before=stack.wanted)
-        if kind == "UPDATE" and wanted is not None:
-            stack.wanted, stack.updated_at = wanted, CLOCK.now()
+        operation = stack.operation = StackOperation(kind, token, before=stack.target)
+        if kind == "UPDATE" and target is not None:
+            stack.target, stack.updated_at = target, CLOCK.now()
         if token:
             stack.tokens[token] = kind
-        stack.tell(f"{kind}_IN_PROGRESS", INITIATED)
-        operation.todo = self._deletions(stack) if kind == "DELETE" else self._makings(stack)
+        stack.add_event(f"{kind}_IN_PROGRESS", INITIATED)
+        operation.todo = self._list_deletions(stack) if kind == "DELETE" else self._list_changes(stack)
         operation.next_at = CLOCK.elapsed + 1.0
 
-    def turn_back(self, stack: CloudFormationStack, reason: str) -> None:
+    def roll_back(self, stack: CloudFormationStack, reason: str) -> None:
         """Roll back an update, after a failure or CancelUpdateStack."""
         operation = stack.operation
         if operation is None or operation.before is None:
             return
-        stack.tell("UPDATE_ROLLBACK_IN_PROGRESS", reason)
-        stack.wanted = operation.before
-        operation.kind, operation.todo, operation.failed = "UPDATE_ROLLBACK", self._makings(stack), []
+        stack.add_event("UPDATE_ROLLBACK_IN_PROGRESS", reason)
+        stack.target = operation.before
+        operation.kind, operation.todo, operation.failed = "UPDATE_ROLLBACK", self._list_changes(stack), []
         operation.begun, operation.next_at = False, CLOCK.elapsed + 1.0
 
     def tick(self, stack: CloudFormationStack) -> bool:
@@ -60,12 +60,12 @@ class StackEngine:
             changed = True
         return changed
 
-    def _makings(self, stack: CloudFormationStack) -> list[tuple[str, str]]:
+    def _list_changes(self, stack: CloudFormationStack) -> list[tuple[str, str]]:
         values = stack.values()
-        return [("make", name) for name in stack.wanted.template.order() if values.is_wanted(name)]
+        return [("make", name) for name in stack.target.template.order() if values.is_included(name)]
 
-    def _deletions(self, stack: CloudFormationStack) -> list[tuple[str, str]]:
-        order = [name for name in stack.wanted.template.order() if name in stack.resources]
+    def _list_deletions(self, stack: CloudFormationStack) -> list[tuple[str, str]]:
+        order = [name for name in stack.target.template.order() if name in stack.resources]
         others = [name for name in stack.resources if name not in order]
         return [
             ("delete", name)
@@ -78,7 +78,7 @@ class StackEngine:
             self._end(stack, operation)
             return
         verb, name = operation.todo[0]
-        act = self._delete if verb == "delete" else self._make
+        act = self._delete if verb == "delete" else self._make_resource
         if not act(stack, operation, name):
             return
         operation.todo.pop(0)
@@ -93,20 +93,20 @@ class StackEngine:
 
     # --- making and changing ------------------------------------------------------------------------
 
-    def _make(self, stack: CloudFormationStack, operation: StackOperation, name: str) -> bool:
+    def _make_resource(self, stack: CloudFormationStack, operation: StackOperation, name: str) -> bool:
         """Create or update one resource, and return whether it is finished."""
-        body = stack.wanted.template.resources[name]
+        body = stack.target.template.resources[name]
         resource = stack.resources.get(name)
         is_new = resource is None or resource.status == "DELETE_COMPLETE" or not resource.made.physical_id
         if resource is None or (is_new and not operation.begun):
             resource = stack.resources[name] = StackResource(name, body["Type"])
         try:
-            given = stack.values().of(body.get("Properties") or {})
+            given = stack.values().resolve(body.get("Properties") or {})
             if not is_new and dict(resource.given) == given and resource.type == body["Type"]:
                 return True
             verb = "CREATE" if is_new else "UPDATE"
             if not operation.begun:
-                stack.tell_of(resource, f"{verb}_IN_PROGRESS")
+                stack.add_resource_event(resource, f"{verb}_IN_PROGRESS")
                 self._wait(operation, name)
                 return False
             if is_new:
@@ -117,7 +117,7 @@ class StackEngine:
             self._fail(stack, operation, resource, "CREATE" if is_new else "UPDATE", str(failed))
             return False
         resource.given = given
-        stack.tell_of(resource, f"{verb}_COMPLETE")
+        stack.add_resource_event(resource, f"{verb}_COMPLETE")
         return True
 
     def _create(self, stack: CloudFormationStack, resource: StackResource, given: Mapping[str, Any]) -> None:
@@ -125,7 +125,7 @@ class StackEngine:
         maker = RESOURCE_HANDLERS[resource.type]
         name = generate_name(stack.name, resource.logical_id)
         resource.made = maker.create(self._call(stack), name, given)
-        stack.tell_of(resource, "CREATE_IN_PROGRESS", "Resource creation Initiated")
+        stack.add_resource_event(resource, "CREATE_IN_PROGRESS", "Resource creation Initiated")
 
     def _change(
         self,
@@ -141,7 +141,7 @@ class StackEngine:
         if not changed & maker.replacing:
             resource.made = maker.update(self._call(stack), resource.made, given)
             return
-        stack.tell_of(
+        stack.add_resource_event(
             resource,
             "UPDATE_IN_PROGRESS",
             "Requested update requires the creation of a new physical resource; hence creating one.",
@@ -159,30 +159,32 @@ class StackEngine:
         verb: str,
         reason: str,
     ) -> None:
-        stack.tell_of(resource, f"{verb}_FAILED", reason)
+        stack.add_resource_event(resource, f"{verb}_FAILED", reason)
         listed = f"[{resource.logical_id}]"
         if operation.kind == "UPDATE_ROLLBACK":
-            stack.tell("UPDATE_ROLLBACK_FAILED", f"The following resource(s) failed to update: {listed}. ")
+            stack.add_event(
+                "UPDATE_ROLLBACK_FAILED", f"The following resource(s) failed to update: {listed}. "
+            )
             stack.operation = None
         elif operation.kind == "UPDATE":
-            what = "create" if verb == "CREATE" else "update"
-            self.turn_back(stack, f"The following resource(s) failed to {what}: {listed}. ")
+            verb_name = "create" if verb == "CREATE" else "update"
+            self.roll_back(stack, f"The following resource(s) failed to {verb_name}: {listed}. ")
         else:
-            self._give_up_creating(stack, operation, listed)
+            self._fail_creation(stack, operation, listed)
 
-    def _give_up_creating(self, stack: CloudFormationStack, operation: StackOperation, listed: str) -> None:
+    def _fail_creation(self, stack: CloudFormationStack, operation: StackOperation, listed: str) -> None:
         reason = f"The following resource(s) failed to create: {listed}. "
         if stack.on_failure == "DO_NOTHING":
-            stack.tell("CREATE_FAILED", reason)
+            stack.add_event("CREATE_FAILED", reason)
             stack.operation = None
             return
         is_deleting = stack.on_failure == "DELETE"
         operation.kind = "DELETE" if is_deleting else "ROLLBACK"
-        stack.tell(
+        stack.add_event(
             f"{operation.kind}_IN_PROGRESS",
             f"{reason}{'Delete' if is_deleting else 'Rollback'} requested by user.",
         )
-        operation.todo, operation.begun = self._deletions(stack), False
+        operation.todo, operation.begun = self._list_deletions(stack), False
         operation.next_at = CLOCK.elapsed + 1.0
 
     # --- deleting -----------------------------------------------------------------------------------
@@ -190,16 +192,16 @@ class StackEngine:
     def _delete(self, stack: CloudFormationStack, operation: StackOperation, name: str) -> bool:
         resource = stack.resources[name]
         if not resource.made.physical_id:
-            stack.tell_of(resource, "DELETE_COMPLETE")
+            stack.add_resource_event(resource, "DELETE_COMPLETE")
             return True
         if (
-            stack.wanted.template.resources.get(name, {}).get("DeletionPolicy") == "Retain"
+            stack.target.template.resources.get(name, {}).get("DeletionPolicy") == "Retain"
             and operation.kind == "DELETE"
         ):
-            stack.tell_of(resource, "DELETE_SKIPPED")
+            stack.add_resource_event(resource, "DELETE_SKIPPED")
             return True
         if not operation.begun:
-            stack.tell_of(resource, "DELETE_IN_PROGRESS")
+            stack.add_resource_event(resource, "DELETE_IN_PROGRESS")
             self._wait(operation, name)
             return False
         try:
@@ -207,9 +209,9 @@ class StackEngine:
             RESOURCE_HANDLERS[resource.type].delete(self._call(stack), resource.made)
         except ResourceFailed as failed:
             operation.failed.append(name)
-            stack.tell_of(resource, "DELETE_FAILED", str(failed))
+            stack.add_resource_event(resource, "DELETE_FAILED", str(failed))
             return True
-        stack.tell_of(resource, "DELETE_COMPLETE")
+        stack.add_resource_event(resource, "DELETE_COMPLETE")
         return True
 
     # --- the end ------------------------------------------------------------------------------------
@@ -222,7 +224,7 @@ class StackEngine:
             return
         if operation.kind in ("DELETE", "ROLLBACK") and operation.failed:
             listed = ", ".join(operation.failed)
-            stack.tell(
+            stack.add_event(
                 f"{operation.kind}_FAILED", f"The following resource(s) failed to delete: [{listed}]. "
             )
             stack.operation = None
@@ -231,31 +233,31 @@ class StackEngine:
         stack.outputs = _build_outputs(stack) if makes else []
         if operation.kind == "DELETE":
             stack.deleted_at = CLOCK.now()
-        stack.tell(f"{operation.kind}_COMPLETE")
+        stack.add_event(f"{operation.kind}_COMPLETE")
         stack.operation = None
 
     def _clean_up(self, stack: CloudFormationStack, operation: StackOperation) -> None:
         """Delete replaced resources and those that the template no longer has."""
-        stack.tell(f"{operation.kind}_COMPLETE_CLEANUP_IN_PROGRESS")
+        stack.add_event(f"{operation.kind}_COMPLETE_CLEANUP_IN_PROGRESS")
         values = stack.values()
         for name, resource in list(stack.resources.items()):
-            if name not in stack.wanted.template.resources or not values.is_wanted(name):
-                self._take_away(stack, resource)
+            if name not in stack.target.template.resources or not values.is_included(name):
+                self._delete_resource(stack, resource)
                 stack.resources.pop(name)
         for old in operation.replaced:
-            self._take_away(stack, old)
+            self._delete_resource(stack, old)
         operation.next_at = CLOCK.elapsed + RESOURCE_SECONDS
 
-    def _take_away(self, stack: CloudFormationStack, resource: StackResource) -> None:
+    def _delete_resource(self, stack: CloudFormationStack, resource: StackResource) -> None:
         if resource.status == "DELETE_COMPLETE" or not resource.made.physical_id:
             return
-        stack.tell_of(resource, "DELETE_IN_PROGRESS")
+        stack.add_resource_event(resource, "DELETE_IN_PROGRESS")
         try:
             RESOURCE_HANDLERS[resource.type].delete(self._call(stack), resource.made)
         except ResourceFailed as failed:
-            stack.tell_of(resource, "DELETE_FAILED", str(failed))
+            stack.add_resource_event(resource, "DELETE_FAILED", str(failed))
             return
-        stack.tell_of(resource, "DELETE_COMPLETE")
+        stack.add_resource_event(resource, "DELETE_COMPLETE")
 
     def _call(self, stack: CloudFormationStack) -> Callable[[str, str, Mapping[str, Any]], dict[str, Any]]:
         return lambda service, operation, params: self._inside.call(
@@ -274,14 +276,14 @@ def _fail_by_name(name: str, begins: str, but: tuple[str, ...] = ()) -> None:
 def _build_outputs(stack: CloudFormationStack) -> list[dict[str, str]]:
     values = stack.values()
     found = []
-    for name, body in stack.wanted.template.outputs.items():
-        if "Condition" in body and not values.holds(body["Condition"]):
+    for name, body in stack.target.template.outputs.items():
+        if "Condition" in body and not values.evaluate_condition(body["Condition"]):
             continue
-        value = values.of(body["Value"])
-        one = {"OutputKey": str(name), "OutputValue": value if isinstance(value, str) else str(value)}
+        value = values.resolve(body["Value"])
+        output = {"OutputKey": str(name), "OutputValue": value if isinstance(value, str) else str(value)}
         if body.get("Description"):
-            one["Description"] = str(body["Description"])
+            output["Description"] = str(body["Description"])
         if body.get("Export"):
-            one["ExportName"] = str(values.of(body["Export"]["Name"]))
-        found.append(one)
+            output["ExportName"] = str(values.resolve(body["Export"]["Name"]))
+        found.append(output)
     return found

@@ -54,12 +54,12 @@ class StackTarget:
 
     def is_same(self, other: "StackTarget") -> bool:
         """Return whether another one would change nothing."""
-        mine, theirs = self.template, other.template
-        is_same = (mine.resources, mine.outputs, mine.mappings, mine.conditions) == (
-            theirs.resources,
-            theirs.outputs,
-            theirs.mappings,
-            theirs.conditions,
+        current, updated = self.template, other.template
+        is_same = (current.resources, current.outputs, current.mappings, current.conditions) == (
+            updated.resources,
+            updated.outputs,
+            updated.mappings,
+            updated.conditions,
         )
         return is_same and (dict(self.parameters), dict(self.tags)) == (
             dict(other.parameters),
@@ -89,7 +89,7 @@ class CloudFormationStack:
     account: str
     region: str
     key: str
-    wanted: StackTarget
+    target: StackTarget
     capabilities: list[str] = field(default_factory=list)
     role: str = ""
     on_failure: str = "ROLLBACK"
@@ -113,9 +113,9 @@ class CloudFormationStack:
     def is_gone(self) -> bool:
         return self.status == "DELETE_COMPLETE"
 
-    def values(self, wanted: StackTarget | None = None) -> TemplateValues:
+    def values(self, target: StackTarget | None = None) -> TemplateValues:
         """Return the current values of a template's names."""
-        wanted = wanted or self.wanted
+        target = target or self.target
         pseudo = {
             "AWS::AccountId": self.account,
             "AWS::NotificationARNs": [],
@@ -127,19 +127,19 @@ class CloudFormationStack:
         }
         made = {name: one.made for name, one in self.resources.items() if one.made.physical_id}
         return TemplateValues(
-            wanted.template,
-            wanted.parameters,
+            target.template,
+            target.parameters,
             pseudo,
             {name: one.physical_id for name, one in made.items()},
             {name: one.attributes for name, one in made.items()},
         )
 
-    def tell(self, status: str, reason: str = "") -> None:
+    def add_event(self, status: str, reason: str = "") -> None:
         """Set the status of the stack and add an event."""
         self.status, self.reason = status, reason
         self._note(self.name, self.id, STACK_TYPE, status, reason)
 
-    def tell_of(self, resource: StackResource, status: str, reason: str = "") -> None:
+    def add_resource_event(self, resource: StackResource, status: str, reason: str = "") -> None:
         """Set the status of a resource and add an event."""
         resource.status, resource.reason, resource.at = status, reason, CLOCK.now()
         self._note(resource.logical_id, resource.made.physical_id, resource.type, status, reason)

@@ -101,10 +101,12 @@ class StackTemplate:
     @property
     def capabilities(self) -> list[str]:
         """Return the capabilities that creating the stack requires."""
-        found = [one for one in self.resources.values() if one.get("Type") in _IAM_TYPES]
-        if not found:
+        iam_resources = [one for one in self.resources.values() if one.get("Type") in _IAM_TYPES]
+        if not iam_resources:
             return []
-        named = any(name in (one.get("Properties") or {}) for one in found for name in _IAM_NAME_PROPERTIES)
+        named = any(
+            name in (one.get("Properties") or {}) for one in iam_resources for name in _IAM_NAME_PROPERTIES
+        )
         return ["CAPABILITY_NAMED_IAM"] if named else ["CAPABILITY_IAM"]
 
     def order(self) -> list[str]:
@@ -181,11 +183,11 @@ def _validate_resources(template: StackTemplate, known_types: frozenset[str]) ->
 
 
 def _validate_names(template: StackTemplate) -> None:
-    known = {*template.resources, *template.parameters, *(f"AWS::{name}" for name in PSEUDO_PARAMETERS)}
+    declared = {*template.resources, *template.parameters, *(f"AWS::{name}" for name in PSEUDO_PARAMETERS)}
     for section, inside in (("Resources", template.resources), ("Outputs", template.outputs)):
-        if lost := sorted({one for one in find_references(inside) if one not in known}):
+        if unresolved := sorted({one for one in find_references(inside) if one not in declared}):
             raise CloudFormationError(
-                f"Template format error: Unresolved resource dependencies [{', '.join(lost)}] in the "
+                f"Template format error: Unresolved resource dependencies [{', '.join(unresolved)}] in the "
                 f"{section} block of the template"
             )
 
@@ -216,8 +218,8 @@ def _find_sub_references(value: Any) -> Iterator[str]:
 
 
 def _list_dependencies(body: Mapping[str, Any]) -> list[str]:
-    said = body.get("DependsOn") or []
-    return [said] if isinstance(said, str) else list(said)
+    names = body.get("DependsOn") or []
+    return [names] if isinstance(names, str) else list(names)
 
 
 _LIST_TYPES = ("CommaDelimitedList", "List<")
@@ -227,18 +229,18 @@ def resolve_parameters(
     template: StackTemplate, given: Sequence[Mapping[str, Any]], before: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
     """Return the value of every parameter of a template. Raises `CloudFormationError`."""
-    said = dict(_read_parameter(one, before) for one in given)
-    if strange := sorted(set(said) - set(template.parameters)):
+    values = dict(_read_parameter(one, before) for one in given)
+    if strange := sorted(set(values) - set(template.parameters)):
         raise CloudFormationError(f"Parameters: [{', '.join(strange)}] do not exist in the template")
     defaults = {
         name: _format_value(one["Default"]) for name, one in template.parameters.items() if "Default" in one
     }
-    said = {**defaults, **said}
-    if lacking := [name for name in template.parameters if name not in said]:
-        raise CloudFormationError(f"Parameters: [{', '.join(lacking)}] must have values")
-    for name, value in said.items():
+    values = {**defaults, **values}
+    if missing := [name for name in template.parameters if name not in values]:
+        raise CloudFormationError(f"Parameters: [{', '.join(missing)}] must have values")
+    for name, value in values.items():
         _validate_value(name, template.parameters[name], value)
-    return {name: _convert_value(template.parameters[name], value) for name, value in said.items()}
+    return {name: _convert_value(template.parameters[name], value) for name, value in values.items()}
 
 
 def _read_parameter(one: Mapping[str, Any], before: Mapping[str, Any] | None) -> tuple[str, str]:
@@ -271,11 +273,11 @@ def _validate_value(name: str, body: Mapping[str, Any], value: str) -> None:
         raise CloudFormationError(f"Parameter '{name}' must be one of AllowedValues")
     pattern = body.get("AllowedPattern")
     if pattern and not re.fullmatch(str(pattern), value):
-        said = body.get("ConstraintDescription")
+        description = body.get("ConstraintDescription")
         raise CloudFormationError(
             f"Parameter '{name}' must match pattern {pattern}"
-            if not said
-            else f"Parameter {name} failed to satisfy constraint: {said}"
+            if not description
+            else f"Parameter {name} failed to satisfy constraint: {description}"
         )
     if len(value) < int(body.get("MinLength", 0)):
         raise CloudFormationError(f"Parameter '{name}' must contain at least {body['MinLength']} characters")

@@ -77,13 +77,13 @@ class SandboxContainerInstance:
 
     @property
     def attributes(self) -> list[dict[str, str]]:
-        told = {
+        values = {
             "ecs.availability-zone": self.availability_zone,
             "ecs.instance-type": self.instance_type,
             "ecs.os-type": "linux",
             "ecs.cpu-architecture": "x86_64",
         }
-        return [{"name": name, "value": value} for name, value in told.items()]
+        return [{"name": name, "value": value} for name, value in values.items()]
 
     def to_wire(self, tasks: Sequence[SandboxTask]) -> dict[str, Any]:
         """Return the instance in the format of DescribeContainerInstances, with these tasks."""
@@ -160,8 +160,8 @@ def add_tagged_container_instances(
     backend: "SandboxEcs", cluster: str, tags: Sequence[Mapping[str, str]]
 ) -> None:
     """Add the initial machines of a new cluster, like the console's template with networking."""
-    wanted = next((t.get("value") or "" for t in tags if t.get("key") == COUNT_TAG), str(DEFAULT_COUNT))
-    add_container_instances(backend, cluster, int(wanted) if wanted.isdigit() else DEFAULT_COUNT)
+    count = next((t.get("value") or "" for t in tags if t.get("key") == COUNT_TAG), str(DEFAULT_COUNT))
+    add_container_instances(backend, cluster, int(count) if count.isdigit() else DEFAULT_COUNT)
 
 
 def place_task(
@@ -179,7 +179,7 @@ def place_task(
         closest = max(machines, key=lambda m: list(REASON_TEXTS)[::-1].index(obstacles[m.id]))
         raise PlacementFailure(closest, obstacles[closest.id])
     machine = min(fitting, key=lambda m: len(on[m.id]))
-    _assign_instance(task, definition, machine, taken=machine.room(on[machine.id])[2])
+    _assign_instance(task, definition, machine, used=machine.room(on[machine.id])[2])
     task.reserved = {"cpu": need.cpu, "memory": need.memory, "ports": _list_bound_ports(task)}
 
 
@@ -209,11 +209,11 @@ def _assign_instance(
     definition: SandboxTaskDefinition,
     machine: SandboxContainerInstance,
     *,
-    taken: Sequence[int],
+    used: Sequence[int],
 ) -> None:
     task.container_instance_arn = machine.container_instance_arn
     task.availability_zone = machine.availability_zone
-    free = (p for p in range(FIRST_DYNAMIC_PORT, LAST_DYNAMIC_PORT) if p not in taken)
+    free = (p for p in range(FIRST_DYNAMIC_PORT, LAST_DYNAMIC_PORT) if p not in used)
     bindings: dict[str, list[dict[str, Any]]] = {}
     for name, mapping in _list_port_mappings(definition):
         binding = {

@@ -105,9 +105,9 @@ def add_deployment_completed(service: SandboxService, deployment: SandboxDeploym
 STEADY_STATE_TEXT = " has reached a steady state."
 
 
-def add_steady_state(service: SandboxService, *, again: bool) -> None:
+def add_steady_state(service: SandboxService, *, is_repeated: bool) -> None:
     """Add a steady state event: at once after a change, else every six hours."""
-    if again:
+    if is_repeated:
         service.said_at.pop(STEADY_STATE_TEXT, None)
     add_event_once(service, STEADY_STATE_TEXT)
 

@@ -73,9 +73,9 @@ def _build_structure_writer(shape: StructureShape) -> Writer:
         written = {}
         is_dict = isinstance(value, dict)
         for name, attribute, member in members:
-            found = value.get(name) if is_dict else getattr(value, attribute, None)
-            if found is not None:
-                written[name] = member(found)
+            member_value = value.get(name) if is_dict else getattr(value, attribute, None)
+            if member_value is not None:
+                written[name] = member(member_value)
         return written
 
     return write
@@ -128,23 +128,23 @@ class SandboxEcsResponse(EC2ContainerServiceResponse):
         return cast("SandboxEcs", found)
 
     @property
-    def given(self) -> dict[str, Any]:
+    def params(self) -> dict[str, Any]:
         params: dict[str, Any] = self._get_params()
         return params
 
     def _hidden_tags(self, key: str) -> tuple[str, str] | None:
-        return None if "TAGS" in (self.given.get("include") or []) else (key, "tags")
+        return None if "TAGS" in (self.params.get("include") or []) else (key, "tags")
 
     # Clusters
 
     def create_cluster(self) -> ActionResult:
-        name = self.given.get("clusterName") or "default"
+        name = self.params.get("clusterName") or "default"
         existing = self.backend.clusters.get(name)
         if existing is not None and existing.status == "ACTIVE":
             mark_unchanged()
             return ActionResult({"cluster": existing})
         made = super().create_cluster()
-        container_instances.add_tagged_container_instances(self.backend, name, self.given.get("tags") or [])
+        container_instances.add_tagged_container_instances(self.backend, name, self.params.get("tags") or [])
         self.backend.count_clusters()
         return made
 
@@ -154,10 +154,10 @@ class SandboxEcsResponse(EC2ContainerServiceResponse):
 
     def list_clusters(self) -> ActionResult:
         arns = [c.arn for c in self.backend.clusters.values() if c.status == "ACTIVE"]
-        return ActionResult(paginate(arns, self.given, key="clusterArns"))
+        return ActionResult(paginate(arns, self.params, key="clusterArns"))
 
     def delete_cluster(self) -> ActionResult:
-        cluster = services.get_cluster(self.backend, self.given)
+        cluster = services.get_cluster(self.backend, self.params)
         if any(
             s.cluster_name == cluster.name and s.status != "INACTIVE" for s in self.backend.services.values()
         ):
@@ -171,15 +171,15 @@ class SandboxEcsResponse(EC2ContainerServiceResponse):
     # Container instances
 
     def list_container_instances(self) -> ActionResult:
-        cluster = services.get_cluster(self.backend, self.given)
-        status = self.given.get("status") or "ACTIVE"
+        cluster = services.get_cluster(self.backend, self.params)
+        status = self.params.get("status") or "ACTIVE"
         machines = self.backend.container_instances.get(cluster.name, {}).values()
         arns = [m.container_instance_arn for m in machines if m.status == status]
-        return EcsActionResult(paginate(arns, self.given, key="containerInstanceArns"))
+        return EcsActionResult(paginate(arns, self.params, key="containerInstanceArns"))
 
     def describe_container_instances(self) -> ActionResult:
-        cluster = services.get_cluster(self.backend, self.given)
-        references = self.given.get("containerInstances") or []
+        cluster = services.get_cluster(self.backend, self.params)
+        references = self.params.get("containerInstances") or []
         found, failures = container_instances.describe_container_instances(
             self.backend, cluster.name, references
         )
@@ -187,22 +187,22 @@ class SandboxEcsResponse(EC2ContainerServiceResponse):
         return EcsActionResult({"containerInstances": found, "failures": failures}, hiding=hidden)
 
     def update_container_instances_state(self) -> ActionResult:
-        cluster = services.get_cluster(self.backend, self.given)
-        references = self.given.get("containerInstances") or []
+        cluster = services.get_cluster(self.backend, self.params)
+        references = self.params.get("containerInstances") or []
         found, failures = container_instances.set_instance_status(
-            self.backend, cluster.name, references, self.given.get("status") or ""
+            self.backend, cluster.name, references, self.params.get("status") or ""
         )
         return EcsActionResult({"containerInstances": found, "failures": failures})
 
     def deregister_container_instance(self) -> ActionResult:
-        cluster = services.get_cluster(self.backend, self.given)
-        gone = container_instances.deregister_container_instance(
+        cluster = services.get_cluster(self.backend, self.params)
+        instance = container_instances.deregister_container_instance(
             self.backend,
             cluster.name,
-            self.given.get("containerInstance") or "",
-            force=bool(self.given.get("force")),
+            self.params.get("containerInstance") or "",
+            force=bool(self.params.get("force")),
         )
-        return EcsActionResult({"containerInstance": gone})
+        return EcsActionResult({"containerInstance": instance})
 
     def register_container_instance(self) -> ActionResult:
         # Only the ECS agent of a machine calls it; POST /sandbox/container-instances makes such machines.
@@ -211,108 +211,108 @@ class SandboxEcsResponse(EC2ContainerServiceResponse):
     # Task definitions
 
     def register_task_definition(self) -> ActionResult:
-        made = self.backend.definitions.register(self.given)
+        made = self.backend.definitions.register(self.params)
         return EcsActionResult({"taskDefinition": made.to_wire(), "tags": made.tags})
 
     def describe_task_definition(self) -> ActionResult:
-        found = self.backend.definitions.get(self.given["taskDefinition"])
-        tags = found.tags if "TAGS" in (self.given.get("include") or []) else None
+        found = self.backend.definitions.get(self.params["taskDefinition"])
+        tags = found.tags if "TAGS" in (self.params.get("include") or []) else None
         return EcsActionResult({"taskDefinition": found.to_wire(), "tags": tags})
 
     def deregister_task_definition(self) -> ActionResult:
         return EcsActionResult(
-            {"taskDefinition": self.backend.definitions.deregister(self.given["taskDefinition"]).to_wire()}
+            {"taskDefinition": self.backend.definitions.deregister(self.params["taskDefinition"]).to_wire()}
         )
 
     def delete_task_definitions(self) -> ActionResult:
-        deleted, failures = self.backend.definitions.delete(self.given.get("taskDefinitions") or [])
+        deleted, failures = self.backend.definitions.delete(self.params.get("taskDefinitions") or [])
         return EcsActionResult({"taskDefinitions": [d.to_wire() for d in deleted], "failures": failures})
 
     def list_task_definitions(self) -> ActionResult:
         arns = self.backend.definitions.list_arns(
-            family=self.given.get("familyPrefix"),
-            status=self.given.get("status") or "ACTIVE",
-            newest_first=self.given.get("sort") == "DESC",
+            family=self.params.get("familyPrefix"),
+            status=self.params.get("status") or "ACTIVE",
+            newest_first=self.params.get("sort") == "DESC",
         )
-        return EcsActionResult(paginate(arns, self.given, key="taskDefinitionArns"))
+        return EcsActionResult(paginate(arns, self.params, key="taskDefinitionArns"))
 
     def list_task_definition_families(self) -> ActionResult:
         families = self.backend.definitions.list_families(
-            prefix=self.given.get("familyPrefix") or "", status=self.given.get("status") or "ACTIVE"
+            prefix=self.params.get("familyPrefix") or "", status=self.params.get("status") or "ACTIVE"
         )
-        return EcsActionResult(paginate(families, self.given, key="families"))
+        return EcsActionResult(paginate(families, self.params, key="families"))
 
     # Services
 
     def create_service(self) -> ActionResult:
-        return EcsActionResult({"service": services.create_service(self.backend, self.given)})
+        return EcsActionResult({"service": services.create_service(self.backend, self.params)})
 
     def update_service(self) -> ActionResult:
-        return EcsActionResult({"service": services.update_service(self.backend, self.given)})
+        return EcsActionResult({"service": services.update_service(self.backend, self.params)})
 
     def delete_service(self) -> ActionResult:
-        return EcsActionResult({"service": services.delete_service(self.backend, self.given)})
+        return EcsActionResult({"service": services.delete_service(self.backend, self.params)})
 
     def describe_services(self) -> ActionResult:
-        found, failures = services.describe_services(self.backend, self.given)
+        found, failures = services.describe_services(self.backend, self.params)
         return EcsActionResult(
             {"services": found, "failures": failures}, hiding=self._hidden_tags("services")
         )
 
     def list_services(self) -> ActionResult:
-        arns = services.list_service_arns(self.backend, self.given)
-        return EcsActionResult(paginate(arns, self.given, key="serviceArns", size=SERVICES_PAGE_SIZE))
+        arns = services.list_service_arns(self.backend, self.params)
+        return EcsActionResult(paginate(arns, self.params, key="serviceArns", size=SERVICES_PAGE_SIZE))
 
     # Service deployments
 
     def list_service_deployments(self) -> ActionResult:
-        service = services.find_service(self.backend, self.given, self.given["service"])
-        wanted = self.given.get("status") or []
-        created = self.given.get("createdAt") or {}
+        service = services.find_service(self.backend, self.params, self.params["service"])
+        statuses = self.params.get("status") or []
+        created = self.params.get("createdAt") or {}
         found = [
             d
             for d in service.history
-            if (not wanted or d.status in wanted)
+            if (not statuses or d.status in statuses)
             and (not created.get("after") or d.created_at.timestamp() >= _parse_seconds(created["after"]))
             and (not created.get("before") or d.created_at.timestamp() <= _parse_seconds(created["before"]))
         ]
         return EcsActionResult(
-            paginate(found, self.given, key="serviceDeployments", size=MAX_DESCRIBED_DEPLOYMENTS)
+            paginate(found, self.params, key="serviceDeployments", size=MAX_DESCRIBED_DEPLOYMENTS)
         )
 
     def describe_service_deployments(self) -> ActionResult:
-        known = {d.service_deployment_arn: d for s in self.backend.services.values() for d in s.history}
-        found, failures = _select_known(self.given.get("serviceDeploymentArns") or [], known)
+        by_arn = {d.service_deployment_arn: d for s in self.backend.services.values() for d in s.history}
+        found, failures = _select_known(self.params.get("serviceDeploymentArns") or [], by_arn)
         return EcsActionResult({"serviceDeployments": found, "failures": failures})
 
     def stop_service_deployment(self) -> ActionResult:
-        kind = self.given.get("stopType") or "ROLLBACK"
-        arn = rollbacks.request_rollback(self.backend, self.given["serviceDeploymentArn"], kind)
+        kind = self.params.get("stopType") or "ROLLBACK"
+        arn = rollbacks.request_rollback(self.backend, self.params["serviceDeploymentArn"], kind)
         return EcsActionResult({"serviceDeploymentArn": arn})
 
     def describe_service_revisions(self) -> ActionResult:
-        known = {
+        by_arn = {
             r.service_revision_arn: r for s in self.backend.services.values() for r in s.revisions.values()
         }
-        found, failures = _select_known(self.given.get("serviceRevisionArns") or [], known)
+        found, failures = _select_known(self.params.get("serviceRevisionArns") or [], by_arn)
         return EcsActionResult({"serviceRevisions": found, "failures": failures})
 
     # Tasks
 
     def run_task(self) -> ActionResult:
-        made, failures = tasks.run_tasks(self.backend, self.given)
+        made, failures = tasks.run_tasks(self.backend, self.params)
         return EcsActionResult({"tasks": made, "failures": failures})
 
     def stop_task(self) -> ActionResult:
-        return EcsActionResult({"task": tasks.stop_task_by_request(self.backend, self.given)})
+        return EcsActionResult({"task": tasks.stop_task_by_request(self.backend, self.params)})
 
     def describe_tasks(self) -> ActionResult:
-        found, failures = tasks.describe_tasks(self.backend, self.given)
+        found, failures = tasks.describe_tasks(self.backend, self.params)
         return EcsActionResult({"tasks": found, "failures": failures}, hiding=self._hidden_tags("tasks"))
 
     def list_tasks(self) -> ActionResult:
         return EcsActionResult(
-            paginate(tasks.list_task_arns(self.backend, self.given), self.given, key="taskArns")
+            paginate(tasks.list_task_arns(self.backend, self.params), self.params, key="taskArns")
         )
 
 
@@ -320,11 +320,11 @@ def _parse_seconds(value: Any) -> float:
     return float(value.timestamp()) if hasattr(value, "timestamp") else float(value)
 
 
-def _select_known(arns: Sequence[str], known: dict[str, Any]) -> tuple[list[Any], list[dict[str, str]]]:
+def _select_known(arns: Sequence[str], by_arn: dict[str, Any]) -> tuple[list[Any], list[dict[str, str]]]:
     if len(arns) > MAX_DESCRIBED_DEPLOYMENTS:
         raise InvalidEcsParameter(f"You can describe at most {MAX_DESCRIBED_DEPLOYMENTS} at once.")
-    missing = [{"arn": arn, "reason": "MISSING"} for arn in arns if arn not in known]
-    return [known[arn] for arn in arns if arn in known], missing
+    missing = [{"arn": arn, "reason": "MISSING"} for arn in arns if arn not in by_arn]
+    return [by_arn[arn] for arn in arns if arn in by_arn], missing
 
 
 def install_responses() -> None:

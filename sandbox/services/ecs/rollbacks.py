@@ -116,8 +116,8 @@ def compute_threshold(service: SandboxService) -> int:
     value = float(configured.get("value", 50))
     if kind == "COUNT":
         return int(value)
-    wanted = math.ceil(service.desired_count * value / 100)
-    return max(wanted, 1) if kind == "UNBOUNDED_PERCENT" else min(max(wanted, MIN_THRESHOLD), MAX_THRESHOLD)
+    share = math.ceil(service.desired_count * value / 100)
+    return max(share, 1) if kind == "UNBOUNDED_PERCENT" else min(max(share, MIN_THRESHOLD), MAX_THRESHOLD)
 
 
 def count_failures(

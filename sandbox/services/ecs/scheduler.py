@@ -137,26 +137,33 @@ def _scale_service(backend: "SandboxEcs", view: ServiceView, primary: SandboxDep
     configuration = service.deployment_configuration
     lower = math.ceil(service.desired_count * configuration["minimumHealthyPercent"] / 100)
     upper = math.floor(service.desired_count * configuration["maximumPercent"] / 100)
-    mine = view.live_of(primary)
-    others = [t for t in view.live if t not in mine]
-    wanted = service.desired_count - len(mine)
+    current = view.live_of(primary)
+    others = [t for t in view.live if t not in current]
+    missing = service.desired_count - len(current)
     if primary.rollout_state == "FAILED":
         return False
     room = max(upper - len(view.live), 0)
     stopped = _stop_tasks(
-        backend, service, _list_excess_tasks(view, mine, others, lower=lower, missing=max(wanted - room, 0))
+        backend,
+        service,
+        _list_excess_tasks(view, current, others, lower=lower, missing=max(missing - room, 0)),
     )
     room = max(upper - len(view.live), 0)
     started = 0
     if CLOCK.elapsed >= primary.no_launch_before:
-        started = _start_tasks(backend, service, primary, min(wanted, room))
-    if wanted > 0 == room and not stopped and all(view.is_healthy(t) for t in view.live):
+        started = _start_tasks(backend, service, primary, min(missing, room))
+    if missing > 0 == room and not stopped and all(view.is_healthy(t) for t in view.live):
         events.add_blocked_by_percentages(service)
     return bool(stopped or started)
 
 
 def _list_excess_tasks(
-    view: ServiceView, mine: Sequence[SandboxTask], others: Sequence[SandboxTask], *, lower: int, missing: int
+    view: ServiceView,
+    current: Sequence[SandboxTask],
+    others: Sequence[SandboxTask],
+    *,
+    lower: int,
+    missing: int,
 ) -> list[SandboxTask]:
     """Return the tasks to stop now.
 
@@ -168,13 +175,13 @@ def _list_excess_tasks(
     chosen = [t for t in others if not view.serves(t)]
     # The youngest first: the older ones are known to be healthy.
     serving = sorted((t for t in others if view.serves(t)), key=view.is_healthy)
-    counted = len(serving) + sum(1 for t in mine if view.is_healthy(t))
+    counted = len(serving) + sum(1 for t in current if view.is_healthy(t))
     surplus = max(counted - desired, missing - len(chosen), 0)
     allowed = max(min(counted - lower, surplus), 0)
     chosen += serving[:allowed]
-    excess = len(mine) - desired
+    excess = len(current) - desired
     if excess > 0:
-        chosen += sorted(mine, key=view.is_healthy)[:excess]
+        chosen += sorted(current, key=view.is_healthy)[:excess]
     return chosen
 
 
@@ -250,12 +257,12 @@ def _get_counts(service: SandboxService) -> list[tuple[str, int, int, int]]:
 
 def _update_rollout(service: SandboxService, primary: SandboxDeployment, view: ServiceView) -> bool:
     """Complete a deployment, or report a steady state, once the counts have matched for a while."""
-    mine = view.live_of(primary)
+    current = view.live_of(primary)
     is_settled = (
         not any(d.running_count + d.pending_count for d in service.deployments if d is not primary)
-        and len(mine) == service.desired_count
-        and len(view.live) == len(mine)
-        and all(view.is_healthy(t) for t in mine)
+        and len(current) == service.desired_count
+        and len(view.live) == len(current)
+        and all(view.is_healthy(t) for t in current)
     )
     if not is_settled:
         primary.settled_since = None
@@ -273,7 +280,7 @@ def _update_rollout(service: SandboxService, primary: SandboxDeployment, view: S
         return False
     is_new = primary.settled_since != primary.steady_since
     primary.steady_since = primary.settled_since
-    events.add_steady_state(service, again=is_new)
+    events.add_steady_state(service, is_repeated=is_new)
     return is_new
 
 

@@ -80,10 +80,10 @@ def get_client_token(
     for key, (_, _, expires) in list(backend.tokens.items()):
         if expires <= CLOCK.elapsed:
             del backend.tokens[key]
-    known = backend.tokens.get((operation, cluster, params.get("clientToken") or ""))
-    if known is None:
+    stored = backend.tokens.get((operation, cluster, params.get("clientToken") or ""))
+    if stored is None:
         return None
-    fingerprint, made, _ = known
+    fingerprint, made, _ = stored
     if fingerprint != _compute_fingerprint(params):
         raise ClientTokenConflict(made)
     mark_unchanged()
@@ -287,7 +287,7 @@ def describe_services(
 
 def list_service_arns(backend: "SandboxEcs", params: Mapping[str, Any]) -> list[str]:
     cluster = get_cluster(backend, params)
-    wanted = {
+    filters = {
         "launch_type": params.get("launchType"),
         "scheduling_strategy": params.get("schedulingStrategy"),
     }
@@ -296,5 +296,5 @@ def list_service_arns(backend: "SandboxEcs", params: Mapping[str, Any]) -> list[
         for s in backend.services.values()
         if s.cluster_name == cluster.name
         and s.status == "ACTIVE"
-        and all(value is None or getattr(s, name) == value for name, value in wanted.items())
+        and all(value is None or getattr(s, name) == value for name, value in filters.items())
     ]

@@ -125,14 +125,14 @@ class TaskDefinitionRegistry:
             raise InvalidEcsParameter(f"Specify 1 to {MAX_DELETED} task definitions.")
         deleted, failures = [], []
         for reference in references:
-            found = self.find(reference) if ":" in reference.rpartition("/")[2] else None
-            reason = _describe_delete_failure(found)
-            if found is None or reason:
+            definition = self.find(reference) if ":" in reference.rpartition("/")[2] else None
+            reason = _describe_delete_failure(definition)
+            if definition is None or reason:
                 failures.append({"arn": reference, "reason": reason})
                 continue
-            found.status = "DELETE_IN_PROGRESS"
-            found.delete_requested_at = CLOCK.now()
-            deleted.append(found)
+            definition.status = "DELETE_IN_PROGRESS"
+            definition.delete_requested_at = CLOCK.now()
+            deleted.append(definition)
         return deleted, failures
 
     def purge(self, in_use: set[str]) -> None:

@@ -27,10 +27,10 @@ def run_tasks(backend: "SandboxEcs", params: Mapping[str, Any]) -> tuple[list[Sa
     count = params.get("count") or 1
     if not 1 <= count <= MAX_RUN_COUNT:
         raise InvalidEcsParameter(f"Count must be between 1 and {MAX_RUN_COUNT}.")
-    known = get_client_token(backend, "RunTask", cluster.name, params)
-    if known is not None:
+    stored_arns = get_client_token(backend, "RunTask", cluster.name, params)
+    if stored_arns is not None:
         tasks = backend.tasks.get(cluster.name, {})
-        return [tasks[arn] for arn in known if arn in tasks], []
+        return [tasks[arn] for arn in stored_arns if arn in tasks], []
     if params.get("launchType") and params.get("capacityProviderStrategy"):
         raise InvalidEcsParameter("Specify either Launch Type or Capacity Provider Strategy, but not both.")
     definition = backend.definitions.get_usable(params["taskDefinition"])
@@ -135,8 +135,8 @@ def list_task_arns(backend: "SandboxEcs", params: Mapping[str, Any]) -> list[str
     tasks: Iterable[SandboxTask] = backend.tasks.get(cluster.name, {}).values()
     if params.get("serviceName"):
         tasks = backend.tasks_of(_get_service(backend, cluster.name, params["serviceName"]), stopped=True)
-    wanted = _build_filters(params)
-    return [t.task_arn for t in tasks if t.desired_status == status and all(f(t) for f in wanted)]
+    filters = _build_filters(params)
+    return [t.task_arn for t in tasks if t.desired_status == status and all(f(t) for f in filters)]
 
 
 def _get_service(backend: "SandboxEcs", cluster: str, name: str) -> SandboxService:
@@ -157,6 +157,6 @@ def _build_filters(params: Mapping[str, Any]) -> list[Callable[[SandboxTask], bo
     if launch_type:
         filters.append(lambda t: t.launch_type == launch_type)
     if params.get("containerInstance"):
-        wanted = params["containerInstance"].rpartition("/")[2]
-        filters.append(lambda t: (t.container_instance_arn or "").endswith(f"/{wanted}"))
+        instance_id = params["containerInstance"].rpartition("/")[2]
+        filters.append(lambda t: (t.container_instance_arn or "").endswith(f"/{instance_id}"))
     return filters
