@@ -8,13 +8,13 @@ from aws.regions import list_regions
 from steps.expressions import BadExpressionError, find_paths, has_expression, is_path, resolve_expressions
 
 CLUSTER_PATTERN: Final = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,254}\Z"
-CLUSTER_ADVICE = "A cluster's name has letters, digits, - and _, 255 at most; an ARN is not a name."
+CLUSTER_ADVICE = "Enter the cluster name, not the ARN: up to 255 letters, digits, - and _."
 
 
 def describe_region_problem(region: str) -> str:
     """Describe the problem with a region; empty if it is valid. The region becomes part of a host name."""
     known = {one.name for one in list_regions()}
-    return "" if region in known else f"{region[:100] or 'Nothing'} is not a region of AWS."
+    return "" if region in known else f"{region[:100] or 'Nothing'} is not an AWS region."
 
 
 def describe_cluster_problem(cluster: str) -> str:

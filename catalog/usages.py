@@ -67,7 +67,7 @@ def require_unused(thing: Service | Environment | Infrastructure, principal: Pri
     """Raise `ResourceInUse` if something references the resource."""
     if usage := find_pipeline_usage(thing, principal):
         raise ResourceInUse(
-            f"{thing.name} is still used by {usage}. Change that first, or confirm that it can no longer run."
+            f"{thing.name} is still in use by {usage}. Change these first, or confirm the deletion."
         )
 
 

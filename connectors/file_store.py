@@ -134,7 +134,7 @@ def _resolve_reference(scope: Scope, ref: str) -> tuple[Scope, str, str]:
 
 def _build_missing_error(owner: Scope, prefix: str, path: str) -> FileNotInStore:
     paths = list(FileNode.objects.filter(scope=owner, is_folder=False).values_list("path", flat=True))
-    said = f'There is no file "{prefix}{path}" in the file store of {owner.path}.'
+    said = f'No file "{prefix}{path}" in the file store of {owner.path}.'
     if nearest := _find_nearest_path(path, paths):
         said += f' Did you mean "{prefix}{nearest}"?'
     elif others := _list_same_path_above(owner, path):
@@ -160,9 +160,9 @@ def _describe_path_problem(path: str) -> str:
     if not path.startswith("/") or path == "":
         return "A path starts with a slash, such as /folder/file.yaml."
     if len(path) > PATH_CHARACTERS:
-        return f"A path may have {PATH_CHARACTERS} at most."
+        return f"A path must have at most {PATH_CHARACTERS}."
     if any(unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp") for character in path):
-        return "A path may not hold control characters."
+        return "A path must not contain control characters."
     if any(
         part in ("", ".", "..") or part != part.strip() or len(part) > PATH_PART_CHARACTERS
         for part in path.split("/")[1:]

@@ -40,17 +40,17 @@ class FreezeForm(ResourceForm):
         label="Reason",
         required=False,
         max_length=4096,
-        help_text="Shown to whoever is held back.",
+        help_text="Shown to users whose runs are blocked.",
         widget=forms.Textarea(attrs={"class": "input area", "rows": 2}),
     )
     begins = forms.CharField(max_length=19, widget=forms.TextInput(attrs=_MOMENT))
     ends = forms.CharField(max_length=19, widget=forms.TextInput(attrs=_MOMENT))
-    time_zone = forms.ChoiceField(initial="UTC", help_text="Whose wall clock these times are read from.")
-    weekly = forms.BooleanField(required=False, label="Again every week, at the same local time")
+    time_zone = forms.ChoiceField(initial="UTC", help_text="Time zone of the start and end.")
+    weekly = forms.BooleanField(required=False, label="Repeat every week at the same local time")
     environment_kind = forms.ChoiceField(
         label="Type of environment",
         required=False,
-        choices=[("", "Every type"), *Environment.Kind.choices],
+        choices=[("", "All types"), *Environment.Kind.choices],
     )
     environments = forms.CharField(
         required=False, max_length=4096, help_text="Identifiers, separated by commas; empty for all."
@@ -92,8 +92,10 @@ class FreezeForm(ResourceForm):
 class NewFreezeForm(ScopedForm, IdentifierForm, FreezeForm):
     """Form for a new freeze window."""
 
-    in_scope = ScopeField(help_text="Runs of this scope and of those below it are held back.")
-    identifier = IdentifierField(help_text="What the API calls it; it stays. Made from the name if empty.")
+    in_scope = ScopeField(help_text="Blocks runs in this scope and below.")
+    identifier = IdentifierField(
+        help_text=("Used in the API. It cannot be changed. Generated from the name if empty.")
+    )
 
 
 TAG = r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}\Z"
@@ -105,7 +107,7 @@ def _build_tag_field() -> forms.RegexField:
         strip=True,
         error_messages={
             "required": "Enter the tag of the image to deploy.",
-            "invalid": "A tag has letters, digits, dots, dashes and underscores, 128 at most.",
+            "invalid": "Use up to 128 letters, digits, dots, dashes and underscores.",
         },
     )
 
@@ -117,8 +119,8 @@ class DeployForm(forms.Form):
     pipeline = forms.ModelChoiceField(
         Pipeline.objects.none(),
         error_messages={
-            "required": "Choose the pipeline that deploys it.",
-            "invalid_choice": "This pipeline does not deploy the service, or you may not run it.",
+            "required": "Choose a pipeline.",
+            "invalid_choice": "This pipeline does not deploy the service, or you cannot run it.",
         },
     )
 

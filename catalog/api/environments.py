@@ -138,7 +138,7 @@ class EnvironmentRoute(BaseApiView):
         visible = filter_visible(self.principal, "core_connector_view", list_connectors(scope))
         found = visible.filter(identifier=identifier).order_by("-scope__path").first()
         if found is None:
-            raise _build_error("connector", f"There is no connector {identifier} here or above.")
+            raise _build_error("connector", f"No connector {identifier} in this scope or above.")
         return found
 
 

@@ -31,15 +31,15 @@ def describe_source_problem(source: ImageSource) -> str:
         return ""
     kind = source.get("type")
     if kind not in _SOURCE_FIELDS:
-        return f"type is one of {', '.join(_SOURCE_FIELDS)}"
+        return f"type must be one of {', '.join(_SOURCE_FIELDS)}"
     if unknown := [name for name in source if name not in _SOURCE_FIELDS[kind]]:
-        return f"there is no {unknown[0]}; there are {', '.join(_SOURCE_FIELDS[kind])}"
+        return f"unknown key {unknown[0]}; use one of {', '.join(_SOURCE_FIELDS[kind])}"
     if missing := [name for name in _SOURCE_FIELDS[kind] if name != "tagPattern" and not source.get(name)]:
         return f"{missing[0]} is missing"
     if not IMAGE_PATH.match(str(source["imagePath"])) or len(str(source["imagePath"])) > MAX_IMAGE_PATH:
-        return "imagePath is the name of a repository in the registry, such as library/nginx"
+        return "imagePath must be a repository in the registry, such as library/nginx"
     if kind == ECR and not any(source["region"] == one.name for one in list_regions()):
-        return "region is the name of a region of AWS, such as eu-central-1"
+        return "region must be an AWS region, such as eu-central-1"
     return describe_tag_pattern_problem(str(source.get("tagPattern") or ""))
 
 
@@ -91,8 +91,8 @@ def describe_tag_pattern_problem(pattern: str) -> str:
         return f"the regular expression of tagPattern {why}" if why else ""
     if len(pattern) > MOST_PATTERN_CHARACTERS or not re.fullmatch(r"[\w.*-]*", pattern, re.ASCII):
         return (
-            f"tagPattern has letters, digits, . _ - and * for anything, {MOST_PATTERN_CHARACTERS} at most, "
-            "or is a regular expression between slashes"
+            f"tagPattern must have at most {MOST_PATTERN_CHARACTERS} letters, digits, . _ - and * as "
+            "wildcard, or be a regular expression between slashes"
         )
     return ""
 

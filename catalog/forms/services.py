@@ -32,7 +32,9 @@ class ServiceForm(FormWithVariables, ResourceForm):
         required=False,
         help_text="Such as public.ecr.aws/nginx/nginx, without a tag. Manifests refer to it as "
         "<+primary.artifact.image>.",
-        error_messages={"invalid": "An image is a registry, a repository and no spaces, such as nginx."},
+        error_messages={
+            "invalid": ("Enter an image without spaces, such as nginx or public.ecr.aws/nginx/nginx.")
+        },
         widget=forms.TextInput(attrs=_MONO_ATTRIBUTES),
     )
     tag = forms.RegexField(
@@ -40,7 +42,7 @@ class ServiceForm(FormWithVariables, ResourceForm):
         required=False,
         label="Default tag",
         help_text="Prefilled in the run form; latest if empty.",
-        error_messages={"invalid": "A tag has letters, digits, dots, dashes and underscores, 128 at most."},
+        error_messages={"invalid": "Use up to 128 letters, digits, dots, dashes and underscores."},
         widget=forms.TextInput(attrs=_MONO_ATTRIBUTES),
     )
 

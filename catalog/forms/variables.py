@@ -46,7 +46,7 @@ class VariableForm(PageForm):
         name, value = given.get("name", ""), given.get("value", "")
         if not name:
             if value:
-                self.add_error("name", "Give the variable a name.")
+                self.add_error("name", "Enter a name for the variable.")
             return given
         converted = self._convert_value(given.get("kind") or TEXT, value)
         if converted is not None:

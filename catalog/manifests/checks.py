@@ -35,7 +35,7 @@ def list_strategy_problems(definition: Mapping[str, Any]) -> Iterator[ShapeProbl
         )
         yield ShapeProblem(("deploymentConfiguration", "strategy"), message)
     if _is_unsupported_choice(scheduling, "REPLICA"):
-        message = f"{scheduling} has no desired count to follow. Use schedulingStrategy REPLICA"
+        message = f"{scheduling} has no desired count. Use schedulingStrategy REPLICA"
         yield ShapeProblem(("schedulingStrategy",), message)
 
 
@@ -44,8 +44,8 @@ def list_blue_green_problems(definition: Mapping[str, Any]) -> Iterator[ShapePro
     breaker = _get_mapping(_get_mapping(definition, "deploymentConfiguration"), "deploymentCircuitBreaker")
     if breaker.get("enable") is True:
         message = (
-            "is for rolling and canary deployments: in blue/green the version from before keeps running, "
-            "and Slipway brings it back. Remove deploymentCircuitBreaker"
+            "is for rolling and canary deployments. In blue/green deployments Slipway rolls back to the "
+            "previous version, which keeps running. Remove deploymentCircuitBreaker"
         )
         yield ShapeProblem(("deploymentConfiguration", "deploymentCircuitBreaker"), message)
     balancers = definition.get("loadBalancers")
@@ -53,10 +53,9 @@ def list_blue_green_problems(definition: Mapping[str, Any]) -> Iterator[ShapePro
         path for _, path in find_paths(balancers or [])
     }:
         message = (
-            f"names no target group with <+{TARGET_GROUP_KEY}>. Write `{TARGET_GROUP_KEY}: "
-            f"<+{TARGET_GROUP_KEY}>` under "
-            "loadBalancers, with containerName and containerPort: a fixed target group would be the one of "
-            "production every second time"
+            f"has no target group <+{TARGET_GROUP_KEY}>. Add `{TARGET_GROUP_KEY}: "
+            f"<+{TARGET_GROUP_KEY}>` under loadBalancers, with containerName and containerPort. A fixed "
+            "target group would receive production traffic in every second deployment"
         )
         yield ShapeProblem(("loadBalancers",) if "loadBalancers" in definition else (), message)
 

@@ -73,8 +73,8 @@ def _fetch_files(rows: Sequence[FetchRow], fetch: FetchFiles) -> dict[str, Any]:
     if first.get("connector_id") is None:
         raise ActionFailed(
             "CONNECTOR_MISSING",
-            f"The manifest {first['identifier']} names the connector {first['place'].get('connector')}, "
-            f"which does not exist. Create it, or change the manifest, and run again.",
+            f"The connector {first['place'].get('connector')} of the manifest {first['identifier']} "
+            "does not exist. Create it, or change the manifest, and run again.",
         )
     try:
         return fetch(build_fetch_request(rows))
@@ -120,8 +120,8 @@ def read_local_files(
             contents = f"{len(files)} files of {size:,} bytes together"
             raise ActionFailed(
                 "MANIFEST_TOO_LARGE",
-                f"The manifest {row['identifier']} names {contents}, and the limit of a run is "
-                f"{MANIFEST_FILES_BYTES}. Use fewer files, and run again.",
+                f"The manifest {row['identifier']} has {contents}. The limit of a run is "
+                f"{MANIFEST_FILES_BYTES}. Use fewer or smaller files, and run again.",
             )
 
 

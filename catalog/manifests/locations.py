@@ -39,7 +39,9 @@ def describe_store_problem(
     known = [one.name for one in get_store(store).place_fields]
     unknown = [name for name in place if name not in known]
     if unknown and get_store(store).has_paths:
-        return f"place has no {unknown[0]} in the store {store}; it has {', '.join(known) or 'nothing'}"
+        return (
+            f"unknown key {unknown[0]} of place in the store {store}; use one of {', '.join(known) or 'none'}"
+        )
     return get_store(store).describe_problem(kind, content, paths, place)
 
 

@@ -30,7 +30,10 @@ class Migration(migrations.Migration):
                         validators=[
                             django.core.validators.RegexValidator(
                                 "^[A-Za-z_][A-Za-z0-9_$]{0,127}\\Z",
-                                "Use letters, digits, _ and $, starting with a letter or _ (at most 128 characters).",
+                                (
+                                    "Use up to 128 letters, digits, underscores and dollar signs, starting "
+                                    "with a letter or underscore."
+                                ),
                             )
                         ],
                     ),
@@ -73,7 +76,10 @@ class Migration(migrations.Migration):
                         validators=[
                             django.core.validators.RegexValidator(
                                 "^[A-Za-z_][A-Za-z0-9_$]{0,127}\\Z",
-                                "Use letters, digits, _ and $, starting with a letter or _ (at most 128 characters).",
+                                (
+                                    "Use up to 128 letters, digits, underscores and dollar signs, starting "
+                                    "with a letter or underscore."
+                                ),
                             )
                         ],
                     ),
@@ -117,7 +123,10 @@ class Migration(migrations.Migration):
                         validators=[
                             django.core.validators.RegexValidator(
                                 "^[A-Za-z_][A-Za-z0-9_$]{0,127}\\Z",
-                                "Use letters, digits, _ and $, starting with a letter or _ (at most 128 characters).",
+                                (
+                                    "Use up to 128 letters, digits, underscores and dollar signs, starting "
+                                    "with a letter or underscore."
+                                ),
                             )
                         ],
                     ),

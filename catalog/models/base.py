@@ -9,7 +9,8 @@ from rbac.models import Scope
 
 IDENTIFIER_PATTERN = r"^[A-Za-z_][A-Za-z0-9_$]{0,127}\Z"
 identifier_validator = RegexValidator(
-    IDENTIFIER_PATTERN, "Use letters, digits, _ and $, starting with a letter or _ (at most 128 characters)."
+    IDENTIFIER_PATTERN,
+    "Use up to 128 letters, digits, underscores and dollar signs, starting with a letter or underscore.",
 )
 
 

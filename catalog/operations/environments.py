@@ -92,7 +92,7 @@ def _apply_spec(environment: Environment, spec: EnvironmentSpec) -> None:
     errors = list_variable_problems(spec.variables)
     if spec.kind not in Environment.Kind.values:
         known = ", ".join(Environment.Kind.values)
-        errors.append({"path": "kind", "message": f"Unknown kind of environment; known are {known}."})
+        errors.append({"path": "kind", "message": f"Unknown environment type. Use one of {known}."})
     if errors:
         raise BadInput("Could not save the environment.", errors=errors)
     environment.name, environment.description = validate_name(spec.name), spec.description

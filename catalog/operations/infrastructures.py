@@ -99,7 +99,10 @@ def delete_infrastructure(
 def _apply_spec(actor: User, place: Infrastructure, spec: InfrastructureSpec) -> None:
     _validate_spec(spec)
     if spec.connector.scope.path not in place.environment.scope.ancestor_paths():
-        message = f"The connector lies in {spec.connector.scope}, which is not above the environment."
+        message = (
+            f"The connector is in {spec.connector.scope}. Use a connector in the scope of the environment "
+            "or above."
+        )
         raise BadInput(message, errors=[{"path": "connector", "message": message}])
     if (place.connector_id, place.region, place.cluster) != (spec.connector.pk, spec.region, spec.cluster):
         # R082: whoever puts a connector to use must be allowed to use it.

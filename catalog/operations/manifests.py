@@ -38,11 +38,11 @@ class ManifestSpec:
 def list_manifest_problems(manifests: Sequence[ManifestSpec]) -> Iterator[dict[str, str]]:
     """Return the problems of manifest specs, as {"path", "message"}."""
     if len(manifests) > MOST_MANIFESTS:
-        yield {"path": "manifests", "message": f"may be {MOST_MANIFESTS} at most"}
+        yield {"path": "manifests", "message": f"must be at most {MOST_MANIFESTS}"}
     seen: set[str] = set()
     for number, manifest in enumerate(manifests):
         if manifest.identifier in seen:
-            message = f"the identifier {manifest.identifier} is given twice"
+            message = f"the identifier {manifest.identifier} is used twice"
         else:
             message = _describe_problem(manifest)
         if message:
@@ -71,18 +71,18 @@ def _list_location_needs(
             path = f"manifests.{number}"
             connector = find_store_connector(scope, one.store, one.place.get("connector", ""))
             if connector is None or not can(actor, "core_connector_view", connector):
-                message = f"there is no connector {one.place.get('connector')} for {one.store} here or above"
-                raise BadInput("The connector is not there.", errors=[{"path": path, "message": message}])
+                message = f"no connector {one.place.get('connector')} for {one.store} in this scope or above"
+                raise BadInput("The connector does not exist.", errors=[{"path": path, "message": message}])
             yield from get_connector_requirements(connector, path=path)
 
 
 def _describe_problem(manifest: ManifestSpec) -> str:
     if manifest.kind not in Manifest.Kind.values:
-        return f"unknown kind; known are {', '.join(Manifest.Kind.values)}"
+        return f"unknown kind; use one of {', '.join(Manifest.Kind.values)}"
     if not is_store(manifest.store):
-        return f"unknown store; known are {', '.join(list_store_names())}"
+        return f"unknown store; use one of {', '.join(list_store_names())}"
     if manifest.mode not in MERGE_MODES:
-        return f"unknown mode; known are {', '.join(MERGE_MODES)}"
+        return f"unknown mode; use one of {', '.join(MERGE_MODES)}"
     return describe_store_problem(
         manifest.store,
         kind=manifest.kind,

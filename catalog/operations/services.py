@@ -131,9 +131,9 @@ def _require_source_access(actor: User, scope: Scope, source: Mapping[str, str])
         return
     connector = find_source_connector(scope, source)
     if connector is None or not can(actor, "core_connector_view", connector):
-        message = f"there is no connector {source['connector']} for {source['type']} here or above"
+        message = f"no connector {source['connector']} for {source['type']} in this scope or above"
         raise BadInput(
-            "The connector is not there.", errors=[{"path": "artifact.source", "message": message}]
+            "The connector does not exist.", errors=[{"path": "artifact.source", "message": message}]
         )
     require_access(actor, get_connector_requirements(connector, path="artifact.source"))
 
@@ -142,7 +142,7 @@ def _validate_spec(spec: ServiceSpec) -> None:
     variables = spec.variables or {}
     errors = list_variable_problems(variables)
     errors += [
-        {"path": f"required_variables.{name}", "message": "is not among the variables of the service"}
+        {"path": f"required_variables.{name}", "message": "is not a variable of the service"}
         for name in spec.required_variables
         if name not in variables
     ]

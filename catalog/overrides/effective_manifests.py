@@ -146,5 +146,5 @@ def _require_visible_files(rows: Sequence[dict[str, Any]], scope: Scope, reader:
             if denied := get_store(row["store"]).describe_denied_path(path, scope, reader):
                 raise StoreError(
                     f"{denied} of the manifest {row['identifier']}: ask for a role with core_file_view "
-                    "where it lies."
+                    "in the scope of the file."
                 )

@@ -82,8 +82,8 @@ class ServiceOverrideSet:
             return []
         arn = f"{rows[0]['identifier']} of the {rows[0]['level']}"
         return [
-            f"the override {row['identifier']} of the {row['level']} cannot be laid over a task definition "
-            f"that is only an ARN ({arn}): let it replace the manifest"
+            f"the override {row['identifier']} of the {row['level']} cannot be merged with a task "
+            f"definition ARN ({arn}): set it to replace the manifest"
             for row in rows[1:]
             if row["level"] != SERVICE_LEVEL
         ]

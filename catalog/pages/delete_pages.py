@@ -13,9 +13,9 @@ CatalogRow = TypeVar("CatalogRow", Service, Environment, Infrastructure)
 class DeleteUsedPage(DeletePage[CatalogRow]):
     """A page that asks before something is deleted that pipelines can refer to."""
 
-    usage_title = "Pipelines still refer to it"
-    usage_advice = "They cannot be run until they refer to something else."
-    although_used = "Delete even though pipelines that use it can no longer run"
+    usage_title = "Used by pipelines"
+    usage_advice = "These pipelines cannot run until you change them."
+    although_used = "Delete anyway. Pipelines that use it can no longer run."
 
     def get_usages(self) -> ResourceUsages:
         return find_pipeline_usage(self.object, self.request.user).to_links()

@@ -71,7 +71,7 @@ class NewEnvironment(EnvironmentPage, CreatePage[Environment]):
     permission = EDIT
     form_class = NewEnvironmentForm
     here = "New"
-    done = "{name} is created. Next, add an infrastructure."
+    done = "Environment {name} created. Next, add an infrastructure."
 
     def save(self, form: NewEnvironmentForm) -> Environment:
         given = form.cleaned_data
@@ -109,10 +109,10 @@ class DeleteEnvironment(EnvironmentPage, DeleteUsedPage[Environment]):
 
     permission = DELETE
     text = (
-        "The environment is deleted with its variables and infrastructures. What is deployed there keeps "
-        "running in AWS, and the execution history stays."
+        "The environment is deleted with its variables and infrastructures. Deployed services keep "
+        "running in AWS, and the execution history is kept."
     )
-    done = "{name} is deleted. What is deployed there keeps running."
+    done = "Environment {name} deleted. Deployed services keep running."
 
     def perform(self, **given: Any) -> None:
         operations.delete_environment(actor=self.request.user, environment=self.object, **given)

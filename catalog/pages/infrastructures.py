@@ -87,8 +87,8 @@ class NewInfrastructure(InfrastructureFormPage, EnvironmentPage, CreateChildPage
 
     def get_done_message(self, saved: Infrastructure) -> str:
         if saved.is_dynamic:
-            return f"{saved.name} is created. The provisioner of each stage creates its cluster."
-        return f"{saved.name} is created: cluster {saved.cluster} in {saved.region}."
+            return f"Infrastructure {saved.name} created. The provisioner of each stage creates its cluster."
+        return f"Infrastructure {saved.name} created: cluster {saved.cluster} in {saved.region}."
 
 
 class EditInfrastructure(InfrastructureFormPage, InfrastructurePage, VersionedEditPage[Infrastructure]):
@@ -142,11 +142,8 @@ class DeleteInfrastructure(InfrastructurePage, DeleteUsedPage[Infrastructure]):
     """Delete an infrastructure, after naming the pipelines that deploy to it."""
 
     permission = EDIT
-    text = (
-        "The infrastructure is deleted with its overrides. What is deployed in its cluster keeps running in "
-        "AWS."
-    )
-    done = "{name} is deleted. What is deployed there keeps running."
+    text = "The infrastructure is deleted with its overrides. Deployed services keep running in AWS."
+    done = "Infrastructure {name} deleted. Deployed services keep running."
 
     def perform(self, **given: Any) -> None:
         operations.delete_infrastructure(actor=self.request.user, infrastructure=self.object, **given)

@@ -92,7 +92,8 @@ def _build_sides(request: PageRequest) -> list[ListenerSide]:
 def _load_choices(request: PageRequest, place: Infrastructure, content: dict[str, Any]) -> None:
     if place.is_dynamic and has_expression(place.region):
         raise Problem(
-            f"{place.name} is provisioned by each run, so its region is not known yet: choose another one."
+            f"{place.name} is provisioned by each run, so its region is unknown. Choose another "
+            "infrastructure."
         )
     balancers = _list_load_balancing(request, place, LookupRequest.Kind.BALANCERS)
     content["balancers"] = balancers

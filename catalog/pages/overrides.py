@@ -116,7 +116,7 @@ def edit_override(
     except Problem as problem:
         form.add_problem(problem)
         return _render_page(request, there, form, variables, manifests, status=400)
-    messages.success(request, f"The override of {there.service.name} in {there.target_name} is saved.")
+    messages.success(request, f"Override of {there.service.name} in {there.target_name} saved.")
     return redirect(build_override_url(there, name="service", infrastructure=there.infrastructure))
 
 
@@ -131,7 +131,7 @@ def check_override(
     if not row.is_valid() and (said := row.errors.get("content")):
         return JsonResponse(FileCheck((FileProblem(str(said[0]), 1, 1),)).to_json())
     if not row.is_valid() or row.cleaned_data["kind"] not in MANIFEST_KINDS:
-        raise Problem("Choose the kind of the manifest first.")
+        raise Problem("Choose the manifest type first.")
     if not row.is_filled:
         return JsonResponse(FileCheck(note="The manifest is empty.").to_json())
     spec = row.build_spec("override")

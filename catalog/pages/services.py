@@ -90,7 +90,7 @@ class NewService(ServiceFormPage, ServicePage, CreatePage[Service]):
 
     form_class = NewServiceForm
     here = "New"
-    done = "{name} is created."
+    done = "Service {name} created."
 
     def get_form_options(self) -> dict[str, Any]:
         return super().get_form_options() | {"initial": {"manifests": build_default_manifests()}}
@@ -140,10 +140,10 @@ class DeleteService(ServicePage, DeleteUsedPage[Service]):
 
     permission = DELETE
     text = (
-        "The service is deleted with its manifests and variables. What is deployed keeps running in AWS, and "
-        "the execution history stays."
+        "The service is deleted with its manifests and variables. Deployed ECS services keep running in "
+        "AWS, and the execution history is kept."
     )
-    done = "{name} is deleted. What is deployed keeps running."
+    done = "Service {name} deleted. Deployed ECS services keep running."
 
     def perform(self, **given: Any) -> None:
         operations.delete_service(actor=self.request.user, service=self.object, **given)
@@ -174,7 +174,7 @@ def _parse_manifest_row(request: PageRequest) -> tuple[str, str]:
     row = request.GET.get("row", "manifests-0")
     kind = request.POST.get(f"{row}-kind", "")
     if kind not in Manifest.Kind.values:
-        raise Problem("Choose the kind of the manifest first.")
+        raise Problem("Choose the manifest type first.")
     return kind, request.POST.get(f"{row}-content", "")
 
 
@@ -184,7 +184,7 @@ def show_manifest_guide(request: PageRequest) -> HttpResponse:
     """Give what can be written in a manifest of a kind; the editor asks."""
     kind, pk = request.GET.get("kind", ""), request.GET.get("service", "")
     if kind not in MANIFEST_KINDS:
-        raise NotVisible("There is no such kind of manifest.")
+        raise NotVisible("Unknown manifest type.")
     variables = get_service(request, int(pk)).variables if pk.isascii() and pk.isdigit() else {}
     return JsonResponse(build_manifest_guide(kind, variables))
 

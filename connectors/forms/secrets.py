@@ -52,7 +52,7 @@ class SecretValueForm(PageForm):
         if bool(text) == bool(file):
             self.add_error("value", "Enter a value or choose a file." if not text else "Enter a value.")
         elif file and file.size > SECRET_BYTES:
-            self.add_error("file", f"A secret may have {SECRET_BYTES} at most.")
+            self.add_error("file", f"A secret must be at most {SECRET_BYTES}.")
         elif file:
             self._read(file, given)
         return given

@@ -113,7 +113,9 @@ def _apply_spec(actor: User, connector: Connector, spec: Mapping[str, Any], secr
 
 def _require_secret_access(actor: User, connector: Connector, secret: Secret) -> None:
     if secret.scope.path not in connector.scope.ancestor_paths():
-        message = f"The secret {secret} lies in {secret.scope}, which is not above {connector.scope}."
+        message = (
+            f"The secret {secret} is in {secret.scope}. Use a secret in {connector.scope} or a scope above."
+        )
         raise BadInput(message, errors=[{"path": "secret", "message": message}])
     require_access(
         actor,
@@ -128,7 +130,7 @@ def _get_reusable_secret(connector: Connector, spec: Mapping[str, Any]) -> Secre
 
 def _validate_kind(kind: str) -> str:
     if kind not in Connector.Kind.values:
-        message = f"Unknown kind of connector; known are {', '.join(Connector.Kind.values)}."
+        message = f"Unknown connector type. Use one of {', '.join(Connector.Kind.values)}."
         raise BadInput(message, errors=[{"path": "kind", "message": message}])
     return kind
 

@@ -34,7 +34,7 @@ def delete_file(
             else 0
         )
         if held and not with_content:
-            raise Conflict(f"{node.path} is not empty: {held} files and folders are in it.")
+            raise Conflict(f"{node.path} is not empty: it contains {held} files and folders.")
         if not although_used:
             require_unused_file(node, actor)
         what = "folder.delete" if node.is_folder else "file.delete"

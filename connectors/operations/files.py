@@ -67,7 +67,7 @@ def create_folder(*, actor: User, scope: Scope, path: str) -> FileNode:
     path = normalize_path(path)
     with transaction.atomic():
         if FileNode.objects.filter(scope=scope, path=path).exists():
-            raise Conflict(f"There is already something at {path}.")
+            raise Conflict(f"A file or folder {path} already exists.")
         create_parent_folders(actor, scope, path)
         node = _insert_node(FileNode(scope=scope, path=path, is_folder=True, updated_by=actor))
         record_audit_entry(actor=actor, action="folder.create", thing=node, after=build_audit_values(node))
@@ -97,7 +97,7 @@ def _create_file(
     actor: User, scope: Scope, path: str, content: str, expected_version: int | None, note: str
 ) -> FileNode:
     if expected_version:
-        raise VersionConflict(f"{path} has been deleted or renamed meanwhile.")
+        raise VersionConflict(f"{path} was deleted or renamed in the meantime. Reload the page.")
     node = _insert_node(FileNode(scope=scope, path=path, content=content, updated_by=actor))
     _save_version(actor, node, note)
     validate_saved_file(node, actor)
@@ -165,11 +165,11 @@ def move_file(*, actor: User, node: FileNode, path: str, although_used: bool = F
         return node
     if path.startswith(f"{old}/"):
         raise _build_path_error(
-            "A folder cannot be moved into itself." if node.is_folder else f"{old} is no folder."
+            "A folder cannot be moved into itself." if node.is_folder else f"{old} is not a folder."
         )
     with transaction.atomic():
         if FileNode.objects.filter(scope=node.scope, path=path).exists():
-            raise Conflict(f"There is already something at {path}.")
+            raise Conflict(f"A file or folder {path} already exists.")
         if not although_used:
             require_unused_file(node, actor)
         _validate_path_lengths(node, path)

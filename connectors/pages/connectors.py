@@ -171,7 +171,7 @@ class DeleteConnector(ConnectorPage, DeletePage[Connector]):
 
     permission = DELETE_PERMISSION
     text = "Nothing uses it. Its secret stays."
-    done = "The connector {name} is deleted."
+    done = "Connector {name} deleted."
 
     def get_usages(self) -> ResourceUsages:
         return find_usages(self.object, self.request.user)
@@ -231,7 +231,7 @@ def review_host_key(request: PageRequest, pk: int) -> HttpResponse:
         except Problem as problem:
             refusal = problem.detail
         else:
-            messages.success(request, f"The new host key of {connector.name} is accepted.")
+            messages.success(request, f"New host key of {connector.name} accepted.")
             return redirect("connector", pk=pk)
     content = {"connector": connector, "server": get_known_server(connector), "refusal": refusal}
     return render(request, "connectors/host_key.html", content, status=409 if refusal else 200)

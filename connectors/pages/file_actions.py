@@ -123,10 +123,10 @@ class DeleteFile(FilePage, DeletePage[FileNode]):
 
     permission = DELETE_PERMISSION
     form_class = DeleteFileForm
-    done = '{name} is deleted. <a href="{undo}">Restore</a>'
-    usage_title = "Something still refers to it"
-    usage_advice = "Their next deployment fails until they refer to something else."
-    although_used = "Delete even though references to it will break"
+    done = '{name} deleted. <a href="{undo}">Restore</a>'
+    usage_title = "Still in use"
+    usage_advice = "Their next deployment fails until you change the reference."
+    although_used = "Delete anyway. References to it will break."
 
     @cached_property
     def content_count(self) -> int:

@@ -51,7 +51,7 @@ def new_file(request: PageRequest) -> HttpResponse:
                 expected_version=0,
             )
         except VersionConflict:
-            form.add_error("path", "There is already a file with this path.")
+            form.add_error("path", "A file with this path already exists.")
         except Problem as problem:
             form.add_problem(problem)
         else:
@@ -125,17 +125,19 @@ def _read_file_text(request: PageRequest) -> FileText:
 def restore_version(request: PageRequest, pk: int, version: int) -> HttpResponse:
     """Make an earlier version of a file its newest one."""
     restored = restore_file(actor=request.user, node=get_node(request, pk, is_folder=False), version=version)
-    messages.success(request, f"Version {version} of {restored.path} is version {restored.version} now.")
+    messages.success(
+        request, (f"Version {version} of {restored.path} restored as version {restored.version}.")
+    )
     return redirect("file-history", pk=pk)
 
 
 def _redirect_to_saved(request: PageRequest, node: FileNode) -> HttpResponse:
     check = check_file(FileText(node.scope, node.path, node.content))
-    what = f"{node.path} is saved as version {node.version}."
+    what = f"{node.path} saved as version {node.version}."
     if check.errors:
         count = len(check.errors)
         wrong = f"{count} error" if count == 1 else f"{count} errors"
-        messages.warning(request, f"{what} It has {wrong}: deployments with it will be refused.")
+        messages.warning(request, f"{what} It has {wrong}: deployments with this file will fail.")
     else:
         messages.success(request, what)
     return redirect("file", pk=node.pk)

@@ -66,7 +66,7 @@ class NewSecret(SecretPage, CreatePage[Secret]):
 
     permission = EDIT_PERMISSION
     form_class = NewSecretForm
-    done = "The secret {name} is created."
+    done = "Secret {name} created."
 
     def save(self, form: NewSecretForm) -> Secret:
         given = form.cleaned_data
@@ -88,7 +88,7 @@ class RotateSecret(SecretPage, FormPage[Secret]):
     verb = "Rotate"
     button = "Rotate secret"
     form_class = SecretValueForm
-    done = "{name} is rotated. Test the connectors that use it."
+    done = "Secret {name} rotated. Test the connectors that use it."
 
     def get_context(self, form: SecretValueForm) -> dict[str, Any]:
         return {"uses": find_usages(self.object, self.request.user)}
@@ -113,7 +113,7 @@ class DeleteSecret(SecretPage, DeletePage[Secret]):
 
     permission = DELETE_PERMISSION
     text = "Nothing uses it. Its value cannot be restored."
-    done = "The secret {name} is deleted."
+    done = "Secret {name} deleted."
 
     def get_usages(self) -> ResourceUsages:
         return find_usages(self.object, self.request.user)

@@ -92,14 +92,14 @@ def _describe_url_problem(kind: str, spec: SiteSpec) -> str:
     if not spec.url:
         return _MISSING_URL_MESSAGES[Connector.Kind(kind)]
     if len(spec.url) > MAX_URL_CHARACTERS:
-        return f"This may have {MAX_URL_CHARACTERS} characters at most."
+        return f"The URL must have at most {MAX_URL_CHARACTERS} characters."
     scheme = get_url_scheme(spec.url)
     if scheme == "ssh" and is_git:
         return _describe_ssh_problem(spec.url)
     if scheme not in ("https", "http"):
-        return f"This begins with https://{', http:// or ssh://' if is_git else ' or http://'}."
+        return f"The URL must start with https://{', http:// or ssh://' if is_git else ' or http://'}."
     if why := describe_url_problem(spec.url, PRIVATE_ALLOWED if spec.is_remote else get_outgoing_reach()):
-        return f"This address cannot be used: {why}."
+        return f"This URL cannot be used: {why}."
     return ""
 
 

@@ -86,7 +86,10 @@ def apply_configuration(
     for delegate in delegates:
         require(actor, EDIT_DELEGATE, delegate)
         if configuration.scope.path not in delegate.scope.ancestor_paths():
-            message = f"{configuration} lies in {configuration.scope}, which is not above {delegate}."
+            message = (
+                f"{configuration} is in {configuration.scope}. Use a configuration in the scope of "
+                f"{delegate} or above."
+            )
             raise BadInput(message, errors=[{"path": "delegates", "message": message}])
     changed = [one for one in delegates if one.configuration_id != configuration.pk]
     with transaction.atomic():
@@ -118,7 +121,7 @@ def delete_configuration(*, actor: User, configuration: DelegateConfiguration) -
     except ProtectedError as exc:
         number = len(exc.protected_objects)
         subject = f"{number} delegate{' has' if number == 1 else 's have'}"
-        raise Conflict(f"{subject} {configuration}. Give them another configuration first.") from exc
+        raise Conflict(f"{subject} {configuration}. Assign another configuration first.") from exc
 
 
 def _apply_values(configuration: DelegateConfiguration, values: dict[str, Any]) -> None:

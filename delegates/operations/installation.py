@@ -66,7 +66,7 @@ def create_delegate(
             )
             publish_delegates_changed(delegate.pk)
     except IntegrityError as exc:
-        message = f"There is already a delegate called {delegate.name} here. Give this one another name."
+        message = f"A delegate {delegate.name} already exists in this scope. Choose another name."
         raise Conflict(message, errors=[{"path": "name", "message": message}]) from exc
     return delegate
 
@@ -93,7 +93,7 @@ def get_installation(*, actor: User, delegate: Delegate, image: str = "") -> tup
     if image:
         request = replace(request, image=image)
     if not can(actor, INSTALL_PERMISSION, delegate):
-        return render_spec(request), f"Who has the permission {INSTALL_PERMISSION} can view the token."
+        return render_spec(request), f"Ask someone with the permission {INSTALL_PERMISSION} for the token."
     if token is None or not token.is_usable:
         return render_spec(request), "Its token is revoked, expired or deleted: choose another token."
     return write_task_spec(actor=actor, scope=delegate.scope, token=token, request=request), ""
@@ -130,7 +130,7 @@ def _check_choices(
     token: DelegateToken | None,
 ) -> None:
     if size and size not in SIZES:
-        raise _build_refusal("size", f"There is no such size; known are {', '.join(SIZES)}.")
+        raise _build_refusal("size", f"Unknown size. Use one of {', '.join(SIZES)}.")
     if configuration.scope.path not in scope.ancestor_paths():
         message = f"{configuration} lies in {configuration.scope}, which is not above {scope}."
         raise _build_refusal("configuration", message)

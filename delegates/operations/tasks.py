@@ -144,7 +144,7 @@ def _find_address_fault(url: str) -> str:
     if len(url) > CHECKED_URL_CHARACTERS:
         return f"must have at most {CHECKED_URL_CHARACTERS}"
     if not url.isascii() or not url.isprintable():
-        return "may not hold other characters than those of ASCII"
+        return "must contain only ASCII characters"
     # Whether the name leads where a delegate may go is for the delegate to see, which resolves it.
     why = describe_url_problem(url, PRIVATE_ALLOWED)
     return f"cannot be asked: {why}" if why else ""

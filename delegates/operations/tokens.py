@@ -162,7 +162,7 @@ def hash_token(value: str) -> str:
 
 
 def _build_name_conflict(name: str) -> Conflict:
-    return Conflict(f"There is already a token called {name} here.")
+    return Conflict(f"A token {name} already exists in this scope.")
 
 
 def _build_audit_values(token: DelegateToken) -> dict[str, str | None]:

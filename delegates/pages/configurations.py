@@ -69,7 +69,7 @@ class NewConfiguration(ConfigurationPage, CreatePage[DelegateConfiguration]):
     title = "New delegate configuration"
     here = "New configuration"
     button = "Save"
-    done = "The configuration {name} is created. Assign it to delegates."
+    done = "Configuration {name} created. Assign it to delegates."
 
     def save(self, form: NewConfigurationForm) -> DelegateConfiguration:
         given = form.cleaned_data
@@ -123,8 +123,8 @@ class DeleteConfiguration(ConfigurationPage, DeletePage[DelegateConfiguration]):
     """Delete a configuration that no delegate has."""
 
     permission = DELETE
-    text = "No delegate has it. Its script and the output of its runs are deleted too."
-    done = "The configuration {name} is deleted."
+    text = "No delegate uses it. Its script and the output of its runs are deleted too."
+    done = "Configuration {name} deleted."
 
     def get_obstacle(self) -> Obstacle | None:
         if self.object.is_primary:

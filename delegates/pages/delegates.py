@@ -288,7 +288,7 @@ class DisableDelegate(DelegatePage, ConfirmPage[Delegate]):
     permission = EDIT
     verb = "Disable"
     text = "It accepts no new tasks until it is enabled again. Its running tasks finish."
-    done = "{name} accepts no more tasks."
+    done = "Delegate {name} disabled."
 
     def get_notice(self) -> Notice | None:
         uses = list_connector_uses(self.request.user, self.object, get_database_time())
@@ -312,7 +312,7 @@ class DeleteDelegate(DelegatePage, DeletePage[Delegate]):
         "Its instances, log and events are deleted too. Stop its agents first: an agent that "
         "still runs registers again as a new delegate."
     )
-    done = "The delegate {name} is deleted."
+    done = "Delegate {name} deleted."
     usage_title = "Connectors use its tags"
     usage_advice = "They stop working if no other delegate has these tags."
     although_used = "Delete even though it is in use"
@@ -342,7 +342,7 @@ class DeleteDelegate(DelegatePage, DeletePage[Delegate]):
 def approve_delegate(request: PageRequest, pk: int) -> HttpResponse:
     """Let a delegate work that waits for approval."""
     found = _get_delegate(request, pk, EDIT)
-    return _run_decision(request, found, operations.approve_delegate, f"{found.name} is approved.")
+    return _run_decision(request, found, operations.approve_delegate, f"{found.name} approved.")
 
 
 @require_sign_in
@@ -350,7 +350,7 @@ def approve_delegate(request: PageRequest, pk: int) -> HttpResponse:
 def reject_delegate(request: PageRequest, pk: int) -> HttpResponse:
     """Refuse a delegate that waits for approval."""
     found = _get_delegate(request, pk, EDIT)
-    return _run_decision(request, found, operations.reject_delegate, f"{found.name} is rejected.")
+    return _run_decision(request, found, operations.reject_delegate, f"{found.name} rejected.")
 
 
 @require_sign_in
@@ -376,7 +376,7 @@ def delete_block(request: PageRequest, pk: int, entry: int) -> HttpResponse:
     """Remove a block of a delegate."""
     delegate = _get_delegate(request, pk, EDIT)
     operations.delete_block(actor=request.user, delegate=delegate, entry=entry)
-    messages.success(request, "The block is removed.")
+    messages.success(request, "Block removed.")
     return redirect(f"{reverse('delegate', args=[pk])}?tab=lists")
 
 

@@ -84,7 +84,7 @@ class NewToken(TokenPage, CreatePage[DelegateToken]):
     form_class = NewTokenForm
     title = "New delegate token"
     here = "New token"
-    done = "The token {name} is created."
+    done = "Token {name} created."
 
     def save(self, form: NewTokenForm) -> DelegateToken:
         given = form.cleaned_data
@@ -110,7 +110,7 @@ class RevokeToken(TokenPage, ConfirmPage[DelegateToken]):
     permission = EDIT
     verb = "Revoke"
     text = "Registrations with this token are refused. You cannot undo this."
-    done = "The token {name} is revoked; {sessions}."
+    done = "Token {name} revoked; {sessions}."
 
     def get_notice(self) -> Notice | None:
         impact = get_revocation_impact(self.object, self.request.user)
@@ -122,7 +122,7 @@ class RevokeToken(TokenPage, ConfirmPage[DelegateToken]):
         ]
         if impact.hidden:
             lines.append(f"{impact.hidden} instance{pluralize(impact.hidden)} that you cannot view")
-        advice = "To keep these delegates connected, give them another token first."
+        advice = "To keep these delegates connected, assign another token first."
         return Notice("These sessions end immediately", [*lines, advice])
 
     def perform(self, **given: Any) -> None:
@@ -138,7 +138,7 @@ class DeleteToken(TokenPage, DeletePage[DelegateToken]):
 
     permission = DELETE
     text = "It is revoked, so nothing uses it. The audit trail keeps who created and who revoked it."
-    done = "The token {name} is deleted."
+    done = "Token {name} deleted."
 
     def get_obstacle(self) -> Obstacle | None:
         if self.object.status != DelegateToken.Status.ACTIVE:

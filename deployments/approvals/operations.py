@@ -30,11 +30,11 @@ VIEW: Final = "core_pipeline_view"
 EXECUTE: Final = "core_pipeline_execute"
 # Maximum age of a plan for an approval.
 PLAN_MAX_AGE: Final = timedelta(minutes=15)
-PLAN_CHANGED_MESSAGE = "The plan has changed since you looked. Review it again, then decide."
+PLAN_CHANGED_MESSAGE = "The plan has changed. Review it again, then decide."
 _CLOSED_MESSAGES = {
-    Approval.Status.APPROVED: "This was approved already.",
-    Approval.Status.REJECTED: "This was rejected already.",
-    Approval.Status.WITHDRAWN: "The step ended another way: nobody is asked any more.",
+    Approval.Status.APPROVED: "The step is already approved.",
+    Approval.Status.REJECTED: "The step is already rejected.",
+    Approval.Status.WITHDRAWN: "The step has ended. No approval is required.",
 }
 ApprovalVerdict = ApprovalDecision.Verdict
 
@@ -76,7 +76,7 @@ def request_plan_update(*, actor: User, approval: Approval) -> None:
         Execution.objects.select_for_update().get(pk=approval.execution_id)
         asked = Approval.objects.filter(pk=approval.pk, status=Approval.Status.WAITING)
         if not asked.update(refreshes_requested=F("refreshes_requested") + 1):
-            raise Conflict("Nobody is asked about this any more.")
+            raise Conflict("This approval is closed.")
         record_audit_entry(actor=actor, action="approval.check", thing=approval)
         wake_execution(approval.execution_id, now)
         transaction.on_commit(lambda: request_reconcile(approval.execution_id))
@@ -85,10 +85,10 @@ def request_plan_update(*, actor: User, approval: Approval) -> None:
 def explain_refusal(actor: User, approval: Approval) -> str:
     """Return the reason why this user's decision would not count; empty if it would."""
     if not approval.groups.filter(users=actor).exists():
-        return f"Only members of {', '.join(approval.group_names)} can decide about this."
+        return f"Only members of {', '.join(approval.group_names)} can approve or reject."
     if approval.excludes_executor and actor.pk in _list_executors(approval.execution):
-        return "You started this run: somebody else has to decide about it."
-    return "" if is_allowed_by_key(actor, EXECUTE) else f"Your API key is not good for {EXECUTE}."
+        return "You started this run. Another user must approve or reject it."
+    return "" if is_allowed_by_key(actor, EXECUTE) else f"Your API key does not include {EXECUTE}."
 
 
 def _list_executors(execution: Execution) -> set[int | None]:
@@ -155,25 +155,25 @@ def _refuse_late(row: Approval, execution: Execution, now: datetime) -> None:
     if row.status in _CLOSED_MESSAGES:
         raise Conflict(_CLOSED_MESSAGES[Approval.Status(row.status)])
     if row.status == Approval.Status.EXPIRED or now >= row.expires_at:
-        raise Conflict(f"It is too late: this could be decided until {row.expires_at:%Y-%m-%d %H:%M:%S} UTC.")
+        raise Conflict(f"The approval expired at {row.expires_at:%Y-%m-%d %H:%M:%S} UTC.")
     is_ending = execution.is_over or execution.final_status or execution.rolling_back
     if is_ending or row.step.status in TERMINAL_STATUSES or is_abort_requested(execution.pk):
-        raise Conflict("This execution is ending: there is nothing left to decide.")
+        raise Conflict("The execution is ending. No decision is required.")
 
 
 def _refuse_repeated(
     actor: User, row: Approval, earlier: list[ApprovalDecision], diff: str, now: datetime
 ) -> None:
     if not row.plan_hash:
-        raise Conflict("What would be done is being worked out. Look at it in a moment, then decide.")
+        raise Conflict("The plan is being computed. Review it in a few seconds, then decide.")
     if row.planned_at and now - row.planned_at > PLAN_MAX_AGE:
-        raise Conflict("What would be done was worked out too long ago. Have it checked again, then decide.")
+        raise Conflict("The plan is outdated. Check again, then decide.")
     if diff != row.plan_hash:
         raise Conflict(PLAN_CHANGED_MESSAGE)
     if any(one.by_id == actor.pk for one in earlier):
-        raise Conflict("You have decided about this already.")
+        raise Conflict("You have already decided.")
     if tally_decisions(row, earlier).verdict != Approval.Status.WAITING:
-        raise Conflict("This was decided a moment ago.")
+        raise Conflict("Another user has just decided.")
 
 
 def _count(row: Approval, diff: str, now: datetime) -> None:
@@ -189,7 +189,7 @@ def _validate_comment(comment: str) -> str:
     text = comment.strip()
     if len(text) > APPROVAL_COMMENT_CHARACTERS or "\0" in text:
         message = f"at most {APPROVAL_COMMENT_CHARACTERS} characters, and no NUL"
-        raise BadInput("This comment cannot be kept.", errors=[{"path": "comment", "message": message}])
+        raise BadInput("The comment is not valid.", errors=[{"path": "comment", "message": message}])
     return text
 
 
@@ -198,7 +198,10 @@ def _validate_inputs(
 ) -> dict[str, str]:
     """Return the validated inputs of an approver; the first approver sets them for later ones."""
     known = {one["name"]: one for one in row.inputs}
-    errors = [{"path": f"inputs.{name}", "message": "is not asked for"} for name in set(inputs) - set(known)]
+    errors = [
+        {"path": f"inputs.{name}", "message": ("is not an input of this approval")}
+        for name in set(inputs) - set(known)
+    ]
     values = {name: inputs.get(name, one["defaultValue"]) for name, one in known.items()}
     if earlier and not inputs:
         values = dict(earlier[0].inputs)
@@ -206,9 +209,9 @@ def _validate_inputs(
         if fault := _find_input_error(known[name], value):
             errors.append({"path": f"inputs.{name}", "message": fault})
     if errors:
-        raise BadInput("What approvers fill in is not right.", errors=errors)
+        raise BadInput("The approver inputs are not valid.", errors=errors)
     if earlier and values != earlier[0].inputs:
-        raise Conflict(f"{earlier[0].by_name} approved this with other inputs: approve those, or reject.")
+        raise Conflict(f"{earlier[0].by_name} approved with other inputs. Use the same inputs, or reject.")
     return values
 
 

@@ -106,7 +106,7 @@ def build_approval_document(approval: Approval, principal: User) -> dict[str, An
         "decisions": [_build_decision(one, approval) for one in decisions],
         "checking": approval.is_being_refreshed,
         "can_decide": is_open and not refusal and not has_decided,
-        "why_not": refusal or ("You have decided about this already." if is_open and has_decided else ""),
+        "why_not": refusal or ("You have already decided." if is_open and has_decided else ""),
     }
 
 

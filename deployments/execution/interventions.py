@@ -7,7 +7,7 @@ from steps.actions.waits import WAITS_UNTIL
 from steps.kinds.approval import APPROVAL_TYPE
 from steps.states import ActionState, Status
 
-TOO_LATE_MESSAGE = "Nothing waits for this decision any more."
+TOO_LATE_MESSAGE = "This decision is no longer required."
 InterruptKind = Interrupt.Kind
 _FAILURE_DECISIONS = (
     InterruptKind.RETRY,

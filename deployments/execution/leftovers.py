@@ -53,7 +53,7 @@ def list_leftovers(*, actor: User, execution: Execution) -> list[Leftover]:
     found = assess_leftovers(candidates, base)
     if ServiceLock.objects.filter(key__in=stage.claims.values("key")).exists():
         return [
-            replace(one, is_deletable=False, reason="An execution is at work on this ECS service.")
+            replace(one, is_deletable=False, reason="An execution is changing this ECS service.")
             for one in found
         ]
     return found
@@ -66,9 +66,9 @@ def delete_leftovers(*, actor: User, execution: Execution, services: list[str]) 
     base = get_base_name(stage.ecs_service)
     wrong = [name for name in services if name == base or get_base_name(name) != base]
     if wrong or not services:
-        message = f"name ECS services such as {base}Canary, {base}__1 or {base}__2"
+        message = f"use ECS services such as {base}Canary, {base}__1 or {base}__2"
         raise BadInput(
-            "This is no leftover of this ECS service.", errors=[{"path": "services", "message": message}]
+            "This ECS service is not a leftover.", errors=[{"path": "services", "message": message}]
         )
     document = _build_pipeline(execution, stage, sorted(set(services)))
     # JSON is YAML with the necessary quotes.
@@ -78,7 +78,7 @@ def delete_leftovers(*, actor: User, execution: Execution, services: list[str]) 
 def _get_stage(execution: Execution) -> StageExecution:
     stage = execution.stages.select_related("connector__secret").exclude(ecs_service="").last()
     if stage is None:
-        raise Conflict("This execution has not come to an ECS service, so it left nothing behind.")
+        raise Conflict("This execution did not reach an ECS service, so it has no leftovers.")
     return stage
 
 

@@ -51,8 +51,7 @@ def notify_approval(approval: Approval, mask: SecretMask) -> None:
     execution = approval.execution
     if list_subscribed_events(execution.scope, (EventType.APPROVAL_WAITING,)):
         text = (
-            f"waits for approval by {', '.join(approval.group_names)} until "
-            f"{_format_time(approval.expires_at)}"
+            f"awaits approval by {', '.join(approval.group_names)} until {_format_time(approval.expires_at)}"
         )
         fact = _build_fact(execution, text, approval.message, mask)
         notify(replace(fact, event=EventType.APPROVAL_WAITING))
@@ -64,7 +63,7 @@ def notify_intervention(
     """Notify about a failed step that waits for a decision."""
     if list_subscribed_events(execution.scope, (EventType.INTERVENTION_WAITING,)):
         limit = f" until {_format_time(until)}" if until else ""
-        text = f"needs a person at step {step.name}{limit}"
+        text = f"awaits manual intervention at step {step.name}{limit}"
         cause = str((step.failure or {}).get("message", ""))
         fact = _build_fact(execution, text, cause, mask)
         notify(replace(fact, event=EventType.INTERVENTION_WAITING))

@@ -116,9 +116,9 @@ def abort_execution(*, actor: User, execution: Execution, roll_back: bool = Fals
     """Request the abort of a running execution, with a rollback if `roll_back`."""
     require(actor, "core_pipeline_abort", execution)
     if execution.is_over:
-        raise Conflict(f"This execution is over already ({execution.status}).")
+        raise Conflict(f"This execution has already ended ({execution.status}).")
     if execution.rolling_back or execution.final_status:
-        raise Conflict("This execution is rolling back or ending already; a rollback is not interrupted.")
+        raise Conflict("This execution is already rolling back or ending. A rollback cannot be interrupted.")
     if roll_back:
         require_access(actor, needs_of_execution(execution, rolling_back=True))
     kind = Interrupt.Kind.ABORT_AND_ROLL_BACK if roll_back else Interrupt.Kind.ABORT
@@ -138,7 +138,7 @@ def roll_back_execution(*, actor: User, execution: Execution) -> Execution:
         return execution
     require_access(actor, needs_of_execution(execution, rolling_back=True))
     if execution.outcome in ("ROLLED_BACK", "ROLLED_BACK_BY_AWS"):
-        raise Conflict("This execution was rolled back already.")
+        raise Conflict("This execution is already rolled back.")
     stages = [
         stage for stage in execution.stages.filter(claims__isnull=False).distinct() if _has_written(stage)
     ]
@@ -150,8 +150,8 @@ def roll_back_execution(*, actor: User, execution: Execution) -> Execution:
     earlier = _find_earlier_success(stages[0])
     if earlier is None:
         raise Conflict(
-            "Newer executions have deployed this ECS service since, and none before this one succeeded. "
-            "Run the pipeline with the tag you want."
+            "Newer executions have deployed this ECS service, and no earlier execution succeeded. Run "
+            "the pipeline with the tag to deploy."
         )
     return run_pipeline(
         actor=actor, pipeline=earlier.pipeline, artifact_tag=earlier.artifact.get("tag", ""), replays=earlier
@@ -165,7 +165,9 @@ def retry_execution(*, actor: User, execution: Execution, override_freeze: bool 
     """
     require(actor, "core_pipeline_execute", execution)
     if execution.status not in RETRYABLE_STATUSES:
-        raise Conflict(f"Only an execution that failed can be retried; this one is {execution.status}.")
+        raise Conflict(
+            f"Only failed executions can be retried. The status of this execution is {execution.status}."
+        )
     require_access(actor, needs_of_execution(execution))
     places = operations.list_execution_targets(execution)
     overridden = operations.check_freeze_override(actor, execution.scope, places, override=override_freeze)
@@ -188,12 +190,16 @@ def decide_step(*, actor: User, execution: Execution, step: str, decision: str) 
     found = StepExecution.objects.filter(stage__execution=execution, identifier=step)
     rows = list(found.prefetch_related("actions"))
     if not rows:
-        message = "this execution has no such step"
-        raise BadInput("There is no such step.", errors=[{"path": "step", "message": message}])
+        message = "this execution does not have this step"
+        raise BadInput("This step does not exist.", errors=[{"path": "step", "message": message}])
     choices = next((choices for row in rows if (choices := list_choices(row))), ())
     if execution.is_over or decision not in choices:
-        can = f"It can be: {', '.join(choices)}." if choices and not execution.is_over else TOO_LATE_MESSAGE
-        raise Conflict(f"{decision} cannot be decided about step {step} now. {can}")
+        can = (
+            (f"Possible decisions: {', '.join(choices)}.")
+            if choices and not execution.is_over
+            else TOO_LATE_MESSAGE
+        )
+        raise Conflict(f"{decision} is not possible for step {step} now. {can}")
     _create_interrupt(actor, execution, decision, step=step)
 
 
@@ -204,7 +210,7 @@ def _create_interrupt(actor: User, execution: Execution, kind: str, *, step: str
         Execution.objects.select_for_update().get(pk=execution.pk)
         waits = ~Q(step="") if step else Q(kind=kind, step="")
         if Interrupt.objects.filter(waits, execution=execution, applied_at=None).exists():
-            raise Conflict("Somebody has asked for this already; it is about to happen.")
+            raise Conflict("This was already requested and will be applied shortly.")
         Interrupt.objects.create(execution=execution, kind=kind, by=actor, step=step)
         wake_execution(execution.pk, timezone.now())
         record_audit_entry(
@@ -233,7 +239,7 @@ def _create_execution(
     # A rollback may restore the version of a pipeline that was deleted since.
     pipelines = Pipeline.with_deleted if replays else Pipeline.objects
     if not pipelines.filter(pk=pipeline.pk).update(next_number=F("next_number") + 1):
-        raise Conflict("This pipeline was deleted. Its executions can be read, and not run again.")
+        raise Conflict("This pipeline was deleted. Its executions cannot be run again.")
     number = pipelines.values_list("next_number", flat=True).get(pk=pipeline.pk) - 1
     return Execution.objects.create(
         scope=pipeline.scope,

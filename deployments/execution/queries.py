@@ -50,7 +50,7 @@ def list_newest_tags(principal: User, pipelines: Sequence[Pipeline], most: int) 
     return list(dict.fromkeys(newest))[:most]
 
 
-ARCHIVE_ADVICE = "Wait until they are over or abort them, then archive it."
+ARCHIVE_ADVICE = "Wait until they end or abort them, then archive it."
 
 
 def count_open_executions(scope: Scope) -> WorkInProgress | None:

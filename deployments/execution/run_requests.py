@@ -104,7 +104,9 @@ def _validate_tag(tag: str) -> str:
     allowed = set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
     if len(tag) > LONGEST_TAG or not set(tag) <= allowed or tag.startswith((".", "-")):
         message = "use letters, digits, _ . and -, not starting with . or -, at most 128"
-        raise BadInput("This cannot be an image tag.", errors=[{"path": "artifact.tag", "message": message}])
+        raise BadInput(
+            "This is not a valid image tag.", errors=[{"path": "artifact.tag", "message": message}]
+        )
     return tag
 
 

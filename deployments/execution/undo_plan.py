@@ -13,10 +13,10 @@ from steps.states import TERMINAL_STATUSES, ActionState, CallState, Status, Undo
 WriteStates = dict[int, set[str]]
 _NO_CHANGE = (ActionState.WAITING, ActionState.SKIPPED, ActionState.UNDONE)
 _SENT = (CallState.SENT, CallState.UNKNOWN, CallState.PLANNED)
-_NOTHING_TO_UNDO = "This execution has changed nothing that a rollback would undo."
+_NOTHING_TO_UNDO = "This execution has made no changes that a rollback would undo."
 _NO_ROLLBACK_STEP = (
-    "The stage has no rollback step for this: nothing would be undone, and what was changed stays. "
-    "Add the step under rollbackSteps of the pipeline for the next run."
+    "The stage has no matching rollback step, so changes are kept. Add the step under rollbackSteps of "
+    "the pipeline for the next run."
 )
 
 

@@ -210,7 +210,7 @@ def _require_managing(actor: User, scope: Scope, window: FreezeWindow | None = N
 def _apply_spec(window: FreezeWindow, spec: FreezeSpec) -> None:
     errors = [*_time_errors(spec), *_name_errors(spec)]
     if errors:
-        raise BadInput("The freeze window cannot be saved like this.", errors=errors)
+        raise BadInput("The freeze window is not valid.", errors=errors)
     window.name, window.description = validate_name(spec.name), spec.reason
     window.time_zone, window.begins, window.ends = spec.time_zone, spec.begins[:16], spec.ends[:16]
     window.weekly, window.enabled = spec.weekly, spec.enabled
@@ -223,21 +223,21 @@ def _time_errors(spec: FreezeSpec) -> list[dict[str, str]]:
     try:
         ZoneInfo(spec.time_zone)
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        message = "There is no such time zone; use a name such as Europe/Zurich, or UTC."
+        message = "Unknown time zone. Use a name such as Europe/Zurich, or UTC."
         errors.append({"path": "time_zone", "message": message})
     moments: dict[str, datetime] = {}
     for name, text in (("begins", spec.begins), ("ends", spec.ends)):
         try:
             moments[name] = parse_local_time(text[:16])
         except ValueError:
-            errors.append({"path": name, "message": "Write a date and a time, such as 2026-12-24T18:00."})
+            errors.append({"path": name, "message": "Enter a date and time, such as 2026-12-24T18:00."})
         else:
             if moments[name].year not in _YEARS:
                 errors.append({"path": name, "message": f"Use a year from {_YEARS[0]} to {_YEARS[-1]}."})
     if len(moments) == 2 and moments["ends"] <= moments["begins"]:
-        errors.append({"path": "ends", "message": "A window ends after it begins."})
+        errors.append({"path": "ends", "message": "The end must be after the start."})
     elif len(moments) == 2 and spec.weekly and moments["ends"] - moments["begins"] > WEEK:
-        errors.append({"path": "ends", "message": "A weekly window lasts a week at most."})
+        errors.append({"path": "ends", "message": "A weekly window can last at most one week."})
     return errors
 
 
@@ -245,10 +245,12 @@ def _name_errors(spec: FreezeSpec) -> list[dict[str, str]]:
     errors = []
     for path, names in (("services", spec.services), ("environments", spec.environments)):
         if len(names) > FREEZE_NAMES or any(not name or len(name) > NAME_CHARACTERS for name in names):
-            errors.append({"path": path, "message": f"Name {FREEZE_NAMES} identifiers at most."})
+            errors.append({"path": path, "message": f"Enter at most {FREEZE_NAMES} identifiers."})
     if spec.environment_kind and spec.environment_kind not in Environment.Kind.values:
         known = ", ".join(Environment.Kind.values)
-        errors.append({"path": "environment_kind", "message": f"Unknown kind; known are {known}."})
+        errors.append(
+            {"path": "environment_kind", "message": (f"Unknown environment type. Use one of {known}.")}
+        )
     return errors
 
 

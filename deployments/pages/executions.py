@@ -25,7 +25,7 @@ LONGEST_SEARCH: Final = 128
 # What the filter above the list offers: its word in the address, its title, its statuses.
 FILTERS: Final = (
     ("", "All", ()),
-    ("open", "Under way", tuple(status for status in Status if status not in TERMINAL_STATUSES)),
+    ("open", "In progress", tuple(status for status in Status if status not in TERMINAL_STATUSES)),
     ("success", "Success", (Status.SUCCESS, Status.IGNORE_FAILED)),
     ("failed", "Failed", (Status.FAILED, Status.EXPIRED, Status.APPROVAL_REJECTED)),
     ("rolled-back", "Rolled back", (Status.ROLLED_BACK,)),

@@ -70,7 +70,7 @@ class NewFreeze(FreezePage, CreatePage[FreezeWindow]):
 
     form_class = NewFreezeForm
     here = "New"
-    done = "{name} is there."
+    done = "Freeze window {name} created."
 
     def save(self, form: NewFreezeForm) -> FreezeWindow:
         given = form.cleaned_data
@@ -108,7 +108,7 @@ class EditFreeze(FreezePage, VersionedEditPage[FreezeWindow]):
 class DeleteFreeze(FreezePage, DeletePage[FreezeWindow]):
     """Delete a freeze window."""
 
-    text = "Deployments that it holds back can be run again at once."
+    text = "Blocked deployments can run again immediately."
 
     def perform(self, **given: Any) -> None:
         operations.delete_freeze(actor=self.request.user, window=self.object)

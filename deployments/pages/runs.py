@@ -107,6 +107,6 @@ def download_policy(request: PageRequest, identifier: str) -> HttpResponse:
     """Hand out a policy as a file that IAM takes."""
     found = get_policy(identifier)
     if found is None:
-        raise Http404("There is no such policy.")
+        raise Http404("This policy does not exist.")
     headers = {"Content-Disposition": f'attachment; filename="slipway-{identifier}.json"'}
     return JsonResponse(found.document, json_dumps_params={"indent": 2}, headers=headers)

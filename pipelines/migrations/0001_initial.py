@@ -31,7 +31,10 @@ class Migration(migrations.Migration):
                         validators=[
                             django.core.validators.RegexValidator(
                                 "^[A-Za-z_][A-Za-z0-9_$]{0,127}\\Z",
-                                "Use letters, digits, _ and $, starting with a letter or _ (at most 128 characters).",
+                                (
+                                    "Use up to 128 letters, digits, underscores and dollar signs, starting "
+                                    "with a letter or underscore."
+                                ),
                             )
                         ],
                     ),
@@ -68,7 +71,10 @@ class Migration(migrations.Migration):
                         validators=[
                             django.core.validators.RegexValidator(
                                 "^[A-Za-z_][A-Za-z0-9_$]{0,127}\\Z",
-                                "Use letters, digits, _ and $, starting with a letter or _ (at most 128 characters).",
+                                (
+                                    "Use up to 128 letters, digits, underscores and dollar signs, starting "
+                                    "with a letter or underscore."
+                                ),
                             )
                         ],
                     ),

@@ -74,7 +74,7 @@ def test_a_newcomer_is_led_from_nothing_to_a_deployment(
     page.get_by_role("button", name="Save and test").click()
     expect(page.get_by_text("Connected to account")).to_be_visible()
 
-    follow(page, "Describe a service")
+    follow(page, "Create a service")
     page.get_by_label("Name", exact=True).first.fill("Web")
     page.locator("#id_image").fill("nginx")
     page.get_by_label("Default tag").fill("1.27")
@@ -87,7 +87,7 @@ def test_a_newcomer_is_led_from_nothing_to_a_deployment(
     page.get_by_role("button", name="Create service").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Web")
 
-    follow(page, "Name an environment")
+    follow(page, "Create an environment")
     page.get_by_label("Name", exact=True).first.fill("Development")
     page.get_by_role("button", name="Create environment").click()
 
@@ -97,12 +97,12 @@ def test_a_newcomer_is_led_from_nothing_to_a_deployment(
     page.get_by_role("button", name="Add infrastructure").click()
     expect(page.get_by_role("rowheader", name="East")).to_be_visible()
 
-    follow(page, "Write a pipeline")
+    follow(page, "Create a pipeline")
     expect(page.locator(".graph-sub").first).to_have_text("web → development / east")
     page.get_by_role("button", name="Create pipeline").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Deploy Web")
 
-    follow(page, "Run it")
+    follow(page, "Run the pipeline")
     page.get_by_role("button", name="Run").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Execution 1")
 

@@ -42,12 +42,12 @@ def test_a_mistake_is_shown_while_it_is_written_and_a_save_is_a_version(
     expect(page.get_by_text("Checked as a task definition.")).to_be_visible()
     page.get_by_label("Comment").fill("More CPU")
     page.get_by_role("button", name="Save").click()
-    expect(page.get_by_text("is saved as version 2")).to_be_visible()
+    expect(page.get_by_text("saved as version 2")).to_be_visible()
     page.get_by_role("link", name="History").click()
     expect(page.get_by_role("row", name="removed cpu: '256'")).to_be_visible()
     expect(page.get_by_text("More CPU")).to_be_visible()
     page.get_by_role("button", name="Restore version 1").click()
-    expect(page.get_by_text("is version 3 now")).to_be_visible()
+    expect(page.get_by_text("restored as version 3")).to_be_visible()
 
 
 def test_a_clean_up_is_shown_before_it_is_taken(page: Page, visit: Visit, node: FileNode) -> None:
@@ -79,7 +79,7 @@ def test_a_file_is_made_where_its_path_says(page: Page, visit: Visit, demo: Pipe
     page.get_by_label("Content", exact=True).fill("containerDefinitions: [")
     expect(page.get_by_role("list", name="Problems in the text")).to_contain_text("Line 2")
     page.get_by_role("button", name="Create file").click()
-    expect(page.get_by_text("/web/task.yaml is saved as version 1. It has 1 error")).to_be_visible()
+    expect(page.get_by_text("/web/task.yaml saved as version 1. It has 1 error")).to_be_visible()
     page.get_by_role("link", name="Delete", exact=True).click()
     page.get_by_role("button", name="Delete").click()
     page.get_by_role("link", name="Restore").click()
@@ -128,7 +128,7 @@ def test_a_text_written_at_the_same_time_as_another_is_not_lost(
     expect(page.get_by_role("row", name="removed family: theirs")).to_be_visible()
     expect(page.get_by_label("Content", exact=True)).to_have_value("family: mine\n")
     page.get_by_role("button", name="Overwrite version 2").click()
-    expect(page.get_by_text("is saved as version 3")).to_be_visible()
+    expect(page.get_by_text("saved as version 3")).to_be_visible()
 
 
 def test_the_form_of_a_connector_asks_only_for_what_fits(page: Page, visit: Visit, demo: Pipeline) -> None:
@@ -197,6 +197,6 @@ def test_an_override_is_checked_saved_and_shown_merged(page: Page, visit: Visit,
     row.get_by_role("textbox", name="Text").fill("memory: '1024'\n")
     expect(row.get_by_text("Valid together with the manifest it overrides.")).to_be_visible()
     page.get_by_role("button", name="Save").click()
-    expect(page.get_by_text("is saved.")).to_be_visible()
+    expect(page.get_by_text(re.compile("Override of .* saved"))).to_be_visible()
     page.get_by_role("link", name="Merged manifests").click()
     expect(page.get_by_role("row", name='infrastructure memory: "1024"')).to_contain_text("instead of 512")

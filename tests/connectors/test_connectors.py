@@ -173,7 +173,7 @@ def test_a_secret_of_another_project_cannot_be_used(
     other_project: Scope, project: Scope, admin: User
 ) -> None:
     foreign = create_secret(actor=admin, scope=other_project, identifier="k", name="K", value=VALUE)
-    with pytest.raises(BadInput, match="not above"):
+    with pytest.raises(BadInput, match="or a scope above"):
         create_connector(actor=admin, scope=project, identifier="a", name="A", spec=KEY, secret=foreign)
 
 

@@ -84,7 +84,7 @@ def test_only_who_may_change_files_has_them_back(
 def test_the_page_has_it_back(project: Scope, admin: User, browse: Callable[[User], Client]) -> None:
     client, node = browse(admin), save(admin, project, "/a.yaml")
     page = client.post(f"/files/{node.pk}/delete/", follow=True).content.decode()
-    assert '/a.yaml is deleted. <a href="/files/deleted/">Restore</a>' in page
+    assert '/a.yaml deleted. <a href="/files/deleted/">Restore</a>' in page
     deletion = FileDeletion.objects.get()
     assert "/a.yaml" in client.get("/files/deleted/").content.decode()
     save(admin, project, "/a.yaml")

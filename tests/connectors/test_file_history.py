@@ -80,7 +80,7 @@ def test_a_move_never_overwrites_or_loses_anything(project: Scope, admin: User) 
     file = save(admin, project, "/a/b.yaml")
     folder = FileNode.objects.get(path="/a")
     save(admin, project, "/c.yaml")
-    with pytest.raises(Conflict, match="already something"):
+    with pytest.raises(Conflict, match="already exists"):
         move_file(actor=admin, node=file, path="/c.yaml")
     with pytest.raises(BadInput, match="into itself"):
         move_file(actor=admin, node=folder, path="/a/b/c")

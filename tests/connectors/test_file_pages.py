@@ -28,7 +28,7 @@ def text_of(response: Any) -> str:
 def test_a_file_is_created_and_shown(project: Scope, admin: User, browse: Browse) -> None:
     form = {"in_scope": project.path, "path": "/web/task.yaml", "content": GOOD}
     response = browse(admin).post("/files/new/", form, follow=True)
-    assert "is saved as version 1" in text_of(response)
+    assert "saved as version 1" in text_of(response)
     assert "containerDefinitions" in text_of(response)
     assert FileNode.objects.get(path="/web/task.yaml").content == GOOD
 
@@ -42,7 +42,7 @@ def test_what_cannot_be_saved_comes_back_with_its_text(project: Scope, admin: Us
     assert "kept: text" in text_of(response)
     save_file(actor=admin, scope=project, path="/a.yaml", content="")
     again = client.post("/files/new/", form | {"path": "/a.yaml"})
-    assert "There is already a file with this path" in text_of(again)
+    assert "A file with this path already exists" in text_of(again)
 
 
 def test_a_broken_manifest_is_kept_with_a_warning(node: FileNode, admin: User, browse: Browse) -> None:

@@ -78,7 +78,7 @@ def test_a_file_and_a_folder_never_share_a_path(project: Scope, admin: User) -> 
         save(admin, project, "/a")
     with pytest.raises(Conflict, match="is a file"):
         save(admin, project, "/a/b.yaml/c")
-    with pytest.raises(Conflict, match="already something"):
+    with pytest.raises(Conflict, match="already exists"):
         create_folder(actor=admin, scope=project, path="/a/b.yaml")
     with pytest.raises(IntegrityError), transaction.atomic():
         FileNode.objects.create(scope=project, path="/a", content="x")
@@ -130,7 +130,7 @@ def test_a_folder_stands_for_its_files(project: Scope, admin: User) -> None:
         ),
         ("/shared.yaml", 'Did you mean "account:/shared.yaml"'),
         ("account:/shred.yaml", 'Did you mean "account:/shared.yaml"'),
-        ("/zzz", "There is no file"),
+        ("/zzz", "No file"),
         ("relative.yaml", "is not a file reference"),
         ("planet:/x.yaml", "is not a file reference"),
     ],

@@ -118,7 +118,7 @@ def test_a_block_is_shown_with_the_time_left_and_can_be_lifted(delegate: Delegat
     assert "https://ecs.example.com" in page
     assert "over.example.com" not in page
     answer = browser.post(f"/delegates/{delegate.pk}/blocks/{entry.pk}/", follow=True)
-    assert "The block is removed." in answer.content.decode()
+    assert "Block removed." in answer.content.decode()
     assert not BlocklistEntry.objects.filter(pk=entry.pk).exists()
     assert "removed the block for https://git.example.com" in text_of(browser, delegate, "events")
 
@@ -150,7 +150,7 @@ def test_disabling_the_built_in_delegate_names_the_connectors_that_stop(
     assert "These connectors stop working" in page
     assert "From here" in page
     answer = browser.post(f"/delegates/{built_in.pk}/disable/", follow=True)
-    assert "built-in accepts no more tasks." in answer.content.decode()
+    assert "Delegate built-in disabled." in answer.content.decode()
 
 
 def test_tags_are_edited_as_a_text(delegate: Delegate, browser: Client) -> None:

@@ -73,7 +73,7 @@ def test_the_store_checks_its_manifests(drive: Drive) -> None:
     assert "place needs the shelf of the library" in str(refused.value.errors)
     with pytest.raises(BadInput) as refused:
         _move(bucket="files", **SHELF)
-    assert "place has no bucket in the store Snippet; it has shelf" in str(refused.value.errors)
+    assert "unknown key bucket of place in the store Snippet; use one of shelf" in str(refused.value.errors)
 
 
 def test_a_step_can_keep_its_manifest_there() -> None:

@@ -80,7 +80,7 @@ def test_an_approval_that_waits_is_told_with_who_is_asked(
     panel.start()
     send_due_notifications()
     (told,) = (one.document for one in receiver.received)
-    assert "waits for approval by" in told["text"]
+    assert "awaits approval by" in told["text"]
     assert told["cause"] == "Look at the plan first"
 
 
@@ -112,5 +112,5 @@ def test_a_step_that_waits_for_a_person_is_told_with_what_failed(
     send_due_notifications()
     (told,) = (one.document for one in receiver.received)
     assert (told["event"], told["execution"]) == ("intervention.waiting", str(execution.pk))
-    assert "needs a person at step" in told["text"]
+    assert "awaits manual intervention at step" in told["text"]
     assert "exited with code 1" in told["cause"]

@@ -141,7 +141,7 @@ def test_an_arn_cannot_be_laid_over_and_may_be_replaced(world: World, admin: Use
     assert source["content"] == arn
     with pytest.raises(BadInput, match="cannot be deployed") as refused:
         override(world, admin, inline("cpu: '512'\n"), place=world.infrastructure)
-    assert "let it replace the manifest" in refused.value.errors[0]["message"]
+    assert "set it to replace the manifest" in refused.value.errors[0]["message"]
     whole = inline("family: x\ncontainerDefinitions: [{name: a, image: b, memory: 128}]\n", mode="replace")
     override(world, admin, whole, place=world.infrastructure)
 

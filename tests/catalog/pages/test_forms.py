@@ -54,7 +54,7 @@ def test_an_environment_is_made_from_a_name_and_typed_variables(project: Scope, 
         ({"name": "two words", "kind": "String", "value": "x"}, "A name has letters, digits"),
         ({"name": "size", "kind": "Number", "value": "three"}, "Enter a number."),
         ({"name": "on", "kind": "Boolean", "value": "maybe"}, "Enter true or false."),
-        ({"name": "", "kind": "String", "value": "lost?"}, "Give the variable a name."),
+        ({"name": "", "kind": "String", "value": "lost?"}, "Enter a name for the variable."),
     ],
 )
 def test_a_bad_variable_is_explained_beside_its_row(
@@ -147,7 +147,7 @@ def test_a_place_is_changed_and_an_arn_refused(world: World, client: Client):
     address = f"/environments/{world.environment.pk}/infrastructures/{world.infrastructure.pk}/edit/"
     form = {"name": "New", "connector": world.connector.pk, "region": "eu-west-1", "version": 1}
     refused = client.post(address, form | {"cluster": "arn:aws:ecs:eu-west-1:123456789012:cluster/demo"})
-    assert "an ARN is not a name" in text_of(refused)
+    assert "not the ARN" in text_of(refused)
     assert client.post(address, form | {"cluster": "other"}).status_code == 302
     stale = client.post(address, form | {"cluster": "third"})
     assert stale.status_code == 409

@@ -192,7 +192,7 @@ def test_what_makes_no_sense_is_said_beside_its_question(
 
 def test_a_name_that_is_taken_is_refused(delegate: Delegate, admin: User, browse: Browse) -> None:
     response = browse(admin).post("/delegates/new/", answers(delegate.scope))
-    assert "already a delegate called eu" in str(response.context["form"].errors["name"])
+    assert "A delegate eu already exists" in str(response.context["form"].errors["name"])
     assert DelegateToken.objects.count() == 1
 
 

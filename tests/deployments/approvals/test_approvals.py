@@ -63,7 +63,7 @@ def test_who_is_in_no_group_sees_it_and_cannot_decide(panel: Panel) -> None:
     answer = panel.decide(panel.outsider, approval)
     assert (answer.status_code, answer.json()["detail"]) == (
         403,
-        "Only members of ops can decide about this.",
+        "Only members of ops can approve or reject.",
     )
     page = panel.browser(panel.outsider).get(f"/approvals/{approval.pk}/").content.decode()
     assert "Only members of ops" in page
@@ -80,7 +80,7 @@ def test_as_many_as_are_needed_approve_each_once_and_the_executor_never(panel: P
     assert (executor.status_code, "started this run" in executor.json()["detail"]) == (403, True)
     assert panel.decide(panel.alice, approval).status_code == 202
     again = panel.decide(panel.alice, approval)
-    assert (again.status_code, again.json()["detail"]) == (409, "You have decided about this already.")
+    assert (again.status_code, again.json()["detail"]) == (409, "You have already decided.")
     panel.drive.pass_time(61)
     execution.refresh_from_db()
     assert execution.status == "APPROVAL_WAITING"
@@ -91,7 +91,7 @@ def test_as_many_as_are_needed_approve_each_once_and_the_executor_never(panel: P
     panel.drive.until_over(execution)
     assert execution.status == "SUCCESS"
     assert execution.stages.get().steps.get(identifier="ask").outputs["approvers"] == ["alice", "bob"]
-    assert panel.decide(panel.bob, approval).json()["detail"] == "This was approved already."
+    assert panel.decide(panel.bob, approval).json()["detail"] == "The step is already approved."
 
 
 def test_after_its_time_it_expires_and_nobody_can_approve(panel: Panel) -> None:
@@ -101,7 +101,7 @@ def test_after_its_time_it_expires_and_nobody_can_approve(panel: Panel) -> None:
     assert panel.decide(panel.alice, approval).status_code == 202
     Approval.objects.update(expires_at="2020-01-01T00:00:00Z")
     late = panel.decide(panel.bob, approval)
-    assert (late.status_code, late.json()["detail"].startswith("It is too late")) == (409, True)
+    assert (late.status_code, late.json()["detail"].startswith("The approval expired at")) == (409, True)
     panel.drive.until_over(execution)
     assert (execution.status, execution.failure["code"]) == ("EXPIRED", "APPROVAL_EXPIRED")
     assert panel.approval(execution).status == "EXPIRED"
@@ -120,7 +120,7 @@ def test_an_abort_takes_the_question_back(panel: Panel) -> None:
     approval = panel.approval(execution)
     abort_execution(actor=panel.drive.deployer, execution=execution)
     refused = panel.decide(panel.alice, approval)
-    assert (refused.status_code, refused.json()["detail"].startswith("This execution is ending")) == (
+    assert (refused.status_code, refused.json()["detail"].startswith("The execution is ending")) == (
         409,
         True,
     )
@@ -236,7 +236,7 @@ def test_what_was_entered_on_the_page_stands_there_again_when_it_is_refused(pane
     }
     answer = browser.post(f"/approvals/{approval.pk}/decide/", {**entered, "diff": "another"})
     page = answer.content.decode()
-    assert (answer.status_code, "The plan has changed since you looked." in page) == (409, True)
+    assert (answer.status_code, "The plan has changed." in page) == (409, True)
     assert ">long &amp; thought over</textarea>" in page
     assert 'name="input-ticket" value="T-1"' in page
     assert "<option selected>l</option>" in page

@@ -53,7 +53,7 @@ def test_an_output_that_the_step_did_not_have_fails_the_step_that_names_it(
 @pytest.mark.parametrize(
     ("path", "said"),
     [
-        ("<+steps.frist.output.arn>", "there is no step frist before this one. Did you mean first?"),
+        ("<+steps.frist.output.arn>", "no step frist runs before this one. Did you mean first?"),
         ("<+execution.steps.deploy.output.arn>", "step deploy does not end before this step starts"),
         ("<+steps.again.output.arn>", "step again does not end before this step starts"),
         (

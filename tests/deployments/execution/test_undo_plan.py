@@ -18,7 +18,7 @@ def _plan(client: APIClient, execution: Execution) -> tuple[list[str], str]:
 def test_a_running_deployment_tells_its_changes_as_it_makes_them(drive: Drive, client: APIClient) -> None:
     drive.run("1.27")
     execution = drive.start("1.28")
-    assert _plan(client, execution) == ([], "This execution has changed nothing that a rollback would undo.")
+    assert _plan(client, execution) == ([], "This execution has made no changes that a rollback would undo.")
     drive.pass_time(12)
     assert _plan(client, execution) == (
         [
@@ -46,7 +46,7 @@ def test_changes_that_no_rollback_step_undoes_are_not_promised(drive: Drive, cli
     drive.pipeline.save(update_fields=["yaml"])
     words, note = _plan(client, drive.run("1.27"))
     assert words == []
-    assert note.startswith("The stage has no rollback step for this")
+    assert note.startswith("The stage has no matching rollback step")
 
 
 def test_of_a_swap_traffic_goes_back_before_anything_is_deleted(drive: Drive, client: APIClient) -> None:

@@ -40,7 +40,7 @@ def test_a_wrong_tag_and_a_pipeline_that_does_not_deploy_it_are_refused(
     other = Pipeline.objects.create(scope=world.scope, identifier="other", name="Other", yaml="pipeline: {}")
     path = f"/services/{world.service.pk}/deploy/"
     wrong_tag = browse(admin).post(path, {"tag": "a b", "pipeline": world.pipeline.pk})
-    assert "A tag has letters, digits" in wrong_tag.content.decode()
+    assert "Use up to 128 letters, digits" in wrong_tag.content.decode()
     wrong_pipeline = browse(admin).post(path, {"tag": "1", "pipeline": other.pk})
     assert "does not deploy the service" in wrong_pipeline.content.decode()
     assert Execution.objects.count() == before

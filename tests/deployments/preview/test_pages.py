@@ -38,7 +38,7 @@ def test_the_page_says_which_permission_is_missing(drive: Drive, browse: Browse)
 
 
 def test_a_bad_tag_is_refused_where_it_was_entered(drive: Drive, browse: Browse) -> None:
-    assert "A tag has letters, digits" in _page(drive, browse, "?tag=a%20b")
+    assert "Use up to 128 letters, digits" in _page(drive, browse, "?tag=a%20b")
 
 
 def test_the_run_form_leads_to_the_preview_of_its_tag(drive: Drive, browse: Browse) -> None:

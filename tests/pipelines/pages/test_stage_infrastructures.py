@@ -91,7 +91,7 @@ def test_an_infrastructure_is_added_to_an_environment_that_is_there(world: World
 
 def test_what_is_refused_leaves_nothing_behind(world: World, client: Client):
     refused: list[tuple[dict[str, Any], str]] = [
-        ({"new-cluster": "arn:aws:ecs:x"}, "an ARN is not a name"),
+        ({"new-cluster": "arn:aws:ecs:x"}, "not the ARN"),
         ({"new-environment_name": ""}, "Enter a name for the new environment"),
         ({"new-environment_identifier": "two words"}, "identifier"),
         ({"new-identifier": "two words"}, "identifier"),

@@ -87,11 +87,11 @@ def test_a_stage_of_provisioner_steps_alone_deploys_nothing(write: Write, drive:
     ("region", "cluster", "field", "said"),
     [
         ("us-east-1", "orders", "cluster", "Map region and cluster to outputs"),
-        ("mars-1", "<+provisioner.c>", "region", "mars-1 is not a region of AWS."),
+        ("mars-1", "<+provisioner.c>", "region", "mars-1 is not an AWS region."),
         ("<+provisioner.r", "<+provisioner.c>", "region", "has no end"),
         ("<+infra.region>", "<+provisioner.c>", "region", "refers to itself"),
         ("<+provisioner.r>", "<+provisioner.a b>", "cluster", "is not a path"),
-        ("<+provisioner.r>", "no/such", "cluster", "an ARN is not a name"),
+        ("<+provisioner.r>", "no/such", "cluster", "not the ARN"),
     ],
 )
 def test_a_dynamic_infrastructure_maps_what_can_be_read(

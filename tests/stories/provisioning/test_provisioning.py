@@ -70,9 +70,9 @@ def test_a_stage_deploys_into_the_cluster_that_its_script_has_made(
             "PLACE_NOT_KNOWN",
             "<+provisioner.cluster_name> is unknown here",
         ),
-        (writing(**OUTPUTS | {"region_name": "mars-1"}), "PLACE_NOT_KNOWN", "mars-1 is not a region of AWS"),
-        (writing(**OUTPUTS | {"cluster_name": ""}), "PLACE_NOT_KNOWN", "A cluster's name has letters"),
-        (writing(**OUTPUTS | {"cluster_name": {"a": 1}}), "PLACE_NOT_KNOWN", "A cluster's name has letters"),
+        (writing(**OUTPUTS | {"region_name": "mars-1"}), "PLACE_NOT_KNOWN", "mars-1 is not an AWS region"),
+        (writing(**OUTPUTS | {"cluster_name": ""}), "PLACE_NOT_KNOWN", "Enter the cluster name"),
+        (writing(**OUTPUTS | {"cluster_name": {"a": 1}}), "PLACE_NOT_KNOWN", "Enter the cluster name"),
     ],
 )
 def test_what_a_script_hands_on_is_looked_at_before_anything_is_asked_of_aws(

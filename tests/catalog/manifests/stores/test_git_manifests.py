@@ -188,7 +188,7 @@ def test_an_override_may_lie_in_another_branch(
         ({"connector": "shop", "commit": "abc123"}, "whole hash"),
         ({"connector": "other", "branch": "main"}, "no connector other"),
         ({"connector": "sandbox_aws", "branch": "main"}, "no connector sandbox_aws"),
-        ({"connector": "shop", "branch": "main", "bucket": "b"}, "place has no bucket"),
+        ({"connector": "shop", "branch": "main", "bucket": "b"}, "unknown key bucket of place"),
     ],
 )
 def test_a_place_that_cannot_be_is_refused_at_once(

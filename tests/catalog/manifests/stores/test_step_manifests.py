@@ -168,7 +168,7 @@ def test_a_preview_shows_what_a_step_would_run_from_a_repository(
         (in_git("branch: main\n"), "taskDefinition: place needs the connector to Git"),
         (in_git("connector: shop\n"), "place names one of branch, tag, commit"),
         (in_git("connector: shop\nbranch: --upload-pack=id\n"), "not the name of a branch"),
-        (in_git("connector: shop\nbranch: main\nbucket: b\n"), "place has no bucket"),
+        (in_git("connector: shop\nbranch: main\nbucket: b\n"), "unknown key bucket of place"),
         (in_git("connector: shop\nbranch: [main]\n"), "place holds texts only"),
         (in_git("connector: gone\nbranch: main\n"), "no connector gone for Git in this scope or above"),
         (in_git("connector: sandbox_aws\nbranch: main\n"), "no connector sandbox_aws"),
