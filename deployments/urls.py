@@ -5,9 +5,7 @@ from django.urls import path
 from deployments.pages import (
     approvals,
     executions,
-    expressions,
     freezes,
-    pipeline_tags,
     pipelines,
     runs,
     services,
@@ -22,7 +20,7 @@ urlpatterns = [
     path("deployments/<uuid:pk>/leftovers/", executions.show_leftovers, name="leftovers"),
     path(
         "deployments/<uuid:pk>/expressions/",
-        expressions.expressions_of_execution,
+        executions.list_expressions,
         name="execution-expressions",
     ),
     path("deployments/<uuid:pk>/decide/", executions.decide_step, name="decide-about-step"),
@@ -36,7 +34,7 @@ urlpatterns = [
     path("freezes/<int:pk>/delete/", freezes.DeleteFreeze.as_view(), name="delete-freeze"),
     path("pipelines/", pipelines.pipelines, name="pipelines"),
     path("pipelines/<int:pk>/", pipelines.pipeline, name="pipeline"),
-    path("pipelines/<int:pk>/tags/", pipeline_tags.tags_of_pipeline, name="pipeline-tags"),
+    path("pipelines/<int:pk>/tags/", pipelines.list_pipeline_tags, name="pipeline-tags"),
     path("pipelines/<int:pk>/run/", pipelines.run_pipeline, name="run-pipeline"),
     path("pipelines/<int:pk>/run/plan/", pipelines.plan_of_run, name="plan-of-run"),
     path("pipelines/<int:pk>/preview/", runs.preview_pipeline, name="preview-pipeline"),

@@ -1,4 +1,4 @@
-"""Routes of executions: their state, calls and interrupts."""
+"""Routes of executions: their state, calls, interrupts and expressions."""
 
 import uuid
 from collections.abc import Callable
@@ -16,6 +16,9 @@ from deployments.execution.documents import build_call_document, build_execution
 from deployments.execution.interventions import DECISIONS
 from deployments.execution.undo_plan import build_undo_plan
 from deployments.models import AwsCall, Execution
+from deployments.run_expressions import Run
+from pipelines.api.expressions import SEARCH_PARAMETER, STEP_PARAMETER, ExpressionDocument
+from pipelines.completion.items import search_items
 from pipelines.models import Pipeline
 from steps.states import Status
 from web.api.parameters import ORG_PARAMETER, PAGE_PARAMETERS, PROJECT_PARAMETER, parse_number
@@ -213,3 +216,24 @@ class ExecutionCalls(ExecutionRoute):
     def get(self, request: Request, pk: uuid.UUID) -> Response:
         rows = AwsCall.objects.filter(execution=self.execution(pk)).select_related("step", "action")
         return self.paginate(rows.defer("parameters", "result"), build_call_document)
+
+
+class KnownDocument(ExpressionDocument):
+    """Name that an expression may use, with its current value."""
+
+    value = serializers.JSONField(
+        allow_null=True, help_text="Latest value with its type; **** for a secret, null if not KNOWN."
+    )
+
+
+class ExecutionExpressions(ExecutionRoute):
+    """Names that expressions may use at a step of an execution, with their latest values."""
+
+    @extend_schema(
+        parameters=[STEP_PARAMETER, SEARCH_PARAMETER, *PAGE_PARAMETERS], responses=KnownDocument(many=True)
+    )
+    def get(self, request: Request, pk: uuid.UUID) -> Response:
+        run = Run(self.execution(pk))
+        found = run.known_at(run.moment(request.GET.get("at", "")), self.principal)
+        names = search_items(found, request.GET.get("q", ""))
+        return self.paginate_items(names, KnownDocument, key=lambda one: one.path)

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from deployments.api import approvals, executions, expressions, freezes, logs, previews, runs
+from deployments.api import approvals, executions, freezes, logs, previews, runs
 
 urlpatterns = [
     path(
@@ -32,7 +32,7 @@ urlpatterns = [
     path("executions/<uuid:pk>/calls", executions.ExecutionCalls.as_view(), name="api-calls"),
     path(
         "executions/<uuid:pk>/expressions",
-        expressions.ExecutionExpressions.as_view(),
+        executions.ExecutionExpressions.as_view(),
         name="api-execution-expressions",
     ),
 ]

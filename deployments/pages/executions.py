@@ -1,4 +1,4 @@
-"""Pages of executions: list, detail, requests to the engine, and leftovers."""
+"""Pages of executions: list, detail, requests to the engine, leftovers and expressions."""
 
 import uuid
 from typing import Final
@@ -13,6 +13,8 @@ from deployments.execution.documents import build_execution_document
 from deployments.execution.onboarding import list_onboarding_steps
 from deployments.freezes import operations as freezes_operations
 from deployments.models import Execution
+from deployments.run_expressions import Run
+from pipelines.pages.expressions import render_expressions
 from rbac.policy import can
 from steps.states import TERMINAL_STATUSES, Status
 from web.forms.pages import PageRequest, get_list_topics, get_visible, require_get_or_post, require_sign_in
@@ -151,3 +153,18 @@ def _delete_leftovers(request: PageRequest, execution: Execution) -> HttpRespons
         messages.error(request, problem.detail)
         return redirect("execution", pk=execution.pk)
     return redirect("execution", pk=begun.pk)
+
+
+@require_sign_in
+@require_safe
+def list_expressions(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
+    """List the expressions at a step of an execution, with their latest values."""
+    found = _get_execution(request, pk)
+    run = Run(found)
+    moment = run.moment(request.GET.get("at", ""))
+    context = {
+        "execution": found,
+        "choices": [one.choice for one in run.moments()],
+        "chosen": moment.key if moment else "",
+    }
+    return render_expressions(request, run.known_at(moment, request.user), context)

@@ -1,4 +1,4 @@
-"""Pages of pipelines: the list, one pipeline with its YAML, and the form that runs it."""
+"""Pages of pipelines: the list, one pipeline with its YAML, and the form that runs it with its tags."""
 
 from typing import Any, Final
 
@@ -6,6 +6,12 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
+from catalog.artifacts.image_sources import ImageSource
+from catalog.artifacts.image_tags import NO_SOURCE_MESSAGE, request_tags
+from catalog.pages.image_tags import build_tag_response
+from connectors.models import Connector
+from delegates.access.images import ImageTags
+from delegates.models import LookupRequest
 from deployments.execution import operations, queries
 from deployments.forms import RunForm
 from deployments.freezes import operations as freezes_operations
@@ -16,7 +22,7 @@ from pipelines.pages.pipelines import build_graph_of_text
 from rbac.policy import can, can_anywhere, get_permissions, require
 from web.forms.pages import PageRequest, get_permitted_ids, get_visible, require_get_or_post, require_sign_in
 from web.http.pagination import paginate_queryset
-from web.http.problems import Problem
+from web.http.problems import Conflict, Problem
 
 VIEW: Final = "core_pipeline_view"
 EDIT: Final = "core_pipeline_edit"
@@ -97,3 +103,20 @@ def plan_of_run(request: PageRequest, pk: int) -> HttpResponse:
     require(request.user, EXECUTE, found)
     form = RunForm(request.POST, pipeline=found)
     return render(request, "pipelines/_plan.html", {"pipeline": found, "form": form})
+
+
+@require_sign_in
+@require_safe
+def list_pipeline_tags(request: PageRequest, pk: int) -> HttpResponse:
+    """List the tags of the image that a run of a pipeline deploys."""
+    found = get_visible(request, VIEW, Pipeline.objects.select_related("scope"), pk=pk)
+    require(request.user, EXECUTE, found)
+    return build_tag_response(request, lambda: _request_tags(request, found))
+
+
+def _request_tags(request: PageRequest, pipeline: Pipeline) -> ImageTags | LookupRequest:
+    source: ImageSource = operations.get_default_artifact(pipeline).get("source") or {}
+    if not source:
+        raise Conflict(NO_SOURCE_MESSAGE)
+    connector = Connector.objects.filter(pk=source["connector_id"]).first()
+    return request_tags(request.user, source, connector)
