@@ -72,7 +72,7 @@ def find_stage_caller(context: "EngineStepContext", stage: StageExecution) -> Ca
     if (stage.connector_id, stage.region) == (own.connector_id, own.region):
         return (
             cast("DirectAwsAccess", context.reconcile_context.get_aws_access(context.step))
-            if context.remote is None
+            if context.delegate_calls is None
             else context.caller
         )
     try:

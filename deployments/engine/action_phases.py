@@ -238,7 +238,7 @@ def _request_intervention(context: EngineStepContext, reason: str) -> PhaseWaiti
     is_asked = context.log_step.intervention is not None or context.log_step.status in TERMINAL_STATUSES
     if row.detail != text[:512] or not is_asked:
         reconcile_context.change(row, detail=text[:512])
-        context.hand_over()
+        context.collect_rows()
         with reconcile_context.commit(reload=True):
             failures.request_stuck_intervention(reconcile_context, context.log_step, text)
     return PhaseWaiting(failures.INTERVENTION_CHECK_INTERVAL)

@@ -117,7 +117,7 @@ def _find_changed_in_cluster(
         wanted.append(one.pk)
         news[one.waits_for_service] = raw
     # Sync of the same cluster takes from there what it would ask AWS for once more.
-    recent_reads.publish_reads(recent_reads.SERVICES, get_batch_key(stage), news, begun=begun)
+    recent_reads.publish_reads(recent_reads.SERVICES, get_batch_key(stage), news, started_at=begun)
     return wanted
 
 

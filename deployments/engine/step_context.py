@@ -103,21 +103,21 @@ class EngineStepContext(AwsClients):
             aws_access, row.service, self.reconcile_context.execution.scope
         )
 
-    def remote_for(self, row: AwsCall) -> DelegateCalls | None:
+    def get_delegate_calls(self, row: AwsCall) -> DelegateCalls | None:
         if row.service != DELEGATE_SERVICE:
-            return self.remote
+            return self.delegate_calls
         way = self._work_of(row)
         return DelegateCalls(self, cast("QueuedAwsAccess", way)) if hasattr(way, "queue") else None
 
     def _work_of(self, row: AwsCall) -> DirectAwsAccess | QueuedAwsAccess:
         return self.runtime.open_work(self.step, row.operation, row.parsed_parameters)
 
-    def relay(self, row: AwsCall) -> None:
+    def copy_delegate_log(self, row: AwsCall) -> None:
         if row.service == DELEGATE_SERVICE and row.task_id is not None:
             self._lines += read_task_output(row, self.row, self._cursors, self._log_step, self.runtime.now())
 
     @cached_property
-    def remote(self) -> DelegateCalls | None:
+    def delegate_calls(self) -> DelegateCalls | None:
         aws_access = self.reconcile_context.get_aws_access(self.step)
         return (
             DelegateCalls(self, cast("QueuedAwsAccess", aws_access)) if hasattr(aws_access, "queue") else None
@@ -141,20 +141,20 @@ class EngineStepContext(AwsClients):
         return self.phase.startswith(REPLAYED_PHASES)
 
     @cached_property
-    def floor(self) -> datetime:
+    def reads_after(self) -> datetime:
         """Checks use only reads begun after this moment, the answer of the last write (rule 10)."""
         answered = self.reconcile_context.rows.last_write_answered_at(self.step)
         return answered or datetime.min.replace(tzinfo=UTC)
 
-    def new_call(
+    def build_call(
         self,
         number: int,
         service: str,
         operation: str,
         params: Mapping[str, Any],
-        instead_of: AwsCall | None = None,
+        replaced: AwsCall | None = None,
     ) -> AwsCall:
-        row = instead_of or AwsCall(
+        row = replaced or AwsCall(
             execution=self.reconcile_context.execution,
             step=self.step,
             action=self.row,
@@ -185,11 +185,11 @@ class EngineStepContext(AwsClients):
         rows.forget_open_calls(self.step)
         return rows.calls_of(self.row, self.attempt, self.phase)
 
-    def keep_call(self, row: AwsCall) -> None:
+    def add_call(self, row: AwsCall) -> None:
         if not any(one is row for one in self._calls):
             self._calls.append(row)
 
-    def consume(self, row: AwsCall) -> None:
+    def clear_result(self, row: AwsCall) -> None:
         """Forget the result of a read once this pass is committed."""
         self._consumed.append(row)
 
@@ -312,12 +312,12 @@ class EngineStepContext(AwsClients):
         return seen
 
     def _see(self, name: str) -> ServiceObservation:
-        if self.remote is None:
-            recent = self.reconcile_context.snapshot.seen(self.cluster, name, after=self.floor)
+        if self.delegate_calls is None:
+            recent = self.reconcile_context.snapshot.seen(self.cluster, name, after=self.reads_after)
             if recent is not None:
                 return recent
         service = self.ecs.describe_service(self.cluster, name)
-        return ServiceObservation(name, service, cast("CheckCaller", self.caller).begun)
+        return ServiceObservation(name, service, cast("CheckCaller", self.caller).read_started_at)
 
     def wait_for_service(self, name: str) -> None:
         self.waits_for_service = name
@@ -355,7 +355,7 @@ class EngineStepContext(AwsClients):
         """What to wait for once this run of the phase is committed; None if not for an ECS service."""
         seen = self._seen
         waits_for_service = seen.name if seen is not None else self.waits_for_service
-        if not waits_for_service or self.remote is not None:
+        if not waits_for_service or self.delegate_calls is not None:
             return None
         recheck_at = min(
             self._rests_until or datetime.max.replace(tzinfo=UTC), self.runtime.now() + FULL_PASS_INTERVAL
@@ -396,7 +396,7 @@ class EngineStepContext(AwsClients):
 
     def _is_new_line(self) -> bool:
         """A line of a replayed phase is known by how many calls came before it, and its place after them."""
-        made = self.caller.made
+        made = self.caller.call_count
         self._line = self._line + 1 if made == self._line_at else 1
         self._line_at = made
         cursors = self._cursors
@@ -422,19 +422,19 @@ class EngineStepContext(AwsClients):
 
     def flush(self) -> None:
         """Write what was gathered so far; inside a commit."""
-        self.hand_over()
+        self.collect_rows()
         self.reconcile_context.rows.flush()
 
-    def hand_over(self) -> None:
+    def collect_rows(self) -> None:
         """Hand the gathered rows to the next commit. A check is written whole or not at all."""
         rows = self.reconcile_context.rows
         for call in self._calls:
             rows.add_call(call)
         self._calls = []
         if self.is_replayed:
-            self._hand_over_rest()
+            self._collect_all()
 
-    def _hand_over_rest(self) -> None:
+    def _collect_all(self) -> None:
         rows = self.reconcile_context.rows
         if "_rollback_data" in self.__dict__:
             rows.add_rollback_values(self._rollback_data.new)
@@ -458,8 +458,8 @@ class EngineStepContext(AwsClients):
         # Before the lines: a secret among the outputs is hidden in them.
         self._outputs.save()
         self._save_notes()
-        self.hand_over()
-        self._hand_over_rest()
+        self.collect_rows()
+        self._collect_all()
         self.reconcile_context.save_view(self.step, self._counts)
 
     def _save_notes(self) -> None:

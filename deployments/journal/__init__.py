@@ -1,1 +1,1 @@
-"""deployments/journal."""
+"""Journal of the calls that executions make, with the callers and the access behind them."""

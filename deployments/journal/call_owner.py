@@ -22,8 +22,8 @@ from deployments.regions import region_for
 from deployments.tasks import request_reconcile
 from steps.actions.non_aws_calls import DELEGATE_SERVICE, RUN_TERRAFORM, SEND_REQUEST, WORKER_LOST
 
-# Checks repeat a read for minutes; only changes of the delegate are logged then.
-MOST_HANDS = 20
+# Checks repeat a read for minutes; only changes of the delegate are recorded.
+MAX_HISTORY = 20
 
 
 @dataclass(frozen=True)
@@ -33,21 +33,21 @@ class CallOwner:
     runtime: EngineRuntime = LIVE_RUNTIME
 
     def acquire(self, task: DelegateTask) -> TaskPayload | None:
-        """SENT, with the connector's credentials of this moment; None if nobody wants the call any more."""
+        """Mark the call as SENT and return its payload; None if it is no longer needed."""
         call = _get_call(task)
-        if call is None or (taken := delegate_calls.claim_call(call.pk, self.runtime)) is None:
+        if call is None or (call_row := delegate_calls.claim_call(call.pk, self.runtime)) is None:
             return None
-        _record_claim(taken, task, self.runtime)
+        _record_claim(call_row, task, self.runtime)
         try:
-            return _build_payload(taken, task)
-        except aws_access.ConnectorUnavailable as closed:
-            self._answer(taken, Undelivered("CONNECTOR_NOT_USABLE", str(closed)))
+            return _build_payload(call_row, task)
+        except aws_access.ConnectorUnavailable as unavailable:
+            self._answer(call_row, Undelivered("CONNECTOR_NOT_USABLE", str(unavailable)))
         except (NotSent, Undelivered) as error:
-            self._answer(taken, error)
+            self._answer(call_row, error)
         return None
 
     def complete(self, task: DelegateTask, answer: TaskAnswer) -> None:
-        """The answer goes into the call, unless the call has moved on to another task."""
+        """Record the answer, unless the call has moved on to another task."""
         call = _get_call(task)
         if call is None:
             return
@@ -55,7 +55,7 @@ class CallOwner:
             error = non_aws_calls.parse_work_error(answer, call.operation, is_write=call.is_write)
         else:
             error = parse_agent_error(answer, call)
-        # The call keeps it, and forgets it when its phase ends.
+        # The call stores the result and deletes it when its phase ends.
         DelegateTask.objects.filter(pk=task.pk).update(result="")
         if answer.is_bad and _is_terraform(call):
             self._answer(call, None, _build_lost_run_error(str((answer.error or {})["message"])))
@@ -63,7 +63,7 @@ class CallOwner:
             _record_account(task, call, answer)
 
     def requeue(self, task: DelegateTask) -> None:
-        """A read whose delegate was lost: the same task goes to the next one."""
+        """Return a read of a lost delegate to the queue."""
         call = _get_call(task)
         if call is not None and delegate_calls.requeue_read(call.pk, call.send_number):
             _record_end(call, "LOST")
@@ -78,24 +78,24 @@ class CallOwner:
             and call.service == DELEGATE_SERVICE
             and not non_aws_calls.is_confirmable(call.operation)
         ):
-            # Nothing shows what a script has done: it is told as it is, and never begun again.
+            # Nothing can show the effect of a script, so it counts as failed and is not repeated.
             self._answer(call, Undelivered("DELEGATE_LOST", task.reason, call.service, call.operation))
         elif call is not None and delegate_calls.mark_unknown(call.pk, call.send_number, self.runtime):
             _record_end(call, "LOST")
             _request_reconcile(call)
 
     def list_secrets(self, task: DelegateTask) -> tuple[str, ...]:
-        """Return the secrets of the execution, and those that the work itself was given."""
-        # Also of a call that another task makes by now: lines of this one may still come.
+        """Return the secrets of the execution and those in the parameters of the call."""
+        # Also for a call that moved on to another task: lines of this one may still arrive.
         call = _select_calls().filter(pk=int(task.owner_ref)).first()
         if call is None:
             return ()
-        given = (
+        parameter_secrets = (
             list_parameter_secrets(call.execution.scope, call.parsed_parameters)
             if call.service == DELEGATE_SERVICE
             else ()
         )
-        return (*list_stage_secrets(call.step.stage), *given)
+        return (*list_stage_secrets(call.step.stage), *parameter_secrets)
 
     def publish_log(self, task: DelegateTask) -> None:
         """Leave the lines to the next pass."""
@@ -105,7 +105,7 @@ class CallOwner:
             _request_reconcile(call)
 
     def record_unanswered(self, task: DelegateTask) -> None:
-        """No delegate will make the call: that is its answer."""
+        """Fail a call that no delegate will make."""
         call = _get_call(task)
         if call is not None:
             reason = task.reason or "No delegate made the call."
@@ -114,7 +114,7 @@ class CallOwner:
             _request_reconcile(call)
 
     def _answer(self, call: AwsCall, error: AwsError | None, answer: TaskAnswer | None = None) -> bool:
-        delivered = delegate_calls.record_answer(
+        is_recorded = delegate_calls.record_answer(
             call.pk,
             call.send_number,
             self.runtime,
@@ -122,10 +122,10 @@ class CallOwner:
             error=error,
             duration_ms=answer.duration_ms if answer else None,
         )
-        if delivered:
+        if is_recorded:
             _record_end(call, "ANSWERED" if error is None else type(error).__name__)
             _request_reconcile(call)
-        return delivered
+        return is_recorded
 
 
 def _is_terraform(call: AwsCall) -> bool:
@@ -133,12 +133,12 @@ def _is_terraform(call: AwsCall) -> bool:
 
 
 def _build_lost_run_error(reason: str) -> TaskAnswer:
-    """A run of which nobody knows how it ended: it may have changed something, and a rollback must know."""
+    """Return the answer of a run without a known end, which may have changed something."""
     return TaskAnswer("FAILED", {"ended": WORKER_LOST, "reason": reason, "begun": True})
 
 
 def parse_agent_error(answer: TaskAnswer, call: AwsCall) -> AwsError | None:
-    """What the engine makes of an agent's answer; what a delegate lacks may be had by another one."""
+    """Return the error of an agent's answer; another delegate may have a missing capability."""
     if answer.status == "SUCCEEDED":
         return None
     record = {key: str(value) for key, value in (answer.error or {}).items()}
@@ -157,13 +157,13 @@ def parse_agent_error(answer: TaskAnswer, call: AwsCall) -> AwsError | None:
 
 
 def _is_connector_error(record: Mapping[str, str], call: AwsCall) -> bool:
-    """Return a wrong key of the connector is wrong at every delegate."""
+    """Return whether another delegate may succeed; a wrong key of the connector fails everywhere."""
     wrong_key = record.get("kind") == "Unauthenticated"
     return not (wrong_key and parse_aws_spec(call.step.stage.connector.spec).needs_secret)
 
 
 def _get_call(task: DelegateTask) -> AwsCall | None:
-    """Return the call, if this task is still the one that makes it."""
+    """Return the call if this task still makes it."""
     return _select_calls().filter(pk=int(task.owner_ref), task=task.pk).first()
 
 
@@ -174,9 +174,10 @@ def _select_calls() -> QuerySet[AwsCall]:
 
 
 def _build_payload(call: AwsCall, task: DelegateTask) -> TaskPayload:
-    """Raises `ConnectorUnavailable`, or `NotSent` where Slipway must not lend these credentials.
+    """Return the payload of a call with its secrets.
 
-    Raises `Undelivered` where a secret of work is missing.
+    Raises `ConnectorUnavailable`, `NotSent` if Slipway must not lend the credentials, or `Undelivered` if a
+    secret is missing.
     """
     stage = call.step.stage
     if call.service == DELEGATE_SERVICE:
@@ -220,21 +221,21 @@ def _request_reconcile(call: AwsCall) -> None:
 
 
 def _record_account(task: DelegateTask, call: AwsCall, answer: TaskAnswer) -> None:
-    """Whoever says with its own credentials who it is tells in which account it works."""
-    own = parse_aws_spec(call.step.stage.connector.spec).credentials == DELEGATE_CREDENTIALS
+    """Record the account of a delegate that works with its own credentials."""
+    uses_own_credentials = parse_aws_spec(call.step.stage.connector.spec).credentials == DELEGATE_CREDENTIALS
     account = str((answer.result or {}).get("Account", ""))
-    if own and call.operation == "GetCallerIdentity" and account.isdigit() and task.instance:
-        unknown = Delegate.objects.filter(pk=task.instance.delegate_id, aws_account="", is_built_in=False)
-        unknown.update(aws_account=account[:12])
+    if uses_own_credentials and call.operation == "GetCallerIdentity" and account.isdigit() and task.instance:
+        delegates = Delegate.objects.filter(pk=task.instance.delegate_id, aws_account="", is_built_in=False)
+        delegates.update(aws_account=account[:12])
 
 
 def _record_claim(call: AwsCall, task: DelegateTask, runtime: EngineRuntime) -> None:
-    who = f"{task.instance.delegate.name} on {task.instance.hostname}" if task.instance else ""
-    hand = {"delegate": who, "at": runtime.now().isoformat(), "end": ""}
-    hands = [dict(one) for one in call.served_by]
-    if hands and hands[-1]["delegate"] == who and hands[-1]["end"] == "ANSWERED":
-        hands.pop()
-    _save_history(call, [*hands, hand][-MOST_HANDS:])
+    delegate = f"{task.instance.delegate.name} on {task.instance.hostname}" if task.instance else ""
+    entry = {"delegate": delegate, "at": runtime.now().isoformat(), "end": ""}
+    history = [dict(entry_row) for entry_row in call.served_by]
+    if history and history[-1]["delegate"] == delegate and history[-1]["end"] == "ANSWERED":
+        history.pop()
+    _save_history(call, [*history, entry][-MAX_HISTORY:])
 
 
 def _record_end(call: AwsCall, end: str) -> None:
@@ -242,6 +243,6 @@ def _record_end(call: AwsCall, end: str) -> None:
         _save_history(call, [*call.served_by[:-1], {**call.served_by[-1], "end": end}])
 
 
-def _save_history(call: AwsCall, hands: list[dict[str, Any]]) -> None:
-    call.served_by = hands
-    AwsCall.objects.filter(pk=call.pk).update(served_by=hands)
+def _save_history(call: AwsCall, history: list[dict[str, Any]]) -> None:
+    call.served_by = history
+    AwsCall.objects.filter(pk=call.pk).update(served_by=history)

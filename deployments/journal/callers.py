@@ -27,14 +27,14 @@ from steps.states import CallState
 
 
 class QueuedCalls(Protocol):
-    """Calls that a delegate makes: each method returns an answer, or lets the execution wait."""
+    """Calls through a delegate: each method returns an answer, or raises `AnswerPending`."""
 
     def answer(self, row: AwsCall) -> dict[str, Any]: ...
     def read(self, row: AwsCall) -> dict[str, Any]: ...
 
 
 class JournaledPhase(Protocol):
-    """One run of one phase of one action."""
+    """One run of one phase of an action."""
 
     row: ActionRun
     attempt: int
@@ -43,11 +43,11 @@ class JournaledPhase(Protocol):
     @property
     def lease(self) -> Lease: ...
     def commit(self) -> AbstractContextManager[None]:
-        """Return a fenced commit of what was handed over."""
+        """Return a fenced commit of the collected rows."""
         ...
 
     def save(self) -> None:
-        """Commit what was handed over."""
+        """Commit the collected rows."""
         ...
 
     def calls(self) -> list[AwsCall]:
@@ -61,49 +61,49 @@ class JournaledPhase(Protocol):
     @property
     def is_forward(self) -> bool: ...
     @property
-    def floor(self) -> datetime:
-        """Checks use only reads begun after this moment (rule 10)."""
+    def reads_after(self) -> datetime:
+        """Return the time after which a read must start to count in a check (rule 10)."""
         ...
 
-    def new_call(
+    def build_call(
         self,
         number: int,
         service: str,
         operation: str,
         params: Mapping[str, Any],
-        instead_of: AwsCall | None = None,
+        replaced: AwsCall | None = None,
     ) -> AwsCall: ...
 
     def get_aws_access(self, row: AwsCall) -> DirectAwsAccess:
         """Return the AWS access of a call that this process makes."""
         ...
 
-    def remote_for(self, row: AwsCall) -> QueuedCalls | None:
-        """Return the calls of a delegate; None where this process makes the call."""
+    def get_delegate_calls(self, row: AwsCall) -> QueuedCalls | None:
+        """Return the calls through a delegate; None if this process makes the call."""
         ...
 
-    def relay(self, row: AwsCall) -> None:
-        """Bring what a delegate printed for this call into the step's log."""
+    def copy_delegate_log(self, row: AwsCall) -> None:
+        """Copy a delegate's output of this call to the step's log."""
         ...
 
     def take_token(self, row: AwsCall) -> None:
-        """Raise `AnswerPending` unless this account and region may be asked for this call now."""
+        """Raise `AnswerPending` unless the rate limit of the account and region allows this call now."""
         ...
 
-    def keep_call(self, row: AwsCall) -> None:
-        """Write this row with the next commit."""
+    def add_call(self, row: AwsCall) -> None:
+        """Add the row to the next commit."""
         ...
 
-    def consume(self, row: AwsCall) -> None:
-        """Forget the result of a read once the pass is committed."""
+    def clear_result(self, row: AwsCall) -> None:
+        """Delete the result of a read in the next commit."""
         ...
 
-    def hand_over(self) -> None:
-        """Give what was gathered so far to the next commit."""
+    def collect_rows(self) -> None:
+        """Add the new rows to the next commit."""
         ...
 
     def flush(self) -> None:
-        """Write what was gathered so far; inside a commit."""
+        """Write the collected rows; inside a commit."""
         ...
 
     def change(self, row: AwsCall, **values: object) -> None:
@@ -115,8 +115,8 @@ class JournaledPhase(Protocol):
 CHECK_PHASE = "look"
 CONFIRM_PHASE = "adopt"
 REPLAYED_PHASES = ("start", "undo")
-READS_LAST = timedelta(seconds=20)
-"""How long what was read may wait for the write that rests on it."""
+MAX_READ_AGE = timedelta(seconds=20)
+"""Maximum age of the reads that a write depends on."""
 
 
 def hash_call(service: str, operation: str, params: Mapping[str, Any]) -> str:
@@ -126,79 +126,81 @@ def hash_call(service: str, operation: str, params: Mapping[str, Any]) -> str:
 
 
 class JournalCaller:
-    """Makes the calls of one run of `start` or `undo`, or answers them from the journal."""
+    """Caller of `start` or `undo`, which makes each call once and replays recorded answers."""
 
     def __init__(self, context: JournaledPhase, *, forbid_sending: bool = False) -> None:
         self._context = context
         self._forbid = forbid_sending
         self._rows = {row.number: row for row in context.calls()}
-        self.made = 0
+        self.call_count = 0
 
     def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
         """Return the answer of the next call of this phase, from the journal or from AWS."""
-        number, self.made = self.made, self.made + 1
+        number, self.call_count = self.call_count, self.call_count + 1
         row = self._rows.get(number)
         if row is None:
-            row = self._plan(number, service, operation, params)
+            row = self._plan_call(number, service, operation, params)
         elif row.params_hash != hash_call(service, operation, params):
-            row = self._plan_again(row, service, operation, params)
+            row = self._replace_call(row, service, operation, params)
         elif row.state in (CallState.ANSWERED, CallState.FAILED):
-            return self._recorded(row)
+            return self._get_recorded_answer(row)
         if row.is_write and row.state in (CallState.PLANNED, CallState.NOT_SENT):
-            self._refuse_old_reads(row)
+            self._require_recent_reads(row)
         try:
-            remote = self._context.remote_for(row)
-            return remote.answer(row) if remote else self._make(row, params)
+            delegate_calls = self._context.get_delegate_calls(row)
+            return delegate_calls.answer(row) if delegate_calls else self._make(row, params)
         except (RateLimited, AwsUnavailable):
             if row.is_write:
-                self._read_again_before(row)
+                self._reset_reads_before(row)
             raise
 
-    def _recorded(self, row: AwsCall) -> dict[str, Any]:
-        self._context.relay(row)
+    def _get_recorded_answer(self, row: AwsCall) -> dict[str, Any]:
+        self._context.copy_delegate_log(row)
         if row.state == CallState.FAILED:
             raise parse_error_record(row.error or {})
         return dict(json.loads(row.result or "{}"))
 
-    def _plan_again(self, row: AwsCall, service: str, operation: str, params: Mapping[str, Any]) -> AwsCall:
-        """Replace a write that was certainly not sent, after the state in AWS was read again."""
+    def _replace_call(self, row: AwsCall, service: str, operation: str, params: Mapping[str, Any]) -> AwsCall:
+        """Replace a write that was certainly not sent; its reads were repeated."""
         if not row.is_write or row.state != CallState.NOT_SENT or row.operation != operation:
             raise JournalMismatch(f"{row.operation} became {operation}")
-        return self._context.new_call(row.number, service, operation, params, instead_of=row)
+        return self._context.build_call(row.number, service, operation, params, replaced=row)
 
-    def _refuse_old_reads(self, write: AwsCall) -> None:
-        """Read the state in AWS again where an unsent write rests on old reads."""
+    def _require_recent_reads(self, write: AwsCall) -> None:
+        """Repeat the reads of an unsent write if they are too old."""
         now = self._context.runtime.now()
-        newest = max((row.answered_at for row in self._reads_before(write) if row.answered_at), default=now)
+        newest = max(
+            (row.answered_at for row in self._list_reads_before(write) if row.answered_at), default=now
+        )
         if write.pk is not None and write.state == CallState.PLANNED:
-            # A delegate may take it at any moment; `acquire` refuses it once it has waited for too long.
+            # A delegate may claim it at any time; `claim_call` refuses a write that waited too long.
             return
-        if now - newest > READS_LAST:
-            self._read_again_before(write)
+        if now - newest > MAX_READ_AGE:
+            self._reset_reads_before(write)
             raise AnswerPending(now)
 
-    def _read_again_before(self, write: AwsCall) -> None:
-        """What a write rests on is too old once the write has waited: somebody may deploy meanwhile."""
-        for row in self._reads_before(write):
+    def _reset_reads_before(self, write: AwsCall) -> None:
+        """Reset the reads before a write that waited, as somebody may have deployed meanwhile."""
+        for row in self._list_reads_before(write):
             row.state, row.result, row.error = CallState.NOT_SENT, "", None
-            self._context.keep_call(row)
+            self._context.add_call(row)
 
-    def _reads_before(self, write: AwsCall) -> list[AwsCall]:
-        """Return the reads that a write rests on: those since the write before it."""
+    def _list_reads_before(self, write: AwsCall) -> list[AwsCall]:
+        """Return the reads that a write depends on: those since the write before it."""
         before = [row for number, row in self._rows.items() if number < write.number]
         last = max((row.number for row in before if row.is_write), default=-1)
         return [row for row in before if row.number > last]
 
-    def _plan(self, number: int, service: str, operation: str, params: Mapping[str, Any]) -> AwsCall:
+    def _plan_call(self, number: int, service: str, operation: str, params: Mapping[str, Any]) -> AwsCall:
         if self._forbid:
             raise SendingForbidden
-        row = self._context.new_call(number, service, operation, params)
+        row = self._context.build_call(number, service, operation, params)
         self._rows[number] = row
         return row
 
     def _make(self, row: AwsCall, params: Mapping[str, Any]) -> dict[str, Any]:
         if row.is_write and row.state in (CallState.SENT, CallState.UNKNOWN):
-            # SENT without an answer: the worker that sent it died before it could write the answer down.
+            # SENT without an answer: the worker crashed before it recorded the answer.
             raise NeedsConfirmation(row)
         if self._forbid:
             raise SendingForbidden
@@ -206,9 +208,9 @@ class JournalCaller:
         return self._write(row, params) if row.is_write else self._read(row, params)
 
     def _read(self, row: AwsCall, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Reads have no effect, so their rows travel with the next commit."""
+        """Send a read; reads have no effect, so their rows wait for the next commit."""
         runtime = self._context.runtime
-        row.sent_at, began = runtime.now(), runtime.monotonic()
+        row.sent_at, started = runtime.now(), runtime.monotonic()
         row.send_number += 1
         try:
             result = self._context.get_aws_access(row).call(row.service, row.operation, params)
@@ -225,26 +227,26 @@ class JournalCaller:
             return result
         finally:
             row.answered_at = runtime.now()
-            row.duration_ms = int((runtime.monotonic() - began) * 1000)
-            self._context.keep_call(row)
+            row.duration_ms = int((runtime.monotonic() - started) * 1000)
+            self._context.add_call(row)
 
     def _write(self, row: AwsCall, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Intent first, then the effect, then its answer: three commits' worth of truth (rules 3, 4, 6)."""
+        """Record the intent, send the write, record the answer, each in its own commit (rules 3, 4, 6)."""
         context, runtime = self._context, self._context.runtime
         failpoint("call.before_sent")
         if not context.lease.may_write():
             raise LeaseRunsOut
-        # Before the commit, for a process may also stand still right behind it.
+        # Before the commit, because a process may also pause right after it.
         sent = runtime.monotonic()
         row.state, row.sent_at, row.error = CallState.SENT, runtime.now(), None
         row.send_number += 1
-        context.keep_call(row)
-        context.hand_over()
+        context.add_call(row)
+        context.collect_rows()
         with context.commit():
             self._refuse_if_interrupted()
         failpoint("call.sent")
         if runtime.monotonic() - sent > SEND_WITHIN_SECONDS:
-            # It stood for so long that another may have judged the write meanwhile.
+            # The process paused for so long that another may have confirmed the write meanwhile.
             self._settle(row, CallState.NOT_SENT, sent, error=None)
             raise LeaseRunsOut
         try:
@@ -261,7 +263,7 @@ class JournalCaller:
             raise AbortRequested
 
     def _settle_error(self, row: AwsCall, error: AwsError, sent: float) -> None:
-        """Turns where the answer decides nothing; a refusal by AWS is recorded and goes to the action."""
+        """Record an error; raise an engine signal if it leaves the write undecided."""
         if isinstance(error, Unanswered):
             self._settle(row, CallState.UNKNOWN, sent, error=error)
             raise NeedsConfirmation(row) from error
@@ -293,36 +295,36 @@ class JournalCaller:
 
 
 class CheckCaller:
-    """Caller of the reads of one check. `begun` is the start of the last read."""
+    """Caller of the reads of one check; `read_started_at` is the start of the last read."""
 
     def __init__(self, context: JournaledPhase) -> None:
         self._context = context
         self._rows = {row.number: row for row in context.calls()}
-        self.made = 0
-        self.begun = context.runtime.now()
+        self.call_count = 0
+        self.read_started_at = context.runtime.now()
 
     def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a fresh answer; raises `AnswerPending` while a delegate still reads it."""
+        """Return a new answer; raises `AnswerPending` while a delegate reads it."""
         if is_write_call(service, operation, params):
-            raise AssertionError(f"a look may only read, not {operation}")
-        number, self.made = self.made, self.made + 1
+            raise AssertionError(f"a check may only read, not {operation}")
+        number, self.call_count = self.call_count, self.call_count + 1
         row = self._rows.get(number)
-        wanted = hash_call(service, operation, params)
-        if row is None or row.params_hash != wanted:
-            row = self._context.new_call(number, service, operation, params, instead_of=row)
+        params_hash = hash_call(service, operation, params)
+        if row is None or row.params_hash != params_hash:
+            row = self._context.build_call(number, service, operation, params, replaced=row)
             self._rows[number] = row
-        if (remote := self._context.remote_for(row)) is not None:
-            result = remote.read(row)
-            self.begun = row.sent_at or self._context.runtime.now()
+        if (delegate_calls := self._context.get_delegate_calls(row)) is not None:
+            result = delegate_calls.read(row)
+            self.read_started_at = row.sent_at or self._context.runtime.now()
             return result
         return self._make(row, params)
 
     def _make(self, row: AwsCall, params: Mapping[str, Any]) -> dict[str, Any]:
         runtime = self._context.runtime
         self._context.take_token(row)
-        self.begun, began = runtime.now(), runtime.monotonic()
+        self.read_started_at, started = runtime.now(), runtime.monotonic()
         row.repeat_count += 1 if row.pk else 0
-        row.sent_at = self.begun
+        row.sent_at = self.read_started_at
         try:
             result = self._context.get_aws_access(row).call(row.service, row.operation, params)
         except AwsError as error:
@@ -338,5 +340,5 @@ class CheckCaller:
             return result
         finally:
             row.answered_at = runtime.now()
-            row.duration_ms = int((runtime.monotonic() - began) * 1000)
-            self._context.keep_call(row)
+            row.duration_ms = int((runtime.monotonic() - started) * 1000)
+            self._context.add_call(row)

@@ -1,4 +1,4 @@
-"""Calls that a delegate makes: queued with the plan, answered into their rows, with output."""
+"""Calls through delegates: queueing, answers, wake-up of the execution."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -30,55 +30,55 @@ from steps.states import CallState
 
 ANSWER_CHECK_INTERVAL = timedelta(seconds=15)
 ANSWER_TIMEOUT = timedelta(seconds=60)
-TAKEN_WITHIN = timedelta(seconds=20)
+MAX_QUEUE_TIME = timedelta(seconds=20)
 
 
 class DelegateCalls:
-    """Calls of one action through a delegate; every method may let the execution wait."""
+    """Calls of one action through a delegate; every method may raise `AnswerPending`."""
 
     def __init__(self, context: JournaledPhase, aws_access: QueuedAwsAccess) -> None:
         self._context = context
         self._aws_access = aws_access
 
     def answer(self, row: AwsCall) -> dict[str, Any]:
-        """Return the answer of a call of `start` or `undo` that the journal does not hold yet."""
+        """Return the answer of a call of `start` or `undo` that the journal has no answer for."""
         if row.state == CallState.SENT:
             self._wait_for_answer(row)
         if row.is_write and row.state == CallState.UNKNOWN:
             raise NeedsConfirmation(row)
         if row.pk is None or row.state in (CallState.NOT_SENT, CallState.UNKNOWN):
             self._queue(row)
-        raise AnswerPending(self._later())
+        raise AnswerPending(self._get_next_check())
 
     def read(self, row: AwsCall) -> dict[str, Any]:
-        """Return the answer of a read. It must have begun after the writes that the check evaluates."""
+        """Return the answer of a read that started after the writes which the check evaluates."""
         if row.state == CallState.ANSWERED and row.result and self._is_fresh(row):
-            self._context.consume(row)
+            self._context.clear_result(row)
             return dict(json.loads(row.result))
         if row.state == CallState.FAILED and row.error and row.result and self._is_fresh(row):
             error = parse_error_record(row.error)
-            self._context.consume(row)
+            self._context.clear_result(row)
             raise AwsUnavailable(error) if error.is_retryable else error
         if row.state == CallState.SENT:
             self._wait_for_answer(row)
         if row.pk is None or row.state != CallState.PLANNED:
             row.repeat_count += 1 if row.pk else 0
             self._queue(row)
-        raise AnswerPending(self._later())
+        raise AnswerPending(self._get_next_check())
 
     def _is_fresh(self, row: AwsCall) -> bool:
-        # What nobody sent was refused then, not seen.
-        begun = row.sent_at if row.send_number else row.answered_at
-        return begun is not None and begun > self._context.floor
+        # A call without a send was refused at `answered_at`.
+        started_at = row.sent_at if row.send_number else row.answered_at
+        return started_at is not None and started_at > self._context.reads_after
 
     def _wait_for_answer(self, row: AwsCall) -> None:
-        """Park while an answer may still come; after a minute nobody knows what became of the call."""
-        self._context.relay(row)
+        """Wait while an answer may still come; after a minute the call is unknown."""
+        self._context.copy_delegate_log(row)
         if row.sent_at and self._context.runtime.now() - row.sent_at < ANSWER_TIMEOUT or _is_running(row):
-            raise AnswerPending(self._later())
+            raise AnswerPending(self._get_next_check())
         with self._context.commit():
-            given_up = AwsCall.objects.filter(pk=row.pk, state=CallState.SENT, send_number=row.send_number)
-            given_up.update(state=CallState.UNKNOWN)
+            unanswered = AwsCall.objects.filter(pk=row.pk, state=CallState.SENT, send_number=row.send_number)
+            unanswered.update(state=CallState.UNKNOWN)
         row.refresh_from_db()
 
     def _queue(self, row: AwsCall) -> None:
@@ -89,25 +89,25 @@ class DelegateCalls:
                 raise AbortRequested
             row.state, row.error, row.result = CallState.PLANNED, None, ""
             row.planned_at = context.runtime.now()
-            context.keep_call(row)
+            context.add_call(row)
             context.flush()
             self._aws_access.queue(row.pk)
 
-    def _later(self) -> Any:
+    def _get_next_check(self) -> Any:
         return self._context.runtime.now() + ANSWER_CHECK_INTERVAL
 
 
 def _is_running(row: AwsCall) -> bool:
-    """Return whether a delegate does work that may take long, and its lease says that it lives."""
+    """Return whether a delegate runs a long task under a valid lease."""
     return row.service == DELEGATE_SERVICE and row.task is not None and row.task.is_open
 
 
-# Unused answers of a read that failed: a later pass reads anew.
+# Result of a failed read: a later pass reads again.
 NOT_USED = "{}"
 
 
 def claim_call(call_id: int, runtime: EngineRuntime) -> AwsCall | None:
-    """Make a planned call SENT for the delegate that takes it; None if it was withdrawn or taken already."""
+    """Mark a planned call as SENT for a delegate; None if it was withdrawn or claimed already."""
     with transaction.atomic():
         call = AwsCall.objects.select_related("execution", "action").get(pk=call_id)
         if not _is_still_needed(call):
@@ -115,27 +115,27 @@ def claim_call(call_id: int, runtime: EngineRuntime) -> AwsCall | None:
         if (
             call.is_write
             and call.service != DELEGATE_SERVICE
-            and runtime.now() - call.planned_at > TAKEN_WITHIN
+            and runtime.now() - call.planned_at > MAX_QUEUE_TIME
         ):
-            _give_back(call_id, call.execution_id, runtime)
+            _withdraw_write(call_id, call.execution_id, runtime)
             return None
-        taken = AwsCall.objects.filter(pk=call_id, state=CallState.PLANNED).update(
+        claimed = AwsCall.objects.filter(pk=call_id, state=CallState.PLANNED).update(
             state=CallState.SENT, sent_at=runtime.now(), send_number=call.send_number + 1
         )
-        if not taken:
+        if not claimed:
             return None
     call.refresh_from_db()
     return call
 
 
-def _give_back(call_id: int, execution_id: UUID, runtime: EngineRuntime) -> None:
-    """Stop a write to AWS that waited for a delegate: the action reads the state in AWS first."""
+def _withdraw_write(call_id: int, execution_id: UUID, runtime: EngineRuntime) -> None:
+    """Withdraw an AWS write that waited for a delegate: the action repeats its reads first."""
     if AwsCall.objects.filter(pk=call_id, state=CallState.PLANNED).update(state=CallState.NOT_SENT):
         wake_execution(execution_id, runtime.now())
 
 
 def _is_still_needed(call: AwsCall) -> bool:
-    """Return whether the execution still goes where this call was planned for; a read does no harm."""
+    """Return whether the execution still needs this call; reads are harmless."""
     execution = call.execution
     if execution.is_over or not call.is_write:
         return not execution.is_over
@@ -155,8 +155,8 @@ def record_answer(
     error: AwsError | None = None,
     duration_ms: int | None = None,
 ) -> bool:
-    """Write the answer of one send into its row and wake the execution; False if it came too late."""
-    state = CallState.ANSWERED if error is None else _state_after(error)
+    """Record the answer of one send and wake the execution; return False if it came too late."""
+    state = CallState.ANSWERED if error is None else _get_state(error)
     waiting = AwsCall.objects.filter(
         pk=call_id, send_number=send_number, state__in=(CallState.SENT, CallState.UNKNOWN)
     )
@@ -180,7 +180,7 @@ def record_answer(
 
 
 def requeue_read(call_id: int, send_number: int) -> bool:
-    """Put a read that was sent and lost back to those that wait for a delegate; False if it is none."""
+    """Return a lost read to the queue of delegate tasks; return False if the call is not a sent read."""
     sent = AwsCall.objects.filter(pk=call_id, send_number=send_number, state=CallState.SENT, is_write=False)
     return bool(sent.update(state=CallState.PLANNED))
 
@@ -195,7 +195,7 @@ def mark_unknown(call_id: int, send_number: int, runtime: EngineRuntime) -> bool
 
 
 def reject_call(call_id: int, error: AwsError, runtime: EngineRuntime) -> bool:
-    """Nobody will send a planned call: it failed with this error, and nothing happened."""
+    """Fail a planned call that no delegate will send."""
     planned = AwsCall.objects.filter(pk=call_id, state=CallState.PLANNED)
     if not planned.update(
         state=CallState.FAILED, result=NOT_USED, error=error.to_record(), answered_at=runtime.now()
@@ -206,11 +206,11 @@ def reject_call(call_id: int, error: AwsError, runtime: EngineRuntime) -> bool:
 
 
 def wake_after_commit(execution_id: UUID, runtime: EngineRuntime) -> None:
-    """After the commit: who ends a delegate task holds its row, and executions are locked before those."""
+    """Wake the execution after the commit, because executions are locked before delegate tasks."""
     transaction.on_commit(lambda: wake_execution(execution_id, runtime.now()))
 
 
-def _state_after(error: AwsError) -> CallState:
+def _get_state(error: AwsError) -> CallState:
     if isinstance(error, Unanswered):
         return CallState.UNKNOWN
     if isinstance(error, NotSent | Throttled):
@@ -218,21 +218,21 @@ def _state_after(error: AwsError) -> CallState:
     return CallState.FAILED
 
 
-# Chunks of one pass; the rest follows in the next one.
+# Chunks of output per pass; the rest follows in the next one.
 MOST_OUTPUT_CHUNKS = 200
 
 
 def read_task_output(
     call: AwsCall, row: ActionRun, cursors: dict[str, list[int]], log_step: StepExecution, now: datetime
 ) -> list[NewLogLine]:
-    """Return the lines since the last pass and move `cursors` forward."""
+    """Return the new lines since the last pass and advance `cursors`."""
     key = f"task {call.task_id}"
-    seen = cursors.get(key, [0])[0]
-    chunks = TaskLogChunk.objects.filter(task=call.task_id, sequence__gte=seen).order_by("sequence")
-    found = list(chunks[:MOST_OUTPUT_CHUNKS])
-    if not found:
+    position = cursors.get(key, [0])[0]
+    chunks = TaskLogChunk.objects.filter(task=call.task_id, sequence__gte=position).order_by("sequence")
+    task_chunks = list(chunks[:MOST_OUTPUT_CHUNKS])
+    if not task_chunks:
         return []
-    cursors[key] = [found[-1].sequence + found[-1].count]
+    cursors[key] = [task_chunks[-1].sequence + task_chunks[-1].count]
     since = call.sent_at or now
     return [
         NewLogLine(
@@ -244,13 +244,13 @@ def read_task_output(
             text=line["text"],
             origin=LineOrigin.CONTAINER,
         )
-        for chunk in found
+        for chunk in task_chunks
         for line in json.loads(chunk.lines)
     ]
 
 
 def _parse_time(milliseconds: int, since: datetime, now: datetime) -> datetime:
-    """Return when a delegate says that it was, if that can be."""
+    """Return the delegate's time of a line if it is plausible, else now."""
     if since.timestamp() <= milliseconds / 1000 <= now.timestamp():
         return datetime.fromtimestamp(milliseconds / 1000, UTC)
     return now

@@ -1,4 +1,4 @@
-"""Signals that tell the engine why an action stopped before its end."""
+"""Signals that stop an action before its end, and their reasons."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -8,28 +8,28 @@ from deployments.models import AwsCall
 
 
 class EngineSignal(Exception):
-    """The action cannot go on in this reconcile pass."""
+    """Base of the reasons why an action cannot continue in this reconcile pass."""
 
 
 class LeaseRunsOut(EngineSignal):
-    """Too little of the lease is left to send a write; reconcile again at once."""
+    """Too little time is left in the lease to send a write; reconcile again immediately."""
 
 
 class AbortRequested(EngineSignal):
-    """A person asked to stop while a write was about to be sent; it was not sent."""
+    """A person requested an abort before a write was sent; it was not sent."""
 
 
 class SendingForbidden(EngineSignal):
-    """The start of an action, replayed for its undo, has come to a call that never happened."""
+    """A replayed `start` reached a call that was never made."""
 
 
 class JournalMismatch(EngineSignal):
-    """The journal holds another call than the action now makes; a person must decide (rule 6)."""
+    """The action makes another call than the journal has; a person must decide (rule 6)."""
 
 
 @dataclass
 class AwsUnavailable(EngineSignal):
-    """AWS could not be asked right now; the same call is made again later."""
+    """AWS could not be called; the same call is repeated later."""
 
     error: AwsError
 
@@ -43,7 +43,7 @@ class NeedsConfirmation(EngineSignal):
 
 @dataclass
 class ServiceLockRequired(EngineSignal):
-    """The action may not go on before its stage holds this ECS service (rule 13)."""
+    """The stage must lock this ECS service first (rule 13)."""
 
     ecs_service: str
     is_main: bool
@@ -51,10 +51,10 @@ class ServiceLockRequired(EngineSignal):
 
 @dataclass
 class AnswerPending(EngineSignal):
-    """An answer comes later; reconcile again then, or when woken."""
+    """The answer comes later; reconcile at `until`, or when woken."""
 
     until: datetime
 
 
 class RateLimited(AnswerPending):
-    """The share of AWS's quota is used up; the call is made once it has come to its turn."""
+    """The rate limit is reached; the call is made when a token is available."""

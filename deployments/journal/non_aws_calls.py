@@ -57,7 +57,7 @@ from web.clock import get_database_time
 
 
 class FinishedWork(Protocol):
-    """How work ended, as a delegate or an executor says it."""
+    """Result of a call as a delegate or an executor reports it."""
 
     @property
     def status(self) -> str: ...
@@ -70,7 +70,7 @@ class FinishedWork(Protocol):
 def redact_work_result(
     operation: str, payload: TaskPayload, result: Mapping[str, Any], connector: Connector | None = None
 ) -> dict[str, Any]:
-    """What is kept of a result: a server that is told a secret may say it again."""
+    """Return the result to store: a server may return a secret that it received."""
     if operation in OPERATIONS:
         return redact_result(connector, operation, result)
     if operation != SEND_REQUEST:
@@ -79,12 +79,12 @@ def redact_work_result(
 
 
 def is_confirmable(operation: str) -> bool:
-    """Return whether something can show what became of work whose answer is lost."""
+    """Return whether the effect of a call whose answer was lost can be confirmed."""
     return operation in OPERATIONS
 
 
 def parse_work_error(answer: FinishedWork, operation: str, *, is_write: bool) -> AwsError | None:
-    """What an answer that is not good means; a script that ended with an exit code has been run."""
+    """Return the error of a failed answer; a script that ended with an exit code is no error."""
     if operation in OPERATIONS:
         return build_terraform_error(answer, is_write=is_write)
     error = answer.error or {}
@@ -98,9 +98,9 @@ def parse_work_error(answer: FinishedWork, operation: str, *, is_write: bool) ->
     return Undelivered(_CODES.get(code, "TASK_FAILED"), _get_error_message(message), DELEGATE_SERVICE)
 
 
-# It has run, and its result says what came of it.
+# Errors of a program that ran to its end; the result has the details.
 _RUN_ERRORS = ("ScriptFailed", "ProgramFailed")
-# What another delegate may have.
+# Errors of a missing tool, which another delegate may have.
 _MISSING_TOOLS = ("NoInterpreter", "NoGit", "NoTerraform", "ShellBlocked")
 _CODES = {
     "Aborted": "TASK_ABORTED",
@@ -141,23 +141,23 @@ _TITLES = {
     READ_TERRAFORM_LOG: "Terraform Cloud's log",
     READ_AWS: "Look ahead",
 }
-# What a person's word means to the one who does the work, and is no parameter of it.
+# Parameters that select the delegate and are not sent to it.
 _FOR_ROUTING = ("secrets", "through", "selectors", "plan_id")
-# A reconcile pass has 30 seconds in all.
+# A reconcile pass has 30 seconds.
 IN_PROCESS_SECONDS = 20.0
 READ_SECONDS = 90
 
 
 @dataclass(frozen=True)
 class InProcessWork:
-    """Access that does the work in this process during the pass; `connector` leads to where it is done."""
+    """Access that makes the calls in this process; `connector` is the connector of the target system."""
 
     scope: Scope
     kind: str
     connector: Connector | None = None
 
     def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Do it. Raises `AwsError` with a whole sentence."""
+        """Make the call. Raises `AwsError` with a complete sentence."""
         payload = TaskPayload({})
         if self.connector is not None:
             answer = run_site_call_locally(
@@ -174,24 +174,24 @@ class InProcessWork:
             error := parse_work_error(answer, operation, is_write=is_write_call(service, operation, params))
         ) is not None:
             raise error
-        # As the journal keeps it.
-        kept = redact_work_result(operation, payload, answer.result or {}, self.connector)
-        return dict(json.loads(json.dumps(kept)))
+        # In the form that the journal stores.
+        redacted = redact_work_result(operation, payload, answer.result or {}, self.connector)
+        return dict(json.loads(json.dumps(redacted)))
 
 
 @dataclass(frozen=True)
 class DelegateTaskWork:
-    """Hands the work to delegates."""
+    """Access that makes the calls through delegates."""
 
     kind: str
     params: Mapping[str, Any] = field(repr=False)
-    asked: CallSelectors
+    selectors: CallSelectors
     connector: Connector | None = None
-    reaches: str = ""
-    """What a delegate has to reach, where neither the connector nor the parameters say it."""
+    criterion: str = ""
+    """Required access of the delegate, if neither connector nor parameters determine it."""
 
     def queue(self, call_id: int) -> None:
-        """Make the planned call a delegate task; inside the commit that plans it."""
+        """Create a delegate task for the planned call; inside the commit that plans it."""
         call = AwsCall.objects.select_related("step__stage__connector", "execution__scope").get(pk=call_id)
         deadline = get_call_deadline(call)
         is_short = not call.is_write or call.operation in OPERATIONS
@@ -205,9 +205,9 @@ class DelegateTaskWork:
             owner_ref=str(call.pk),
             is_write=call.is_write,
             repeatable=not call.is_write,
-            selectors=self.asked.tags,
-            selectors_from=self.asked.place,
-            criterion=self._criterion,
+            selectors=self.selectors.tags,
+            selectors_from=self.selectors.source,
+            criterion=self._get_criterion(),
             environment=self._environment or call.step.stage.environment,
             connector=self.connector,
             timeout_seconds=max(1, seconds),
@@ -217,16 +217,15 @@ class DelegateTaskWork:
 
     @property
     def _environment(self) -> str:
-        """Of another stage, where the parameters name one; those of a program are its variables."""
-        named = self.params.get("environment")
-        return named if isinstance(named, str) else ""
+        """Return the environment of another stage, if the parameters have one."""
+        environment = self.params.get("environment")
+        return environment if isinstance(environment, str) else ""
 
-    @property
-    def _criterion(self) -> str:
-        if self.reaches:
-            return self.reaches
+    def _get_criterion(self) -> str:
+        if self.criterion:
+            return self.criterion
         if self.kind == DelegateTask.Kind.TERRAFORM:
-            # A delegate without the program is left alone with such tasks for a while.
+            # A delegate without the program gets no such tasks for a while.
             return f"program {self.params.get('program', 'terraform')}"
         url = (
             DelegateSiteAccess(self.connector).criterion(DELEGATE_SERVICE)
@@ -239,7 +238,7 @@ class DelegateTaskWork:
 def open_work_access(
     step: StepExecution, operation: str, params: Mapping[str, Any]
 ) -> "InProcessWork | InProcessReads | DelegateTaskWork":
-    """The way of one piece of work: scripts go to delegates, the rest as connector or parameters say."""
+    """Return the access for a call: delegates run scripts, connector or parameters decide the rest."""
     stage = step.stage
     connector = find_work_connector(stage.execution.scope, params)
     if connector is not None and operation == READ_AWS:
@@ -259,10 +258,10 @@ def open_work_access(
 def _open_site_access(
     step: StepExecution, kind: str, params: Mapping[str, Any], connector: Connector
 ) -> InProcessWork | DelegateTaskWork:
-    """Return the way of work that goes where a connector leads: it says who does it."""
-    way = open_site_access(connector)
-    if isinstance(way, DelegateSiteAccess):
-        return DelegateTaskWork(kind, params, CallSelectors(way.selectors, "CONNECTOR"), connector)
+    """Return the access for a call to the system of a connector."""
+    access = open_site_access(connector)
+    if isinstance(access, DelegateSiteAccess):
+        return DelegateTaskWork(kind, params, CallSelectors(access.selectors, "CONNECTOR"), connector)
     require_built_in_enabled(connector)
     return InProcessWork(_get_scope(step.stage), kind, connector)
 
@@ -270,41 +269,41 @@ def _open_site_access(
 def _open_account_access(
     params: Mapping[str, Any], connector: Connector
 ) -> "InProcessReads | DelegateTaskWork":
-    """Return the way of a read for another stage: by that stage's connector and region."""
-    way = open_aws_access(connector, str(params["region"]))
-    if isinstance(way, DelegateAwsAccess):
-        asked = CallSelectors(way.selectors, "CONNECTOR" if way.selectors else "")
-        criterion = way.criterion(str(params["service"]))
-        return DelegateTaskWork(DelegateTask.Kind.AWS, params, asked, connector, criterion)
-    return InProcessReads(way)
+    """Return the access for a read with the connector and region of another stage."""
+    access = open_aws_access(connector, str(params["region"]))
+    if isinstance(access, DelegateAwsAccess):
+        selectors = CallSelectors(access.selectors, "CONNECTOR" if access.selectors else "")
+        criterion = access.criterion(str(params["service"]))
+        return DelegateTaskWork(DelegateTask.Kind.AWS, params, selectors, connector, criterion)
+    return InProcessReads(access)
 
 
 @dataclass(frozen=True)
 class InProcessReads:
-    """Reads for another stage whose connector goes out from here by now."""
+    """Reads for another stage from this process."""
 
-    way: Caller
+    caller: Caller
 
     def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the answer of the read that the parameters name."""
-        return self.way.call(str(params["service"]), str(params["operation"]), params["params"])
+        """Return the answer of the read in the parameters."""
+        return self.caller.call(str(params["service"]), str(params["operation"]), params["params"])
 
 
 def find_work_connector(scope: Scope, params: Mapping[str, Any]) -> Connector | None:
-    """Return the connector whose login is used, where one is named, by its key or as people write it.
+    """Return the connector of the parameters, by key or reference; None if there is none.
 
-    Raises `ConnectorUnavailable` if it is gone.
+    Raises `ConnectorUnavailable` if it was deleted.
     """
-    named = params.get("connector")
-    if named is None:
+    reference = params.get("connector")
+    if reference is None:
         return None
-    if isinstance(named, str):
-        found = find_connector(scope, named, Connector.Kind.TERRAFORM_CLOUD)
+    if isinstance(reference, str):
+        connector = find_connector(scope, reference, Connector.Kind.TERRAFORM_CLOUD)
     else:
-        found = Connector.objects.select_related("scope", "secret").filter(pk=named).first()
-    if found is None:
+        connector = Connector.objects.select_related("scope", "secret").filter(pk=reference).first()
+    if connector is None:
         raise ConnectorUnavailable("The connector is no longer there: name another one, and run again.")
-    return found
+    return connector
 
 
 def _get_scope(stage: StageExecution) -> Scope:
@@ -312,27 +311,26 @@ def _get_scope(stage: StageExecution) -> Scope:
 
 
 def refuse_credential_lending(task: DelegateTask, params: Mapping[str, Any]) -> None:
-    """Raises `NotSent` where work would be done with credentials of this Slipway that it does not lend."""
+    """Raise `NotSent` if a task would use credentials that must not leave this Slipway."""
     if (connector := find_work_connector(task.scope, params)) is not None:
         require_lendable_credentials(task, connector)
 
 
 def build_work_payload(scope: Scope, operation: str, params: Mapping[str, Any]) -> TaskPayload:
-    """What does the work gets: the parameters with their secrets put in.
+    """Return the parameters of a task with their secrets.
 
-    Raises `Undelivered` where a secret is missing, `ConnectorUnavailable` where the connector lacks
-    something.
+    Raises `Undelivered` if a secret is missing, `ConnectorUnavailable` if the connector is incomplete.
     """
-    found = _read_secrets(scope, params)
+    secrets = _read_secrets(scope, params)
     if (connector := find_work_connector(scope, params)) is not None and operation == READ_AWS:
-        asked = (str(params["service"]), str(params["operation"]), params["params"])
-        return build_aws_payload(connector, str(params["region"]), *asked)
+        read_params = (str(params["service"]), str(params["operation"]), params["params"])
+        return build_aws_payload(connector, str(params["region"]), *read_params)
     if connector is not None:
-        return build_site_payload(connector, operation, params, found)
-    kept = {name: one for name, one in params.items() if name not in _FOR_ROUTING}
+        return build_site_payload(connector, operation, params, secrets)
+    task_params = {name: value for name, value in params.items() if name not in _FOR_ROUTING}
     if operation == RUN_TERRAFORM and params.get("plan_id"):
-        kept["plan"] = read_stored_plan(str(params["plan_id"]))
-    return build_secret_payload(kept, found)
+        task_params["plan"] = read_stored_plan(str(params["plan_id"]))
+    return build_secret_payload(task_params, secrets)
 
 
 def _read_secrets(scope: Scope, params: Mapping[str, Any]) -> dict[str, str]:
@@ -345,15 +343,15 @@ def _read_secrets(scope: Scope, params: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _build_criterion(url: str) -> str:
-    """What must be in reach: the place of a URL, without what a person may have written behind it."""
+    """Return scheme and host of a URL, which the delegate must reach."""
     parts = urlsplit(url) if "://" in url else None
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"[:512] if parts else ""
 
 
 def stop_work(step: StepExecution) -> None:
-    """Take back what the step has queued, and ask whoever does work of it to stop; inside a commit."""
-    under_way = AwsCall.objects.filter(
+    """Stop the delegate tasks of a step; inside a commit."""
+    open_calls = AwsCall.objects.filter(
         step=step, service=DELEGATE_SERVICE, is_write=True, state__in=(CallState.PLANNED, CallState.SENT)
     )
-    for task in DelegateTask.objects.filter(pk__in=under_way.values("task")):
+    for task in DelegateTask.objects.filter(pk__in=open_calls.values("task")):
         stop_task(task, "The step needs it no more.")

@@ -1,4 +1,4 @@
-"""Records of what provisioners such as Terraform planned and applied."""
+"""Records of planned and applied runs of provisioners such as Terraform."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -16,7 +16,7 @@ _NAMES = UUID("0b1f6f0e-3f0c-4c53-8f0c-6a3a4b1c2d5e")
 
 
 class EngineProvisions:
-    """What actions note waits here for the next commit, which may come twice."""
+    """Provisioner records of a step; changes wait for the next commit, and repeated ones are idempotent."""
 
     def __init__(self, step: StepExecution, attempt: int, now: Callable[[], datetime]) -> None:
         self._step, self._attempt, self._now = step, attempt, now
@@ -27,14 +27,14 @@ class EngineProvisions:
         return self._step.stage.execution
 
     def latest(self, identifier: str) -> AppliedRun | None:
-        return _applied(self._there(identifier).order_by("-applied_at").first())
+        return _build_run(self._filter_applied(identifier).order_by("-applied_at").first())
 
     def find(self, applied_id: str) -> AppliedRun | None:
-        return _applied(AppliedConfiguration.objects.filter(pk=applied_id).first())
+        return _build_run(AppliedConfiguration.objects.filter(pk=applied_id).first())
 
     def keep(self, identifier: str, used: Mapping[str, Any]) -> str:
-        key = self._key("applied")
-        said = {
+        key = self._get_key("applied")
+        columns = {
             "scope": self._execution.scope,
             "identifier": identifier,
             "parameters": json.dumps(used),
@@ -42,20 +42,22 @@ class EngineProvisions:
             "applied_by": str(self._execution)[:255],
             "applied_at": self._now(),
         }
-        self._writes.append(lambda: AppliedConfiguration.objects.get_or_create(pk=key, defaults=said))
+        self._writes.append(lambda: AppliedConfiguration.objects.get_or_create(pk=key, defaults=columns))
         return str(key)
 
     def forget(self, identifier: str, *, after: str = "") -> None:
-        rows = self._there(identifier)
+        rows = self._filter_applied(identifier)
         if after:
-            kept = AppliedConfiguration.objects.filter(pk=after).values_list("applied_at", flat=True).first()
-            rows = rows.filter(applied_at__gt=kept) if kept else rows.exclude(pk=after)
+            applied_at = (
+                AppliedConfiguration.objects.filter(pk=after).values_list("applied_at", flat=True).first()
+            )
+            rows = rows.filter(applied_at__gt=applied_at) if applied_at else rows.exclude(pk=after)
         now = self._now()
         self._writes.append(lambda: rows.update(removed_at=now))
 
     def keep_plan(self, identifier: str, used: Mapping[str, Any], content: str, *, destroys: bool) -> None:
-        key = self._key("plan")
-        said = {
+        key = self._get_key("plan")
+        columns = {
             "execution": self._execution,
             "identifier": identifier,
             "parameters": json.dumps(used),
@@ -63,7 +65,7 @@ class EngineProvisions:
             "destroys": destroys,
             "planned_at": self._now(),
         }
-        self._writes.append(lambda: StoredPlan.objects.get_or_create(pk=key, defaults=said))
+        self._writes.append(lambda: StoredPlan.objects.get_or_create(pk=key, defaults=columns))
 
     def plan(self, identifier: str) -> PlannedRun | None:
         rows = StoredPlan.objects.filter(execution=self._execution, identifier=identifier)
@@ -76,26 +78,26 @@ class EngineProvisions:
         self._writes.append(lambda: StoredPlan.objects.filter(pk=plan_id).update(content=""))
 
     def flush(self) -> None:
-        """Write what was noted; inside a fenced commit."""
+        """Write the changes; inside a fenced commit."""
         for write in self._writes:
             write()
         self._writes = []
 
-    def _there(self, identifier: str) -> Any:
+    def _filter_build_run(self, identifier: str) -> Any:
         rows = AppliedConfiguration.objects.filter(scope=self._execution.scope, identifier=identifier)
         return rows.filter(removed_at=None)
 
-    def _key(self, what: str) -> UUID:
-        """Return the same for a run of the step that is made again after a death."""
-        return uuid5(_NAMES, f"{what} {self._step.pk} {self._step.run} {self._attempt}")
+    def _get_key(self, kind: str) -> UUID:
+        """Return the same key for a repetition of the step after a crash."""
+        return uuid5(_NAMES, f"{kind} {self._step.pk} {self._step.run} {self._attempt}")
 
 
-def _applied(row: AppliedConfiguration | None) -> AppliedRun | None:
+def _build_run(row: AppliedConfiguration | None) -> AppliedRun | None:
     return None if row is None else AppliedRun(str(row.pk), json.loads(row.parameters), row.applied_by)
 
 
 def read_stored_plan(plan_id: str) -> str:
-    """What a plan holds, base64. Raises `Undelivered` where it is no longer kept."""
+    """Return the content of a stored plan, base64. Raises `Undelivered` if it expired."""
     try:
         row = StoredPlan.objects.filter(pk=plan_id).first()
     except ValidationError:

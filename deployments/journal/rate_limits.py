@@ -15,31 +15,31 @@ from deployments.journal.engine_signals import RateLimited
 
 LONGEST_BACKOFF_SECONDS = 30
 BACKOFF_RESET_SECONDS = 120
-# A place in line is kept for somebody who comes late, and lost if he never comes.
-PLACE_TTL_SECONDS = 120
+# Lifetime of a reservation that is not redeemed.
+RESERVATION_TTL_SECONDS = 120
 BUCKET_TTL_SECONDS = 3600
 
 
 @dataclass(frozen=True)
 class TokenRequest:
-    """What is asked of one bucket: `wanted` tokens, or, when AWS has `throttled` a call, rest for all.
+    """Request for `count` tokens of one bucket, or with `throttled` the report of a throttled call.
 
-    `burst` and `per_second` are its size and refill; 0 each second means that it never runs out. `now` is in
-    seconds. `place` names whoever waits in line if there is no token; empty for nobody.
+    `burst` and `per_second` are its size and refill; a refill of 0 means unlimited. `now` is in seconds.
+    `reservation` names the holder that queues if there is no token; empty for none.
     """
 
     key: str
     burst: float
     per_second: float
     now: float
-    wanted: int = 0
-    place: str = ""
+    count: int = 0
+    reservation: str = ""
     throttled: bool = False
 
 
 @dataclass(frozen=True)
 class TokenGrant:
-    """How many tokens there were, and for how many seconds to wait when there were none."""
+    """Number of granted tokens, and the seconds to wait if there are none."""
 
     granted: int
     wait: float
@@ -55,69 +55,69 @@ class _Bucket:
 
 @dataclass
 class LocalBuckets:
-    """The buckets of one process, for when there is no Valkey."""
+    """Buckets of one process, used without Valkey."""
 
     _buckets: dict[str, _Bucket] = field(default_factory=dict)
-    _places: dict[str, float] = field(default_factory=dict)
+    _reservations: dict[str, float] = field(default_factory=dict)
 
-    def ask(self, question: TokenRequest) -> TokenGrant:
-        """Answer as the script does in Valkey."""
-        bucket = self._buckets.setdefault(question.key, _Bucket())
-        if question.throttled:
-            _extend_backoff(bucket, question)
-            return TokenGrant(0, bucket.rest_until - question.now)
-        if question.now < bucket.rest_until:
-            return TokenGrant(0, bucket.rest_until - question.now)
-        if not question.per_second:
-            return TokenGrant(question.wanted, 0.0)
-        ready = self._places.get(question.place)
+    def draw(self, request: TokenRequest) -> TokenGrant:
+        """Return the same grant as the script in Valkey."""
+        bucket = self._buckets.setdefault(request.key, _Bucket())
+        if request.throttled:
+            _extend_backoff(bucket, request)
+            return TokenGrant(0, bucket.rest_until - request.now)
+        if request.now < bucket.rest_until:
+            return TokenGrant(0, bucket.rest_until - request.now)
+        if not request.per_second:
+            return TokenGrant(request.count, 0.0)
+        ready = self._reservations.get(request.reservation)
         if ready is not None:
-            return self._in_line(question, ready)
-        return self._draw(bucket, question)
+            return self._redeem(request, ready)
+        return self._draw_tokens(bucket, request)
 
-    def _in_line(self, question: TokenRequest, ready: float) -> TokenGrant:
-        if question.now < ready:
-            return TokenGrant(0, ready - question.now)
-        del self._places[question.place]
+    def _redeem(self, request: TokenRequest, ready: float) -> TokenGrant:
+        if request.now < ready:
+            return TokenGrant(0, ready - request.now)
+        del self._reservations[request.reservation]
         return TokenGrant(1, 0.0)
 
-    def _draw(self, bucket: _Bucket, question: TokenRequest) -> TokenGrant:
-        each, now = 1 / question.per_second, question.now
-        room = question.burst * each
+    def _draw_tokens(self, bucket: _Bucket, request: TokenRequest) -> TokenGrant:
+        each, now = 1 / request.per_second, request.now
+        room = request.burst * each
         full_at = max(bucket.full_at, now)
-        granted = min(question.wanted, max(math.floor((room - (full_at - now)) / each + 1e-6), 0))
+        granted = min(request.count, max(math.floor((room - (full_at - now)) / each + 1e-6), 0))
         bucket.full_at = full_at + granted * each
         if granted:
             return TokenGrant(granted, 0.0)
         ready = full_at + each - room
-        if question.place:
-            self._places[question.place] = ready
+        if request.reservation:
+            self._reservations[request.reservation] = ready
             bucket.full_at = full_at + each
         return TokenGrant(0, ready - now)
 
-    def forget(self) -> None:
-        """Full buckets and no lines, as at the start."""
+    def reset(self) -> None:
+        """Restore full buckets without reservations."""
         self._buckets.clear()
-        self._places.clear()
+        self._reservations.clear()
 
 
-def _extend_backoff(bucket: _Bucket, question: TokenRequest) -> None:
-    """Twice as long each time; calls that were under way together are throttled once."""
-    now = question.now
+def _extend_backoff(bucket: _Bucket, request: TokenRequest) -> None:
+    """Double the backoff; calls in flight together count as throttled once."""
+    now = request.now
     if now >= bucket.rest_until:
-        again = now - bucket.throttled_at < BACKOFF_RESET_SECONDS
-        bucket.times = bucket.times + 1 if again else 1
+        is_repeated = now - bucket.throttled_at < BACKOFF_RESET_SECONDS
+        bucket.times = bucket.times + 1 if is_repeated else 1
         bucket.rest_until = now + min(2 ** (bucket.times - 1), LONGEST_BACKOFF_SECONDS)
     bucket.throttled_at = now
-    if question.per_second:
-        bucket.full_at = max(bucket.full_at, bucket.rest_until + question.burst / question.per_second)
+    if request.per_second:
+        bucket.full_at = max(bucket.full_at, bucket.rest_until + request.burst / request.per_second)
 
 
-# KEYS: the bucket, the place in line. ARGV: the question's fields. The answer: tokens, seconds to wait.
+# KEYS: bucket, reservation. ARGV: fields of the request. Result: tokens, seconds to wait.
 TOKEN_SCRIPT = f"""
-local bucket, place = KEYS[1], KEYS[2]
+local bucket, reservation = KEYS[1], KEYS[2]
 local burst, rate, now = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
-local wanted, in_line, throttled = tonumber(ARGV[4]), ARGV[5] == '1', ARGV[6] == '1'
+local count, is_queued, throttled = tonumber(ARGV[4]), ARGV[5] == '1', ARGV[6] == '1'
 local kept = redis.call('HMGET', bucket, 'full_at', 'rest_until', 'throttled_at', 'times')
 local full_at, rest_until = tonumber(kept[1] or 0), tonumber(kept[2] or 0)
 local throttled_at, times = tonumber(kept[3] or 0), tonumber(kept[4] or 0)
@@ -144,12 +144,12 @@ if throttled then
   return answer(0, rest_until - now)
 end
 if now < rest_until then return answer(0, rest_until - now) end
-if rate == 0 then return answer(wanted, 0) end
-if in_line then
-  local ready = tonumber(redis.call('GET', place) or -1)
+if rate == 0 then return answer(count, 0) end
+if is_queued then
+  local ready = tonumber(redis.call('GET', reservation) or -1)
   if ready >= 0 and now < ready then return answer(0, ready - now) end
   if ready >= 0 then
-    redis.call('DEL', place)
+    redis.call('DEL', reservation)
     return answer(1, 0)
   end
 end
@@ -157,15 +157,16 @@ end
 local each = 1 / rate
 local room = burst * each
 full_at = math.max(full_at, now)
-local granted = math.min(wanted, math.max(math.floor((room - (full_at - now)) / each + 1e-6), 0))
+local granted = math.min(count, math.max(math.floor((room - (full_at - now)) / each + 1e-6), 0))
 if granted > 0 then
   full_at = full_at + granted * each
   keep(full_at - now)
   return answer(granted, 0)
 end
 local ready = full_at + each - room
-if in_line then
-  redis.call('SET', place, string.format('%.6f', ready), 'EX', math.ceil(ready - now) + {PLACE_TTL_SECONDS})
+if is_queued then
+  local ttl = math.ceil(ready - now) + {RESERVATION_TTL_SECONDS}
+  redis.call('SET', reservation, string.format('%.6f', ready), 'EX', ttl)
   full_at = full_at + each
 end
 keep(full_at - now)
@@ -173,15 +174,15 @@ return answer(0, ready - now)
 """
 
 
-def build_script_arguments(question: TokenRequest) -> tuple[list[str], list[str]]:
-    """Return the keys and arguments that the script takes for a question."""
-    return [question.key, question.place or question.key], [
-        f"{question.burst:.6f}",
-        f"{question.per_second:.6f}",
-        f"{question.now:.6f}",
-        str(question.wanted),
-        "1" if question.place else "0",
-        "1" if question.throttled else "0",
+def build_script_arguments(request: TokenRequest) -> tuple[list[str], list[str]]:
+    """Return the keys and arguments of the script for a request."""
+    return [request.key, request.reservation or request.key], [
+        f"{request.burst:.6f}",
+        f"{request.per_second:.6f}",
+        f"{request.now:.6f}",
+        str(request.count),
+        "1" if request.reservation else "0",
+        "1" if request.throttled else "0",
     ]
 
 
@@ -193,7 +194,7 @@ LOCAL_FALLBACK_SECONDS = 5.0
 
 @dataclass(frozen=True)
 class RateLimit:
-    """One of AWS's buckets: how many calls at once, how many each second (ECS, request throttling)."""
+    """Rate limit of an AWS API: burst and refill per second (ECS request throttling)."""
 
     name: str
     burst: float
@@ -216,28 +217,30 @@ _LIMITS = {operation: limit for limit, operations in _OPERATIONS.items() for ope
 
 
 def get_rate_limit(service: str, operation: str) -> RateLimit:
-    """Return the bucket that a call draws from. Where AWS tells no limit, calls only rest when throttled."""
-    found = _LIMITS.get(operation) if service == "ecs" else None
-    return found or RateLimit(f"{service} calls", 0, 0)
+    """Return the rate limit of a call; an unlimited one, with backoff only, if AWS documents none."""
+    limit = _LIMITS.get(operation) if service == "ecs" else None
+    return limit or RateLimit(f"{service} calls", 0, 0)
 
 
 def take_token(rate_limit_key: str, service: str, operation: str, *, holder: str, now: datetime) -> None:
-    """Take one token, or raise `RateLimited`: `holder` then has a place in line and comes back for it."""
+    """Take one token, or raise `RateLimited` with a reservation for `holder`."""
     limit = get_rate_limit(service, operation)
-    answer = _query_buckets(
-        _build_request(rate_limit_key, limit, now, wanted=1, place=f"{_key(rate_limit_key, limit)}:{holder}")
+    grant = _query_buckets(
+        _build_request(
+            rate_limit_key, limit, now, count=1, reservation=f"{_get_key(rate_limit_key, limit)}:{holder}"
+        )
     )
-    if not answer.granted:
-        raise RateLimited(now + min(timedelta(seconds=answer.wait), LONGEST_WAIT))
+    if not grant.granted:
+        raise RateLimited(now + min(timedelta(seconds=grant.wait), LONGEST_WAIT))
 
 
-def take_tokens(rate_limit_key: str, limit: RateLimit, wanted: int, now: datetime) -> int:
-    """Take up to `wanted` tokens and say how many there were; nobody is put in line."""
-    return _query_buckets(_build_request(rate_limit_key, limit, now, wanted=wanted)).granted
+def take_tokens(rate_limit_key: str, limit: RateLimit, count: int, now: datetime) -> int:
+    """Take up to `count` tokens without a reservation, and return how many were granted."""
+    return _query_buckets(_build_request(rate_limit_key, limit, now, wanted=count)).granted
 
 
 def record_throttling(rate_limit_key: str, error: AwsError, now: datetime) -> None:
-    """AWS has throttled a call: everybody who shares its bucket waits, twice as long each time."""
+    """Record a throttled call: all callers of its bucket wait, twice as long each time."""
     if isinstance(error, Throttled):
         _query_buckets(
             _build_request(
@@ -247,12 +250,12 @@ def record_throttling(rate_limit_key: str, error: AwsError, now: datetime) -> No
 
 
 def reset_buckets() -> None:
-    """Start with full buckets and ask Valkey again; in this process only."""
-    _buckets.own.forget()
-    _buckets.alone_until = 0.0
+    """Reset this process's buckets and use Valkey again."""
+    _buckets.own.reset()
+    _buckets.local_until = 0.0
 
 
-def _key(rate_limit_key: str, limit: RateLimit) -> str:
+def _get_key(rate_limit_key: str, limit: RateLimit) -> str:
     return f"quota:{rate_limit_key}:{limit.name}"
 
 
@@ -261,61 +264,61 @@ def _build_request(
     limit: RateLimit,
     now: datetime,
     *,
-    wanted: int = 0,
-    place: str = "",
+    count: int = 0,
+    reservation: str = "",
     throttled: bool = False,
 ) -> TokenRequest:
     share: float = settings.AWS_QUOTA_SHARE
-    # A bucket that could not hold one token would never give one.
+    # A bucket smaller than one token would never grant one.
     burst = max(limit.burst * share, 1.0)
     return TokenRequest(
-        _key(rate_limit_key, limit),
+        _get_key(rate_limit_key, limit),
         burst,
         limit.per_second * share,
         now.timestamp(),
-        wanted,
-        place,
+        count,
+        reservation,
         throttled,
     )
 
 
 @dataclass
 class _Buckets:
-    """Where this process keeps count."""
+    """Buckets and Valkey connections of this process."""
 
     own: LocalBuckets = field(default_factory=LocalBuckets)
     clients: dict[str, redis.Redis] = field(default_factory=dict)
     scripts: dict[redis.Redis, Any] = field(default_factory=dict)
-    alone_until: float = 0.0
+    local_until: float = 0.0
 
 
 _buckets = _Buckets()
 
 
-def _query_buckets(question: TokenRequest) -> TokenGrant:
-    """Ask the buckets that all workers share; without Valkey those of this process, for some seconds."""
+def _query_buckets(request: TokenRequest) -> TokenGrant:
+    """Query the shared buckets; this process's own for some seconds if Valkey fails."""
     client = _get_client()
-    if client is None or time.monotonic() < _buckets.alone_until:
-        return _buckets.own.ask(question)
-    keys, values = build_script_arguments(question)
+    if client is None or time.monotonic() < _buckets.local_until:
+        return _buckets.own.draw(request)
+    keys, values = build_script_arguments(request)
     try:
         granted, wait = cast("list[str]", _register_script(client)(keys, values))
     except redis.RedisError as error:
-        _buckets.alone_until = time.monotonic() + LOCAL_FALLBACK_SECONDS
+        _buckets.local_until = time.monotonic() + LOCAL_FALLBACK_SECONDS
         logger.warning("Valkey does not answer, this process counts its calls to AWS alone: %s", error)
-        return _buckets.own.ask(question)
+        return _buckets.own.draw(request)
     return TokenGrant(int(granted), float(wait))
 
 
 def _register_script(client: redis.Redis) -> Any:
-    """Return the script as its hash names it; Valkey is sent the text only where it does not know it."""
+    """Return the registered script; Valkey gets its text only if it does not know the hash."""
     if client not in _buckets.scripts:
         _buckets.scripts[client] = client.register_script(TOKEN_SCRIPT)
     return _buckets.scripts[client]
 
 
 def _get_client() -> redis.Redis | None:
-    """Return the connection to the cache's Valkey; None where the cache is another one, as in tests."""
+    """Return the connection to the cache's Valkey; None for another cache, as in tests."""
     cache: Any = settings.CACHES["default"]
     if not cache["BACKEND"].endswith("RedisCache"):
         return None

@@ -1,7 +1,7 @@
 """Recent reads of ECS services and scalable targets, shared by processes through the cache.
 
-They are kept in the shared cache for some seconds. A cache that is away, or holds nonsense, costs a call and
-nothing else. Who reads them says since when they must have begun: no answer is taken from before a write.
+They expire after seconds. A missing cache or invalid data only costs a call. Readers pass the minimum start
+of a read, so no answer is older than a write.
 """
 
 import json
@@ -26,11 +26,11 @@ NEVER: Final = datetime.min.replace(tzinfo=UTC)
 
 SERVICES: Final = "services"
 TARGETS: Final = "scalable targets"
-# What may be read outside a deployment that long ago is shown as if it were read now.
+# Maximum age of a read outside a deployment that counts as current.
 MAX_AGE: Final[Mapping[str, timedelta]] = {SERVICES: timedelta(seconds=20), TARGETS: timedelta(minutes=2)}
 PAUSE_SECONDS: Final = 5.0
 _FAILURES: Final = (redis.RedisError, OSError)
-# What unpickling bytes raises that Django did not write.
+# Exceptions of unpickling bytes that Django did not write.
 _UNREADABLE: Final = (
     *(pickle.UnpicklingError, EOFError, ValueError, TypeError),
     *(AttributeError, ImportError, IndexError, KeyError),
@@ -39,26 +39,26 @@ _UNREADABLE: Final = (
 
 @dataclass(frozen=True)
 class RecentRead:
-    """One answer and the moment its call began; None where AWS has no such thing."""
+    """Answer and start time of a call; the answer is None if AWS has no such resource."""
 
-    begun: datetime
+    started_at: datetime
     answer: dict[str, Any] | None
 
 
 class _Availability:
-    """When a cache that did not answer is asked again; in this process."""
+    """Time until which this process does not use a failing cache."""
 
     paused_until = 0.0
 
 
 def publish_reads(
-    kind: str, group: str, answers: Mapping[str, Mapping[str, Any] | None], *, begun: datetime
+    kind: str, group: str, answers: Mapping[str, Mapping[str, Any] | None], *, started_at: datetime
 ) -> None:
-    """Keep answers by name for the processes that read the same batch (connector, region, cluster)."""
+    """Store answers by name for the processes that read the same batch (connector, region, cluster)."""
     if not answers or _is_paused():
         return
     rows = {
-        _key(kind, group, name): json.dumps([begun.timestamp(), answer], default=str)
+        _get_key(kind, group, name): json.dumps([started_at.timestamp(), answer], default=str)
         for name, answer in answers.items()
     }
     try:
@@ -70,29 +70,29 @@ def publish_reads(
 def publish_targets(
     connector: Connector,
     region: str,
-    asked: Mapping[str, Any],
+    params: Mapping[str, Any],
     answer: Mapping[str, Any],
     *,
-    begun: datetime,
+    started_at: datetime,
 ) -> None:
-    """Keep an answer of DescribeScalableTargets by resource id; one of several pages is left out."""
-    if answer.get("NextToken") or asked.get("NextToken"):
+    """Store an answer of DescribeScalableTargets by resource id; answers with several pages are skipped."""
+    if answer.get("NextToken") or params.get("NextToken"):
         return
-    found = {one.get("ResourceId"): one for one in answer.get("ScalableTargets", ())}
-    targets = {name: found.get(name) for name in asked.get("ResourceIds", ())}
-    publish_reads(TARGETS, get_region_group(connector, region), targets, begun=begun)
+    targets_by_id = {target.get("ResourceId"): target for target in answer.get("ScalableTargets", ())}
+    targets = {name: targets_by_id.get(name) for name in params.get("ResourceIds", ())}
+    publish_reads(TARGETS, get_region_group(connector, region), targets, started_at=started_at)
 
 
 def get_region_group(connector: Connector, region: str) -> str:
-    """Return the group of what does not belong to one cluster."""
+    """Return the group of reads that belong to a region instead of a cluster."""
     return f"{build_cache_key(connector)}|{region}"
 
 
 def get_recent_reads(
     kind: str, group: str, names: Iterable[str], *, since: datetime, now: datetime
 ) -> dict[str, RecentRead]:
-    """Return the answers whose calls began after `since` and are not too old now, by name."""
-    keys = {_key(kind, group, name): name for name in names}
+    """Return by name the answers whose calls started after `since` and are recent enough."""
+    keys = {_get_key(kind, group, name): name for name in names}
     if not keys or _is_paused():
         return {}
     try:
@@ -103,22 +103,22 @@ def get_recent_reads(
     except _UNREADABLE as error:
         logger.warning("The cache holds what is no recent read: %s", error)
         return {}
-    found = {keys[key]: _parse(row) for key, row in rows.items() if key in keys}
+    reads = {keys[key]: _parse(row) for key, row in rows.items() if key in keys}
     oldest = max(since, now - MAX_AGE[kind])
-    return {name: read for name, read in found.items() if read and oldest < read.begun <= now}
+    return {name: read for name, read in reads.items() if read and oldest < read.started_at <= now}
 
 
 def _parse(row: object) -> RecentRead | None:
-    """Return the row as a read; None where it is none."""
+    """Return the row as a read; None if it is invalid."""
     try:
         seconds, answer = json.loads(row) if isinstance(row, str) else ("", None)
-        begun = datetime.fromtimestamp(float(seconds), UTC)
+        started_at = datetime.fromtimestamp(float(seconds), UTC)
     except (ValueError, TypeError, OverflowError, OSError, RecursionError):
         return None
-    return RecentRead(begun, answer) if answer is None or isinstance(answer, dict) else None
+    return RecentRead(started_at, answer) if answer is None or isinstance(answer, dict) else None
 
 
-def _key(kind: str, group: str, name: str) -> str:
+def _get_key(kind: str, group: str, name: str) -> str:
     digest = blake2b(f"{kind}|{group}|{name}".encode(errors="surrogatepass"), digest_size=20).hexdigest()
     return f"recent:{digest}"
 

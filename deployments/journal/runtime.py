@@ -14,24 +14,24 @@ from web.clock import get_database_time
 
 
 class DirectAwsAccess(Protocol):
-    """A way to AWS in this process: the call is made while the caller waits."""
+    """AWS access in this process: the call is made while the caller waits."""
 
     def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]: ...
 
 
 class QueuedAwsAccess(Protocol):
-    """A way to AWS through a delegate: the call is queued, its answer is written into its row later."""
+    """AWS access through a delegate: the call is queued, and its answer is recorded in its row later."""
 
     def queue(self, call_id: int) -> None:
-        """Hand the planned call over; runs inside the commit that plans it."""
+        """Queue the planned call; runs inside the commit that plans it."""
 
 
 @dataclass(frozen=True)
 class EngineRuntime:
     """AWS access and clocks of a reconcile pass.
 
-    `now` is the database's clock, `monotonic` this process's; `open_work` is the way of work that is no AWS
-    call.
+    `now` is the database's clock, `monotonic` this process's; `open_work` opens the access for other calls
+    than AWS calls.
     """
 
     open_aws_access: Callable[[Connector, str], DirectAwsAccess | QueuedAwsAccess]
@@ -58,11 +58,11 @@ _hooks: list[Callable[[str], None]] = []
 
 
 def failpoint(name: str) -> None:
-    """Pass a named place; a hook may end the process, or pause it, here."""
+    """Pass a named point; a test hook may end or pause the process here."""
     for hook in _hooks:
         hook(name)
 
 
 def set_hook(hook: Callable[[str], None] | None) -> None:
-    """Have `hook` called at every failpoint, or with None none any more."""
+    """Set the only hook of all failpoints, or remove it with None."""
     _hooks[:] = [] if hook is None else [hook]

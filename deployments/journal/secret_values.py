@@ -1,4 +1,4 @@
-"""Secret values of an execution: listed for redaction, injected into calls."""
+"""Secret values of an execution: lists for redaction, and injection into calls."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,63 +23,67 @@ from steps.kinds.registry import get_step_kind, get_step_kinds
 def list_stage_secrets(
     stage: StageExecution, steps: Iterable[StepExecution] | None = None
 ) -> tuple[str, ...]:
-    """Return the values that no line of a stage may show.
+    """Return the values to redact in every line of a stage.
 
-    `steps` are all of its execution, where they are loaded.
+    `steps` are the loaded steps of its execution, if any.
     """
     secret = stage.connector.secret
     own = (secret.value,) if secret is not None else ()
-    hidden = (value for value in stage.execution.secret_input_values.values() if value)
-    return (*own, *hidden, *_list_step_secrets(stage, steps))
+    inputs = (value for value in stage.execution.secret_input_values.values() if value)
+    return (*own, *inputs, *_list_step_secrets(stage, steps))
 
 
 def _list_step_secrets(stage: StageExecution, steps: Iterable[StepExecution] | None) -> Iterator[str]:
-    """Yield the outputs that are secrets, and those that steps hand to who may say them again.
+    """Yield secret outputs, and the secrets of steps whose systems may return them.
 
-    AWS shows parameters of stacks, and programs that make infrastructure print what they are given.
+    AWS shows parameters of stacks, and programs that create infrastructure print their variables.
     """
     if stage.execution_id is None or stage.pk is None:
         return
     kinds = get_step_kinds().items()
-    handing = [name for name, kind in kinds if kind.provisions or kind.sends_secrets_to_aws]
+    exposing_types = [name for name, kind in kinds if kind.provisions or kind.sends_secrets_to_aws]
     if steps is None:
         rows = StepExecution.objects.filter(stage__execution=stage.execution_id)
-        steps = rows.exclude(~Q(type__in=handing), secret_outputs="")
+        steps = rows.exclude(~Q(type__in=exposing_types), secret_outputs="")
     for step in steps:
-        if step.type not in handing and not step.secret_outputs:
+        if step.type not in exposing_types and not step.secret_outputs:
             continue
         yield from step.secret_output_values.values()
         for reference in (
-            get_step_kind(step.type).list_secret_references(step.spec) if step.type in handing else ()
+            get_step_kind(step.type).list_secret_references(step.spec) if step.type in exposing_types else ()
         ):
             with suppress(SecretNotFound):
                 yield find_secret(stage.execution.scope, reference).value
 
 
 def list_parameter_secrets(scope: Scope, params: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the values of the secrets that parameters of work name, as far as they are there."""
-    found = []
+    """Return the values of the secrets referenced in task parameters; missing secrets are skipped."""
+    values = []
     for reference in (params.get("secrets") or {}).values():
         with suppress(SecretNotFound):
-            found.append(find_secret(scope, str(reference)).value)
-    return tuple(found)
+            values.append(find_secret(scope, str(reference)).value)
+    return tuple(values)
 
 
 def add_masks(payload: TaskPayload, secrets: Sequence[str]) -> TaskPayload:
-    """Return the same, with those of the secrets to be hidden that stand in it: an agent learns no others.
+    """Return the payload with a mask for each stage secret in its parameters; an agent gets no others.
 
-    They came in by expressions: outputs of earlier steps, and inputs of the run.
+    They come from expressions: outputs of earlier steps, and inputs of the run.
     """
-    said = json.dumps(payload.params, ensure_ascii=False, default=str)
-    new = dict.fromkeys(one for one in secrets if one not in payload.mask)
+    text = json.dumps(payload.params, ensure_ascii=False, default=str)
+    unmasked = dict.fromkeys(secret for secret in secrets if secret not in payload.mask)
     return replace(
-        payload, mask=(*payload.mask, *(one for one in new if SecretMask((one,)).mask_text(said) != said))
+        payload,
+        mask=(
+            *payload.mask,
+            *(secret for secret in unmasked if SecretMask((secret,)).mask_text(text) != text),
+        ),
     )
 
 
 @dataclass(frozen=True)
 class _SecretInjector:
-    """AWS access that adds the values of secrets to its calls."""
+    """AWS access that injects secret values into its calls."""
 
     aws_access: DirectAwsAccess
     scope: Scope = field(repr=False)
@@ -89,15 +93,15 @@ class _SecretInjector:
 
 
 def add_secret_injection(aws_access: DirectAwsAccess, service: str, scope: Scope) -> DirectAwsAccess:
-    """Return the access for calls of a service, with secret values where it needs them."""
+    """Return the access for calls of a service, with secret injection if the service needs it."""
     return _SecretInjector(aws_access, scope) if service == cloudformation.SERVICE else aws_access
 
 
 def inject_secrets(scope: Scope, service: str, params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters as AWS gets them. Raises `Undelivered` where a secret is missing."""
+    """Return the parameters with secret values. Raises `Undelivered` if a secret is missing."""
     if service != cloudformation.SERVICE or "Parameters" not in params:
         return dict(params)
-    return {**params, "Parameters": [_inject_secret(scope, one) for one in params["Parameters"]]}
+    return {**params, "Parameters": [_inject_secret(scope, parameter) for parameter in params["Parameters"]]}
 
 
 def _inject_secret(scope: Scope, parameter: Mapping[str, Any]) -> dict[str, Any]:

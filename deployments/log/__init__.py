@@ -1,4 +1,4 @@
-"""Log of an execution: lines are redacted, numbered, stored, then published."""
+"""Log of an execution: redaction, numbering, storage and publishing of lines."""
 
 from deployments.log.lines import LineOrigin, LogBlock, LogLine, NewLogLine, list_block_lines
 from deployments.log.queries import (

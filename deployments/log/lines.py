@@ -12,7 +12,7 @@ from typing import TypedDict
 
 
 class LineOrigin(StrEnum):
-    """Who said a line."""
+    """Origin of a line."""
 
     SLIPWAY = "slipway"
     AWS = "aws"
@@ -20,7 +20,7 @@ class LineOrigin(StrEnum):
 
 
 class LogLine(TypedDict):
-    """One line as the API shows it; `number` counts from 1 per execution, `at` is UTC in ISO 8601."""
+    """Line in the API; `number` counts from 1 per execution, `at` is UTC in ISO 8601."""
 
     number: int
     at: str
@@ -33,7 +33,7 @@ class LogLine(TypedDict):
 
 @dataclass(frozen=True)
 class NewLogLine:
-    """A line on its way into the log."""
+    """Line that is not stored yet."""
 
     at: datetime
     step_id: int | None
@@ -44,13 +44,13 @@ class NewLogLine:
     origin: LineOrigin | None = None
 
     @property
-    def said_by(self) -> LineOrigin:
-        """Who it is from; an AWS event is AWS's, and what names nobody is Slipway's own."""
+    def resolved_origin(self) -> LineOrigin:
+        """Return the origin; the default is AWS for an event and Slipway for other lines."""
         return self.origin or (LineOrigin.AWS if self.level == "event" else LineOrigin.SLIPWAY)
 
 
 MOST_LINES = 1000
-# A frame holds at least one block, and the sockets of browsers take 64 KiB.
+# A frame has at least one block, and browser sockets accept 64 KiB.
 MOST_BLOCK_BYTES = 48 * 1024
 _LINE_OVERHEAD = 12
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -81,16 +81,18 @@ class LogBlock:
 
 
 def to_microseconds(moment: datetime) -> int:
-    """Return a moment as microseconds since 1970, UTC."""
+    """Return a time as microseconds since 1970, UTC."""
     return (moment - _EPOCH) // _MICROSECOND
 
 
 def encode_blocks(first: int, entries: Iterable[BlockEntry]) -> list[LogBlock]:
-    """Entries as blocks of at most a thousand lines and about 48 KiB, numbered from `first`."""
+    """Return entries as blocks of at most a thousand lines and about 48 KiB, numbered from `first`."""
     blocks = []
-    for part, texts in _parts(entries):
-        blocks.append(LogBlock(first, first + len(part) - 1, _body(first, part, texts)))
-        first += len(part)
+    for entries_of_block, texts in _split_entries(entries):
+        blocks.append(
+            LogBlock(first, first + len(entries_of_block) - 1, _encode_body(first, entries_of_block, texts))
+        )
+        first += len(entries_of_block)
     return blocks
 
 
@@ -108,7 +110,7 @@ def list_block_lines(block: LogBlock) -> list[LogLine]:
 
 
 def compress(block: LogBlock, level: int = 1) -> bytes:
-    """Return the body as it lies in the database."""
+    """Return the stored form of the body."""
     return zlib.compress(block.body.encode(), level)
 
 
@@ -117,28 +119,28 @@ def decompress(packed: bytes | memoryview) -> str:
     return zlib.decompress(packed).decode()
 
 
-def _parts(entries: Iterable[BlockEntry]) -> Iterator[tuple[list[BlockEntry], list[str]]]:
+def _split_entries(entries: Iterable[BlockEntry]) -> Iterator[tuple[list[BlockEntry], list[str]]]:
     part: list[BlockEntry] = []
     texts: list[str] = []
     size = 0
     for entry in entries:
         text = encode_basestring(entry.text)
-        more = (len(text) if text.isascii() else len(text.encode())) + _LINE_OVERHEAD
-        if part and (size + more > MOST_BLOCK_BYTES or len(part) == MOST_LINES):
+        added_size = (len(text) if text.isascii() else len(text.encode())) + _LINE_OVERHEAD
+        if part and (size + added_size > MOST_BLOCK_BYTES or len(part) == MOST_LINES):
             yield part, texts
             part, texts, size = [], [], 0
         part.append(entry)
         texts.append(text)
-        size += more
+        size += added_size
     if part:
         yield part, texts
 
 
-def _body(first: int, part: Sequence[BlockEntry], texts: Sequence[str]) -> str:
+def _encode_body(first: int, part: Sequence[BlockEntry], texts: Sequence[str]) -> str:
     times = [part[0].at, *(late.at - early.at for early, late in zip(part, part[1:], strict=False))]
     kinds = [[len(list(same)), *kind] for kind, same in groupby(part, key=lambda entry: entry.kind)]
-    at, who = ",".join(map(str, times)), json.dumps(kinds, ensure_ascii=False, separators=(",", ":"))
-    return f'{{"first":{first},"at":[{at}],"kinds":{who},"texts":[{",".join(texts)}]}}'
+    at, kinds_json = ",".join(map(str, times)), json.dumps(kinds, ensure_ascii=False, separators=(",", ":"))
+    return f'{{"first":{first},"at":[{at}],"kinds":{kinds_json},"texts":[{",".join(texts)}]}}'
 
 
 def _build_line(number: int, entry: BlockEntry) -> LogLine:

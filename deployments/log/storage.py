@@ -26,33 +26,33 @@ from guards.text import sanitize_text, truncate_text
 from web.live.publisher import publish
 
 MOST_BYTES_PER_STEP = 100 * 1024 * 1024
-# A line and its text as it is stored: cleaned, with secrets hidden.
+# A line and its stored text: sanitized and redacted.
 LimitedRow = tuple[NewLogLine, str]
 
 
 class StepColumnChange(Protocol):
-    """Sets columns of a step."""
+    """Function that sets columns of a step."""
 
     def __call__(self, row: StepExecution, /, **values: object) -> None: ...
 
 
 @dataclass
 class _StepOutput:
-    """The output of one step so far: bytes kept, and what was left out since that was last said."""
+    """Output of one step: stored bytes, and the lines dropped since the last note about them."""
 
-    kept: int
+    stored_bytes: int
     dropped: int
     last: str
 
-    def take(self, line: NewLogLine, text: str) -> list[LimitedRow]:
-        """What the log gets instead of this line."""
-        if line.said_by is not LineOrigin.CONTAINER:
+    def add(self, line: NewLogLine, text: str) -> list[LimitedRow]:
+        """Return the lines to store for this line."""
+        if line.resolved_origin is not LineOrigin.CONTAINER:
             return [*self._build_dropped_note(line), (line, text)]
         size = len(text)
-        if self.dropped or self.kept + size > MOST_BYTES_PER_STEP:
+        if self.dropped or self.stored_bytes + size > MOST_BYTES_PER_STEP:
             self.dropped, self.last = self.dropped + 1, text
             return [self._limit(line)] if self.dropped == 1 else []
-        self.kept += size
+        self.stored_bytes += size
         return [(line, text)]
 
     def _limit(self, line: NewLogLine) -> LimitedRow:
@@ -73,24 +73,29 @@ class _StepOutput:
 def apply_output_limits(
     rows: Iterable[LimitedRow], steps: Mapping[int, StepExecution], change: StepColumnChange
 ) -> list[LimitedRow]:
-    """Return the lines that are kept, with a line of our own where others are not.
+    """Return the lines to store, with a note in place of dropped lines.
 
-    `steps` are those that the lines belong to; `change` sets the columns in which a step counts its output.
+    `steps` are the steps of the lines; `change` sets the output counters of a step.
     """
     outputs: dict[int, _StepOutput] = {}
-    kept: list[LimitedRow] = []
+    stored: list[LimitedRow] = []
     for line, text in rows:
         step = steps.get(line.step_id or 0)
         if step is None:
-            kept.append((line, text))
+            stored.append((line, text))
             continue
         if step.pk not in outputs:
             outputs[step.pk] = _get_output(step)
-        kept += outputs[step.pk].take(line, text)
+        stored += outputs[step.pk].add(line, text)
     for pk, output in outputs.items():
         if output != _get_output(steps[pk]):
-            change(steps[pk], log_bytes=output.kept, log_dropped=output.dropped, log_last_dropped=output.last)
-    return kept
+            change(
+                steps[pk],
+                log_bytes=output.stored_bytes,
+                log_dropped=output.dropped,
+                log_last_dropped=output.last,
+            )
+    return stored
 
 
 def _get_output(step: StepExecution) -> _StepOutput:
@@ -102,31 +107,35 @@ def _build_own_line(line: NewLogLine, text: str) -> LimitedRow:
 
 
 def publish_log(execution_id: UUID, *messages: dict[str, Any]) -> None:
-    """Send messages to whoever watches this execution; nobody depends on their arrival."""
+    """Publish messages to the viewers of this execution; delivery is not guaranteed."""
     publish(get_channel_group(execution_id), *messages)
 
 
 def publish_blocks(execution_id: UUID, blocks: list[LogBlock]) -> None:
-    """Send new lines."""
+    """Publish new lines."""
     publish_log(
         execution_id,
-        *({"type": "log.block", "first": one.first, "last": one.last, "body": one.body} for one in blocks),
+        *(
+            {"type": "log.block", "first": block.first, "last": block.last, "body": block.body}
+            for block in blocks
+        ),
     )
 
 
 def get_channel_group(execution_id: UUID | str) -> str:
-    """Return the channel group of those who watch an execution."""
+    """Return the channel group of an execution's viewers."""
     return f"execution.{execution_id}"
 
 
-# A block of this many lines gains nothing from being packed again.
+# Lines of a block that is not worth packing again.
 _FULL = MOST_LINES // 4
 
 
 def store_lines(execution_id: UUID, new: Sequence[NewLogLine], *, mask: SecretMask = EMPTY_MASK) -> None:
-    """Mask, number and store lines; inside the commit they belong to. Watchers hear of them on commit.
+    """Redact, number and store lines inside their commit, and publish them after it.
 
-    For whoever does not hold the rows of the execution; the engine prepares and appends lines by itself.
+    For callers that do not hold the rows of the execution; the engine uses `prepare_lines` and
+    `append_lines`.
     """
     if not new:
         return
@@ -145,21 +154,21 @@ def store_lines(execution_id: UUID, new: Sequence[NewLogLine], *, mask: SecretMa
 def prepare_lines(
     new: Sequence[NewLogLine], *, mask: SecretMask, steps: Iterable[StepExecution], change: StepColumnChange
 ) -> list[LimitedRow]:
-    """Return the lines as they are stored: cleaned, secrets hidden, cut to their limits."""
+    """Return the lines in their stored form: sanitized, redacted, cut to their limits."""
     if not new:
         return []
-    # A secret is hidden before a long line is cut, which could leave half of it.
+    # Secrets are redacted before a long line is cut, which could leave half of one.
     texts = mask.mask_lines([sanitize_text(line.text) for line in new])
     by_id = {step.pk: step for step in steps}
     return apply_output_limits(zip(new, map(truncate_text, texts), strict=True), by_id, change)
 
 
 def append_lines(execution_id: UUID, first: int, rows: Sequence[LimitedRow]) -> None:
-    """Store prepared lines whose numbers, from `first` on, this commit has taken."""
-    blocks = encode_blocks(first, map(_entry, rows))
-    LogChunk.objects.bulk_create(_chunk(execution_id, block, block.count >= _FULL) for block in blocks)
+    """Store prepared lines, numbered from `first` on; this commit has reserved the numbers."""
+    blocks = encode_blocks(first, map(_build_entry, rows))
+    LogChunk.objects.bulk_create(_build_chunk(execution_id, block, block.count >= _FULL) for block in blocks)
     if first // MOST_LINES != (first + len(rows)) // MOST_LINES:
-        _pack(execution_id, keep_last=True)
+        _pack_chunks(execution_id, keep_last=True)
     transaction.on_commit(lambda: publish_blocks(execution_id, blocks), robust=True)
 
 
@@ -168,30 +177,32 @@ def _update(row: StepExecution, /, **values: Any) -> None:
 
 
 def compact_chunks(execution_id: UUID) -> None:
-    """Pack the last small chunks of an execution that has ended."""
+    """Pack the last small chunks of an ended execution."""
     with transaction.atomic():
-        _pack(execution_id, keep_last=False)
+        _pack_chunks(execution_id, keep_last=False)
 
 
-def _entry(row: LimitedRow) -> BlockEntry:
+def _build_entry(row: LimitedRow) -> BlockEntry:
     line, text = row
-    return BlockEntry(to_microseconds(line.at), (line.step, line.unit, line.level, line.said_by.value), text)
+    return BlockEntry(
+        to_microseconds(line.at), (line.step, line.unit, line.level, line.resolved_origin.value), text
+    )
 
 
-def _pack(execution_id: UUID, *, keep_last: bool) -> None:
-    """Join chunks that one commit each has left; the last one stays open for what comes."""
+def _pack_chunks(execution_id: UUID, *, keep_last: bool) -> None:
+    """Join the small chunks of several commits; with `keep_last` the last one stays open."""
     small = list(LogChunk.objects.filter(execution_id=execution_id, is_packed=False).order_by("first"))
     if len(small) < 2:
         return
     LogChunk.objects.filter(pk__in=[chunk.pk for chunk in small]).delete()
     joined = [block for run in _group_adjacent(small) for block in _join_chunks(run)]
     LogChunk.objects.bulk_create(
-        _chunk(execution_id, block, not (keep_last and block is joined[-1])) for block in joined
+        _build_chunk(execution_id, block, not (keep_last and block is joined[-1])) for block in joined
     )
 
 
 def _group_adjacent(chunks: list[LogChunk]) -> list[list[LogChunk]]:
-    """Chunks that follow on each other without one that is packed already in between."""
+    """Return groups of chunks that follow each other without a packed one in between."""
     runs: list[list[LogChunk]] = []
     for chunk in chunks:
         if runs and runs[-1][-1].last + 1 == chunk.first:
@@ -207,7 +218,7 @@ def _join_chunks(run: list[LogChunk]) -> list[LogBlock]:
     )
 
 
-def _chunk(execution_id: UUID, block: LogBlock, is_packed: bool) -> LogChunk:
+def _build_chunk(execution_id: UUID, block: LogBlock, is_packed: bool) -> LogChunk:
     return LogChunk(
         execution_id=execution_id,
         first=block.first,

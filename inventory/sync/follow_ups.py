@@ -129,7 +129,7 @@ def get_recent_services(
     return {
         name: {**read.answer, "tags": tags[name]}
         for name, read in reads.items()
-        if read.answer is not None and read.begun > writes[SERVICES] and name in tags
+        if read.answer is not None and read.started_at > writes[SERVICES] and name in tags
     }
 
 
@@ -140,4 +140,4 @@ def get_recent_targets(
     group = get_region_group(cluster.connector, cluster.region)
     reads = get_recent_reads(TARGETS, group, ids, since=cluster.sync_requested_at or NEVER, now=now)
     since = RecentWrites.of(cluster, now).last[TARGETS] if reads else NEVER
-    return {name: read.answer for name, read in reads.items() if read.begun > since}
+    return {name: read.answer for name, read in reads.items() if read.started_at > since}

@@ -95,7 +95,7 @@ def _make_call(scan: ClusterScan, caller: Caller, call: ReadCall) -> bool:
         return scan.handle_error(error)
     if call.operation == "DescribeScalableTargets":
         cluster = scan.cluster
-        publish_targets(cluster.connector, cluster.region, call.params, response, begun=started_at)
+        publish_targets(cluster.connector, cluster.region, call.params, response, started_at=started_at)
     scan.apply_response(call, response)
     return True
 

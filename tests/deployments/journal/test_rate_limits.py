@@ -112,13 +112,13 @@ def test_valkey_and_a_process_alone_give_the_same_answers(live_broker: str) -> N
                 burst=3,
                 per_second=0.5,
                 now=now,
-                wanted=1 if place else dice.randrange(5),
-                place=place,
+                count=1 if place else dice.randrange(5),
+                reservation=place,
                 throttled=dice.random() < 0.05,
             )
             keys, values = build_script_arguments(asked)
             granted, wait = client.eval(TOKEN_SCRIPT, len(keys), *keys, *values)
-            expected = own.ask(asked)
+            expected = own.draw(asked)
             assert TokenGrant(int(granted), pytest.approx(float(wait), abs=1e-3)) == expected, asked
 
 

@@ -31,12 +31,12 @@ def found(group: str = GROUP, since: datetime = NEVER, now: datetime = NOW) -> d
 
 
 def test_what_one_process_has_read_another_uses() -> None:
-    publish_reads(SERVICES, GROUP, {"app": APP}, begun=NOW)
+    publish_reads(SERVICES, GROUP, {"app": APP}, started_at=NOW)
     assert found() == {"app": APP}
 
 
 def test_that_there_is_no_such_service_is_known_too() -> None:
-    publish_reads(SERVICES, GROUP, {"app": None}, begun=NOW)
+    publish_reads(SERVICES, GROUP, {"app": None}, started_at=NOW)
     assert found() == {"app": None}
 
 
@@ -49,12 +49,12 @@ def test_that_there_is_no_such_service_is_known_too() -> None:
     ],
 )
 def test_what_may_not_be_used_is_not_found(since: datetime, now: datetime) -> None:
-    publish_reads(SERVICES, GROUP, {"app": APP}, begun=NOW)
+    publish_reads(SERVICES, GROUP, {"app": APP}, started_at=NOW)
     assert found(since=since, now=now) == {}
 
 
 def test_another_cluster_has_services_of_its_own() -> None:
-    publish_reads(SERVICES, GROUP, {"app": APP}, begun=NOW)
+    publish_reads(SERVICES, GROUP, {"app": APP}, started_at=NOW)
     assert found(OTHER_GROUP) == {}
 
 
@@ -97,7 +97,7 @@ def test_a_cache_that_is_down_is_asked_again_after_some_seconds(settings: Settin
             "LOCATION": f"unix://{tmp_path}/nobody.sock",
         }
     }
-    publish_reads(SERVICES, GROUP, {"app": APP}, begun=NOW)
+    publish_reads(SERVICES, GROUP, {"app": APP}, started_at=NOW)
     assert recent_reads._is_paused()
     assert found() == {}
     recent_reads._Availability.paused_until = 0.0

@@ -133,7 +133,7 @@ def published(cluster: SyncedCluster) -> None:
     """Somebody has described the service just now, and saw a count that AWS does not have."""
     answered = {**EcsServiceRecord.objects.get().description, "desiredCount": 77, "events": []}
     recent_reads.publish_reads(
-        recent_reads.SERVICES, get_batch_key(cluster), {"myapp": answered}, begun=get_database_time()
+        recent_reads.SERVICES, get_batch_key(cluster), {"myapp": answered}, started_at=get_database_time()
     )
 
 
