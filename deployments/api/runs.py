@@ -95,7 +95,7 @@ class PipelineExecutions(BaseApiView):
             inputs=inputs,
             idempotency_key=key,
             override_freeze=given["override_freeze"],
-            from_sets=given["input_sets"],
+            input_set_names=given["input_sets"],
             force_new_deployment=given["forceNewDeployment"],
         )
         _refuse_another_run(made, tag, inputs)

@@ -105,7 +105,7 @@ def _stages_from(step: StepExecution) -> list[StageExecution]:
 
 def _stage(stage: StageExecution, asking: StepExecution) -> dict[str, Any]:
     is_own = stage.pk == asking.stage_id
-    beside = read_flow(stage).beside(asking) if is_own else set()
+    beside = read_flow(stage).list_parallel_steps(asking) if is_own else set()
     steps = sorted(
         (
             one

@@ -84,7 +84,7 @@ class ApprovalRequester:
             verdict = self._verdict(row, counted)
             if verdict == Approval.Status.WAITING:
                 self._check(row)
-                self._context.wait_for_people(row.expires_at)
+                self._context.wait_for_decision(row.expires_at)
                 break
             self._close(row, verdict)
             row = self._rows().get()

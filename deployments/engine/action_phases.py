@@ -1,4 +1,4 @@
-"""Phases of an action: one is run, and its end decides what the engine does next."""
+"""Phases of an action: run one, and decide by its end how the engine continues."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ CLUSTER_NOT_FOUND = "CLUSTER_NOT_FOUND"
 
 @dataclass(frozen=True)
 class PhaseFinished:
-    """The phase came to its end; `value` is what it returned."""
+    """End of a phase that ran to its end; `value` is its result."""
 
     context: EngineStepContext
     value: object
@@ -50,14 +50,14 @@ class PhaseFinished:
 
 @dataclass(frozen=True)
 class PhaseWaiting:
-    """The phase goes on in a later reconcile pass; None means at once."""
+    """End of a phase that continues in a later reconcile pass; `time` None means immediately."""
 
     time: timedelta | None
 
 
 @dataclass(frozen=True)
 class PhaseFailed:
-    """The phase cannot succeed; where AWS itself `refuses`, trying again changes nothing."""
+    """Failure of a phase; `refuses` means that AWS refused, so that a retry changes nothing."""
 
     failure: ActionFailed
     refuses: bool = False
@@ -65,7 +65,7 @@ class PhaseFailed:
 
 @dataclass(frozen=True)
 class PhaseNeverSent:
-    """A replayed start came to a call that was never made."""
+    """End of a replayed start at a call that was never made."""
 
 
 PhaseEnd = PhaseFinished | PhaseWaiting | PhaseFailed | PhaseNeverSent
@@ -91,7 +91,7 @@ def wait_for_next_check(
 
 
 def read_action(row: ActionRun) -> Action:
-    """Return the action of a row; raises `UnknownActionError` when this version cannot run it (rule 15)."""
+    """Return the action of a row; raises `UnknownActionError` if this version cannot run it (rule 15)."""
     return load_action(row.name, row.version, row.parameters)
 
 
@@ -105,9 +105,9 @@ def run_phase(
     forbid_sending: bool = False,
     confirmed_phase: str = "",
 ) -> PhaseEnd:
-    """Run one phase of an action. What it had gathered when it stopped is written first, or with its failure.
+    """Run one phase of an action; its collected rows are committed with its end or its failure.
 
-    `judged` is the phase whose lost write an adoption judges: it loads the rollback data of that phase.
+    `confirmed_phase` is the phase whose lost write is confirmed: its rollback data is loaded.
     """
     context = EngineStepContext(
         reconcile_context,
@@ -121,19 +121,19 @@ def run_phase(
         action = read_action(row)
         value = body(action, context)
     except ActionFailed as failure:
-        _hand_over(context)
+        _collect_rows(context)
         return PhaseFailed(failure)
     except AwsError as error:
-        _hand_over(context)
+        _collect_rows(context)
         return _build_refusal(reconcile_context, error)
-    except ConnectorUnavailable as closed:
-        return PhaseFailed(ActionFailed("CONNECTOR_NOT_USABLE", str(closed)))
-    except NeedsConfirmation as lost:
-        return _confirm_call(reconcile_context, row, lost.call, phase, log_step)
+    except ConnectorUnavailable as unavailable:
+        return PhaseFailed(ActionFailed("CONNECTOR_NOT_USABLE", str(unavailable)))
+    except NeedsConfirmation as signal:
+        return _confirm_call(reconcile_context, row, signal.call, phase, log_step)
     except SendingForbidden:
         return PhaseNeverSent()
-    except (UnknownActionError, JournalMismatch) as stuck:
-        return _request_intervention(context, str(stuck))
+    except (UnknownActionError, JournalMismatch) as blocked:
+        return _request_intervention(context, str(blocked))
     except (AbortRequested, LeaseRunsOut, AnswerPending, ServiceLockRequired, AwsUnavailable) as signal:
         return _handle_signal(reconcile_context, context, signal)
     _recover(reconcile_context, row, log_step or row.step)
@@ -151,12 +151,12 @@ def _handle_signal(
         context.abandon()
         _save_context(context)
         return PhaseWaiting(max(signal.until - reconcile_context.runtime.now(), timedelta(0)))
-    reconcile_context.rows.forget_changes()
+    reconcile_context.rows.discard_changes()
     return PhaseWaiting(timedelta(0)) if isinstance(signal, LeaseRunsOut) else PhaseWaiting(None)
 
 
 def _request_service_lock(
-    reconcile_context: ReconcileContext, context: EngineStepContext, wanted: ServiceLockRequired
+    reconcile_context: ReconcileContext, context: EngineStepContext, requirement: ServiceLockRequired
 ) -> PhaseEnd:
     _save_context(context)
     account = reconcile_context.stage.account
@@ -167,9 +167,9 @@ def _request_service_lock(
         _save_context(end.context)
         account = str(end.value)
     try:
-        service_locks.request_lock(reconcile_context, context.step, wanted, account)
-    except ActionFailed as clash:
-        return PhaseFailed(clash)
+        service_locks.request_lock(reconcile_context, context.step, requirement, account)
+    except ActionFailed as failure:
+        return PhaseFailed(failure)
     return PhaseWaiting(None)
 
 
@@ -177,53 +177,53 @@ def _get_account(_action: Action, context: StepContext) -> str:
     return context.get_account()
 
 
-def _hand_over(context: EngineStepContext) -> None:
-    """Leave what was gathered to the next commit: that of a failure, whose reasons must not be lost alone."""
+def _collect_rows(context: EngineStepContext) -> None:
+    """Leave the collected rows to the next commit, which also records a failure."""
     context.finish(keep_progress=not context.is_replayed)
 
 
 def _save_context(context: EngineStepContext) -> None:
-    _hand_over(context)
+    _collect_rows(context)
     context.save()
 
 
 def _back_off(
-    reconcile_context: ReconcileContext, context: EngineStepContext, trouble: AwsUnavailable
+    reconcile_context: ReconcileContext, context: EngineStepContext, signal: AwsUnavailable
 ) -> PhaseWaiting:
     """Back off after a failed call to AWS, and log it once."""
     row = context.row
     context.abandon()
     if row.consecutive_errors == 0:
-        context.log(f"{trouble.error.display_message} Slipway tries again.", "warning")
+        context.log(f"{signal.error.display_message} Slipway tries again.", "warning")
     reconcile_context.change(row, consecutive_errors=row.consecutive_errors + 1)
     _save_context(context)
     return PhaseWaiting(timedelta(seconds=min(2**row.consecutive_errors, LONGEST_BACKOFF_SECONDS)))
 
 
 def _recover(reconcile_context: ReconcileContext, row: ActionRun, step: StepExecution) -> None:
-    """What was in the way is gone."""
+    """Reset error count and intervention after a successful phase."""
     if row.consecutive_errors:
         reconcile_context.change(row, consecutive_errors=0)
-    # Another step may be the one that waits for a person.
-    is_meant = step.intervention is not None or step.status in TERMINAL_STATUSES
-    if reconcile_context.execution.status == Status.INTERVENTION_WAITING and is_meant:
+    # Another step may be waiting for a person.
+    is_this_step = step.intervention is not None or step.status in TERMINAL_STATUSES
+    if reconcile_context.execution.status == Status.INTERVENTION_WAITING and is_this_step:
         reconcile_context.change(row, detail="")
         with reconcile_context.commit(reload=True):
             failures.clear_intervention(reconcile_context, step)
 
 
 def _build_refusal(reconcile_context: ReconcileContext, error: AwsError) -> PhaseFailed:
-    """Return a refusal of AWS; of some no second try changes anything: a person has to do something first."""
+    """Return the failure of a refusal by AWS; after some refusals a retry is useless."""
     if error.code == "ClusterNotFoundException":
         name = reconcile_context.stage.cluster
         message = f"Cluster {name} is not there: somebody has deleted it, or it is elsewhere."
         return PhaseFailed(ActionFailed(CLUSTER_NOT_FOUND, message), refuses=True)
     return PhaseFailed(
-        ActionFailed(_code_of(error), error.display_message), refuses=isinstance(error, Denied)
+        ActionFailed(_get_failure_code(error), error.display_message), refuses=isinstance(error, Denied)
     )
 
 
-def _code_of(error: AwsError) -> str:
+def _get_failure_code(error: AwsError) -> str:
     if isinstance(error, Undelivered):
         return error.code
     return {"Denied": "ACCESS_DENIED", "Unauthenticated": "CREDENTIALS_REFUSED"}.get(
@@ -252,7 +252,7 @@ def _confirm_call(
     log_step: StepExecution | None,
 ) -> PhaseEnd:
     """Confirm a write without an answer by reading the state in AWS (rule 7)."""
-    _give_up_waiting(reconcile_context, call)
+    _mark_unknown(reconcile_context, call)
     record = CallRecord(
         call.service,
         call.operation,
@@ -263,38 +263,38 @@ def _confirm_call(
     confirm_phase = f"{CONFIRM_PHASE} {phase} {call.number}.{call.send_number}"[:24]
 
     def confirm(action: Action, context: StepContext) -> Confirmation:
-        verb = action.confirm_undo if phase.startswith("undo") else action.confirm
-        return verb(context, record)
+        confirm_method = action.confirm_undo if phase.startswith("undo") else action.confirm
+        return confirm_method(context, record)
 
     end = run_phase(reconcile_context, row, confirm_phase, confirm, log_step=log_step, confirmed_phase=phase)
     if not isinstance(end, PhaseFinished):
         return end
     end.context.finish(keep_progress=False)
     with reconcile_context.commit(reload=True):
-        _apply(reconcile_context, call, end.value)
+        _record_confirmation(reconcile_context, call, end.value)
     return PhaseWaiting(RETRY_INTERVAL) if isinstance(end.value, Unconfirmed) else PhaseWaiting(None)
 
 
-def _give_up_waiting(reconcile_context: ReconcileContext, call: AwsCall) -> None:
+def _mark_unknown(reconcile_context: ReconcileContext, call: AwsCall) -> None:
     if call.state == CallState.SENT:
         with reconcile_context.commit(reload=True):
             AwsCall.objects.filter(pk=call.pk, state=CallState.SENT).update(state=CallState.UNKNOWN)
 
 
-def _apply(reconcile_context: ReconcileContext, call: AwsCall, verdict: object) -> None:
-    """Write the verdict down unless the true answer arrived meanwhile."""
+def _record_confirmation(reconcile_context: ReconcileContext, call: AwsCall, confirmation: object) -> None:
+    """Record the confirmation unless the real answer arrived meanwhile."""
     unknown = AwsCall.objects.filter(pk=call.pk, state=CallState.UNKNOWN, send_number=call.send_number)
-    if isinstance(verdict, Applied):
+    if isinstance(confirmation, Applied):
         unknown.update(
             state=CallState.ANSWERED,
             is_confirmed=True,
-            result=step_inputs.to_json(verdict.answer),
+            result=step_inputs.to_json(confirmation.answer),
             answered_at=reconcile_context.runtime.now(),
         )
-    elif isinstance(verdict, NotApplied):
+    elif isinstance(confirmation, NotApplied):
         unknown.update(state=CallState.NOT_SENT)
-    elif isinstance(verdict, Indeterminate):
-        error = Undelivered(verdict.code, verdict.message, call.service, call.operation)
+    elif isinstance(confirmation, Indeterminate):
+        error = Undelivered(confirmation.code, confirmation.message, call.service, call.operation)
         unknown.update(
             state=CallState.FAILED, error=error.to_record(), answered_at=reconcile_context.runtime.now()
         )

@@ -56,33 +56,33 @@ def list_waiting_executions(execution_ids: Sequence[UUID]) -> list[WaitingExecut
     ]
 
 
-def find_changed(
+def list_changed_executions(
     waiting: Sequence[WaitingExecution], *, runtime: EngineRuntime, snapshot: ServiceSnapshot
 ) -> list[UUID]:
-    """Return the executions to reconcile: the state of their service has changed since the last pass.
+    """Return the executions whose ECS service has changed since the last pass.
 
-    The others are as they were, and nothing is written about them: their next turn is set already.
+    Nothing is written for the others: their next check is already scheduled.
     """
     if not waiting:
         return []
-    everybody = [one.pk for one in waiting]
+    all_ids = [execution.pk for execution in waiting]
     stage = _get_waiting_stage(waiting[0])
     if stage is None:
-        return everybody
+        return all_ids
     try:
         aws_access = snapshot.aws_access_pool.open(runtime, stage.connector, stage.region)
     except ConnectorUnavailable:
-        return everybody
+        return all_ids
     if hasattr(aws_access, "queue"):
-        return everybody
+        return all_ids
     return [
         pk
         for batch in split_batches(waiting, SERVICES_PER_CALL)
-        for pk in _find_changed_in_cluster(batch, stage, aws_access, runtime=runtime, snapshot=snapshot)
+        for pk in _list_changed_in_cluster(batch, stage, aws_access, runtime=runtime, snapshot=snapshot)
     ]
 
 
-def _find_changed_in_cluster(
+def _list_changed_in_cluster(
     batch: Sequence[WaitingExecution],
     stage: StageExecution,
     aws_access: DirectAwsAccess,
@@ -90,41 +90,45 @@ def _find_changed_in_cluster(
     runtime: EngineRuntime,
     snapshot: ServiceSnapshot,
 ) -> list[UUID]:
-    begun = runtime.now()
+    started_at = runtime.now()
     try:
-        answered = EcsClient(aws_access).describe_raw_services(
-            stage.cluster, [one.waits_for_service for one in batch]
+        descriptions = EcsClient(aws_access).describe_raw_services(
+            stage.cluster, [execution.waits_for_service for execution in batch]
         )
     except AwsError as error:
         # Each pass makes the call itself then, and logs the error.
         rate_limits.record_throttling(get_rate_limit_key(stage), error, runtime.now())
-        return [one.pk for one in batch]
-    found: dict[str, dict[str, Any]] = {service.get("serviceName", ""): service for service in answered}
-    wanted: list[UUID] = []
-    news: dict[str, dict[str, Any] | None] = {}
-    for one in batch:
-        raw = found.get(one.waits_for_service)
+        return [execution.pk for execution in batch]
+    services: dict[str, dict[str, Any]] = {
+        service.get("serviceName", ""): service for service in descriptions
+    }
+    changed_ids: list[UUID] = []
+    published: dict[str, dict[str, Any] | None] = {}
+    for execution in batch:
+        raw = services.get(execution.waits_for_service)
         if (
-            one.observed_state == hash_observed_state(raw)
-            and one.recheck_at is not None
-            and begun < one.recheck_at
+            execution.observed_state == hash_observed_state(raw)
+            and execution.recheck_at is not None
+            and started_at < execution.recheck_at
         ):
             continue
         service = None if raw is None else EcsService.from_aws(raw)
-        snapshot.keep(
-            stage.cluster, one.waits_for_service, ServiceObservation(one.waits_for_service, service, begun)
+        snapshot.add(
+            stage.cluster,
+            execution.waits_for_service,
+            ServiceObservation(execution.waits_for_service, service, started_at),
         )
-        wanted.append(one.pk)
-        news[one.waits_for_service] = raw
-    # Sync of the same cluster takes from there what it would ask AWS for once more.
-    recent_reads.publish_reads(recent_reads.SERVICES, get_batch_key(stage), news, started_at=begun)
-    return wanted
+        changed_ids.append(execution.pk)
+        published[execution.waits_for_service] = raw
+    # Sync of the same cluster reuses these reads.
+    recent_reads.publish_reads(recent_reads.SERVICES, get_batch_key(stage), published, started_at=started_at)
+    return changed_ids
 
 
 def _get_waiting_stage(waiting: WaitingExecution) -> StageExecution | None:
     """Return the waiting stage, which has the connector, region and cluster of the batch.
 
-    It may wait for another service than its own: a canary, one of a blue/green pair.
+    It may wait for a service other than its main one: a canary, or one of a blue/green pair.
     """
     stages = StageExecution.objects.filter(execution=waiting.pk).exclude(ecs_service="")
     return stages.select_related("connector__secret").order_by("position").last()
@@ -141,7 +145,7 @@ _last_pulse: dict[str, datetime] = {}
 
 @dataclass(frozen=True)
 class ExecutionBatch:
-    """Executions of one connector, region and cluster; `token` names the dispatch that claimed them."""
+    """Executions of one connector, region and cluster; `token` identifies the dispatch."""
 
     execution_ids: tuple[UUID, ...]
     token: str = ""
@@ -161,8 +165,8 @@ class _DueWait:
 def claim_due_batches(runtime: EngineRuntime = LIVE_RUNTIME) -> list[ExecutionBatch]:
     """Claim the due executions and return them in batches of one connector, region and cluster.
 
-    A claim holds for fifteen seconds; that of a waiting execution holds until its next check. A lost message
-    costs no more than that.
+    A claim lasts fifteen seconds, for a waiting execution until its next check; a lost message delays an
+    execution by no more.
     """
     now = runtime.now()
     _write_pulse(now)
@@ -179,7 +183,7 @@ def claim_due_batches(runtime: EngineRuntime = LIVE_RUNTIME) -> list[ExecutionBa
 
 
 def _write_pulse(now: datetime) -> None:
-    """Note every few seconds that a dispatcher runs; `/readyz` allows for fifteen."""
+    """Record every few seconds that a dispatcher runs; `/readyz` allows for fifteen."""
     if abs(now - _last_pulse.get(DISPATCHER, datetime.min.replace(tzinfo=UTC))) < PULSE_INTERVAL:
         return
     Pulse.objects.update_or_create(name=DISPATCHER, defaults={"at": now})
@@ -188,16 +192,18 @@ def _write_pulse(now: datetime) -> None:
 
 def reconcile_batch(group: ExecutionBatch, *, runtime: EngineRuntime = LIVE_RUNTIME) -> None:
     """Reconcile the executions of a batch for at most thirty seconds; the rest stays due."""
-    began = runtime.monotonic()
+    started = runtime.monotonic()
     snapshot = ServiceSnapshot()
     waiting = list_waiting_executions(group.execution_ids)
-    due_waits = {one.pk for one in waiting}
-    # What a later message has taken over is in its hands.
-    ours = [one for one in waiting if one.dispatch_token == group.token or not group.token]
-    changed = find_changed(ours, runtime=runtime, snapshot=snapshot)
-    awake = [pk for pk in group.execution_ids if pk not in due_waits]
-    for execution_id in (*awake, *changed):
-        if runtime.monotonic() - began >= PASS_SECONDS:
+    due_waits = {execution.pk for execution in waiting}
+    # Executions with another token belong to a later message.
+    own_executions = [
+        execution for execution in waiting if execution.dispatch_token == group.token or not group.token
+    ]
+    changed = list_changed_executions(own_executions, runtime=runtime, snapshot=snapshot)
+    active_ids = [pk for pk in group.execution_ids if pk not in due_waits]
+    for execution_id in (*active_ids, *changed):
+        if runtime.monotonic() - started >= PASS_SECONDS:
             return
         reconcile(execution_id, runtime=runtime, snapshot=snapshot)
 
@@ -229,40 +235,40 @@ def _claim_waiting(now: datetime, token: str) -> list[tuple[str, UUID]]:
     )
     fields = ("pk", "batch_key", "rate_limit_key", "waiting_since", "dispatch_backoff_until", "due_at")
     due_waits = [
-        _DueWait(pk, group, of_quota, since, dispatch_backoff_until or due_at)
-        for pk, group, of_quota, since, dispatch_backoff_until, due_at in due.values_list(*fields)[
+        _DueWait(pk, group, rate_limit_key, since, dispatch_backoff_until or due_at)
+        for pk, group, rate_limit_key, since, dispatch_backoff_until, due_at in due.values_list(*fields)[
             :MOST_WAITING_CLAIMS
         ]
     ]
     by_check_time: dict[datetime, list[UUID]] = defaultdict(list)
-    for one in _apply_rate_limits(due_waits, now):
-        by_check_time[get_next_check(now, one.since, one.batch_key)].append(one.pk)
+    for due_wait in _apply_rate_limits(due_waits, now):
+        by_check_time[get_next_check(now, due_wait.since, due_wait.batch_key)].append(due_wait.pk)
     return [
         row for check_at, members in by_check_time.items() for row in _claim(members, now, check_at, token)
     ]
 
 
 def _claim(pks: Sequence[UUID], now: datetime, until: datetime, token: str) -> list[tuple[str, UUID]]:
-    """Claim in one UPDATE; another dispatcher may have been faster with some of them."""
+    """Claim in one UPDATE; another dispatcher may have claimed some of them already."""
     if not pks or not _filter_due(now).filter(pk__in=pks).update(
         dispatch_backoff_until=until, dispatch_token=token
     ):
         return []
-    mine = Execution.objects.filter(pk__in=pks, dispatch_token=token)
-    return list(mine.order_by("waits_for_service", "due_at").values_list("batch_key", "pk"))
+    claimed = Execution.objects.filter(pk__in=pks, dispatch_token=token)
+    return list(claimed.order_by("waits_for_service", "due_at").values_list("batch_key", "pk"))
 
 
 def _apply_rate_limits(due_waits: Iterable[_DueWait], now: datetime) -> list[_DueWait]:
-    """Of each account and region as many tens as it has tokens for."""
+    """Return as many batches of ten of each account and region as it has tokens."""
     batches: dict[str, list[list[_DueWait]]] = defaultdict(list)
     groups: dict[tuple[str, str], list[_DueWait]] = defaultdict(list)
-    for one in due_waits:
-        groups[one.rate_limit_key, one.batch_key].append(one)
-    for (of_quota, _), members in groups.items():
-        batches[of_quota] += split_batches(members, SERVICES_PER_CALL)
+    for due_wait in due_waits:
+        groups[due_wait.rate_limit_key, due_wait.batch_key].append(due_wait)
+    for (rate_limit_key, _), members in groups.items():
+        batches[rate_limit_key] += split_batches(members, SERVICES_PER_CALL)
     chosen: list[_DueWait] = []
-    for of_quota, calls in batches.items():
+    for rate_limit_key, calls in batches.items():
         calls.sort(key=lambda batch: batch[0].check_at)
-        tokens = rate_limits.take_tokens(of_quota, rate_limits.SERVICE_READS, len(calls), now)
-        chosen += [one for batch in calls[:tokens] for one in batch]
+        tokens = rate_limits.take_tokens(rate_limit_key, rate_limits.SERVICE_READS, len(calls), now)
+        chosen += [due_wait for batch in calls[:tokens] for due_wait in batch]
     return chosen

@@ -31,7 +31,7 @@ from guards.masks import SecretMask
 from steps.states import TERMINAL_STATUSES, CallState
 
 Section = StepExecution.Section
-# What a call that was written before may change by: its parameters are encrypted, and stay as they are.
+# Columns of a stored call that may change; its encrypted parameters never do.
 _ANSWER_COLUMNS = (
     "state",
     "send_number",
@@ -43,7 +43,7 @@ _ANSWER_COLUMNS = (
     "answered_at",
     "duration_ms",
 )
-# What the secrets of a stage are read from.
+# Columns from which the secrets of a stage are read.
 _MASK_COLUMNS = {"secret_outputs", "spec"}
 _OPEN = (CallState.PLANNED, CallState.SENT, CallState.UNKNOWN)
 # Rows are locked in this order (rule 1).
@@ -73,60 +73,62 @@ class ExecutionRows:
         self._new_rollback_values: list[RollbackValue] = []
         self._new_events: list[AwsEvent] = []
         self._lines: list[tuple[Sequence[NewLogLine], SecretMask]] = []
-        self._more: list[Callable[[], object]] = []
+        self._extra_writes: list[Callable[[], object]] = []
 
     # --- reading ----------------------------------------------------------------------------------
 
     @property
     def current_stage(self) -> StageExecution:
-        """Return the first stage that is not over, else the last one."""
+        """Return the first unfinished stage, else the last one."""
         return next(
             (stage for stage in self.stages if stage.status not in TERMINAL_STATUSES), self.stages[-1]
         )
 
-    def steps_of(self, stage: StageExecution, section: str = Section.EXECUTION) -> list[StepExecution]:
+    def list_section_steps(
+        self, stage: StageExecution, section: str = Section.EXECUTION
+    ) -> list[StepExecution]:
         """Return the steps of one section of a stage, in order."""
         return [step for step in self._steps[stage.pk] if step.section == section]
 
-    def steps_in(self, stage: StageExecution) -> list[StepExecution]:
-        """Return all steps of a stage, forward and back."""
+    def list_stage_steps(self, stage: StageExecution) -> list[StepExecution]:
+        """Return all steps of a stage, forward and rollback."""
         return self._steps[stage.pk]
 
-    def steps_until(self, stage: StageExecution) -> list[StepExecution]:
+    def list_steps_until(self, stage: StageExecution) -> list[StepExecution]:
         """Return the steps of this stage and of those before it, in order."""
-        found = (one for one in self.stages if one.position <= stage.position)
-        return [step for one in found for step in self._steps[one.pk]]
+        stages = (stage_row for stage_row in self.stages if stage_row.position <= stage.position)
+        return [step for stage_row in stages for step in self._steps[stage_row.pk]]
 
     @property
     def all_steps(self) -> list[StepExecution]:
         return [step for stage in self.stages for step in self._steps[stage.pk]]
 
-    def flow_of(self, stage: StageExecution, section: str = Section.EXECUTION) -> StepFlow:
-        """Return the steps and groups of one section of a stage as they are now."""
-        steps = self.steps_of(stage, section)
+    def build_flow(self, stage: StageExecution, section: str = Section.EXECUTION) -> StepFlow:
+        """Return the steps and groups of one section of a stage in their current state."""
+        steps = self.list_section_steps(stage, section)
         has_groups = any(step.group_id is not None for step in steps)
-        return StepFlow(steps, self._groups_of(stage) if has_groups else [])
+        return StepFlow(steps, self._list_groups(stage) if has_groups else [])
 
-    def actions_of(self, step: StepExecution) -> list[ActionRun]:
+    def list_actions(self, step: StepExecution) -> list[ActionRun]:
         """Return the actions of a step, in order."""
         if self._actions is None:
-            steps = {one.pk: one for one in self.all_steps}
+            steps = {step_row.pk: step_row for step_row in self.all_steps}
             self._actions = {pk: [] for pk in steps}
             for row in ActionRun.objects.filter(step__in=list(steps)).order_by("step", "position"):
                 row.step = steps[row.step_id]
                 self._actions[row.step_id].append(row)
         return self._actions[step.pk]
 
-    def calls_of(self, action: ActionRun, attempt: int, phase: str) -> list[AwsCall]:
-        """Return the calls of one phase of an action that were written or wait for the next commit."""
-        calls = self.calls_of_action(action)
+    def list_phase_calls(self, action: ActionRun, attempt: int, phase: str) -> list[AwsCall]:
+        """Return the stored and new calls of one phase of an action."""
+        calls = self.list_action_calls(action)
         return [row for row in calls if row.attempt == attempt and row.phase == phase]
 
-    def calls_of_action(self, action: ActionRun) -> list[AwsCall]:
+    def list_action_calls(self, action: ActionRun) -> list[AwsCall]:
         """Return the calls of an action in all its phases."""
         return [row for row in self._calls_of_step(action.step) if row.action_id == action.pk]
 
-    def last_write_answered_at(self, step: StepExecution) -> datetime | None:
+    def get_last_answer_time(self, step: StepExecution) -> datetime | None:
         """Return when AWS answered the last write of a step."""
         answers = (
             row.answered_at
@@ -135,22 +137,22 @@ class ExecutionRows:
         )
         return max(answers, default=None)
 
-    def forget_open_calls(self, step: StepExecution) -> None:
-        """Read the calls of a step again if one is open: a delegate may write its answer at any time."""
+    def reload_open_calls(self, step: StepExecution) -> None:
+        """Reload the calls of a step if one is open: a delegate may record its answer at any time."""
         if any(row.pk is not None and row.state in _OPEN for row in self._calls.get(step.pk, ())):
             del self._calls[step.pk]
 
     def get_rollback_values(self, step: StepExecution, run: int) -> dict[str, RollbackValue]:
-        """What a run of a step saved for its rollback, by name."""
+        """Return the rollback values of one run of a step by name."""
         key = (step.pk, run)
         if key not in self._rollback_values:
             self._rollback_values[key] = {
-                one.name: one for one in RollbackValue.objects.filter(step=step, run=run)
+                row.name: row for row in RollbackValue.objects.filter(step=step, run=run)
             }
         return self._rollback_values[key]
 
-    def claims_of(self, stage: StageExecution) -> list[ServiceLockClaim]:
-        """What the steps of a stage want to change, or hold; `is_granted` says which."""
+    def list_claims(self, stage: StageExecution) -> list[ServiceLockClaim]:
+        """Return the lock claims of a stage's steps; `is_granted` is whether the lock is held."""
         if stage.pk not in self._claims:
             granted = Exists(ServiceLock.objects.filter(key=OuterRef("key"), stage=OuterRef("stage")))
             rows = ServiceLockClaim.objects.filter(stage=stage).annotate(is_granted=granted)
@@ -160,39 +162,39 @@ class ExecutionRows:
                 claim.step = steps[claim.step_id]
         return self._claims[stage.pk]
 
-    def waiting_claims_of(self, stage: StageExecution) -> list[ServiceLockClaim]:
-        """Return the claims of a stage that are not granted now, the oldest first."""
+    def list_waiting_claims(self, stage: StageExecution) -> list[ServiceLockClaim]:
+        """Return the claims of a stage that are not granted now, oldest first."""
         if not self._may_wait_for_service:
             return []
-        return [claim for claim in self.claims_of(stage) if not claim.is_granted]  # type: ignore[attr-defined]
+        return [claim for claim in self.list_claims(stage) if not claim.is_granted]  # type: ignore[attr-defined]
 
-    def changes_only_another(self, step: StepExecution) -> bool:
-        """Return whether a step changes another ECS service than the one that is shown of its stage."""
+    def changes_other_service(self, step: StepExecution) -> bool:
+        """Return whether a step changes only other ECS services than the stage's main one."""
         if not self._may_change_several:
             return False
-        claims = self.claims_of(step.stage)
+        claims = self.list_claims(step.stage)
         services = {claim.ecs_service for claim in claims if claim.step_id == step.pk}
         return bool(services) and step.stage.ecs_service not in services
 
-    def forget_claims(self) -> None:
-        """They have changed: the next question is asked of the database."""
+    def reload_claims(self) -> None:
+        """Discard the loaded claims, which have changed in the database."""
         self._claims, self._may_wait_for_service, self._may_change_several = {}, True, True
 
     @property
     def known_events(self) -> set[str]:
-        """Return the ids of the AWS events that this execution has shown already."""
+        """Return the ids of the AWS events that are already in the log."""
         if self._known_events is None:
             events = AwsEvent.objects.filter(execution=self.execution)
             self._known_events = set(events.values_list("event_id", flat=True))
         return self._known_events
 
-    def mask_of(self, stage: StageExecution) -> SecretMask:
-        """Hides the secrets that no line of a stage may show."""
+    def get_mask(self, stage: StageExecution) -> SecretMask:
+        """Return the mask of the secrets that no line of a stage may show."""
         if stage.pk not in self._masks:
             self._masks[stage.pk] = SecretMask(list_stage_secrets(stage, self.all_steps))
         return self._masks[stage.pk]
 
-    # --- changing ---------------------------------------------------------------------------------
+    # --- changes ----------------------------------------------------------------------------------
 
     def change(self, row: models.Model, /, **values: object) -> None:
         """Change columns of a row in memory; the next commit writes them."""
@@ -203,42 +205,42 @@ class ExecutionRows:
         self._changed.setdefault(id(row), (row, set()))[1].update(values)
 
     def add_lines(self, lines: Sequence[NewLogLine], mask: SecretMask) -> None:
-        """Append lines to the log with the next commit, secrets hidden."""
+        """Append redacted lines to the log with the next commit."""
         self._lines.append((list(lines), mask))
 
     def add_rollback_values(self, rollback_values: Sequence[RollbackValue]) -> None:
-        """Save what a step needs for its rollback with the next commit; the first value of a name stays."""
-        for one in rollback_values:
-            self.get_rollback_values(one.step, one.run).setdefault(one.name, one)
+        """Save rollback values with the next commit; the first value of a name stays."""
+        for value in rollback_values:
+            self.get_rollback_values(value.step, value.run).setdefault(value.name, value)
         self._new_rollback_values += rollback_values
 
     def add_events(self, events: Sequence[AwsEvent]) -> None:
-        """Note with the next commit that these AWS events are shown."""
+        """Record with the next commit that these AWS events are in the log."""
         self._new_events += events
 
     def add_call(self, row: AwsCall) -> None:
-        """Write a call with the next commit: a new one, or what came of one that was written before."""
+        """Write a new or changed call with the next commit."""
         calls = self._calls_of_step(row.step)
-        if not any(one is row for one in calls):
+        if not any(known_call is row for known_call in calls):
             calls.append(row)
         if row.pk is None:
-            if not any(one is row for one in self._new_calls):
+            if not any(known_call is row for known_call in self._new_calls):
                 self._new_calls.append(row)
             return
         self._changed.setdefault(id(row), (row, set()))[1].update(_ANSWER_COLUMNS)
 
-    def on_write(self, write: Callable[[], object]) -> None:
+    def add_write(self, write: Callable[[], object]) -> None:
         """Run a function inside the next commit."""
-        self._more.append(write)
+        self._extra_writes.append(write)
 
     # --- writing ----------------------------------------------------------------------------------
 
     @contextmanager
     def commit(self, *, reload: bool = False) -> Iterator[None]:
-        """One transaction that holds only while the fence is ours (rule 2): writes all changes.
+        """Run one transaction under the fence (rule 2) that writes all changes.
 
-        Changes made before the body are in the database when it runs. `reload` tells that the body changes
-        rows by queries, or by other objects than these. Raises `LeaseLostError`.
+        Changes made before the body are in the database when it runs. `reload` means that the body changes
+        rows by queries or other objects. Raises `LeaseLostError`.
         """
         failpoint("commit.before")
         try:
@@ -246,42 +248,42 @@ class ExecutionRows:
                 self._write(is_first=True)
                 yield
                 self._write(is_first=False)
-                transaction.on_commit(self.lease.notify_watchers, robust=True)
+                transaction.on_commit(self.lease.publish_changes, robust=True)
         except BaseException:
-            self.forget_changes()
+            self.discard_changes()
             raise
         self.is_stale = self.is_stale or reload
         failpoint("commit.after")
 
     def save(self) -> None:
-        """Commit what has changed, if anything. Raises `LeaseLostError`."""
+        """Commit the changes, if any. Raises `LeaseLostError`."""
         if self.has_changes:
             with self.commit():
                 pass
 
     def release(self, **columns: Any) -> None:
-        """The last commit of the pass: what is still to be written, and the lease given back."""
+        """Write the remaining changes and release the lease in the last commit of the pass."""
         failpoint("commit.before")
         with transaction.atomic():
             self._write(is_first=True, **columns)
-            transaction.on_commit(self.lease.notify_watchers, robust=True)
+            transaction.on_commit(self.lease.publish_changes, robust=True)
         failpoint("commit.after")
         failpoint("lease.released")
 
     def flush(self) -> None:
-        """Write what was changed so far; inside a commit."""
+        """Write the changes so far; inside a commit."""
         self._write(is_first=False)
 
     @property
     def has_changes(self) -> bool:
-        """Return whether something waits for the next commit."""
+        """Return whether there are changes for the next commit."""
         waiting = (self._changed, self._new_calls, self._new_rollback_values, self._new_events, self._lines)
-        return any(waiting) or bool(self._more)
+        return any(waiting) or bool(self._extra_writes)
 
-    def forget_changes(self) -> None:
-        """What is not committed did not happen: the rows are loaded again."""
+    def discard_changes(self) -> None:
+        """Discard uncommitted changes; the rows are loaded again."""
         self._changed, self._new_calls, self._new_rollback_values, self._new_events = {}, [], [], []
-        self._lines, self._more = [], []
+        self._lines, self._extra_writes = [], []
         self.is_stale = True
 
     def _write(self, *, is_first: bool, **columns: Any) -> None:
@@ -291,32 +293,34 @@ class ExecutionRows:
             for lines, mask in batches
             for row in prepare_lines(lines, mask=mask, steps=self.all_steps, change=self.change)
         ]
-        changed = self._take(self.execution)
+        changed = self._pop_changed_columns(self.execution)
         if is_first or rows or changed or columns:
             values = {name: getattr(self.execution, name) for name in changed}
             first = self._write_execution({**values, **columns}, len(rows))
             if rows:
-                for step, number in self._first_lines(rows, first):
+                for step, number in self._list_first_lines(rows, first):
                     self.change(step, first_line=number)
                 append_lines(self.execution.pk, first, rows)
-        more, self._more = self._more, []
-        for write in more:
+        extra_writes, self._extra_writes = self._extra_writes, []
+        for write in extra_writes:
             write()
         self._write_rows()
 
     def _write_execution(self, values: dict[str, Any], lines: int) -> int:
-        """Return the UPDATE that asks for the fence; returns the number of the first new line."""
-        ours = self.lease.still_ours()
+        """Update the execution under the fence; return the number of the first new line."""
+        owned = self.lease.filter_owned()
         execution = self.execution
         first = execution.next_line_number
         if lines:
-            counted = ours.filter(next_line_number=first)
-            if counted.update(**{"fence": self.lease.fence, **values, "next_line_number": first + lines}):
+            with_expected_number = owned.filter(next_line_number=first)
+            if with_expected_number.update(
+                **{"fence": self.lease.fence, **values, "next_line_number": first + lines}
+            ):
                 execution.next_line_number = first + lines
                 return first
-            # Somebody else wrote lines meanwhile, as who decides about an approval does.
+            # Another process appended lines meanwhile, such as a decision on an approval.
             values = {**values, "next_line_number": F("next_line_number") + lines}
-        if not ours.update(**{"fence": self.lease.fence, **values}):
+        if not owned.update(**{"fence": self.lease.fence, **values}):
             raise LeaseLostError
         if lines:
             execution.next_line_number = Execution.objects.values_list("next_line_number", flat=True).get(
@@ -324,12 +328,12 @@ class ExecutionRows:
             )
             first = execution.next_line_number - lines
             numbers = StepExecution.objects.filter(stage__execution=execution).values_list("pk", "first_line")
-            known = dict(numbers)
+            first_lines = dict(numbers)
             for step in self.all_steps:
-                step.first_line = known[step.pk]
+                step.first_line = first_lines[step.pk]
         return first
 
-    def _first_lines(self, rows: Sequence[Any], first: int) -> Iterator[tuple[StepExecution, int]]:
+    def _list_first_lines(self, rows: Sequence[Any], first: int) -> Iterator[tuple[StepExecution, int]]:
         steps = {step.pk: step for step in self.all_steps if step.first_line is None}
         for number, (line, _) in enumerate(rows, first):
             if (step := steps.pop(line.step_id, None)) is not None:
@@ -337,7 +341,7 @@ class ExecutionRows:
 
     def _write_rows(self) -> None:
         changed, self._changed = self._changed, {}
-        for row, names in sorted(changed.values(), key=lambda pair: _lock_rank(pair[0])):
+        for row, names in sorted(changed.values(), key=lambda pair: _get_lock_rank(pair[0])):
             row.save(update_fields=names)
         new, self._new_calls = self._new_calls, []
         if new:
@@ -349,10 +353,10 @@ class ExecutionRows:
         if events:
             AwsEvent.objects.bulk_create(events, ignore_conflicts=True)
 
-    def _take(self, row: models.Model) -> set[str]:
+    def _pop_changed_columns(self, row: models.Model) -> set[str]:
         return self._changed.pop(id(row), (row, set()))[1]
 
-    def _groups_of(self, stage: StageExecution) -> list[StepGroup]:
+    def _list_groups(self, stage: StageExecution) -> list[StepGroup]:
         if self._groups is None:
             self._groups = defaultdict(list)
             for group in StepGroup.objects.filter(stage__in=self.stages).order_by("position"):
@@ -367,19 +371,17 @@ class ExecutionRows:
         return self._calls[step.pk]
 
 
-def _lock_rank(row: models.Model) -> int:
+def _get_lock_rank(row: models.Model) -> int:
     kind = type(row)
     return _LOCK_ORDER.index(kind) if kind in _LOCK_ORDER else len(_LOCK_ORDER)
 
 
 def _load_stages(execution: Execution) -> tuple[list[StageExecution], dict[int, list[StepExecution]]]:
-    """Return the stages and their steps, in order, by one query: every stage has steps."""
-    found = StepExecution.objects.filter(stage__execution=execution).select_related(
-        "stage__connector__secret"
-    )
+    """Return the stages and their steps, in order, with one query: every stage has steps."""
+    rows = StepExecution.objects.filter(stage__execution=execution).select_related("stage__connector__secret")
     stages: dict[int, StageExecution] = {}
     steps: dict[int, list[StepExecution]] = defaultdict(list)
-    for step in found.order_by("stage__position", "section", "position"):
+    for step in rows.order_by("stage__position", "section", "position"):
         step.stage = stages.setdefault(step.stage_id, step.stage)
         step.stage.execution = execution
         steps[step.stage_id].append(step)
@@ -392,22 +394,22 @@ class RollbackData:
     def __init__(self, step: StepExecution, run: int, loaded: Mapping[str, RollbackValue]) -> None:
         self._step = step
         self._run = run
-        self._kept = dict(loaded)
+        self._values = dict(loaded)
         self.new: list[RollbackValue] = []
 
     def save_for_rollback(self, name: str, value: Any) -> Any:
         """Save a value unless the name has one; return the saved value."""
-        if name not in self._kept:
-            self._kept[name] = RollbackValue(
+        if name not in self._values:
+            self._values[name] = RollbackValue(
                 step=self._step, run=self._run, name=name, value=json.dumps(value)
             )
-            self.new.append(self._kept[name])
-        return json.loads(self._kept[name].value)
+            self.new.append(self._values[name])
+        return json.loads(self._values[name].value)
 
     def load_for_rollback(self, name: str) -> Any:
         """Return the saved value, or None."""
-        found = self._kept.get(name)
-        return None if found is None else json.loads(found.value)
+        row = self._values.get(name)
+        return None if row is None else json.loads(row.value)
 
 
 class EarlierStepData:
@@ -416,7 +418,7 @@ class EarlierStepData:
     def __init__(self, step: StepExecution, loaded: Mapping[str, RollbackValue] | None = None) -> None:
         self._step = step
         if loaded is None:
-            loaded = {one.name: one for one in RollbackValue.objects.filter(step=step, run=step.run)}
+            loaded = {row.name: row for row in RollbackValue.objects.filter(step=step, run=step.run)}
         self._rollback_values = RollbackData(step, step.run, loaded)
 
     def load_for_rollback(self, name: str) -> Any:
@@ -429,5 +431,5 @@ class EarlierStepData:
 
 
 UNDO_TRIES = 3
-# Beside one outcome nobody reads more.
+# Maximum number of notes of an execution.
 MOST_NOTES = 50

@@ -1,4 +1,4 @@
-"""Failures of steps, and the reactions that a failure strategy or a person chose."""
+"""Failures of steps, and the reactions of failure strategies and people."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -25,14 +25,14 @@ from steps.kinds.registry import get_step_kinds
 from steps.states import TERMINAL_STATUSES, ActionState, Outcome, Status
 
 INTERVENTION_CHECK_INTERVAL = timedelta(seconds=60)
-# Whose failure is told where nothing else has failed: a branch may wait while another is decided about.
+# Statuses of steps whose failure the execution shows: parallel branches may wait for decisions.
 _STILL_FAILED = (Status.INTERVENTION_WAITING, Status.IGNORE_FAILED)
 
 
 def apply_reaction(
     reconcile_context: ReconcileContext, step: StepExecution, reaction: FailureReaction
 ) -> None:
-    """Do what a strategy, or a person, wants done about the failure of this step."""
+    """Apply the reaction of a strategy, or of a person, to the failure of this step."""
     _REACTIONS[reaction.type](reconcile_context, step, reaction)
 
 
@@ -44,7 +44,7 @@ def request_intervention(
     until: datetime | None = None,
     then: str = "",
 ) -> None:
-    """Wait for a person who decides about this step; after `until`, `then` is done."""
+    """Let the step wait for a person's decision; after `until` the reaction is `then`."""
     now = reconcile_context.runtime.now()
     step.intervention = {
         "kind": kind,
@@ -63,7 +63,7 @@ def request_intervention(
 
 
 def request_stuck_intervention(reconcile_context: ReconcileContext, step: StepExecution, reason: str) -> None:
-    """Wait for a person, or for a version of Slipway that can go on; a step that is over stays over."""
+    """Request a decision on a step that this version of Slipway cannot continue; ended steps stay ended."""
     if step.status in TERMINAL_STATUSES:
         reconcile_context.execution.status = Status.INTERVENTION_WAITING
         reconcile_context.execution.save(update_fields=["status"])
@@ -75,7 +75,7 @@ def request_stuck_intervention(reconcile_context: ReconcileContext, step: StepEx
 
 
 def clear_intervention(reconcile_context: ReconcileContext, step: StepExecution) -> None:
-    """Nobody needs to be asked any more."""
+    """Remove the request for a decision."""
     if step.intervention is not None:
         step.intervention, step.status = None, Status.RUNNING
         step.save(update_fields=["intervention", "status"])
@@ -87,19 +87,21 @@ def get_time_left(reconcile_context: ReconcileContext, step: StepExecution) -> t
     until = (step.intervention or {}).get("until")
     if until is None:
         return INTERVENTION_CHECK_INTERVAL
-    left = datetime.fromisoformat(until) - reconcile_context.runtime.now()
-    return min(left, INTERVENTION_CHECK_INTERVAL) if left > timedelta(0) else None
+    remaining = datetime.fromisoformat(until) - reconcile_context.runtime.now()
+    return min(remaining, INTERVENTION_CHECK_INTERVAL) if remaining > timedelta(0) else None
 
 
 def check_intervention(reconcile_context: ReconcileContext, step: StepExecution) -> timedelta | None:
-    """Check a step that waits for a person; None means go on at once."""
-    if (left := get_time_left(reconcile_context, step)) is not None:
-        return left
+    """Check a step that waits for a person; None means continue immediately."""
+    if (remaining := get_time_left(reconcile_context, step)) is not None:
+        return remaining
     with reconcile_context.commit(reload=True):
-        then = (step.intervention or {}).get("on_timeout") or DEFAULT_REACTION.type
-        append_log(reconcile_context, step, f"Nobody decided in time. {REACTION_MESSAGES[then]}", "warning")
+        reaction_type = (step.intervention or {}).get("on_timeout") or DEFAULT_REACTION.type
+        append_log(
+            reconcile_context, step, f"Nobody decided in time. {REACTION_MESSAGES[reaction_type]}", "warning"
+        )
         clear_intervention(reconcile_context, step)
-        apply_reaction(reconcile_context, step, FailureReaction(then))
+        apply_reaction(reconcile_context, step, FailureReaction(reaction_type))
     return None
 
 
@@ -127,7 +129,9 @@ def _retry(reconcile_context: ReconcileContext, step: StepExecution, reaction: F
     )
 
 
-def _manual(reconcile_context: ReconcileContext, step: StepExecution, reaction: FailureReaction) -> None:
+def _request_decision(
+    reconcile_context: ReconcileContext, step: StepExecution, reaction: FailureReaction
+) -> None:
     until = reconcile_context.runtime.now() + timedelta(seconds=reaction.timeout)
     request_intervention(
         reconcile_context, step, "FAILED", until=until, then=(reaction.then or DEFAULT_REACTION).type
@@ -135,7 +139,7 @@ def _manual(reconcile_context: ReconcileContext, step: StepExecution, reaction: 
 
 
 def end_step(reconcile_context: ReconcileContext, step: StepExecution, status: Status) -> None:
-    """End this step, and go on with the next one."""
+    """End this step and continue with the next one."""
     step.status, step.ended_at, step.intervention, step.retry_at = (
         status,
         reconcile_context.runtime.now(),
@@ -154,7 +158,7 @@ def _ignore(reconcile_context: ReconcileContext, step: StepExecution, reaction: 
         not get_step_kinds()[step.type].changes_ecs_service
         and (reconcile_context.execution.failure or {}).get("step") == step.identifier
     ):
-        # What goes on is not said to have failed meanwhile; its end says how it ended.
+        # A running deployment is not marked as failed; its end sets the outcome.
         reconcile_context.execution.outcome = ""
         reconcile_context.execution.save(update_fields=["outcome"])
 
@@ -167,16 +171,16 @@ def _mark_as_success(
 
 
 def clear_failure(reconcile_context: ReconcileContext, step: StepExecution, *, outcome: bool = True) -> None:
-    """What was said of the execution because of this step holds no more; of another step it does."""
+    """Clear the failure of the execution if this step caused it; another failed step replaces it."""
     execution = reconcile_context.execution
     if (execution.failure or {}).get("step") not in (None, step.identifier):
         return
-    beside = (
+    other_failures = (
         reconcile_context.stage.steps.filter(status__in=_STILL_FAILED)
         .exclude(pk=step.pk)
         .exclude(failure=None)
     )
-    other = beside.order_by("position").first()
+    other = other_failures.order_by("position").first()
     execution.failure = other.failure if other is not None else None
     if outcome and other is None:
         execution.outcome = ""
@@ -187,8 +191,8 @@ def _mark_as_failure(
     reconcile_context: ReconcileContext, step: StepExecution, reaction: FailureReaction
 ) -> None:
     status = _get_failed_status(step)
-    if read_flow(reconcile_context.stage).waits_for_failure():
-        # What runs after a failure has its turn before the stage ends.
+    if read_flow(reconcile_context.stage).has_steps_after_failure():
+        # Steps that run after a failure still run before the stage ends.
         close_step(reconcile_context, step, status)
         stop_parallel_steps(reconcile_context, step)
         update_execution_status(reconcile_context)
@@ -202,16 +206,16 @@ def _abort(reconcile_context: ReconcileContext, step: StepExecution, reaction: F
     set_final_status(reconcile_context, Status.ABORTED)
 
 
-def _stage_rollback(
+def _roll_back_stage(
     reconcile_context: ReconcileContext, step: StepExecution, reaction: FailureReaction
 ) -> None:
     status = _get_failed_status(step)
     stop_at_step(reconcile_context, step, status)
-    start_rollback(reconcile_context, ending=status)
+    start_rollback(reconcile_context, status=status)
 
 
 def _get_failed_status(step: StepExecution) -> Status:
-    """What a step and its execution are called that ended because of people."""
+    """Return the status of a failed step and its execution; people's decisions have their own."""
     code = str((step.failure or {}).get("code"))
     return {APPROVAL_REJECTED: Status.APPROVAL_REJECTED, APPROVAL_EXPIRED: Status.EXPIRED}.get(
         code, Status.FAILED
@@ -238,18 +242,18 @@ REACTION_MESSAGES = {
 _REACTIONS: dict[str, Callable[[ReconcileContext, StepExecution, FailureReaction], None]] = {
     "Abort": _abort,
     "Ignore": _ignore,
-    "ManualIntervention": _manual,
+    "ManualIntervention": _request_decision,
     "MarkAsFailure": _mark_as_failure,
     "MarkAsSuccess": _mark_as_success,
     "Retry": _retry,
-    "StageRollback": _stage_rollback,
+    "StageRollback": _roll_back_stage,
 }
 
 
 def fail_step(
     reconcile_context: ReconcileContext, step: StepExecution, row: ActionRun | None, failure: ActionFailed
 ) -> None:
-    """The step has failed: say why, and do what the pipeline says of such a failure."""
+    """Record the failure of a step and apply the reaction of its failure strategy."""
     message = reconcile_context.mask.mask_text(failure.message)
     notes = {
         "code": failure.code,
@@ -266,7 +270,7 @@ def fail_step(
         )
     reconcile_context.change(step, failure=notes)
     if not _has_failed_before(reconcile_context):
-        # What failed first is why the execution failed, whatever a later stage or step comes to.
+        # The first failure is the cause, whatever a later stage or step results in.
         reconcile_context.change(reconcile_context.execution, failure=notes, outcome=failure.outcome)
     with reconcile_context.commit(reload=True):
         stop_work(step)
@@ -280,18 +284,18 @@ def _has_failed_before(reconcile_context: ReconcileContext) -> bool:
     rows = reconcile_context.rows
     if any(stage.status in ENDED_BADLY for stage in rows.stages):
         return True
-    return any(step.status in ENDED_BADLY for stage in rows.stages for step in rows.steps_of(stage))
+    return any(step.status in ENDED_BADLY for stage in rows.stages for step in rows.list_section_steps(stage))
 
 
 def _get_error_type(failure: ActionFailed) -> str:
-    """A failure with a container, or one that AWS judged, is of what was deployed; unless time ran out."""
+    """Return the error type; a failure with a container or an outcome concerns the deployed version."""
     if failure.outcome == "TIMED_OUT":
         return classify_error("TIMED_OUT")
     return classify_error(failure.code, has_verdict=bool(failure.container) or failure.outcome != "FAILED")
 
 
 def abort_stage(reconcile_context: ReconcileContext, *, roll_back: bool, by: str) -> None:
-    """A person wants it to stop: at once, and with or without a rollback; inside a commit."""
+    """Abort the stage immediately, with or without a rollback; inside a commit."""
     forward = reconcile_context.stage.steps.filter(section=StepExecution.Section.EXECUTION).order_by(
         "position"
     )
@@ -306,7 +310,7 @@ def abort_stage(reconcile_context: ReconcileContext, *, roll_back: bool, by: str
             started.update(ended_at=reconcile_context.runtime.now())
         stop_at_step(reconcile_context, step, Status.ABORTED)
     elif (last := forward.last()) is not None:
-        # The stage has done its work and is not closed yet.
+        # All steps of the stage have ended, and it is not closed yet.
         append_log(reconcile_context, last, text, "warning")
         skip_later_stages(reconcile_context, Status.ABORTED)
     reconcile_context.execution.outcome = Outcome.ABORTED
@@ -319,13 +323,13 @@ def abort_stage(reconcile_context: ReconcileContext, *, roll_back: bool, by: str
     }
     reconcile_context.execution.save(update_fields=["outcome", "failure"])
     if roll_back:
-        start_rollback(reconcile_context, ending=Status.ABORTED)
+        start_rollback(reconcile_context, status=Status.ABORTED)
     else:
         set_final_status(reconcile_context, Status.ABORTED)
 
 
 def _log_running_deployment(reconcile_context: ReconcileContext, step: StepExecution) -> None:
-    """An abort alone stops Slipway, not ECS."""
+    """Log that ECS continues its deployment: an abort only stops Slipway."""
     stage = reconcile_context.stage
     if stage.ecs_service and stage.deployment_id:
         text = (
@@ -336,7 +340,7 @@ def _log_running_deployment(reconcile_context: ReconcileContext, step: StepExecu
 
 
 def close_stage(reconcile_context: ReconcileContext, status: Status) -> None:
-    """The stage is over: its slot is free for others."""
+    """End the stage and release its service locks."""
     reconcile_context.change(reconcile_context.stage, status=status)
     with reconcile_context.commit():
         service_locks.release_locks(reconcile_context)

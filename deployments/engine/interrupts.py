@@ -1,4 +1,4 @@
-"""Interrupts: aborts, rollbacks, retries and decisions that people requested."""
+"""Interrupts: aborts, rollbacks, retries and decisions requested by people."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -27,7 +27,7 @@ _REACTIONS = {
 
 
 def apply_decision(reconcile_context: ReconcileContext, interrupt: Interrupt) -> str:
-    """Do what a person decided about the step that the interrupt names."""
+    """Apply a person's decision on the step of the interrupt."""
     step = reconcile_context.stage.steps.filter(identifier=interrupt.step).first()
     if step is None or reconcile_context.execution.is_over or interrupt.kind not in list_choices(step):
         return TOO_LATE_MESSAGE
@@ -41,14 +41,16 @@ def apply_decision(reconcile_context: ReconcileContext, interrupt: Interrupt) ->
     if step.intervention is not None:
         failures.clear_intervention(reconcile_context, step)
     if step.section == StepExecution.Section.ROLLBACK:
-        _decide_backward(reconcile_context, step, interrupt)
+        _apply_rollback_decision(reconcile_context, step, interrupt)
     else:
-        _DECISIONS.get(interrupt.kind, _react)(reconcile_context, step, interrupt)
+        _DECISIONS.get(interrupt.kind, _apply_reaction)(reconcile_context, step, interrupt)
     return f"Decided: {_DECISION_LABELS[interrupt.kind]}."
 
 
-def _decide_backward(reconcile_context: ReconcileContext, step: StepExecution, interrupt: Interrupt) -> None:
-    """About an undo that did not succeed: three more tries, on without it, or not one undo more."""
+def _apply_rollback_decision(
+    reconcile_context: ReconcileContext, step: StepExecution, interrupt: Interrupt
+) -> None:
+    """Apply a decision on a failed undo: retry it, skip it, or skip all remaining undos."""
     step.timeout_at = reconcile_context.runtime.now() + timedelta(seconds=step.timeout_seconds)
     step.save(update_fields=["timeout_at"])
     row = get_next_undo(reconcile_context, step)
@@ -58,14 +60,14 @@ def _decide_backward(reconcile_context: ReconcileContext, step: StepExecution, i
         skip_undo(reconcile_context, row)
 
 
-def _react(reconcile_context: ReconcileContext, step: StepExecution, interrupt: Interrupt) -> None:
+def _apply_reaction(reconcile_context: ReconcileContext, step: StepExecution, interrupt: Interrupt) -> None:
     failures.apply_reaction(
         reconcile_context, step, FailureReaction(_REACTIONS[Interrupt.Kind(interrupt.kind)])
     )
 
 
 def _retry_step(reconcile_context: ReconcileContext, step: StepExecution, interrupt: Interrupt) -> None:
-    """The next attempt, with as many retries by itself as at first."""
+    """Start the next attempt, with all automatic retries available again."""
     step.retries = 0
     step.save(update_fields=["retries"])
     retry_step(step)
@@ -73,11 +75,11 @@ def _retry_step(reconcile_context: ReconcileContext, step: StepExecution, interr
 
 
 def _skip(reconcile_context: ReconcileContext, step: StepExecution, interrupt: Interrupt) -> None:
-    """Go on without it. Nobody has seen how it ended, so nobody may say that it ended well.
+    """Skip the step with an unknown result, which is not a success.
 
-    Time that a step lets pass does no harm where it is cut short.
+    Skipping a mere wait has no effect on the result.
     """
-    if step.failure is None and not _only_lets_time_pass(step):
+    if step.failure is None and not _is_wait(step):
         step.failure = {
             "code": "SKIPPED",
             "message": "The step was skipped while it waited: nobody has seen how it ended.",
@@ -91,21 +93,23 @@ def _skip(reconcile_context: ReconcileContext, step: StepExecution, interrupt: I
     failures.end_step(reconcile_context, step, Status.SKIPPED)
 
 
-def _only_lets_time_pass(step: StepExecution) -> bool:
+def _is_wait(step: StepExecution) -> bool:
     names = step.actions.filter(state=ActionState.STARTED).values_list("name", flat=True)
     return bool(names) and all(get_actions()[name].may_be_cut_short for name in names)
 
 
 def _mark_as_failure(reconcile_context: ReconcileContext, step: StepExecution, interrupt: Interrupt) -> None:
-    """The step fails as its pipeline wants it for failures that people mark; else nothing is undone."""
-    marked = [one for one in step.failure_strategies if "UserMarkedFailure" in one["errors"]]
+    """Fail the step with its strategy for failures marked by people, without one without an undo."""
+    strategies = [
+        strategy for strategy in step.failure_strategies if "UserMarkedFailure" in strategy["errors"]
+    ]
     error = classify_error("MARKED_AS_FAILURE")
     reconcile_context.execution.outcome = reconcile_context.execution.outcome or Outcome.FAILED
     reconcile_context.execution.save(update_fields=["outcome"])
     failures.apply_reaction(
         reconcile_context,
         step,
-        choose_reaction(marked, error) if marked else FailureReaction("MarkAsFailure"),
+        choose_reaction(strategies, error) if strategies else FailureReaction("MarkAsFailure"),
     )
 
 
@@ -126,7 +130,7 @@ _DECISION_LABELS: dict[str, str] = {
 
 
 def apply_interrupts(rows: ExecutionRows) -> None:
-    """Answer the oldest interrupt that waits, in a commit of its own; the rows have to be loaded again."""
+    """Apply all requests of people that are not applied yet, oldest first."""
     waiting = Interrupt.objects.filter(execution=rows.execution, applied_at=None)
     interrupt = waiting.select_related("by").order_by("pk").first()
     if interrupt is None:
@@ -158,11 +162,11 @@ def _abort(reconcile_context: ReconcileContext, interrupt: Interrupt) -> str:
 
 
 def _roll_back(reconcile_context: ReconcileContext, interrupt: Interrupt) -> str:
-    """Roll back an execution that has ended (rule 14): its stage opens again, backwards."""
+    """Roll back an ended execution (rule 14): its stage reopens for a rollback."""
     execution = reconcile_context.execution
     if not execution.is_over:
         return "It has not ended yet: abort it and roll it back."
-    stage = _newest_with_rollback(execution)
+    stage = _get_newest_rollback_stage(execution)
     if stage is None:
         return "The stage has no rollback steps."
     reconcile_context = replace(reconcile_context, stage=stage)
@@ -182,9 +186,9 @@ def _roll_back(reconcile_context: ReconcileContext, interrupt: Interrupt) -> str
 
 
 def _retry_execution(reconcile_context: ReconcileContext, interrupt: Interrupt) -> str:
-    """Try it again from the first step that was undone, else from the one that failed."""
+    """Retry the execution from the first undone step, else from the failed one."""
     execution = reconcile_context.execution
-    reconcile_context = replace(reconcile_context, stage=_first_failed(reconcile_context))
+    reconcile_context = replace(reconcile_context, stage=_get_failed_stage(reconcile_context))
     step = retries.retry_stage(reconcile_context) if execution.is_over else None
     if step is None:
         return "There is no failed step to try again."
@@ -202,14 +206,14 @@ def _retry_execution(reconcile_context: ReconcileContext, interrupt: Interrupt) 
     return "Trying again."
 
 
-def _newest_with_rollback(execution: Execution) -> StageExecution | None:
-    begun = execution.stages.exclude(status=Status.SKIPPED).select_related("connector", "execution")
-    can_go_back = begun.filter(steps__section=StepExecution.Section.ROLLBACK).distinct()
-    return can_go_back.order_by("-position").first()
+def _get_newest_rollback_stage(execution: Execution) -> StageExecution | None:
+    started = execution.stages.exclude(status=Status.SKIPPED).select_related("connector", "execution")
+    reversible = started.filter(steps__section=StepExecution.Section.ROLLBACK).distinct()
+    return reversible.order_by("-position").first()
 
 
-def _first_failed(reconcile_context: ReconcileContext) -> StageExecution:
-    """Return the stage that failed; stages that run after a failure may have run behind it."""
+def _get_failed_stage(reconcile_context: ReconcileContext) -> StageExecution:
+    """Return the failed stage; later stages that run after a failure may be current."""
     if not runs_after_failure(reconcile_context.stage):
         return reconcile_context.stage
     failed = reconcile_context.execution.stages.filter(status__in=(*ENDED_BADLY, Status.ABORTED))
@@ -220,7 +224,7 @@ def _first_failed(reconcile_context: ReconcileContext) -> StageExecution:
 
 
 def _fail(reconcile_context: ReconcileContext, interrupt: Interrupt) -> str:
-    """Fail the step after a crash of a reconcile pass, as after any other failure."""
+    """Fail the step after a crash of a reconcile pass, like after any other failure."""
     if reconcile_context.execution.is_over or reconcile_context.execution.final_status:
         return "It was over already."
     sections = StepExecution.Section
@@ -244,7 +248,7 @@ def _fail(reconcile_context: ReconcileContext, interrupt: Interrupt) -> str:
         reconcile_context.execution.final_status = Status.FAILED
         reconcile_context.execution.save(update_fields=["rolling_back", "final_status"])
     else:
-        start_rollback(reconcile_context, ending=Status.FAILED)
+        start_rollback(reconcile_context, status=Status.FAILED)
     return interrupt.result
 
 

@@ -1,4 +1,4 @@
-"""Lease and fencing token that let one worker reconcile an execution at a time."""
+"""Lease and fencing token, which let one worker reconcile an execution at a time."""
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -22,12 +22,12 @@ SEND_WITHIN_SECONDS = 5
 
 
 class LeaseLostError(Exception):
-    """Another worker has taken this execution over; whatever this one still wanted is rolled back."""
+    """Loss of the lease to another worker; the uncommitted changes are rolled back."""
 
 
 @dataclass(frozen=True)
 class Lease:
-    """One worker's right to move one execution on, for a minute at most (rules 2 and 3)."""
+    """Right of one worker to reconcile one execution, for at most a minute (rules 2 and 3)."""
 
     execution_id: UUID
     fence: int
@@ -35,10 +35,10 @@ class Lease:
     claimed: float
     expires_at: datetime
     execution: Execution = field(repr=False, compare=False)
-    """As it was when it was claimed."""
+    """State at the time of the claim."""
 
-    def notify_watchers(self) -> None:
-        """Say that the execution has changed; after a commit."""
+    def publish_changes(self) -> None:
+        """Publish that the execution has changed; after a commit."""
         publish_log(self.execution_id, {"type": "state.changed"})
         publish_change("executions", self.execution_id)
 
@@ -46,32 +46,32 @@ class Lease:
         """Return whether this reconcile pass has used up its thirty seconds."""
         return self.runtime.monotonic() - self.claimed >= PASS_SECONDS
 
-    def may_write(self) -> bool:
-        """Return whether enough of the lease is left to begin a write."""
-        left = LEASE_DURATION.total_seconds() - (self.runtime.monotonic() - self.claimed)
-        return left >= WRITE_NEEDS_SECONDS
+    def has_time_to_write(self) -> bool:
+        """Return whether enough time of the lease is left to start a write."""
+        remaining = LEASE_DURATION.total_seconds() - (self.runtime.monotonic() - self.claimed)
+        return remaining >= WRITE_NEEDS_SECONDS
 
-    def columns_at_release(
+    def build_release_columns(
         self, next_due_at: datetime | None, service_wait: ServiceWait | None
     ) -> dict[str, Any]:
         """Return the columns that release the lease. A wake during the pass keeps its earlier time."""
-        woken = Case(
+        due_at = Case(
             When(due_at__lt=self.expires_at, then=F("due_at")),
             default=next_due_at,
             output_field=Execution._meta.get_field("due_at"),
         )
         wait_columns = build_wait_columns(service_wait, unless_woken=self.expires_at)
-        return {"lease_expires_at": None, "due_at": woken, "dispatch_backoff_until": None, **wait_columns}
+        return {"lease_expires_at": None, "due_at": due_at, "dispatch_backoff_until": None, **wait_columns}
 
-    def still_ours(self) -> QuerySet[Execution]:
-        """Return the execution while nobody else has claimed it."""
+    def filter_owned(self) -> QuerySet[Execution]:
+        """Return the execution unless another worker has claimed it."""
         return Execution.objects.filter(pk=self.execution_id, fence=self.fence)
 
 
 def claim_lease(execution_id: UUID, *, owner: str, runtime: EngineRuntime) -> Lease | None:
     """Take the lease if the execution is due and nobody holds it; otherwise None."""
-    # Before the claim: a lease must never seem to last longer than it does.
-    now, began = runtime.now(), runtime.monotonic()
+    # Read before the claim, so that the lease never seems to last longer than it does.
+    now, claimed_at = runtime.now(), runtime.monotonic()
     expires_at = now + LEASE_DURATION
     with transaction.atomic():
         claimed = (
@@ -82,7 +82,7 @@ def claim_lease(execution_id: UUID, *, owner: str, runtime: EngineRuntime) -> Le
                 fence=F("fence") + 1,
                 lease_expires_at=expires_at,
                 due_at=expires_at,
-                # Until this pass has evaluated it: if its worker dies, the service may be as it was before.
+                # Reset until this pass has evaluated it: after a crash the service may be unchanged.
                 observed_state="",
             )
         )
@@ -90,14 +90,14 @@ def claim_lease(execution_id: UUID, *, owner: str, runtime: EngineRuntime) -> Le
             return None
         execution = load_execution(execution_id)
     failpoint("lease.claimed")
-    return Lease(execution_id, execution.fence, runtime, began, expires_at, execution)
+    return Lease(execution_id, execution.fence, runtime, claimed_at, expires_at, execution)
 
 
 def load_execution(execution_id: UUID) -> Execution:
-    """Return an execution with what spares a pass further questions.
+    """Return an execution with annotations that save queries in a pass.
 
-    Whether people want something of it, whether a step waits for its ECS service, and whether steps of one
-    stage change several.
+    They are: whether interrupts exist, whether a step waits for its ECS service, and whether the steps of one
+    stage change several services.
     """
     interrupts = Interrupt.objects.filter(execution=OuterRef("pk"), applied_at=None)
     waiting = list_waiting_claims().filter(stage__execution=OuterRef("pk")).order_by()
@@ -113,12 +113,12 @@ def load_execution(execution_id: UUID) -> Execution:
 
 
 def wake_execution(execution_id: UUID, now: datetime) -> None:
-    """Make the execution due now; only for executions that are open or asked to reopen.
+    """Make the execution due now; only for executions that are open or about to reopen.
 
-    A waiting execution is reconciled at once, whatever the state of its service.
+    A waiting execution is reconciled immediately, whatever the state of its service.
     """
-    later = Q(due_at__gt=now) | Q(due_at__isnull=True) | ~Q(waits_for_service="")
-    Execution.objects.filter(later, pk=execution_id).update(
+    not_due = Q(due_at__gt=now) | Q(due_at__isnull=True) | ~Q(waits_for_service="")
+    Execution.objects.filter(not_due, pk=execution_id).update(
         due_at=now, dispatch_backoff_until=None, waits_for_service=""
     )
 

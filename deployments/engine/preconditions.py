@@ -1,4 +1,4 @@
-"""Preconditions of a step: its when-conditions and its dynamic infrastructure."""
+"""Preconditions of a step: its conditions and its dynamic infrastructure."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -17,32 +17,36 @@ LONGEST_REASON = 512
 
 
 def get_skip_reason(reconcile_context: ReconcileContext) -> str:
-    """Why the stage does not run; nothing if it does. Raises `UnclearConditionError`."""
-    before = [one for one in reconcile_context.rows.stages if one.position < reconcile_context.stage.position]
-    has_failed = any(stage.status in _FAILED for stage in before)
+    """Return why the stage is skipped; empty if it runs. Raises `UnclearConditionError`."""
+    earlier_stages = [
+        other_stage
+        for other_stage in reconcile_context.rows.stages
+        if other_stage.position < reconcile_context.stage.position
+    ]
+    has_failed = any(stage.status in _FAILED for stage in earlier_stages)
     return _evaluate_condition(
         reconcile_context, reconcile_context.stage.when, "pipelineStatus", "stage", has_failed=has_failed
     )
 
 
 def skip_if_unmet(reconcile_context: ReconcileContext, step: StepExecution) -> bool:
-    """Ask of the groups around a step that have not begun, then of the step; skip what is not to run.
+    """Skip a step, or a group around it, whose condition is not met; return whether it was skipped.
 
-    Raises `UnclearConditionError`.
+    Groups that have started are not evaluated again. Raises `UnclearConditionError`.
     """
     if step.when is None and step.group_id is None:
         if reason := _get_step_reason(reconcile_context, step, None):
             _skip(reconcile_context, step, [step], reason)
         return bool(reason)
-    flow = reconcile_context.rows.flow_of(reconcile_context.stage, step.section)
-    nodes: list[FlowNode] = [*flow.around(step), step]
+    flow = reconcile_context.rows.build_flow(reconcile_context.stage, step.section)
+    nodes: list[FlowNode] = [*flow.list_outer_groups(step), step]
     for node in nodes:
         if isinstance(node, StepGroup) and node.status != Status.QUEUED:
             continue
         reason = _get_step_reason(reconcile_context, step, node.when)
         if reason:
-            inside = list(flow.inside(node)) if isinstance(node, StepGroup) else []
-            _skip(reconcile_context, step, [node, *inside], reason)
+            inner_nodes = list(flow.list_inner_nodes(node)) if isinstance(node, StepGroup) else []
+            _skip(reconcile_context, step, [node, *inner_nodes], reason)
             return True
         if isinstance(node, StepGroup):
             reconcile_context.change(node, status=Status.RUNNING)
@@ -51,7 +55,7 @@ def skip_if_unmet(reconcile_context: ReconcileContext, step: StepExecution) -> b
 
 
 def skip_stage(reconcile_context: ReconcileContext, reason: str) -> None:
-    """The stage does not run: neither do its steps."""
+    """Skip the stage and its steps."""
     stage = reconcile_context.stage
     with reconcile_context.commit(reload=True):
         append_log(reconcile_context, None, f"Stage {stage.name} is skipped {reason}", "warning")
@@ -63,10 +67,10 @@ def skip_stage(reconcile_context: ReconcileContext, reason: str) -> None:
 def _get_step_reason(
     reconcile_context: ReconcileContext, step: StepExecution, when: Mapping[str, Any] | None
 ) -> str:
-    """Why a step, or a group around it, does not run; a rollback runs whatever came of those before it."""
+    """Return why a step or group is skipped; a rollback step by default always runs."""
     has_failed = any(
-        one.status in _FAILED
-        for one in reconcile_context.rows.steps_of(reconcile_context.stage, step.section)
+        other_step.status in _FAILED
+        for other_step in reconcile_context.rows.list_section_steps(reconcile_context.stage, step.section)
     )
     if step.section == StepExecution.Section.ROLLBACK:
         return _evaluate_condition(
@@ -83,17 +87,17 @@ def _evaluate_condition(
     reconcile_context: ReconcileContext,
     when: Mapping[str, Any] | None,
     status: str,
-    what: str,
+    noun: str,
     *,
     has_failed: bool,
 ) -> str:
-    after = (when or {}).get(status, "Success")
-    if has_failed and after == "Success":
-        return f"because a {what} before it failed"
-    if not has_failed and after == "Failure":
-        return f"because no {what} before it failed"
+    required_status = (when or {}).get(status, "Success")
+    if has_failed and required_status == "Success":
+        return f"because a {noun} before it failed"
+    if not has_failed and required_status == "Failure":
+        return f"because no {noun} before it failed"
     condition = (when or {}).get("condition")
-    if condition is None or parse_condition(condition).holds(reconcile_context.known_values()):
+    if condition is None or parse_condition(condition).holds(reconcile_context.build_values()):
         return ""
     return f"because this is false: {condition}"
 
@@ -102,12 +106,12 @@ def _skip(
     reconcile_context: ReconcileContext, step: StepExecution, nodes: list[FlowNode], reason: str
 ) -> None:
     outer = nodes[0]
-    what = "Step" if isinstance(outer, StepExecution) else "Group"
+    noun = "Step" if isinstance(outer, StepExecution) else "Group"
     with reconcile_context.commit(reload=True):
         append_log(
             reconcile_context,
             step,
-            f"{what} {outer.name or 'of parallel steps'} is skipped {reason}",
+            f"{noun} {outer.name or 'of parallel steps'} is skipped {reason}",
             "warning",
         )
         _skip_rows(nodes, reason)
@@ -126,47 +130,47 @@ _CODE = "PLACE_NOT_KNOWN"
 
 
 def resolve_infrastructure(reconcile_context: ReconcileContext, step: StepExecution) -> None:
-    """Before the first step behind the provisioner's: read region and cluster, and let the stage go there.
+    """Resolve region and cluster of the stage before the first step after its provisioner.
 
-    A stage that is settled stays where it is. Raises `ActionFailed` with what is not known or not right.
+    A resolved stage keeps its location. Raises `ActionFailed` for an unknown or invalid value.
     """
     stage = reconcile_context.stage
     if stage.dynamic_location is None or stage.has_location or step.position < stage.provisioner_step_count:
         return
-    found = _read_location(reconcile_context)
+    location = _read_location(reconcile_context)
     with reconcile_context.commit(reload=True):
-        stage.region, stage.cluster, stage.account = found["region"], found["cluster"], ""
-        stage.values = {**stage.values, "infra": {**stage.values.get("infra", {}), **found}}
+        stage.region, stage.cluster, stage.account = location["region"], location["cluster"], ""
+        stage.values = {**stage.values, "infra": {**stage.values.get("infra", {}), **location}}
         stage.save(update_fields=["region", "cluster", "account", "values"])
         delete_lock_claims(stage)
         append_log(
             reconcile_context, step, f"Deploying to the provisioned cluster {stage.cluster} in {stage.region}"
         )
-    reconcile_context.forget_claims()
+    reconcile_context.reload_claims()
 
 
 def _read_location(reconcile_context: ReconcileContext) -> dict[str, str]:
     stage = reconcile_context.stage
-    values = reconcile_context.known_values()
-    said: dict[str, Any] = stage.dynamic_location or {}
-    found: dict[str, str] = {}
-    for name, problem_of in (
+    values = reconcile_context.build_values()
+    expressions: dict[str, Any] = stage.dynamic_location or {}
+    location: dict[str, str] = {}
+    for name, describe_problem in (
         ("region", infrastructure_checks.describe_region_problem),
         ("cluster", infrastructure_checks.describe_cluster_problem),
     ):
-        text = str(said.get(name, ""))
+        text = str(expressions.get(name, ""))
         try:
-            found[name] = str(resolve_expressions(text, values)).strip()
+            location[name] = str(resolve_expressions(text, values)).strip()
         except BadExpressionError as bad:
             raise ActionFailed(_CODE, f"The {name} of the infrastructure, {text}: {bad.message}") from bad
-        if problem := problem_of(found[name]):
-            what = f"The {name} of the infrastructure, {text}, came to {found[name][:100]!r}."
-            raise ActionFailed(_CODE, reconcile_context.mask.mask_text(f"{what} {problem}"))
-    return found
+        if problem := describe_problem(location[name]):
+            sentence = f"The {name} of the infrastructure, {text}, came to {location[name][:100]!r}."
+            raise ActionFailed(_CODE, reconcile_context.mask.mask_text(f"{sentence} {problem}"))
+    return location
 
 
 def reset_infrastructure(stage: StageExecution) -> None:
-    """Let a stage whose provisioner runs again settle anew where it deploys; inside a commit."""
+    """Clear region and cluster of a stage whose provisioner runs again; inside a commit."""
     if stage.dynamic_location is None:
         return
     infra = stage.values.get("infra", {})
@@ -180,6 +184,6 @@ def reset_infrastructure(stage: StageExecution) -> None:
 
 
 def delete_lock_claims(stage: StageExecution) -> None:
-    """Let go of ECS services in a place that the stage has left; inside a commit."""
+    """Delete locks and claims in the former location of a stage; inside a commit."""
     ServiceLock.objects.filter(stage=stage).delete()
     stage.claims.all().delete()

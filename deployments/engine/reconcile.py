@@ -33,7 +33,7 @@ FINISHED_STATES = (ActionState.DONE, ActionState.SKIPPED, ActionState.FAILED)
 
 
 def finalize_execution(reconcile_context: ReconcileContext) -> timedelta | None:
-    """Run what must run however the stage ended, then end the execution; None means go on at once."""
+    """Run the always-actions, then end the execution; None means continue immediately."""
     row = _get_next_always_action(reconcile_context)
     if row is None:
         _end(reconcile_context)
@@ -43,7 +43,7 @@ def finalize_execution(reconcile_context: ReconcileContext) -> timedelta | None:
     if row.state == ActionState.WAITING:
         reconcile_context.change(row, state=ActionState.STARTED, started_at=reconcile_context.runtime.now())
     phase = "start" if row.start_done_at is None else CHECK_PHASE
-    end = run_phase(reconcile_context, row, phase, _bodies[phase])
+    end = run_phase(reconcile_context, row, phase, _PHASE_FUNCTIONS[phase])
     if isinstance(end, PhaseWaiting):
         return end.time
     if isinstance(end, PhaseFailed):
@@ -60,22 +60,22 @@ def finalize_execution(reconcile_context: ReconcileContext) -> timedelta | None:
     return None if phase == "start" or end.value else timedelta(seconds=5)
 
 
-_bodies = {
+_PHASE_FUNCTIONS = {
     "start": lambda action, context: action.start(context),
     CHECK_PHASE: lambda action, context: action.is_done(context),
 }
 
 
 def _get_next_always_action(reconcile_context: ReconcileContext) -> ActionRun | None:
-    always = [name for name, action in get_actions().items() if action.runs_always]
-    begun = [step for step in reconcile_context.rows.all_steps if step.started_at is not None]
-    begun.sort(key=lambda step: (step.stage.position, step.position))
-    rows = (row for step in begun for row in reconcile_context.rows.actions_of(step))
-    return next((row for row in rows if row.name in always and row.state not in FINISHED_STATES), None)
+    names = [name for name, action in get_actions().items() if action.runs_always]
+    started_steps = [step for step in reconcile_context.rows.all_steps if step.started_at is not None]
+    started_steps.sort(key=lambda step: (step.stage.position, step.position))
+    rows = (row for step in started_steps for row in reconcile_context.rows.list_actions(step))
+    return next((row for row in rows if row.name in names and row.state not in FINISHED_STATES), None)
 
 
 def _record_failure(reconcile_context: ReconcileContext, row: ActionRun, message: str) -> None:
-    """The execution ends all the same; what stayed undone is said, and marked on the action."""
+    """Record the failure of an always-action; the execution still ends."""
     now = reconcile_context.runtime.now()
     append_log(
         reconcile_context, row.step, f"{row.title} failed: {message} Do it by hand.", "error", row.unit
@@ -85,10 +85,14 @@ def _record_failure(reconcile_context: ReconcileContext, row: ActionRun, message
 
 
 def _continue_after_failure(reconcile_context: ReconcileContext) -> bool:
-    """Close the stage that failed where a later one runs after a failure; False if none does."""
+    """Close the failed stage if a later one runs after a failure; return False if none does."""
     execution, stage = reconcile_context.execution, reconcile_context.stage
-    later = [one for one in reconcile_context.rows.stages if one.position > stage.position]
-    if stage.status in TERMINAL_STATUSES or all(one.status != Status.QUEUED for one in later):
+    later_stages = [
+        later_stage for later_stage in reconcile_context.rows.stages if later_stage.position > stage.position
+    ]
+    if stage.status in TERMINAL_STATUSES or all(
+        later_stage.status != Status.QUEUED for later_stage in later_stages
+    ):
         return False
     with reconcile_context.commit(reload=True):
         stage.status = execution.final_status
@@ -107,7 +111,7 @@ def _end(reconcile_context: ReconcileContext) -> None:
     for stage in reconcile_context.rows.stages:
         if stage.status not in TERMINAL_STATUSES:
             reconcile_context.change(stage, status=execution.final_status)
-            for step in reconcile_context.rows.steps_in(stage):
+            for step in reconcile_context.rows.list_stage_steps(stage):
                 if step.status not in TERMINAL_STATUSES:
                     reconcile_context.change(step, status=Status.SKIPPED)
     reconcile_context.change(
@@ -118,7 +122,7 @@ def _end(reconcile_context: ReconcileContext) -> None:
         notify_end(execution, reconcile_context.mask)
 
 
-# People's requests are read at the start of a pass, before each write, and this often in between.
+# Interval of reads of people's requests, apart from the start of a pass and each write.
 CHECK_INTERRUPTS_SECONDS = 2
 
 
@@ -136,7 +140,7 @@ def reconcile(
     reconcile_pass = _ReconcilePass(lease, snapshot or ServiceSnapshot())
     try:
         next_due_at, service_wait = reconcile_pass.advance_until_it_waits()
-        reconcile_pass.rows.release(**lease.columns_at_release(next_due_at, service_wait))
+        reconcile_pass.rows.release(**lease.build_release_columns(next_due_at, service_wait))
     except LeaseLostError:
         return False
     if next_due_at is None:
@@ -146,7 +150,7 @@ def reconcile(
 
 @dataclass
 class _ReconcilePass:
-    """One worker's pass over one execution: its rows, and what it keeps from one advance to the next."""
+    """Pass of one worker over one execution: its rows, and the state between two advances."""
 
     lease: Lease
     snapshot: ServiceSnapshot
@@ -174,7 +178,7 @@ class _ReconcilePass:
                 return self.lease.runtime.now(), None
 
     def _refresh(self) -> None:
-        """Load the rows again where something else than their own commits has changed them."""
+        """Reload the rows if anything but their own commits has changed them."""
         since_check = self.lease.runtime.monotonic() - self._interrupts_checked
         if self.rows.is_stale or since_check >= CHECK_INTERRUPTS_SECONDS:
             self.rows.save()
@@ -194,7 +198,7 @@ class _ReconcilePass:
 
 
 def _advance(reconcile_context: ReconcileContext) -> timedelta | None:
-    """One step of progress: None means go on at once."""
+    """Advance the execution; None means continue immediately."""
     stage = reconcile_context.stage
     if not service_locks.reacquire_locks(reconcile_context):
         return service_locks.LOCK_RETRY_INTERVAL
@@ -209,7 +213,7 @@ def _advance(reconcile_context: ReconcileContext) -> timedelta | None:
 
 
 def get_lease_owner() -> str:
-    """Return the owner of the leases that this process takes."""
+    """Return the owner of this process's leases."""
     return f"{socket.gethostname()}:{os.getpid()}"[:128]
 
 
@@ -217,12 +221,12 @@ RELEASE_TIMEOUT_SECONDS = 10.0
 
 
 def record_crash(execution_ids: Sequence[UUID], error: Exception) -> None:
-    """Record a crash for the execution that was being reconciled; its next pass ends it.
+    """Record a crash for the execution that was being reconciled; its next pass fails it.
 
-    Its lease runs out by itself, so the next pass comes within a minute.
+    Its lease expires by itself, so the next pass comes within a minute.
     """
-    where = traceback.extract_tb(error.__traceback__)[-1]
-    text = f"{type(error).__name__} in {where.name}: {error}"[:255]
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    text = f"{type(error).__name__} in {frame.name}: {error}"[:255]
     claimed = Execution.objects.filter(pk__in=execution_ids, lease_expires_at__isnull=False).order_by(
         "-lease_expires_at"
     )
@@ -236,14 +240,14 @@ def record_crash(execution_ids: Sequence[UUID], error: Exception) -> None:
 
 
 def release_leases(execution_ids: Sequence[UUID], *, within: float = RELEASE_TIMEOUT_SECONDS) -> bool:
-    """Give up the leases of this process at once, so that the next tick takes up what an outage cut short.
+    """Release the leases of this process immediately, so that the next tick continues the passes.
 
-    Tries for `within` seconds; False if the database stayed away, in which case the leases run out.
+    Tries for `within` seconds; returns False if the database is unavailable: then the leases expire.
     """
     deadline = time.monotonic() + within
     while True:
         try:
-            # The fence rises: nothing of the interrupted pass can be written any more.
+            # The new fence prevents further writes of the interrupted pass.
             Execution.objects.filter(
                 pk__in=execution_ids, lease_owner=get_lease_owner(), lease_expires_at__isnull=False
             ).update(

@@ -1,4 +1,4 @@
-"""State that all actions of one reconcile pass share: rows, lease, AWS access, log."""
+"""Shared state of one reconcile pass: rows, lease, AWS access, log."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -16,7 +16,7 @@ from deployments.engine.lease import Lease
 from deployments.engine.service_waits import ServiceWait
 from deployments.engine.step_inputs import build_expression_values
 from deployments.engine.step_scheduler import StepScheduler
-from deployments.execution.stored_inputs import store_texts, with_kept
+from deployments.execution.stored_inputs import store_own_texts, store_texts
 from deployments.journal.runtime import DirectAwsAccess, EngineRuntime, QueuedAwsAccess
 from deployments.log import NewLogLine
 from deployments.models import AwsEvent, Execution, ServiceLockClaim, StageExecution, StepExecution
@@ -29,14 +29,14 @@ from steps.states import Status
 
 @dataclass
 class AwsAccessPool:
-    """The ways to AWS that the passes of one group have opened."""
+    """AWS access opened by the passes of one batch."""
 
     _opened: dict[tuple[str, str], DirectAwsAccess | QueuedAwsAccess] = field(default_factory=dict)
 
     def open(
         self, runtime: EngineRuntime, connector: Connector, region: str
     ) -> DirectAwsAccess | QueuedAwsAccess:
-        """Return the way of a connector in a region. Raises `ConnectorUnavailable`."""
+        """Return the access of a connector in a region. Raises `ConnectorUnavailable`."""
         key = (build_cache_key(connector), region)
         if key not in self._opened:
             self._opened[key] = runtime.open_aws_access(connector, region)
@@ -45,24 +45,24 @@ class AwsAccessPool:
 
 @dataclass
 class ServiceSnapshot:
-    """ECS services that several executions wait for, described together, ten to a call (rule 5)."""
+    """ECS services of several waiting executions, described together, ten per call (rule 5)."""
 
     aws_access_pool: AwsAccessPool = field(default_factory=AwsAccessPool)
-    _seen: dict[tuple[str, str], ServiceObservation] = field(default_factory=dict)
+    _observations: dict[tuple[str, str], ServiceObservation] = field(default_factory=dict)
 
-    def seen(self, cluster: str, name: str, *, after: datetime) -> ServiceObservation | None:
-        """The service as this snapshot shows it, if it was begun late enough to be judged (rule 10)."""
-        seen = self._seen.pop((cluster, name), None)
-        return seen if seen is not None and seen.read_started_at > after else None
+    def pop_observation(self, cluster: str, name: str, *, after: datetime) -> ServiceObservation | None:
+        """Return the service if its read started after `after` (rule 10), and remove it."""
+        observation = self._observations.pop((cluster, name), None)
+        return observation if observation is not None and observation.read_started_at > after else None
 
-    def keep(self, cluster: str, name: str, seen: ServiceObservation) -> None:
-        """Keep a service for the next pass of the batch."""
-        self._seen[cluster, name] = seen
+    def add(self, cluster: str, name: str, observation: ServiceObservation) -> None:
+        """Add a service for the next pass of the batch."""
+        self._observations[cluster, name] = observation
 
 
 @dataclass
 class ReconcileContext:
-    """Rows, stage and signals of an execution in one reconcile pass."""
+    """Rows, stage and scheduler of an execution in one reconcile pass."""
 
     rows: ExecutionRows
     stage: StageExecution
@@ -85,52 +85,52 @@ class ReconcileContext:
 
     @property
     def mask(self) -> SecretMask:
-        """Hides this execution's secrets in its log."""
-        return self.rows.mask_of(self.stage)
+        """Return the mask of this execution's secrets for its log."""
+        return self.rows.get_mask(self.stage)
 
     def commit(self, *, reload: bool = False) -> AbstractContextManager[None]:
-        """Return a fenced commit of all that has changed: see `ExecutionRows.commit`."""
+        """Return a fenced commit of all changes: see `ExecutionRows.commit`."""
         return self.rows.commit(reload=reload)
 
     def save(self) -> None:
-        """Commit what has changed."""
+        """Commit all changes."""
         self.rows.save()
 
     @property
     def claims(self) -> list[ServiceLockClaim]:
-        """What the steps of the stage want to change, or hold."""
-        return self.rows.claims_of(self.stage)
+        """Return the lock claims of the stage's steps, granted or waiting."""
+        return self.rows.list_claims(self.stage)
 
     @property
-    def waiting(self) -> list[ServiceLockClaim]:
-        """Those of the claims that are not granted now."""
-        return self.rows.waiting_claims_of(self.stage)
+    def waiting_claims(self) -> list[ServiceLockClaim]:
+        """Return the claims that are not granted now."""
+        return self.rows.list_waiting_claims(self.stage)
 
-    def forget_claims(self) -> None:
-        """They have changed: the next question is asked of the database."""
-        self.rows.forget_claims()
+    def reload_claims(self) -> None:
+        """Discard the loaded claims, which have changed in the database."""
+        self.rows.reload_claims()
 
-    def known_values(self) -> dict[str, Any]:
-        """Everything that an expression can name at this point of the execution."""
-        return build_expression_values(self.execution, self.stage, self.rows.steps_until(self.stage))
+    def build_values(self) -> dict[str, Any]:
+        """Return the values available to expressions at this point of the execution."""
+        return build_expression_values(self.execution, self.stage, self.rows.list_steps_until(self.stage))
 
     def get_aws_access(self, step: StepExecution) -> DirectAwsAccess | QueuedAwsAccess:
-        """Return the way of a step's calls. Raises `ConnectorUnavailable`."""
+        """Return the AWS access for a step's calls. Raises `ConnectorUnavailable`."""
         return self.snapshot.aws_access_pool.open(
             self.runtime, self.stage.connector, region_for(self.stage, step)
         )
 
     @property
     def known_events(self) -> set[str]:
-        """Return the ids of the AWS events that this execution has shown already."""
+        """Return the ids of the AWS events that are already in the log."""
         return self.rows.known_events
 
-    def keep_event(self, event: AwsEvent) -> None:
+    def add_event(self, event: AwsEvent) -> None:
         self.known_events.add(event.event_id)
         self._events.append(event)
 
-    def forget_events(self) -> None:
-        """Forget the events of a pass that was interrupted."""
+    def discard_events(self) -> None:
+        """Discard the events of an interrupted pass."""
         self.known_events.difference_update(event.event_id for event in self._events)
         self._events = []
 
@@ -138,48 +138,50 @@ class ReconcileContext:
         self.rows.add_events(self._events)
         self._events = []
 
-    def pin(self, number: int, source: dict[str, Any]) -> dict[str, Any]:
-        """Let the stage go on with the files of a manifest as they were fetched; the first ones stay."""
+    def pin_source(self, number: int, source: dict[str, Any]) -> dict[str, Any]:
+        """Pin the fetched files of a manifest for the stage; the first ones stay."""
         stage = self.stage
         if not stage.sources[number].get("texts"):
             stage.sources[number] = source
-            self.rows.on_write(lambda: self.change(stage, sources=store_texts(stage, stage.sources)))
+            self.rows.add_write(lambda: self.change(stage, sources=store_texts(stage, stage.sources)))
         return dict(stage.sources[number])
 
-    def pin_own(self, step: StepExecution, source: dict[str, Any]) -> dict[str, Any]:
-        """Let a step go on with a manifest of its own as it was fetched; the first one stays."""
+    def pin_own_source(self, step: StepExecution, source: dict[str, Any]) -> dict[str, Any]:
+        """Pin the fetched files of a step's own manifest; the first ones stay."""
         name = source["identifier"]
         if not step.spec[name][FROZEN_KEY].get("texts"):
             step.spec = {**step.spec, name: {FROZEN_KEY: source}}
-            self.rows.on_write(lambda: self.change(step, spec=with_kept(self.stage, step.type, step.spec)))
+            self.rows.add_write(
+                lambda: self.change(step, spec=store_own_texts(self.stage, step.type, step.spec))
+            )
         return dict(step.spec[name][FROZEN_KEY])
 
     def pin_artifact(self, artifact: dict[str, Any]) -> None:
-        """Let the execution go on with an image as it was settled; the first one stays."""
+        """Pin the image of the execution; the first one stays."""
         if not self.execution.artifact.get("digest"):
             self.change(self.execution, artifact=artifact)
 
     def is_service_lock_held(self, step: StepExecution, ecs_service: str) -> bool:
         key = build_lock_key(self.stage, ecs_service)
         own = [claim for claim in self.claims if claim.step_id == step.pk and claim.key == key]
-        return any(claim.granted_at is not None and claim not in self.waiting for claim in own)
+        return any(claim.granted_at is not None and claim not in self.waiting_claims for claim in own)
 
     def change(self, row: Model, **values: object) -> None:
         """Change a row in memory; the next commit writes it."""
         self.rows.change(row, **values)
 
     def save_view(self, step: StepExecution, counts: dict[str, int] | None) -> None:
-        """What the page shows beside the stage: counts and the deployment id."""
+        """Update the counts and the deployment id that the stage's page shows."""
         deployment = str(step.outputs.get("deploymentId", self.stage.deployment_id))
         has_counts = counts is not None and counts != self.stage.counts
         has_deployment = deployment != self.stage.deployment_id
-        if not (has_counts or has_deployment) or self.rows.changes_only_another(step):
+        if not (has_counts or has_deployment) or self.rows.changes_other_service(step):
             return
         self.change(self.stage, counts=counts if has_counts else self.stage.counts, deployment_id=deployment)
 
 
 def build_lock_key(stage: StageExecution, ecs_service: str) -> str:
-    """What one stage at a time may change (rule 13)."""
+    """Return the key of the lock of an ECS service (rule 13)."""
     return "/".join((stage.account, stage.region, stage.cluster, ecs_service))
 
 
@@ -190,27 +192,27 @@ def append_log(
     level: str = "info",
     unit: str = "",
 ) -> None:
-    """Write a text, line by line, into the log of a step."""
+    """Append a text, line by line, to the log of a step."""
     now = reconcile_context.runtime.now()
     key, identifier = (step.pk, step.identifier) if step else (None, "")
     lines = [NewLogLine(now, key, identifier, unit, level, line) for line in text.split("\n")]
     reconcile_context.rows.add_lines(lines, reconcile_context.mask)
 
 
-# What needs a person is said before what goes on by itself.
+# Statuses that wait for a person, most important first; they take precedence over running steps.
 _STATUS_PRIORITY = (Status.INTERVENTION_WAITING, Status.APPROVAL_WAITING, Status.INPUT_WAITING)
 
 
 def update_execution_status(reconcile_context: ReconcileContext) -> None:
-    """Set the status of the execution to what its steps come to."""
+    """Set the status of the execution from the statuses of its steps."""
     execution = reconcile_context.execution
-    found = set(
+    statuses = set(
         StepExecution.objects.filter(stage=reconcile_context.stage, status__in=_STATUS_PRIORITY).values_list(
             "status", flat=True
         )
     )
-    otherwise = Status.ROLLING_BACK if execution.rolling_back else Status.RUNNING
-    status = next((one for one in _STATUS_PRIORITY if one in found), otherwise)
+    default = Status.ROLLING_BACK if execution.rolling_back else Status.RUNNING
+    status = next((candidate for candidate in _STATUS_PRIORITY if candidate in statuses), default)
     if execution.status != status:
         execution.status = status
         execution.save(update_fields=["status"])
@@ -222,8 +224,8 @@ StepRunner = Callable[[ReconcileContext, StepExecution], timedelta | None]
 def run_next_step(
     reconcile_context: ReconcileContext, current: Sequence[StepExecution], advance: StepRunner
 ) -> timedelta | None:
-    """Advance the next of these steps; None means go on at once."""
-    step = reconcile_context.scheduler.next_of(current)
+    """Advance the next of these steps; None means continue immediately."""
+    step = reconcile_context.scheduler.choose_step(current)
     wait = None if step is None else advance(reconcile_context, step)
     if step is not None and (wait is None or len(current) == 1):
         return wait
@@ -231,24 +233,24 @@ def run_next_step(
     reconcile_context.service_wait = None
     if step is not None and wait is not None:
         reconcile_context.scheduler.wait(step, reconcile_context.runtime.now() + wait)
-        # Another branch goes on now, and may fail: what this one saw is safe first.
+        # Another branch continues and may fail, so the changes of this one are saved first.
         reconcile_context.save()
         return None
-    return reconcile_context.scheduler.left(current, reconcile_context.runtime.now())
+    return reconcile_context.scheduler.get_remaining_wait(current, reconcile_context.runtime.now())
 
 
 def list_new_events(
     reconcile_context: ReconcileContext, before: Mapping[str, Any] | None, service: EcsService
 ) -> Iterator[str]:
-    """Yield the lines of events that this execution has not shown, oldest first.
+    """Yield the log lines of events that are not in the log yet, oldest first.
 
-    AWS returns the last hundred, told apart by id; those from before the step are not ours to show.
+    AWS returns the last hundred; those from before the step are skipped.
     """
-    old = set((before or {}).get("newest_events", ()))
+    earlier_ids = set((before or {}).get("newest_events", ()))
     for event in reversed(service.events):
-        if event.id in old or event.id in reconcile_context.known_events or event.at is None:
+        if event.id in earlier_ids or event.id in reconcile_context.known_events or event.at is None:
             continue
-        reconcile_context.keep_event(
+        reconcile_context.add_event(
             AwsEvent(
                 execution=reconcile_context.execution,
                 event_id=event.id,
@@ -261,7 +263,7 @@ def list_new_events(
 
 
 def _format_timestamp(at: datetime) -> str:
-    """Return the moment with milliseconds, without trailing zeros, as `2022-10-06 23:05:02.54`."""
+    """Return the time with milliseconds, without trailing zeros, as `2022-10-06 23:05:02.54`."""
     utc = at.astimezone(UTC)
     fraction = f"{utc.microsecond // 1000:03d}".rstrip("0") or "0"
     return f"{utc:%Y-%m-%d %H:%M:%S}.{fraction}"

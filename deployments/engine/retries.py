@@ -16,17 +16,17 @@ _FAILED_STATUSES = (*ENDED_BADLY, Status.ABORTED)
 
 
 def retry_step(step: StepExecution) -> None:
-    """Try the step again from the action that failed; what succeeded stays, unless its action repeats."""
-    repeated = [name for name, action in get_actions().items() if action.repeats]
-    repeated += _list_repeated_actions(step)
-    _queue(step)
-    kept = step.actions.filter(state=ActionState.DONE).exclude(name__in=repeated)
-    for row in step.actions.exclude(pk__in=kept.values("pk")):
+    """Retry the step from the failed action; succeeded actions stay unless they repeat."""
+    repeated_names = [name for name, action in get_actions().items() if action.repeats]
+    repeated_names += _list_repeated_actions(step)
+    _start_attempt(step)
+    succeeded = step.actions.filter(state=ActionState.DONE).exclude(name__in=repeated_names)
+    for row in step.actions.exclude(pk__in=succeeded.values("pk")):
         _retry_action(row, step.attempt)
 
 
 def _list_repeated_actions(step: StepExecution) -> list[str]:
-    """What has to be done again before the action that failed can end otherwise than it did."""
+    """Return the actions to repeat before the failed action can succeed."""
     failed = step.actions.filter(state=ActionState.FAILED).first()
     if (
         failed is None
@@ -38,9 +38,9 @@ def _list_repeated_actions(step: StepExecution) -> list[str]:
 
 
 def retry_stage(reconcile_context: ReconcileContext) -> StepExecution | None:
-    """Queue the stage from the first step that a rollback undid, else from the one that failed.
+    """Queue the stage from the first undone step, else from the failed one.
 
-    What was undone, and all that came after it, begins a new run; None if there is nothing to try again.
+    Undone steps and all later ones begin a new run; None if there is nothing to retry.
     """
     steps = list(
         reconcile_context.stage.steps.filter(section=StepExecution.Section.EXECUTION).order_by("position")
@@ -51,13 +51,13 @@ def retry_stage(reconcile_context: ReconcileContext) -> StepExecution | None:
         return None
     for step in steps[: first.position]:
         if step.type == APPROVAL_TYPE and step.status == Status.SUCCESS:
-            # What was approved then may not be what is done now.
+            # The plan may differ from the approved one.
             retry_step(step)
     for step in steps[first.position :]:
         if step.started_at is None:
             _requeue_step(step)
-        elif undone or _ran_for_failure(step):
-            _new_run(step)
+        elif undone or _ran_after_failure(step):
+            _start_new_run(step)
         elif step.status not in _SUCCESS_STATUSES:
             retry_step(step)
     _reset_infrastructure(reconcile_context.stage)
@@ -67,38 +67,38 @@ def retry_stage(reconcile_context: ReconcileContext) -> StepExecution | None:
 
 
 def _reset_infrastructure(stage: StageExecution) -> None:
-    """A stage whose provisioner runs again may come to another place than before."""
+    """Reset the location of a stage whose provisioner runs again."""
     provisioner = stage.steps.filter(section=StepExecution.Section.EXECUTION)
     provisioner = provisioner.filter(position__lt=stage.provisioner_step_count)
     if provisioner.filter(status=Status.QUEUED).exclude(type=APPROVAL_TYPE).exists():
         preconditions.reset_infrastructure(stage)
 
 
-def _ran_for_failure(step: StepExecution) -> bool:
-    """Return whether a step ran because of a failure, so that it is to be asked again whether it runs."""
+def _ran_after_failure(step: StepExecution) -> bool:
+    """Return whether a step ran because of a failure, so that its condition is evaluated again."""
     return step.status in _SUCCESS_STATUSES and (step.when or {}).get("stageStatus") in AFTER_FAILURE
 
 
 def _reset_group_conditions(reconcile_context: ReconcileContext) -> None:
-    """A group of which nothing has begun is asked again whether it runs."""
+    """Reset groups without started steps, so that their conditions are evaluated again."""
     flow = read_flow(reconcile_context.stage)
     for group in flow.groups.values():
-        steps = [node for node in flow.inside(group) if isinstance(node, StepExecution)]
+        steps = [node for node in flow.list_inner_nodes(group) if isinstance(node, StepExecution)]
         if all(step.status == Status.QUEUED and step.started_at is None for step in steps):
             group.status, group.skip_reason = Status.QUEUED, ""
             group.save(update_fields=["status", "skip_reason"])
 
 
 def requeue_stage(stage: StageExecution) -> None:
-    """A stage behind the one that is tried again has its turn as if nothing had been."""
+    """Queue a later stage again as if it had not run."""
     for step in stage.steps.all():
         if step.status == Status.SKIPPED:
             _requeue_step(step)
         elif step.started_at is not None and step.section == StepExecution.Section.EXECUTION:
-            _new_run(step)
+            _start_new_run(step)
     stage.groups.update(status=Status.QUEUED, skip_reason="")
     _reset_infrastructure(stage)
-    # It queues for its ECS services when its steps come to them.
+    # Its steps claim their ECS services again.
     stage.claims.all().delete()
     stage.status, stage.skip_reason = Status.QUEUED, ""
     stage.save(update_fields=["status", "skip_reason"])
@@ -110,8 +110,8 @@ def _requeue_step(step: StepExecution) -> None:
     step.actions.filter(state=ActionState.SKIPPED).update(state=ActionState.WAITING)
 
 
-def _new_run(step: StepExecution) -> None:
-    _queue(step)
+def _start_new_run(step: StepExecution) -> None:
+    _start_attempt(step)
     step.run, step.outputs, step.secret_outputs, step.started_at = step.run + 1, {}, "", None
     step.save(update_fields=["run", "outputs", "secret_outputs", "started_at"])
     for row in step.actions.all():
@@ -119,8 +119,8 @@ def _new_run(step: StepExecution) -> None:
         _reset(row, step.attempt)
 
 
-def _queue(step: StepExecution) -> None:
-    """Its next attempt. It keeps when it began: what has begun is undone if somebody aborts now."""
+def _start_attempt(step: StepExecution) -> None:
+    """Start the next attempt of a step; its start time stays, so that an abort still undoes it."""
     withdraw_approvals(step)
     step.attempt += 1
     step.status, step.failure, step.intervention = Status.QUEUED, None, None
@@ -140,20 +140,20 @@ def _queue(step: StepExecution) -> None:
 
 
 def _retry_action(row: ActionRun, attempt: int) -> None:
-    """A write that happened, or may have, keeps its attempt; otherwise the action starts over (rule 12)."""
+    """Reset the action, or continue the attempt of a write that may have happened (rule 12)."""
     calls = AwsCall.objects.filter(action=row, attempt=row.attempt, phase="start")
     last = calls.filter(is_write=True, state__in=_SENT_STATES).order_by("-number").first()
-    if last is None or row.start_done_at is not None or _repeats(row, last):
+    if last is None or row.start_done_at is not None or _is_repeated(row, last):
         _reset(row, attempt)
         return
-    # What came after it is asked anew; the rows stay as a part of what was done.
+    # Later calls are made again; their rows stay as history.
     calls.filter(number__gt=last.number).update(phase=f"start until {attempt}")
     row.state, row.detail, row.consecutive_errors, row.ended_at = ActionState.STARTED, "", 0, None
     row.save(update_fields=["state", "detail", "consecutive_errors", "ended_at"])
 
 
-def _repeats(row: ActionRun, last: AwsCall) -> bool:
-    """An action that is meant to be done again starts over once the answer to its last write is known."""
+def _is_repeated(row: ActionRun, last: AwsCall) -> bool:
+    """Return whether a repeating action starts over: the answer to its last write is known."""
     action = get_actions().get(row.name)
     return action is not None and action.repeats and last.state == CallState.ANSWERED
 

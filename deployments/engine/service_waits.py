@@ -21,7 +21,7 @@ FULL_PASS_INTERVAL = timedelta(minutes=15)
 class ServiceWait:
     """Wait of an execution for an ECS service, with the state observed at the last check.
 
-    An execution with an empty `observed_state` is reconciled at its next check, and each at `recheck_at`.
+    With an empty `observed_state` the next check reconciles the execution; `recheck_at` always does.
     """
 
     waits_for_service: str
@@ -33,7 +33,7 @@ class ServiceWait:
 
 
 class ClusterLocation(Protocol):
-    """A cluster as one connector reaches it."""
+    """Cluster with the connector that reaches it."""
 
     region: str
     cluster: str
@@ -41,24 +41,24 @@ class ClusterLocation(Protocol):
 
 
 class CallOrigin(Protocol):
-    """Who makes calls in a region, in an account that may not be known yet."""
+    """Account and region of calls; the account may be unknown."""
 
     account: str
     region: str
     connector: Connector
 
 
-def get_rate_limit_key(place: CallOrigin, region: str = "") -> str:
-    """Whose calls are counted together: an account and region; a connector while its account is unknown.
+def get_rate_limit_key(location: CallOrigin, region: str = "") -> str:
+    """Return the key of shared rate limits: account and region, or connector while the account is unknown.
 
-    `region` is where the calls go that do not go to the region of the place.
+    `region` replaces the region of the location.
     """
-    return f"{place.account or build_cache_key(place.connector)}/{region or place.region}"
+    return f"{location.account or build_cache_key(location.connector)}/{region or location.region}"
 
 
-def get_batch_key(place: ClusterLocation) -> str:
+def get_batch_key(location: ClusterLocation) -> str:
     """Return the key of executions that share calls: one connector, region and cluster."""
-    return "|".join((build_cache_key(place.connector), place.region, place.cluster))[:512]
+    return "|".join((build_cache_key(location.connector), location.region, location.cluster))[:512]
 
 
 def hash_observed_state(service: Mapping[str, Any] | None) -> str:
@@ -71,7 +71,7 @@ def hash_observed_state(service: Mapping[str, Any] | None) -> str:
 
 
 def build_wait_columns(service_wait: ServiceWait | None, *, unless_woken: datetime) -> dict[str, Any]:
-    """Return the columns of a wait. An execution woken meanwhile does not wait: its next pass is due."""
+    """Return the columns of a wait; an execution woken meanwhile does not wait."""
     if service_wait is None:
         return {
             "waits_for_service": "",
@@ -108,15 +108,14 @@ def get_check_interval(age: timedelta) -> timedelta:
 def get_next_check(now: datetime, since: datetime, group: str) -> datetime:
     """Return the next check of a wait that began at `since`.
 
-    Turns lie on a grid, so that all who wait in one group have theirs together and one call serves ten of
-    them. The grids of different groups are shifted, so that they do not all ask at once. The first turn
-    leaves AWS two seconds: nothing is done sooner.
+    Checks lie on a grid, so that all waits of one batch share their calls. The grids of different batches are
+    shifted to spread the calls. The first check comes at least two seconds after the start.
     """
-    apart = get_check_interval(now - since)
-    wait = apart.total_seconds()
+    interval = get_check_interval(now - since)
+    seconds = interval.total_seconds()
     shift = crc32(group.encode()) % int(LATE_WAIT.total_seconds())
-    # Where the grid gets wider, the next check may lie right behind this one.
-    soonest = now + EARLY_WAIT if apart == USUAL_WAIT else now
-    after = max(soonest, since + EARLY_WAIT).timestamp()
-    passed = (after - shift) // wait
-    return datetime.fromtimestamp((passed + 1) * wait + shift, UTC)
+    # Where the grid gets wider, the next check could follow this one immediately.
+    earliest = now + EARLY_WAIT if interval == USUAL_WAIT else now
+    after = max(earliest, since + EARLY_WAIT).timestamp()
+    grid_index = (after - shift) // seconds
+    return datetime.fromtimestamp((grid_index + 1) * seconds + shift, UTC)

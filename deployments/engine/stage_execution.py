@@ -29,61 +29,61 @@ from steps.states import TERMINAL_STATUSES, ActionState, Outcome, Status, UndoSt
 
 
 class _CannotStart(Exception):
-    """What a step names does not come to something that it can do."""
+    """Invalid values in the spec of a step at its start."""
 
 
 def start_step(reconcile_context: ReconcileContext, step: StepExecution) -> None:
     """Start a step, or its next attempt."""
-    rows = reconcile_context.rows.actions_of(step)
+    rows = reconcile_context.rows.list_actions(step)
     try:
         preconditions.resolve_infrastructure(reconcile_context, step)
         if step.started_at is None and preconditions.skip_if_unmet(reconcile_context, step):
             return
-        filled = _resolve_spec(reconcile_context, step, rows)
-        trouble = None
-    except _CannotStart as cannot:
-        filled, trouble = [], ActionFailed("UNKNOWN_EXPRESSION", str(cannot))
-    except ActionFailed as unplaced:
-        filled, trouble = [], unplaced
-    except conditions.UnclearConditionError as cannot:
-        filled, trouble = [], build_condition_failure("step, or of a group around it,", str(cannot))
+        resolved_rows = _resolve_spec(reconcile_context, step, rows)
+        failure = None
+    except _CannotStart as error:
+        resolved_rows, failure = [], ActionFailed("UNKNOWN_EXPRESSION", str(error))
+    except ActionFailed as failed:
+        resolved_rows, failure = [], failed
+    except conditions.UnclearConditionError as error:
+        resolved_rows, failure = [], build_condition_failure("step, or of a group around it,", str(error))
     now = reconcile_context.runtime.now()
     timeout_at = now + timedelta(seconds=step.timeout_seconds)
     reconcile_context.change(step, status=Status.RUNNING, started_at=now, timeout_at=timeout_at)
-    if filled:
+    if resolved_rows:
         reconcile_context.change(step, spec=step.spec, timeout_seconds=step.timeout_seconds)
-    for row in filled:
+    for row in resolved_rows:
         reconcile_context.change(row, parameters=row.parameters, title=row.title)
     reconcile_context.save()
-    if trouble is not None:
-        failures.fail_step(reconcile_context, step, None, trouble)
+    if failure is not None:
+        failures.fail_step(reconcile_context, step, None, failure)
 
 
-def build_condition_failure(what: str, trouble: str) -> ActionFailed:
-    """What is said where a condition has no answer."""
-    return ActionFailed("UNCLEAR_CONDITION", f"The condition of the {what} has no answer: {trouble}")
+def build_condition_failure(subject: str, problem: str) -> ActionFailed:
+    """Return the failure of a condition without a value."""
+    return ActionFailed("UNCLEAR_CONDITION", f"The condition of the {subject} has no answer: {problem}")
 
 
 def _resolve_spec(
     reconcile_context: ReconcileContext, step: StepExecution, rows: list[ActionRun]
 ) -> list[ActionRun]:
-    """Fill in what is known only now; the actions whose parameters change with it, still to be written.
+    """Resolve the spec with the values known now; return the changed actions, not yet written.
 
-    Once an action has begun, all stay as they are: the journal holds what they sent. Raises `_CannotStart`.
+    After an action has started all stay unchanged: the journal has their calls. Raises `_CannotStart`.
     """
     if step.unresolved_spec is None or any(row.state != ActionState.WAITING for row in rows):
         return []
     kind = get_step_kind(step.type)
     try:
-        values = reconcile_context.known_values()
+        values = reconcile_context.build_values()
         spec = {**step.spec, **resolve_spec(kind, step.unresolved_spec, values)}
         actions = [(unit.title, action) for unit in kind.build_units(spec) for action in unit.actions]
     except BadExpressionError as bad:
         raise _CannotStart(f"{'.'.join(map(str, bad.where))}: {bad.message}") from bad
     except BadStepError as bad:
         raise _CannotStart(str(bad)) from bad
-    now = [(unit, type(action).__name__, action.version) for unit, action in actions]
-    if now != [(row.unit, row.name, row.version) for row in rows]:
+    planned = [(unit, type(action).__name__, action.version) for unit, action in actions]
+    if planned != [(row.unit, row.name, row.version) for row in rows]:
         raise _CannotStart(
             "With the values that are known now, the step would do other things than were planned. "
             "An expression that decides what a step does must be known when the run starts."
@@ -95,17 +95,17 @@ def _resolve_spec(
     return rows
 
 
-# For the rest of a step whose final check found it done.
+# Extra time for the rest of a step whose final check succeeded.
 LAST_CHECK_GRACE = timedelta(minutes=1)
 
 
 def start_stage(reconcile_context: ReconcileContext) -> None:
-    """Start a stage, or skip it where its conditions say so."""
+    """Start a stage, or skip it if its condition says so."""
     now = reconcile_context.runtime.now()
     try:
-        reason, trouble = preconditions.get_skip_reason(reconcile_context), ""
+        reason, problem = preconditions.get_skip_reason(reconcile_context), ""
     except conditions.UnclearConditionError as unclear:
-        reason, trouble = "", str(unclear)
+        reason, problem = "", str(unclear)
     if reason:
         preconditions.skip_stage(reconcile_context, reason)
         return
@@ -113,14 +113,14 @@ def start_stage(reconcile_context: ReconcileContext) -> None:
     reconcile_context.change(reconcile_context.stage, status=Status.RUNNING)
     reconcile_context.change(reconcile_context.execution, status=Status.RUNNING, started_at=started_at)
     reconcile_context.save()
-    if trouble:
-        first = reconcile_context.rows.steps_of(reconcile_context.stage)[0]
-        failures.fail_step(reconcile_context, first, None, build_condition_failure("stage", trouble))
+    if problem:
+        first = reconcile_context.rows.list_section_steps(reconcile_context.stage)[0]
+        failures.fail_step(reconcile_context, first, None, build_condition_failure("stage", problem))
 
 
 def advance_stage(reconcile_context: ReconcileContext) -> timedelta | None:
-    """Advance the next of the current steps; None means go on at once."""
-    current = reconcile_context.rows.flow_of(reconcile_context.stage).current()
+    """Advance the next of the current steps; None means continue immediately."""
+    current = reconcile_context.rows.build_flow(reconcile_context.stage).list_current()
     if not current:
         _end_stage(reconcile_context)
         return None
@@ -135,11 +135,11 @@ def _advance_step(reconcile_context: ReconcileContext, step: StepExecution) -> t
         return _retry_after_pause(reconcile_context, step, step.retry_at)
     if (step.intervention or {}).get("kind") == "FAILED":
         return failures.check_intervention(reconcile_context, step)
-    row = _next_action(reconcile_context, step)
+    row = _get_next_action(reconcile_context, step)
     if service_locks.is_waiting_for_lock(reconcile_context, step):
         return _acquire_lock(reconcile_context, step, row)
     if _is_out_of_time(reconcile_context, step, row):
-        _run_out_of_time(reconcile_context, step, row)
+        _handle_timeout(reconcile_context, step, row)
         return None
     if row is None:
         _end_step(reconcile_context, step)
@@ -150,18 +150,18 @@ def _advance_step(reconcile_context: ReconcileContext, step: StepExecution) -> t
 def _acquire_lock(
     reconcile_context: ReconcileContext, step: StepExecution, row: ActionRun | None
 ) -> timedelta | None:
-    """Wait for the ECS service that the step wants to change; its time does not run meanwhile."""
+    """Acquire the service locks of the step; its timeout does not run while it waits."""
     try:
         return (
             None if service_locks.acquire_lock(reconcile_context, step) else service_locks.LOCK_RETRY_INTERVAL
         )
-    except ActionFailed as crossed:
-        failures.fail_step(reconcile_context, step, row, crossed)
+    except ActionFailed as failure:
+        failures.fail_step(reconcile_context, step, row, failure)
         return None
 
 
 def _is_out_of_time(reconcile_context: ReconcileContext, step: StepExecution, row: ActionRun | None) -> bool:
-    """Return whether the step has run out of time, and no action is there that says so itself."""
+    """Return whether the step has timed out and no action handles the timeout itself."""
     if step.timeout_at is None or reconcile_context.runtime.now() < step.timeout_at:
         return False
     action = get_actions().get(row.name) if row is not None else None
@@ -181,7 +181,7 @@ def advance_action(reconcile_context: ReconcileContext, row: ActionRun) -> timed
     if isinstance(end, PhaseFailed):
         failures.fail_step(reconcile_context, row.step, row, end.failure)
         return None
-    assert isinstance(end, PhaseFinished)  # noqa: S101 - a start that may send never ends as NeverHappened
+    assert isinstance(end, PhaseFinished)  # noqa: S101 - a start that may send never ends as PhaseNeverSent
     if row.start_done_at is not None:
         return _finish_check(reconcile_context, row, end)
     return _finish_start(reconcile_context, row, end.context)
@@ -216,9 +216,9 @@ def _finish_check(
     now = reconcile_context.runtime.now()
     if end.value:
         reconcile_context.change(row, state=ActionState.DONE, ended_at=now)
-        _settle_earlier_actions(reconcile_context, row)
+        _settle_superseded_undos(reconcile_context, row)
     end.context.finish(keep_progress=True)
-    status = Status.RUNNING if end.value else end.context.waits_as
+    status = Status.RUNNING if end.value else end.context.waiting_status
     if status == Status.APPROVAL_WAITING:
         with reconcile_context.commit():
             update_waiting_status(reconcile_context, row.step, status)
@@ -228,34 +228,34 @@ def _finish_check(
         reconcile_context.save()
         return None
     # The result of this check is written when the pass ends, or by the next commit.
-    if end.context.people_until is not None:
-        return min(end.context.people_until - now, failures.INTERVENTION_CHECK_INTERVAL)
+    if end.context.decision_deadline is not None:
+        return min(end.context.decision_deadline - now, failures.INTERVENTION_CHECK_INTERVAL)
     return wait_for_next_check(
         reconcile_context, end.context, since=row.start_done_at or now, deadline=row.step.timeout_at
     )
 
 
-def _settle_earlier_actions(reconcile_context: ReconcileContext, row: ActionRun) -> None:
-    """What this action made needless is not undone any more."""
+def _settle_superseded_undos(reconcile_context: ReconcileContext, row: ActionRun) -> None:
+    """Settle the undos that this action has made unnecessary."""
     types = read_action(row).supersedes_undo_of
     if types:
-        for step in reconcile_context.rows.steps_of(reconcile_context.stage, row.step.section):
+        for step in reconcile_context.rows.list_section_steps(reconcile_context.stage, row.step.section):
             if step.type in types and step.position < row.step.position:
-                for action in reconcile_context.rows.actions_of(step):
+                for action in reconcile_context.rows.list_actions(step):
                     reconcile_context.change(action, undo_state=UndoState.SETTLED)
 
 
-def _next_action(reconcile_context: ReconcileContext, step: StepExecution) -> ActionRun | None:
+def _get_next_action(reconcile_context: ReconcileContext, step: StepExecution) -> ActionRun | None:
     done = (ActionState.DONE, ActionState.SKIPPED)
-    return next((row for row in reconcile_context.rows.actions_of(step) if row.state not in done), None)
+    return next((row for row in reconcile_context.rows.list_actions(step) if row.state not in done), None)
 
 
 def _retry_after_pause(
     reconcile_context: ReconcileContext, step: StepExecution, at: datetime
 ) -> timedelta | None:
-    """Return the pause before a retry, and then the retry."""
-    if (left := at - reconcile_context.runtime.now()) > timedelta(0):
-        return left
+    """Retry the step after its pause; return the remaining pause."""
+    if (remaining := at - reconcile_context.runtime.now()) > timedelta(0):
+        return remaining
     with reconcile_context.commit(reload=True):
         retry_step(step)
         append_log(
@@ -271,69 +271,71 @@ def _end_step(reconcile_context: ReconcileContext, step: StepExecution) -> None:
 
 def _end_stage(reconcile_context: ReconcileContext) -> None:
     rows, stage, execution = reconcile_context.rows, reconcile_context.stage, reconcile_context.execution
-    marked = [step for step in rows.steps_of(stage) if step.status in ENDED_BADLY]
-    if marked:
-        # A step was marked as failure, and those that run after a failure have run.
+    failed_steps = [step for step in rows.list_section_steps(stage) if step.status in ENDED_BADLY]
+    if failed_steps:
+        # A step was marked as failure, and the steps that run after a failure have run.
         with reconcile_context.commit(reload=True):
-            transitions.skip_later_stages(reconcile_context, Status(marked[0].status))
-            transitions.set_final_status(reconcile_context, Status(marked[0].status))
+            transitions.skip_later_stages(reconcile_context, Status(failed_steps[0].status))
+            transitions.set_final_status(reconcile_context, Status(failed_steps[0].status))
         return
-    if any(one.position > stage.position for one in rows.stages):
+    if any(other_stage.position > stage.position for other_stage in rows.stages):
         failures.close_stage(reconcile_context, Status.SUCCESS)
         return
     ignored = any(step.status == Status.IGNORE_FAILED for step in rows.all_steps)
-    failed = next((one for one in rows.stages if one.status in ENDED_BADLY), None)
+    failed = next((other_stage for other_stage in rows.stages if other_stage.status in ENDED_BADLY), None)
     if failed is not None and stage.status not in TERMINAL_STATUSES:
-        # This one ran because an earlier one failed.
+        # This stage ran because an earlier one failed.
         reconcile_context.change(stage, status=Status.SUCCESS)
     reconcile_context.change(
         execution,
         final_status=failed.status if failed else Status.IGNORE_FAILED if ignored else Status.SUCCESS,
     )
     if not failed:
-        # Of what a person let go by nobody knows how it ended.
-        otherwise = execution.outcome or (Outcome.FAILED if ignored else "")
+        # The result of an ignored or skipped step is unknown.
+        fallback = execution.outcome or (Outcome.FAILED if ignored else "")
         reconcile_context.change(
-            execution, outcome=Outcome.COMPLETED if _has_deployed(rows.all_steps) else otherwise
+            execution, outcome=Outcome.COMPLETED if _has_deployed(rows.all_steps) else fallback
         )
     reconcile_context.save()
 
 
 def _has_deployed(steps: Sequence[StepExecution]) -> bool:
-    """Return whether what was to be deployed was; what a person or a strategy waved through was not (P01).
+    """Return whether all deployments succeeded; ignored and skipped ones did not (P01).
 
-    An ignored failure beside the deployment says nothing of it; without a deployment, any failure counts.
+    An ignored failure of another step does not matter; without a deployment, any failure does.
     """
-    deploying = [name for name, kind in get_step_kinds().items() if kind.changes_ecs_service]
+    deployment_types = [name for name, kind in get_step_kinds().items() if kind.changes_ecs_service]
     deployments = [
         step
         for step in steps
         if step.section == StepExecution.Section.EXECUTION
-        and step.type in deploying
+        and step.type in deployment_types
         and not (step.status == Status.SKIPPED and step.failure is None)
     ]
     return all(step.failure is None for step in deployments or steps)
 
 
-def _run_out_of_time(reconcile_context: ReconcileContext, step: StepExecution, row: ActionRun | None) -> None:
-    """Fail, with what the action knows of the cause, unless a final check finds it done."""
-    seen = (
-        _check_once_more(reconcile_context, row)
+def _handle_timeout(reconcile_context: ReconcileContext, step: StepExecution, row: ActionRun | None) -> None:
+    """Fail the step with the action's cause, unless a final check finds it done."""
+    final_check = (
+        _run_final_check(reconcile_context, row)
         if row is not None and row.start_done_at is not None
         else None
     )
-    if seen is not None and row is not None and seen.value is True:
+    if final_check is not None and row is not None and final_check.value is True:
         reconcile_context.change(step, timeout_at=reconcile_context.runtime.now() + LAST_CHECK_GRACE)
-        _finish_check(reconcile_context, row, seen)
+        _finish_check(reconcile_context, row, final_check)
         return
-    if seen is not None:
-        seen.context.finish(keep_progress=True)
-    cause = seen.value if seen is not None and isinstance(seen.value, ActionFailed) else None
+    if final_check is not None:
+        final_check.context.finish(keep_progress=True)
+    cause = (
+        final_check.value if final_check is not None and isinstance(final_check.value, ActionFailed) else None
+    )
     failures.fail_step(reconcile_context, step, row, _build_timeout_failure(step, cause))
 
 
-def _check_once_more(reconcile_context: ReconcileContext, row: ActionRun) -> PhaseFinished | None:
-    """Return the result of a final check; None where it cannot be made now."""
+def _run_final_check(reconcile_context: ReconcileContext, row: ActionRun) -> PhaseFinished | None:
+    """Return the result of a final check; None if it cannot be made now."""
     end = run_phase(
         reconcile_context, row, CHECK_PHASE, lambda action, context: action.check_at_timeout(context)
     )
@@ -342,13 +344,13 @@ def _check_once_more(reconcile_context: ReconcileContext, row: ActionRun) -> Pha
 
 def _build_timeout_failure(step: StepExecution, cause: ActionFailed | None) -> ActionFailed:
     minutes = round(step.timeout_seconds / 60, 1)
-    words = f"The step did not end within its time-out of {minutes:g} minutes."
+    sentence = f"The step did not end within its time-out of {minutes:g} minutes."
     if cause is None:
         advice = "Raise timeout of the step if this is normal for the service."
-        return ActionFailed("TIMED_OUT", f"{words} {advice}", outcome="TIMED_OUT")
+        return ActionFailed("TIMED_OUT", f"{sentence} {advice}", outcome="TIMED_OUT")
     return ActionFailed(
         cause.code,
-        f"{words} {cause.message}",
+        f"{sentence} {cause.message}",
         outcome="TIMED_OUT",
         container=cause.container,
         exit_code=cause.exit_code,

@@ -23,29 +23,31 @@ from steps.states import ActionState, Outcome, Status
 
 
 def verify_rollback(reconcile_context: ReconcileContext, step: StepExecution) -> timedelta | None:
-    """Return the checklist: what each undone action found before, beside what is there now."""
+    """Compare the state before and after each undone action, and end the step with the checklist."""
     checks: list[ChecklistEntry] = []
     undone = 0
     for partner in reversed(list_partner_steps(reconcile_context, step)):
-        for row in reconcile_context.rows.actions_of(partner):
+        for row in reconcile_context.rows.list_actions(partner):
             if row.state not in (ActionState.UNDONE, ActionState.NOT_RESTORED):
                 continue
             undone += 1
             if row.name not in get_actions():
                 checks.append(ChecklistEntry(row.title, "as before", "not known", ok=False, note=row.detail))
                 continue
-            end = run_phase(reconcile_context, row, get_undo_phase("verify", row), _checklist, log_step=step)
+            end = run_phase(
+                reconcile_context, row, get_undo_phase("verify", row), _get_checklist, log_step=step
+            )
             if isinstance(end, PhaseWaiting):
                 return end.time
             checks += _list_checks(row, end)
             if isinstance(end, PhaseFinished):
                 end.context.finish(keep_progress=False)
                 reconcile_context.save()
-    _conclude(reconcile_context, step, checks, undone)
+    _save_checklist(reconcile_context, step, checks, undone)
     return None
 
 
-def _checklist(action: Action, context: StepContext) -> list[ChecklistEntry]:
+def _get_checklist(action: Action, context: StepContext) -> list[ChecklistEntry]:
     return action.checklist(context)
 
 
@@ -53,23 +55,23 @@ def _list_checks(row: ActionRun, end: object) -> list[ChecklistEntry]:
     if isinstance(end, PhaseFinished):
         checks: list[ChecklistEntry] = list(end.value)  # type: ignore[call-overload]
         return checks
-    why = end.failure.message if isinstance(end, PhaseFailed) else "it could not be read"
-    return [ChecklistEntry(row.title, "as before", "not known", ok=False, note=why)]
+    reason = end.failure.message if isinstance(end, PhaseFailed) else "it could not be read"
+    return [ChecklistEntry(row.title, "as before", "not known", ok=False, note=reason)]
 
 
-def _conclude(
+def _save_checklist(
     reconcile_context: ReconcileContext, step: StepExecution, checks: list[ChecklistEntry], undone: int
 ) -> None:
-    broken = [check for check in checks if not check.ok]
+    failed_checks = [check for check in checks if not check.ok]
     rows = [
         row
         for partner in list_partner_steps(reconcile_context, step)
-        for row in reconcile_context.rows.actions_of(partner)
+        for row in reconcile_context.rows.list_actions(partner)
     ]
-    restored = not broken and all(row.state != ActionState.NOT_RESTORED for row in rows)
-    status = Status.SUCCESS if restored else Status.FAILED
+    is_restored = not failed_checks and all(row.state != ActionState.NOT_RESTORED for row in rows)
+    status = Status.SUCCESS if is_restored else Status.FAILED
     reconcile_context.change(step, status=status, ended_at=reconcile_context.runtime.now())
-    for line, level in _build_checklist_lines(checks, undone, restored=restored):
+    for line, level in _build_checklist_lines(checks, undone, restored=is_restored):
         append_log(reconcile_context, step, line, level, ROLLBACK_UNIT)
     with reconcile_context.commit():
         RollbackCheck.objects.bulk_create(
@@ -90,7 +92,7 @@ def _conclude(
 def _build_checklist_lines(
     checks: list[ChecklistEntry], undone: int, *, restored: bool
 ) -> Iterator[tuple[str, str]]:
-    """Yield the lines of the checklist, each with the level that fits it."""
+    """Yield the lines of the checklist with their levels."""
     if not undone:
         yield "Nothing was changed in AWS, so there is nothing to undo.", "success" if restored else "error"
         return
@@ -111,10 +113,10 @@ KEPT_OUTCOMES = (Outcome.ROLLED_BACK_BY_AWS, Outcome.SUPERSEDED)
 
 
 def advance_rollback(reconcile_context: ReconcileContext) -> timedelta | None:
-    """Advance the next of the current rollback steps; None means go on at once."""
-    current = reconcile_context.rows.flow_of(
+    """Advance the next of the current rollback steps; None means continue immediately."""
+    current = reconcile_context.rows.build_flow(
         reconcile_context.stage, StepExecution.Section.ROLLBACK
-    ).current()
+    ).list_current()
     if not current:
         _end(reconcile_context)
         return None
@@ -124,20 +126,20 @@ def advance_rollback(reconcile_context: ReconcileContext) -> timedelta | None:
 def _select_independent(
     reconcile_context: ReconcileContext, current: list[StepExecution]
 ) -> list[StepExecution]:
-    """Those that undo different things: what concerns one ECS service is undone one after the other."""
+    """Return the steps that undo different things; undos of one ECS service run one after the other."""
     if len(current) == 1:
         return current
-    found: list[StepExecution] = []
-    taken: set[str] = set()
+    independent: list[StepExecution] = []
+    taken_keys: set[str] = set()
     for step in current:
         undone = list_partner_steps(reconcile_context, step)
-        steps = {one.pk for one in undone}
+        steps = {partner.pk for partner in undone}
         claims = (claim.key for claim in reconcile_context.claims if claim.step_id in steps)
-        concerned = {*claims, *(f"step {one.pk}" for one in undone)}
-        if not concerned & taken:
-            found.append(step)
-        taken |= concerned
-    return found
+        keys = {*claims, *(f"step {partner.pk}" for partner in undone)}
+        if not keys & taken_keys:
+            independent.append(step)
+        taken_keys |= keys
+    return independent
 
 
 def _advance_step(reconcile_context: ReconcileContext, step: StepExecution) -> timedelta | None:
@@ -158,7 +160,7 @@ def _advance_step(reconcile_context: ReconcileContext, step: StepExecution) -> t
 
 
 def _is_skipped(reconcile_context: ReconcileContext, step: StepExecution) -> bool:
-    """Return whether its condition keeps a rollback from running; one that has no answer does not."""
+    """Return whether the condition skips the rollback step; an unclear condition does not."""
     try:
         return preconditions.skip_if_unmet(reconcile_context, step)
     except conditions.UnclearConditionError as unclear:
@@ -178,8 +180,8 @@ def _start(reconcile_context: ReconcileContext, step: StepExecution) -> None:
 
 
 def _wait_for_intervention(reconcile_context: ReconcileContext, step: StepExecution) -> timedelta | None:
-    if (left := failures.get_time_left(reconcile_context, step)) is not None:
-        return left
+    if (remaining := failures.get_time_left(reconcile_context, step)) is not None:
+        return remaining
     with reconcile_context.commit(reload=True):
         append_log(
             reconcile_context,
@@ -194,7 +196,7 @@ def _wait_for_intervention(reconcile_context: ReconcileContext, step: StepExecut
 
 
 def _skip_undos_of_skipped_steps(reconcile_context: ReconcileContext) -> None:
-    """What only skipped rollback steps would have undone stays as it is, and is said to; inside a commit."""
+    """Skip the undos that only skipped rollback steps would run; inside a commit."""
     skipped = reconcile_context.stage.steps.filter(
         section=StepExecution.Section.ROLLBACK, status=Status.SKIPPED
     )

@@ -1,4 +1,4 @@
-"""Step context of the engine: AWS verbs over the call journal, outputs, rollback data, log."""
+"""Step context of the engine: AWS calls through the call journal, outputs, rollback data, log."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -40,7 +40,7 @@ from steps.states import CallState, Status
 
 
 class EngineStepContext(AwsClients):
-    """One run of one phase of one action. What it gathers is written by `flush`, inside a commit."""
+    """Context of one phase of one action; its collected rows are written by `flush`, inside a commit."""
 
     def __init__(
         self,
@@ -59,28 +59,28 @@ class EngineStepContext(AwsClients):
         self.phase = phase
         self.attempt = row.attempt
         self._log_step = log_step or row.step
-        self._forbid = forbid_sending
+        self._forbid_sending = forbid_sending
         self._calls: list[AwsCall] = []
         self._consumed: list[AwsCall] = []
         self._lines: list[NewLogLine] = []
         self._notes: list[str] = []
-        # Written with the lines: a run of the phase that is given up leaves no trace in the row.
+        # Written with the lines, so that an abandoned phase leaves the row unchanged.
         self._cursors: dict[str, list[int]] = deepcopy(row.log_cursors)
         self._line = 0
         self._line_at = 0
         self._outputs = StepOutputs(reconcile_context, row.step)
         self._counts: dict[str, int] | None = None
-        # Deep: an interrupted pass must leave what it changed inside of it, too.
+        # A deep copy, so that an interrupted pass leaves the row unchanged.
         self.progress: dict[str, Any] = deepcopy(row.progress)
         self.waits_for_service = ""
-        self._seen: ServiceObservation | None = None
-        self.waits_as = Status.ASYNC_WAITING
-        self.people_until: datetime | None = None
-        self._rests = False
-        self._rests_until: datetime | None = None
+        self._observation: ServiceObservation | None = None
+        self.waiting_status = Status.ASYNC_WAITING
+        self.decision_deadline: datetime | None = None
+        self._waits_for_change = False
+        self._recheck_at: datetime | None = None
         self.sleeps_until: datetime | None = None
 
-    # --- what the journal needs -------------------------------------------------------------------
+    # --- interface for the journal ----------------------------------------------------------------
 
     @property
     def lease(self) -> Lease:
@@ -88,7 +88,7 @@ class EngineStepContext(AwsClients):
 
     @property
     def log_step(self) -> StepExecution:
-        """Step whose log has the lines of this phase."""
+        """Return the step whose log receives the lines of this phase."""
         return self._log_step
 
     @property
@@ -97,7 +97,7 @@ class EngineStepContext(AwsClients):
 
     def get_aws_access(self, row: AwsCall) -> DirectAwsAccess:
         if row.service == DELEGATE_SERVICE:
-            return cast("DirectAwsAccess", self._work_of(row))
+            return cast("DirectAwsAccess", self._open_work(row))
         aws_access = cast("DirectAwsAccess", self.reconcile_context.get_aws_access(self.step))
         return secret_values.add_secret_injection(
             aws_access, row.service, self.reconcile_context.execution.scope
@@ -106,10 +106,10 @@ class EngineStepContext(AwsClients):
     def get_delegate_calls(self, row: AwsCall) -> DelegateCalls | None:
         if row.service != DELEGATE_SERVICE:
             return self.delegate_calls
-        way = self._work_of(row)
-        return DelegateCalls(self, cast("QueuedAwsAccess", way)) if hasattr(way, "queue") else None
+        access = self._open_work(row)
+        return DelegateCalls(self, cast("QueuedAwsAccess", access)) if hasattr(access, "queue") else None
 
-    def _work_of(self, row: AwsCall) -> DirectAwsAccess | QueuedAwsAccess:
+    def _open_work(self, row: AwsCall) -> DirectAwsAccess | QueuedAwsAccess:
         return self.runtime.open_work(self.step, row.operation, row.parsed_parameters)
 
     def copy_delegate_log(self, row: AwsCall) -> None:
@@ -143,7 +143,7 @@ class EngineStepContext(AwsClients):
     @cached_property
     def reads_after(self) -> datetime:
         """Checks use only reads begun after this moment, the answer of the last write (rule 10)."""
-        answered = self.reconcile_context.rows.last_write_answered_at(self.step)
+        answered = self.reconcile_context.rows.get_last_answer_time(self.step)
         return answered or datetime.min.replace(tzinfo=UTC)
 
     def build_call(
@@ -182,23 +182,23 @@ class EngineStepContext(AwsClients):
     def calls(self) -> list[AwsCall]:
         """Return the calls of this phase so far."""
         rows = self.reconcile_context.rows
-        rows.forget_open_calls(self.step)
-        return rows.calls_of(self.row, self.attempt, self.phase)
+        rows.reload_open_calls(self.step)
+        return rows.list_phase_calls(self.row, self.attempt, self.phase)
 
     def add_call(self, row: AwsCall) -> None:
         if not any(one is row for one in self._calls):
             self._calls.append(row)
 
     def clear_result(self, row: AwsCall) -> None:
-        """Forget the result of a read once this pass is committed."""
+        """Delete the result of a read in the next commit."""
         self._consumed.append(row)
 
-    # --- what actions use -------------------------------------------------------------------------
+    # --- interface for actions --------------------------------------------------------------------
 
     @cached_property
     def caller(self) -> JournalCaller | CheckCaller:
         if self.is_replayed:
-            return JournalCaller(self, forbid_sending=self._forbid)
+            return JournalCaller(self, forbid_sending=self._forbid_sending)
         return CheckCaller(self)
 
     @property
@@ -237,7 +237,7 @@ class EngineStepContext(AwsClients):
 
     @property
     def written_at(self) -> datetime | None:
-        calls = self.reconcile_context.rows.calls_of_action(self.row)
+        calls = self.reconcile_context.rows.list_action_calls(self.row)
         writes = (row for row in calls if row.is_write and row.phase == "start" and row.error is None)
         return max((row.sent_at for row in writes if row.sent_at), default=None)
 
@@ -249,7 +249,7 @@ class EngineStepContext(AwsClients):
         rows = self.reconcile_context.rows
         before = [
             step
-            for step in rows.steps_of(self.reconcile_context.stage, self.step.section)
+            for step in rows.list_section_steps(self.reconcile_context.stage, self.step.section)
             if step.type == step_type and step.position < self.step.position
         ]
         return (
@@ -271,13 +271,13 @@ class EngineStepContext(AwsClients):
             raise ServiceLockRequired(ecs_service, is_main)
 
     def save_for_rollback(self, name: str, value: Any) -> Any:
-        return self._rollback_data.save_for_rollback(self._named(name), value)
+        return self._rollback_data.save_for_rollback(self._get_rollback_key(name), value)
 
     def load_for_rollback(self, name: str) -> Any:
-        found = self._rollback_data.load_for_rollback(self._named(name))
-        return self._rollback_data.load_for_rollback(name) if found is None else found
+        value = self._rollback_data.load_for_rollback(self._get_rollback_key(name))
+        return self._rollback_data.load_for_rollback(name) if value is None else value
 
-    def _named(self, name: str) -> str:
+    def _get_rollback_key(self, name: str) -> str:
         """Return the key of rollback data; the data of an undo belongs to one attempt of it."""
         phase = self.confirmed_phase or self.phase
         return f"{phase}/{name}" if phase.startswith("undo") else name
@@ -293,7 +293,7 @@ class EngineStepContext(AwsClients):
 
     def resolve_expression(self, path: str) -> Any:
         return step_inputs.resolve_value(
-            path, {**self.reconcile_context.known_values(), **self.get_outputs()}
+            path, {**self.reconcile_context.build_values(), **self.get_outputs()}
         )
 
     def get_output(self, name: str) -> Any:
@@ -303,17 +303,21 @@ class EngineStepContext(AwsClients):
         return self.runtime.now()
 
     def observe_service(self, name: str) -> ServiceObservation:
-        seen = self._seen = self._see(name)
-        if seen.service is not None:
+        observation = self._observation = self._read_service(name)
+        if observation.service is not None:
             for event in list_new_events(
-                self.reconcile_context, self._rollback_data.load_for_rollback("service before"), seen.service
+                self.reconcile_context,
+                self._rollback_data.load_for_rollback("service before"),
+                observation.service,
             ):
                 self.log(event, "event")
-        return seen
+        return observation
 
-    def _see(self, name: str) -> ServiceObservation:
+    def _read_service(self, name: str) -> ServiceObservation:
         if self.delegate_calls is None:
-            recent = self.reconcile_context.snapshot.seen(self.cluster, name, after=self.reads_after)
+            recent = self.reconcile_context.snapshot.pop_observation(
+                self.cluster, name, after=self.reads_after
+            )
             if recent is not None:
                 return recent
         service = self.ecs.describe_service(self.cluster, name)
@@ -323,15 +327,15 @@ class EngineStepContext(AwsClients):
         self.waits_for_service = name
 
     def wait_for_change(self, until: datetime | None = None) -> None:
-        self._rests, self._rests_until = True, until
+        self._waits_for_change, self._recheck_at = True, until
 
     def sleep(self, until: datetime) -> None:
         self.sleeps_until = until
 
     @property
     def wakes_at(self) -> datetime | None:
-        """Moment of the next check, where only time is waited for."""
-        return self._rests_until if self._seen is None and not self.waits_for_service else None
+        """Return the time of the next check if the action only waits for time."""
+        return self._recheck_at if self._observation is None and not self.waits_for_service else None
 
     def request_approval(self, request: ApprovalRequest) -> None:
         self.approval_requester.request(request)
@@ -340,31 +344,31 @@ class EngineStepContext(AwsClients):
         return self.approval_requester.get_state()
 
     def plan_approval(self) -> ApprovalPlan:
-        """What the steps after this one would do; delegates read for it where they make the calls."""
+        """Return the plan of the later steps; delegates make the reads if the connector uses them."""
         return build_approval_plan(self.step, lambda stage: find_stage_caller(self, stage))
 
     @cached_property
     def approval_requester(self) -> ApprovalRequester:
         return ApprovalRequester(self)
 
-    def wait_for_people(self, until: datetime) -> None:
-        """Wait for the decision of people, until a moment."""
-        self.waits_as, self.people_until = Status.APPROVAL_WAITING, until
+    def wait_for_decision(self, until: datetime) -> None:
+        """Wait for people's decision until a time."""
+        self.waiting_status, self.decision_deadline = Status.APPROVAL_WAITING, until
 
     def build_service_wait(self, *, since: datetime, deadline: datetime | None) -> ServiceWait | None:
-        """What to wait for once this run of the phase is committed; None if not for an ECS service."""
-        seen = self._seen
-        waits_for_service = seen.name if seen is not None else self.waits_for_service
+        """Return the wait of the execution after this phase; None if it is not for an ECS service."""
+        observation = self._observation
+        waits_for_service = observation.name if observation is not None else self.waits_for_service
         if not waits_for_service or self.delegate_calls is not None:
             return None
         recheck_at = min(
-            self._rests_until or datetime.max.replace(tzinfo=UTC), self.runtime.now() + FULL_PASS_INTERVAL
+            self._recheck_at or datetime.max.replace(tzinfo=UTC), self.runtime.now() + FULL_PASS_INTERVAL
         )
         return ServiceWait(
             waits_for_service=waits_for_service,
             waiting_since=since,
-            observed_state=hash_observed_state(seen.service.raw if seen.service else None)
-            if seen and self._rests
+            observed_state=hash_observed_state(observation.service.raw if observation.service else None)
+            if observation and self._waits_for_change
             else "",
             recheck_at=min(recheck_at, deadline) if deadline else recheck_at,
             rate_limit_key=self.rate_limit_key,
@@ -395,25 +399,25 @@ class EngineStepContext(AwsClients):
         self.log(text, "warning")
 
     def _is_new_line(self) -> bool:
-        """A line of a replayed phase is known by how many calls came before it, and its place after them."""
-        made = self.caller.call_count
-        self._line = self._line + 1 if made == self._line_at else 1
-        self._line_at = made
+        """Return whether the line is new, by the number of calls before it and its position after them."""
+        call_count = self.caller.call_count
+        self._line = self._line + 1 if call_count == self._line_at else 1
+        self._line_at = call_count
         cursors = self._cursors
         key = f"{self.attempt}/{self.phase}"
-        if [made, self._line] <= cursors.get(key, [0, 0]):
+        if [call_count, self._line] <= cursors.get(key, [0, 0]):
             return False
-        cursors[key] = [made, self._line]
+        cursors[key] = [call_count, self._line]
         return True
 
-    # --- writing it down --------------------------------------------------------------------------
+    # --- commits ----------------------------------------------------------------------------------
 
     def commit(self) -> AbstractContextManager[None]:
-        """Return a fenced commit of what was handed over."""
+        """Return a fenced commit of the collected rows."""
         return self.reconcile_context.commit()
 
     def save(self) -> None:
-        """Commit what was handed over."""
+        """Commit the collected rows."""
         self.reconcile_context.save()
 
     def change(self, row: AwsCall, **values: object) -> None:
@@ -421,27 +425,27 @@ class EngineStepContext(AwsClients):
         self.reconcile_context.change(row, **values)
 
     def flush(self) -> None:
-        """Write what was gathered so far; inside a commit."""
+        """Write the collected rows; inside a commit."""
         self.collect_rows()
         self.reconcile_context.rows.flush()
 
     def collect_rows(self) -> None:
-        """Hand the gathered rows to the next commit. A check is written whole or not at all."""
+        """Add the new rows to the next commit. A check is written completely or not at all."""
         rows = self.reconcile_context.rows
         for call in self._calls:
             rows.add_call(call)
         self._calls = []
         if self.is_replayed:
-            self._collect_all()
+            self._collect_remaining_rows()
 
-    def _collect_all(self) -> None:
+    def _collect_remaining_rows(self) -> None:
         rows = self.reconcile_context.rows
         if "_rollback_data" in self.__dict__:
             rows.add_rollback_values(self._rollback_data.new)
             self._rollback_data.new = []
         for name in ("approval_requester", "provisions"):
             if name in self.__dict__:
-                rows.on_write(getattr(self, name).flush)
+                rows.add_write(getattr(self, name).flush)
         if self._lines:
             rows.add_lines(self._lines, self.reconcile_context.mask)
             self._lines = []
@@ -450,49 +454,49 @@ class EngineStepContext(AwsClients):
         self.reconcile_context.flush_events()
 
     def finish(self, *, keep_progress: bool) -> None:
-        """End this run of the phase: hand outputs, progress, counts and lines to the next commit."""
+        """End the phase: add outputs, progress, counts and lines to the next commit."""
         if keep_progress and self.progress != self.row.progress:
             self.reconcile_context.change(self.row, progress=self.progress)
         self._clear_results(self._consumed)
         self._consumed = []
-        # Before the lines: a secret among the outputs is hidden in them.
+        # Before the lines, in which secret outputs are redacted.
         self._outputs.save()
         self._save_notes()
         self.collect_rows()
-        self._collect_all()
+        self._collect_remaining_rows()
         self.reconcile_context.save_view(self.step, self._counts)
 
     def _save_notes(self) -> None:
-        """Add what was noted to the execution, each text once."""
+        """Add the notes to the execution, each text once."""
         execution = self.reconcile_context.execution
-        known = {note["text"] for note in execution.notes}
+        known_texts = {note["text"] for note in execution.notes}
         texts = [self.reconcile_context.mask.mask_text(text) for text in self._notes]
-        new = [text for text in dict.fromkeys(texts) if text not in known]
-        if new := new[: MOST_NOTES - len(known)]:
+        new = [text for text in dict.fromkeys(texts) if text not in known_texts]
+        if new := new[: MOST_NOTES - len(known_texts)]:
             at, step = self.runtime.now().isoformat(), self.log_step.identifier
             added = [{"at": at, "step": step, "text": text} for text in new]
             self.reconcile_context.change(execution, notes=[*execution.notes, *added])
         self._notes = []
 
     def abandon(self) -> None:
-        """Drop the results of an interrupted check: it is made again."""
+        """Discard the results of an interrupted check, which is repeated."""
         if self.is_replayed:
             return
         self._lines, self._notes, self._counts, self._consumed = [], [], None, []
         self._outputs.discard()
         self._cursors = deepcopy(self.row.log_cursors)
         self.progress = deepcopy(self.row.progress)
-        self.reconcile_context.forget_events()
+        self.reconcile_context.discard_events()
 
     def drop_results(self) -> None:
-        """The phase is over: its answers, which may hold values, are not needed again (rule 6)."""
-        calls = self.reconcile_context.rows.calls_of(self.row, self.attempt, self.phase)
+        """Clear the answers of an ended phase, which may contain secrets (rule 6)."""
+        calls = self.reconcile_context.rows.list_phase_calls(self.row, self.attempt, self.phase)
         self._clear_results([call for call in calls if call.result])
 
     def _clear_results(self, calls: Sequence[AwsCall]) -> None:
         for call in calls:
             call.result = ""
         if written := [call.pk for call in calls if call.pk is not None]:
-            self.reconcile_context.rows.on_write(
+            self.reconcile_context.rows.add_write(
                 lambda: AwsCall.objects.filter(pk__in=written).update(result="")
             )

@@ -23,7 +23,7 @@ from catalog.manifests.stores import (
 )
 from delegates.access.images import fetch_all_tags, parse_digest
 from delegates.access.remedies import find_site_remedy
-from deployments.execution.stored_inputs import load_texts, texts_by_path
+from deployments.execution.stored_inputs import load_texts, load_texts_by_path
 from deployments.models import Execution, StageExecution, StepExecution
 from pipelines.definition.step_manifests import list_frozen_sources
 from steps.actions.base import ActionFailed
@@ -36,7 +36,7 @@ from steps.states import Status
 if TYPE_CHECKING:
     from deployments.engine.step_context import EngineStepContext
 SiteCall = Callable[[str, dict[str, Any]], dict[str, Any]]
-"""Does an errand by its name. Raises `AwsError`."""
+"""Function that makes a call by operation and parameters. Raises `AwsError`."""
 
 
 def needs_digest(artifact: Mapping[str, Any]) -> bool:
@@ -44,8 +44,8 @@ def needs_digest(artifact: Mapping[str, Any]) -> bool:
     return bool(artifact.get("source")) and not artifact.get("digest")
 
 
-def resolve_image(artifact: Mapping[str, Any], errand: SiteCall) -> dict[str, Any]:
-    """Return the image with its tag and its digest. Raises `ActionFailed`, and what `errand` raises."""
+def resolve_image(artifact: Mapping[str, Any], call_site: SiteCall) -> dict[str, Any]:
+    """Return the image with tag and digest. Raises `ActionFailed`, and the errors of `call_site`."""
     source = artifact["source"]
     if source.get("connector_id") is None:
         raise ActionFailed(
@@ -53,18 +53,18 @@ def resolve_image(artifact: Mapping[str, Any], errand: SiteCall) -> dict[str, An
             f"The image {artifact['image']} names the connector {source['connector']}, which is not there. "
             "Make it, or change the service's artifact, and run again.",
         )
-    asked = {"connector": source["connector_id"], "repository": source["imagePath"]}
+    params = {"connector": source["connector_id"], "repository": source["imagePath"]}
     if source.get("region"):
-        asked["region"] = source["region"]
+        params["region"] = source["region"]
     try:
-        tag = artifact["tag"] or _find_newest_tag(source, asked, errand)
-        digest = parse_digest(errand(FIND_DIGEST, {**asked, "tag": tag}))
+        tag = artifact["tag"] or _find_newest_tag(source, params, call_site)
+        digest = parse_digest(call_site(FIND_DIGEST, {**params, "tag": tag}))
     except (NotFound, Undelivered) as problem:
         image = f"{source['imagePath']}:{artifact['tag'] or source.get('tagPattern')}"
-        said = f"{problem.display_message} {find_site_remedy(problem.display_message)}".strip()
+        reason = f"{problem.display_message} {find_site_remedy(problem.display_message)}".strip()
         raise ActionFailed(
             "IMAGE_NOT_FOUND",
-            f"The image {image} was not found by the connector {source['connector']}: {said}",
+            f"The image {image} was not found by the connector {source['connector']}: {reason}",
         ) from problem
     if not digest:
         raise ActionFailed(
@@ -75,11 +75,13 @@ def resolve_image(artifact: Mapping[str, Any], errand: SiteCall) -> dict[str, An
     return {**artifact, "tag": tag, "digest": digest}
 
 
-def _find_newest_tag(source: Mapping[str, Any], asked: dict[str, Any], errand: SiteCall) -> str:
+def _find_newest_tag(source: Mapping[str, Any], params: dict[str, Any], call_site: SiteCall) -> str:
     pattern = source.get("tagPattern", "")
-    where = {"image": asked["repository"], "region": asked.get("region", "")}
-    found = fetch_all_tags(lambda now: errand(LIST_TAGS, now), **where, connector=asked["connector"])
-    if tag := get_newest_tag(found.names, pattern):
+    location = {"image": params["repository"], "region": params.get("region", "")}
+    tags = fetch_all_tags(
+        lambda call_params: call_site(LIST_TAGS, call_params), **location, connector=params["connector"]
+    )
+    if tag := get_newest_tag(tags.names, pattern):
         return tag
     raise ActionFailed(
         "IMAGE_NOT_FOUND", f"No tag of {source['imagePath']} matches {pattern}: choose a tag, and run again."
@@ -87,20 +89,22 @@ def _find_newest_tag(source: Mapping[str, Any], asked: dict[str, Any], errand: S
 
 
 def get_provisioner_outputs(stage: StageExecution, steps: Iterable[StepExecution]) -> dict[str, Any]:
-    """What `<+provisioner.NAME>` comes to in a stage: the outputs of its provisioning steps that succeeded.
+    """Return the values of `<+provisioner.NAME>`: the outputs of the stage's succeeded provisioning steps.
 
-    Where two have one of the same name, the later step's counts.
+    The later step's output replaces one of the same name.
     """
-    found: dict[str, Any] = {}
-    mine = [one for one in steps if one.stage_id == stage.pk and is_provisioning_step(one)]
-    for step in sorted(mine, key=lambda one: one.position):
+    outputs: dict[str, Any] = {}
+    provisioning_steps = [
+        candidate for candidate in steps if candidate.stage_id == stage.pk and is_provisioning_step(candidate)
+    ]
+    for step in sorted(provisioning_steps, key=lambda candidate: candidate.position):
         if step.status == Status.SUCCESS:
-            found |= step.all_outputs
-    return found
+            outputs |= step.all_outputs
+    return outputs
 
 
 def is_provisioning_step(step: StepExecution) -> bool:
-    """Return whether a step is one that goes forward and makes infrastructure."""
+    """Return whether a step is a forward step that creates infrastructure."""
     kind = get_step_kinds().get(step.type)
     return kind is not None and kind.provisions and step.section == StepExecution.Section.EXECUTION
 
@@ -112,12 +116,12 @@ Steps = Sequence[StepExecution]
 
 
 def to_json(value: Mapping[str, Any]) -> str:
-    """Return a mapping as the text that an encrypted column keeps."""
+    """Return a mapping as text for an encrypted column."""
     return json.dumps(value, default=str)
 
 
 def list_sources(stage: StageExecution, kind: str, own: SourceRows = ()) -> tuple[ManifestSource, ...]:
-    """Where the manifests of this kind lie, as frozen when the execution started; `own` are a step's."""
+    """Return the pinned locations of the manifests of this kind; `own` are a step's."""
     return tuple(
         ManifestSource(format_manifest_name(source), get_store_title(source["store"]), tuple(source["paths"]))
         for source in _filter_by_kind(_select_rows(stage, kind, own), kind)
@@ -132,13 +136,18 @@ def load_manifests(
     own: SourceRows = (),
     steps: Steps | None = None,
 ) -> tuple[LoadedManifest, ...]:
-    """As `load`, every manifest of a kind, in the order of the service."""
-    known = {**build_expression_values(execution, stage, steps), **outputs}
+    """Fetch, resolve and validate the manifests of a kind with their overrides, in the service's order.
+
+    Expressions may name `outputs` of the step; `own` are the manifests of the step itself. Raises
+    `ActionFailed` with every problem, each naming file and line.
+    """
+    values = {**build_expression_values(execution, stage, steps), **outputs}
     rows = _select_rows(stage, kind, own)
     if arn := _get_task_definition_arn(rows, kind):
-        return (LoadedManifest({"taskDefinitionArn": _resolve_arn(arn, known)}, paths=(), warnings=()),)
+        return (LoadedManifest({"taskDefinitionArn": _resolve_arn(arn, values)}, paths=(), warnings=()),)
     return tuple(
-        _validate_manifest(execution, rows, kind, one, known) for one in _read(execution, rows, kind, known)
+        _validate_manifest(execution, rows, kind, document, values)
+        for document in _read_manifests(execution, rows, kind, values)
     )
 
 
@@ -150,11 +159,11 @@ def load_template(
     own: SourceRows,
     steps: Steps | None = None,
 ) -> LoadedTemplate:
-    """Fetch a template that a step brings, with its expressions filled in. Raises `ActionFailed`."""
-    known = {**build_expression_values(execution, stage, steps), **outputs}
+    """Fetch a step's template and resolve its expressions. Raises `ActionFailed`."""
+    values = {**build_expression_values(execution, stage, steps), **outputs}
     try:
         document = fetch_documents(load_texts(_filter_by_kind(own, kind))[0], execution.scope)[0]
-        text = render_template(document.text, lambda text: format_value(resolve_expressions(text, known)))
+        text = render_template(document.text, lambda text: format_value(resolve_expressions(text, values)))
     except StoreError as error:
         raise ActionFailed("MANIFEST_MISSING", str(error)) from error
     except BadDocument as bad:
@@ -165,30 +174,30 @@ def load_template(
 
 
 def _select_rows(stage: StageExecution, kind: str, own: SourceRows) -> SourceRows:
-    """Where a manifest is looked for: a step's own go with each other, not with those of the service."""
+    """Return the manifest rows to use: a step's own instead of the service's."""
     return own if has_own_manifest(own, kind) else stage.sources
 
 
 def has_own_manifest(own: SourceRows, kind: str) -> bool:
-    """Return whether a step brings a manifest of this kind itself."""
+    """Return whether a step has its own manifest of this kind."""
     return bool(_filter_by_kind(own, kind))
 
 
 def _get_task_definition_arn(rows: SourceRows, kind: str) -> str:
-    """Return the ARN of a task definition that AWS has already, where the service names one."""
-    found = _filter_by_kind(rows, kind)
-    by_arn = kind == TASK_DEFINITION and bool(found) and found[0]["store"] == TASK_DEFINITION_ARN
-    return str(found[0]["content"]) if by_arn else ""
+    """Return the ARN of a registered task definition if the service names one."""
+    definitions = _filter_by_kind(rows, kind)
+    is_arn = kind == TASK_DEFINITION and bool(definitions) and definitions[0]["store"] == TASK_DEFINITION_ARN
+    return str(definitions[0]["content"]) if is_arn else ""
 
 
-def _resolve_arn(arn: str, known: Mapping[str, Any]) -> Any:
+def _resolve_arn(arn: str, values: Mapping[str, Any]) -> Any:
     try:
-        filled = resolve_expressions(arn, known)
+        resolved = resolve_expressions(arn, values)
     except BadExpressionError as bad:
         raise ActionFailed("UNKNOWN_EXPRESSION", f"task definition ARN: {bad.message}") from bad
-    if problem := describe_arn_problem(str(filled)):
-        raise ActionFailed("BAD_MANIFEST", f"The task definition ARN {filled!r} {problem}")
-    return filled
+    if problem := describe_arn_problem(str(resolved)):
+        raise ActionFailed("BAD_MANIFEST", f"The task definition ARN {resolved!r} {problem}")
+    return resolved
 
 
 def _filter_by_kind(rows: SourceRows, kind: str) -> list[Mapping[str, Any]]:
@@ -196,33 +205,35 @@ def _filter_by_kind(rows: SourceRows, kind: str) -> list[Mapping[str, Any]]:
 
 
 def _validate_manifest(
-    execution: Execution, rows: SourceRows, kind: str, one: MergedDocument, known: Mapping[str, Any]
+    execution: Execution, rows: SourceRows, kind: str, merged: MergedDocument, values: Mapping[str, Any]
 ) -> LoadedManifest:
-    checked = check_manifest(kind, one.document)
-    found = list(checked.problems)
-    beside = _task_definition(execution, rows, known) if kind in NEEDS_DEFINITION and not found else {}
-    if beside:
-        found += check_with_task_definition(one.document, beside).problems
-    if found:
-        raise ActionFailed("BAD_MANIFEST", _as_text(found))
+    result = check_manifest(kind, merged.document)
+    problems = list(result.problems)
+    task_definition = (
+        _read_task_definition(execution, rows, values) if kind in NEEDS_DEFINITION and not problems else {}
+    )
+    if task_definition:
+        problems += check_with_task_definition(merged.document, task_definition).problems
+    if problems:
+        raise ActionFailed("BAD_MANIFEST", _format_problems(problems))
     return LoadedManifest(
-        value=checked.value,
-        paths=tuple(path for layer in one.layers for path in layer.paths),
-        warnings=tuple(str(warning) for warning in checked.warnings),
-        overrides=tuple(f"{layer.identifier} of the {layer.level}" for layer in one.layers[1:]),
+        value=result.value,
+        paths=tuple(path for layer in merged.layers for path in layer.paths),
+        warnings=tuple(str(warning) for warning in result.warnings),
+        overrides=tuple(f"{layer.identifier} of the {layer.level}" for layer in merged.layers[1:]),
     )
 
 
-def _read(
-    execution: Execution, rows: SourceRows, kind: str, known: Mapping[str, Any]
+def _read_manifests(
+    execution: Execution, rows: SourceRows, kind: str, values: Mapping[str, Any]
 ) -> tuple[MergedDocument, ...]:
-    """Return the manifests of a kind with their overrides, expressions filled in."""
+    """Return the manifests of a kind with their overrides and resolved expressions."""
     try:
         layers = read_layers(
             kind,
             load_texts(_filter_by_kind(rows, kind)),
             execution.scope,
-            lambda document: document.with_value(_resolve_document(document, known)),
+            lambda document: document.with_value(_resolve_document(document, values)),
         )
         return merge_layers_of_kind(kind, layers)
     except StoreError as error:
@@ -231,117 +242,121 @@ def _read(
         raise ActionFailed("BAD_MANIFEST", str(bad)) from bad
 
 
-def _task_definition(execution: Execution, rows: SourceRows, known: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the task definition beside a service definition; its own mistakes were told before."""
-    found = _filter_by_kind(rows, TASK_DEFINITION)
-    if not found or found[0]["store"] == TASK_DEFINITION_ARN:
+def _read_task_definition(
+    execution: Execution, rows: SourceRows, values: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    """Return the task definition of a service definition; its own problems were reported before."""
+    rows_of_kind = _filter_by_kind(rows, TASK_DEFINITION)
+    if not rows_of_kind or rows_of_kind[0]["store"] == TASK_DEFINITION_ARN:
         return {}
-    value = _read(execution, rows, TASK_DEFINITION, known)[0].document.value
+    value = _read_manifests(execution, rows, TASK_DEFINITION, values)[0].document.value
     return value if isinstance(value, Mapping) else {}
 
 
 def build_expression_values(
     execution: Execution, stage: StageExecution, steps: Steps | None = None
 ) -> dict[str, Any]:
-    """Everything that an expression can name at this point of the execution.
+    """Return the values available to expressions at this point of the execution.
 
-    `steps` are those of this stage and of the stages before it, where they are loaded.
+    `steps` are the loaded steps of this stage and earlier ones, if any.
     """
     artifact = build_artifact_values(execution)
-    rows = _list_steps(execution, stage) if steps is None else list(steps)
-    outputs = {step.identifier: {"output": step.all_outputs} for step in rows}
+    step_rows = _list_steps(execution, stage) if steps is None else list(steps)
+    outputs = {step.identifier: {"output": step.all_outputs} for step in step_rows}
     return {
-        **_with_secrets(stage.values, execution.secret_input_values),
+        **_add_secret_variables(stage.values, execution.secret_input_values),
         "primary": {"artifact": artifact},
         "artifact": artifact,
         "steps": outputs,
         "execution": {"steps": outputs, "id": str(execution.pk)},
-        "provisioner": get_provisioner_outputs(stage, rows),
+        "provisioner": get_provisioner_outputs(stage, step_rows),
     }
 
 
 def build_artifact_values(execution: Execution) -> dict[str, str]:
-    """What an expression can name of the image that is deployed."""
+    """Return the values of the deployed image for expressions."""
     image, tag = execution.artifact.get("image", ""), execution.artifact.get("tag", "")
-    found = {"image": f"{image}:{tag}", "imagePath": image, "tag": tag}
+    values = {"image": f"{image}:{tag}", "imagePath": image, "tag": tag}
     if digest := execution.artifact.get("digest"):
-        found |= {"digest": digest, "imageWithDigest": f"{image}@{digest}"}
-    return found
+        values |= {"digest": digest, "imageWithDigest": f"{image}@{digest}"}
+    return values
 
 
-def _with_secrets(values: Mapping[str, Any], hidden: Mapping[str, str]) -> Mapping[str, Any]:
-    """Return the values of a stage with the variables that are secrets, which no row of it holds."""
-    if not hidden:
+def _add_secret_variables(
+    values: Mapping[str, Any], secret_variables: Mapping[str, str]
+) -> Mapping[str, Any]:
+    """Return the values of a stage with its secret variables, which no row of it stores."""
+    if not secret_variables:
         return values
     pipeline = values.get("pipeline", {})
     return {
         **values,
-        "variables": {**hidden, **values.get("variables", {})},
-        "pipeline": {**pipeline, "variables": {**pipeline.get("variables", {}), **hidden}},
+        "variables": {**secret_variables, **values.get("variables", {})},
+        "pipeline": {**pipeline, "variables": {**pipeline.get("variables", {}), **secret_variables}},
     }
 
 
-def resolve_value(path: str, known: Mapping[str, Any]) -> Any:
-    """What one expression comes to now. Raises `ActionFailed` where it names nothing."""
+def resolve_value(path: str, values: Mapping[str, Any]) -> Any:
+    """Return the value of one expression. Raises `ActionFailed` if it is unknown."""
     try:
-        return get_path_value(path, known)
+        return get_path_value(path, values)
     except BadExpressionError as bad:
         raise ActionFailed("UNKNOWN_EXPRESSION", bad.message) from bad
 
 
 def _list_steps(execution: Execution, stage: StageExecution) -> list[StepExecution]:
-    """Return the steps that can be named: where two stages have one of the same name, the nearest stage's."""
+    """Return the steps for expressions; of two with the same name the nearest stage's counts."""
     rows = StepExecution.objects.filter(stage__execution=execution, stage__position__lte=stage.position)
     return list(rows.order_by("stage__position", "section", "position"))
 
 
-def _resolve_document(document: Document, known: Mapping[str, Any]) -> Any:
+def _resolve_document(document: Document, values: Mapping[str, Any]) -> Any:
     try:
-        return resolve_expressions(document.value, known)
+        return resolve_expressions(document.value, values)
     except BadExpressionError as bad:
         line = document.get_line(bad.where)
         raise ActionFailed("UNKNOWN_EXPRESSION", f"{document.name}, line {line}: {bad.message}") from bad
 
 
-def _as_text(problems: Sequence[ManifestProblem]) -> str:
-    shown = [str(problem) for problem in problems[:MOST_PROBLEMS]]
+def _format_problems(problems: Sequence[ManifestProblem]) -> str:
+    lines = [str(problem) for problem in problems[:MOST_PROBLEMS]]
     if len(problems) > MOST_PROBLEMS:
-        shown.append(f"and {len(problems) - MOST_PROBLEMS} more")
-    return "\n".join(shown)
+        lines.append(f"and {len(problems) - MOST_PROBLEMS} more")
+    return "\n".join(lines)
 
 
-# How many files one line of the log lists.
+# Number of files that one log line lists.
 MOST_FILES = 10
 
 
 def describe_version(row: FetchRow) -> str:
-    """What the log says of a manifest that the run has by now: its version, and which run read it first."""
+    """Return the log line about a pinned manifest: its version, and the run that read it first."""
     if NOT_KEPT in row:
         return (
             f"The files of {row['identifier']} were not kept by #{row[NOT_KEPT]}: using them as they are now"
         )
-    then = describe_earlier_run(row)
+    origin = describe_earlier_run(row)
     if fetching.is_versioned(row):
         versions = row.get("versions") or {}
-        if not versions and not then:
+        if not versions and not origin:
             return ""
         files = [f"version {version} of {name}" for name, version in list(versions.items())[:MOST_FILES]]
-        more = [f"{len(versions) - MOST_FILES} more"] if len(versions) > MOST_FILES else []
-        said = " and ".join([*files, *more]) or f"the files of {row['identifier']}"
-        return f"Using {said}{then}"
-    return f"{describe_fetch(row)}{then}" if then else ""
+        rest = [f"{len(versions) - MOST_FILES} more"] if len(versions) > MOST_FILES else []
+        files_text = " and ".join([*files, *rest]) or f"the files of {row['identifier']}"
+        return f"Using {files_text}{origin}"
+    return f"{describe_fetch(row)}{origin}" if origin else ""
 
 
 SourceRow = dict[str, Any]
 
 
 class EngineStepInputs:
-    """The manifests, programs and the image of one run of one phase; what it pins is written with that."""
+    """Manifests, programs and the image of one phase; pinned values are written with the phase."""
 
     def __init__(self, context: "EngineStepContext") -> None:
         self._context = context
         self._reconcile_context = context.reconcile_context
-        self._begun: set[str] = set()
+        self._visited: set[str] = set()
 
     def list_sources(self, kind: str) -> tuple[ManifestSource, ...]:
         return list_sources(self._reconcile_context.stage, kind, self._own)
@@ -350,7 +365,7 @@ class EngineStepInputs:
         return self.load_manifests(kind)[0]
 
     def load_manifests(self, kind: str) -> tuple[LoadedManifest, ...]:
-        self._bring_in(kind)
+        self._pin_inputs(kind)
         self._log_sources(kind)
         outputs = self._context.get_outputs()
         reconcile_context = self._reconcile_context
@@ -359,7 +374,7 @@ class EngineStepInputs:
         )
 
     def load_template(self, kind: str) -> LoadedTemplate:
-        self._fetch_in(kind)
+        self._fetch_sources(kind)
         self._log_sources(kind)
         outputs = self._context.get_outputs()
         reconcile_context = self._reconcile_context
@@ -368,91 +383,95 @@ class EngineStepInputs:
         )
 
     def load_program_files(self, kind: str) -> dict[str, str]:
-        self._bring_in(kind)
+        self._pin_inputs(kind)
         self._log_sources(kind)
-        return texts_by_path(self._own, kind)
+        return load_texts_by_path(self._own, kind)
 
     @property
     def _own(self) -> tuple[SourceRow, ...]:
-        """What the step brings itself."""
+        """Return the manifests of the step itself."""
         return list_frozen_sources(self._context.step.type, self._context.step.spec)
 
     @property
     def _steps(self) -> list[StepExecution]:
-        return self._reconcile_context.rows.steps_until(self._reconcile_context.stage)
+        return self._reconcile_context.rows.list_steps_until(self._reconcile_context.stage)
 
-    def _bring_in(self, kind: str) -> None:
-        """Settle the image, and fetch what lies elsewhere; what was fetched before stays as it is."""
+    def _pin_inputs(self, kind: str) -> None:
+        """Pin the image and fetch remote files; files fetched before stay."""
         self._pin_artifact()
-        self._fetch_in(kind)
+        self._fetch_sources(kind)
 
-    def _rows(self, kind: str) -> Sequence[SourceRow]:
-        """Where manifests of a kind are looked for: what a step brings itself goes before the service's."""
+    def _select_rows(self, kind: str) -> Sequence[SourceRow]:
+        """Return the manifest rows to use: a step's own instead of the service's."""
         return self._own if has_own_manifest(self._own, kind) else self._reconcile_context.stage.sources
 
-    def _fetch_in(self, kind: str) -> None:
+    def _fetch_sources(self, kind: str) -> None:
         is_own = has_own_manifest(self._own, kind)
-        rows = self._rows(kind)
+        rows = self._select_rows(kind)
         if not is_own:
             for number, row in fetching.read_local_files(rows, kind, self._reconcile_context.execution.scope):
-                self._reconcile_context.pin(number, row)
-        name = self._name("fetches", kind)
+                self._reconcile_context.pin_source(number, row)
+        name = self._get_key("fetches", kind)
         groups = self._context.load_for_rollback(name) or fetching.group_by_location(rows, kind)
         if not groups or not self._is_first(name):
             return
-        # So that a run after a death makes the same calls, although the texts are there by then.
+        # After a crash the phase makes the same calls again, although the files are stored by then.
         self._context.save_for_rollback(name, groups)
-        kept = self._fetched(rows, groups, is_own=is_own)
-        for line in dict.fromkeys(fetching.describe_fetch(row) for row in kept):
+        fetched_rows = self._fetch_groups(rows, groups, is_own=is_own)
+        for line in dict.fromkeys(fetching.describe_fetch(row) for row in fetched_rows):
             self._context.log(line)
 
-    def _fetched(
+    def _fetch_groups(
         self, rows: Sequence[SourceRow], groups: list[list[int]], *, is_own: bool
     ) -> list[SourceRow]:
-        """Return the manifests with their texts, as the run goes on with them."""
-        known = {
-            **self._reconcile_context.known_values(),
+        """Fetch the files and return the pinned manifests."""
+        values = {
+            **self._reconcile_context.build_values(),
             **self._context.get_outputs(),
         }
-        came = fetching.fetch_groups(rows, groups, known, lambda asked: self._errand(FETCH_FILES, asked))
+        fetched_rows = fetching.fetch_groups(
+            rows, groups, values, lambda params: self._call_site(FETCH_FILES, params)
+        )
         step = self._context.step
         return [
-            self._reconcile_context.pin_own(step, row) if is_own else self._reconcile_context.pin(number, row)
-            for number, row in came
+            self._reconcile_context.pin_own_source(step, row)
+            if is_own
+            else self._reconcile_context.pin_source(number, row)
+            for number, row in fetched_rows
         ]
 
     def _log_sources(self, kind: str) -> None:
-        """Say once in a step which version of the files it works with."""
+        """Log the version of the files once per step."""
         action = self._context.row.pk
         if (
-            not self._is_first(f"tells {kind}")
-            or self._context.save_for_rollback(f"told {kind}", action) != action
+            not self._is_first(f"logs {kind}")
+            or self._context.save_for_rollback(f"logged {kind}", action) != action
         ):
             return
-        said = (describe_version(row) for row in self._rows(kind) if row["kind"] == kind)
-        for line in dict.fromkeys(said):
+        lines = (describe_version(row) for row in self._select_rows(kind) if row["kind"] == kind)
+        for line in dict.fromkeys(lines):
             if line:
                 self._context.log(line)
 
     def _pin_artifact(self) -> None:
-        """Settle tag and digest of the image, once for the execution."""
-        name = self._name("pins")
-        found = self._context.load_for_rollback(name) or self._reconcile_context.execution.artifact
-        if needs_digest(found) and self._is_first(name):
-            artifact = resolve_image(self._context.save_for_rollback(name, found), self._errand)
+        """Pin tag and digest of the image, once per execution."""
+        name = self._get_key("pins")
+        artifact_row = self._context.load_for_rollback(name) or self._reconcile_context.execution.artifact
+        if needs_digest(artifact_row) and self._is_first(name):
+            artifact = resolve_image(self._context.save_for_rollback(name, artifact_row), self._call_site)
             self._reconcile_context.pin_artifact(artifact)
             image = f"{artifact['image']}:{artifact['tag']}"
             self._context.log(f"The image {image} has the digest {artifact['digest']}")
 
-    def _errand(self, operation: str, params: dict[str, Any]) -> dict[str, Any]:
+    def _call_site(self, operation: str, params: dict[str, Any]) -> dict[str, Any]:
         return self._context.caller.call(DELEGATE_SERVICE, operation, params)
 
-    def _name(self, what: str, kind: str = "") -> str:
+    def _get_key(self, purpose: str, kind: str = "") -> str:
         """Return the rollback key of a fetch in this attempt of the action."""
-        return f"{what} {self._context.row.pk}.{self._context.attempt} {kind}".strip()
+        return f"{purpose} {self._context.row.pk}.{self._context.attempt} {kind}".strip()
 
-    def _is_first(self, name: str) -> bool:
-        """Return whether this run of the phase comes here for the first time."""
-        is_first = name not in self._begun
-        self._begun.add(name)
+    def _is_first(self, key: str) -> bool:
+        """Return whether this phase uses the key for the first time."""
+        is_first = key not in self._visited
+        self._visited.add(key)
         return is_first

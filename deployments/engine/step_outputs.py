@@ -1,4 +1,4 @@
-"""Outputs of a step: set by one run of a phase, and saved at its end with secrets masked for people."""
+"""Outputs of a step: set in one phase, saved at its end with secrets masked."""
 
 import json
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from guards.masks import HIDDEN
 
 
 class StepOutputs:
-    """Outputs of a step, with those that the current run of a phase has set."""
+    """Outputs of a step, including those set in the current phase."""
 
     def __init__(self, reconcile_context: ReconcileContext, step: StepExecution) -> None:
         self._reconcile_context = reconcile_context
@@ -24,7 +24,7 @@ class StepOutputs:
         self._values.update(outputs)
 
     def set_output(self, name: str, value: str, *, is_secret: bool = False) -> None:
-        """Set one output; people see a secret one masked."""
+        """Set one output; a secret one is masked for people."""
         if is_secret:
             self._secrets[name] = value
             value = HIDDEN
@@ -35,29 +35,29 @@ class StepOutputs:
         return self._values.get(name, self._step.all_outputs.get(name))
 
     def get_outputs(self) -> dict[str, Any]:
-        """Return the outputs of the step so far; secret outputs of earlier phases have their values."""
+        """Return the outputs so far; secret outputs of earlier phases have their values."""
         return {**self._step.all_outputs, **self._values}
 
     def save(self) -> None:
-        """Hand the new outputs to the next commit."""
+        """Add the new outputs to the next commit."""
         if self._values:
-            shown = {name: self._mask_value(name, value) for name, value in self._values.items()}
-            self._reconcile_context.change(self._step, outputs={**self._step.outputs, **shown})
+            displayed = {name: self._mask_value(name, value) for name, value in self._values.items()}
+            self._reconcile_context.change(self._step, outputs={**self._step.outputs, **displayed})
         if self._secrets:
             secrets = {**self._step.secret_output_values, **self._secrets}
             self._reconcile_context.change(self._step, secret_outputs=step_inputs.to_json(secrets))
 
     def discard(self) -> None:
-        """Drop what this run of the phase has set."""
+        """Discard the outputs of the current phase."""
         self._values, self._secrets = {}, {}
 
     def _mask_value(self, name: str, value: Any) -> Any:
-        """Return an output as people see it; only later steps read a secret in it."""
+        """Return an output with secrets masked; only later steps read the value."""
         if name in self._secrets:
             return value
         text = value if isinstance(value, str) else json.dumps(value, default=str)
-        shown = self._reconcile_context.mask.mask_text(text)
-        if shown == text:
+        masked = self._reconcile_context.mask.mask_text(text)
+        if masked == text:
             return value
         self._secrets[name] = text
-        return shown
+        return masked

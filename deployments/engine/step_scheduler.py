@@ -15,7 +15,7 @@ FlowNode = StepExecution | StepGroup
 
 
 class StepFlow:
-    """The steps and groups of a stage as they are now."""
+    """Steps and groups of a stage in their current state."""
 
     def __init__(self, steps: Sequence[StepExecution], groups: Sequence[StepGroup] = ()) -> None:
         self.steps = sorted(steps, key=lambda step: step.position)
@@ -28,85 +28,89 @@ class StepFlow:
         for nodes in self._inside.values():
             nodes.sort(key=lambda node: node.position)
 
-    def current(self) -> list[StepExecution]:
-        """The steps that run or may begin: one after the other, and of a parallel one of each branch."""
-        return self._current_inside(None, is_parallel=False)
+    def list_current(self) -> list[StepExecution]:
+        """Return the steps that run or may start: one in a sequence, one per branch in a parallel."""
+        return self._list_current_in(None, is_parallel=False)
 
-    def around(self, step: StepExecution) -> list[StepGroup]:
+    def list_outer_groups(self, step: StepExecution) -> list[StepGroup]:
         """Return the groups around a step, the outermost first."""
-        found: list[StepGroup] = []
+        groups: list[StepGroup] = []
         key = step.group_id
         while key is not None:
-            found.insert(0, self.groups[key])
-            key = found[0].parent_id
-        return found
+            groups.insert(0, self.groups[key])
+            key = groups[0].parent_id
+        return groups
 
-    def beside(self, step: StepExecution) -> set[int]:
-        """Return the steps in other branches of the parallels around a step: none of them waits for it."""
-        found: set[int] = set()
-        chain: list[FlowNode] = [*self.around(step), step]
-        for outer, inner in pairwise(chain):
+    def list_parallel_steps(self, step: StepExecution) -> set[int]:
+        """Return the steps in parallel branches of a step."""
+        step_ids: set[int] = set()
+        nodes: list[FlowNode] = [*self.list_outer_groups(step), step]
+        for outer, inner in pairwise(nodes):
             if isinstance(outer, StepGroup) and outer.kind == StepGroup.Kind.PARALLEL:
-                own = {inner.pk} if isinstance(inner, StepExecution) else self._steps_inside(inner)
-                found |= self._steps_inside(outer) - own
-        return found
+                branch = {inner.pk} if isinstance(inner, StepExecution) else self._list_inner_steps(inner)
+                step_ids |= self._list_inner_steps(outer) - branch
+        return step_ids
 
-    def _steps_inside(self, group: StepGroup) -> set[int]:
-        return {node.pk for node in self.inside(group) if isinstance(node, StepExecution)}
+    def _list_inner_steps(self, group: StepGroup) -> set[int]:
+        return {node.pk for node in self.list_inner_nodes(group) if isinstance(node, StepExecution)}
 
-    def inside(self, group: StepGroup) -> Iterator[FlowNode]:
+    def list_inner_nodes(self, group: StepGroup) -> Iterator[FlowNode]:
         """Yield all steps and groups within a group, however deep."""
         for node in self._inside[group.pk]:
             yield node
             if isinstance(node, StepGroup):
-                yield from self.inside(node)
+                yield from self.list_inner_nodes(node)
 
-    def is_beside(self, one: StepExecution, other: StepExecution) -> bool:
+    def is_parallel(self, step: StepExecution, other: StepExecution) -> bool:
         """Return whether two steps are in different branches of one parallel."""
-        return one.pk != other.pk and are_parallel(self.around(one), self.around(other))
+        return step.pk != other.pk and are_parallel(
+            self.list_outer_groups(step), self.list_outer_groups(other)
+        )
 
-    def waits_for_failure(self) -> bool:
-        """Return whether a step that has not begun wants to run although a step before it failed."""
+    def has_steps_after_failure(self) -> bool:
+        """Return whether an unstarted step runs although an earlier step failed."""
         return any(
-            step.status == Status.QUEUED and step.started_at is None and self._wants_failure(step)
+            step.status == Status.QUEUED and step.started_at is None and self._runs_after_failure(step)
             for step in self.steps
         )
 
-    def _wants_failure(self, step: StepExecution) -> bool:
-        nodes: list[FlowNode] = [group for group in self.around(step) if group.status == Status.QUEUED]
-        return all(_after(node) in AFTER_FAILURE for node in [*nodes, step])
+    def _runs_after_failure(self, step: StepExecution) -> bool:
+        nodes: list[FlowNode] = [
+            group for group in self.list_outer_groups(step) if group.status == Status.QUEUED
+        ]
+        return all(_get_stage_status(node) in AFTER_FAILURE for node in [*nodes, step])
 
-    def _current_inside(self, key: int | None, *, is_parallel: bool) -> list[StepExecution]:
-        found: list[StepExecution] = []
+    def _list_current_in(self, key: int | None, *, is_parallel: bool) -> list[StepExecution]:
+        steps: list[StepExecution] = []
         for node in self._inside[key]:
             if isinstance(node, StepGroup):
-                found += self._current_inside(node.pk, is_parallel=node.kind == StepGroup.Kind.PARALLEL)
+                steps += self._list_current_in(node.pk, is_parallel=node.kind == StepGroup.Kind.PARALLEL)
             elif node.status not in TERMINAL_STATUSES:
-                found.append(node)
-            if found and not is_parallel:
+                steps.append(node)
+            if steps and not is_parallel:
                 break
-        return found
+        return steps
 
 
 def read_flow(stage: StageExecution, section: str = StepExecution.Section.EXECUTION) -> StepFlow:
-    """Read the steps of a stage, forward or back."""
+    """Read the steps of one section of a stage."""
     steps = list(stage.steps.filter(section=section).order_by("position"))
     has_groups = any(step.group_id is not None for step in steps)
     return StepFlow(steps, list(stage.groups.order_by("position")) if has_groups else [])
 
 
-def are_parallel(one: Sequence[StepGroup], other: Sequence[StepGroup]) -> bool:
-    """Whether two steps with these groups around them, outermost first, are in branches of one parallel."""
-    common = [a for a, b in zip(one, other, strict=False) if a == b]
+def are_parallel(groups: Sequence[StepGroup], other_groups: Sequence[StepGroup]) -> bool:
+    """Return whether two steps with these groups, outermost first, are in parallel branches."""
+    common = [a for a, b in zip(groups, other_groups, strict=False) if a == b]
     return bool(common) and common[-1].kind == StepGroup.Kind.PARALLEL
 
 
-def _after(node: FlowNode) -> str:
+def _get_stage_status(node: FlowNode) -> str:
     return str((node.when or {}).get("stageStatus", "Success"))
 
 
 def runs_after_failure(stage: StageExecution) -> bool:
-    """Return whether a stage wants to run although one before it failed."""
+    """Return whether a stage runs although an earlier one failed."""
     return (stage.when or {}).get("pipelineStatus") in AFTER_FAILURE
 
 
@@ -114,21 +118,21 @@ def runs_after_failure(stage: StageExecution) -> bool:
 class StepScheduler:
     """Waits and advances of the steps in one reconcile pass, over all its commits."""
 
-    _until: dict[int, datetime] = field(default_factory=dict)
-    _taken: Counter[int] = field(default_factory=Counter)
+    _wait_until: dict[int, datetime] = field(default_factory=dict)
+    _advance_counts: Counter[int] = field(default_factory=Counter)
 
-    def next_of(self, steps: Sequence[StepExecution]) -> StepExecution | None:
-        """Return the step to advance: of those that need not wait, the least often advanced."""
-        ready = [step for step in steps if step.pk not in self._until]
-        found = min(ready, key=lambda step: (self._taken[step.pk], step.position), default=None)
-        if found is not None:
-            self._taken[found.pk] += 1
-        return found
+    def choose_step(self, steps: Sequence[StepExecution]) -> StepExecution | None:
+        """Return the step to advance: the least often advanced of those that need not wait."""
+        ready = [step for step in steps if step.pk not in self._wait_until]
+        step = min(ready, key=lambda step: (self._advance_counts[step.pk], step.position), default=None)
+        if step is not None:
+            self._advance_counts[step.pk] += 1
+        return step
 
     def wait(self, step: StepExecution, until: datetime) -> None:
-        """This step has nothing to do before that moment."""
-        self._until[step.pk] = until
+        """Let this step wait until a time."""
+        self._wait_until[step.pk] = until
 
-    def left(self, steps: Sequence[StepExecution], now: datetime) -> timedelta:
-        """Return how long until the first of these steps goes on."""
-        return max(min(self._until[step.pk] for step in steps) - now, timedelta(0))
+    def get_remaining_wait(self, steps: Sequence[StepExecution], now: datetime) -> timedelta:
+        """Return the time until the first of these steps continues."""
+        return max(min(self._wait_until[step.pk] for step in steps) - now, timedelta(0))

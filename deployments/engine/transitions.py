@@ -13,28 +13,28 @@ from steps.actions.base import get_actions
 from steps.states import TERMINAL_STATUSES, ActionState, Status
 
 
-def start_rollback(reconcile_context: ReconcileContext, *, ending: Status) -> None:
-    """Turn round, if the stage has rollback steps."""
+def start_rollback(reconcile_context: ReconcileContext, *, status: Status) -> None:
+    """Start the rollback of the stage, or set the final status if it has no rollback steps."""
     rollback = reconcile_context.stage.steps.filter(section=StepExecution.Section.ROLLBACK)
     if not rollback.exists():
-        set_final_status(reconcile_context, ending)
+        set_final_status(reconcile_context, status)
         return
     reconcile_context.execution.rolling_back = True
-    reconcile_context.execution.status_before_rollback = ending
+    reconcile_context.execution.status_before_rollback = status
     reconcile_context.execution.status = Status.ROLLING_BACK
     reconcile_context.execution.save(update_fields=["rolling_back", "status_before_rollback", "status"])
     notify_rollback(reconcile_context.execution, reconcile_context.mask)
 
 
 def set_final_status(reconcile_context: ReconcileContext, status: Status) -> None:
-    """Head for the end, with this status."""
+    """Set the final status and run the always-actions."""
     reconcile_context.execution.final_status = status
     reconcile_context.execution.rolling_back = False
     reconcile_context.execution.save(update_fields=["final_status", "rolling_back"])
 
 
 def stop_at_step(reconcile_context: ReconcileContext, step: StepExecution, status: Status) -> None:
-    """End a step, stop those beside it, and skip whatever would have followed."""
+    """End a step, stop parallel steps, and skip all later ones."""
     close_step(reconcile_context, step, status)
     stop_parallel_steps(reconcile_context, step)
     queued = reconcile_context.stage.steps.filter(
@@ -45,7 +45,7 @@ def stop_at_step(reconcile_context: ReconcileContext, step: StepExecution, statu
 
 
 def stop_parallel_steps(reconcile_context: ReconcileContext, step: StepExecution) -> None:
-    """Stop the steps of other branches, as an abort does."""
+    """Stop the steps of other branches, like an abort."""
     forward = reconcile_context.stage.steps.filter(section=StepExecution.Section.EXECUTION)
     for other in forward.exclude(status__in=(*TERMINAL_STATUSES, Status.QUEUED)).exclude(pk=step.pk):
         append_log(
@@ -58,7 +58,7 @@ def stop_parallel_steps(reconcile_context: ReconcileContext, step: StepExecution
 
 
 def skip_later_stages(reconcile_context: ReconcileContext, status: Status) -> None:
-    """Skip the stages after this one, except those that run after such an end."""
+    """Skip the later stages, except those that run after a failure."""
     for stage in reconcile_context.execution.stages.filter(position__gt=reconcile_context.stage.position):
         if status in ENDED_BADLY and runs_after_failure(stage):
             continue
@@ -74,7 +74,7 @@ def _skip_steps(steps: QuerySet[StepExecution]) -> None:
 
 
 def close_step(reconcile_context: ReconcileContext, step: StepExecution, status: Status) -> None:
-    """End one step, what delegates still do for it, and skip the actions that it has not begun."""
+    """End one step, stop its delegate tasks, and skip its unstarted actions."""
     stop_work(step)
     withdraw_approvals(step)
     step.status, step.intervention, step.retry_at = status, None, None
@@ -95,45 +95,45 @@ _WHOLE_EXECUTION_KINDS = (Interrupt.Kind.ROLL_BACK, Interrupt.Kind.RETRY)
 
 
 def reopen_rollback(stage: StageExecution) -> None:
-    """Let the rollback steps of a stage run, once more if they ran before."""
+    """Reopen the rollback steps of a stage, again if they ran before."""
     stage.steps.filter(section=_ROLLBACK).update(
         status=Status.QUEUED, attempt=F("attempt") + 1, started_at=None, ended_at=None, skip_reason=""
     )
     flow = read_flow(stage, _ROLLBACK)
-    around = {group.pk for step in flow.steps for group in flow.around(step)}
-    stage.groups.filter(pk__in=around).update(status=Status.QUEUED, skip_reason="")
+    outer_groups = {group.pk for step in flow.steps for group in flow.list_outer_groups(step)}
+    stage.groups.filter(pk__in=outer_groups).update(status=Status.QUEUED, skip_reason="")
 
 
-def had_ended_well(execution: Execution) -> bool:
-    """Whether what is rolled back had ended well; an earlier rollback that failed changes nothing of that."""
-    before = execution.status_before_rollback
-    return before in (Status.SUCCESS, Status.IGNORE_FAILED) or (
-        before in (Status.FAILED, Status.ROLLED_BACK) and execution.failure is None
+def was_successful(execution: Execution) -> bool:
+    """Return whether the execution had succeeded before its rollbacks, even if an earlier one failed."""
+    status = execution.status_before_rollback
+    return status in (Status.SUCCESS, Status.IGNORE_FAILED) or (
+        status in (Status.FAILED, Status.ROLLED_BACK) and execution.failure is None
     )
 
 
 def is_all_undone(rows: QuerySet[ActionRun]) -> bool:
-    """Return whether something was put back, and nothing that was written was left."""
+    """Return whether at least one action was undone and none was left."""
     is_left = rows.filter(state=ActionState.NOT_RESTORED).exists()
     return not is_left and bool(rows.filter(state=ActionState.UNDONE).exists())
 
 
 def get_status_after_rollback(execution: Execution, rows: QuerySet[ActionRun]) -> str:
-    """Return the status after a rollback of an execution, or of the stage whose actions these are.
+    """Return the status after a rollback of an execution, or of the stage of these actions.
 
-    What had ended well is rolled back now, where that is so; what had failed stays so.
+    A successful one becomes ROLLED_BACK if all is undone; a failed one stays failed.
     """
-    before = execution.status_before_rollback or Status.FAILED
-    if not had_ended_well(execution):
-        return before
+    status = execution.status_before_rollback or Status.FAILED
+    if not was_successful(execution):
+        return status
     steps = StepExecution.objects.filter(stage__in=rows.values("step__stage"), section=_ROLLBACK)
     if rows.filter(state=ActionState.NOT_RESTORED).exists() or steps.filter(status=Status.FAILED).exists():
         return Status.FAILED
-    return Status.ROLLED_BACK if is_all_undone(rows) else before
+    return Status.ROLLED_BACK if is_all_undone(rows) else status
 
 
 def start_earlier_rollback(reconcile_context: ReconcileContext) -> bool:
-    """Close the stage that was rolled back and open the one before it; False if there is none to undo."""
+    """Close the rolled back stage and reopen the one before it; return False if there is none to undo."""
     earlier = _get_earlier_stage(reconcile_context) if _is_whole_execution(reconcile_context) else None
     if earlier is None:
         return False
@@ -154,18 +154,18 @@ def start_earlier_rollback(reconcile_context: ReconcileContext) -> bool:
 
 
 def _is_whole_execution(reconcile_context: ReconcileContext) -> bool:
-    """Return whether somebody asked for the whole execution; a stage that fails takes back itself alone."""
-    asked = Interrupt.objects.filter(
+    """Return whether a person requested a rollback of all stages; a failed stage undoes only itself."""
+    interrupts = Interrupt.objects.filter(
         execution=reconcile_context.execution, step="", kind__in=_WHOLE_EXECUTION_KINDS
     )
-    newest = asked.exclude(applied_at=None).order_by("-pk").first()
+    newest = interrupts.exclude(applied_at=None).order_by("-pk").first()
     return newest is not None and newest.kind == Interrupt.Kind.ROLL_BACK
 
 
 def _get_earlier_stage(reconcile_context: ReconcileContext) -> StageExecution | None:
-    before = reconcile_context.execution.stages.filter(
+    earlier_stages = reconcile_context.execution.stages.filter(
         position__lt=reconcile_context.stage.position, steps__section=_ROLLBACK
     )
-    begun = before.filter(steps__started_at__isnull=False).distinct()
-    found: StageExecution | None = begun.order_by("-position").first()
-    return found
+    started = earlier_stages.filter(steps__started_at__isnull=False).distinct()
+    stage: StageExecution | None = started.order_by("-position").first()
+    return stage

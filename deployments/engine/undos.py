@@ -1,4 +1,4 @@
-"""Undos of single actions: their rows, their tries, and the actions a rollback skips."""
+"""Undos of single actions: their phases, attempts and results."""
 
 from datetime import timedelta
 
@@ -25,15 +25,21 @@ ROLLBACK_UNIT = "Rollback"
 
 def list_partner_steps(reconcile_context: ReconcileContext, step: StepExecution) -> list[StepExecution]:
     """Return the steps that this rollback step undoes, newest first."""
-    begun = (
-        one for one in reconcile_context.rows.steps_of(reconcile_context.stage) if one.started_at is not None
+    started = (
+        candidate
+        for candidate in reconcile_context.rows.list_section_steps(reconcile_context.stage)
+        if candidate.started_at is not None
     )
-    undone = [one for one in begun if is_undone_by_step(step.type, step.spec, one.type, one.spec)]
+    undone = [
+        candidate
+        for candidate in started
+        if is_undone_by_step(step.type, step.spec, candidate.type, candidate.spec)
+    ]
     return undone[::-1]
 
 
 def get_next_undo(reconcile_context: ReconcileContext, step: StepExecution) -> ActionRun | None:
-    """Return the action that this rollback step undoes now; None once all is undone."""
+    """Return the action that this rollback step undoes now; None if all are undone."""
     rows = (
         row
         for partner in list_partner_steps(reconcile_context, step)
@@ -43,23 +49,23 @@ def get_next_undo(reconcile_context: ReconcileContext, step: StepExecution) -> A
 
 
 def list_open_actions(reconcile_context: ReconcileContext, partner: StepExecution) -> list[ActionRun]:
-    """Return the actions of a step that have begun and are not settled, newest first."""
-    not_begun = (ActionState.WAITING, ActionState.SKIPPED)
-    rows = reconcile_context.rows.actions_of(partner)
-    return [row for row in rows[::-1] if row.state not in not_begun and row.undo_state != UndoState.SETTLED]
+    """Return the started actions of a step whose undos are not settled, newest first."""
+    unstarted = (ActionState.WAITING, ActionState.SKIPPED)
+    rows = reconcile_context.rows.list_actions(partner)
+    return [row for row in rows[::-1] if row.state not in unstarted and row.undo_state != UndoState.SETTLED]
 
 
 def list_writes(reconcile_context: ReconcileContext, row: ActionRun) -> list[AwsCall]:
-    """What this run of the action has written, or was about to."""
+    """Return the writes of this run of the action, including unsent ones."""
     return [
         call
-        for call in reconcile_context.rows.calls_of_action(row)
+        for call in reconcile_context.rows.list_action_calls(row)
         if call.is_write and call.attempt >= row.first_attempt and call.phase.startswith("start")
     ]
 
 
 def get_undo_phase(name: str, row: ActionRun) -> str:
-    """Return each try of an undo has a journal of its own."""
+    """Return the phase of the current attempt of the undo; each attempt has its own calls."""
     return f"{name}{row.undo_attempts + 1}"
 
 
@@ -67,12 +73,17 @@ DECISION_TIMEOUT = timedelta(hours=1)
 
 
 def abandon_undo(
-    reconcile_context: ReconcileContext, step: StepExecution, row: ActionRun, why: str, *, asks: bool = False
+    reconcile_context: ReconcileContext,
+    step: StepExecution,
+    row: ActionRun,
+    reason: str,
+    *,
+    needs_decision: bool = False,
 ) -> None:
-    """Go on without it, unless a person has to decide: it asks, or what comes next could cut off users."""
-    append_log(reconcile_context, step, f"Not restored: {row.title}. {why}", "error", ROLLBACK_UNIT)
-    reconcile_context.change(row, detail=why[:512])
-    if asks or read_action(row).moves_traffic:
+    """Give up the undo; request a decision if needed, or if the next undos could cut off users."""
+    append_log(reconcile_context, step, f"Not restored: {row.title}. {reason}", "error", ROLLBACK_UNIT)
+    reconcile_context.change(row, detail=reason[:512])
+    if needs_decision or read_action(row).moves_traffic:
         until = reconcile_context.runtime.now() + DECISION_TIMEOUT
         failures.request_intervention(reconcile_context, step, "NOT_RESTORED", until=until, then="LeaveRest")
     else:
@@ -80,24 +91,26 @@ def abandon_undo(
 
 
 def skip_undo(reconcile_context: ReconcileContext, row: ActionRun) -> None:
-    """Leave one action as it is; inside a commit."""
+    """Leave one action undone; inside a commit."""
     reconcile_context.change(row, undo_state=UndoState.SETTLED, state=ActionState.NOT_RESTORED)
 
 
-def skip_remaining_undos(reconcile_context: ReconcileContext, step: StepExecution, why: str = "") -> None:
-    """Leave all that this rollback step has not undone yet as it is; inside a commit."""
+def skip_remaining_undos(reconcile_context: ReconcileContext, step: StepExecution, reason: str = "") -> None:
+    """Skip all undos that this rollback step has not finished; inside a commit."""
     for partner in list_partner_steps(reconcile_context, step):
         for row in list_open_actions(reconcile_context, partner):
-            _skip_undo_if_needed(reconcile_context, row, why)
+            _settle_undo(reconcile_context, row, reason)
 
 
-def _skip_undo_if_needed(reconcile_context: ReconcileContext, row: ActionRun, why: str) -> None:
+def _settle_undo(reconcile_context: ReconcileContext, row: ActionRun, reason: str) -> None:
     name = row.name
     has_undo = get_actions()[name].has_undo if name in get_actions() else True
-    # Where nothing was written there is nothing that stays behind.
-    changed = has_undo and _may_have_written(reconcile_context, row)
-    state = ActionState.NOT_RESTORED if changed else ActionState(row.state)
-    reconcile_context.change(row, undo_state=UndoState.SETTLED, state=state, detail=(why or row.detail)[:512])
+    # An action without a write leaves nothing behind.
+    has_effect = has_undo and _may_have_written(reconcile_context, row)
+    state = ActionState.NOT_RESTORED if has_effect else ActionState(row.state)
+    reconcile_context.change(
+        row, undo_state=UndoState.SETTLED, state=state, detail=(reason or row.detail)[:512]
+    )
 
 
 def _may_have_written(reconcile_context: ReconcileContext, row: ActionRun) -> bool:
@@ -106,7 +119,7 @@ def _may_have_written(reconcile_context: ReconcileContext, row: ActionRun) -> bo
 
 
 def reopen_undos(execution: Execution) -> None:
-    """What the last rollback could not restore is tried once more, as new tries; inside a commit."""
+    """Reopen the failed undos of the last rollback as new attempts; inside a commit."""
     rows = ActionRun.objects.filter(step__stage__execution=execution, state=ActionState.NOT_RESTORED)
     for row in rows:
         row.undo_attempts = (row.undo_attempts // UNDO_TRIES + 1) * UNDO_TRIES
@@ -117,7 +130,7 @@ def reopen_undos(execution: Execution) -> None:
 def skip_superseded_undos(
     reconcile_context: ReconcileContext, step: StepExecution, failure: ChangedByOthers
 ) -> None:
-    """Somebody else deployed: nothing of this stage is touched any more (rule 12)."""
+    """Skip all undos of the stage because somebody else deployed (rule 12)."""
     with reconcile_context.commit(reload=True):
         append_log(reconcile_context, step, failure.message, "error", ROLLBACK_UNIT)
         skip_remaining_undos(reconcile_context, step, failure.message)
@@ -128,7 +141,7 @@ def skip_superseded_undos(
 def advance_undo(
     reconcile_context: ReconcileContext, step: StepExecution, row: ActionRun
 ) -> timedelta | None:
-    """Learn what happened, ask whether it may be undone, undo it, look until that has taken hold."""
+    """Advance the undo: confirm the start, check whether it is allowed, run it, check its effect."""
     if row.undo_state == "":
         return _confirm_start(reconcile_context, step, row)
     if row.undo_state == UndoState.KNOWN:
@@ -141,14 +154,14 @@ def advance_undo(
 def _confirm_start(
     reconcile_context: ReconcileContext, step: StepExecution, row: ActionRun
 ) -> timedelta | None:
-    """Withdraw what is queued, then replay the start without sending, so that every answer is known."""
-    reconcile_context.rows.forget_open_calls(row.step)
-    calls = [call for call in reconcile_context.rows.calls_of_action(row) if call.is_write]
+    """Withdraw queued writes, then replay the start without sending, so that every answer is known."""
+    reconcile_context.rows.reload_open_calls(row.step)
+    calls = [call for call in reconcile_context.rows.list_action_calls(row) if call.is_write]
     if any(call.attempt == row.attempt and call.state == CallState.PLANNED for call in calls):
         planned = AwsCall.objects.filter(action=row, attempt=row.attempt, is_write=True)
         with reconcile_context.commit():
             planned.filter(state=CallState.PLANNED).update(state=CallState.NOT_SENT)
-        reconcile_context.rows.forget_open_calls(row.step)
+        reconcile_context.rows.reload_open_calls(row.step)
     if row.start_done_at is None and list_writes(reconcile_context, row):
         end = run_phase(reconcile_context, row, "start", _start, log_step=step, forbid_sending=True)
         if isinstance(end, PhaseWaiting):
@@ -156,9 +169,9 @@ def _confirm_start(
         if isinstance(end, PhaseFinished):
             end.context.finish(keep_progress=False)
             reconcile_context.save()
-    happened = any(call.state == CallState.ANSWERED for call in list_writes(reconcile_context, row))
-    if not (happened and read_action(row).has_undo):
-        # Nothing hangs on it: whoever asks again finds the same. Written by the next commit.
+    has_effect = any(call.state == CallState.ANSWERED for call in list_writes(reconcile_context, row))
+    if not (has_effect and read_action(row).has_undo):
+        # Written by the next commit: a repetition gives the same result.
         reconcile_context.change(row, undo_state=UndoState.SETTLED)
         return None
     reconcile_context.change(row, undo_state=UndoState.KNOWN, state=ActionState.UNDOING)
@@ -173,7 +186,7 @@ def _start(action: Action, context: StepContext) -> None:
 def _check_undo_allowed(
     reconcile_context: ReconcileContext, step: StepExecution, row: ActionRun
 ) -> timedelta | None:
-    # Done once: the next pass finds its answers in the journal and sends nothing.
+    # Runs once: the next pass replays its answers from the journal.
     end = run_phase(
         reconcile_context, row, get_undo_phase("undo prepared", row), _prepare_undo, log_step=step
     )
@@ -184,7 +197,7 @@ def _check_undo_allowed(
     if isinstance(end, PhaseWaiting):
         return end.time
     if isinstance(end, PhaseFailed):
-        # A read that is denied may be allowed soon; a cluster that has gone stays so.
+        # A denied read may be allowed soon; a deleted cluster stays deleted.
         is_gone = end.failure.code == CLUSTER_NOT_FOUND
         return _handle_undo_failure(reconcile_context, step, row, end.failure, refuses=is_gone)
     assert isinstance(end, PhaseFinished)  # noqa: S101 - only replayed starts end otherwise
@@ -257,15 +270,17 @@ def _handle_undo_failure(
     if isinstance(failure, ChangedByOthers):
         skip_superseded_undos(reconcile_context, step, failure)
         return None
-    asks = isinstance(failure, InterventionRequired)
-    # Of a refusal that stands, the tries that are left are not made.
-    tries = row.undo_attempts + (UNDO_TRIES - row.undo_attempts % UNDO_TRIES if refuses or asks else 1)
-    reconcile_context.change(row, undo_attempts=tries, undo_state=UndoState.KNOWN)
-    if tries % UNDO_TRIES == 0:
+    needs_decision = isinstance(failure, InterventionRequired)
+    # A permanent refusal uses up the remaining attempts.
+    attempts = row.undo_attempts + (
+        UNDO_TRIES - row.undo_attempts % UNDO_TRIES if refuses or needs_decision else 1
+    )
+    reconcile_context.change(row, undo_attempts=attempts, undo_state=UndoState.KNOWN)
+    if attempts % UNDO_TRIES == 0:
         with reconcile_context.commit(reload=True):
-            abandon_undo(reconcile_context, step, row, failure.message, asks=asks)
+            abandon_undo(reconcile_context, step, row, failure.message, needs_decision=needs_decision)
         return None
-    text = f"Undoing failed ({tries % UNDO_TRIES} of {UNDO_TRIES} tries): {failure.message}"
+    text = f"Undoing failed ({attempts % UNDO_TRIES} of {UNDO_TRIES} tries): {failure.message}"
     append_log(reconcile_context, step, text, "warning", ROLLBACK_UNIT)
     reconcile_context.save()
-    return timedelta(seconds=2 ** (tries % UNDO_TRIES))
+    return timedelta(seconds=2 ** (attempts % UNDO_TRIES))

@@ -45,15 +45,15 @@ def build_rights(granted: frozenset[str]) -> ExecutionRights:
 
 def get_buttons(execution: Execution, rights: ExecutionRights) -> dict[str, bool]:
     """Return the enabled buttons: allowed by the state and by the user's rights."""
-    over = execution.is_over
+    is_over = execution.is_over
     is_winding_down = execution.rolling_back or bool(execution.final_status)
     rolled_back = execution.outcome in ("ROLLED_BACK", "ROLLED_BACK_BY_AWS")
     return {
-        "abort": rights.abort and not over and not is_winding_down,
+        "abort": rights.abort and not is_over and not is_winding_down,
         "rollback": rights.run and not is_winding_down and not rolled_back,
         "retry": rights.run and execution.status in RETRYABLE_STATUSES,
-        "decide": rights.run and not over,
-        "stop": rights.abort and not over,
+        "decide": rights.run and not is_over,
+        "stop": rights.abort and not is_over,
     }
 
 
@@ -87,15 +87,15 @@ def build_execution_facts(execution: Execution) -> dict[str, Any]:
         },
         "scope": execution.scope.path,
         "started_by": execution.started_by.get_username() if execution.started_by else None,
-        "created_at": _text(execution.created_at),
-        "started_at": _text(execution.started_at),
-        "ended_at": _text(execution.ended_at),
+        "created_at": _format_time(execution.created_at),
+        "started_at": _format_time(execution.started_at),
+        "ended_at": _format_time(execution.ended_at),
         "artifact": execution.artifact,
         "inputs": execution.inputs,
         "queue": build_queue_positions(execution, stages),
         "waits_for_delegate": explain_delegate_wait(execution),
-        "stages": [_stage(stage) for stage in stages],
-        "checklist": _checklist(stages),
+        "stages": [_build_stage(stage) for stage in stages],
+        "checklist": _build_checklist(stages),
         "calls_count": AwsCall.objects.filter(execution=execution).count(),
         "last_line": execution.next_line_number - 1,
     }
@@ -116,7 +116,7 @@ def _list_stages(execution: Execution) -> QuerySet[StageExecution]:
     )
 
 
-def _stage(stage: StageExecution) -> dict[str, Any]:
+def _build_stage(stage: StageExecution) -> dict[str, Any]:
     steps = list(stage.steps.all())
     return {
         "identifier": stage.identifier,
@@ -133,19 +133,19 @@ def _stage(stage: StageExecution) -> dict[str, Any]:
         "deployment_id": stage.deployment_id or None,
         "skipped_because": stage.skip_reason or None,
         "steps": [
-            _step(step, steps) | place
-            for step, place in zip(steps, _list_group_headings(stage, steps), strict=True)
+            _build_step(step, steps) | heading
+            for step, heading in zip(steps, _list_group_headings(stage, steps), strict=True)
         ],
     }
 
 
 def _list_group_headings(stage: StageExecution, steps: list[StepExecution]) -> list[dict[str, Any]]:
-    groups = {one.pk: OutlineGroup(one.kind, one.name, one.parent_id) for one in stage.groups.all()}
-    places = build_headings([step.group_id for step in steps], groups)
-    return add_provisioner_headings(places, [step.section for step in steps], stage.provisioner_step_count)
+    groups = {group.pk: OutlineGroup(group.kind, group.name, group.parent_id) for group in stage.groups.all()}
+    headings = build_headings([step.group_id for step in steps], groups)
+    return add_provisioner_headings(headings, [step.section for step in steps], stage.provisioner_step_count)
 
 
-def _step(step: StepExecution, siblings: list[StepExecution]) -> dict[str, Any]:
+def _build_step(step: StepExecution, siblings: list[StepExecution]) -> dict[str, Any]:
     return {
         "identifier": step.identifier,
         "name": step.name,
@@ -153,38 +153,38 @@ def _step(step: StepExecution, siblings: list[StepExecution]) -> dict[str, Any]:
         "section": step.section,
         "status": step.status,
         "attempt": step.attempt,
-        "started_at": _text(step.started_at),
-        "ended_at": _text(step.ended_at),
-        "timeout_at": _text(step.timeout_at),
+        "started_at": _format_time(step.started_at),
+        "ended_at": _format_time(step.ended_at),
+        "timeout_at": _format_time(step.timeout_at),
         "first_line": step.first_line,
         "skipped_because": step.skip_reason or None,
         "failure": step.failure,
         "intervention": build_intervention_document(step),
-        "approval": _approval(step),
-        "retry_at": _text(step.retry_at),
-        "units": _units_of_rollback(step, siblings) if step.section == "ROLLBACK" else _units(step),
+        "approval": _build_approval(step),
+        "retry_at": _format_time(step.retry_at),
+        "units": _build_rollback_units(step, siblings) if step.section == "ROLLBACK" else _build_units(step),
         "outputs": step.outputs,
     }
 
 
-def _approval(step: StepExecution) -> dict[str, Any] | None:
+def _build_approval(step: StepExecution) -> dict[str, Any] | None:
     """Return the latest approval of an approval step, or None."""
-    found = max(step.approvals.all(), key=lambda one: one.attempt, default=None)
-    return None if found is None else build_approval_summary(found)
+    latest = max(step.approvals.all(), key=lambda approval: approval.attempt, default=None)
+    return None if latest is None else build_approval_summary(latest)
 
 
-def _units(step: StepExecution) -> list[dict[str, Any]]:
+def _build_units(step: StepExecution) -> list[dict[str, Any]]:
     grouped: dict[str, list[ActionRun]] = defaultdict(list)
     for row in step.actions.all():
         grouped[row.unit].append(row)
     return [
-        {"name": name, "status": _status_of(rows), "actions": [_action(row) for row in rows]}
+        {"name": name, "status": _get_unit_status(rows), "actions": [_build_action(row) for row in rows]}
         for name, rows in grouped.items()
     ]
 
 
-def _units_of_rollback(step: StepExecution, siblings: list[StepExecution]) -> list[dict[str, Any]]:
-    """Return a rollback step shows the undos of its partners, newest first; it has no actions of its own."""
+def _build_rollback_units(step: StepExecution, siblings: list[StepExecution]) -> list[dict[str, Any]]:
+    """Return the undos of the partner steps, newest first; a rollback step has no actions of its own."""
     rows = [
         row
         for partner in reversed(siblings)
@@ -193,21 +193,21 @@ def _units_of_rollback(step: StepExecution, siblings: list[StepExecution]) -> li
         if row.undo_state in (UndoState.KNOWN, UndoState.READY, UndoState.SENT)
         or row.state in (ActionState.UNDONE, ActionState.NOT_RESTORED)
     ]
-    actions = [{**_action(row), "title": f"Undo: {row.title}"} for row in rows]
+    actions = [{**_build_action(row), "title": f"Undo: {row.title}"} for row in rows]
     return [{"name": "Rollback", "status": step.status, "actions": actions}] if actions else []
 
 
-def _action(row: ActionRun) -> dict[str, Any]:
+def _build_action(row: ActionRun) -> dict[str, Any]:
     return {
         "title": row.title,
         "state": row.state,
         "detail": row.detail,
-        "started_at": _text(row.started_at),
-        "ended_at": _text(row.ended_at),
+        "started_at": _format_time(row.started_at),
+        "ended_at": _format_time(row.ended_at),
     }
 
 
-def _status_of(rows: list[ActionRun]) -> str:
+def _get_unit_status(rows: list[ActionRun]) -> str:
     states = {row.state for row in rows}
     if ActionState.FAILED in states or ActionState.NOT_RESTORED in states:
         return Status.FAILED
@@ -221,7 +221,7 @@ def _status_of(rows: list[ActionRun]) -> str:
     return Status.SUCCESS if finished else Status.RUNNING
 
 
-def _checklist(stages: list[StageExecution]) -> list[dict[str, Any]]:
+def _build_checklist(stages: list[StageExecution]) -> list[dict[str, Any]]:
     return [
         {
             "subject": item.subject,
@@ -242,7 +242,7 @@ def build_call_document(call: AwsCall) -> dict[str, Any]:
     return {
         "id": call.pk,
         "number": call.number,
-        "at": _text(call.sent_at or call.planned_at),
+        "at": _format_time(call.sent_at or call.planned_at),
         "service": call.service,
         "operation": call.operation,
         "phase": call.phase,
@@ -265,5 +265,5 @@ def build_call_document(call: AwsCall) -> dict[str, Any]:
     }
 
 
-def _text(moment: Any) -> str | None:
+def _format_time(moment: Any) -> str | None:
     return moment.isoformat() if moment is not None else None

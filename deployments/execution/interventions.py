@@ -38,14 +38,14 @@ def list_choices(step: StepExecution) -> tuple[str, ...]:
     if step.intervention is not None:
         choices = _CHOICES.get(step.intervention["kind"], ())
         return (
-            tuple(one for one in choices if one not in _BYPASSING_DECISIONS)
+            tuple(choice for choice in choices if choice not in _BYPASSING_DECISIONS)
             if step.type == APPROVAL_TYPE
             else choices
         )
-    return (InterruptKind.SKIP,) if _only_waits(step) else ()
+    return (InterruptKind.SKIP,) if _is_waiting(step) else ()
 
 
-def _only_waits(step: StepExecution) -> bool:
+def _is_waiting(step: StepExecution) -> bool:
     if step.status != Status.ASYNC_WAITING or step.section != StepExecution.Section.EXECUTION:
         return False
     if step.retry_at is not None:
@@ -60,5 +60,10 @@ def build_intervention_document(step: StepExecution) -> dict[str, Any] | None:
     if step.intervention is None and not choices:
         return None
     until = step.outputs.get(WAITS_UNTIL)
-    asked = step.intervention or {"kind": "WAITING", "asked_at": None, "until": until, "on_timeout": None}
-    return {**asked, "choices": list(choices)}
+    intervention = step.intervention or {
+        "kind": "WAITING",
+        "asked_at": None,
+        "until": until,
+        "on_timeout": None,
+    }
+    return {**intervention, "choices": list(choices)}

@@ -50,13 +50,13 @@ def list_leftovers(*, actor: User, execution: Execution) -> list[Leftover]:
         )
     except AwsError as error:
         raise ConnectorUnavailable(error.display_message) from error
-    found = assess_leftovers(candidates, base)
+    found_leftovers = assess_leftovers(candidates, base)
     if ServiceLock.objects.filter(key__in=stage.claims.values("key")).exists():
         return [
-            replace(one, is_deletable=False, reason="An execution is changing this ECS service.")
-            for one in found
+            replace(leftover, is_deletable=False, reason="An execution is changing this ECS service.")
+            for leftover in found_leftovers
         ]
-    return found
+    return found_leftovers
 
 
 def delete_leftovers(*, actor: User, execution: Execution, services: list[str]) -> Execution:
@@ -64,8 +64,8 @@ def delete_leftovers(*, actor: User, execution: Execution, services: list[str]) 
     require(actor, "core_pipeline_execute", execution.pipeline)
     stage = _get_stage(execution)
     base = get_base_name(stage.ecs_service)
-    wrong = [name for name in services if name == base or get_base_name(name) != base]
-    if wrong or not services:
+    invalid = [name for name in services if name == base or get_base_name(name) != base]
+    if invalid or not services:
         message = f"use ECS services such as {base}Canary, {base}__1 or {base}__2"
         raise BadInput(
             "This ECS service is not a leftover.", errors=[{"path": "services", "message": message}]
@@ -83,7 +83,7 @@ def _get_stage(execution: Execution) -> StageExecution:
 
 
 def _get_stage_route(stage: StageExecution) -> StageRoute:
-    """Return the listener and rule for trying versions out, of the blue/green step of this stage."""
+    """Return the stage listener and rule of the stage's blue/green step."""
     step = stage.steps.filter(type=CREATE_STEP_TYPE).first()
     spec = step.spec if step else {}
     return StageRoute(spec.get("stageListener", ""), spec.get("stageListenerRuleArn", ""))
@@ -91,7 +91,7 @@ def _get_stage_route(stage: StageExecution) -> StageRoute:
 
 def _build_pipeline(execution: Execution, stage: StageExecution, services: list[str]) -> dict[str, Any]:
     route = _get_stage_route(stage)
-    place = {
+    environment = {
         "environmentRef": stage.values["env"]["identifier"],
         "infrastructureDefinitions": [{"identifier": stage.values["infra"]["identifier"]}],
     }
@@ -113,7 +113,7 @@ def _build_pipeline(execution: Execution, stage: StageExecution, services: list[
     spec = {
         "deploymentType": "ECS",
         "service": {"serviceRef": stage.values["service"]["identifier"]},
-        "environment": place,
+        "environment": environment,
         "execution": {"steps": steps},
     }
     stage_document = {"identifier": "clean_up", "name": "Clean up", "type": "Deployment", "spec": spec}

@@ -1,4 +1,4 @@
-"""Operations on executions that page, API and Celery share."""
+"""Operations on executions, shared by pages, API and Celery tasks."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -43,7 +43,7 @@ def get_default_artifact(pipeline: Pipeline) -> dict[str, Any]:
     )
 
 
-def run_pipeline(  # noqa: PLR0913 - everything that can be said of a run
+def run_pipeline(  # noqa: PLR0913 - the settings of a run
     *,
     actor: User,
     pipeline: Pipeline,
@@ -53,14 +53,14 @@ def run_pipeline(  # noqa: PLR0913 - everything that can be said of a run
     replays: Execution | None = None,
     yaml: str = "",
     override_freeze: bool = False,
-    from_sets: Sequence[str] = (),
+    input_set_names: Sequence[str] = (),
     force_new_deployment: bool | None = None,
 ) -> Execution:
     """Start a run. The same idempotency key of the same user returns the existing run.
 
     `yaml` replaces the pipeline's own for generated clean-up runs.
 
-    `from_sets` names the input sets in `inputs`, for their usage count.
+    `input_set_names` names the input sets in `inputs`, for their usage count.
 
     `force_new_deployment` replaces tasks even without differences. None leaves it to the step, which replaces
     them and logs a note.
@@ -75,29 +75,31 @@ def run_pipeline(  # noqa: PLR0913 - everything that can be said of a run
     if idempotency_key and (earlier := _find_idempotent_run(actor, pipeline, idempotency_key)):
         return earlier
     text = yaml or (replays.yaml if replays else pipeline.yaml)
-    told = {**replays.inputs, **replays.secret_input_values} if replays else inputs or {}
-    asked = validate_run(
+    values = {**replays.inputs, **replays.secret_input_values} if replays else inputs or {}
+    request = validate_run(
         actor=actor,
         pipeline=pipeline,
         yaml=text,
         artifact_tag=artifact_tag,
-        inputs=told,
+        inputs=values,
         is_replay=replays is not None,
     )
-    places = [] if replays else operations.list_targets(asked.targets)
-    overridden = operations.check_freeze_override(actor, pipeline.scope, places, override=override_freeze)
+    freeze_targets = [] if replays else operations.list_targets(request.targets)
+    overridden = operations.check_freeze_override(
+        actor, pipeline.scope, freeze_targets, override=override_freeze
+    )
     try:
         with transaction.atomic():
-            execution = _create_execution(actor, pipeline, asked, text, idempotency_key, replays)
+            execution = _create_execution(actor, pipeline, request, text, idempotency_key, replays)
             version = None if yaml else execution.pipeline_version
             Execution.objects.filter(pk=execution.pk).update(
                 pipeline_version=version, force_new_deployment=force_new_deployment
             )
-            planning.write_plan(execution, asked.spec, asked.targets)
+            planning.write_plan(execution, request.spec, request.targets)
             operations.record_override(actor, execution, overridden)
-            input_sets.record_use(pipeline, from_sets)
-            after = {"number": execution.number, "artifact": asked.artifact, "inputs": asked.inputs}
-            after |= {"input_sets": list(from_sets)} if from_sets else {}
+            input_sets.record_use(pipeline, input_set_names)
+            after = {"number": execution.number, "artifact": request.artifact, "inputs": request.inputs}
+            after |= {"input_sets": list(input_set_names)} if input_set_names else {}
             if force_new_deployment is not None:
                 after["force_new_deployment"] = force_new_deployment
             record_audit_entry(actor=actor, action="pipeline.execute", thing=execution, after=after)
@@ -169,8 +171,10 @@ def retry_execution(*, actor: User, execution: Execution, override_freeze: bool 
             f"Only failed executions can be retried. The status of this execution is {execution.status}."
         )
     require_access(actor, needs_of_execution(execution))
-    places = operations.list_execution_targets(execution)
-    overridden = operations.check_freeze_override(actor, execution.scope, places, override=override_freeze)
+    freeze_targets = operations.list_execution_targets(execution)
+    overridden = operations.check_freeze_override(
+        actor, execution.scope, freeze_targets, override=override_freeze
+    )
     with transaction.atomic():
         _create_interrupt(actor, execution, Interrupt.Kind.RETRY)
         operations.record_override(actor, execution, overridden)
@@ -187,8 +191,8 @@ def decide_step(*, actor: User, execution: Execution, step: str, decision: str) 
     if decision != Interrupt.Kind.ABORT:
         back = decision == Interrupt.Kind.ROLL_BACK
         require_access(actor, needs_of_execution(execution, rolling_back=back))
-    found = StepExecution.objects.filter(stage__execution=execution, identifier=step)
-    rows = list(found.prefetch_related("actions"))
+    steps = StepExecution.objects.filter(stage__execution=execution, identifier=step)
+    rows = list(steps.prefetch_related("actions"))
     if not rows:
         message = "this execution does not have this step"
         raise BadInput("This step does not exist.", errors=[{"path": "step", "message": message}])
@@ -230,7 +234,7 @@ def _find_idempotent_run(actor: User, pipeline: Pipeline, key: str) -> Execution
 def _create_execution(
     actor: User,
     pipeline: Pipeline,
-    asked: RunRequest,
+    request: RunRequest,
     text: str,
     key: str | None,
     replays: Execution | None,
@@ -247,19 +251,19 @@ def _create_execution(
         number=number,
         pipeline_version=replays.pipeline_version if replays else pipeline.version,
         yaml=text,
-        inputs=asked.inputs,
-        secret_inputs=json.dumps(asked.secret_inputs) if asked.secret_inputs else "",
-        artifact=asked.artifact,
+        inputs=request.inputs,
+        secret_inputs=json.dumps(request.secret_inputs) if request.secret_inputs else "",
+        artifact=request.artifact,
         rerun_of=replays,
         started_by=actor,
         idempotency_key=key or None,
         due_at=timezone.now(),
-        batch_key=get_batch_key(asked.targets[0].infrastructure),
+        batch_key=get_batch_key(request.targets[0].infrastructure),
     )
 
 
 def _has_written(stage: StageExecution) -> bool:
-    """Return whether AWS may have taken a write of this stage, with or without a deployment begun."""
+    """Return whether AWS may have received a write of this stage."""
     states = (CallState.SENT, CallState.UNKNOWN, CallState.ANSWERED)
     writes = AwsCall.objects.filter(step__stage=stage, is_write=True, state__in=states)
     return bool(stage.deployment_id) or writes.exists()
@@ -273,14 +277,14 @@ def _is_newest(stage: StageExecution) -> bool:
 
 
 def _find_earlier_success(stage: StageExecution) -> Execution | None:
-    ended_well = Q(status=Status.SUCCESS) | Q(status=Status.IGNORE_FAILED, outcome=Outcome.COMPLETED)
-    before = Execution.objects.filter(
-        ended_well,
+    is_successful = Q(status=Status.SUCCESS) | Q(status=Status.IGNORE_FAILED, outcome=Outcome.COMPLETED)
+    earlier_executions = Execution.objects.filter(
+        is_successful,
         pk__in=ServiceLockClaim.objects.filter(key__in=stage.claims.values("key")).values("stage__execution"),
         created_at__lt=stage.execution.created_at,
     )
     return (
-        before.exclude(outcome="ROLLED_BACK")
+        earlier_executions.exclude(outcome="ROLLED_BACK")
         .exclude(stages__deployment_id="")
         .select_related("pipeline__scope")
         .order_by("-created_at")

@@ -9,7 +9,7 @@ from catalog.manifests.locations import resolve_connectors
 from catalog.models import Artifact
 from catalog.overrides.variables import build_variable_expressions
 from deployments.execution.rollback_to_earlier import apply_earlier_run, list_own_manifests
-from deployments.execution.stored_inputs import with_kept
+from deployments.execution.stored_inputs import store_own_texts
 from deployments.models import ActionRun, Execution, StageExecution, StepExecution, StepGroup
 from pipelines.definition import stage_targets, step_manifests
 from pipelines.definition.deferred_expressions import build_deferred_check, has_deferred, list_paths_at
@@ -25,10 +25,10 @@ from steps.kinds.registry import BadStepError, get_step_kind
 
 
 class CannotPlanError(ValueError):
-    """Error raised for a step whose expressions have no valid value."""
+    """Step whose expressions have no valid value."""
 
     def __init__(self, missing: list[ReferenceProblem]) -> None:
-        super().__init__("; ".join(one.message for one in missing))
+        super().__init__("; ".join(problem.message for problem in missing))
         self.missing = missing
 
 
@@ -49,9 +49,11 @@ def write_plan(execution: Execution, pipeline: PipelineSpec, targets: list[Stage
         stage.save()
         for step, actions in plan_steps(stage, target.spec):
             _save_groups(step.group)
-            step.spec = with_kept(stage, step.type, step.spec)
+            step.spec = store_own_texts(stage, step.type, step.spec)
             step.save()
-            ActionRun.objects.bulk_create(_row(step, *numbered) for numbered in enumerate(actions))
+            ActionRun.objects.bulk_create(
+                _build_action_run(step, *numbered) for numbered in enumerate(actions)
+            )
     if execution.rerun_of is not None:
         apply_earlier_run(execution, execution.rerun_of)
 
@@ -67,7 +69,7 @@ def plan_stage(
     execution: Execution, pipeline: PipelineSpec, target: StageTarget, position: int
 ) -> StageExecution:
     """Return the planned stage of a run without writing rows."""
-    place = target.infrastructure
+    infrastructure = target.infrastructure
     return StageExecution(
         execution=execution,
         position=position,
@@ -76,12 +78,12 @@ def plan_stage(
         service=target.service,
         infrastructure=target.infrastructure,
         connector=target.infrastructure.connector,
-        region="" if place.is_dynamic else place.region,
-        cluster="" if place.is_dynamic else place.cluster,
-        dynamic_location=stage_targets.get_dynamic_location(place),
+        region="" if infrastructure.is_dynamic else infrastructure.region,
+        cluster="" if infrastructure.is_dynamic else infrastructure.cluster,
+        dynamic_location=stage_targets.get_dynamic_location(infrastructure),
         provisioner_step_count=target.spec.provisioner_step_count,
         environment=f"{target.environment.scope.path}/{target.environment.identifier}",
-        values=_values(execution, pipeline, target),
+        values=_build_values(execution, pipeline, target),
         sources=resolve_connectors(target.overrides.list_rows(), execution.scope),
         when=target.spec.when,
     )
@@ -93,21 +95,21 @@ def plan_steps(stage: StageExecution, spec: StageSpec) -> Iterator[PlannedStep]:
     Raises `CannotPlanError` as `write_plan` does.
     """
     forward, back = (_plan_groups(stage, groups) for groups in (spec.groups, spec.rollback_groups))
-    named = [(f"group {one.name}", one.when) for one in (*forward, *back)]
-    _refuse_unknown(stage, [("the stage", spec.when), *named])
+    group_conditions = [(f"group {group.name}", group.when) for group in (*forward, *back)]
+    _refuse_unknown(stage, [("the stage", spec.when), *group_conditions])
     sections = (
         (StepExecution.Section.EXECUTION, spec.steps, forward),
         (StepExecution.Section.ROLLBACK, spec.rollback_steps, back),
     )
-    then = list_own_manifests(stage)
+    frozen_manifests = list_own_manifests(stage)
     for section, steps, groups in sections:
-        for position, unfilled in enumerate(steps):
-            step = _resolve_spec(stage, unfilled, then.get(unfilled.identifier, {}))
+        for position, step_spec in enumerate(steps):
+            step = _resolve_spec(stage, step_spec, frozen_manifests.get(step_spec.identifier, {}))
             # A rollback step has no actions of its own: the undos of its partners run there.
             units = step.units if section == StepExecution.Section.EXECUTION else ()
             actions = [(unit.title, action) for unit in units for action in unit.actions]
-            row = _step(stage, section, position, step)
-            row.unresolved_spec = _get_unresolved_spec(stage, unfilled)
+            row = _build_step(stage, section, position, step)
+            row.unresolved_spec = _get_unresolved_spec(stage, step_spec)
             row.group = None if step.group is None else groups[step.group]
             _refuse_unknown(stage, [(f"step {step.identifier}", step.when)])
             yield PlannedStep(row, actions)
@@ -116,17 +118,17 @@ def plan_steps(stage: StageExecution, spec: StageSpec) -> Iterator[PlannedStep]:
 def _plan_groups(stage: StageExecution, groups: Iterable[GroupSpec]) -> list[StepGroup]:
     """Return the rows of the groups, which are written with the first step in each."""
     rows: list[StepGroup] = []
-    for one in groups:
-        parent = None if one.parent is None else rows[one.parent]
+    for group in groups:
+        parent = None if group.parent is None else rows[group.parent]
         rows.append(
             StepGroup(
                 stage=stage,
                 parent=parent,
-                position=one.position,
-                kind=one.kind,
-                identifier=one.identifier,
-                name=one.name,
-                when=one.when,
+                position=group.position,
+                kind=group.kind,
+                identifier=group.identifier,
+                name=group.name,
+                when=group.when,
             )
         )
     return rows
@@ -134,43 +136,51 @@ def _plan_groups(stage: StageExecution, groups: Iterable[GroupSpec]) -> list[Ste
 
 def _refuse_unknown(stage: StageExecution, whens: list[tuple[str, dict[str, Any] | None]]) -> None:
     """Refuse a condition with an unresolvable name."""
-    later = build_deferred_check(stage.values)
-    for whose, when in whens:
+    is_deferred = build_deferred_check(stage.values)
+    for subject, when in whens:
         for path in parse_condition(when["condition"]).paths if when and when["condition"] else ():
             try:
-                if not later(path):
+                if not is_deferred(path):
                     get_path_value(path, stage.values)
             except BadExpressionError as bad:
-                place = f"pipeline.stages.{stage.position}.stage"
-                why = _find_misplaced_secret(stage, [path]) or bad.message
-                raise CannotPlanError([ReferenceProblem(place, f"the condition of {whose}: {why}")]) from bad
+                path_in_document = f"pipeline.stages.{stage.position}.stage"
+                reason = _find_misplaced_secret(stage, [path]) or bad.message
+                raise CannotPlanError(
+                    [ReferenceProblem(path_in_document, f"the condition of {subject}: {reason}")]
+                ) from bad
 
 
-def _resolve_spec(stage: StageExecution, step: StepSpec, then: Mapping[str, Any]) -> StepSpec:
+def _resolve_spec(stage: StageExecution, step: StepSpec, frozen_manifests: Mapping[str, Any]) -> StepSpec:
     """Return the step with its spec's expressions resolved: a run fixes them at its start."""
-    place = f"pipeline.stages.{stage.position}.stage.spec.execution"
+    path_in_document = f"pipeline.stages.{stage.position}.stage.spec.execution"
     try:
-        spec = step_manifests.freeze_spec(step.type, step.spec, stage.values, stage.execution.scope, then)
-        filled = replace(step, spec=spec)
-        get_step_kind(step.type).parse_spec(filled.spec)
+        spec = step_manifests.freeze_spec(
+            step.type, step.spec, stage.values, stage.execution.scope, frozen_manifests
+        )
+        resolved = replace(step, spec=spec)
+        get_step_kind(step.type).parse_spec(resolved.spec)
     except BadExpressionError as bad:
-        named = list_paths_at(get_step_kind(step.type), step.spec, bad.where)
-        why = _find_misplaced_secret(stage, named) or bad.message
-        message = f"step {step.identifier}, {'.'.join(map(str, bad.where))}: {why}"
-        raise CannotPlanError([ReferenceProblem(place, message)]) from bad
+        paths = list_paths_at(get_step_kind(step.type), step.spec, bad.where)
+        reason = _find_misplaced_secret(stage, paths) or bad.message
+        message = f"step {step.identifier}, {'.'.join(map(str, bad.where))}: {reason}"
+        raise CannotPlanError([ReferenceProblem(path_in_document, message)]) from bad
     except BadStepError as bad:
-        raise CannotPlanError([ReferenceProblem(place, f"step {step.identifier}: {bad}")]) from bad
-    return filled
+        raise CannotPlanError([ReferenceProblem(path_in_document, f"step {step.identifier}: {bad}")]) from bad
+    return resolved
 
 
-def _find_misplaced_secret(stage: StageExecution, named: Iterable[str]) -> str:
+def _find_misplaced_secret(stage: StageExecution, paths: Iterable[str]) -> str:
     """Return the problem of a secret in a displayed field, or an empty text."""
-    hidden = stage.execution.secret_input_values
-    secret = {f"{place}.{name}" for place in ("pipeline.variables", "variables") for name in hidden}
-    return next((message for path in named if (message := describe_secret_input_problem(path, secret))), "")
+    secret_inputs = stage.execution.secret_input_values
+    secret_paths = {
+        f"{prefix}.{name}" for prefix in ("pipeline.variables", "variables") for name in secret_inputs
+    }
+    return next(
+        (message for path in paths if (message := describe_secret_input_problem(path, secret_paths))), ""
+    )
 
 
-def _step(stage: StageExecution, section: str, position: int, spec: StepSpec) -> StepExecution:
+def _build_step(stage: StageExecution, section: str, position: int, spec: StepSpec) -> StepExecution:
     return StepExecution(
         stage=stage,
         section=section,
@@ -193,7 +203,7 @@ def _get_unresolved_spec(stage: StageExecution, step: StepSpec) -> dict[str, Any
     return step.spec if has_deferred(kind, step.spec, build_deferred_check(stage.values)) else None
 
 
-def _row(step: StepExecution, position: int, planned: tuple[str, Action]) -> ActionRun:
+def _build_action_run(step: StepExecution, position: int, planned: tuple[str, Action]) -> ActionRun:
     unit, action = planned
     return ActionRun(
         step=step,
@@ -206,7 +216,7 @@ def _row(step: StepExecution, position: int, planned: tuple[str, Action]) -> Act
     )
 
 
-def _values(execution: Execution, pipeline: PipelineSpec, target: StageTarget) -> Mapping[str, Any]:
+def _build_values(execution: Execution, pipeline: PipelineSpec, target: StageTarget) -> Mapping[str, Any]:
     """Return the frozen values of expressions: later edits do not change a running execution."""
     place = target.infrastructure
     variables = {**get_default_values(pipeline.variables), **execution.inputs}

@@ -1,4 +1,4 @@
-"""Queries for executions: visible to a person, open in a scope, queued for a service lock."""
+"""Queries of executions: visible to a person, open in a scope, waiting for a service lock."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -20,8 +20,8 @@ def list_visible_executions(principal: User, scope: Scope | None = None) -> Quer
     """Return the visible executions, in one scope or everywhere, with the columns of a list."""
     rows = Execution.objects.select_related("pipeline", "scope", "started_by").defer("yaml", "pipeline__yaml")
     stages = StageExecution.objects.order_by("position").only("execution", "position", "values")
-    found = filter_visible(principal, "core_pipeline_view", rows, scope)
-    return found.prefetch_related(Prefetch("stages", queryset=stages))
+    visible = filter_visible(principal, "core_pipeline_view", rows, scope)
+    return visible.prefetch_related(Prefetch("stages", queryset=stages))
 
 
 def filter_by_text(executions: QuerySet[Execution], principal: User, text: str) -> QuerySet[Execution]:
@@ -30,24 +30,24 @@ def filter_by_text(executions: QuerySet[Execution], principal: User, text: str) 
     if not text:
         return executions
     number = text.removeprefix("#")
-    meant = Q(pipeline__in=_find_pipelines_by_name(principal, text)) | Q(tag=text)
+    condition = Q(pipeline__in=_find_pipelines_by_name(principal, text)) | Q(tag=text)
     if number.isascii() and number.isdigit() and len(number) <= MOST_DIGITS:
-        meant |= Q(number=int(number))
-    return executions.filter(meant)
+        condition |= Q(number=int(number))
+    return executions.filter(condition)
 
 
 def _find_pipelines_by_name(principal: User, text: str) -> list[int]:
     """Return the pipelines with `text` in their name, compared in Python: databases fold case differently."""
     rows = list_visible_pipelines(principal).values_list("pk", "name", "identifier")
-    wanted = text.casefold()
-    return [pk for pk, *names in rows if any(wanted in name.casefold() for name in names)]
+    folded = text.casefold()
+    return [pk for pk, *names in rows if any(folded in name.casefold() for name in names)]
 
 
-def list_newest_tags(principal: User, pipelines: Sequence[Pipeline], most: int) -> list[str]:
+def list_newest_tags(principal: User, pipelines: Sequence[Pipeline], limit: int) -> list[str]:
     """Return the tags that pipelines ran last, each once, newest first."""
     runs = list_visible_executions(principal).filter(pipeline__in=pipelines).exclude(tag="").exclude(tag=None)
-    newest = runs.order_by("-created_at").values_list("tag", flat=True)[: most * 5]
-    return list(dict.fromkeys(newest))[:most]
+    newest = runs.order_by("-created_at").values_list("tag", flat=True)[: limit * 5]
+    return list(dict.fromkeys(newest))[:limit]
 
 
 ARCHIVE_ADVICE = "Wait until they end or abort them, then archive it."
@@ -84,20 +84,24 @@ def build_queue_positions(execution: Execution, stages: list[StageExecution]) ->
     claims = list(list_waiting_claims().filter(stage__in=open_stages).select_related("step"))
     if not claims:
         return None
-    others = ServiceLockClaim.objects.filter(key__in={one.key for one in claims})
+    others = ServiceLockClaim.objects.filter(key__in={claim.key for claim in claims})
     open_others = others.exclude(stage__status__in=TERMINAL_STATUSES).select_related("stage__execution")
-    in_line = list(open_others.order_by("requested_at", "pk"))
-    places = [_get_queue_position(claim, in_line) for claim in claims]
-    return {**places[0], "steps": places}
+    queue = list(open_others.order_by("requested_at", "pk"))
+    positions = [_get_queue_position(claim, queue) for claim in claims]
+    return {**positions[0], "steps": positions}
 
 
-def _get_queue_position(claim: ServiceLockClaim, in_line: Sequence[ServiceLockClaim]) -> dict[str, Any]:
+def _get_queue_position(claim: ServiceLockClaim, queue: Sequence[ServiceLockClaim]) -> dict[str, Any]:
     """Return the position of one claim in the queue of its lock, as in `list_earlier_claims`."""
-    came = (claim.requested_at, claim.pk)
-    others = [one for one in in_line if one.key == claim.key and one.stage_id != claim.stage_id]
-    earlier = [one for one in others if (one.requested_at, one.pk) < came]
+    position = (claim.requested_at, claim.pk)
+    others = [
+        other_claim
+        for other_claim in queue
+        if other_claim.key == claim.key and other_claim.stage_id != claim.stage_id
+    ]
+    earlier = [other_claim for other_claim in others if (other_claim.requested_at, other_claim.pk) < position]
     return {
-        "position": len({one.stage_id for one in earlier}),
+        "position": len({other_claim.stage_id for other_claim in earlier}),
         "waits_for": f"#{earlier[0].stage.execution.number}" if earlier else None,
         "ecs_service": claim.ecs_service,
         "step": claim.step.identifier,

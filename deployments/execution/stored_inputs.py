@@ -22,26 +22,29 @@ def store_texts(stage: StageExecution, rows: Iterable[StoredRow]) -> list[dict[s
 
     Inside the commit that writes the rows.
     """
-    kept = [_replace_texts_by_names(row) for row in rows]
+    stored_rows = [_replace_texts_by_names(row) for row in rows]
     texts = {
-        compute_fingerprint(one["text"]): one["text"] for row in rows for one in _texts(row) if "text" in one
+        compute_fingerprint(text_entry["text"]): text_entry["text"]
+        for row in rows
+        for text_entry in _list_texts(row)
+        if "text" in text_entry
     }
-    names = {one["kept"] for row in kept for one in _texts(row)}
+    names = {text_entry["kept"] for row in stored_rows for text_entry in _list_texts(row)}
     if names:
         _record_uses(stage, _get_or_create_texts(names, texts))
-    return kept
+    return stored_rows
 
 
 def load_texts(rows: Sequence[StoredRow]) -> list[StoredRow]:
     """Return the rows with their texts, in one query."""
-    names = {one["kept"] for row in rows for one in _texts(row) if "kept" in one}
+    names = {entry["kept"] for row in rows for entry in _list_texts(row) if "kept" in entry}
     if not names:
         return list(rows)
-    found = {one.name: one.text for one in StoredText.objects.filter(name__in=names)}
-    return [{**row, "texts": [_load_text(one, found) for one in _texts(row)]} for row in rows]
+    texts = {entry.name: entry.text for entry in StoredText.objects.filter(name__in=names)}
+    return [{**row, "texts": [_load_text(entry, texts) for entry in _list_texts(row)]} for row in rows]
 
 
-def _texts(row: StoredRow) -> list[dict[str, str]]:
+def _list_texts(row: StoredRow) -> list[dict[str, str]]:
     return list(row.get("texts") or ())
 
 
@@ -49,14 +52,14 @@ def _replace_texts_by_names(row: StoredRow) -> dict[str, Any]:
     if not row.get("texts"):
         return dict(row)
     texts = [
-        {"name": one["name"], "kept": one.get("kept") or compute_fingerprint(one["text"])}
-        for one in _texts(row)
+        {"name": entry["name"], "kept": entry.get("kept") or compute_fingerprint(entry["text"])}
+        for entry in _list_texts(row)
     ]
     return {**row, "texts": texts}
 
 
-def _load_text(one: Mapping[str, str], found: Mapping[str, str]) -> dict[str, str]:
-    return {"name": one["name"], "text": found[one["kept"]] if "kept" in one else one["text"]}
+def _load_text(entry: Mapping[str, str], texts: Mapping[str, str]) -> dict[str, str]:
+    return {"name": entry["name"], "text": texts[entry["kept"]] if "kept" in entry else entry["text"]}
 
 
 def _get_or_create_texts(names: set[str], texts: Mapping[str, str]) -> list[StoredText]:
@@ -64,10 +67,10 @@ def _get_or_create_texts(names: set[str], texts: Mapping[str, str]) -> list[Stor
     now = get_database_time()
     for _ in range(_TRIES):
         StoredText.objects.filter(name__in=names).update(used_at=now)
-        found = list(StoredText.objects.filter(name__in=names).only("pk", "name"))
-        missing = names - {one.name for one in found}
+        rows = list(StoredText.objects.filter(name__in=names).only("pk", "name"))
+        missing = names - {row.name for row in rows}
         if not missing:
-            return found
+            return rows
         StoredText.objects.bulk_create(
             [
                 StoredText(name=name, text=texts[name], bytes=len(texts[name].encode()), used_at=now)
@@ -79,17 +82,17 @@ def _get_or_create_texts(names: set[str], texts: Mapping[str, str]) -> list[Stor
 
 
 def _record_uses(stage: StageExecution, texts: Iterable[StoredText]) -> None:
-    uses = [StoredTextUse(stage=stage, text=one) for one in texts]
+    uses = [StoredTextUse(stage=stage, text=text) for text in texts]
     StoredTextUse.objects.bulk_create(uses, ignore_conflicts=True)
 
 
-def texts_by_path(rows: Iterable[Mapping[str, Any]], kind: str) -> dict[str, str]:
+def load_texts_by_path(rows: Iterable[Mapping[str, Any]], kind: str) -> dict[str, str]:
     """Return the texts of a step's own sources by path; the path of an inline text is empty."""
-    found = load_texts([row for row in rows if row["kind"] == kind])
-    return {one["name"]: one["text"] for row in found for one in row.get("texts") or ()}
+    loaded = load_texts([row for row in rows if row["kind"] == kind])
+    return {entry["name"]: entry["text"] for row in loaded for entry in row.get("texts") or ()}
 
 
-def with_kept(stage: StageExecution, type_: str, spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the spec of a step with the texts that it brings put away; inside the commit that writes it."""
+def store_own_texts(stage: StageExecution, type_: str, spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Store the texts of a step's own sources and return its spec with references; inside the commit."""
     rows = store_texts(stage, list_frozen_sources(type_, spec))
     return {**spec, **{row["identifier"]: {FROZEN_KEY: row} for row in rows}}

@@ -40,10 +40,10 @@ def build_undo_plan(execution: Execution) -> dict[str, Any]:
 def _list_write_states(execution: Execution) -> WriteStates:
     """Return the states of the writes of each action that count for its undo, by the key of its row."""
     rows = AwsCall.objects.filter(execution=execution, phase__startswith="start", is_write=True)
-    found: WriteStates = {}
+    states: WriteStates = {}
     for action, state in rows.filter(attempt__gte=F("action__first_attempt")).values_list("action", "state"):
-        found.setdefault(action, set()).add(state)
-    return found
+        states.setdefault(action, set()).add(state)
+    return states
 
 
 def _list_stages(execution: Execution) -> list[StageExecution]:

@@ -82,7 +82,7 @@ class DelegateTaskAwsAccess:
             is_write=call.is_write,
             repeatable=not call.is_write,
             selectors=selectors.tags,
-            selectors_from=selectors.place,
+            selectors_from=selectors.source,
             criterion=self.access.criterion(call.service),
             aws_account=stage.account if self.access.uses_own_credentials else "",
             environment=stage.environment,

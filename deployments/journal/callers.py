@@ -234,7 +234,7 @@ class JournalCaller:
         """Record the intent, send the write, record the answer, each in its own commit (rules 3, 4, 6)."""
         context, runtime = self._context, self._context.runtime
         failpoint("call.before_sent")
-        if not context.lease.may_write():
+        if not context.lease.has_time_to_write():
             raise LeaseRunsOut
         # Before the commit, because a process may also pause right after it.
         sent = runtime.monotonic()

@@ -83,7 +83,7 @@ class EngineProvisions:
             write()
         self._writes = []
 
-    def _filter_build_run(self, identifier: str) -> Any:
+    def _filter_applied(self, identifier: str) -> Any:
         rows = AppliedConfiguration.objects.filter(scope=self._execution.scope, identifier=identifier)
         return rows.filter(removed_at=None)
 

@@ -236,7 +236,7 @@ def take_token(rate_limit_key: str, service: str, operation: str, *, holder: str
 
 def take_tokens(rate_limit_key: str, limit: RateLimit, count: int, now: datetime) -> int:
     """Take up to `count` tokens without a reservation, and return how many were granted."""
-    return _query_buckets(_build_request(rate_limit_key, limit, now, wanted=count)).granted
+    return _query_buckets(_build_request(rate_limit_key, limit, now, count=count)).granted
 
 
 def record_throttling(rate_limit_key: str, error: AwsError, now: datetime) -> None:

@@ -83,7 +83,7 @@ def run_pipeline(request: PageRequest, pk: int) -> HttpResponse:
                 artifact_tag=tag,
                 inputs=form.inputs(),
                 override_freeze=form.cleaned_data["override_freeze"],
-                from_sets=form.chosen,
+                input_set_names=form.chosen,
                 force_new_deployment=False if form.cleaned_data["keep_same_tasks"] else None,
             )
             return redirect("execution", pk=made.pk)

@@ -8,7 +8,7 @@ from aws.preview import PlannedCall
 
 
 def summarize_write(call: PlannedCall) -> str:
-    """One sentence for a write; empty if its name says all that there is to say."""
+    """Return one sentence about a write; empty if its name is sufficient."""
     describe = _SENTENCES.get(call.operation)
     return describe(call.params, call.before) if describe else ""
 
@@ -16,65 +16,69 @@ def summarize_write(call: PlannedCall) -> str:
 Params = Mapping[str, Any]
 
 
-def _created(params: Params, _: Params) -> str:
-    return f"Service {params['serviceName']} is created with {_tasks(params.get('desiredCount', 1))}."
+def _describe_service_creation(params: Params, _: Params) -> str:
+    return f"Service {params['serviceName']} is created with {_format_tasks(params.get('desiredCount', 1))}."
 
 
-def _updated(params: Params, before: Params) -> str:
+def _describe_service_update(params: Params, before: Params) -> str:
     name, old = get_arn_name(params["service"]), before.get("desiredCount", 0)
     new = params.get("desiredCount", old)
-    count = f"keeps its desired count of {old}" if new == old else f"goes from {_tasks(old)} to {new}"
-    anew = ", and all its tasks are replaced" if params.get("forceNewDeployment") else ""
-    return f"Service {name} {count}{anew}."
+    count = f"keeps its desired count of {old}" if new == old else f"goes from {_format_tasks(old)} to {new}"
+    replacement = ", and all its tasks are replaced" if params.get("forceNewDeployment") else ""
+    return f"Service {name} {count}{replacement}."
 
 
-def _deleted(params: Params, before: Params) -> str:
+def _describe_service_deletion(params: Params, before: Params) -> str:
     return (
         f"Service {get_arn_name(params['service'])} is deleted; it has "
-        f"{_tasks(before.get('desiredCount', 0))}."
+        f"{_format_tasks(before.get('desiredCount', 0))}."
     )
 
 
-def _listener(params: Params, before: Params) -> str:
+def _describe_listener(params: Params, before: Params) -> str:
     if "DefaultActions" not in params:
-        return f"{_listener_name(params, before)} is changed."
-    old, new = _groups(before.get("DefaultActions")), _groups(params["DefaultActions"])
-    return f"{_listener_name(params, before)} sends its traffic to {new} instead of {old}."
+        return f"{_format_listener(params, before)} is changed."
+    old, new = _format_groups(before.get("DefaultActions")), _format_groups(params["DefaultActions"])
+    return f"{_format_listener(params, before)} sends its traffic to {new} instead of {old}."
 
 
-def _rule(params: Params, before: Params) -> str:
+def _describe_rule(params: Params, before: Params) -> str:
     name = f"The rule with priority {before.get('Priority', '?')} ({get_arn_name(params['RuleArn'])})"
-    old, new = _groups(before.get("Actions")), _groups(params.get("Actions"))
+    old, new = _format_groups(before.get("Actions")), _format_groups(params.get("Actions"))
     return f"{name} sends its traffic to {new} instead of {old}."
 
 
-def _listener_name(params: Params, before: Params) -> str:
+def _format_listener(params: Params, before: Params) -> str:
     port = f"on port {before['Port']} " if "Port" in before else ""
     return f"The listener {port}({get_arn_name(params['ListenerArn'])})"
 
 
-def _groups(actions: Any) -> str:
-    found: list[str] = []
+def _format_groups(actions: Any) -> str:
+    names: list[str] = []
     for action in actions or ():
         weighted = action.get("ForwardConfig", {}).get("TargetGroups") or [action]
-        found += [_weighted(one, len(weighted)) for one in weighted if one.get("TargetGroupArn")]
-    return " and ".join(dict.fromkeys(found)) or "no target group"
+        names += [
+            _format_group(target_group, len(weighted))
+            for target_group in weighted
+            if target_group.get("TargetGroupArn")
+        ]
+    return " and ".join(dict.fromkeys(names)) or "no target group"
 
 
-def _weighted(group: Params, of: int) -> str:
+def _format_group(group: Params, count: int) -> str:
     parts = str(group["TargetGroupArn"]).split("/")
     name = parts[1] if len(parts) > 1 else parts[0]
-    return f"{name} (weight {group['Weight']})" if of > 1 and "Weight" in group else name
+    return f"{name} (weight {group['Weight']})" if count > 1 and "Weight" in group else name
 
 
-def _run(params: Params, _: Params) -> str:
+def _describe_task_run(params: Params, _: Params) -> str:
     count, definition = params.get("count", 1), get_arn_name(params["taskDefinition"])
     # A placeholder is the revision that a call above registers.
-    what = "the new task definition" if definition.startswith("<") else definition
-    return f"{_tasks(count).capitalize()} of {what} {'is' if count == 1 else 'are'} run."
+    task_definition = "the new task definition" if definition.startswith("<") else definition
+    return f"{_format_tasks(count).capitalize()} of {task_definition} {'is' if count == 1 else 'are'} run."
 
 
-def _scaled(params: Params, _: Params) -> str:
+def _describe_target(params: Params, _: Params) -> str:
     name = get_arn_name(params["ResourceId"])
     suspended = params.get("SuspendedState")
     if suspended is not None and "MinCapacity" not in params:
@@ -84,34 +88,34 @@ def _scaled(params: Params, _: Params) -> str:
     return f"Service {name} scales between {least} and {most} tasks."
 
 
-def _unscaled(params: Params, _: Params) -> str:
+def _describe_target_removal(params: Params, _: Params) -> str:
     return f"Service {get_arn_name(params['ResourceId'])} loses its auto scaling."
 
 
-def _stack_created(params: Params, _: Params) -> str:
+def _describe_stack_creation(params: Params, _: Params) -> str:
     return f"Stack {params['StackName']} is created."
 
 
-def _stack_updated(params: Params, _: Params) -> str:
+def _describe_stack_update(params: Params, _: Params) -> str:
     return f"Stack {params['StackName']} is updated where the template or a parameter differs."
 
 
-def _stack_deleted(params: Params, _: Params) -> str:
-    named = str(params["StackName"])
-    name = named.split("/")[1] if named.count("/") > 1 else named
+def _describe_stack_deletion(params: Params, _: Params) -> str:
+    identifier = str(params["StackName"])
+    name = identifier.split("/")[1] if identifier.count("/") > 1 else identifier
     return f"Stack {name} is deleted with all that it made."
 
 
-def _script(params: Params, _: Params) -> str:
+def _describe_script(params: Params, _: Params) -> str:
     lines = len(str(params["script"]).splitlines())
     return f"A script of {lines} line{'' if lines == 1 else 's'} is run at a delegate."
 
 
-def _request(params: Params, _: Params) -> str:
+def _describe_request(params: Params, _: Params) -> str:
     return f"{params['method']} {params['url']} is sent."
 
 
-def _terraform_cloud(params: Params, _: Params) -> str:
+def _describe_terraform_cloud(params: Params, _: Params) -> str:
     path = [str(part) for part in params["path"]]
     if "workspaces" not in path:
         return "The run that was planned is applied in Terraform Cloud."
@@ -119,36 +123,38 @@ def _terraform_cloud(params: Params, _: Params) -> str:
     return f"Terraform Cloud is asked for a run in workspace {name}."
 
 
-def _tasks(count: int) -> str:
+def _format_tasks(count: int) -> str:
     return "1 task" if count == 1 else f"{count} tasks"
 
 
-def _terraform(params: Params, _: Params) -> str:
+def _describe_terraform(params: Params, _: Params) -> str:
     program, command = params.get("program", "terraform"), params["command"]
     if "plan_id" in params:
         return f"The plan of an earlier step is applied with {program} at a delegate."
-    of = f" in {params['folder']}" if params.get("folder") not in (None, "", ".") else ""
-    return f"{program} {command} runs at a delegate, with {_files(len(params.get('files', ())))}{of}."
+    folder = f" in {params['folder']}" if params.get("folder") not in (None, "", ".") else ""
+    return (
+        f"{program} {command} runs at a delegate, with {_format_files(len(params.get('files', ())))}{folder}."
+    )
 
 
-def _files(count: int) -> str:
+def _format_files(count: int) -> str:
     return "1 file" if count == 1 else f"{count} files"
 
 
 _SENTENCES = {
-    "CreateService": _created,
-    "UpdateService": _updated,
-    "DeleteService": _deleted,
-    "ModifyListener": _listener,
-    "ModifyRule": _rule,
-    "RunTask": _run,
-    "CreateStack": _stack_created,
-    "UpdateStack": _stack_updated,
-    "DeleteStack": _stack_deleted,
-    "RunScript": _script,
-    "RunTerraform": _terraform,
-    "SendRequest": _request,
-    "AskTerraformCloud": _terraform_cloud,
-    "RegisterScalableTarget": _scaled,
-    "DeregisterScalableTarget": _unscaled,
+    "CreateService": _describe_service_creation,
+    "UpdateService": _describe_service_update,
+    "DeleteService": _describe_service_deletion,
+    "ModifyListener": _describe_listener,
+    "ModifyRule": _describe_rule,
+    "RunTask": _describe_task_run,
+    "CreateStack": _describe_stack_creation,
+    "UpdateStack": _describe_stack_update,
+    "DeleteStack": _describe_stack_deletion,
+    "RunScript": _describe_script,
+    "RunTerraform": _describe_terraform,
+    "SendRequest": _describe_request,
+    "AskTerraformCloud": _describe_terraform_cloud,
+    "RegisterScalableTarget": _describe_target,
+    "DeregisterScalableTarget": _describe_target_removal,
 }

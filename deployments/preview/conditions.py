@@ -14,76 +14,80 @@ from steps.states import Status
 
 @dataclass(frozen=True)
 class ConditionForecast:
-    """Neither skipped nor dependent: it runs."""
+    """Forecast of a condition: by default the step runs."""
 
     skipped: str = ""
-    """Why it does not run."""
-    depends: tuple[str, ...] = ()
-    """The conditions that only a run can answer."""
-    wrong: str = ""
-    """Why a condition has no answer, so that a run would fail there."""
+    """Reason why it is skipped."""
+    run_conditions: tuple[str, ...] = ()
+    """Conditions that only a run can evaluate."""
+    problem: str = ""
+    """Problem of an unclear condition, which would fail a run."""
 
 
 @dataclass(frozen=True)
 class StageForecast:
-    """What is known of a stage before it runs; `unknown` names the inputs that nobody has given."""
+    """Forecast of a stage before it runs; `unknown` are the names of missing inputs."""
 
     execution: Execution
     stage: StageExecution
     unknown: frozenset[str] = frozenset()
     has_failed: bool = False
-    _known: dict[str, Any] = field(default_factory=dict)
+    _values: dict[str, Any] = field(default_factory=dict)
 
-    def of_step(self, step: StepExecution) -> ConditionForecast:
-        """Return whether a step runs: its stage, the groups around it that have not begun, and itself."""
-        asked = [(self.stage.when, "pipelineStatus", "")] if self.stage.status == Status.QUEUED else []
-        asked += [(one.when, "stageStatus", _get_subject(one)) for one in _list_open_groups(step)]
-        return _combine(self._verdict(*one) for one in [*asked, (step.when, "stageStatus", "")])
+    def forecast_step(self, step: StepExecution) -> ConditionForecast:
+        """Return whether a step runs, by the conditions of its stage, its unstarted groups, and itself."""
+        conditions = [(self.stage.when, "pipelineStatus", "")] if self.stage.status == Status.QUEUED else []
+        conditions += [(item.when, "stageStatus", _get_subject(item)) for item in _list_open_groups(step)]
+        return _combine(self._evaluate_when(*item) for item in [*conditions, (step.when, "stageStatus", "")])
 
-    def _verdict(self, when: Mapping[str, Any] | None, status: str, whose: str) -> ConditionForecast:
-        after = (when or {}).get(status, "Success")
-        if after == "Failure" and not self.has_failed:
-            return ConditionForecast(skipped=f"because {whose or 'it'} runs only after a failure")
-        if after == "Success" and self.has_failed and status == "stageStatus":
+    def _evaluate_when(self, when: Mapping[str, Any] | None, status: str, subject: str) -> ConditionForecast:
+        required_status = (when or {}).get(status, "Success")
+        if required_status == "Failure" and not self.has_failed:
+            return ConditionForecast(skipped=f"because {subject or 'it'} runs only after a failure")
+        if required_status == "Success" and self.has_failed and status == "stageStatus":
             return ConditionForecast(skipped="because a step before it failed")
         condition = (when or {}).get("condition")
-        return ConditionForecast() if condition is None else self._of_condition(condition)
+        return ConditionForecast() if condition is None else self._evaluate_condition(condition)
 
-    def _of_condition(self, text: str) -> ConditionForecast:
+    def _evaluate_condition(self, text: str) -> ConditionForecast:
         condition = parse_condition(text)
         try:
-            holds = condition.holds(self._values())
+            holds = condition.holds(self._load_values())
         except UnclearConditionError as unclear:
-            is_late = build_deferred_check(self.stage.values)
-            open_ = any(is_late(path) or self._is_unknown(path) for path in condition.paths)
-            return ConditionForecast(depends=(text,)) if open_ else ConditionForecast(wrong=str(unclear))
+            is_deferred = build_deferred_check(self.stage.values)
+            is_open = any(is_deferred(path) or self._is_unknown(path) for path in condition.paths)
+            return (
+                ConditionForecast(run_conditions=(text,))
+                if is_open
+                else ConditionForecast(problem=str(unclear))
+            )
         return ConditionForecast() if holds else ConditionForecast(skipped=f"because this is false: {text}")
 
-    def _values(self) -> dict[str, Any]:
-        if not self._known:
-            self._known.update(
+    def _load_values(self) -> dict[str, Any]:
+        if not self._values:
+            self._values.update(
                 _remove_unknown_inputs(build_expression_values(self.execution, self.stage), self.unknown)
             )
-        return self._known
+        return self._values
 
     def _is_unknown(self, path: str) -> bool:
         return any(path in (f"pipeline.variables.{name}", f"variables.{name}") for name in self.unknown)
 
 
 def has_failed(stage: StageExecution) -> bool:
-    """Return whether a step of a stage under way has failed."""
+    """Return whether a step of a running stage has failed."""
     return any(step.status in (*ENDED_BADLY, Status.ABORTED) for step in stage.steps.all())
 
 
 def _list_open_groups(step: StepExecution) -> list[StepGroup]:
-    """Return the groups around a step that have not begun, the outermost first."""
-    found: list[StepGroup] = []
+    """Return the unstarted groups of a step, outermost first."""
+    groups: list[StepGroup] = []
     group = step.group
     while group is not None:
         if group.status == Status.QUEUED:
-            found.insert(0, group)
+            groups.insert(0, group)
         group = group.parent
-    return found
+    return groups
 
 
 def _get_subject(group: StepGroup) -> str:
@@ -91,17 +95,17 @@ def _get_subject(group: StepGroup) -> str:
 
 
 def _combine(verdicts: Iterable[ConditionForecast]) -> ConditionForecast:
-    """Return the first that is decided; what the others rest on."""
-    depends: list[str] = []
-    for one in verdicts:
-        if one.skipped or one.wrong:
-            return one
-        depends += one.depends
-    return ConditionForecast(depends=tuple(depends))
+    """Return the first decisive forecast, else all open conditions."""
+    run_conditions: list[str] = []
+    for verdict in verdicts:
+        if verdict.skipped or verdict.problem:
+            return verdict
+        run_conditions += verdict.run_conditions
+    return ConditionForecast(run_conditions=tuple(run_conditions))
 
 
 def _remove_unknown_inputs(values: Mapping[str, Any], unknown: frozenset[str]) -> dict[str, Any]:
-    """Values without the inputs that nobody has given, whose placeholders decide nothing."""
+    """Return the values without missing inputs, whose placeholders must not decide conditions."""
     if not unknown:
         return dict(values)
     pipeline = values.get("pipeline", {})

@@ -1,6 +1,6 @@
 """AWS reads of a preview through delegates, as delegate tasks.
 
-A preview is run from the start with each answer that has come, until none is missing.
+Each recorded answer reruns the preview from the start, until no answer is missing.
 """
 
 import hashlib
@@ -46,13 +46,13 @@ ANSWER_TIMEOUT = timedelta(seconds=60)
 
 
 def open_in_process(step: StepExecution) -> Caller:
-    """Return the way of a step whose connectors go out from this Slipway."""
+    """Return the access of a step whose connectors are called from this Slipway."""
     return _InProcessAccess(step)
 
 
 @dataclass(frozen=True)
 class _InProcessAccess:
-    """The calls of a step from this process: to AWS, and for the files of manifests."""
+    """Calls of a step from this process: to AWS, and for files of manifests."""
 
     step: StepExecution
 
@@ -67,40 +67,40 @@ class _InProcessAccess:
 
 
 def _find_connector(params: Mapping[str, Any]) -> Connector:
-    """Return the connector that an errand names. Raises `ConnectorUnavailable`."""
-    found = Connector.objects.select_related("scope", "secret").filter(pk=params["connector"]).first()
-    if found is None:
+    """Return the connector of a site call. Raises `ConnectorUnavailable`."""
+    connector = Connector.objects.select_related("scope", "secret").filter(pk=params["connector"]).first()
+    if connector is None:
         raise ConnectorUnavailable("The connector of a manifest is no longer there: change the manifest.")
-    return found
+    return connector
 
 
 @dataclass
 class RecordedAnswers:
-    """What has come of a question, in the order of the calls of one run of the preview."""
+    """Recorded answers of a preview request, in the order of its calls."""
 
-    question: PreviewRequest
-    _left: list[dict[str, Any]] = field(default_factory=list)
+    request: PreviewRequest
+    _remaining: list[dict[str, Any]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._left = list(json.loads(self.question.answers))
+        self._remaining = list(json.loads(self.request.answers))
 
     def open(self, step: StepExecution) -> Caller:
-        """Return the way of a step: from here, or through delegates, as each connector says."""
+        """Return the access of a step: from this process, or through delegates."""
         return _RoutedAccess(self, step)
 
-    def next(self, asked: str) -> dict[str, Any] | None:
-        """Return the answer to a call, None if it has not come; what was answered otherwise is asked anew."""
-        if self._left and self._left[0]["asked"] == asked:
-            return self._left.pop(0)
-        if self._left:
-            # Somebody edited something meanwhile: what is known belongs to another preview.
-            self.question.answers, self._left = "[]", []
+    def pop_answer(self, call_key: str) -> dict[str, Any] | None:
+        """Return the answer of a call; None if it is missing. Answers of another call are discarded."""
+        if self._remaining and self._remaining[0]["asked"] == call_key:
+            return self._remaining.pop(0)
+        if self._remaining:
+            # The pipeline was edited meanwhile, so the answers belong to another preview.
+            self.request.answers, self._remaining = "[]", []
         return None
 
 
 @dataclass(frozen=True)
 class _RoutedAccess:
-    """The calls of a step, each by the way of the connector that it is made for."""
+    """Calls of a step, each through the access of its connector."""
 
     answers: RecordedAnswers
     step: StepExecution
@@ -108,157 +108,157 @@ class _RoutedAccess:
     def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
         """Return the answer.
 
-        Raises its error, `ConnectorUnavailable`, or `CallPending` where it is still to come.
+        Raises its error, `ConnectorUnavailable`, or `CallPending` while it is missing.
         """
         stage = self.step.stage
-        is_errand = service == SITE_SERVICE
-        found = (
+        is_site_call = service == SITE_SERVICE
+        access = (
             open_site_access(_find_connector(params))
-            if is_errand
+            if is_site_call
             else open_aws_access(stage.connector, region_for(stage, self.step))
         )
-        if isinstance(found, DelegateAwsAccess | DelegateSiteAccess):
-            return DelegatedReads(self.answers, found, self.step).call(service, operation, params)
-        return found.call(service, operation, params)
+        if isinstance(access, DelegateAwsAccess | DelegateSiteAccess):
+            return DelegatedReads(self.answers, access, self.step).call(service, operation, params)
+        return access.call(service, operation, params)
 
 
 @dataclass(frozen=True)
 class DelegatedReads:
-    """A connector's reads through delegates; the first one without an answer becomes a delegate task."""
+    """Reads of a connector through delegates; the first one without an answer becomes a delegate task."""
 
     answers: RecordedAnswers
     aws_access: DelegateAwsAccess | DelegateSiteAccess
     step: StepExecution
 
     def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the answer. Raises its error, or `CallPending` where it is still to come."""
-        said = {
+        """Return the answer. Raises its error, or `CallPending` while it is missing."""
+        call = {
             "service": service,
             "operation": operation,
             "params": dict(params),
             "region": self.aws_access.region,
             "connector": self.aws_access.connector.pk,
         }
-        asked = _get_task_title(said)
-        answer = self.answers.next(asked)
+        call_key = _get_task_title(call)
+        answer = self.answers.pop_answer(call_key)
         if answer is None:
-            self._ask({**said, "asked": asked})
+            self._submit_task({**call, "asked": call_key})
             raise CallPending
         if answer["error"] is not None:
             raise parse_error_record(answer["error"])
         return dict(answer["result"])
 
-    def _ask(self, said: Mapping[str, Any]) -> None:
-        question, stage = self.answers.question, self.step.stage
+    def _submit_task(self, call: Mapping[str, Any]) -> None:
+        request, stage = self.answers.request, self.step.stage
         selectors = get_call_selectors(self.step, self.aws_access.selectors)
         with transaction.atomic():
             task = submit_task(
-                scope=question.pipeline.scope,
-                kind=_get_task_kind(said, self.aws_access.connector),
-                title=f"{said['service']}:{said['operation']} for {question}",
-                payload=said,
+                scope=request.pipeline.scope,
+                kind=_get_task_kind(call, self.aws_access.connector),
+                title=f"{call['service']}:{call['operation']} for {request}",
+                payload=call,
                 owner=PREVIEW_OWNER,
-                owner_ref=str(question.pk),
+                owner_ref=str(request.pk),
                 selectors=selectors.tags,
-                selectors_from=selectors.place,
-                criterion=self.aws_access.criterion(said["service"]),
+                selectors_from=selectors.source,
+                criterion=self.aws_access.criterion(call["service"]),
                 environment=stage.environment,
                 connector=self.aws_access.connector,
                 deadline=get_database_time() + ANSWER_TIMEOUT,
             )
-            mine = PreviewRequest.objects.filter(pk=question.pk, task=None)
-            if not mine.update(task=task, answers=question.answers):
-                # Somebody looked at the same moment, and asks already.
+            unsubmitted = PreviewRequest.objects.filter(pk=request.pk, task=None)
+            if not unsubmitted.update(task=task, answers=request.answers):
+                # A concurrent request has submitted a task already.
                 transaction.set_rollback(True)
 
 
-def _get_task_kind(said: Mapping[str, Any], connector: Connector) -> DelegateTask.Kind:
-    is_errand = said["service"] == SITE_SERVICE
-    return get_task_kind(said["operation"], connector) if is_errand else DelegateTask.Kind.AWS
+def _get_task_kind(call: Mapping[str, Any], connector: Connector) -> DelegateTask.Kind:
+    is_site_call = call["service"] == SITE_SERVICE
+    return get_task_kind(call["operation"], connector) if is_site_call else DelegateTask.Kind.AWS
 
 
-def _get_task_title(said: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(said, sort_keys=True, default=str).encode()).hexdigest()
+def _get_task_title(call: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(call, sort_keys=True, default=str).encode()).hexdigest()
 
 
 @dataclass(frozen=True)
 class PreviewOwner:
-    """The owner of the tasks that previews are read by; all of them only read.
+    """Owner of the tasks of previews, which only read.
 
-    `go_on` runs a preview again, with the answer that has come.
+    `continue_preview` runs a preview again with the recorded answer.
     """
 
-    go_on: Callable[[PreviewRequest], object]
+    continue_preview: Callable[[PreviewRequest], object]
 
     def acquire(self, task: DelegateTask) -> TaskPayload | None:
-        """The call with the connector's credentials; None if nobody waits for it or it cannot be made."""
-        question = _get_request(task)
-        if question is None:
+        """Return the call with the connector's credentials; None if it is obsolete or impossible."""
+        request = _get_request(task)
+        if request is None:
             return None
-        said = json.loads(task.payload)
+        call = json.loads(task.payload)
         try:
-            connector = Connector.objects.select_related("scope", "secret").get(pk=said["connector"])
+            connector = Connector.objects.select_related("scope", "secret").get(pk=call["connector"])
             require_lendable_credentials(task, connector)
-            if said["service"] == SITE_SERVICE:
-                return build_site_payload(connector, said["operation"], said["params"])
+            if call["service"] == SITE_SERVICE:
+                return build_site_payload(connector, call["operation"], call["params"])
             return build_aws_payload(
-                connector, said["region"], said["service"], said["operation"], said["params"]
+                connector, call["region"], call["service"], call["operation"], call["params"]
             )
-        except ConnectorUnavailable as closed:
-            self._take(question, task, error=Undelivered("CONNECTOR_NOT_USABLE", str(closed)))
+        except ConnectorUnavailable as unavailable:
+            self._record_answer(request, task, error=Undelivered("CONNECTOR_NOT_USABLE", str(unavailable)))
         except NotSent as error:
-            self._take(question, task, error=error)
+            self._record_answer(request, task, error=error)
         return None
 
     def complete(self, task: DelegateTask, answer: TaskAnswer) -> None:
-        """Take the answer, and ask what comes next."""
-        if (question := _get_request(task)) is None:
+        """Record the answer and continue the preview."""
+        if (request := _get_request(task)) is None:
             return
         DelegateTask.objects.filter(pk=task.pk).update(result="")
         error = None if answer.status == "SUCCEEDED" else build_task_error(answer)
-        self._take(question, task, result=answer.result, error=error)
+        self._record_answer(request, task, result=answer.result, error=error)
 
     def requeue(self, task: DelegateTask) -> None:
-        """The task itself goes to the next delegate."""
+        """Do nothing: the task itself goes to the next delegate."""
 
     def list_secrets(self, task: DelegateTask) -> tuple[str, ...]:
-        """Reads print nothing."""
+        """Return nothing: reads have no output."""
         return ()
 
     def publish_log(self, task: DelegateTask) -> None:
-        """Reads print nothing."""
+        """Do nothing: reads have no output."""
 
     def record_lost(self, task: DelegateTask) -> None:
-        """Too late to ask anybody else."""
-        if (question := _get_request(task)) is not None:
+        """Record the loss of the delegate as the answer."""
+        if (request := _get_request(task)) is not None:
             reason = task.reason or "the delegate was lost"
-            self._take(question, task, error=Unanswered("DELEGATE_LOST", reason))
+            self._record_answer(request, task, error=Unanswered("DELEGATE_LOST", reason))
 
     def record_unanswered(self, task: DelegateTask) -> None:
-        """No delegate took the task: that is the answer."""
-        if (question := _get_request(task)) is not None:
+        """Record that no delegate took the task as the answer."""
+        if (request := _get_request(task)) is not None:
             reason = task.reason or "No delegate took this."
-            self._take(question, task, error=Undelivered("NO_DELEGATE", reason))
+            self._record_answer(request, task, error=Undelivered("NO_DELEGATE", reason))
 
-    def _take(
+    def _record_answer(
         self,
-        question: PreviewRequest,
+        request: PreviewRequest,
         task: DelegateTask,
         *,
         result: Mapping[str, Any] | None = None,
         error: AwsError | None = None,
     ) -> None:
-        """Keep an answer; the preview goes on once that is committed."""
-        kept = {
+        """Record an answer; the preview continues after the commit."""
+        record = {
             "asked": json.loads(task.payload)["asked"],
             "result": dict(result or {}),
             "error": error.to_record() if error else None,
         }
-        question.answers = json.dumps([*json.loads(question.answers), kept])
-        question.task = None
-        question.save(update_fields=["answers", "task"])
-        publish_change_on_commit("previews", question.pk)
-        transaction.on_commit(lambda: self.go_on(question))
+        request.answers = json.dumps([*json.loads(request.answers), record])
+        request.task = None
+        request.save(update_fields=["answers", "task"])
+        publish_change_on_commit("previews", request.pk)
+        transaction.on_commit(lambda: self.continue_preview(request))
 
 
 def _get_request(task: DelegateTask) -> PreviewRequest | None:

@@ -23,20 +23,22 @@ _WORST_FIRST = (IamDecision.DENIED, IamDecision.UNKNOWN, IamDecision.ALLOWED)
 
 
 def check_permissions(steps: Sequence[PreviewedStep]) -> tuple[dict[str, IamDecision], list[str]]:
-    """What IAM says of each action, the worst of several principals; and why it says nothing."""
-    found: dict[str, list[IamDecision]] = {}
+    """Return IAM's decision on each action, the worst of several principals, and reasons for missing ones."""
+    decisions_by_action: dict[str, list[IamDecision]] = {}
     reasons: list[str] = []
     for caller in {id(step.caller): step.caller for step in steps if step.calls}.values():
-        needed = list_required_actions(
+        required = list_required_actions(
             (call.service, call.operation, call.params)
             for call in caller.calls
             if call.service != DELEGATE_SERVICE
         )
-        said, reason = _simulate_policies(caller, needed)
+        simulated, reason = _simulate_policies(caller, required)
         reasons += [reason] if reason else []
-        for action in needed:
-            found.setdefault(action, []).append(said.get(action, IamDecision.UNKNOWN))
-    return {action: _get_worst_decision(decisions) for action, decisions in found.items()}, reasons
+        for action in required:
+            decisions_by_action.setdefault(action, []).append(simulated.get(action, IamDecision.UNKNOWN))
+    return {
+        action: _get_worst_decision(decisions) for action, decisions in decisions_by_action.items()
+    }, reasons
 
 
 def _simulate_policies(
@@ -57,33 +59,36 @@ def _simulate_policies(
 
 
 def _get_worst_decision(decisions: Iterable[IamDecision]) -> IamDecision:
-    given = set(decisions)
-    return next(one for one in _WORST_FIRST if one in given)
+    unique = set(decisions)
+    return next(decision for decision in _WORST_FIRST if decision in unique)
 
 
 _VALUES = ("environment", "environmentFiles")
 
 
 def compare_task_definitions(old: Mapping[str, Any], new: Mapping[str, Any]) -> TextDiff:
-    """What differs, without AWS's own fields and defaults, in an order that does not depend on the author."""
+    """Return the difference of two task definitions in normal form, with values redacted."""
     before, after = normalize_definition(old), normalize_definition(new)
     changed = _list_changed_values(before, after)
     return compare_texts(
-        _text(_redact_definition(before, frozenset())), _text(_redact_definition(after, changed))
+        _format_json(_redact_definition(before, frozenset())),
+        _format_json(_redact_definition(after, changed)),
     )
 
 
 def find_live_definition(step: PreviewedStep, params: Mapping[str, Any]) -> dict[str, Any]:
-    """What production runs, else the ECS service of the step, if of this family; else its newest revision.
+    """Return the live task definition of the family, else its newest revision.
 
     Empty if there is none. Raises `AwsError`.
     """
     family = params["family"]
-    known = [step.step_data.load_for_rollback(name) or {} for name in ("blue before", "service before")]
-    running = [str(one.get("task_definition", "")) for one in known if one.get("status") not in GONE_STATUSES]
-    named = next((one for one in running if f"/{family}:" in one), family)
+    snapshots = [step.step_data.load_for_rollback(name) or {} for name in ("blue before", "service before")]
+    running = [
+        str(item.get("task_definition", "")) for item in snapshots if item.get("status") not in GONE_STATUSES
+    ]
+    name = next((item for item in running if f"/{family}:" in item), family)
     try:
-        answer = step.caller.live_caller.call("ecs", "DescribeTaskDefinition", {"taskDefinition": named})
+        answer = step.caller.live_caller.call("ecs", "DescribeTaskDefinition", {"taskDefinition": name})
     except NotFound:
         return {}
     return dict(answer.get("taskDefinition", {}))
@@ -101,11 +106,11 @@ def _list_changed_values(
 
 def _collect_values(definition: Mapping[str, Any]) -> RedactedValues:
     return {
-        (container.get("name", ""), kind, one.get("name", "")): one.get("value")
+        (container.get("name", ""), kind, variable.get("name", "")): variable.get("value")
         for container in definition.get("containerDefinitions", ())
         for kind in _VALUES
-        for one in container.get(kind, ())
-        if isinstance(one, Mapping)
+        for variable in container.get(kind, ())
+        if isinstance(variable, Mapping)
     }
 
 
@@ -115,7 +120,8 @@ def _redact_definition(
     containers = [
         {
             key: [
-                _hide(one, (container.get("name", ""), key, one.get("name", "")) in changed) for one in value
+                _redact_value(variable, (container.get("name", ""), key, variable.get("name", "")) in changed)
+                for variable in value
             ]
             if key in _VALUES
             else value
@@ -126,17 +132,17 @@ def _redact_definition(
     return {**definition, **({"containerDefinitions": containers} if containers else {})}
 
 
-def _hide(item: Mapping[str, Any], is_changed: bool) -> dict[str, Any]:
+def _redact_value(item: Mapping[str, Any], is_changed: bool) -> dict[str, Any]:
     return {**item, "value": f"{HIDDEN} (changed)" if is_changed else HIDDEN}
 
 
-def _text(value: Mapping[str, Any]) -> str:
+def _format_json(value: Mapping[str, Any]) -> str:
     return json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False, default=str) if value else ""
 
 
 @dataclass(frozen=True)
 class PreviewedCall:
-    """A write, with the values of environments hidden."""
+    """A write with redacted environment values."""
 
     service: str
     operation: str
@@ -154,7 +160,7 @@ class PreviewedCall:
 
 @dataclass(frozen=True)
 class DefinitionDiff:
-    """A task definition that would be registered, beside the one that runs; `old` is empty if none does."""
+    """Difference of a new task definition to the running one; `old` is empty if none runs."""
 
     old: str
     new: str
@@ -169,7 +175,7 @@ class DefinitionDiff:
 
 @dataclass(frozen=True)
 class PreviewedStepDetails:
-    """What one step would do."""
+    """Preview of one step."""
 
     identifier: str
     name: str
@@ -184,13 +190,13 @@ class PreviewedStepDetails:
     failure: PreviewFailure | None
     is_reached: bool
     skipped: str = ""
-    """Why it would not run."""
+    """Reason why it is skipped."""
     depends: tuple[str, ...] = ()
-    """The conditions that only a run can answer."""
+    """Conditions that only a run can evaluate."""
 
     @property
     def changes(self) -> list[str]:
-        """What the writes come to, in words."""
+        """Return the writes as sentences."""
         return [call.change for call in self.calls if call.change]
 
     def to_json(self) -> dict[str, Any]:
@@ -200,7 +206,7 @@ class PreviewedStepDetails:
             "type": self.type,
             "stage": self.stage,
             "calls": [call.to_json() for call in self.calls],
-            "diff": "\n".join(one.unified for one in self.diffs if one.unified),
+            "diff": "\n".join(difference.unified for difference in self.diffs if difference.unified),
             "permissions": list(self.permissions),
             "changes": self.changes,
             "reads": list(self.reads),
@@ -215,7 +221,7 @@ class PreviewedStepDetails:
 
 @dataclass(frozen=True)
 class PreviewedPermission:
-    """An IAM action that is needed; `allowed` is what IAM says of it: allowed, denied or unknown."""
+    """Required IAM action with IAM's decision: allowed, denied or unknown."""
 
     action: str
     purpose: str
@@ -225,22 +231,22 @@ class PreviewedPermission:
 
 @dataclass(frozen=True)
 class PreviewDetails:
-    """What a run would do, and what its connectors' principals must be allowed."""
+    """Preview of a run, and the permissions that its connectors' principals need."""
 
     artifact: dict[str, str]
     steps: tuple[PreviewedStepDetails, ...]
     permissions: tuple[PreviewedPermission, ...]
-    unasked: tuple[str, ...] = ()
-    """Why IAM says nothing of some of them."""
+    unchecked_reasons: tuple[str, ...] = ()
+    """Reasons for permissions without a decision."""
 
     @property
     def policies(self) -> tuple[IamPolicy, ...]:
-        """Return the policies that hold these permissions."""
-        return list_policies(one.action for one in self.permissions)
+        """Return the policies that contain these permissions."""
+        return list_policies(permission.action for permission in self.permissions)
 
     @property
     def is_complete(self) -> bool:
-        """Return whether no step would fail before its end, as far as a preview sees."""
+        """Return whether no step fails in the preview."""
         return all(step.failure is None for step in self.steps)
 
     def to_json(self) -> dict[str, Any]:
@@ -248,30 +254,33 @@ class PreviewDetails:
             "artifact": self.artifact,
             "complete": self.is_complete,
             "steps": [step.to_json() for step in self.steps],
-            "permissions": [asdict(one) for one in self.permissions],
-            "unasked": list(self.unasked),
-            "policies": [one.identifier for one in self.policies],
+            "permissions": [asdict(item) for item in self.permissions],
+            "unasked": list(self.unchecked_reasons),
+            "policies": [item.identifier for item in self.policies],
         }
 
 
 def build_preview_details(artifact: dict[str, str], steps: Sequence[PreviewedStep]) -> PreviewDetails:
-    """Return all steps, and what IAM says of what they need."""
-    shown = tuple(build_step_details(step) for step in steps)
-    decisions, unasked = check_permissions(steps)
-    needed = sorted({action for step in shown for action in step.permissions})
+    """Return the preview of all steps with IAM's decisions on their actions."""
+    details = tuple(build_step_details(step) for step in steps)
+    decisions, unchecked_reasons = check_permissions(steps)
+    required = sorted({action for step in details for action in step.permissions})
     permissions = tuple(
         PreviewedPermission(
-            one, get_action_purpose(one), get_policy_title(one), decisions.get(one, IamDecision.UNKNOWN)
+            action,
+            get_action_purpose(action),
+            get_policy_title(action),
+            decisions.get(action, IamDecision.UNKNOWN),
         )
-        for one in needed
+        for action in required
     )
-    return PreviewDetails(artifact, shown, permissions, tuple(unasked))
+    return PreviewDetails(artifact, details, permissions, tuple(unchecked_reasons))
 
 
 def build_step_details(step: PreviewedStep) -> PreviewedStepDetails:
-    """Return a step as it is shown; its task definitions are compared with what runs now."""
-    diffs, unread = _build_diffs(step)
-    said = [text for level, text in step.step_data.lines if level == "warning"]
+    """Return the preview of a step, with its task definitions compared with the running ones."""
+    diffs, unread_notes = _build_diffs(step)
+    warnings = [text for level, text in step.step_data.lines if level == "warning"]
     return PreviewedStepDetails(
         identifier=step.step.identifier,
         name=step.step.name,
@@ -288,11 +297,11 @@ def build_step_details(step: PreviewedStep) -> PreviewedStepDetails:
         ),
         reads=tuple(sorted({f"{call.service}:{call.operation}" for call in step.calls if not call.is_write})),
         log=tuple(step.step_data.lines),
-        warnings=(*step.warnings, *said, *unread),
+        warnings=(*step.warnings, *warnings, *unread_notes),
         failure=step.failure,
         is_reached=step.is_reached,
         skipped=step.verdict.skipped,
-        depends=step.verdict.depends,
+        depends=step.verdict.run_conditions,
     )
 
 
@@ -303,8 +312,8 @@ def _build_call(call: PlannedCall) -> PreviewedCall:
 
 
 def _build_diffs(step: PreviewedStep) -> tuple[tuple[DefinitionDiff, ...], list[str]]:
-    """What is registered beside what runs, and sentences about what could not be read."""
-    found, unread = [], []
+    """Return the diffs of registered task definitions, and sentences about unreadable ones."""
+    diffs, unread_notes = [], []
     for call in step.writes:
         if call.operation != "RegisterTaskDefinition":
             continue
@@ -312,8 +321,10 @@ def _build_diffs(step: PreviewedStep) -> tuple[tuple[DefinitionDiff, ...], list[
         try:
             live = find_live_definition(step, call.params)
         except (AwsError, PreviewLimitReached) as error:
-            unread.append(f"Nothing is compared with the task definition {family} that runs now: {error}")
+            unread_notes.append(
+                f"Nothing is compared with the task definition {family} that runs now: {error}"
+            )
             continue
         old = f"{family}:{live.get('revision', '?')}" if live else ""
-        found.append(DefinitionDiff(old, f"{family} (new)", compare_task_definitions(live, call.params)))
-    return tuple(found), unread
+        diffs.append(DefinitionDiff(old, f"{family} (new)", compare_task_definitions(live, call.params)))
+    return tuple(diffs), unread_notes

@@ -1,4 +1,4 @@
-"""Dry run of a pipeline's steps, in order, as far as they would go."""
+"""Dry run of a pipeline's steps, in order, up to the first failure."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -32,7 +32,7 @@ from steps.kinds.registry import BadStepError, get_step_kind
 
 
 class KnownOnlyInRun(Exception):
-    """What a step names is known to a run alone."""
+    """Value in a step that only a run can determine."""
 
 
 NOT_PROVISIONED = (
@@ -42,7 +42,7 @@ NOT_PROVISIONED = (
 
 
 def is_infrastructure_unknown(step: StepExecution) -> bool:
-    """Return whether a step begins where nobody can look yet: behind a provisioner that has not run."""
+    """Return whether a step deploys to infrastructure that is not provisioned yet."""
     stage = step.stage
     return not stage.has_location and step.position >= stage.provisioner_step_count
 
@@ -50,14 +50,14 @@ def is_infrastructure_unknown(step: StepExecution) -> bool:
 def resolve_actions(
     stage_data: PreviewedStageData, planned: PlannedStep, outputs: Mapping[str, Any]
 ) -> list[Action]:
-    """Return the actions of a step with what it names filled in. Raises `KnownOnlyInRun` with a sentence."""
+    """Return the actions of a step with resolved values. Raises `KnownOnlyInRun` with a sentence."""
     step = planned.step
     if is_infrastructure_unknown(step):
         raise KnownOnlyInRun(NOT_PROVISIONED)
     if step.unresolved_spec is None:
         return [action for _, action in planned.actions]
     kind = get_step_kind(step.type)
-    steps = {**outputs, **stage_data.outputs()}
+    steps = {**outputs, **stage_data.get_step_outputs()}
     values = {
         **build_expression_values(stage_data.execution, stage_data.stage),
         "steps": steps,
@@ -73,22 +73,22 @@ def resolve_actions(
 
 
 AwsAccessOpener = Callable[[StepExecution], Caller]
-"""The way to AWS of a step. Raises `ConnectorUnavailable`."""
+"""Function that opens the AWS access of a step. Raises `ConnectorUnavailable`."""
 
 
 @dataclass(frozen=True)
 class PreviewFailure:
-    """Why a run would come no further than this step."""
+    """Failure that would end a run at this step."""
 
     code: str
     message: str
     action: str = ""
-    """The IAM action that is missing, where that is why."""
+    """Missing IAM action, if that is the cause."""
 
 
 @dataclass
 class PreviewedStep:
-    """What one step would do. `failure` says why it would end early; one that is not reached says so too."""
+    """Preview of one step, with its `failure`; `is_reached` is False after a failed step."""
 
     step_data: PreviewedStepData
     caller: PreviewCaller
@@ -108,21 +108,21 @@ class PreviewedStep:
 
 
 def run_dry_run(
-    asked: RunRequest, pipeline: Pipeline, open_aws_access: AwsAccessOpener
+    request: RunRequest, pipeline: Pipeline, open_aws_access: AwsAccessOpener
 ) -> list[PreviewedStep]:
-    """Return the steps of a run that is not started, in order; after one that would fail none is reached.
+    """Return the steps of an unstarted run, in order; none is reached after a failed one.
 
-    Raises `CannotPlanError` as a run would, `CallPending` where a delegate has still to answer.
+    Raises `CannotPlanError` like a run, `CallPending` if a delegate has not answered yet.
     """
-    preview = _DryRun(asked, pipeline, open_aws_access)
-    return list(preview.steps())
+    preview = _DryRun(request, pipeline, open_aws_access)
+    return list(preview.list_steps())
 
 
 class _DryRun:
-    """One preview under way; stages with the same AWS access share planned resources."""
+    """State of a preview; stages with the same AWS access share planned resources."""
 
-    def __init__(self, asked: RunRequest, pipeline: Pipeline, open_aws_access: AwsAccessOpener) -> None:
-        self._asked = asked
+    def __init__(self, request: RunRequest, pipeline: Pipeline, open_aws_access: AwsAccessOpener) -> None:
+        self._request = request
         self._budget = ReadBudget(calls=PREVIEW_CALLS, seconds=float(PREVIEW_SECONDS))
         self._callers: dict[tuple[str, str], PreviewCaller] = {}
         self._open_aws_access = open_aws_access
@@ -133,30 +133,30 @@ class _DryRun:
             pipeline=pipeline,
             number=pipeline.next_number,
             yaml=pipeline.yaml,
-            inputs=asked.inputs,
-            secret_inputs=json.dumps(asked.secret_inputs) if asked.secret_inputs else "",
-            artifact=asked.artifact,
+            inputs=request.inputs,
+            secret_inputs=json.dumps(request.secret_inputs) if request.secret_inputs else "",
+            artifact=request.artifact,
         )
 
-    def steps(self) -> Iterator[PreviewedStep]:
-        for position, target in enumerate(self._asked.targets):
-            stage = planning.plan_stage(self._execution, self._asked.spec, target, position)
+    def list_steps(self) -> Iterator[PreviewedStep]:
+        for position, target in enumerate(self._request.targets):
+            stage = planning.plan_stage(self._execution, self._request.spec, target, position)
             stage_data = PreviewedStageData(
-                self._execution, stage, self._caller(stage), SecretMask(list_stage_secrets(stage))
+                self._execution, stage, self._get_caller(stage), SecretMask(list_stage_secrets(stage))
             )
-            outlook = StageForecast(self._execution, stage, self._asked.unknown)
+            forecast = StageForecast(self._execution, stage, self._request.unknown)
             for planned in planning.plan_steps(stage, target.spec):
                 if planned.step.section == StepExecution.Section.EXECUTION:
-                    yield self._step(stage_data, planned, outlook.of_step(planned.step))
-            self._outputs |= stage_data.outputs()
+                    yield self._preview_step(stage_data, planned, forecast.forecast_step(planned.step))
+            self._outputs |= stage_data.get_step_outputs()
 
-    def _caller(self, stage: StageExecution) -> PreviewCaller:
+    def _get_caller(self, stage: StageExecution) -> PreviewCaller:
         key = (build_cache_key(stage.connector), stage.region)
         if key not in self._callers:
             self._callers[key] = PreviewCaller(_DeferredAwsAccess(self._open_aws_access), self._budget)
         return self._callers[key]
 
-    def _step(
+    def _preview_step(
         self, stage_data: PreviewedStageData, planned: planning.PlannedStep, verdict: ConditionForecast
     ) -> PreviewedStep:
         step_data = PreviewedStepData(planned.step)
@@ -175,17 +175,17 @@ class _DryRun:
 
 
 def is_skipped(step: PreviewedStep) -> bool:
-    """Whether a step would do nothing: it is skipped, or its condition has no answer, which fails it."""
-    if step.verdict.wrong:
-        step.failure = PreviewFailure("UNCLEAR_CONDITION", step.verdict.wrong)
-    return bool(step.verdict.skipped or step.verdict.wrong)
+    """Return whether a step does nothing: it is skipped, or its unclear condition fails it."""
+    if step.verdict.problem:
+        step.failure = PreviewFailure("UNCLEAR_CONDITION", step.verdict.problem)
+    return bool(step.verdict.skipped or step.verdict.problem)
 
 
 def run_actions(
     stage_data: PreviewedStageData, step: PreviewedStep, actions: Iterable[Action], outputs: Mapping[str, Any]
 ) -> None:
-    """Run the actions of one step as far as they would go; what came of it is written into `step`."""
-    first = len(stage_data.caller.calls)
+    """Run the actions of one step up to the first failure; record the result in `step`."""
+    first_call = len(stage_data.caller.calls)
     try:
         for number, action in enumerate(actions, start=1):
             _run_action(action, PreviewStepContext(stage_data, step.step_data, number, outputs), step)
@@ -198,7 +198,7 @@ def run_actions(
         )
     except (ConnectorUnavailable, PreviewLimitReached) as stopped:
         step.failure = PreviewFailure("PREVIEW_STOPPED", str(stopped))
-    step.calls = stage_data.caller.calls[first:]
+    step.calls = stage_data.caller.calls[first_call:]
 
 
 def _run_action(action: Action, context: PreviewStepContext, step: PreviewedStep) -> None:
@@ -207,7 +207,7 @@ def _run_action(action: Action, context: PreviewStepContext, step: PreviewedStep
     except WorkPlanned:
         return
     try:
-        # What is not done yet is taken as done: a preview waits for nothing.
+        # An unfinished action counts as done: a preview does not wait.
         action.is_done(context)
     except ActionFailed as failed:
         step.warnings.append(f"{action.title}: {failed.message}")
@@ -217,11 +217,11 @@ def _run_action(action: Action, context: PreviewStepContext, step: PreviewedStep
 
 @dataclass
 class _DeferredAwsAccess:
-    """AWS access opened with each call, so that an unavailable connector is part of the answer."""
+    """AWS access opened with each call, so that an unavailable connector is part of the result."""
 
     open_aws_access: AwsAccessOpener
     step: StepExecution | None = None
 
     def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        assert self.step is not None  # noqa: S101 - a step is under way when it calls
+        assert self.step is not None  # noqa: S101 - only a running step makes calls
         return self.open_aws_access(self.step).call(service, operation, params)

@@ -11,24 +11,28 @@ from web.live.sources import parse_primary_keys
 
 
 def list_preview_snapshots(keys: Collection[str] | None) -> dict[str, tuple[TopicSnapshot, ...]]:
-    """Return how far these previews are, or all that are not finished; two queries."""
-    wanted = (
+    """Return the progress of these previews, or of all unfinished ones, with two queries."""
+    conditions = (
         {"finished_at": None} if keys is None else {"pk__in": list(parse_primary_keys(PreviewRequest, keys))}
     )
     columns = ("pk", "requested_by_id", "requested_at", "task_id", "finished_at")
-    old = get_database_time() - PREVIEW_TIMEOUT
-    found: dict[str, tuple[TopicSnapshot, ...]] = {}
-    for pk, asker, asked_at, *seen in PreviewRequest.objects.filter(**wanted).values_list(*columns):
-        # One that takes too long is begun anew by who asks again.
-        state = (*seen, asked_at < old)
-        found[str(pk)] = (TopicSnapshot(Audience(person_id=asker), state, frozenset({f"preview:{pk}"})),)
-    return found
+    timeout_at = get_database_time() - PREVIEW_TIMEOUT
+    snapshots: dict[str, tuple[TopicSnapshot, ...]] = {}
+    for pk, person_id, requested_at, *progress in PreviewRequest.objects.filter(**conditions).values_list(
+        *columns
+    ):
+        # A new request replaces a preview that takes too long.
+        state = (*progress, requested_at < timeout_at)
+        snapshots[str(pk)] = (
+            TopicSnapshot(Audience(person_id=person_id), state, frozenset({f"preview:{pk}"})),
+        )
+    return snapshots
 
 
 def _list_audiences(keys: Collection[str]) -> dict[str, Audience]:
     by_key = parse_primary_keys(PreviewRequest, keys)
     rows = PreviewRequest.objects.filter(pk__in=list(by_key)).values_list("pk", "requested_by_id")
-    return {by_key[pk]: Audience(person_id=asker) for pk, asker in rows}
+    return {by_key[pk]: Audience(person_id=person_id) for pk, person_id in rows}
 
 
 PREVIEW_TOPIC: Final = TopicSource(

@@ -1,4 +1,4 @@
-"""Operations on previews that page and API share."""
+"""Operations on previews, shared by pages and API."""
 
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
@@ -26,53 +26,54 @@ from web.clock import get_database_time
 from web.http.problems import Problem
 from web.live import publish_change_on_commit
 
-# Who asks the same again so soon means the question that is under way, or its answer.
+# Time in which the same request returns the existing preview.
 REUSE_INTERVAL = timedelta(seconds=60)
 PlanOutline = list[dict[str, Any]]
-# What is edited all the time never comes to an end; the next question begins anew.
+# Longest duration of a preview; the next request starts a new one.
 PREVIEW_TIMEOUT = timedelta(seconds=90)
 
 
 def preview_pipeline(
     *, actor: User, pipeline: Pipeline, artifact_tag: str = "", inputs: Mapping[str, Any] | None = None
 ) -> PreviewDetails | PreviewRequest:
-    """What a run would do; nothing is written in AWS.
+    """Return the preview of a run without writes in AWS.
 
-    Where a delegate has to read for it, the question while it does: ask the same again. Raises what
-    `run_pipeline` raises.
+    If delegates have to read, returns the pending request; repeat the call to get the result. Raises the
+    errors of `run_pipeline`.
     """
     values = dict(inputs or {})
-    asked = _validate_request(actor, pipeline, artifact_tag, values)
-    if not any(_needs_delegates(one, pipeline.scope) for one in asked.targets):
-        return _preview(asked, pipeline, open_in_process)
-    plain = {name: value for name, value in values.items() if name not in asked.secret_inputs}
-    question = _get_or_create_request(actor, pipeline, artifact_tag, plain)
-    return _run_or_request(question, asked) or question
+    run_request = _validate_request(actor, pipeline, artifact_tag, values)
+    if not any(_needs_delegates(target, pipeline.scope) for target in run_request.targets):
+        return _preview(run_request, pipeline, open_in_process)
+    plain = {name: value for name, value in values.items() if name not in run_request.secret_inputs}
+    preview_request = _get_or_create_request(actor, pipeline, artifact_tag, plain)
+    return _run_or_request(preview_request, run_request) or preview_request
 
 
 def forecast_plan(pipeline: Pipeline, inputs: Mapping[str, Any], artifact: dict[str, Any]) -> PlanOutline:
-    """Return the plan of a run, and of each step whether it would run, as far as these inputs tell.
+    """Return the plan of a run with a forecast for each step, according to these inputs.
 
     Raises `PipelineNotRunnable`.
     """
     spec = parse_valid_pipeline(pipeline.yaml)
     targets = resolve_targets(spec, pipeline.scope)
-    given, wrong = validate_inputs(spec.variables, inputs, is_preview=True)
-    unknown = list_unknown_inputs(spec, inputs) | {one["path"].removeprefix("inputs.") for one in wrong}
+    validated, problems = validate_inputs(spec.variables, inputs, is_preview=True)
+    unknown = list_unknown_inputs(spec, inputs) | {item["path"].removeprefix("inputs.") for item in problems}
     execution = Execution(
         scope=pipeline.scope,
         pipeline=pipeline,
         number=pipeline.next_number,
-        inputs=given.plain,
+        inputs=validated.plain,
         artifact=artifact,
     )
     stages = build_outline(targets)
     for position, target in enumerate(targets):
         stage = planning.plan_stage(execution, spec, target, position)
-        outlook = StageForecast(execution, stage, unknown)
+        forecast = StageForecast(execution, stage, unknown)
         try:
             verdicts = {
-                one.step.identifier: outlook.of_step(one.step) for one in _plan_forward_steps(stage, target)
+                item.step.identifier: forecast.forecast_step(item.step)
+                for item in _plan_forward_steps(stage, target)
             }
         except planning.CannotPlanError as cannot:
             require_no_problems(cannot.missing)
@@ -84,11 +85,15 @@ def forecast_plan(pipeline: Pipeline, inputs: Mapping[str, Any], artifact: dict[
 
 def _plan_forward_steps(stage: StageExecution, target: StageTarget) -> Iterator[planning.PlannedStep]:
     planned = planning.plan_steps(stage, target.spec)
-    return (one for one in planned if one.step.section == StepExecution.Section.EXECUTION)
+    return (
+        planned_step
+        for planned_step in planned
+        if planned_step.step.section == StepExecution.Section.EXECUTION
+    )
 
 
 def _apply_forecast(step: dict[str, Any], verdict: ConditionForecast) -> None:
-    step["skipped_because"], step["depends"] = verdict.skipped, verdict.depends
+    step["skipped_because"], step["depends"] = verdict.skipped, verdict.run_conditions
     if verdict.skipped:
         step["status"] = "SKIPPED"
 
@@ -97,20 +102,20 @@ def _needs_delegates(target: StageTarget, scope: Scope) -> bool:
     steps = (*target.spec.steps, *target.spec.rollback_steps)
     rows = [
         *target.overrides.list_rows(),
-        *(row for one in steps for row in list_sources(one.type, one.spec)),
+        *(row for item in steps for row in list_sources(item.type, item.spec)),
     ]
     stores = load_named_connectors(scope, rows).values()
-    used = [target.infrastructure.connector, *(one for one in stores if one is not None)]
-    return any(parse_connector_spec(one.kind, one.spec).is_remote for one in used)
+    connectors = [target.infrastructure.connector, *(item for item in stores if item is not None)]
+    return any(parse_connector_spec(item.kind, item.spec).is_remote for item in connectors)
 
 
-def continue_preview(question: PreviewRequest) -> None:
-    """Run a preview again with the answer that has come; whoever asked sees what became of it."""
+def continue_preview(request: PreviewRequest) -> None:
+    """Run a preview again with its recorded answers, and publish the result."""
     try:
-        asked = _validate_request(question.requested_by, question.pipeline, question.tag, question.inputs)
-        _run_or_request(question, asked)
+        run_request = _validate_request(request.requested_by, request.pipeline, request.tag, request.inputs)
+        _run_or_request(request, run_request)
     except (Forbidden, Problem):
-        # Something changed meanwhile; who asks again is told.
+        # The pipeline or a permission changed meanwhile; the next request reports it.
         return
 
 
@@ -123,35 +128,35 @@ def _validate_request(actor: User, pipeline: Pipeline, tag: str, inputs: Mapping
 def _get_or_create_request(
     actor: User, pipeline: Pipeline, tag: str, inputs: dict[str, Any]
 ) -> PreviewRequest:
-    """Return the same person's question of a moment ago, or a new one."""
+    """Return the person's recent request with the same inputs, or a new one."""
     now = get_database_time()
-    what = {"pipeline": pipeline, "version": pipeline.version, "tag": tag, "requested_by": actor}
-    found = PreviewRequest.objects.filter(**what, requested_at__gt=now - REUSE_INTERVAL).order_by(
+    columns = {"pipeline": pipeline, "version": pipeline.version, "tag": tag, "requested_by": actor}
+    requests = PreviewRequest.objects.filter(**columns, requested_at__gt=now - REUSE_INTERVAL).order_by(
         "-requested_at"
     )
-    for one in found.select_related("task", "pipeline__scope", "requested_by"):
-        if one.inputs == inputs:
-            return one
-    return PreviewRequest.objects.create(**what, inputs=inputs, requested_at=now)
+    for request in requests.select_related("task", "pipeline__scope", "requested_by"):
+        if request.inputs == inputs:
+            return request
+    return PreviewRequest.objects.create(**columns, inputs=inputs, requested_at=now)
 
 
-def _run_or_request(question: PreviewRequest, asked: RunRequest) -> PreviewDetails | None:
-    """Return the preview, or None while an answer is missing; the first missing one is asked for."""
-    if question.task is not None or get_database_time() - question.requested_at > PREVIEW_TIMEOUT:
+def _run_or_request(request: PreviewRequest, run_request: RunRequest) -> PreviewDetails | None:
+    """Return the preview, or None after a delegate task for the first missing answer."""
+    if request.task is not None or get_database_time() - request.requested_at > PREVIEW_TIMEOUT:
         return None
     try:
-        shown = _preview(asked, question.pipeline, RecordedAnswers(question).open)
+        details = _preview(run_request, request.pipeline, RecordedAnswers(request).open)
     except CallPending:
-        question.refresh_from_db(fields=["task"])
+        request.refresh_from_db(fields=["task"])
         return None
-    PreviewRequest.objects.filter(pk=question.pk, finished_at=None).update(finished_at=get_database_time())
-    publish_change_on_commit("previews", question.pk)
-    return shown
+    PreviewRequest.objects.filter(pk=request.pk, finished_at=None).update(finished_at=get_database_time())
+    publish_change_on_commit("previews", request.pk)
+    return details
 
 
-def _preview(asked: RunRequest, pipeline: Pipeline, open_aws_access: AwsAccessOpener) -> PreviewDetails:
+def _preview(run_request: RunRequest, pipeline: Pipeline, open_aws_access: AwsAccessOpener) -> PreviewDetails:
     try:
-        steps = run_dry_run(asked, pipeline, open_aws_access)
+        steps = run_dry_run(run_request, pipeline, open_aws_access)
     except planning.CannotPlanError as cannot:
         require_no_problems(cannot.missing)
-    return build_preview_details(asked.artifact, steps)
+    return build_preview_details(run_request.artifact, steps)

@@ -31,62 +31,64 @@ from steps.states import Status
 
 
 def preview_remaining_steps(
-    asking: StepExecution, ways: list[tuple[StageExecution, Caller]]
+    approval_step: StepExecution, callers: list[tuple[StageExecution, Caller]]
 ) -> tuple[PlannedSteps, str]:
-    """What each step after this one would do, in the stages that there is a way for, and the hash of it.
+    """Return the preview of each later step in the stages with a caller, and its hash.
 
-    The hash is of what would be sent, hidden values included. Raises what the ways raise beside `AwsError`.
+    The hash includes hidden values. Raises the errors of the callers other than `AwsError`.
     """
-    remaining = _RemainingDryRun(asking)
-    for stage, caller in ways:
+    remaining = _RemainingDryRun(approval_step)
+    for stage, caller in callers:
         remaining.run(stage, caller)
     text = json.dumps(remaining.exact, sort_keys=True, default=str)
-    return remaining.shown, hashlib.sha256(text.encode()).hexdigest()
+    return remaining.documents, hashlib.sha256(text.encode()).hexdigest()
 
 
 _OTHER_REGION = "It makes its calls in a region of its own, which is not asked for this."
 
 
 class _RemainingDryRun:
-    """The rest of a run as it is tried out; stages behind the same way share what was planned."""
+    """Dry run of the rest of an execution; stages with the same connector share planned resources."""
 
-    def __init__(self, asking: StepExecution) -> None:
-        self.shown: PlannedSteps = {}
+    def __init__(self, approval_step: StepExecution) -> None:
+        self.documents: PlannedSteps = {}
         self.exact: list[Any] = []
-        self._asking = asking
-        # They go on whatever is decided; what comes after them needs to know what they would do.
-        self._beside = read_flow(asking.stage).beside(asking)
+        self._approval_step = approval_step
+        # Parallel steps continue regardless of the decision; later steps need their planned outputs.
+        self._parallel_steps = read_flow(approval_step.stage).list_parallel_steps(approval_step)
         self._budget = ReadBudget(calls=PREVIEW_CALLS, seconds=float(PREVIEW_SECONDS))
         self._callers: dict[tuple[int, str], PreviewCaller] = {}
         self._outputs: dict[str, Any] = {}
         self._is_over = False
 
-    def run(self, stage: StageExecution, way: Caller) -> None:
+    def run(self, stage: StageExecution, aws_caller: Caller) -> None:
         caller = self._callers.setdefault(
-            (stage.connector_id, stage.region), PreviewCaller(way, self._budget)
+            (stage.connector_id, stage.region), PreviewCaller(aws_caller, self._budget)
         )
         stage_data = PreviewedStageData(stage.execution, stage, caller, SecretMask(list_stage_secrets(stage)))
-        outlook = StageForecast(stage.execution, stage, has_failed=has_failed(stage))
+        forecast = StageForecast(stage.execution, stage, has_failed=has_failed(stage))
         for step in _list_steps(stage):
             if self._is_behind(step):
                 stage_data.steps.append(_load_finished_step(step))
             else:
-                self._try(stage_data, step, outlook.of_step(step))
-        self._outputs |= stage_data.outputs()
+                self._preview(stage_data, step, forecast.forecast_step(step))
+        self._outputs |= stage_data.get_step_outputs()
 
     def _is_behind(self, step: StepExecution) -> bool:
-        is_own = step.stage_id == self._asking.stage_id
-        return step.status != Status.QUEUED or (is_own and step.position <= self._asking.position)
+        is_own = step.stage_id == self._approval_step.stage_id
+        return step.status != Status.QUEUED or (is_own and step.position <= self._approval_step.position)
 
-    def _try(self, stage_data: PreviewedStageData, step: StepExecution, verdict: ConditionForecast) -> None:
+    def _preview(
+        self, stage_data: PreviewedStageData, step: StepExecution, verdict: ConditionForecast
+    ) -> None:
         previewed = _preview_step(stage_data, step, verdict, self._outputs, is_reached=not self._is_over)
         self._is_over = self._is_over or previewed.failure is not None
-        if step.pk in self._beside:
+        if step.pk in self._parallel_steps:
             return
-        shown = _build_document(build_step_details(previewed))
-        self.shown[step.stage.identifier, step.identifier] = shown
+        document = _build_document(build_step_details(previewed))
+        self.documents[step.stage.identifier, step.identifier] = document
         calls = [[call.service, call.operation, call.params] for call in previewed.writes]
-        self.exact.append([step.stage.identifier, step.identifier, step.type, calls, shown])
+        self.exact.append([step.stage.identifier, step.identifier, step.type, calls, document])
 
 
 def _list_steps(stage: StageExecution) -> list[StepExecution]:
@@ -97,10 +99,10 @@ def _list_steps(stage: StageExecution) -> list[StepExecution]:
 
 
 def _load_finished_step(step: StepExecution) -> PreviewedStepData:
-    """Return the rollback data and the outputs of a step that has run."""
-    kept = RollbackValue.objects.filter(step=step, run=step.run)
+    """Return the rollback data and the outputs of a finished step."""
+    values = RollbackValue.objects.filter(step=step, run=step.run)
     return PreviewedStepData(
-        step, saved_values={one.name: one.value for one in kept}, outputs=dict(step.outputs)
+        step, saved_values={value.name: value.value for value in values}, outputs=dict(step.outputs)
     )
 
 
@@ -134,14 +136,17 @@ def _preview_step(
     return previewed
 
 
-def _build_document(shown: PreviewedStepDetails) -> dict[str, Any]:
+def _build_document(details: PreviewedStepDetails) -> dict[str, Any]:
     return {
-        "changes": shown.changes,
-        "calls": [{**call.to_json(), "text": call.text} for call in shown.calls],
-        "diffs": [{"old": one.old, "new": one.new, "diff": asdict(one.diff)} for one in shown.diffs],
-        "warnings": list(shown.warnings),
-        "failure": asdict(shown.failure) if shown.failure else None,
-        "reached": shown.is_reached,
-        "skipped": shown.skipped,
-        "depends": list(shown.depends),
+        "changes": details.changes,
+        "calls": [{**call.to_json(), "text": call.text} for call in details.calls],
+        "diffs": [
+            {"old": definition_diff.old, "new": definition_diff.new, "diff": asdict(definition_diff.diff)}
+            for definition_diff in details.diffs
+        ],
+        "warnings": list(details.warnings),
+        "failure": asdict(details.failure) if details.failure else None,
+        "reached": details.is_reached,
+        "skipped": details.skipped,
+        "depends": list(details.depends),
     }

@@ -1,4 +1,4 @@
-"""Step context of a preview: everything in memory, no write sent or stored."""
+"""Step context of a preview: all state in memory, no write is sent or stored."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -10,9 +10,9 @@ from aws.apis.iam import StsClient
 from aws.preview import PlannedCall, PreviewCaller, PreviewLimitReached
 from catalog.manifests import fetching
 from deployments.engine import step_inputs
-from deployments.engine.service_locks import describe_parallel_conflict
+from deployments.engine.service_locks import build_parallel_conflict
 from deployments.engine.step_scheduler import are_parallel
-from deployments.execution.stored_inputs import texts_by_path
+from deployments.execution.stored_inputs import load_texts_by_path
 from deployments.journal.non_aws_calls import InProcessWork, open_work_access
 from deployments.journal.provisions import EngineProvisions
 from deployments.models import Execution, StageExecution, StepExecution, StepGroup
@@ -37,17 +37,17 @@ from web.clock import get_database_time
 
 
 class PreviewProvisions(EngineProvisions):
-    """Reads what is there; what a previewed action would note is dropped with it."""
+    """Provisioner records of a preview: reads the stored ones, stores nothing."""
 
     def plan(self, identifier: str) -> PlannedRun | None:
-        """Only a run makes a plan, so whatever a step would inherit is there."""
+        """Return an empty plan: only a run creates one, so the preview assumes that it exists."""
         return PlannedRun("", {}, destroys=None)
 
     def keep(self, identifier: str, used: Any) -> str:
         return ""
 
     def flush(self) -> None:
-        """Nothing is written."""
+        """Write nothing."""
 
 
 @dataclass
@@ -59,8 +59,8 @@ class PreviewedStepData:
     outputs: dict[str, Any] = field(default_factory=dict)
     lines: list[tuple[str, str]] = field(default_factory=list)
     """Level and text."""
-    slots: set[str] = field(default_factory=set)
-    """The ECS services that it changes."""
+    locked_services: set[str] = field(default_factory=set)
+    """ECS services that it changes."""
 
     def load_for_rollback(self, name: str) -> Any:
         text = self.saved_values.get(name)
@@ -72,7 +72,7 @@ class PreviewedStepData:
 
 @dataclass
 class PreviewedStageData:
-    """A stage as a run would begin it, and its steps as far as the preview has come."""
+    """Stage as a run would start it, with the steps previewed so far."""
 
     execution: Execution
     stage: StageExecution
@@ -80,22 +80,22 @@ class PreviewedStageData:
     mask: SecretMask
     steps: list[PreviewedStepData] = field(default_factory=list)
 
-    def outputs(self) -> dict[str, Any]:
+    def get_step_outputs(self) -> dict[str, Any]:
         return {step_data.step.identifier: {"output": step_data.outputs} for step_data in self.steps}
 
 
 class PreviewStepInputs:
-    """The protocol `StepInputs`; `own` is what the step brings itself, `known` what expressions may name."""
+    """Inputs of a previewed step; `own` are its own manifests, `get_values` the values of expressions."""
 
     def __init__(
         self,
         stage_data: PreviewedStageData,
         own: list[dict[str, Any]],
-        known: Callable[[], Mapping[str, Any]],
+        get_values: Callable[[], Mapping[str, Any]],
     ) -> None:
         self._stage_data = stage_data
         self._own = own
-        self._known = known
+        self._get_values = get_values
 
     def list_sources(self, kind: str) -> tuple[ManifestSource, ...]:
         return step_inputs.list_sources(self._stage_data.stage, kind, self._own)
@@ -104,76 +104,78 @@ class PreviewStepInputs:
         return self.load_manifests(kind)[0]
 
     def load_manifests(self, kind: str) -> tuple[LoadedManifest, ...]:
-        self._bring_in(kind)
+        self._fetch_sources(kind)
         stage_data = self._stage_data
         return step_inputs.load_manifests(
-            stage_data.execution, stage_data.stage, kind, self._known(), self._own
+            stage_data.execution, stage_data.stage, kind, self._get_values(), self._own
         )
 
     def load_template(self, kind: str) -> LoadedTemplate:
-        self._bring_in(kind)
+        self._fetch_sources(kind)
         stage_data = self._stage_data
         return step_inputs.load_template(
-            stage_data.execution, stage_data.stage, kind, self._known(), self._own
+            stage_data.execution, stage_data.stage, kind, self._get_values(), self._own
         )
 
     def load_program_files(self, kind: str) -> dict[str, str]:
-        self._bring_in(kind)
-        return texts_by_path(self._own, kind)
+        self._fetch_sources(kind)
+        return load_texts_by_path(self._own, kind)
 
-    def _bring_in(self, kind: str) -> None:
-        """Fetch the manifests that lie elsewhere, as they are now; a run pins them when it comes there."""
+    def _fetch_sources(self, kind: str) -> None:
+        """Fetch remote manifests in their current state; only a run pins them."""
         execution, stage = self._stage_data.execution, self._stage_data.stage
         if step_inputs.needs_digest(execution.artifact):
-            execution.artifact = step_inputs.resolve_image(execution.artifact, self._errand)
+            execution.artifact = step_inputs.resolve_image(execution.artifact, self._call_site)
         rows = self._own if step_inputs.has_own_manifest(self._own, kind) else stage.sources
         if not (groups := fetching.group_by_location(rows, kind)):
             return
-        known = {**step_inputs.build_expression_values(execution, stage), **self._known()}
+        values = {**step_inputs.build_expression_values(execution, stage), **self._get_values()}
         for number, row in fetching.fetch_groups(
-            rows, groups, known, lambda asked: self._errand(FETCH_FILES, asked)
+            rows, groups, values, lambda params: self._call_site(FETCH_FILES, params)
         ):
             rows[number] = row
 
-    def _errand(self, operation: str, params: dict[str, Any]) -> dict[str, Any]:
-        # No call of the run's connector, so none that the preview shows.
+    def _call_site(self, operation: str, params: dict[str, Any]) -> dict[str, Any]:
+        # Not a call of the run's connector, so the preview does not show it.
         return self._stage_data.caller.caller.call(DELEGATE_SERVICE, operation, params)
 
 
 class WorkPlanned(Exception):
-    """An action is over here in a preview: what its work comes to is known to a run alone."""
+    """End of an action in a preview: only a run knows the result of its work."""
 
 
 class PlannedWork:
-    """Takes the place of delegates."""
+    """Replacement for the delegates in a preview."""
 
     def __init__(self, stage_data: "PreviewedStageData", step: StepExecution) -> None:
         self._stage_data = stage_data
         self._step = step
 
     def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Files that this Slipway itself fetches. Raises `WorkPlanned`, `PreviewLimitReached`, `AwsError`."""
+        """Fetch files from this process, or plan the call. Raises `WorkPlanned`, `PreviewLimitReached`,
+        `AwsError`.
+        """
         if operation != FETCH_FILES:
             self._stage_data.caller.calls.append(PlannedCall(service, operation, dict(params)))
             raise WorkPlanned
-        way = open_work_access(self._step, operation, params)
-        if isinstance(way, InProcessWork):
-            return way.call(service, operation, params)
+        access = open_work_access(self._step, operation, params)
+        if isinstance(access, InProcessWork):
+            return access.call(service, operation, params)
         raise PreviewLimitReached("The files are fetched by a delegate, which a preview does not ask.")
 
 
 def _list_groups(step: StepExecution) -> list[StepGroup]:
-    """Return the groups around a step that is not written down, the outermost first."""
-    found: list[StepGroup] = []
+    """Return the groups of an unsaved step, outermost first."""
+    groups: list[StepGroup] = []
     group = step.group
     while group is not None:
-        found.insert(0, group)
+        groups.insert(0, group)
         group = group.parent
-    return found
+    return groups
 
 
 class PreviewStepContext(AwsClients):
-    """One action of a previewed step, as the action sees it: the protocol `StepContext`."""
+    """Step context of one action in a preview."""
 
     def __init__(
         self,
@@ -187,7 +189,7 @@ class PreviewStepContext(AwsClients):
         self._number = number
         self._outputs = outputs
         self.step_inputs = PreviewStepInputs(
-            stage_data, list(list_frozen_sources(step_data.step.type, step_data.step.spec)), self._known
+            stage_data, list(list_frozen_sources(step_data.step.type, step_data.step.spec)), self._get_values
         )
         self.progress: dict[str, Any] = {}
 
@@ -235,27 +237,27 @@ class PreviewStepContext(AwsClients):
             f"intent {self._number} of {self._step_data.step.identifier}"
         )
 
-    def _known(self) -> dict[str, Any]:
-        """What expressions may name beside the stage's values: no row knows what was only previewed."""
-        steps = {**self._outputs, **self._stage_data.outputs()}
+    def _get_values(self) -> dict[str, Any]:
+        """Return the values of previewed steps, which have no rows, for expressions."""
+        steps = {**self._outputs, **self._stage_data.get_step_outputs()}
         return {**self._step_data.outputs, "execution": {"steps": steps, "id": self.execution_id}}
 
     def get_earlier_step(self, step_type: str) -> EarlierStep | None:
         before = self._stage_data.steps[: self._stage_data.steps.index(self._step_data)]
-        return next((one for one in reversed(before) if one.step.type == step_type), None)
+        return next((step_data for step_data in reversed(before) if step_data.step.type == step_type), None)
 
     def get_account(self) -> str:
         return StsClient(self._stage_data.caller).get_account_id()
 
     def acquire_service_lock(self, ecs_service: str, *, is_main: bool = True) -> None:
-        """A preview changes nothing, so it waits for nobody; what a run would refuse it refuses too."""
-        mine = self._step_data
-        for other in self._stage_data.steps:
-            if other is mine or ecs_service not in other.slots:
+        """Refuse what a run would refuse; a preview never waits for the lock."""
+        own_data = self._step_data
+        for other_data in self._stage_data.steps:
+            if other_data is own_data or ecs_service not in other_data.locked_services:
                 continue
-            if are_parallel(_list_groups(mine.step), _list_groups(other.step)):
-                raise describe_parallel_conflict(mine.step, other.step, ecs_service)
-        mine.slots.add(ecs_service)
+            if are_parallel(_list_groups(own_data.step), _list_groups(other_data.step)):
+                raise build_parallel_conflict(own_data.step, other_data.step, ecs_service)
+        own_data.locked_services.add(ecs_service)
 
     def save_for_rollback(self, name: str, value: Any) -> Any:
         self._step_data.saved_values.setdefault(name, json.dumps(value))
@@ -271,14 +273,14 @@ class PreviewStepContext(AwsClients):
         self._step_data.outputs[name] = value
 
     def resolve_expression(self, path: str) -> Any:
-        known = {
+        values = {
             **step_inputs.build_expression_values(self._stage_data.execution, self._stage_data.stage),
-            **self._known(),
+            **self._get_values(),
         }
         try:
-            return get_path_value(path, known)
+            return get_path_value(path, values)
         except BadExpressionError:
-            # Only a run can know it.
+            # Only a run knows the value.
             return self._stage_data.caller.create_placeholder(path)
 
     def get_output(self, name: str) -> Any:
@@ -294,20 +296,20 @@ class PreviewStepContext(AwsClients):
         return get_database_time()
 
     def observe_service(self, name: str) -> ServiceObservation:
-        begun = self.now()
-        return ServiceObservation(name, self.ecs.describe_service(self.cluster, name), begun)
+        read_started_at = self.now()
+        return ServiceObservation(name, self.ecs.describe_service(self.cluster, name), read_started_at)
 
     def wait_for_service(self, name: str) -> None:
-        """Planned services are settled at once."""
+        """Do nothing: planned services are stable."""
 
     def wait_for_change(self, until: datetime | None = None) -> None:
-        """Ignore it: a preview has no next check."""
+        """Do nothing: a preview has no next check."""
 
     def sleep(self, until: datetime) -> None:
-        """Ignore it: a preview has no next check."""
+        """Do nothing: a preview has no next check."""
 
     def request_approval(self, request: ApprovalRequest) -> None:
-        """Nobody is bothered by a preview."""
+        """Log the approval; a preview requests none."""
         people = "one member" if request.minimum == 1 else f"{request.minimum} members"
         self.log(f"Waits for approval by {people} of {', '.join(request.groups)}")
 
@@ -315,4 +317,4 @@ class PreviewStepContext(AwsClients):
         return ApprovalState("APPROVED")
 
     def show_counts(self, *, running: int, desired: int, pending: int) -> None:
-        """Nobody watches a preview."""
+        """Do nothing: a preview has no viewers."""

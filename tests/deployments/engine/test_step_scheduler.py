@@ -63,7 +63,7 @@ def test_of_a_sequence_the_first_open_part_is_current_and_of_a_parallel_each_ope
     rows = Rows([], [])
     for part in parts:
         rows.add(part, None)
-    current = StepFlow(rows.steps, rows.groups).current()
+    current = StepFlow(rows.steps, rows.groups).list_current()
     assert [step.position for step in current] == expected((False, parts), [0])
 
 
@@ -71,6 +71,6 @@ def test_a_step_for_failures_waits_where_its_unbegun_groups_are_for_failures_too
     rows = rows_of((False, [Status.QUEUED]))
     (step,), (group,) = rows.steps, rows.groups
     step.when = {"stageStatus": "Failure", "condition": None}
-    assert not StepFlow(rows.steps, rows.groups).waits_for_failure()
+    assert not StepFlow(rows.steps, rows.groups).has_steps_after_failure()
     group.status = Status.RUNNING
-    assert StepFlow(rows.steps, rows.groups).waits_for_failure()
+    assert StepFlow(rows.steps, rows.groups).has_steps_after_failure()
