@@ -24,7 +24,7 @@ READ_BUDGET_SECONDS = 12.0
 
 
 class Caller(Protocol):
-    """Anything that can make an AWS call, here or at the far end of a delegate."""
+    """Caller of AWS operations, in this process or through a delegate."""
 
     def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
         """Send one call and return its result as JSON, without `ResponseMetadata`.

@@ -103,7 +103,7 @@ _loader = create_loader()
 
 
 def get_client(credentials: Credentials, region: str, endpoint: Endpoint | None, service: str) -> Any:
-    """Return the shared client for one service; the least recently used ones are let go."""
+    """Return the shared client of one service; the least recently used clients are evicted."""
     key = (credentials, region, endpoint, service)
     with _lock:
         client = _clients.get(key)

@@ -14,8 +14,8 @@ class AwsError(Exception):
     """Error of an AWS call; subclasses give the reason where it changes the next action.
 
     `may_have_happened` is true only for a write that may have taken effect without a usable response.
-    `is_retryable` is true if the same call may succeed later. The caller decides, because it knows whether
-    the call is a write.
+    `is_retryable` is true if the same call may succeed later. The caller decides about a retry, because
+    only the caller can tell a write from a read.
     """
 
     may_have_happened: ClassVar[bool] = False
@@ -146,7 +146,7 @@ class Unanswered(AwsError):
 
 
 class Undelivered(AwsError):
-    """No delegate made the call; the message is a whole sentence, and nothing happened."""
+    """Error of a call that no delegate made; the message is a complete sentence."""
 
     @property
     def display_message(self) -> str:

@@ -31,9 +31,7 @@ def list_regions(service: str = "ecs") -> tuple[Region, ...]:
 
 
 def get_service_endpoint(service: str, region: str, endpoint_url: str | None = None) -> str:
-    """Return the URL that calls to a service in a region go to, such as https://ecs.eu-
-    central-1.amazonaws.com.
-    """
+    """Return the endpoint URL of a service in a region, such as https://ecs.eu-central-1.amazonaws.com."""
     return endpoint_url or _resolve_endpoint(service, region)
 
 

@@ -1,6 +1,6 @@
-"""Usages of services, environments, infrastructures and overrides, with registries for packages above.
+"""Usages of services, environments, infrastructures and overrides, with registries of usage finders.
 
-Pipelines stand above the catalog; `config.wiring` registers their functions here.
+Pipelines are a layer above the catalog; `config.wiring` registers their functions here.
 """
 
 from collections.abc import Callable, Collection

@@ -11,7 +11,7 @@ class Channel(redis.Channel):
     """
 
     def close(self) -> None:
-        """Close it. Raises a connection error, after that, where messages could not be given back."""
+        """Close the channel. Raises a connection error if messages could not be returned."""
         try:
             super().close()
         except redis.Transport.connection_errors:
@@ -22,7 +22,7 @@ class Channel(redis.Channel):
 
 
 class Transport(redis.Transport):
-    """The transport of `redis://` with such channels."""
+    """Transport of `redis://` with channels that close at once."""
 
     Channel = Channel
 

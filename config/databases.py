@@ -29,7 +29,7 @@ def _build_sqlite_settings(path: str) -> dict[str, Any]:
 
 
 def keep_sqlite_open(found: Mapping[str, Any]) -> sqlite3.Connection | None:
-    """Keep a SQLite database open, so that it can be read on a full disk.
+    """Hold a SQLite database open, so that it stays readable on a full disk.
 
     SQLite deletes its auxiliary files with the last connection, and could not create them again.
     """

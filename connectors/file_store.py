@@ -29,7 +29,7 @@ class FileNotInStore(Problem):
 
 @dataclass(frozen=True)
 class StoredFile:
-    """A file as it was read: its reference, its text and which version of it."""
+    """A file of the store: reference, text and version."""
 
     ref: str
     text: str

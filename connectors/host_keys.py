@@ -97,7 +97,7 @@ def record_host_key(connector: Connector, place: str, text: str, *, is_refused: 
 
 @transaction.atomic
 def clear_offered_key(connector: Connector) -> None:
-    """Clear the offered key, because the server presents the known one again."""
+    """Clear the offered key, because the server presents the accepted one again."""
     locked = Connector.objects.select_for_update(of=("self",)).get(pk=connector.pk)
     locked.host_key = {name: one for name, one in locked.host_key.items() if not name.startswith("offered")}
     locked.save(update_fields=["host_key"])

@@ -39,7 +39,7 @@ class RequiredPermission:
 
 @dataclass(frozen=True)
 class MissingPermission:
-    """Missing permission, and whether the user may know of the resource."""
+    """Missing permission, and whether the user may view the resource."""
 
     requirement: RequiredPermission
     is_visible: bool
@@ -70,7 +70,7 @@ class MissingAccess(Problem, Forbidden):
 def require_access(person: Principal, needs: Iterable[RequiredPermission]) -> None:
     """Check all required permissions.
 
-    Raises `MissingAccess` with the missing ones, `NotVisible` for a resource that the user may not know of.
+    Raises `MissingAccess` with the missing ones, `NotVisible` for a resource that the user may not view.
     """
     lacks = find_missing_permissions(person, needs)
     if any(not one.is_visible and not one.requirement.hint for one in lacks):

@@ -66,7 +66,7 @@ def find_secret_usages(thing: UsableResource, principal: Principal) -> ResourceU
 
 
 def require_unused_file(node: FileNode, principal: Principal) -> None:
-    """Check that nothing refers to the file. Raises `ResourceInUse`."""
+    """Check that a file has no references. Raises `ResourceInUse`."""
     if usages := find_usages(node, principal):
         raise ResourceInUse(
             f"{node.path} is still in use by {usages}. Change these references first, or confirm that they "

@@ -1,4 +1,4 @@
-"""Owners of delegate tasks: registry, payloads handed out and answers handed back."""
+"""Owners of delegate tasks: registry, and the parameters and answers of tasks."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -52,7 +52,7 @@ class TaskOwner(Protocol):
         """Return the values to redact from log lines and errors, after the agent's redaction (R081)."""
 
     def publish_log(self, task: DelegateTask) -> None:
-        """Process new log lines of the task."""
+        """Publish new log lines of the task."""
 
     def record_unanswered(self, task: DelegateTask) -> None:
         """Process a task that ended without an answer: expired, aborted or impossible."""
@@ -62,7 +62,7 @@ _owners: dict[str, TaskOwner] = {}
 
 
 def register_task_owner(name: str, owner: TaskOwner) -> None:
-    """Enter an owner under the name that its tasks carry."""
+    """Register an owner under the name in its tasks."""
     _owners[name] = owner
 
 

@@ -111,7 +111,7 @@ def _decide(tasks: Iterable[DelegateTask], field: CandidatePool) -> list[tuple[D
 
 
 def _differs(task: DelegateTask, decision: RoutingResult) -> bool:
-    """Return whether anything has to be written: an offer always has, its end passed."""
+    """Return whether the task needs an update; a new offer always does."""
     return decision.chosen is not None or task.offered_to_id is not None or task.reason != decision.sentence
 
 

@@ -87,9 +87,7 @@ PRIVATE_ALLOWED = AddressPolicy(allows_private=True)
 
 
 def parse_literal_address(host: str) -> str:
-    """Return the address that a host is by itself (10.0.0.7, [::1], 0x7f.1, 2130706433), or nothing for a
-    name.
-    """
+    """Return the IP address that a host spells (10.0.0.7, [::1], 0x7f.1, 2130706433); None for a name."""
     bare = host.strip("[]").rstrip(".")
     try:
         return str(ipaddress.ip_address(bare.split("%", 1)[0]))

@@ -23,7 +23,7 @@ def build_guarded_pools(
 ) -> PoolClasses:
     """Return connection pools by scheme that resolve once, check, and connect to the checked address.
 
-    A forbidden address ends as urllib3's `NewConnectionError`: nothing was sent.
+    A forbidden address raises urllib3's `NewConnectionError`; nothing is sent.
     """
 
     class Checked:

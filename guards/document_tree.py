@@ -96,7 +96,7 @@ class DocumentTree(Generic[SourcePosition]):
             self._record_position((*node.path, key), position)
 
     def add_value(self, value: Any, position: SourcePosition) -> InputPath:
-        """Put a value where it belongs, and return where that is. Raises `InputRejected`."""
+        """Add a value at the current position, and return its path. Raises `InputRejected`."""
         self.values_left -= 1
         if self.values_left < 0:
             raise self.build_rejection(position, f"more than {self.max_values} values", "split it")

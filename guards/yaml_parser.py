@@ -52,7 +52,7 @@ def parse_yaml(
     max_bytes: int = limits.SPEC_BYTES,
     expands_aliases: bool = False,
 ) -> ParsedDocument:
-    """Parse one document. Raises `InputRejected` for anything else, in milliseconds for any text.
+    """Parse one document. Raises `InputRejected` for any other text, in linear time.
 
     `values` and `most` also limit the expansion of aliases.
     """

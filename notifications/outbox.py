@@ -82,8 +82,8 @@ DELIVERY_DEADLINE: Final = timedelta(hours=NOTIFICATION_HOURS)
 def notify(*facts: NotificationEvent) -> int:
     """Write the notifications of these events in their transaction, and return their number.
 
-    The rules of an event's scope and the scopes above apply, except those of archived scopes, which nobody
-    could disable. Two queries in all.
+    The rules of an event's scope and the scopes above apply, except rules of archived scopes. Two queries
+    in all.
     """
     if not facts:
         return 0

@@ -89,7 +89,7 @@ class OutboxSender:
         self._running: dict[Future[WebhookResult], ClaimedNotification] = {}
 
     def run(self) -> int:
-        """Keep the threads busy until nothing is due or the time is over."""
+        """Send due notifications in all threads until none is due or the time is over."""
         pool = ThreadPoolExecutor(MOST_PARALLEL_SENDS, thread_name_prefix="notification")
         try:
             while self._claim_and_submit(pool) or self._running:

@@ -36,7 +36,7 @@ def tick() -> None:
 
 
 def request_send() -> None:
-    """Send now rather than at the next tick; the tick comes anyway."""
+    """Request a send before the next tick."""
     try:
         send_due.apply_async(expires=30, retry=False)
     except (OSError, OperationalError) as error:

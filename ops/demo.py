@@ -1,4 +1,4 @@
-"""Demo data: three users and a project whose pipelines deploy to the sandbox."""
+"""Demo data: three users, and a project with pipelines that deploy to the sandbox."""
 
 from django.conf import settings
 from django.db import transaction

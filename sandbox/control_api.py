@@ -80,7 +80,7 @@ class ControlApi:
             return {"programs": [program.to_wire() for program in CONTAINER_PROCESSES.running.values()]}
 
     def _add_instances(self, given: RequestValues) -> Any:
-        """Register machines: `cluster` by name, `count`, `type`, and `region` where it is another."""
+        """Register machines: `cluster` by name, `count`, `type`, and an optional `region`."""
         count, kind = given.get("count", 1), given.get("type", container_instances.DEFAULT_TYPE)
         if kind not in container_instances.INSTANCE_TYPES:
             raise InvalidControlRequest(f"type is one of {', '.join(container_instances.INSTANCE_TYPES)}")

@@ -98,7 +98,7 @@ class Gateway:
         return build_error_response(call, 400 if is_json else 403, code, text)
 
     def _refuse(self, call: AwsRequest, fault: InjectedFault) -> AwsHttpResponse:
-        """Return the answer of a fault that lets nothing happen."""
+        """Return the response of a fault that prevents the call."""
         if fault.kind == "throttle":
             code = "ThrottlingException" if call.protocol == "json" else "Throttling"
             respond = build_error_response(call, 400, code, "Rate exceeded")
@@ -204,7 +204,7 @@ def _create_app(service: Any) -> Flask:
 
 
 def _is_local(environ: dict[str, Any]) -> bool:
-    """Return whether the request comes from a program of this machine and not from a web page."""
+    """Return whether a local program sends the request, and no web page."""
     host = urlsplit(f"//{environ.get('HTTP_HOST', '')}").hostname or ""
     return "HTTP_ORIGIN" not in environ and (host in LOOPBACK or host.endswith(".localhost"))
 

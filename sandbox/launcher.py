@@ -1,6 +1,7 @@
-"""Launcher that runs a container's command and stops it when the sandbox ends.
+"""Launcher that runs a container's command and stops it when the sandbox stops.
 
-Run as a script by a bare Python, so that a container costs little beside its own program.
+It runs as a script of Python without site packages, so that a container needs little more memory than its
+program.
 """
 
 import os

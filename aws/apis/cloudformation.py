@@ -112,7 +112,7 @@ class CloudFormationClient:
         return Stack.from_aws(stacks[0]) if stacks else None
 
     def get_template(self, name: str) -> str:
-        """Return the template as it was handed in."""
+        """Return the template in its original format."""
         body = self._call("GetTemplate", {"StackName": name, "TemplateStage": "Original"}).get("TemplateBody")
         # botocore reads JSON and leaves YAML as it is.
         return body if isinstance(body, str) else json.dumps(body or {})
@@ -163,7 +163,7 @@ class CloudFormationClient:
 def format_stack_parameters(
     values: Mapping[str, str], previous_names: Sequence[str] = ()
 ) -> list[dict[str, Any]]:
-    """Return parameters in the format of CloudFormation; `previous_names` keep their current value."""
+    """Return parameters in the format of CloudFormation; `previous_names` retain their current values."""
     return [
         {"ParameterKey": name, "UsePreviousValue": True}
         if name in previous_names

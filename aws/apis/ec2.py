@@ -14,7 +14,7 @@ ANY_ADDRESS = "0.0.0.0/0"
 
 @dataclass(frozen=True)
 class Subnet:
-    """A subnet, its zone, and where its packets for everywhere go."""
+    """A subnet with its zone and its default route."""
 
     id: str
     vpc: str

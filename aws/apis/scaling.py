@@ -36,7 +36,7 @@ class ScalableTarget:
 
     @property
     def is_suspended(self) -> bool:
-        """Return whether nothing scales at all."""
+        """Return whether all scaling is suspended."""
         return self.suspended == ALL_SUSPENDED
 
     @classmethod
@@ -92,7 +92,7 @@ class ScalingClient:
         return [ScalingPolicy.from_aws(policy) for policy in policies]
 
     def suspend(self, target: ScalableTarget) -> None:
-        """Suspend all scaling and keep target, policies and alarms: deregistering would delete them."""
+        """Suspend all scaling; target, policies and alarms stay, because deregistering would delete them."""
         self._set_suspended(target, ALL_SUSPENDED)
 
     def resume(self, target: ScalableTarget, suspended: Mapping[str, bool] | None = None) -> None:

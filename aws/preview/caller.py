@@ -103,7 +103,7 @@ class PreviewCaller:
         return [call for call in self.calls if call.is_write]
 
     def create_placeholder(self, text: str) -> str:
-        """Return a placeholder for a value that only a run can know; reads with it are not sent."""
+        """Return a placeholder for a value that only a run determines; reads with it are not sent."""
         return self._live.placeholders.create(text)
 
     def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:

@@ -19,7 +19,7 @@ class ScalingOverlay:
         self._policies: dict[tuple[str, ...], dict[str, Any] | None] = {}
 
     def get_state_before(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Return nothing: a write contains its complete effect."""
+        """Return None: a write contains its complete effect."""
         return {}
 
     def apply_write(self, operation: str, params: Mapping[str, Any], response: dict[str, Any]) -> None:

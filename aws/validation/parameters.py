@@ -59,7 +59,7 @@ def convert_parameter(service: str, operation: str, path: ParameterPath, value: 
 
 
 def convert_value(shape: Any, value: Any) -> Any:
-    """Return a value as the type of a shape, where nothing is lost by it."""
+    """Return a value in the type of a shape if the conversion is lossless."""
     kind = shape.type_name
     if kind == "string" and isinstance(value, int | float):
         return str(value).lower() if isinstance(value, bool) else str(value)

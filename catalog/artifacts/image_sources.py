@@ -60,7 +60,7 @@ def list_source_needs(
 
 
 def build_image_row(artifact: Artifact, tag: str, scope: Scope) -> dict[str, Any]:
-    """Build the image row that a run starts with; if it has a source, the digest is looked up later."""
+    """Build the image row of a new run; if it has a source, the digest is resolved later."""
     source = artifact.source
     chosen = tag or ("" if source.get("tagPattern") else artifact.tag)
     if not source:

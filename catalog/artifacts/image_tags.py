@@ -24,7 +24,7 @@ NO_SOURCE_MESSAGE: Final = (
 def list_service_tags(*, actor: User, service: Service) -> ImageTags | LookupRequest:
     """Return the tags of a service's image, or a lookup request while a delegate fetches them.
 
-    Raises `Conflict` if the image has no source, and whatever `list_image_tags` raises.
+    Raises `Conflict` if the image has no source, and the errors of `list_image_tags`.
     """
     artifact = Artifact.objects.filter(service=service).first()
     return list_source_tags(actor=actor, scope=service.scope, source=artifact.source if artifact else {})
@@ -47,7 +47,7 @@ def list_source_tags(
 def list_source_repositories(*, actor: User, scope: Scope, source: ImageSource) -> ImageTags | LookupRequest:
     """Return the repositories of an image source with a connector, and for ECR a region.
 
-    Raises `BadInput` without them, and whatever `list_repositories` raises.
+    Raises `BadInput` without them, and the errors of `list_repositories`.
     """
     complete = {**source, "imagePath": source.get("imagePath") or "any"}
     if why := describe_source_problem(complete):

@@ -30,7 +30,7 @@ def _list_store_choices() -> list[tuple[str, str]]:
 
 
 class ManifestForm(PageForm):
-    """One manifest: its kind, its store, and the inputs that the stores ask for."""
+    """One manifest: its kind, its store, and the inputs of the stores."""
 
     kind = forms.ChoiceField(
         required=False, label="Kind", choices=Manifest.Kind.choices, initial=Manifest.Kind.TASK_DEFINITION

@@ -91,7 +91,7 @@ class ServiceForm(FormWithVariables, ResourceForm):
 
     @property
     def http_status(self) -> int:
-        """The status of a page that shows this form: 400 if an entered value was refused."""
+        """Return the status of a page with this form: 400 if an entered value was refused."""
         return 400 if self.is_bound and not self.manifests.is_valid() else super().http_status
 
     def build_source(self) -> dict[str, str]:

@@ -146,5 +146,5 @@ class FormWithVariables(PageForm):
 
     @property
     def http_status(self) -> int:
-        """The status of a page that shows this form: 400 if an entered value was refused."""
+        """Return the status of a page with this form: 400 if an entered value was refused."""
         return 400 if self.is_bound and (self.errors or not self.variables.is_valid()) else 200

@@ -1,1 +1,1 @@
-"""Manifests: parsing, merging, validation, and the stores that hold them."""
+"""Manifests: parsing, merging, validation, and stores."""

@@ -100,7 +100,7 @@ class _ManifestCleanup:
         yield f'Took the definition out of "{key}", which is part of the AWS response.'
 
     def _copy_from_deployment(self, value: dict[str, Any]) -> Iterator[str]:
-        """Copy the settings that a service response holds only in its deployments."""
+        """Copy the settings that a service response contains only in its deployments."""
         deployments = value.get("deployments")
         for one in deployments if isinstance(deployments, list) else ():
             if not isinstance(one, Mapping) or one.get("status") != "PRIMARY":
@@ -162,7 +162,7 @@ def _join_names(names: list[str]) -> str:
 
 
 def _parse_draft(text: str) -> YamlDraft | None:
-    """Return the text as editable YAML; None for JSON, and for YAML that has to be rewritten."""
+    """Return the text as editable YAML; None for JSON, and for YAML that needs a rewrite."""
     if text.lstrip().startswith(("{", "[")):
         return None
     try:

@@ -45,9 +45,9 @@ class _TemplateOutline:
 
 
 def parse_template(text: str, name: str) -> Document:
-    """Parse a template into a document: its text, with the names below each section as its value.
+    """Parse a template into a document with its text and the names in each section.
 
-    Raises `BadDocument` for what is no template, in milliseconds whatever the text is.
+    Raises `BadDocument` for any other text. The time is linear in the text's size.
     """
     if fault := find_text_problem(text) or find_size_problem(text, TEMPLATE_BYTES):
         raise BadDocument(name, fault.line or 1, fault.column or 1, fault.message)
@@ -91,9 +91,10 @@ def _build_error(name: str, event: yaml.Event, message: str) -> BadDocument:
 
 
 def render_template(text: str, filled_in: Callable[[str], str]) -> str:
-    """Return the template with its expressions resolved; without any it is returned unchanged.
+    """Return the template with its expressions resolved; without expressions it is unchanged.
 
-    A value becomes text of the template and never part of its structure. Raises what `filled_in` raises.
+    A value becomes text of the template and never part of its structure. Raises the errors of
+    `filled_in`.
     """
     if not has_expression(text):
         return text

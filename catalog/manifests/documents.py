@@ -21,11 +21,10 @@ class BadDocument(Exception):
 
 @dataclass(frozen=True)
 class Document:
-    """A parsed text: its value, on which line and column each part of it stands, and what was written there.
+    """A parsed text with its value, the position of each part, and the original values.
 
-    `written` differs from `value` once expressions were filled in. `names` says of which file a part is,
-    where the document was made of several. `number_texts` holds the numbers that were written otherwise than
-    Python writes them.
+    `written` differs from `value` after expressions are resolved. `names` maps parts to files if the
+    document has several. `number_texts` holds the numbers with a spelling other than Python's.
     """
 
     name: str
@@ -46,7 +45,7 @@ class Document:
         return self.columns.get(self._nearest(path))
 
     def get_file_name(self, path: InputPath) -> str:
-        """Return the name of the file that holds a path."""
+        """Return the name of the file that contains a path."""
         return self.names.get(self._nearest(path), self.name)
 
     def _nearest(self, path: InputPath) -> InputPath:
@@ -72,9 +71,9 @@ def parse_document(text: str, name: str, *, expands_aliases: bool = False) -> Do
 
 
 def parse_manifest(text: str, name: str) -> Document:
-    """Parse one manifest: a document with expanded aliases, within the limits on its size (R163).
+    """Parse one manifest: a document with expanded aliases, within the size limits (R163).
 
-    Raises `BadDocument`, in milliseconds whatever the text is.
+    Raises `BadDocument`. The time is linear in the text's size.
     """
     return parse_document(text, name, expands_aliases=True)
 

@@ -50,7 +50,7 @@ def fetch_groups(
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """Fetch each group and yield its rows with their texts, by position.
 
-    Raises `ActionFailed` if a fetch fails, and what `fetch` raises.
+    Raises `ActionFailed` if a fetch fails, and the errors of `fetch`.
     """
     for group in groups:
         locations = [_resolve_location(rows[number], known) for number in group]
@@ -87,7 +87,7 @@ def _fetch_files(rows: Sequence[FetchRow], fetch: FetchFiles) -> dict[str, Any]:
 
 
 def _add_next_step(sentence: str) -> str:
-    """Append the next step to a reason, if one is known."""
+    """Append the next step to a reason, if there is one."""
     return f"{sentence.rstrip('.')}. {find_site_remedy(sentence)}".strip()
 
 
@@ -101,10 +101,10 @@ def build_fetch_request(rows: Sequence[FetchRow]) -> dict[str, Any]:
 def read_local_files(
     rows: Sequence[FetchRow], kind: str, scope: Scope
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the manifests whose store this process reads, with their texts and versions, by position.
+    """Yield the manifests of local stores with their texts and versions, by position.
 
-    All of them are read at once, so that they fit together; one whose files are not there is left for the
-    action that needs it to say so. Raises `ActionFailed` for one of this kind that is too large to keep.
+    All are read at once, so that they are consistent. A manifest with missing files is skipped; the
+    action that needs it reports the error. Raises `ActionFailed` for a manifest above the size limit.
     """
     for number, row in enumerate(rows):
         if not is_versioned(row) or row.get("texts") or not row["paths"]:
@@ -134,7 +134,7 @@ def _add_texts(row: FetchRow, files: Sequence[StoredFile]) -> dict[str, Any]:
 
 
 def is_versioned(row: FetchRow) -> bool:
-    """Return whether the files of a manifest may change while a run goes on, so that the run keeps a copy."""
+    """Return whether a manifest's files may change during a run, so that the run stores a copy."""
     return get_store(row["store"]).keeps_versions
 
 

@@ -31,7 +31,7 @@ class ManifestKind:
 
     @property
     def answered(self) -> frozenset[str]:
-        """Keys of AWS responses that requests do not accept."""
+        """Return the keys of AWS responses that requests do not accept."""
         shown = get_response_shape(self.service, *self.answer).members
         return frozenset(shown) - get_parameter_names(self.service, self.operation)
 
@@ -109,5 +109,5 @@ def detect_wrapped_kind(value: object) -> str | None:
 
 
 def find_wrapper_key(kind: ManifestKind, value: Mapping[str, Any]) -> str:
-    """Return the key that holds the definition in a copied response (R168); empty if there is none."""
+    """Return the key around the definition in a copied response (R168); empty if there is none."""
     return next((key for key in kind.wrappers if isinstance(value.get(key), list | Mapping)), "")

@@ -100,7 +100,7 @@ def merge_layers_of_kind(kind: str, layers: Sequence[ManifestLayer]) -> tuple[Me
 def merge_policies(layers: Sequence[ManifestLayer]) -> tuple[MergedDocument, ...]:
     """Merge scaling policies: each layer over the policies below it with the same policyName.
 
-    A policy that holds `$remove: true` removes the one of its name.
+    A policy with `$remove: true` removes the policy of its name.
     """
     groups: dict[str, list[ManifestLayer]] = {}
     for number, layer in enumerate(layers):

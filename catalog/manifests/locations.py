@@ -27,7 +27,7 @@ def is_unfetched(row: LocatedRow) -> bool:
 
 
 def clean_location(store: str, place: Mapping[str, str]) -> dict[str, str]:
-    """Return the keys of a place that a store knows, without empty ones."""
+    """Return the keys of a location that a store accepts, without empty ones."""
     values = {one.name: str(place.get(one.name) or "").strip() for one in get_store(store).place_fields}
     return {name: value for name, value in values.items() if value}
 
@@ -46,7 +46,7 @@ def describe_store_problem(
 
 
 def describe_location(row: LocatedRow) -> str:
-    """Return where a manifest lies: the branch main of shop.git, the bucket manifests."""
+    """Return the location of a manifest as text, such as "branch main of shop.git"."""
     return get_store(row["store"]).describe_location(row.get("place") or {})
 
 

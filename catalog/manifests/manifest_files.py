@@ -77,9 +77,7 @@ _DISTINCTIVE_KEYS = (
 
 @register_usage_finder
 def find_services_using(thing: UsableResource, principal: Principal) -> ResourceUsages:
-    """Return the services whose manifests are this file, lie in this folder, or come from the folder it is
-    in.
-    """
+    """Return the services with manifests from this file, from this folder, or from a folder above it."""
     if not isinstance(thing, FileNode):
         return ResourceUsages()
     found = {one.service_id for one in _list_referring_manifests(thing)}
@@ -88,9 +86,7 @@ def find_services_using(thing: UsableResource, principal: Principal) -> Resource
 
 @register_usage_finder
 def find_overrides_using(thing: UsableResource, principal: Principal) -> ResourceUsages:
-    """Return the overrides whose manifests are this file, lie in this folder, or come from the folder it is
-    in.
-    """
+    """Return the overrides with manifests from this file, from this folder, or from a folder above it."""
     if not isinstance(thing, FileNode):
         return ResourceUsages()
     found = {one.pk for one in _list_referring_overrides(thing)}

@@ -1,4 +1,4 @@
-"""YAML drafts: edits of a text that keep comments, order and quotes."""
+"""YAML drafts: edits of a text that preserve comments, order and quotes."""
 
 import json
 import re
@@ -115,7 +115,7 @@ class _NodeOrigin:
 
 
 class YamlDraft:
-    """A YAML text being edited: change `value` in place, then call `render`.
+    """Editable YAML text: change `value` in place, then call `render`.
 
     A moved object keeps its text.
     """
@@ -333,7 +333,7 @@ def _count_indent(line: str) -> int:
 
 
 def _blank_dashes(line: str, column: int) -> str:
-    """Blank the dashes of the surrounding lists in the line of what starts in `column`."""
+    """Blank the dashes of the surrounding lists in the line of an entry that starts in `column`."""
     return " " * column + line[column:]
 
 

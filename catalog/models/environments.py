@@ -11,7 +11,7 @@ from rbac.models import Scope
 
 
 class Environment(ScopedResource):
-    """An environment with a kind, which holds infrastructures (R181)."""
+    """Environment with a kind and infrastructures (R181)."""
 
     class Kind(models.TextChoices):
         PRODUCTION = "Production", "Production"
@@ -28,10 +28,10 @@ class Environment(ScopedResource):
 
 
 class Infrastructure(models.Model):
-    """A cluster in a region, reached through a connector (R183).
+    """ECS cluster in a region with a connector (R183).
 
-    In a dynamic one (R184) region and cluster are expressions such as `<+provisioner.cluster_name>`, which
-    each stage resolves after its provisioner steps.
+    In a dynamic infrastructure (R184) region and cluster are expressions such as
+    `<+provisioner.cluster_name>`; each stage resolves them after its provisioner steps.
     """
 
     SCOPE_PATH = "environment__scope"

@@ -70,10 +70,10 @@ def list_effective_manifests(
     *,
     fetch: RowFetcher | None = None,
 ) -> list[EffectiveManifest]:
-    """Return the effective manifests, limited to files that the reader may see.
+    """Return the effective manifests, limited to files that the reader may view.
 
-    Expressions stay unresolved: their values are known only in a run. With `fetch` remote files are fetched
-    in their current state.
+    Expressions stay unresolved, because only a run has their values. With `fetch` remote files are
+    fetched in their current state.
     """
     rows, scope = found.list_rows(kinds), get_file_scope(found)
     if fetch is not None:
@@ -100,7 +100,7 @@ def merge_visible_manifests(
 
 
 def get_file_scope(found: ServiceOverrideSet) -> Scope:
-    """From where the paths of files are seen: the deeper one of the service's and the environment's scope."""
+    """Return the scope for file references: the deeper one of the service's and the environment's scope."""
     return get_deeper_scope(found.service.scope, found.environment.scope)
 
 

@@ -76,7 +76,7 @@ class ServiceOverrideSet:
 
     @property
     def conflicts(self) -> list[str]:
-        """Conflicts between overrides, as sentences."""
+        """Return the conflicts between overrides, as sentences."""
         rows = self.list_rows([Manifest.Kind.TASK_DEFINITION])
         if not rows or rows[0]["store"] != TASK_DEFINITION_ARN:
             return []

@@ -1,4 +1,4 @@
-"""Manifest files of Git and S3, fetched for a user who views the effective manifests."""
+"""Manifest files from Git and S3 for the view of effective manifests."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any

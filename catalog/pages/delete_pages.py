@@ -1,4 +1,4 @@
-"""Base of the pages that delete what pipelines can refer to."""
+"""Base class of the delete pages of resources that pipelines reference."""
 
 from typing import TypeVar
 
@@ -11,7 +11,7 @@ CatalogRow = TypeVar("CatalogRow", Service, Environment, Infrastructure)
 
 
 class DeleteUsedPage(DeletePage[CatalogRow]):
-    """A page that asks before something is deleted that pipelines can refer to."""
+    """Confirmation page for deleting a resource that pipelines may reference."""
 
     usage_title = "Used by pipelines"
     usage_advice = "These pipelines cannot run until you change them."

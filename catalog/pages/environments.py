@@ -41,7 +41,7 @@ class EnvironmentPage(ResourcePage[Environment]):
 @require_sign_in
 @require_safe
 def list_environments(request: PageRequest) -> HttpResponse:
-    """List environments and how many places each one holds."""
+    """List environments with their infrastructures."""
     environments = list_visible(request, VIEW, Environment.objects.select_related("scope"))
     shown = paginate_queryset(environments.prefetch_related("infrastructures__connector"), request)
     content = {"page": shown, "may_add": can_anywhere(request.user, EDIT)}
@@ -51,7 +51,7 @@ def list_environments(request: PageRequest) -> HttpResponse:
 @require_sign_in
 @require_safe
 def show_environment(request: PageRequest, pk: int) -> HttpResponse:
-    """Show an environment: its places, its variables, and who deploys to it."""
+    """Show an environment: infrastructures, variables and deployments."""
     environment = get_environment(request, pk)
     content = {
         "environment": environment,
@@ -119,7 +119,7 @@ class DeleteEnvironment(EnvironmentPage, DeleteUsedPage[Environment]):
 
 
 def _list_overrides(request: PageRequest, environment: Environment) -> list[ServiceOverride]:
-    """What services have of their own here, as far as the reader may see them."""
+    """Return the visible overrides of services in this environment."""
     seen = filter_visible(request.user, "core_service_view", Service.objects.all())
     rows = environment.overrides.filter(service__in=seen).select_related("service", "infrastructure")
     return list(rows.order_by("service__name", "infrastructure__name"))

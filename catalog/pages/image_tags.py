@@ -28,7 +28,7 @@ TagResult = ImageTags | LookupRequest
 
 
 def build_tag_list_url(name: str, scope: Scope | None) -> str:
-    """Where the form of a service asks for a list; without a scope the form says which."""
+    """Return the URL of the tag list for a service form; the form supplies the scope if it is not given."""
     said = urlencode({"scope": scope.path}) if scope else ""
     return f"{reverse(name)}?{said}"
 

@@ -206,7 +206,7 @@ def _get_connector(key: str, connectors: Iterable[Connector]) -> Connector:
 
 
 def _validate_region(region: str) -> None:
-    """The region becomes part of the address that is called, so only known ones will do."""
+    """Return a valid region; it becomes part of the endpoint address."""
     if not any(region == one.name for one in list_regions()):
         raise Problem("Choose a region first.")
 
@@ -220,7 +220,7 @@ def _list_connectors(
 
 
 def _build_default_values(connectors: Sequence[Connector]) -> dict[str, Any]:
-    """What a new place begins with: the first connector, and the region that it is tested in."""
+    """Return the initial values of a new infrastructure: the first connector and its test region."""
     if not connectors:
         return {}
     return {"connector": connectors[0].pk, "region": parse_aws_spec(connectors[0].spec).test_region}

@@ -125,7 +125,7 @@ def edit_override(
 def check_override(
     request: PageRequest, pk: int, service: int, infrastructure: int | None = None
 ) -> HttpResponse:
-    """Say what is wrong with an override that is being written; the editor asks."""
+    """Return the problems of an edited override for the editor."""
     there = get_override_set(request, pk, service, infrastructure)
     row = OverrideManifestForm(request.POST, prefix=request.GET.get("row", "manifests-0"))
     if not row.is_valid() and (said := row.errors.get("content")):

@@ -72,7 +72,7 @@ class ServiceFormPage(FormPage[Any]):
     permission = EDIT
 
     def build_editor_context(self, scope: Scope | None, of_service: str) -> dict[str, Any]:
-        """Return what the manifest editors and the pickers of images need."""
+        """Return the template context of the manifest editors and image pickers."""
         return {
             "check": reverse("check-manifest") + "?",
             "clean": reverse("clean-up-manifest") + "?",
@@ -152,14 +152,14 @@ class DeleteService(ServicePage, DeleteUsedPage[Service]):
 @require_sign_in
 @require_POST
 def check_manifest(request: PageRequest) -> HttpResponse:
-    """Say what is wrong with a manifest that is being written; the editor asks."""
+    """Return the problems of an edited manifest for the editor."""
     return JsonResponse(check_manifest_text(*_parse_manifest_row(request)).to_json())
 
 
 @require_sign_in
 @require_POST
 def clean_up_manifest(request: PageRequest) -> HttpResponse:
-    """Answer a manifest that is being written as AWS takes it, with what changes; the editor asks."""
+    """Return an edited manifest in the format of AWS, with the changes, for the editor."""
     pk, name = request.GET.get("service", ""), request.POST.get("name", "").strip()
     if pk.isascii() and pk.isdigit():
         name = get_ecs_service_name(get_service(request, int(pk)))
@@ -181,7 +181,7 @@ def _parse_manifest_row(request: PageRequest) -> tuple[str, str]:
 @require_sign_in
 @require_safe
 def show_manifest_guide(request: PageRequest) -> HttpResponse:
-    """Give what can be written in a manifest of a kind; the editor asks."""
+    """Return the completion guide of a manifest kind for the editor."""
     kind, pk = request.GET.get("kind", ""), request.GET.get("service", "")
     if kind not in MANIFEST_KINDS:
         raise NotVisible("Unknown manifest type.")

@@ -85,7 +85,7 @@ class _MultipleFileInput(forms.ClearableFileInput):
 
 
 class _MultipleFileField(forms.FileField):
-    """Several files at once; each has to be there and may not be larger than the store takes."""
+    """Field for several files; each is required and limited to the store's size limit."""
 
     widget = _MultipleFileInput
 

@@ -10,7 +10,7 @@ from web.forms.resource_forms import IdentifierField, IdentifierForm, RenameForm
 
 
 class SecretTextarea(forms.Textarea):
-    """Text area for a secret; after an error it comes back empty."""
+    """Text area for a secret; it is empty again after an error."""
 
     def format_value(self, value: Any) -> str:
         return ""

@@ -10,7 +10,7 @@ from web.http.problems import BadInput, Conflict
 
 
 def validate_name(name: str) -> str:
-    """Return the name without spaces around it. Raises `BadInput` if nothing printable is left."""
+    """Return the name without surrounding spaces. Raises `BadInput` if no printable character is left."""
     cleaned = name.strip()
     if fault := find_name_problem(cleaned, NAME_CHARACTERS):
         raise BadInput(fault.display_message, errors=[fault.to_json() | {"path": "name"}])

@@ -82,7 +82,7 @@ def list_connectors(request: PageRequest) -> HttpResponse:
 @require_sign_in
 @require_safe
 def show_connector(request: PageRequest, pk: int) -> HttpResponse:
-    """Show one connector, what came of its last test, and what uses it."""
+    """Show one connector with its last test and its usages."""
     connector = _get_connector(request, pk)
     rights = get_permissions(request.user, connector)
     lacks = find_missing_permissions(request.user, get_connector_requirements(connector))
@@ -167,7 +167,7 @@ class EditConnector(ConnectorFormPage, ConnectorPage, EditPage[Connector]):
 
 
 class DeleteConnector(ConnectorPage, DeletePage[Connector]):
-    """Delete a connector that nothing uses."""
+    """Delete a connector without usages."""
 
     permission = DELETE_PERMISSION
     text = "Nothing uses it. Its secret stays."
@@ -208,7 +208,7 @@ def _find_free_identifier(scope: Scope, preferred: str) -> str:
 
 
 def _list_testable(request: PageRequest, shown: Sequence[Connector]) -> set[int]:
-    """Which connectors of a list the reader may use, with the secrets that they enter with."""
+    """Return the connectors of a list that the reader may use, with their secrets."""
     secrets = get_permitted_ids(
         request, "core_secret_access", Secret, [one.secret for one in shown if one.secret]
     )
@@ -219,7 +219,7 @@ def _list_testable(request: PageRequest, shown: Sequence[Connector]) -> set[int]
 @require_sign_in
 @require_get_or_post
 def review_host_key(request: PageRequest, pk: int) -> HttpResponse:
-    """Show the known key and the offered one, and accept the latter."""
+    """Show the accepted and the offered host key, and accept the offered one."""
     connector = get_visible(request, "core_connector_view", Connector.objects.select_related("scope"), pk=pk)
     require(request.user, "core_connector_edit", connector)
     refusal = ""

@@ -88,7 +88,7 @@ class UploadFiles(FileFormPage):
 
 
 class MoveFile(FilePage, FormPage[FileNode]):
-    """Rename or move a file or folder, after naming what refers to it."""
+    """Rename or move a file or folder, with its references shown first."""
 
     template_name = "connectors/files/move.html"
     permission = EDIT_PERMISSION

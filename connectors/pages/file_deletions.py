@@ -17,7 +17,7 @@ from web.http.problems import Problem
 @require_sign_in
 @require_safe
 def list_deletions(request: PageRequest) -> HttpResponse:
-    """List what was deleted and can still be had back."""
+    """List the deletions that can still be undone."""
     rows = FileDeletion.objects.select_related("scope", "by")
     shown = paginate_queryset(list_visible(request, VIEW_PERMISSION, rows), request)
     content = {
@@ -32,7 +32,7 @@ def list_deletions(request: PageRequest) -> HttpResponse:
 @require_sign_in
 @require_POST
 def restore_deleted_file(request: PageRequest, pk: int) -> HttpResponse:
-    """Put back what one deletion took."""
+    """Undo one deletion."""
     try:
         node = undelete_files(actor=request.user, deletion=_get_deletion(request, pk))
     except Problem as problem:
@@ -45,7 +45,7 @@ def restore_deleted_file(request: PageRequest, pk: int) -> HttpResponse:
 @require_sign_in
 @require_POST
 def purge_deleted_file(request: PageRequest, pk: int) -> HttpResponse:
-    """Let go of what one deletion took, for ever."""
+    """Purge the files of one deletion permanently."""
     deletion = _get_deletion(request, pk)
     purge_deletion(actor=request.user, deletion=deletion)
     messages.success(request, f"{deletion.path} is deleted permanently.")

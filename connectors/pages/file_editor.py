@@ -62,7 +62,7 @@ def new_file(request: PageRequest) -> HttpResponse:
 @require_sign_in
 @require_get_or_post
 def edit_file(request: PageRequest, pk: int) -> HttpResponse:
-    """Save a new version of a file; what somebody else saved meanwhile is shown, not lost."""
+    """Save a new version of a file; on a conflict show the other user's version."""
     # What one may not see is as gone as what is deleted: the answer must not tell them apart.
     nodes = filter_visible(request.user, VIEW_PERMISSION, FileNode.objects.filter(pk=pk, is_folder=False))
     if request.method == "POST" and not nodes.exists():
@@ -96,14 +96,14 @@ def edit_file(request: PageRequest, pk: int) -> HttpResponse:
 @require_sign_in
 @require_POST
 def check_text(request: PageRequest) -> HttpResponse:
-    """Say what is wrong with a text that is being written; the editor asks."""
+    """Return the problems of an edited text for the editor."""
     return JsonResponse(check_file(_read_file_text(request)).to_json())
 
 
 @require_sign_in
 @require_POST
 def clean_up_text(request: PageRequest) -> HttpResponse:
-    """Answer a text that is being written as AWS takes it, with what changes; the editor asks."""
+    """Return an edited text in the format of AWS, with the changes, for the editor."""
     return JsonResponse(clean_up_file(_read_file_text(request), request.user).to_json())
 
 
@@ -163,7 +163,7 @@ def _render_edit(request: PageRequest, form: FileTextForm, node: FileNode, **mor
 
 
 def _render_edit_conflict(request: PageRequest, node: FileNode) -> HttpResponse:
-    """Show what was written over what was saved meanwhile; the next save means to replace that."""
+    """Show the conflict with a newer version; the next save replaces that version."""
     node.refresh_from_db()
     content = normalize_content(request.POST.get("content", ""))
     form = FileTextForm(
@@ -173,7 +173,7 @@ def _render_edit_conflict(request: PageRequest, node: FileNode) -> HttpResponse:
 
 
 def _render_deleted_conflict(request: PageRequest) -> HttpResponse:
-    """Offer to keep what was written for a file that is gone as a new file."""
+    """Offer to save the text of a deleted file as a new file."""
     initial = {
         "in_scope": request.POST.get("in_scope", ""),
         "path": request.POST.get("path", ""),

@@ -24,7 +24,7 @@ MOST_FILES: Final = 1000
 
 
 def list_visible_nodes(request: PageRequest) -> QuerySet[FileNode]:
-    """What the reader may see of the file stores of the chosen scope, of those above it and below it."""
+    """Return the visible files and folders of the current scope, those above it and those below it."""
     scope = request.current_scope
     rows = FileNode.objects.select_related("scope", "updated_by")
     if scope is None:
@@ -50,7 +50,7 @@ def show_file_store(request: PageRequest) -> HttpResponse:
 @require_sign_in
 @require_safe
 def show_file(request: PageRequest, pk: int) -> HttpResponse:
-    """Show the tree and one file with its text, or one folder with what is in it."""
+    """Show the tree, and one file with its text or one folder with its content."""
     node = get_node(request, pk)
     scope = request.current_scope or node.scope
     is_above = node.scope.path in scope.ancestor_paths()
@@ -70,7 +70,7 @@ def show_file(request: PageRequest, pk: int) -> HttpResponse:
 @require_sign_in
 @require_safe
 def download_file(request: PageRequest, pk: int) -> HttpResponse:
-    """Give the text of a file, or of an earlier version of it, as a file."""
+    """Return a file, or an earlier version of it, as a download."""
     node = get_node(request, pk, is_folder=False)
     number = request.GET.get("version")
     text = _get_version(request, node, number).content if number else node.content

@@ -50,7 +50,7 @@ def list_secrets(request: PageRequest) -> HttpResponse:
 @require_sign_in
 @require_safe
 def show_secret(request: PageRequest, pk: int) -> HttpResponse:
-    """Show what is known of a secret beside its value, and what uses it."""
+    """Show one secret without its value, and its usages."""
     secret = _get_secret(request, pk)
     content = {
         "secret": secret,
@@ -109,7 +109,7 @@ class RenameSecret(SecretPage, RenamePage[Secret]):
 
 
 class DeleteSecret(SecretPage, DeletePage[Secret]):
-    """Delete a secret that nothing uses."""
+    """Delete a secret without usages."""
 
     permission = DELETE_PERMISSION
     text = "Nothing uses it. Its value cannot be restored."

@@ -60,9 +60,9 @@ class DelegateAwsAccess:
 
 
 def open_aws_access(connector: Connector, region: str) -> Caller | DelegateAwsAccess:
-    """Return the way to AWS for a connector and region: boto3 in this process, or tasks for delegates.
+    """Return AWS access for a connector and region: boto3 in this process, or delegate tasks.
 
-    Raises `ConnectorUnavailable` if the connector lacks something, or the built-in delegate that it needs is
+    Raises `ConnectorUnavailable` if the connector is incomplete, or the required built-in delegate is
     disabled.
     """
     try:

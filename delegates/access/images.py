@@ -34,7 +34,7 @@ class ImageTag:
 
 @dataclass(frozen=True)
 class ImageTags:
-    """The tags of a repository in order; `is_cut` where it has more than are ever read."""
+    """Sorted tags of a repository; `is_cut` if the repository has more than the limit."""
 
     tags: Sequence[ImageTag]
     is_cut: bool = False
@@ -55,7 +55,7 @@ class ImageTags:
 
 @dataclass(frozen=True)
 class Repositories:
-    """The repositories of a registry, or of ECR in a region, by name; `is_cut` where more than are read."""
+    """Repositories of a registry, or of ECR in a region, by name; `is_cut` above the limit."""
 
     names: Sequence[str]
     is_cut: bool = False

@@ -47,7 +47,7 @@ class ListenerOption:
 class ListenerRuleOption:
     """Selectable listener rule with its conditions in words (R234).
 
-    `arn` is empty for a listener without rules, whose default action is meant.
+    `arn` is empty for the default action of a listener without rules.
     """
 
     arn: str

@@ -105,7 +105,7 @@ def resume_lookup(lookup: LookupRequest) -> None:
 def open_delegate_access(
     connector: Connector, kind: str, region: str
 ) -> DelegateAwsAccess | DelegateSiteAccess:
-    """Return the way through delegates for one kind of question. Raises `ConnectorUnavailable`."""
+    """Return delegate access for one kind of lookup. Raises `ConnectorUnavailable`."""
     if connector.kind != Connector.Kind.AWS or kind == LookupRequest.Kind.FILES:
         return DelegateSiteAccess(connector)
     aws_access = open_aws_access(connector, region)
@@ -183,14 +183,14 @@ class LookupTaskOwner:
             _record_answer(lookup, error=build_task_error(answer))
 
     def requeue(self, task: DelegateTask) -> None:
-        """Do nothing; the task itself goes to the next delegate."""
+        """Do nothing; the task itself returns to the queue."""
 
     def list_secrets(self, task: DelegateTask) -> tuple[str, ...]:
-        """Read print nothing."""
+        """Return no secrets; reads write no log."""
         return ()
 
     def publish_log(self, task: DelegateTask) -> None:
-        """Read print nothing."""
+        """Do nothing; reads write no log."""
 
     def record_lost(self, task: DelegateTask) -> None:
         """Fail the request; its deadline leaves no time for a second delegate."""

@@ -36,7 +36,7 @@ class LoadReading:
 
 
 class LoadMeter:
-    """Measures between two readings."""
+    """Meter of the load between two readings."""
 
     def __init__(self) -> None:
         self._before = _read_counters()
@@ -109,7 +109,7 @@ class NotRegistered(Exception):
 
 
 class Agent:
-    """Shared by all loops. `ended` stops them; `draining` only stops new tasks."""
+    """State of the agent that all loops share. `ended` stops them; `draining` only stops new tasks."""
 
     def __init__(
         self,
@@ -208,7 +208,7 @@ class Agent:
             threading.Thread(target=loop, args=(self,), name=name, daemon=True).start()
 
     def fail_on_error(self, future: "Future[None]") -> None:
-        """End the program if a task's thread broke: nothing would answer that task."""
+        """Stop the agent after an error in a task's thread, because that task would get no result."""
         if problem := future.exception():
             self.fail(problem)
 

@@ -82,7 +82,7 @@ def _find_address(task: Mapping[str, Any]) -> str:
 
 
 def _find_private_ip(manager_url: str) -> str:
-    """Return the address that packets to the manager leave from; nothing is sent to find out."""
+    """Return the local address of packets to the manager; no packet is sent."""
     parts = urlsplit(manager_url)
     try:
         addresses = socket.getaddrinfo(parts.hostname, parts.port or 443, type=socket.SOCK_DGRAM)

@@ -20,7 +20,7 @@ _PACKED_FROM_BYTES = 1024
 
 
 class ManagerUnreachable(Exception):
-    """No usable answer: network, proxy, TLS, or a manager that is restarting. Try again later."""
+    """Error raised without a usable response: network, proxy, TLS, or a restarting manager."""
 
 
 class RequestRefused(Exception):
@@ -35,7 +35,7 @@ class RequestRefused(Exception):
 
 
 class SessionLost(RequestRefused):
-    """The session is unknown, replaced, expired or revoked: register again."""
+    """Error raised for an unknown, replaced, expired or revoked session; the agent registers again."""
 
 
 class ManagerClient:

@@ -24,7 +24,7 @@ class InvalidEnvironment(Exception):
 
 @dataclass(frozen=True)
 class AgentSettings:
-    """Everything that a person may set; secrets are never printed."""
+    """Settings of the agent from its environment; secrets are never printed."""
 
     account_id: str
     token: str = field(repr=False)

@@ -12,7 +12,7 @@ VALIDATING = "check"
 
 @dataclass(frozen=True)
 class AgentTask:
-    """A task as it was acquired; `acquired_at` is monotonic and never later than the true moment."""
+    """An acquired task; `acquired_at` is monotonic and never later than the true moment."""
 
     id: str
     kind: str
@@ -128,7 +128,7 @@ class HeldTasks:
                     _stop(held, is_lost=False)
 
     def stop_all(self) -> None:
-        """Stop all tasks: the manager no longer knows this instance."""
+        """Stop all tasks after the session of this instance has ended."""
         self.stop([], [held.task.id for held in self.list_running()])
 
 

@@ -43,7 +43,7 @@ def get_token_variable(plan: SpecPlan) -> str:
 
 
 def list_environment_variables(plan: SpecPlan) -> list[Variable]:
-    """Return every variable in order; the token is left out where it comes from a secret."""
+    """Return every variable in order; a token from a secret is left out."""
     listed = _list_legacy_variables(plan) if plan.request.flavour == "legacy" else _list_v3_variables(plan)
     if plan.request.uses_secret:
         listed = [one for one in listed if one[0] != get_token_variable(plan)]

@@ -146,7 +146,7 @@ class SpecPlan:
 
     @property
     def hostname(self) -> str:
-        """Return the container's hostname, where it can have one: ECS refuses it on awsvpc (T04)."""
+        """Return the container's hostname, if it can have one: ECS refuses it on awsvpc (T04)."""
         if self.request.is_awsvpc:
             return ""
         wants_one = self.request.flavour == "legacy" or self.request.kind == "DOCKER"

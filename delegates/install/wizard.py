@@ -115,7 +115,7 @@ class WizardAnswers:
 
     @property
     def kind(self) -> str:
-        """Return the kind of delegate that comes of it."""
+        """Return the kind of delegate for the chosen target."""
         return str(Delegate.Kind.DOCKER if self.target == "DOCKER" else Delegate.Kind.ECS)
 
     def completed(self, request: SpecRequest, *, name: str, tags: tuple[str, ...], size: str) -> SpecRequest:

@@ -181,14 +181,14 @@ def queue_read(
 
 
 class ReadOwner:
-    """Base of the owners of reads: no log output, and a lost task goes to the next delegate."""
+    """Base class of owners of reads: no log output, and lost tasks are requeued."""
 
     def requeue(self, task: DelegateTask) -> None:
-        """Do nothing; the task itself goes to the next delegate."""
+        """Do nothing; the task itself returns to the queue."""
 
     def list_secrets(self, task: DelegateTask) -> tuple[str, ...]:
-        """Read print nothing."""
+        """Return no secrets; reads write no log."""
         return ()
 
     def publish_log(self, task: DelegateTask) -> None:
-        """Read print nothing."""
+        """Do nothing; reads write no log."""

@@ -98,7 +98,7 @@ class EditConfiguration(ConfigurationPage, EditPage[DelegateConfiguration]):
 @require_sign_in
 @require_POST
 def apply_configuration(request: PageRequest, pk: int) -> HttpResponse:
-    """Give a configuration to the delegates that were ticked."""
+    """Assign a configuration to the selected delegates."""
     configuration = _get_configuration(request, pk)
     require(request.user, "core_delegate_edit", configuration)
     form = ApplyConfigurationForm(request.POST, person=request.user, configuration=configuration)

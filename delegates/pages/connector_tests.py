@@ -35,7 +35,7 @@ def start_connector_test(request: PageRequest, pk: int) -> HttpResponse:
 @require_sign_in
 @require_safe
 def show_connector_test(request: PageRequest, pk: int, inquiry: uuid.UUID) -> HttpResponse:
-    """Show how far a test through a delegate has come, and ask again until it is finished."""
+    """Show the progress of a test through a delegate; the page refreshes until it is finished."""
     connector = _get_connector(request, pk)
     require_access(request.user, get_connector_requirements(connector))
     lookup = LookupRequest.objects.filter(pk=inquiry, connector=connector).select_related("task").first()

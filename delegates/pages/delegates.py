@@ -91,7 +91,7 @@ class LoadChart:
 
 
 def build_load_charts(day: Sequence[LoadQuarter], now: datetime) -> list[LoadChart]:
-    """CPU, memory and tasks of a day; nothing where nothing was measured."""
+    """Return the charts of CPU, memory and tasks of a day, or none without samples."""
     if not day:
         return []
     return [
@@ -157,7 +157,7 @@ def select_page_relations(delegates: QuerySet[Delegate]) -> QuerySet[Delegate]:
 @require_sign_in
 @require_safe
 def show_delegate(request: PageRequest, pk: int) -> HttpResponse:
-    """Show one delegate; its script keeps the open part up to date."""
+    """Show one delegate; its script updates the open tab."""
     delegate = get_visible(
         request, queries.VIEW, select_page_relations(Delegate.objects.defer("token__value")), pk=pk
     )
@@ -340,7 +340,7 @@ class DeleteDelegate(DelegatePage, DeletePage[Delegate]):
 @require_sign_in
 @require_POST
 def approve_delegate(request: PageRequest, pk: int) -> HttpResponse:
-    """Let a delegate work that waits for approval."""
+    """Approve a delegate that waits for approval."""
     found = _get_delegate(request, pk, EDIT)
     return _run_decision(request, found, operations.approve_delegate, f"{found.name} approved.")
 
@@ -356,7 +356,7 @@ def reject_delegate(request: PageRequest, pk: int) -> HttpResponse:
 @require_sign_in
 @require_POST
 def enable_delegate(request: PageRequest, pk: int) -> HttpResponse:
-    """Let a delegate work again."""
+    """Enable a delegate again."""
     found = _get_delegate(request, pk, EDIT)
     return _run_decision(request, found, operations.enable_delegate, f"{found.name} accepts tasks again.")
 

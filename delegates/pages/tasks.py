@@ -117,7 +117,7 @@ def _can_view_delegate(request: PageRequest, delegate: Delegate | None) -> bool:
 @require_sign_in
 @require_POST
 def abort_delegate_task(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
-    """End a queued task, and ask the delegate of a running one to stop."""
+    """End a queued task, or request an abort of a running one."""
     task = get_visible(request, VIEW, queries.list_tasks(), pk=pk)
     ended = abort_task(actor=request.user, task=task)
     if ended.is_open:
@@ -128,7 +128,7 @@ def abort_delegate_task(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
 @require_sign_in
 @require_POST
 def check_connectivity(request: PageRequest, pk: int) -> HttpResponse:
-    """Ask a delegate whether it reaches an address, and lead to where the answer appears."""
+    """Start a connectivity check through a delegate, and redirect to its task."""
     delegate = get_visible(request, VIEW, Delegate.objects.select_related("scope"), pk=pk)
     try:
         started = start_connectivity_check(

@@ -90,7 +90,7 @@ class AgentBroadcaster:
 
     @contextmanager
     def register(self, present: AgentConnection) -> Iterator[None]:
-        """Deliver notices to a listener for the block."""
+        """Deliver notices to a connection for the block."""
         self._by_instance[present.instance_id].add(present)
         self._by_delegate[present.delegate_id].add(present)
         try:
@@ -100,7 +100,7 @@ class AgentBroadcaster:
             _remove_connection(self._by_delegate, present.delegate_id, present)
 
     def has_instance(self, instance_id: int) -> bool:
-        """Return whether anything of an instance is here."""
+        """Return whether an instance has a connection to this process."""
         return instance_id in self._by_instance
 
     def _list_connections(self) -> list[AgentConnection]:

@@ -36,7 +36,7 @@ MAX_UNREAD = 100
 
 
 class AgentSocket:
-    """One socket of one instance."""
+    """WebSocket of an instance."""
 
     __slots__ = ("_send", "_unread", "delegate_id", "hub", "instance_id", "is_over")
 
@@ -50,7 +50,7 @@ class AgentSocket:
         self._unread = 0
 
     def send_notice(self, text: str) -> None:
-        """Send a notice as soon as the line takes it."""
+        """Send a notice as soon as the socket accepts it."""
         if not text or self.is_over:
             return
         if self._unread >= MAX_UNREAD:
@@ -60,7 +60,7 @@ class AgentSocket:
         _hold_job(asyncio.ensure_future(self._send_text(text)))
 
     def end(self, reason: str) -> None:
-        """Close, for the session is over."""
+        """Close the socket, because the session has ended."""
         self._close(UNAUTHENTICATED, reason)
 
     def _close(self, code: int, reason: str) -> None:
@@ -100,7 +100,7 @@ class AgentSocket:
 
 
 async def serve_socket(bearer: str, receive: SocketReceive, send: Send) -> None:
-    """Serve one socket from its handshake to its end; an idle socket holds no row and no headers."""
+    """Serve one socket until it closes; an idle socket holds no row and no headers."""
     await receive()
     try:
         instance_id, delegate_id = await run_in_thread(record_connect, bearer)
@@ -190,7 +190,7 @@ _SPREAD_SHARE, _PARTS = 0.25, 64
 
 
 class LongPoll:
-    """An instance that waits for a task."""
+    """Long poll of an instance for new tasks."""
 
     def __init__(self, instance_id: int, delegate_id: int) -> None:
         self.instance_id = instance_id
@@ -309,7 +309,7 @@ _REFUSALS = {one.code: one for one in (SessionInvalid, TokenRevoked, DelegateRej
 
 
 async def heartbeat_request(request: AgentRequest, _receive: object) -> AgentReply:
-    """POST /agent/v1/heartbeat: written together with those of sockets."""
+    """POST /agent/v1/heartbeat: write the heartbeat together with those of sockets."""
     instance = await run_in_thread(get_session_instance, request.bearer)
     heartbeat = parse_heartbeat(instance.pk, request.fields())
     future: asyncio.Future[HeartbeatResponse] = asyncio.get_running_loop().create_future()

@@ -91,7 +91,7 @@ GONE = DelegateInstance.Status.GONE
 
 @dataclass(frozen=True)
 class EndedSession:
-    """The session is over: why, as the code of a refusal."""
+    """Response to a heartbeat of an ended session; `code` is the code of the refusal."""
 
     code: str
 

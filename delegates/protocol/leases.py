@@ -192,13 +192,13 @@ WITHDRAWN_REASON = "It was withdrawn before a delegate accepted it."
 
 @dataclass(frozen=True)
 class AcquiredTask:
-    """A task that an instance has taken, with all that it needs to do it."""
+    """A task assigned to an instance, with its parameters."""
 
     task: DelegateTask
     payload: TaskPayload = field(repr=False)
 
     def build_document(self) -> dict[str, Any]:
-        """Return the task as the agent gets it: the only place where secrets leave."""
+        """Return the task in the agent's format; only here secrets leave the manager."""
         return {
             "id": str(self.task.pk),
             "kind": self.task.kind,

@@ -1,4 +1,4 @@
-"""Instance liveness: late, disconnected, and gone instances (R031, T16)."""
+"""Instance liveness: late, disconnected and deleted instances (R031, T16)."""
 
 from collections.abc import Iterable
 from datetime import datetime

@@ -69,7 +69,7 @@ def parse_task_path(text: str) -> UUID:
 
 
 def get_task_attempt(instance: DelegateInstance, task_id: UUID, fence: int) -> TaskAttempt:
-    """Return the attempt that this instance speaks of. Raises `NoSuchTask` where it never had one."""
+    """Return the attempt of an instance under a fencing token. Raises `NoSuchTask` if there is none."""
     attempts = TaskAttempt.objects.filter(task=task_id, fence=fence, instance=instance)
     attempt = attempts.select_related("task", "instance__delegate").first()
     if attempt is None:

@@ -83,7 +83,7 @@ class SignatureWrong(Problem):
 
 
 class InstanceTaken(Problem):
-    """Another process is this instance and lives; its place can be taken once it is gone."""
+    """Error raised while another live process is this instance; it ends when that process has stopped."""
 
     status = 409
     code = "instance_taken"
@@ -101,7 +101,7 @@ class NotEncrypted(Problem):
 
 
 class TooOften(Problem):
-    """The agent has to wait."""
+    """Error raised above a rate limit; the agent waits."""
 
     status = 429
     code = "too_often"

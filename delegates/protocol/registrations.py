@@ -140,7 +140,7 @@ def check_token(token: DelegateToken) -> None:
 
 
 def check_account(*, sent: str, expected: str) -> None:
-    """Refuse agents that mean another installation. Raises `WrongAccount`."""
+    """Check that an agent belongs to this installation. Raises `WrongAccount`."""
     if sent != expected:
         fault = (
             f"The account id {sent!r} is not the one of this Slipway" if sent else "No account ID was sent"
@@ -381,7 +381,7 @@ def describe_clock_skew(skew_seconds: float) -> str:
 
 @transaction.atomic
 def deregister_agent(request: AgentRequest) -> AgentReply:
-    """POST /agent/v1/deregister: the session ends and the instance is gone."""
+    """POST /agent/v1/deregister: end the session and delete the instance."""
     instance, now = get_session_instance(request.bearer), get_database_time()
     DelegateInstance.objects.filter(pk=instance.pk).update(
         status=DelegateInstance.Status.GONE,

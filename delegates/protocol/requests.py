@@ -101,7 +101,7 @@ class RequestFields:
         return value
 
     def get_number(self, name: str) -> float:
-        """Return a number that is not negative, zero where it is missing. Raises `BadInput`."""
+        """Return a number that is not negative; zero if missing. Raises `BadInput`."""
         value = self.body.get(name) or 0
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e12:
             raise build_field_error(name, "must be a number from 0")

@@ -121,7 +121,7 @@ class ObjectsResult(ResultSchema):
 
 
 class TagsResult(ResultSchema):
-    """The tags of a repository; `is_cut` where it has more."""
+    """Tags of a repository; `is_cut` above the limit."""
 
     tags: list[str]
     is_cut: bool = False
@@ -140,7 +140,7 @@ class RepositoryResult(ResultSchema):
 
 
 class CatalogResult(ResultSchema):
-    """The repositories of a registry; `is_cut` where it has more."""
+    """Repositories of a registry; `is_cut` above the limit."""
 
     repositories: list[RepositoryResult]
     is_cut: bool = False

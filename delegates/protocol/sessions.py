@@ -96,7 +96,7 @@ def check_scope(scope: Scope) -> None:
 
 
 def is_trusted(token: DelegateToken | None) -> bool:
-    """Return whether sessions that began with this token go on; only revoked ones can be deleted."""
+    """Return whether sessions with this token stay valid; only revoked tokens can be deleted."""
     return token is not None and token.status == DelegateToken.Status.ACTIVE
 
 

@@ -116,10 +116,7 @@ def list_delegate_facts(delegates: Iterable[Delegate], now: datetime | None = No
 
 
 def list_instance_facts(delegate: Delegate, running: dict[int, int], now: datetime) -> list[InstanceFacts]:
-    """Return the instances of a delegate, newest first, gone ones last.
-
-    `running` is by instance.
-    """
+    """Return the instances of a delegate, newest first, deleted ones last. `running` is by instance."""
     instances = delegate.instances.all()
     shown = [
         InstanceFacts(one, compute_instance_status(one, now), running.get(one.pk, 0)) for one in instances

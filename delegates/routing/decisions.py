@@ -1,4 +1,4 @@
-"""Routing decision: the delegate that gets a task, and why the others do not."""
+"""Routing decision: the delegate that gets a task, and the reasons against the others."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -72,7 +72,7 @@ def build_manifests(running: ServiceDocuments) -> ReadBackManifests:
 def is_blue_green_half(name: str, service: Mapping[str, Any]) -> bool:
     """Return whether an ECS service is one half of a blue/green pair.
 
-    Its name says so, and it has exactly one target group; otherwise nothing could be swapped.
+    Its name says so, and it has exactly one target group, which a swap of traffic needs.
     """
     return bool(_PAIR_SUFFIX.search(name)) and len(list_target_groups(service)) == 1
 

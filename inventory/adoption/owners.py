@@ -92,7 +92,7 @@ def get_other_owner(ecs_service: EcsServiceRecord) -> Service | None:
 
 
 def describe_other_owner(owner: Service, reader: Principal) -> str:
-    """Describe the owner for a reader who may not see everything."""
+    """Describe the owner for a reader with limited permissions."""
     if filter_visible(reader, VIEW_SERVICE, Service.objects.filter(pk=owner.pk)).exists():
         return (
             f"Service {owner.identifier} in {owner.scope.path} already deploys this ECS service. Use its "

@@ -41,7 +41,7 @@ def list_pair_target_groups(rows: Iterable[EcsServiceRecord]) -> list[str]:
 
 
 def build_traffic_pair(ecs_service: EcsServiceRecord, task_definition: Mapping[str, Any]) -> TrafficPair:
-    """Build the pair whose traffic options are searched."""
+    """Build the pair for the search of traffic options."""
     partner = get_partner(ecs_service)
     pair_keys = {ecs_service.pk, partner.pk if partner else ecs_service.pk}
     others = EcsServiceRecord.objects.filter(cluster=ecs_service.cluster_id, gone_at=None).exclude(

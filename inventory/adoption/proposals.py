@@ -1,4 +1,4 @@
-"""Proposals of adoptions: manifests read back, and the check that deploying them changes nothing."""
+"""Adoption proposals: manifests read from AWS, and the check that their deployment changes nothing."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -101,7 +101,7 @@ def update_pending_adoptions(cluster: SyncedCluster, cursor: DriftCursor, now: d
 
 
 def _is_read(ecs_service: EcsServiceRecord, cursor: DriftCursor) -> bool:
-    """Return whether this scan read the ECS service as it is now."""
+    """Return whether this scan read the current state of the ECS service."""
     groups = set(list_pair_target_groups([ecs_service]))
     return ecs_service.task_definition in cursor.requested_revisions and groups <= set(
         cursor.traffic.target_groups

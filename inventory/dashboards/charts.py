@@ -1,4 +1,4 @@
-"""Geometry of charts; templates draw them as SVG beside a table of the same values."""
+"""Geometry of the SVG charts."""
 
 import math
 from collections.abc import Mapping, Sequence

@@ -141,7 +141,7 @@ class RunningService:
 
     @property
     def usage(self) -> ServiceUsage | None:
-        """CPU and memory of the last hours; None until they are read."""
+        """Return CPU and memory of the last hours; None until they are read."""
         return get_usage(self.ecs_service)
 
     @property

@@ -91,7 +91,7 @@ class ServiceUsage:
 
     @cached_property
     def measures(self) -> tuple[UsageMeasure, UsageMeasure]:
-        """CPU and memory."""
+        """Return the measures of CPU and memory."""
         return (
             UsageMeasure("CPU", tuple(reading.cpu for reading in self.readings)),
             UsageMeasure("Memory", tuple(reading.memory for reading in self.readings)),

@@ -66,7 +66,7 @@ class ComparisonContext:
 
 @dataclass(frozen=True)
 class ComparisonResult:
-    """The result of a comparison; without `desired`, `state` says why nothing was compared."""
+    """Result of a comparison; without `desired`, `state` gives the obstacle."""
 
     reason: str = ""
     state: DriftComparison.State = DriftComparison.State.NOT_COMPARED
@@ -75,7 +75,7 @@ class ComparisonResult:
 
 
 def is_unread_revision(context: ComparisonContext, ecs_service: EcsServiceRecord) -> bool:
-    """Return whether the service runs a revision that the scan did not know when it started."""
+    """Return whether the service runs a revision that is newer than the start of the scan."""
     if ecs_service.name in context.desired_state.deploying:
         return False
     desired, arn = context.desired_state.desired.get(ecs_service.name), ecs_service.task_definition

@@ -117,7 +117,7 @@ class DriftCursor:
         return replace(advanced, revisions=self.revisions[1:])._advance_phase()
 
     def with_targets(self, targets: Mapping[str, Any]) -> Self:
-        """Return the cursor with scalable targets that were read elsewhere; None means no target."""
+        """Return the cursor with scalable targets from another scan; None means no target."""
         remaining = tuple(name for name in self.services if name not in targets)
         scaled = {
             name: clean_document(target) or {} for name, target in targets.items() if target is not None

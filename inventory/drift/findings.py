@@ -111,7 +111,7 @@ class DriftFindings:
 def update_comparisons(cluster: SyncedCluster, cursor: DriftCursor, now: datetime) -> IncompleteComparisons:
     """Compare every managed ECS service of the cluster, in the transaction that ends the scan.
 
-    Returns what is left for the next scan.
+    Returns the incomplete comparisons for the next scan.
     """
     ecs_services = [row for row in list_compared_services(cluster) if row.service_id is not None]
     arns = {row.task_definition for row in ecs_services}
@@ -235,7 +235,7 @@ def _compute_state(drifts: Iterable[Drift]) -> DriftComparison.State:
 
 
 def _save_findings(context: ComparisonContext, findings: DriftFindings) -> None:
-    """Resolve the drift that is gone, then save the new drift with its attribution."""
+    """Resolve drift that has disappeared, then save the new drift with its attribution."""
     resolved_keys = [row.pk for row in findings.resolved]
     if resolved_keys:
         Drift.objects.filter(pk__in=resolved_keys, resolved_at=None).update(resolved_at=context.now)

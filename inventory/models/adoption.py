@@ -14,7 +14,7 @@ from rbac.models import Scope
 
 
 class Adoption(models.Model):
-    """An ECS service on its way to being managed by Slipway.
+    """Adoption of an ECS service from the proposal to the created service.
 
     `documents` holds the running manifests as JSON by kind; drift compares with them until the first
     deployment. `traffic` is the row of a `TrafficOptions` for one half of a blue/green pair.

@@ -1,4 +1,4 @@
-"""Operation that undoes an adoption that has not deployed anything."""
+"""Undo of an adoption without deployments."""
 
 from typing import Final
 

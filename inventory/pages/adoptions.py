@@ -76,7 +76,7 @@ def _get_adoption(request: PageRequest, pk: int) -> Adoption:
 
 
 class UndoAdoption(ConfirmPage[Adoption]):
-    """Undo an adoption that nothing was deployed with."""
+    """Undo an adoption without deployments."""
 
     load = staticmethod(_get_adoption)
     permission = drift.EDIT_ENVIRONMENT

@@ -40,7 +40,7 @@ def select_instance_relations(rows: QuerySet[ServiceInstance]) -> QuerySet[Servi
 
 
 def get_cluster(infrastructure: Infrastructure) -> SyncedCluster | None:
-    """Return the cluster of an infrastructure, or of its last deployment, once sync knows it."""
+    """Return the cluster of an infrastructure, or of its last deployment, after the first sync."""
     rows = SyncedCluster.objects.select_related("connector").filter(connector=infrastructure.connector_id)
     if "<+" not in infrastructure.region + infrastructure.cluster:
         return rows.filter(region=infrastructure.region, cluster=infrastructure.cluster).first()

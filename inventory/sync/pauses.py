@@ -64,7 +64,7 @@ def compute_backoff(failures: int) -> timedelta:
 
 
 def record_pause(key: str, failure: ScanFailure, now: datetime) -> datetime:
-    """Pause all clusters with this key, and return until when; a known failure counts once."""
+    """Pause all clusters with this key, and return the end of the pause; a repeated failure counts once."""
     columns = {
         "failed_at": now,
         "failure": column_values.clean_text(failure.text),
@@ -87,9 +87,9 @@ def record_pause(key: str, failure: ScanFailure, now: datetime) -> datetime:
 def claim_trial(
     cluster: SyncedCluster, now: datetime, owner: str = SYNC_OWNER, *, is_under_way: bool = False
 ) -> datetime | None:
-    """Return until when a cluster is paused, or None if it may run, perhaps as the trial for all.
+    """Return the end of a cluster's pause, or None if it may run, perhaps as the trial for all.
 
-    A scan in progress keeps its trial: its next call is not another one.
+    A scan in progress keeps its trial for all its calls.
     """
     pauses = list(SyncPause.objects.filter(key__in=_list_stored_keys(cluster, owner)).order_by("pk"))
     if running := [pause.paused_until for pause in pauses if pause.paused_until > now]:

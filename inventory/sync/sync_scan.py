@@ -197,7 +197,7 @@ class SyncScan(ClusterScan):
         return self.cursor.after_list_page(response, known=known, ended=self._find_ended_tasks(response))
 
     def _find_ended_tasks(self, response: Mapping[str, Any]) -> list[str]:
-        """Return the known tasks that no page of running tasks named, in a follow-up."""
+        """Return the stored tasks that no page of running tasks contained, in a follow-up."""
         is_last = not response.get("nextToken")
         if not (is_last and self.cursor.is_follow_up and self.cursor.phase == RUNNING):
             return []

@@ -49,7 +49,7 @@ class WebhookResult:
 
 
 def send_webhook(letter: WebhookRequest, reach: AddressPolicy) -> WebhookResult:
-    """Send a request and return its result. Raises nothing: any error is a result."""
+    """Send a request and return its result. Raises no error: every failure is a result."""
     body = letter.body.encode()
     way = RequestPolicy(
         address_policy=reach,

@@ -20,7 +20,7 @@ _MONOSPACE_ATTRIBUTES = {
 
 
 class WriteOnlyTextInput(forms.TextInput):
-    """Input for an address with a token; after an error it comes back empty."""
+    """Input for an address with a token; it is empty again after an error."""
 
     def format_value(self, value: Any) -> str:
         return ""

@@ -65,7 +65,7 @@ def list_rules(request: PageRequest) -> HttpResponse:
 @require_sign_in
 @require_safe
 def show_rule(request: PageRequest, pk: int) -> HttpResponse:
-    """Show a rule and what it was told, the newest first."""
+    """Show a rule and its notifications, the newest first."""
     rule = get_rule(request, pk)
     notifications = Notification.objects.filter(rule=rule).defer("body")
     content = {
@@ -133,7 +133,7 @@ class DeleteNotificationRule(NotificationRulePage, DeletePage[NotificationRule])
 
 
 def get_event_titles(rule: NotificationRule) -> list[str]:
-    """What a rule tells of, as people read it."""
+    """Return the titles of a rule's events."""
     return [EVENT_TITLES[value] for value in rule.events if value in EVENT_TITLES]
 
 

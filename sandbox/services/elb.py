@@ -130,7 +130,7 @@ STATE_REASONS = {
 
 
 def install_elb() -> None:
-    """Put the sandbox's health table and rules in the place of moto's."""
+    """Replace moto's health table and rules by those of the sandbox."""
     original_health = FakeTargetGroup.health_for
 
     def health_for(self: FakeTargetGroup, target: dict[str, Any], ec2_backend: Any) -> FakeHealthStatus:
@@ -174,7 +174,7 @@ def _check_weights(actions: list[FakeAction]) -> None:
 
 
 def _patch_listener_operation(name: str) -> None:
-    """After this operation, set the load balancers of each target group to the actual ones."""
+    """Patch an operation so that it updates the load balancers of each target group."""
     original: Callable[..., Any] = getattr(ELBv2Backend, name)
 
     @wraps(original)

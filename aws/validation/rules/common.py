@@ -57,9 +57,9 @@ def check_duplicates(
 def check_placeholders(
     value: Any, path: ParameterPath = (), *, is_free: bool = False
 ) -> Iterator[ShapeProblem]:
-    """Yield a problem for each sample placeholder, such as <Role ARN>, that was not replaced (R174).
+    """Yield a problem for each remaining sample placeholder, such as <Role ARN> (R174).
 
-    In texts for the application it may be intended, so it is a warning there.
+    In texts for the application a placeholder may be intended, so it is a warning there.
     """
     if isinstance(value, Mapping):
         for key, inner in value.items():
@@ -77,7 +77,7 @@ def is_placeholder(value: object) -> bool:
 
 
 def is_literal(value: object) -> bool:
-    """Return whether a text is there for good: neither an expression nor a placeholder."""
+    """Return whether a text is neither an expression nor a placeholder."""
     return isinstance(value, str) and not is_expression(value) and not is_placeholder(value)
 
 

@@ -1,4 +1,4 @@
-"""File store: files and folders kept in Slipway (R170, R171)."""
+"""File store of Slipway as a manifest store (R170, R171)."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
@@ -31,7 +31,7 @@ class FileStore(ManifestStore):
     def list_requirements(
         self, row: ManifestSource, scope: Scope, *, hint: str = "", path: str = ""
     ) -> Iterator[RequiredPermission]:
-        """Yield access to the files; only a run knows the files behind an expression."""
+        """Yield access to the files; expressions are resolved only in a run."""
         refs = [str(ref) for ref in row["paths"] if not has_expression(str(ref))]
         yield from get_file_requirements(refs, scope, hint=hint, path=path)
 

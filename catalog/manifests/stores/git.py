@@ -33,7 +33,7 @@ _FORM_FIELDS: Final = (
 
 @register_store
 class GitStore(RemoteStore):
-    """The files of a repository. A form asks for the kind of a revision and its name."""
+    """Files of a Git repository at a branch, tag or commit."""
 
     name = "Git"
     title = "Git"

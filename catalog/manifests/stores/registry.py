@@ -37,7 +37,7 @@ class StoreField:
 
 
 class ManifestStore:
-    """A kind of place that manifests come from: its form, validation, permissions and files.
+    """Base class of manifest stores: form, validation, permissions and files.
 
     A store with a `connector_kind` is remote: a run, a preview or a user fetches its files through a
     connector with `build_request`. Any other store reads its files itself, in `read_files`.
@@ -92,7 +92,7 @@ class ManifestStore:
         return ""
 
     def describe_location(self, place: Mapping[str, str]) -> str:
-        """Return where files lie in a store, as part of a sentence."""
+        """Return the location of files in a store, as part of a sentence."""
         return f"the {self.title}"
 
     def list_requirements(
@@ -102,7 +102,7 @@ class ManifestStore:
         yield from ()
 
     def describe_denied_path(self, path: str, scope: Scope, reader: Principal) -> str:
-        """Return why a reader may not see a file, or nothing. Raises `FileNotInStore`."""
+        """Return the reason why a reader may not view a file, or an empty text. Raises `FileNotInStore`."""
         return ""
 
     def build_request(self, place: Mapping[str, str]) -> dict[str, Any]:
@@ -110,7 +110,7 @@ class ManifestStore:
         raise NotImplementedError(f"{self.name} fetches nothing through a connector")
 
     def describe_fetch(self, row: ManifestSource) -> str:
-        """Return the log line of a manifest whose files were fetched."""
+        """Return the log line of a manifest with fetched files."""
         return f"Fetched from {self.describe_location(row['place'])}"
 
     def read_files(self, source: ManifestSource, scope: Scope) -> Iterable[StoredFile]:
@@ -161,7 +161,7 @@ def parse_source_text(source: ManifestSource, text: str, name: str) -> Document:
 
 
 def get_store(name: str) -> ManifestStore:
-    """Return the store with a name; an unknown name has a store that knows nothing."""
+    """Return the store with a name, or a store without any files for an unknown name."""
     return _stores.get(name) or _UNKNOWN
 
 

@@ -1,4 +1,4 @@
-"""Base class of stores whose files a connector leads to."""
+"""Base class of the manifest stores that use a connector."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -24,7 +24,7 @@ class NotFetchedError(StoreError):
 
 
 class RemoteStore(ManifestStore):
-    """Files that a run, a preview or a user fetches beforehand; the texts come with the source."""
+    """Store with files that a run, a preview or a user fetches; the texts come with the source."""
 
     def describe_problem(
         self, kind: str, content: str, paths: Sequence[str], place: Mapping[str, str]

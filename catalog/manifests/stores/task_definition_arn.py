@@ -1,4 +1,4 @@
-"""Store of existing task definitions: a service keeps the ARN alone (R160)."""
+"""Manifest store of existing task definitions, given by ARN (R160)."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ _ARN_PATTERN: Final = re.compile(
 
 @register_store
 class TaskDefinitionArnStore(ManifestStore):
-    """The registered task definitions of AWS; a deployment hands the ARN to ECS as it is."""
+    """Registered task definitions of AWS; a deployment passes the ARN to ECS unchanged."""
 
     name = TASK_DEFINITION_ARN
     title = "task definition ARN"
@@ -46,7 +46,7 @@ class TaskDefinitionArnStore(ManifestStore):
         return describe_arn_problem(content)
 
     def fetch(self, source: ManifestSource, scope: Scope) -> tuple[Document, ...]:
-        """Return nothing: there is no text to fetch."""
+        """Return no texts: there is nothing to fetch."""
         if not source.get("content"):
             return ()
         raise StoreError(f"The manifest {source['identifier']} is an ARN and has no text.")

@@ -159,7 +159,7 @@ def run_git(held: HeldTask, around: ExecutorContext) -> TaskResult:
         repository = _Repository(workspace.create_folder("repository"), git, location.url, cache)
         try:
             if params.get("refs"):
-                result = repository.refs()
+                result = repository.list_refs()
             else:
                 result = repository.fetch(ref, [str(path) for path in params.get("paths") or ()])
         except FileNotFoundError:
@@ -269,8 +269,8 @@ class _Repository:
         commits = dict(line.split("\t", 1)[::-1] for line in output.decode("utf-8", "replace").splitlines())
         return commits.get(f"{ref}^{{}}") or commits.get(ref, "")
 
-    def refs(self) -> dict[str, Any]:
-        """Return the names of branches and of tags, as many of each as are taken."""
+    def list_refs(self) -> dict[str, Any]:
+        """Return the names of branches and tags, up to the limit for each."""
         arguments = ("ls-remote", "--quiet", "--heads", "--tags", self.url)
         listed = self.git.run(self.folder, *arguments, may_be_cut=True)
         names = [line.partition("\t")[2] for line in listed.decode("utf-8", "replace").splitlines()]

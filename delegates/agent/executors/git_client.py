@@ -46,7 +46,7 @@ class GitStopped(Exception):
 
 @dataclass(frozen=True)
 class GitProgram:
-    """Runs git in a folder, with the login of one task; all its commands end by one moment (monotonic)."""
+    """Git commands of one task in a folder, with its login and a common deadline (monotonic)."""
 
     held: HeldTask
     workspace: TaskWorkspace

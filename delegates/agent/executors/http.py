@@ -10,7 +10,7 @@ from guards.urls import parse_url, resolve_host
 
 
 def run_http(held: HeldTask, around: ExecutorContext) -> TaskResult:
-    """Send a request; every HTTP status is a success. Raises the errors of `ask`."""
+    """Send a request; every HTTP status is a success. Raises the errors of `send_request`."""
     params = held.task.params
     request = SafeRequest(
         str(params.get("method") or "GET").upper(),
@@ -23,7 +23,7 @@ def run_http(held: HeldTask, around: ExecutorContext) -> TaskResult:
 
 
 def run_check(held: HeldTask, around: ExecutorContext) -> TaskResult:
-    """Open a connection, with TLS if the address requires it. Raises the errors of `ask`."""
+    """Open a connection, with TLS if the address requires it. Raises the errors of `resolve_host`."""
     url = str(held.task.params["url"])
     target = parse_url(url)
     host, port = target.host, target.port

@@ -114,7 +114,7 @@ LOCK_FILE = ".terraform.lock.hcl"
 
 @dataclass(frozen=True)
 class TerraformJob:
-    """One run of the program; `files` go by paths below a folder of their own."""
+    """One run of the program; `files` are texts by path below a working folder."""
 
     program: str
     command: str
@@ -166,7 +166,7 @@ def write_job_files(job: TerraformJob, work: Path) -> Path:
 
 
 def _validate_path(path: Any) -> str:
-    """Return a path that stays where it belongs."""
+    """Return a path within the configuration. Raises `ValueError`."""
     clean = PurePosixPath(str(path))
     if clean.is_absolute() or ".." in clean.parts or "\0" in str(path):
         raise ValueError(f"{path!r} is not a path within the configuration")
@@ -204,7 +204,7 @@ class _RunFinished(Exception):
 def run_terraform(held: HeldTask, around: ExecutorContext) -> TaskResult:
     """Run the job of a task. Raises `KeyError` and `ValueError` for invalid parameters.
 
-    The result of a job that began to change something says so, also after a failure.
+    After a change has begun the result records it, also after a failure.
     """
     if around.blocks_shell:
         # A configuration may run any program.
@@ -225,7 +225,7 @@ def run_terraform(held: HeldTask, around: ExecutorContext) -> TaskResult:
 
 @dataclass
 class _Run:
-    """One job in a folder of its own."""
+    """One job in a temporary folder."""
 
     held: HeldTask
     around: ExecutorContext
@@ -246,7 +246,7 @@ class _Run:
         self.result |= {"begun": False, "ended": "", "exit_code": 0, "errors": []}
 
     def run(self) -> TaskResult:
-        """Raise `_RunFinished` where a command fails."""
+        """Run all commands of the job. Raises `_RunFinished` if a command fails."""
         self._init()
         if self.job.command == PLAN:
             self._plan()
@@ -351,7 +351,7 @@ class _Run:
         return self._read(path)
 
     def _read(self, path: Path) -> str:
-        """Return a text that the task wrote, or "". Raises `_RunFinished` where it is too large.
+        """Return a text from the task's folder, or an empty text. Raises `_RunFinished` above the size limit.
 
         All tasks share the memory of the agent.
         """

@@ -35,7 +35,7 @@ def _remove_owned(at: int, is_match: Callable[[os.stat_result], bool], depth: in
 
 
 def _remove(name: str, at: int) -> None:
-    """Delete an entry of an open folder, without a path, which could lead elsewhere by now."""
+    """Delete an entry of an open folder; a path could lead to another folder by now."""
     if not _try_delete(name, at):
         with _open_for_removal(name, at) as folder:
             _empty(folder)

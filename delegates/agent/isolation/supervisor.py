@@ -52,7 +52,7 @@ def main() -> int:
 
 
 class _CommandProcess:
-    """The command, or the first process of its namespaces, and all that comes of it."""
+    """The command, or the first process of its namespaces, with its descendants."""
 
     def __init__(self, pid: int, plan: dict[str, Any]) -> None:
         self._pid, self._plan = pid, plan
@@ -193,7 +193,7 @@ def _enter_namespaces(plan: dict[str, Any]) -> None:
 
 
 def _fork(plan: dict[str, Any]) -> int:
-    """Start the command, below a first process where it gets namespaces of its own."""
+    """Start the command, or a first process for it in separate namespaces."""
     parent = os.getpid()
     if pid := os.fork():
         return pid

@@ -86,13 +86,13 @@ class TaskWorkspace:
         return path
 
     def lend(self, path: Path) -> None:
-        """Give the task a tree that this process created in its folder."""
+        """Make the task the owner of a tree in its folder."""
         if self.user is not None:
             change_owner(path, self.user)
 
     @contextlib.contextmanager
     def lend_tree(self, path: Path) -> Iterator[None]:
-        """Give the task a tree outside the workspace for the block, locked against others."""
+        """Make the task the owner of a tree outside the workspace for the block, locked against others."""
         shown = (os.path.realpath(path), True)
         self._shown.append(shown)
         try:
@@ -262,7 +262,7 @@ def _list_readable_paths(environ: Mapping[str, str]) -> list[tuple[str, bool]]:
 
 
 def change_owner(path: Path, user: int, group: int | None = None) -> None:
-    """Give a tree to a user, without the targets of symbolic links and without hard links to other places."""
+    """Change the owner of a tree, except targets of symbolic links and files with several hard links."""
     group = user if group is None else group
     os.chown(path, user, group, follow_symlinks=False)
     for folder, folders, files, number in os.fwalk(path, follow_symlinks=False):

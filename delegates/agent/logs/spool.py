@@ -30,7 +30,7 @@ class TokenBucket:
         self._left, self._counted_at = float(burst), clock()
 
     def spend(self, size: int) -> bool:
-        """Count `size` bytes and wait where there were too many; whether it waited."""
+        """Count `size` bytes, wait above the rate limit, and return whether it waited."""
         now = self._clock()
         self._left = min(self._burst, self._left + (now - self._counted_at) * self._rate) - size
         self._counted_at = now
@@ -61,7 +61,7 @@ class SpoolSegment:
 
 
 class SpooledTaskLog:
-    """The lines of one task: written at the end, read from the front, numbered from the first one sent."""
+    """Log lines of one task: appended at the end, read from the front, numbered from the first one sent."""
 
     def __init__(self, spool: "LogSpool", folder: Path, task_id: str, fence: int) -> None:
         self.spool, self.folder, self.task_id, self.fence = spool, folder, task_id, fence
@@ -200,7 +200,7 @@ class SpooledTaskLog:
             self.spool.opened.pop(self.folder.name, None)
 
     def drop(self, segment: SpoolSegment) -> None:
-        """Put a marker in the place of a segment, which others of its kind join."""
+        """Replace a segment by a marker; adjacent markers are merged."""
         place = self.segments.index(segment)
         before = self.segments[place - 1] if place else None
         dropped = segment.dropped or segment.lines
@@ -236,7 +236,7 @@ class SpooledTaskLog:
 
 
 class LogSpool:
-    """The lines of all tasks, at most `most` bytes: the oldest go first, never without a trace."""
+    """Log lines of all tasks within a size limit; the oldest are dropped first and leave a marker."""
 
     def __init__(self, folder: Path, most: int) -> None:
         self.folder, self.most, self.size = folder, most, 0

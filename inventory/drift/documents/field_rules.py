@@ -1,6 +1,6 @@
-"""Field rules of ECS documents: AWS defaults, keys of list entries, fields that are not compared.
+"""Field rules of ECS documents: AWS defaults, list keys, ignored fields.
 
-Names are those of AWS's API; a field is looked up under the nearest field that holds it.
+Names are those of AWS's API; a field's rule is that of the nearest field around it.
 """
 
 from collections.abc import Mapping

@@ -34,7 +34,7 @@ CONNECTOR_ADVICE: Final = "Fix the connector and test it. The next scan starts a
 
 
 class ScanLeaseLost(Exception):
-    """Another worker holds the lease of this cluster."""
+    """Error raised when another worker has the lease of this cluster."""
 
 
 @dataclass

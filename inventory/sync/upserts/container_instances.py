@@ -38,7 +38,7 @@ def list_used_container_instances(cluster: SyncedCluster, _: datetime) -> list[s
 
 
 def upsert_container_instances(cluster: SyncedCluster, response: object, now: datetime) -> None:
-    """Insert or update the container instances in a response; missing ones are gone."""
+    """Insert or update the container instances in a response, and end missing ones."""
     by_arn = {
         arn: payload
         for payload in list_payloads(response, "containerInstances")

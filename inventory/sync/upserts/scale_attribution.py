@@ -1,4 +1,4 @@
-"""Attribution of desired count changes to an execution, auto scaling, or somebody else.
+"""Attribution of desired count changes to executions, auto scaling or other causes.
 
 ECS names the deployment of each task, but a later count change does not create a deployment.
 """

@@ -74,7 +74,7 @@ def list_unattributed_tasks(cluster: SyncedCluster, now: datetime) -> list[Servi
 
 
 def list_due_activities(cluster: SyncedCluster, now: datetime) -> list[str]:
-    """Return the resource ids to read activities of; empty text for the whole region where they are many."""
+    """Return the resource ids for reading activities; an empty text means the whole region."""
     changed = {
         row.ecs_service.name
         for row in list_changed_counts(cluster, now)

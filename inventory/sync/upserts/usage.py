@@ -79,7 +79,7 @@ def _lock_rows(rows: QuerySet[EcsServiceRecord]) -> QuerySet[EcsServiceRecord]:
 
 
 def _build_usage_key(ecs_service: EcsServiceRecord) -> tuple[str, str]:
-    """Return cluster and name as CloudWatch knows them."""
+    """Return cluster and name in the format of CloudWatch."""
     return ecs_service.cluster.cluster.rpartition("/")[2], ecs_service.name
 
 

@@ -53,7 +53,7 @@ class StackTarget:
     tags: Mapping[str, str] = field(default_factory=dict)
 
     def is_same(self, other: "StackTarget") -> bool:
-        """Return whether another one would change nothing."""
+        """Return whether an update to another target would change nothing."""
         current, updated = self.template, other.template
         is_same = (current.resources, current.outputs, current.mappings, current.conditions) == (
             updated.resources,

@@ -95,7 +95,7 @@ class StackTemplate:
 
     @property
     def hidden(self) -> set[str]:
-        """Return the parameters whose values CloudFormation does not show."""
+        """Return the parameters with values that CloudFormation does not show."""
         return {n for n, one in self.parameters.items() if str(one.get("NoEcho", "")).lower() == "true"}
 
     @property
@@ -110,9 +110,9 @@ class StackTemplate:
         return ["CAPABILITY_NAMED_IAM"] if named else ["CAPABILITY_IAM"]
 
     def order(self) -> list[str]:
-        """Return the resources in the order in which they are made.
+        """Return the resources in the order of their creation.
 
-        Raises `CloudFormationError` where they need each other.
+        Raises `CloudFormationError` for a circular dependency.
         """
         needs = {
             name: {

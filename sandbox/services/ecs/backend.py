@@ -55,7 +55,7 @@ PURGE_INTERVAL = 10.0
 
 
 class SandboxEcs(EC2ContainerServiceBackend):
-    """Clusters, capacity providers and settings are moto's; services, tasks and task definitions are ours."""
+    """ECS backend: moto's clusters, capacity providers and settings; our services, tasks and definitions."""
 
     def __init__(self, region_name: str, account_id: str) -> None:
         super().__init__(region_name, account_id)
@@ -92,7 +92,7 @@ class SandboxEcs(EC2ContainerServiceBackend):
         return [task for task in self.all_tasks() if task.last_status != "STOPPED"]
 
     def tasks_of(self, service: SandboxService, *, stopped: bool = False) -> list[SandboxTask]:
-        """Return the tasks of a service that are not yet STOPPED, or all known ones."""
+        """Return the tasks of a service that are not yet STOPPED, or all stored ones."""
         tasks = self.index.of_service(service.service_arn)
         return tasks if stopped else [t for t in tasks if t.last_status != "STOPPED"]
 

@@ -128,7 +128,7 @@ def write_process_lines(
     container: Mapping[str, Any],
     lines: list[tuple[int, str]],
 ) -> bool:
-    """Print lines, each with its moment in milliseconds; False if their container has no stream."""
+    """Write lines, each with its time in milliseconds; return False if the container has no stream."""
     options = _get_log_options(container)
     if options is None:
         return False

@@ -20,7 +20,7 @@ BLOCKED_PREFIXES = ("LD_", "DYLD_", "PYTHON")
 
 
 def start_containers(backend: "SandboxEcs", task: SandboxTask) -> str:
-    """Start the processes of a task that begins to run; why one cannot start, or nothing."""
+    """Start the processes of a task, and return the reason of a failure, or an empty text."""
     for definition, container in _list_process_containers(backend, task):
         environment = _build_environment(backend, task, definition, container["containerArn"])
         try:

@@ -18,7 +18,7 @@ class EcsClientException(ECSException):
 
 
 class ServiceNotActive(ECSException):
-    """The service is draining or gone."""
+    """Error of a service that is draining or deleted."""
 
     def __init__(self) -> None:
         super().__init__("ServiceNotActiveException", "Service was not ACTIVE.")

@@ -49,7 +49,7 @@ def allocate_address(
     number: int,
     is_taken: Callable[[str], bool],
 ) -> tuple[str, str, dict[str, Any]]:
-    """Return the address, zone and attachment of the task with this number; subnets take turns."""
+    """Return the address, zone and attachment of the task with this number; subnets alternate."""
     subnets = network["awsvpcConfiguration"]["subnets"]
     subnet = ec2_backends[account_id][region].describe_subnets(subnet_ids=[subnets[number % len(subnets)]])[0]
     ip = _find_free_address(subnet.cidr_block, number // len(subnets), is_taken)

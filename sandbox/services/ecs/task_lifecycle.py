@@ -268,7 +268,7 @@ def _record_exit(backend: "SandboxEcs", task: SandboxTask, container: dict[str, 
 
 
 def _check_health(backend: "SandboxEcs", task: SandboxTask) -> bool:
-    """Run the container health checks of a task; True if its health changed."""
+    """Run the container health checks of a task, and return whether its health changed."""
     checks = [d["healthCheck"] for d in _list_container_definitions(backend, task) if d.get("healthCheck")]
     if not checks or task.running_since is None:
         return False

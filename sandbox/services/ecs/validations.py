@@ -201,7 +201,7 @@ def check_deployment_configuration(configuration: Mapping[str, Any]) -> None:
 
 
 def check_network(network: Mapping[str, Any] | None, definition: SandboxTaskDefinition) -> None:
-    """Raise if a task definition and a network configuration do not go together."""
+    """Check that a task definition fits a network configuration."""
     if definition.network_mode == "awsvpc":
         if not (network or {}).get("awsvpcConfiguration"):
             raise InvalidEcsParameter(
