@@ -48,11 +48,11 @@ class ExecutionConsumer(LiveConsumer):
         await super().connect()
 
     @classmethod
-    def get_close_codes(cls, asked: Sequence[tuple[Self, User]]) -> Sequence[int | None]:
+    def get_close_codes(cls, sockets: Sequence[tuple[Self, User]]) -> Sequence[int | None]:
         """Refuse users without view access to the execution, and store the rights of the others."""
-        places = get_resource_locations(Execution, {one.execution_id for one, _ in asked})
-        grants = Grants(person for _, person in asked)
-        return [one._refusal(grants, person, places.get(one.execution_id)) for one, person in asked]
+        places = get_resource_locations(Execution, {one.execution_id for one, _ in sockets})
+        grants = Grants(person for _, person in sockets)
+        return [one._refusal(grants, person, places.get(one.execution_id)) for one, person in sockets]
 
     def _refusal(self, grants: Grants, person: User, place: ResourceLocation | None) -> int | None:
         granted = frozenset() if place is None else grants.get_permissions(person, place)
@@ -137,12 +137,12 @@ class BadgeConsumer(LiveConsumer):
         self.badges: Mapping[str, int] = {}
 
     @classmethod
-    def get_close_codes(cls, asked: Sequence[tuple[Self, User]]) -> Sequence[int | None]:
+    def get_close_codes(cls, sockets: Sequence[tuple[Self, User]]) -> Sequence[int | None]:
         """Accept all signed-in users; the badges are counted by their permissions."""
-        counts = count_badges([person for _, person in asked])
-        for one, person in asked:
+        counts = count_badges([person for _, person in sockets])
+        for one, person in sockets:
             one.person, one.badges = person, counts[person.pk]
-        return [None for _ in asked]
+        return [None for _ in sockets]
 
     async def stream(self) -> None:
         person = self.person

@@ -34,13 +34,13 @@ class ScopeChoices:
 
 def list_scope_choices(principal: Principal, sought: str = "") -> ScopeChoices:
     """Return the scopes to choose from, those named like `sought` where that is given; one query."""
-    found = list_member_scopes(principal)
+    member_scopes = list_member_scopes(principal)
     if sought := sought.strip()[:MOST_SEARCH_CHARACTERS]:
-        found = found.filter(Q(name__icontains=sought) | Q(identifier__icontains=sought))
-    scopes = list(found.order_by("path")[: MOST_SCOPE_CHOICES + 1])
+        member_scopes = member_scopes.filter(Q(name__icontains=sought) | Q(identifier__icontains=sought))
+    scopes = list(member_scopes.order_by("path")[: MOST_SCOPE_CHOICES + 1])
     # Databases differ in where they sort a slash.
-    shown = sorted(scopes[:MOST_SCOPE_CHOICES], key=lambda one: one.path.split("/"))
-    offered = tuple(ScopeChoice(one, 0 if sought else one.path.count("/")) for one in shown)
+    shown = sorted(scopes[:MOST_SCOPE_CHOICES], key=lambda scope: scope.path.split("/"))
+    offered = tuple(ScopeChoice(scope, 0 if sought else scope.path.count("/")) for scope in shown)
     return ScopeChoices(offered, has_more=len(scopes) > MOST_SCOPE_CHOICES)
 
 
@@ -122,12 +122,12 @@ def get_navigation_context(request: HttpRequest) -> dict[str, Any]:
 def _get_current_url(path: str) -> str:
     if path == "/":
         return path
-    found = (
+    urls = (
         entry.url
         for entry in (*NAVIGATION_ITEMS, ADMIN_ITEM)
         if path.startswith(f"/{_get_first_segment(entry.url)}/")
     )
-    return next(found, "")
+    return next(urls, "")
 
 
 def _get_first_segment(path: str) -> str:

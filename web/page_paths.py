@@ -13,5 +13,5 @@ PAGE_PATHS: Final = {
 
 
 def get_page_path(name: str, key: object) -> str:
-    """Return the path of a page about one thing."""
+    """Return the path of the page of a resource."""
     return PAGE_PATHS[name].format(key)

@@ -44,7 +44,7 @@ DiffOperation = tuple[str, int, int, int, int]
 def compare_texts(old: str, new: str) -> TextDiff:
     """Compare two texts."""
     before, after = _split_lines(old), _split_lines(new)
-    operations = [one for one in _compute_operations(before, after) if one[0] != "equal"]
+    operations = [operation for operation in _compute_operations(before, after) if operation[0] != "equal"]
     hunks = tuple(tuple(_build_hunk(group, before, after)) for group in _group_operations(operations))
     lines = [line for hunk in hunks for line in hunk]
     return TextDiff(hunks, sum(line.sign == "+" for line in lines), sum(line.sign == "-" for line in lines))
@@ -60,26 +60,27 @@ def _compute_operations(before: Sequence[str], after: Sequence[str]) -> list[Dif
     tail = _count_common(before[head:][::-1], after[head:][::-1])
     old, new = before[head : len(before) - tail], after[head : len(after) - tail]
     if max(len(old), len(new)) > MOST_COMPARED_LINES:
-        found: Sequence[DiffOperation] = [("replace", 0, len(old), 0, len(new))]
+        operations: Sequence[DiffOperation] = [("replace", 0, len(old), 0, len(new))]
     else:
-        found = list(SequenceMatcher(None, old, new, autojunk=False).get_opcodes())
-    return [(tag, a + head, b + head, c + head, d + head) for tag, a, b, c, d in found]
+        operations = list(SequenceMatcher(None, old, new, autojunk=False).get_opcodes())
+    return [(tag, a + head, b + head, c + head, d + head) for tag, a, b, c, d in operations]
 
 
-def _count_common(one: Sequence[str], other: Sequence[str]) -> int:
+def _count_common(first: Sequence[str], second: Sequence[str]) -> int:
     return next(
-        (at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other))
+        (at for at, (a, b) in enumerate(zip(first, second, strict=False)) if a != b),
+        min(len(first), len(second)),
     )
 
 
 def _group_operations(operations: Sequence[DiffOperation]) -> Iterator[list[DiffOperation]]:
     """Yield groups of changes whose context lines would overlap."""
     group: list[DiffOperation] = []
-    for one in operations:
-        if group and one[1] - group[-1][2] > 2 * _CONTEXT_LINES:
+    for operation in operations:
+        if group and operation[1] - group[-1][2] > 2 * _CONTEXT_LINES:
             yield group
             group = []
-        group.append(one)
+        group.append(operation)
     if group:
         yield group
 

@@ -150,7 +150,7 @@ def _render_wizard(
         "trouble": failure,
         "ask": adoptions.RUNTIME_INPUT,
         "may_adopt": may_adopt,
-        "may_take_back": not adoption_undo.describe_undo_obstacle(adoption)
+        "can_undo": not adoption_undo.describe_undo_obstacle(adoption)
         and adoption_undo.can_undo_adoption(request.user, adoption),
     }
     return render(
@@ -177,7 +177,7 @@ def _render_unmanaged_services(
         "page": paginate_queryset(adoptions.list_unmanaged_services(infrastructure), request),
         "cluster": get_cluster(infrastructure),
         "may_adopt": can(request.user, drift.EDIT_ENVIRONMENT, infrastructure),
-        "said": message,
+        "refusal": message,
     }
     return render(request, "inventory/drift/unknown.html", context, status=status)
 

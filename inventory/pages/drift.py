@@ -89,7 +89,7 @@ def decide_drift(request: PageRequest, pk: int) -> HttpResponse:
         else:
             operations_drift.accept_drift(actor=request.user, comparison=comparison, keys=keys, reason=reason)
     except BadInput as problem:
-        context = {"said": problem.detail, "reason": reason, "marked": keys}
+        context = {"refusal": problem.detail, "reason": reason, "marked": keys}
         return render(
             request,
             "inventory/drift/detail.html",
@@ -104,14 +104,14 @@ def _build_detail_context(request: PageRequest, comparison: DriftComparison) -> 
     return {
         "comparison": comparison,
         "rows": build_drift_rows(fields),
-        "told": sorted(
+        "attributions": sorted(
             {drift.attribution for drift in fields if drift.attribution and drift.accepted_at is None}
         ),
         "earlier": build_drift_rows(queries_drift.list_resolved_drifts(comparison)),
         "fresh": freshness,
         "may_see_connector": can(request.user, "core_connector_view", freshness.cluster.connector),
         "may_accept": can(request.user, queries_drift.EDIT_ENVIRONMENT, comparison),
-        "may_look": can(request.user, queries_drift.ACCESS_ENVIRONMENT, comparison),
+        "can_scan": can(request.user, queries_drift.ACCESS_ENVIRONMENT, comparison),
     }
 
 

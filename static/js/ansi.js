@@ -1,7 +1,7 @@
 // Parser of log lines: plain text and colored pieces; colors become class names. One pass over all special sequences:
 // CSI, OSC, other controls, text direction marks.
 
-// One pass over what is not plain: CSI and OSC sequences, other controls, marks that turn text around.
+// All special sequences: CSI, OSC, other controls, and bidirectional marks.
 const SPECIAL = /\x1b\[([0-9;:]*)([@-~])|\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|[\x00-\x08\x0a-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/g;
 const PLAIN = /^[^\x00-\x08\x0a-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]*$/;
 

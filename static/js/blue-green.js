@@ -8,7 +8,7 @@ const STEP = /^( *)type: *["']?EcsBlueGreenCreateService["']?\s*(?:#.*)?$/;
 const indentOf = (line) => line.search(/\S|$/);
 const isBlank = (line) => !line.trim();
 
-// The first and the last line of the step whose type stands in line `at`: all of its keys begin in `column`.
+// First and last line of the step with its type in line `at`; its keys start in `column`.
 function blockAround(lines, at, column) {
   const isOutside = (line) => !isBlank(line) && indentOf(line) < column;
   const before = lines.slice(0, at).findLastIndex(isOutside);

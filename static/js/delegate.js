@@ -62,7 +62,7 @@ class Tail {
     if (isOn) this.toEnd();
   }
 
-  // Says whether that worked: else it is asked again.
+  // Returns whether the fetch succeeded; a failed one is repeated.
   async ask() {
     try {
       while (await this.askOnce());
@@ -92,7 +92,7 @@ class Tail {
     this.list.append(...lines.map((text) => h("div", {}, text)));
     while (this.list.children.length > MOST_LINES) this.list.firstElementChild.remove();
     if (this.isFollowing) this.toEnd();
-    find("[data-log-said]").textContent = `${lines.length} new line${lines.length === 1 ? "" : "s"}`;
+    find("[data-log-added]").textContent = `${lines.length} new line${lines.length === 1 ? "" : "s"}`;
   }
 }
 

@@ -14,7 +14,7 @@ export function countText(problems) {
 }
 
 export class EditorCheck {
-  // shown(problems) marks lines; said(text) is read out; jump(problem) goes there.
+  // shown(problems) marks lines, said(text) announces, jump(problem) moves the caret.
   constructor(area, list, { shown, said, jump }) {
     Object.assign(this, { area, list, shown, said, jump, problems: [], at: -1 });
     this.take(this.served());
@@ -33,7 +33,7 @@ export class EditorCheck {
     this.timer = setTimeout(() => this.now(), AFTER);
   }
 
-  // Takes the place of a check that is due, so that its result comes before what the caller says next.
+  // Replaces a pending check, so that its result precedes the next announcement.
   async finish() {
     if (!this.area.dataset.check) return;
     clearTimeout(this.timer);

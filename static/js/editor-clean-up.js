@@ -31,7 +31,7 @@ function show(area, { content, changes, hunks }) {
   dialog.showModal();
 }
 
-// Says with said(text) why there is nothing to show.
+// Announces with said(text) why there is nothing to show.
 export async function cleanUp(area, said) {
   const body = new URLSearchParams([...new FormData(area.form)].filter(([, value]) => typeof value === "string"));
   try {

@@ -36,7 +36,7 @@ export class CompletionList {
     return !this.list.hidden;
   }
 
-  // The guide is in the page, or behind an address that is asked once the text gets the focus.
+  // The guide is in the page, or fetched from a URL at the first focus.
   load() {
     const { guide, complete } = this.area.dataset;
     const element = guide && document.getElementById(guide);
@@ -44,7 +44,7 @@ export class CompletionList {
     else if (complete) this.area.addEventListener("focus", () => this.fetch(this.area.dataset.complete));
   }
 
-  // Once for each address; whoever asked before the answer came sees the list then.
+  // Fetched once per URL; a list requested before the response opens then.
   async fetch(address) {
     if (address === this.fetched) return;
     this.fetched = address;
@@ -73,7 +73,7 @@ export class CompletionList {
     return this.show();
   }
 
-  // Null while the server is asked what can be named at this place.
+  // Null while the server computes the expressions at this position.
   getSuggestions(isExplicit) {
     if (!this.names || this.place.kind !== "expression") return suggestions(this.guide, this.place);
     const line = placeOf(this.area.value, this.place.from).row + 1;

@@ -14,7 +14,7 @@ function at(pattern, text, from) {
   return pattern.exec(text);
 }
 
-// Of a text around the caret: what follows the name up to its bracket is replaced with it.
+// Expression at the caret: the rest of its name up to the bracket is replaced too.
 export function getExpressionContext(before, after, offset) {
   const found = before.match(/<\+\s*([\w.$-]*)$/);
   if (!found) return null;

@@ -25,7 +25,7 @@ export class Highlighter {
     area.addEventListener("scroll", () => this.draw(), { passive: true });
   }
 
-  // Takes the text anew; only lines that changed, and those whose state did, are read again.
+  // Updates the text; only changed lines and lines with a changed state are tokenized again.
   read(text) {
     const lines = text.split("\n");
     const before = this.lines;

@@ -14,7 +14,7 @@ function resolved(root, schema) {
 
 const allowed = (schema) => schema?.enum || (schema && "const" in schema ? [schema.const] : null);
 
-// A branch that says another type than the one written is not meant.
+// A branch with a different `type` than the entered one does not match.
 function matchesScalars(branch, scalars) {
   return Object.entries(branch.properties || {}).every(([name, inner]) => {
     const written = scalars?.[name];

@@ -50,7 +50,7 @@ class Line {
     this.tokens = [];
   }
 
-  // Takes what the sticky pattern finds here, as a token of that colour.
+  // Adds the match of the sticky pattern as a token of that color.
   take(pattern, css) {
     pattern.lastIndex = this.at;
     const found = pattern.exec(this.text);

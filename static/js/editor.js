@@ -129,7 +129,7 @@ class Editor {
     if (isTaken) event.preventDefault();
   }
 
-  // Says whether the key was one of ours; so do the next ones.
+  // Returns whether the editor handled the key; the next methods too.
   command(event) {
     if (event.key === "F8") this.check.step(event.shiftKey ? -1 : 1);
     else if (!(event.ctrlKey || event.metaKey) || event.altKey) return false;

@@ -36,7 +36,7 @@ function failureNotice({ message, step, container, exit_code: exit, code }, isIg
   return box;
 }
 
-// Queued: why no delegate has the next call, who asked for which tags, and where to see more.
+// Queued for a delegate: the reason, the required tags and their origin, and a link to the task.
 function delegateNotice({ step, selectors, selectors_from: from, reason, task }) {
   const tags = selectors.length ? ` with the ${selectors.length > 1 ? "tags" : "tag"} ${selectors.join(", ")} (from the ${(from || "task").toLowerCase()})` : "";
   return notice("queued", "queued", h("strong", {}, `Queued: step ${step} waits for a delegate${tags}.`), ` ${reason} `, h("a", { href: `/delegates/tasks/${task}/` }, "Why this delegate?"));
@@ -100,7 +100,7 @@ function gauge(name, ...value) {
   return h("div", { class: "gauge" }, h("dt", {}, name), h("dd", {}, value));
 }
 
-// People know a deployment by the number after its prefix; the whole id is what is copied.
+// Users know a deployment by the number after its prefix; the full ID is copied.
 function deploymentId(text) {
   return text ? [h("span", { class: "mono" }, text.split("/").at(-1)), copyButton(text, "Copy the deployment id")] : "\u2013";
 }
@@ -162,7 +162,7 @@ export class ExecutionStateView {
     return find(`[data-x-${name}]`, this.root);
   }
 
-  // Draws a part anew only if what it shows has changed, and gives the focus back.
+  // Redraws a part only if its data has changed, and restores the focus.
   put(name, shown, make) {
     const key = JSON.stringify(shown);
     if (this.keys.get(name) === key) return;

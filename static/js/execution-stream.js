@@ -37,7 +37,7 @@ export class ExecutionStream {
     document.addEventListener("visibilitychange", () => !document.hidden && this.retry());
   }
 
-  // Reads at the moment it is called: what is not here after this number will be asked for.
+  // Position at the time of the call; later lines are requested.
   get position() {
     return Math.max(this.after, this.pane.lines.count ? this.pane.lines.last : 0);
   }
@@ -107,7 +107,7 @@ export class ExecutionStream {
     this.socket.close();
   }
 
-  // A socket can be dead without saying so: after a silence HTTP is asked, and if it knows more, the socket goes.
+  // A dead socket may not report its end: after a silence, HTTP is polled, and newer data closes the socket.
   async watch() {
     const silent = Date.now() - this.heardAt > SILENCE;
     if (this.ended || this.timer || document.hidden || !silent || this.socket.readyState !== WebSocket.OPEN) return;
@@ -125,7 +125,7 @@ export class ExecutionStream {
     this.polling = false;
   }
 
-  // Asks HTTP for the state and for newer lines; says whether there were any.
+  // Fetches the state and newer lines by HTTP; returns whether there were any.
   async pull() {
     try {
       this.onState(await getJson(this.api));

@@ -83,7 +83,7 @@ class Naming {
 
   key(event) {
     if (!this.list.isConnected || event.isComposing) return;
-    // Tab leads into the list, which scrolls; what is chosen there goes back to the field.
+    // Tab moves into the scrolling list; a choice moves back to the field.
     if (event.target === this.list && ["Enter", "Escape"].includes(event.key)) this.field.focus();
     const move = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (move) this.choose(this.at + move);

@@ -26,7 +26,7 @@ export class LogFolding {
     this.keys.clear();
   }
 
-  // Narrows a choice of lines down to what is not folded away; null where nothing is chosen or folded.
+  // Filters lines by folded units; null if nothing is filtered or folded.
   narrow(predicate) {
     if (!this.keys.size) return predicate;
     return (line) => (!predicate || predicate(line)) && (!this.isFolded(line) || this.starts(line));

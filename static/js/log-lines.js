@@ -2,12 +2,12 @@
 
 import { plain } from "./ansi.js";
 
-// The text without colours, worked out for the lines that somebody looks at or searches.
+// Text without colors, computed for visible and searched lines only.
 export const plainOf = (line) => (line.plain ??= plain(line.text));
 
 export const PAGE = 1000;
 const MOST = 200_000;
-// The newest lines are loaded without being asked for; older ones when somebody looks there.
+// The newest lines are loaded first; older ones when they become visible.
 const EAGER = 20_000;
 const pageOf = (number) => Math.floor((number - 1) / PAGE);
 
@@ -91,7 +91,7 @@ export class LogLines {
     return index * PAGE + at;
   }
 
-  // Keeps memory bounded: pages farthest from what is looked at go first, and can be asked for again.
+  // Bounds memory: pages farthest from the visible lines are dropped, and can be loaded again.
   forgetFarFrom(number) {
     const here = pageOf(number);
     while (this.count > MOST) {

@@ -1,7 +1,7 @@
 // Summary of the log below it, announced to screen readers every five seconds at most.
 
 const SPOKEN_EVERY = 5000;
-// Of a log that is not all here, what is counted is not all either.
+// Counts of an incomplete log are incomplete too.
 const many = (count, word, isAll = true) => `${count.toLocaleString()}${isAll ? "" : "+"} ${word}${count === 1 && isAll ? "" : "s"}`;
 
 export class LogSummary {

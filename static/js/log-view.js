@@ -109,7 +109,7 @@ export class LogView {
     if (!inOrder && this.heights instanceof WrappedHeights) this.measure();
   }
 
-  // A hole that was filled, and the row after it, whose unit may now begin elsewhere.
+  // Redraws filled holes and the row after each, whose unit may start at another line.
   stale(lines) {
     let first = Infinity;
     let last = 0;
@@ -157,7 +157,7 @@ export class LogView {
     this.queue();
   }
 
-  // How far the real top of the list is from where the (perhaps shorter) spacer says it is.
+  // Distance between the real top of the list and its top in the possibly shorter spacer.
   geometry() {
     const total = this.heights.total();
     const space = Math.min(total, TALLEST);

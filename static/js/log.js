@@ -22,7 +22,7 @@ export class LogPane {
   constructor(root, { start, knownLast = 0 }) {
     this.root = root;
     this.knownLast = knownLast;
-    // What the page cannot answer itself: to load the lines around a number, and to look for lines.
+    // Requests to the server: load the lines around a number, and search lines.
     this.onNeed = async () => {};
     this.onFind = async () => ({ numbers: [], next: null });
     this.lines = new LogLines();
@@ -275,7 +275,7 @@ export class LogPane {
     if (place && !this.display.follow) this.jump(place);
   }
 
-  // Shows what the selects say: lines that are here at once, others as the server finds them.
+  // Applies the filters: loaded lines at once, others as the server finds them.
   setFilter() {
     setQuery(this.filter.chosen);
     this.view.setFilter(this.display.folds.narrow(this.filter.predicate()));
@@ -294,7 +294,7 @@ export class LogPane {
     this.filter.setSteps(steps);
   }
 
-  // The picked lines, or all that are shown; those not here yet are asked for first.
+  // Selected lines, or all visible ones; missing lines are loaded first.
   async text() {
     const { picked } = this.display;
     const texts = [];

@@ -18,7 +18,7 @@ function show(name, count) {
   badge.dataset.count = count;
   badge.hidden = !count;
   badge.replaceChildren(count.toLocaleString(), h("span", { class: "visually-hidden" }, words));
-  // What lists them looks again.
+  // Lists of the counted objects refresh too.
   if (before !== undefined && before !== String(count)) document.body.dispatchEvent(new Event(`${name}-changed`));
 }
 

@@ -31,7 +31,7 @@ function markStep(number) {
   });
 }
 
-// The moment from which a delegate that is not here is late: nothing is sent then, so it is asked for once.
+// Time at which a missing delegate is late: no message is sent then, so the page fetches once.
 function watchClock() {
   clearTimeout(timer);
   const left = Number(shown().dataset.secondsLeft);
@@ -39,7 +39,7 @@ function watchClock() {
 }
 
 place.addEventListener("click", (event) => {
-  if (!event.target.closest("[data-look-again]")) return;
+  if (!event.target.closest("[data-check-again]")) return;
   event.preventDefault();
   refresh();
 });

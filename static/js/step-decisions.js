@@ -30,7 +30,7 @@ function button(step, decision) {
   const backward = step.section === "ROLLBACK";
   const [word, title] = (backward && BACKWARD[decision]) || WORDS[decision];
   const css = decision === "ABORT" ? "button small danger" : decision === "RETRY" ? "button small primary" : "button small";
-  // Whoever rolls back sees first what that undoes.
+  // A rollback shows its undo plan first.
   if (decision === "ROLL_BACK") return h("button", { type: "button", class: css, "data-dialog": "decide-rollback-dialog", title }, word);
   return h("button", { class: css, form: "decide-form", name: "choice", value: `${decision} ${step.identifier}`, title }, word);
 }
@@ -40,7 +40,7 @@ function limit({ until, on_timeout: then }) {
   return h("span", { class: "soft" }, "Time left: ", untilNode(until), " (until ", timeNode(until), `), then ${AFTERWARDS[then] || "it is rolled back"}.`);
 }
 
-// What ends an execution is asked of those who may abort it.
+// Decisions that end an execution require the permission to abort it.
 const STOPS = ["ABORT", "ROLL_BACK"];
 
 export function decisionNotice(step, can) {

@@ -58,7 +58,7 @@ class TagPicker {
     return !this.popup.hidden;
   }
 
-  // All tags, whatever stands in the field: it may be a default that somebody wants to leave. Of a pattern what fits.
+  // All tags for a plain value, which may be the default; matching tags for a pattern.
   open(search = this.as === "search" ? "" : this.input.value.trim()) {
     this.popup.hidden = false;
     this.input.setAttribute("aria-expanded", "true");
@@ -92,7 +92,7 @@ class TagPicker {
     if (this.next && !this.isLoading) this.load(this.next);
   }
 
-  // What the form says besides is read each time: somebody may be filling it in.
+  // Other fields are read each time, because they may have changed.
   address(page) {
     const address = new URL(this.input.dataset.tags, location);
     for (const pair of (this.input.dataset.tagsFrom ?? "").split(" ").filter(Boolean)) {

@@ -54,8 +54,8 @@ class Visual {
       this.write(fresh.value);
       fresh.remove();
     }
-    const said = find("[data-said]", this.root)?.textContent;
-    if (said) announce(said);
+    const message = find("[data-announcement]", this.root)?.textContent;
+    if (message) announce(message);
     this.isDirty = Boolean(find("#visual-open [aria-invalid]", this.root));
     find("#visual-open [aria-invalid]", this.root)?.focus();
     this.showUndo();
@@ -84,7 +84,7 @@ class Visual {
     this.undo.disabled = !this.earlier.length;
   }
 
-  // What was entered and not applied belongs to what is saved.
+  // Entered values that are not applied yet are saved too.
   saving(event) {
     const form = find("#visual-open", this.root);
     if (!this.isDirty || !form) return;

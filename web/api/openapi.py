@@ -45,9 +45,9 @@ def resolve_request_only(schema: Any, *, is_sent: bool) -> None:
             resolve_request_only(inner, is_sent=is_sent)
     if not isinstance(schema, dict):
         return
-    said = schema.pop(REQUEST_ONLY_KEY, {})
+    request_only = schema.pop(REQUEST_ONLY_KEY, {})
     if is_sent:
-        for key, value in said.items():
+        for key, value in request_only.items():
             schema.setdefault(key, value)
     for inner in schema.values():
         resolve_request_only(inner, is_sent=is_sent)
@@ -123,12 +123,12 @@ def forbid_additional_properties(result: dict[str, Any], **_: Any) -> dict[str, 
 
 def _list_reachable_schemas(parts: list[Any], schemas: dict[str, Any]) -> set[str]:
     """Return the names of the schemas that parts of the OpenAPI document use, at any depth."""
-    found: set[str] = set()
+    names: set[str] = set()
     new = set(_list_referenced_schemas(parts))
     while new:
-        found |= new
-        new = {name for one in new for name in _list_referenced_schemas(schemas.get(one))} - found
-    return found
+        names |= new
+        new = {name for parent in new for name in _list_referenced_schemas(schemas.get(parent))} - names
+    return names
 
 
 def add_number_bounds(result: dict[str, Any], **_: Any) -> dict[str, Any]:

@@ -95,8 +95,8 @@ def _find_errors(field: Field[Any, Any, Any, Any] | None, value: Any, path: str)
     elif isinstance(field, DictField) and isinstance(value, Mapping):
         for name, inner in value.items():
             yield from _find_errors(field.child, inner, _join_path(path, name))
-    elif wanted := _find_type_mismatch(field, value):
-        yield _build_error(path, f"must be {wanted}")
+    elif expected := _find_type_mismatch(field, value):
+        yield _build_error(path, f"must be {expected}")
 
 
 def _find_key_errors(
@@ -117,9 +117,11 @@ def _find_type_mismatch(field: Field[Any, Any, Any, Any] | None, value: Any) -> 
     # Our own fields validate their types themselves.
     if value is None or type(field).__module__ != Field.__module__:
         return ""
-    found = ((takes(value), what) for kind, takes, what in _FIELD_TYPES if isinstance(field, kind))
-    takes, what = next(found, (True, ""))
-    return "" if takes else what
+    matches = (
+        (takes(value), description) for kind, takes, description in _FIELD_TYPES if isinstance(field, kind)
+    )
+    takes, description = next(matches, (True, ""))
+    return "" if takes else description
 
 
 def _join_path(path: str, name: object) -> str:

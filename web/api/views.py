@@ -93,8 +93,8 @@ class BaseApiView(APIView):
         """
         visible = filter_visible(self.principal, permission, queryset)
         is_shared = permission in SHARED_VIEW_PERMISSIONS and self.is_flag_set("shared")
-        found = filter_by_scope(self.request, visible, by_identifier=by_identifier, with_shared=is_shared)
-        return self.paginate(found, document)
+        result = filter_by_scope(self.request, visible, by_identifier=by_identifier, with_shared=is_shared)
+        return self.paginate(result, document)
 
     def get_visible(self, permission: str, queryset: QuerySet[Thing], **lookup: Any) -> Thing:
         """Return the row in the URL. Raises `NotVisible` (404) if this principal cannot view it."""
@@ -102,10 +102,10 @@ class BaseApiView(APIView):
 
     def get_row(self, visible: QuerySet[Thing], **lookup: Any) -> Thing:
         """Return the row in the URL from rows that are all visible. Raises `NotVisible` (404)."""
-        found = visible.filter(**lookup).first()
-        if found is None:
+        result = visible.filter(**lookup).first()
+        if result is None:
             raise NotVisible("Not found, or you cannot view it.")
-        return found
+        return result
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
@@ -139,8 +139,8 @@ class BaseApiView(APIView):
             answer = reading(self.request, *self.args, **self.kwargs).data if reading else {}
         except NotVisible:
             return {}
-        found = json.loads(JSONRenderer().render(answer))
-        return found if isinstance(found, dict) else {}
+        result = json.loads(JSONRenderer().render(answer))
+        return result if isinstance(result, dict) else {}
 
     def get_named_scope(self) -> Scope:
         """Return the scope of a new resource: `scope`, or `org` and `project`, of the body or the URL.
@@ -158,10 +158,10 @@ class BaseApiView(APIView):
 
     def get_scope(self, path: str) -> Scope:
         """Return the scope of `path`. The caller must be a member. Raises `NotVisible` (404)."""
-        found = list_member_scopes(self.principal).filter(path=path).first()
-        if found is None:
+        result = list_member_scopes(self.principal).filter(path=path).first()
+        if result is None:
             raise NotVisible("This scope does not exist, or you cannot view it.")
-        return found
+        return result
 
     def _get_parameter(self, name: str) -> str:
         body = self.request.data if self.request.method == "POST" else None
@@ -213,8 +213,8 @@ def build_etag(version: object) -> str:
 
 def check_version(request: Request, version: object) -> None:
     """Check If-Match against `version`. Raises `VersionConflict` (412)."""
-    asked = [tag.strip().removeprefix("W/") for tag in request.headers.get("If-Match", "").split(",")]
-    if asked in ([""], ["*"]) or build_etag(version) in asked:
+    expected_tags = [tag.strip().removeprefix("W/") for tag in request.headers.get("If-Match", "").split(",")]
+    if expected_tags in ([""], ["*"]) or build_etag(version) in expected_tags:
         return
     raise VersionConflict("Another user changed this after you loaded it. Reload it, then apply your change.")
 

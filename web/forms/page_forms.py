@@ -1,4 +1,4 @@
-"""Base form of pages, which shows refusals of operations beside their fields."""
+"""Base forms of pages, which show refusals of operations next to their fields."""
 
 from collections.abc import Collection, Sequence
 from typing import Any, ClassVar
@@ -14,7 +14,7 @@ from web.http.problems import Problem, ResourceInUse, convert_exception
 
 
 def get_posted_data(request: HttpRequest) -> QueryDict | None:
-    """What was posted, be it nothing at all; None where the form is only asked for."""
+    """Return the posted data, possibly empty; None for other requests."""
     return request.POST if request.method == "POST" else None
 
 
@@ -26,9 +26,9 @@ USAGES_NOT_ACCEPTED = "The resource is still in use. Select this checkbox to del
 
 
 class PageForm(forms.Form):
-    """A form that shows what an operation said: beside the field, or above the form where there is none."""
+    """Form that shows errors of an operation next to their field, or above the form without one."""
 
-    # Needed or not, depending on what else is entered: neither marked as optional nor as required.
+    # Fields required by other input: marked neither as optional nor as required.
     conditional_fields: ClassVar[frozenset[str]] = frozenset()
     # Names of fields that the page shows side by side; the fields of a pair follow each other in the form.
     pairs: ClassVar[Sequence[Collection[str]]] = ()
@@ -61,7 +61,7 @@ class PageForm(forms.Form):
         return 400 if self.is_bound and self.errors else 200
 
     def add_problem(self, problem: Problem | ValidationError) -> None:
-        """Show why an operation refused what was entered."""
+        """Show the errors of a refused operation."""
         content = convert_exception(problem) or {"detail": str(problem)}
         for error in content.get("errors") or [{"path": "", "message": content["detail"]}]:
             path = str(error.get("path", ""))
@@ -72,7 +72,7 @@ class PageForm(forms.Form):
 
 
 class ConfirmForm(PageForm):
-    """The boxes to tick before an operation; `although_used` is the label of the one that accepts usages."""
+    """Checkboxes of a confirmation; `although_used` is the label of the one that accepts usages."""
 
     although_used = forms.BooleanField(required=False)
 
@@ -92,7 +92,7 @@ class ConfirmForm(PageForm):
 
 
 class ScopeField(forms.ModelChoiceField):
-    """The scope of a new thing, of those where the person may make one; posted as its path."""
+    """Choice of the scope of a new resource, posted as its path."""
 
     def __init__(self, *, label: str = "Scope", help_text: str = "") -> None:
         super().__init__(
@@ -100,7 +100,7 @@ class ScopeField(forms.ModelChoiceField):
         )
 
     def set_choices(self, person: Principal, permission: str, chosen: Scope | None) -> None:
-        """Offer the scopes where `permission` is granted, the chosen one among them; `Forbidden` if none."""
+        """Set the scopes where `permission` is granted as choices. Raises `Forbidden` if there are none."""
         scopes: QuerySet[Scope] = list_permitted_scopes(person, permission).order_by("path")
         self.queryset = scopes
         if not scopes.exists():

@@ -69,9 +69,9 @@ ListedRow = TypeVar("ListedRow", bound=Model)
 
 
 def list_visible(request: PageRequest, permission: str, queryset: QuerySet[ListedRow]) -> QuerySet[ListedRow]:
-    """Narrow a queryset to what the reader may see in the chosen scope.
+    """Return the rows in the chosen scope that the user can view.
 
-    What is shared downwards, such as connectors, is there too where it hangs above the chosen scope.
+    Includes rows of scopes above if the resource type is shared, such as connectors.
     """
     scope = request.current_scope
     if scope is None:
@@ -81,13 +81,13 @@ def list_visible(request: PageRequest, permission: str, queryset: QuerySet[Liste
 
 
 def list_ancestor_ids(scope: Scope) -> list[int]:
-    """Return the keys of the scopes above `scope`; no query where its parent was read with it."""
+    """Return the keys of the scopes above `scope`, without a query if its parent is loaded."""
     above = (scope.parent_id, scope.parent.parent_id if scope.parent is not None else None)
     return [key for key in above if key is not None]
 
 
 def get_list_topics(request: PageRequest, name: str, *, is_shared: bool = False) -> str:
-    """Name what a list of the chosen scope wants to hear of; `is_shared` adds what hangs above."""
+    """Return the topics of a list in the chosen scope; `is_shared` adds those of the scopes above."""
     scope = request.current_scope
     if scope is None:
         return ""
@@ -98,7 +98,7 @@ def get_list_topics(request: PageRequest, name: str, *, is_shared: bool = False)
 def get_permitted_ids(
     request: PageRequest, permission: str, model: type[ListedRow], items: Iterable[ListedRow]
 ) -> set[Any]:
-    """Say on which rows of a list the reader may do something more; one query for all of them."""
+    """Return the keys of the rows on which the user has a permission, in one query."""
     principal: Principal = request.user
     shown = model._default_manager.filter(pk__in=[item.pk for item in items])
     return set(filter_visible(principal, permission, shown).values_list("pk", flat=True))

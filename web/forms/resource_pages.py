@@ -23,7 +23,7 @@ Row = TypeVar("Row")
 
 
 class Breadcrumb(NamedTuple):
-    """A page above the one that is shown."""
+    """Parent page of the current page."""
 
     title: str
     url: str
@@ -38,7 +38,7 @@ class Notice(NamedTuple):
 
 
 class Obstacle(NamedTuple):
-    """The reason why a page offers no button, with a link to what helps."""
+    """Reason for a missing button, with a link to the next step."""
 
     text: str
     label: str = ""
@@ -46,7 +46,7 @@ class Obstacle(NamedTuple):
 
 
 class ResourcePage(View, Generic[Row]):
-    """A page about one resource, for signed-in people with a permission on it."""
+    """Page of one resource for signed-in users with a permission on it."""
 
     http_method_names = ["get", "head", "post"]
     template_name: ClassVar[str]
@@ -90,7 +90,7 @@ class ResourcePage(View, Generic[Row]):
         return str(getattr(self.object, "name", self.object))
 
     def get_noun(self) -> str:
-        """Return what buttons call the resource."""
+        """Return the name of the resource on buttons."""
         return self.noun
 
     def get_parents(self) -> list[Breadcrumb]:
@@ -112,7 +112,7 @@ class ResourcePage(View, Generic[Row]):
 
 
 class ConfirmPage(ResourcePage[Row]):
-    """A page that asks before an operation, and names what it affects."""
+    """Confirmation page of an operation, with its effects."""
 
     template_name = "web/confirm.html"
     verb: ClassVar[str]
@@ -122,7 +122,7 @@ class ConfirmPage(ResourcePage[Row]):
     done: ClassVar[str]
     usage_title: ClassVar[str] = "Still in use"
     usage_advice: ClassVar[str] = "Change these resources first, then delete it."
-    # The label of the box that accepts the usages. Without one, the resource stays while it is used.
+    # Label of the checkbox that accepts usages. If empty, a resource in use cannot be deleted.
     although_used: ClassVar[str] = ""
     form_class: type[ConfirmForm] = ConfirmForm
 
@@ -132,19 +132,19 @@ class ConfirmPage(ResourcePage[Row]):
 
     @cached_property
     def usages(self) -> Any:
-        """Return what uses the resource; false if nothing does."""
+        """Return the usages of the resource; false if there are none."""
         return self.get_usages()
 
     def get_usages(self) -> Any:
-        """Return what uses the resource, for pages of resources that others can use."""
+        """Return the usages of the resource, for pages of shared resources."""
         return None
 
     def get_texts(self) -> list[str]:
-        """Return the paragraphs that say what the operation does."""
+        """Return the paragraphs that describe the operation."""
         return [self.text] if self.text else []
 
     def get_notice(self) -> Notice | None:
-        """Return what a person has to weigh: the usages, if there are any."""
+        """Return the notice about usages, if there are any."""
         return Notice(self.usage_title, [self.usage_advice], self.usages) if self.usages else None
 
     def get_obstacle(self) -> Obstacle | None:
@@ -200,7 +200,7 @@ class ConfirmPage(ResourcePage[Row]):
 
 
 class DeletePage(ConfirmPage[Row]):
-    """A page that asks before a resource is deleted."""
+    """Confirmation page of a deletion."""
 
     verb = "Delete"
     done = "{name} deleted."
@@ -361,7 +361,7 @@ class VersionedEditPage(EditPage[Row]):
         return self.render_form(self.form_class(**options), status=409, diff=self.describe_change(form))
 
     def describe_change(self, form: Any) -> TextDiff:
-        """Return what saving the entered values would change in the stored ones."""
+        """Return the difference between the stored and the entered values."""
         return diff_values(self.get_stored(), self.get_entered(form))
 
 
@@ -415,7 +415,7 @@ class CreatePage(FormPage[Row]):
 
 
 class CreateChildPage(CreatePage[Row]):
-    """A page that creates a resource inside the one of its address; `noun` names the new resource."""
+    """Page that creates a child of the resource in the URL; `noun` names the new resource."""
 
     def prepare(self) -> None:
         """Load the resource of the address. Raises `NotVisible` and `Forbidden`."""

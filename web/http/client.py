@@ -15,8 +15,8 @@ from guards.urls import parse_url
 
 def get_outgoing_reach() -> AddressPolicy:
     """Return the address policy of outgoing requests: public addresses and configured private networks."""
-    found: AddressPolicy = settings.OUTGOING_REACH
-    return found
+    policy: AddressPolicy = settings.OUTGOING_REACH
+    return policy
 
 
 class ClientResponseTooLarge(requests.exceptions.RequestException):

@@ -96,12 +96,12 @@ class CurrentScopeMiddleware(DatabaseMiddleware):
 
 
 def _get_current_scope(request: HttpRequest) -> Scope | None:
-    asked, kept = request.GET.get("scope", ""), request.session.get(SCOPE_KEY, "")
+    requested, stored = request.GET.get("scope", ""), request.session.get(SCOPE_KEY, "")
     # Permissions may have changed: the path is always looked up among visible scopes.
     visible = list_member_scopes(request.user).select_related("parent")
-    found = {scope.path: scope for scope in visible.filter(path__in=[asked, kept])}
-    scope = found.get(asked) or found.get(kept)
+    scopes = {scope.path: scope for scope in visible.filter(path__in=[requested, stored])}
+    scope = scopes.get(requested) or scopes.get(stored)
     scope = scope or visible.filter(kind=Scope.Kind.PROJECT).order_by("pk").first()
-    if scope is not None and scope.path != kept:
+    if scope is not None and scope.path != stored:
         request.session[SCOPE_KEY] = scope.path
     return scope

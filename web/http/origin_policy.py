@@ -130,12 +130,14 @@ def _list_reports(given: Any) -> list[dict[str, str]]:
     """Return the violations of a body: {"csp-report": {…}}, or a list of {"type": "csp-violation", "body":
     {…}}.
     """
-    found = given if isinstance(given, list) else [given]
-    bodies = [one.get("body", one.get("csp-report")) for one in found if isinstance(one, dict)]
+    reports = given if isinstance(given, list) else [given]
+    bodies = [report.get("body", report.get("csp-report")) for report in reports if isinstance(report, dict)]
     return [_format_report(body) for body in bodies if isinstance(body, dict)]
 
 
 def _format_report(body: dict[str, Any]) -> dict[str, str]:
-    said = {names[0]: next((body[name] for name in names if name in body), "") for names in _REPORT_FIELDS}
+    fields = {names[0]: next((body[name] for name in names if name in body), "") for names in _REPORT_FIELDS}
     # Addresses may hold what a person typed: only what comes before the question mark is kept.
-    return {name: sanitize_text(str(value)).split("?")[0][:_VALUE_CHARACTERS] for name, value in said.items()}
+    return {
+        name: sanitize_text(str(value)).split("?")[0][:_VALUE_CHARACTERS] for name, value in fields.items()
+    }

@@ -56,7 +56,7 @@ def paginate_queryset(
     `order` is a column that never changes in a row, such as created_at.
     Raises `PageNotFound` (404) on a foreign cursor.
     """
-    wanted = size or _parse_page_size(request)
+    limit = size or _parse_page_size(request)
     cursor = _parse_row_cursor(request, queryset.model, order)
     back = cursor is not None and cursor.is_backward
     upwards = oldest_first != back
@@ -64,8 +64,8 @@ def paginate_queryset(
         queryset = queryset.filter(_build_cursor_filter(cursor, order, upwards=upwards))
     columns = ["pk"] if order == "pk" else [order, "pk"]
     ordered = queryset.order_by(*(column if upwards else f"-{column}" for column in columns))
-    rows = list(ordered[: wanted + 1])
-    more, rows = len(rows) > wanted, rows[:wanted]
+    rows = list(ordered[: limit + 1])
+    more, rows = len(rows) > limit, rows[:limit]
     if back:
         rows.reverse()
     has_next, has_previous = (True, more) if back else (more, cursor is not None)
@@ -87,12 +87,12 @@ def paginate_items(
 
     Raises `PageNotFound` (404) for a foreign cursor.
     """
-    wanted = size or _parse_page_size(request)
+    limit = size or _parse_page_size(request)
     back, place = _parse_item_cursor(request)
     if place is not None:
-        items = [one for one in items if (key(one) < place if back else key(one) > place)]
-    shown = items[-wanted:] if back else items[:wanted]
-    more = len(items) > wanted
+        items = [item for item in items if (key(item) < place if back else key(item) > place)]
+    shown = items[-limit:] if back else items[:limit]
+    more = len(items) > limit
     has_next, has_previous = (True, more) if back else (more, place is not None)
     return Page(
         items=list(shown),

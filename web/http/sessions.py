@@ -107,10 +107,14 @@ def get_session_users(session_keys: Collection[str]) -> dict[str, User]:
     store = SessionStore()
     keys = {hash_session_key(key): key for key in session_keys}
     sessions = {keys[row.session_key]: store.decode(row.session_data) for row in _list_open_sessions(keys)}
-    users = User.objects.in_bulk({int(one[SESSION_KEY]) for one in sessions.values() if SESSION_KEY in one})
-    found = {key: users.get(int(one.get(SESSION_KEY, 0))) for key, one in sessions.items()}
+    users = User.objects.in_bulk(
+        {int(session[SESSION_KEY]) for session in sessions.values() if SESSION_KEY in session}
+    )
+    users_by_key = {key: users.get(int(session.get(SESSION_KEY, 0))) for key, session in sessions.items()}
     return {
-        key: user for key, user in found.items() if user is not None and _is_valid_for(user, sessions[key])
+        key: user
+        for key, user in users_by_key.items()
+        if user is not None and _is_valid_for(user, sessions[key])
     }
 
 

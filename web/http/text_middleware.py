@@ -31,8 +31,8 @@ class TextMiddleware:
                 request, 415, content=build_problem(415, code="packed", detail=_COMPRESSED_BODY)
             )
         if request.META.get("QUERY_STRING", "").count("&") >= QUERY_FIELDS:
-            what = InputProblem(f"a URL must have at most {QUERY_FIELDS}", "leave out empty parameters")
-            return _render_refusal(request, [what.to_json() | {"path": "query"}])
+            problem = InputProblem(f"a URL must have at most {QUERY_FIELDS}", "leave out empty parameters")
+            return _render_refusal(request, [problem.to_json() | {"path": "query"}])
         if errors := _find_faults(request.GET):
             return _render_refusal(request, errors)
         return self.get_response(request)
@@ -50,13 +50,15 @@ class TextMiddleware:
 
 
 def _find_faults(fields: QueryDict) -> list[dict[str, Any]]:
-    found: Iterable[tuple[str, InputProblem | None]] = (
+    faults: Iterable[tuple[str, InputProblem | None]] = (
         (name, find_text_problem(name) or find_text_problem(value))
         for name, values in fields.lists()
         for value in values
     )
     return [
-        fault.to_json() | {"path": name.replace("\0", "")[:100]} for name, fault in found if fault is not None
+        fault.to_json() | {"path": name.replace("\0", "")[:100]}
+        for name, fault in faults
+        if fault is not None
     ]
 
 

@@ -43,8 +43,8 @@ class TopicChange:
 class _WatchedSource:
     """Source with its last known snapshots."""
 
-    def __init__(self, subject: TopicSource) -> None:
-        self.subject = subject
+    def __init__(self, source: TopicSource) -> None:
+        self.source = source
         self.snapshots: dict[str, tuple[TopicSnapshot, ...]] = {}
         # How many viewers name each key.
         self.viewed_keys: Counter[str] = Counter()
@@ -52,38 +52,38 @@ class _WatchedSource:
         self.is_known = asyncio.Event()
         # Start of complete observation, and time of the next full read.
         self.since = 0.0
-        self.looked_at = 0.0
+        self.read_at = 0.0
         self.due_at = 0.0
         # When the last viewer left.
         self.left_at = 0.0
 
     def keys_to_read(self) -> Collection[str] | None:
         """Return the keys of a full read; None for all open objects."""
-        if not self.subject.reads_watched_keys:
+        if not self.source.reads_watched_keys:
             return None
         for key in self.snapshots.keys() - self.viewed_keys.keys():
             del self.snapshots[key]
         return frozenset(self.viewed_keys)
 
     def update(
-        self, found: SnapshotsByKey, asked: Collection[str], *, with_age: bool
+        self, snapshots: SnapshotsByKey, requested_keys: Collection[str], *, with_age: bool
     ) -> Iterator[TopicSnapshot]:
         """Store the new snapshots, and yield the changed ones."""
-        for key, look in found.items():
-            before = {one.location: one for one in self.snapshots.get(key, ())}
+        for key, current in snapshots.items():
+            before = {snapshot.location: snapshot for snapshot in self.snapshots.get(key, ())}
             kept = []
-            for one in look:
-                was = before.pop(one.location, None)
-                is_same = was is not None and was.state == one.state
-                if was is not None and is_same and not (with_age and was.age != one.age):
+            for snapshot in current:
+                was = before.pop(snapshot.location, None)
+                is_same = was is not None and was.state == snapshot.state
+                if was is not None and is_same and not (with_age and was.age != snapshot.age):
                     # Unreported changes of age are not counted.
-                    kept.append(replace(one, age=was.age))
+                    kept.append(replace(snapshot, age=was.age))
                     continue
-                kept.append(one)
-                yield one
+                kept.append(snapshot)
+                yield snapshot
             self.snapshots[key] = tuple(kept)
             yield from before.values()
-        for key in set(asked) - found.keys():
+        for key in set(requested_keys) - snapshots.keys():
             yield from self.snapshots.pop(key, ())
 
 
@@ -100,7 +100,7 @@ class Broadcaster:
         self.viewers: Counter[str] = Counter()
         self._watched: dict[str, _WatchedSource] = {}
         self._changes: deque[TopicChange] = deque(maxlen=MOST_CHANGES)
-        self._wanted = asyncio.Event()
+        self._work_event = asyncio.Event()
         self._joined = asyncio.Event()
         self._jobs: list[asyncio.Task[None]] = []
 
@@ -111,51 +111,51 @@ class Broadcaster:
         for job in self._jobs:
             job.add_done_callback(self._job_ended)
 
-    def watch(self, subjects: Collection[TopicSource], topics: Collection[str]) -> None:
+    def watch(self, sources: Collection[TopicSource], topics: Collection[str]) -> None:
         """Add a viewer of some topics of these sources."""
-        for one in subjects:
-            self.viewers[one.name] += 1
-            if one.name not in self._watched:
-                self._watched[one.name] = _WatchedSource(one)
-                self._wanted.set()
-            self._watched[one.name].viewed_keys.update(_list_keys(one, topics))
+        for source in sources:
+            self.viewers[source.name] += 1
+            if source.name not in self._watched:
+                self._watched[source.name] = _WatchedSource(source)
+                self._work_event.set()
+            self._watched[source.name].viewed_keys.update(_list_keys(source, topics))
 
-    def unwatch(self, subjects: Collection[TopicSource], topics: Collection[str]) -> None:
+    def unwatch(self, sources: Collection[TopicSource], topics: Collection[str]) -> None:
         """Remove a viewer; sources without viewers are soon dropped."""
-        for one in subjects:
-            self.viewers[one.name] -= 1
-            watched = self._watched[one.name]
+        for source in sources:
+            self.viewers[source.name] -= 1
+            watched = self._watched[source.name]
             watched.left_at = asyncio.get_running_loop().time()
-            watched.viewed_keys.subtract(_list_keys(one, topics))
+            watched.viewed_keys.subtract(_list_keys(source, topics))
             # Counters keep entries with zero.
             watched.viewed_keys += Counter()
 
-    def get_snapshots(self, subject: TopicSource, key: str) -> tuple[TopicSnapshot, ...]:
+    def get_snapshots(self, source: TopicSource, key: str) -> tuple[TopicSnapshot, ...]:
         """Return the latest snapshots of an object; empty if unknown."""
-        return self._watched[subject.name].snapshots.get(key, ())
+        return self._watched[source.name].snapshots.get(key, ())
 
-    async def wait_until_read(self, subjects: Collection[TopicSource]) -> None:
+    async def wait_until_read(self, sources: Collection[TopicSource]) -> None:
         """Wait until these sources have been read once."""
-        for one in subjects:
-            await self._watched[one.name].is_known.wait()
+        for source in sources:
+            await self._watched[source.name].is_known.wait()
 
-    def position_at(self, moment: float, subjects: Collection[TopicSource]) -> int | None:
+    def position_at(self, moment: float, sources: Collection[TopicSource]) -> int | None:
         """Return the number of the last change before a moment; None if later changes may be missing."""
-        is_missed = any(self._watched[one.name].since > moment for one in subjects)
+        is_missed = any(self._watched[source.name].since > moment for source in sources)
         if is_missed or (len(self._changes) == MOST_CHANGES and self._changes[0].at >= moment):
             return None
-        return next((one.number for one in reversed(self._changes) if one.at < moment), 0)
+        return next((change.number for change in reversed(self._changes) if change.at < moment), 0)
 
     def list_changes_after(self, number: int) -> list[TopicChange] | None:
         """Return the changes after a change that a viewer knows; None if they are no longer known."""
         if len(self._changes) == MOST_CHANGES and self._changes[0].number > number + 1:
             return None
-        found = []
-        for one in reversed(self._changes):
-            if one.number <= number:
+        changes = []
+        for change in reversed(self._changes):
+            if change.number <= number:
                 break
-            found.append(one)
-        return found
+            changes.append(change)
+        return changes
 
     def _job_ended(self, job: asyncio.Task[None]) -> None:
         """End all viewers after a crashed job; they reconnect to a new broadcaster instead of hanging."""
@@ -165,37 +165,41 @@ class Broadcaster:
         self.is_broken = True
         for other in self._jobs:
             other.cancel()
-        for one in self._watched.values():
-            one.is_known.set()
+        for watched in self._watched.values():
+            watched.is_known.set()
         self._wake()
 
     async def _begin(self) -> None:
         if self._joined.is_set():
             # Messages during the outage are lost.
-            for one in self._watched.values():
-                one.due_at = min(one.due_at, one.looked_at + DISCONNECTED_POLL_SECONDS)
-            self._wanted.set()
+            for watched in self._watched.values():
+                watched.due_at = min(watched.due_at, watched.read_at + DISCONNECTED_POLL_SECONDS)
+            self._work_event.set()
         self._joined.set()
 
     async def _receive(self, message: dict[str, Any]) -> None:
         watched = self._watched.get(message["about"])
         if watched is not None:
             watched.changed_keys.update(message["keys"])
-            self._wanted.set()
+            self._work_event.set()
 
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()
         await self._joined.wait()
         while self._watched:
-            due_at = min(self._due_at(one) for one in self._watched.values())
+            due_at = min(self._due_at(watched) for watched in self._watched.values())
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._wanted.wait(), max(0.001, due_at - loop.time()))
-            self._wanted.clear()
+                await asyncio.wait_for(self._work_event.wait(), max(0.001, due_at - loop.time()))
+            self._work_event.clear()
             self._drop_unwatched()
             begun = loop.time()
-            told = [shown for one in list(self._watched.values()) for shown in await self._poll_source(one)]
-            if told:
-                self._record_changes(told, await self._lines())
+            changed = [
+                snapshot
+                for watched in list(self._watched.values())
+                for snapshot in await self._poll_source(watched)
+            ]
+            if changed:
+                self._record_changes(changed, await self._lines())
             rest = min(LONGEST_REST_SECONDS, REST_FACTOR * (loop.time() - begun))
             await asyncio.sleep(max(BROADCAST_INTERVAL_SECONDS, rest))
         # No viewer came meanwhile: the next one starts a new broadcaster.
@@ -204,53 +208,53 @@ class Broadcaster:
         self._jobs[0].cancel()
 
     def _due_at(self, watched: _WatchedSource) -> float:
-        if self.viewers[watched.subject.name]:
+        if self.viewers[watched.source.name]:
             return watched.due_at
         return min(watched.due_at, watched.left_at + LINGER_SECONDS)
 
     def _drop_unwatched(self) -> None:
         left_before = asyncio.get_running_loop().time() - LINGER_SECONDS
-        for name, one in list(self._watched.items()):
-            if not self.viewers[name] and one.left_at <= left_before:
+        for name, watched in list(self._watched.items()):
+            if not self.viewers[name] and watched.left_at <= left_before:
                 del self._watched[name]
 
     async def _poll_source(self, watched: _WatchedSource) -> list[TopicSnapshot]:
         begun = asyncio.get_running_loop().time()
         if begun < watched.due_at:
             named, watched.changed_keys = watched.changed_keys, set()
-            if named and watched.subject.reads_watched_keys:
+            if named and watched.source.reads_watched_keys:
                 named = set(watched.viewed_keys)
             return await self._compare(watched, named) if named else []
         watched.changed_keys.clear()
-        found = await self._read(watched.subject, watched.keys_to_read())
-        gone = watched.snapshots.keys() - found.keys()
-        told = list(watched.update(found, (), with_age=True))
+        snapshots = await self._read(watched.source, watched.keys_to_read())
+        gone = watched.snapshots.keys() - snapshots.keys()
+        changed = list(watched.update(snapshots, (), with_age=True))
         if gone:
             # The end of an object was published already, unless its message was lost.
-            told += await self._compare(watched, gone)
+            changed += await self._compare(watched, gone)
             for key in gone:
                 watched.snapshots.pop(key, None)
         took = asyncio.get_running_loop().time() - begun
-        watched.looked_at = begun
-        watched.due_at = begun + max(watched.subject.poll_seconds, REST_FACTOR * took)
+        watched.read_at = begun
+        watched.due_at = begun + max(watched.source.poll_seconds, REST_FACTOR * took)
         if not watched.is_known.is_set():
             watched.since = begun
             watched.is_known.set()
             return []
-        return told
+        return changed
 
     async def _compare(self, watched: _WatchedSource, named: Collection[str]) -> list[TopicSnapshot]:
-        found = await self._read(watched.subject, named)
-        return list(watched.update(found, named, with_age=False))
+        snapshots = await self._read(watched.source, named)
+        return list(watched.update(snapshots, named, with_age=False))
 
-    def _record_changes(self, told: list[TopicSnapshot], lines: Mapping[int, tuple[int, ...]]) -> None:
+    def _record_changes(self, changed: list[TopicSnapshot], lines: Mapping[int, tuple[int, ...]]) -> None:
         now = asyncio.get_running_loop().time()
-        for one in told:
-            place = one.audience.location
-            above = lines.get(place.scope_id, ()) if place is not None and one.list_topic else ()
+        for snapshot in changed:
+            place = snapshot.audience.location
+            above = lines.get(place.scope_id, ()) if place is not None and snapshot.list_topic else ()
             self.number += 1
-            topics = one.topics | {f"{one.list_topic}:{pk}" for pk in above}
-            self._changes.append(TopicChange(self.number, now, one.audience, topics))
+            topics = snapshot.topics | {f"{snapshot.list_topic}:{pk}" for pk in above}
+            self._changes.append(TopicChange(self.number, now, snapshot.audience, topics))
         self._wake()
 
     def _wake(self) -> None:
@@ -258,8 +262,8 @@ class Broadcaster:
         self.change_event = asyncio.Event()
 
     @database_sync_to_async
-    def _read(self, subject: TopicSource, keys: Collection[str] | None) -> SnapshotsByKey:
-        return subject.read_snapshots(keys)
+    def _read(self, source: TopicSource, keys: Collection[str] | None) -> SnapshotsByKey:
+        return source.read_snapshots(keys)
 
     @database_sync_to_async
     def _lines(self) -> Mapping[int, tuple[int, ...]]:
@@ -269,25 +273,25 @@ class Broadcaster:
 _broadcasters: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Broadcaster] = weakref.WeakKeyDictionary()
 
 
-def _list_keys(subject: TopicSource, topics: Iterable[str]) -> list[str]:
+def _list_keys(source: TopicSource, topics: Iterable[str]) -> list[str]:
     """Return the keys that topics of a source name."""
     named = (topic.partition(":") for topic in topics)
-    return [key for name, _, key in named if name in subject.topics]
+    return [key for name, _, key in named if name in source.topics]
 
 
 @asynccontextmanager
 async def watch_sources(
-    subjects: Collection[TopicSource], topics: Collection[str] = ()
+    sources: Collection[TopicSource], topics: Collection[str] = ()
 ) -> AsyncIterator[Broadcaster]:
     """Open the broadcaster of this process for a viewer of topics, once it has read their sources."""
     loop = asyncio.get_running_loop()
-    found = _broadcasters.get(loop)
-    if found is None or found.is_broken:
-        found = _broadcasters[loop] = Broadcaster()
-        found.start()
-    found.watch(subjects, topics)
+    broadcaster = _broadcasters.get(loop)
+    if broadcaster is None or broadcaster.is_broken:
+        broadcaster = _broadcasters[loop] = Broadcaster()
+        broadcaster.start()
+    broadcaster.watch(sources, topics)
     try:
-        await found.wait_until_read(subjects)
-        yield found
+        await broadcaster.wait_until_read(sources)
+        yield broadcaster
     finally:
-        found.unwatch(subjects, topics)
+        broadcaster.unwatch(sources, topics)

@@ -73,15 +73,15 @@ class LiveConsumer(AsyncWebsocketConsumer):
             await self._access.authorized.wait()
 
     async def _watch_access(self) -> None:
-        async with authorize_socket(self, get_session_key(self.scope)) as mine:
-            self._access = mine
-            self._stream_task = self._start_task(self._stream_once_authorized(mine))
-            code = await mine.close_code
+        async with authorize_socket(self, get_session_key(self.scope)) as session:
+            self._access = session
+            self._stream_task = self._start_task(self._stream_once_authorized(session))
+            code = await session.close_code
         self._stream_task.cancel()
         await self.close(code=code)
 
-    async def _stream_once_authorized(self, mine: SocketSession) -> None:
-        await mine.authorized.wait()
+    async def _stream_once_authorized(self, session: SocketSession) -> None:
+        await session.authorized.wait()
         await self.stream()
 
     def _start_task(self, job: Coroutine[None, None, None]) -> asyncio.Task[None]:
@@ -121,7 +121,7 @@ class TopicConsumer(LiveConsumer):
     async def connect(self) -> None:
         query = parse_qs(self.scope["query_string"].decode("latin-1"))
         self.topics = frozenset(
-            one for one in query.get("topic", [])[:SOCKET_TOPICS] if len(one) <= MOST_TOPIC_CHARACTERS
+            topic for topic in query.get("topic", [])[:SOCKET_TOPICS] if len(topic) <= MOST_TOPIC_CHARACTERS
         )
         self.age = _parse_age(query.get("age", [""])[0])
         await super().connect()
@@ -141,10 +141,10 @@ class TopicConsumer(LiveConsumer):
         return [None if socket.allowed_topics else CLOSE_FORBIDDEN for socket, _ in sockets]
 
     async def stream(self) -> None:
-        subjects, topics = self._list_sources(), self.allowed_topics
+        sources, topics = self._list_sources(), self.allowed_topics
         read_at = asyncio.get_running_loop().time() - self.age
-        async with watch_sources(subjects, topics) as hub:
-            position = None if hub.is_broken else hub.position_at(read_at, subjects)
+        async with watch_sources(sources, topics) as hub:
+            position = None if hub.is_broken else hub.position_at(read_at, sources)
             await self._send_message("watching", stale=position is None)
             sent = hub.number if position is None else position
             while not hub.is_broken:
@@ -157,8 +157,10 @@ class TopicConsumer(LiveConsumer):
             await self.close(code=CLOSE_INTERNAL_ERROR)
 
     def _list_sources(self) -> list[TopicSource]:
-        found = {one.name: one for topic in self.topics if (one := get_topic_source(topic)) is not None}
-        return list(found.values())
+        sources = {
+            source.name: source for topic in self.topics if (source := get_topic_source(topic)) is not None
+        }
+        return list(sources.values())
 
     async def _send_changes_after(self, hub: Broadcaster, sent: int) -> int:
         changes = hub.list_changes_after(sent)
@@ -173,16 +175,17 @@ class TopicConsumer(LiveConsumer):
         if person is not None and grants is not None:
             topics = {
                 topic
-                for one in changes
-                if not self.allowed_topics.isdisjoint(one.topics) and one.audience.includes(person, grants)
-                for topic in one.topics & self.allowed_topics
+                for change in changes
+                if not self.allowed_topics.isdisjoint(change.topics)
+                and change.audience.includes(person, grants)
+                for topic in change.topics & self.allowed_topics
             }
             if topics:
                 await self._send_message("changed", topics=sorted(topics))
         return changes[0].number
 
-    async def _send_message(self, what: str, **more: Any) -> None:
-        await self.send(text_data=json.dumps({"type": what, **more}))
+    async def _send_message(self, message_type: str, **more: Any) -> None:
+        await self.send(text_data=json.dumps({"type": message_type, **more}))
 
 
 def _parse_age(text: str) -> float:

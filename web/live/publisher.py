@@ -62,7 +62,7 @@ class Publisher:
         except (OSError, RedisError) as error:
             # Logged once per outage of the broker.
             if self.is_connected:
-                logger.warning("Watchers are not told before the broker is back: %s", error)
+                logger.warning("Live pages get no updates until the broker is available: %s", error)
             self.is_connected = False
         finally:
             self.pending -= 1
@@ -98,11 +98,11 @@ CHANGES_GROUP: Final = "topics"
 CHANGES_MESSAGE_TYPE: Final = "topics.changed"
 
 
-def publish_change_on_commit(subject: str, *keys: Any) -> None:
+def publish_change_on_commit(source: str, *keys: Any) -> None:
     """Publish changed objects after the transaction commits, without a delivery guarantee."""
-    transaction.on_commit(lambda: publish_change(subject, *keys), robust=True)
+    transaction.on_commit(lambda: publish_change(source, *keys), robust=True)
 
 
-def publish_change(subject: str, *keys: Any) -> None:
+def publish_change(source: str, *keys: Any) -> None:
     """Publish changed objects that are committed already."""
-    publish_batched(CHANGES_GROUP, CHANGES_MESSAGE_TYPE, subject, *map(str, keys))
+    publish_batched(CHANGES_GROUP, CHANGES_MESSAGE_TYPE, source, *map(str, keys))

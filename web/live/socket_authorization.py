@@ -24,10 +24,10 @@ logger = logging.getLogger(__name__)
 
 
 class AuthorizedSocket(Protocol):
-    """A socket that shows something to one person."""
+    """Socket of one user."""
 
     @classmethod
-    def get_close_codes(cls, asked: Sequence[tuple[Self, User]]) -> Sequence[int | None]:
+    def get_close_codes(cls, sockets: Sequence[tuple[Self, User]]) -> Sequence[int | None]:
         """Return the close codes of these sockets, or None, and store their permissions.
 
         The number of queries is constant.
@@ -97,9 +97,13 @@ class SocketAuthorizer:
         self._ready.set()
 
     async def _receive_change(self, message: dict[str, Any]) -> None:
-        concerned = [one for one in self.sessions if one.is_affected(message["people"], message["sessions"])]
-        for one in concerned:
-            one.authorized.clear()
+        concerned = [
+            session
+            for session in self.sessions
+            if session.is_affected(message["people"], message["sessions"])
+        ]
+        for session in concerned:
+            session.authorized.clear()
         self.request_check(concerned)
 
     async def _check_due(self) -> None:
@@ -114,42 +118,42 @@ class SocketAuthorizer:
             if loop.time() >= all_at:
                 due, all_at = set(self.sessions), loop.time() + RECHECK_SECONDS
             begun = loop.time()
-            for one, code in (await database_sync_to_async(compute_close_codes)(list(due))).items():
-                self._apply_close_code(one, code)
+            for session, code in (await database_sync_to_async(compute_close_codes)(list(due))).items():
+                self._apply_close_code(session, code)
             # However often access changes, half of the time is left to others.
             await asyncio.sleep(loop.time() - begun)
 
-    def _apply_close_code(self, one: SocketSession, code: int | None) -> None:
+    def _apply_close_code(self, session: SocketSession, code: int | None) -> None:
         if code is not None:
-            self.sessions.discard(one)
-            one.close(code)
-        elif one not in self._due:
-            one.authorized.set()
+            self.sessions.discard(session)
+            session.close(code)
+        elif session not in self._due:
+            session.authorized.set()
 
     def _on_task_done(self, job: "asyncio.Task[None]") -> None:
         """Close all sockets after a crashed job; they reconnect to a new authorizer."""
         if job.cancelled():
             return
-        logger.error("What access is left cannot be looked up", exc_info=job.exception())
+        logger.error("The access of open sockets could not be checked", exc_info=job.exception())
         self.is_broken = True
         self.stop()
-        for one in self.sessions:
-            one.close(CLOSE_INTERNAL_ERROR)
+        for session in self.sessions:
+            session.close(CLOSE_INTERNAL_ERROR)
 
 
 def compute_close_codes(due: Sequence[SocketSession]) -> dict[SocketSession, int | None]:
     """Return a close code or None for each session; one query for each kind of socket."""
-    people = get_session_users({one.session_key for one in due}) if due else {}
-    found: dict[SocketSession, int | None] = dict.fromkeys(due, CLOSE_NOT_SIGNED_IN)
+    people = get_session_users({session.session_key for session in due}) if due else {}
+    close_codes: dict[SocketSession, int | None] = dict.fromkeys(due, CLOSE_NOT_SIGNED_IN)
     kinds: dict[type[AuthorizedSocket], list[tuple[SocketSession, User]]] = defaultdict(list)
-    for one in due:
-        if (person := people.get(one.session_key)) is not None:
-            one.user_id = person.pk
-            kinds[type(one.socket)].append((one, person))
-    for kind, asked in kinds.items():
-        codes = kind.get_close_codes([(one.socket, person) for one, person in asked])
-        found.update(zip((one for one, _ in asked), codes, strict=True))
-    return found
+    for session in due:
+        if (person := people.get(session.session_key)) is not None:
+            session.user_id = person.pk
+            kinds[type(session.socket)].append((session, person))
+    for kind, sockets in kinds.items():
+        codes = kind.get_close_codes([(session.socket, person) for session, person in sockets])
+        close_codes.update(zip((session for session, _ in sockets), codes, strict=True))
+    return close_codes
 
 
 _authorizers: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, SocketAuthorizer] = (
@@ -161,18 +165,18 @@ _authorizers: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, SocketAuthori
 async def authorize_socket(watcher: AuthorizedSocket, session_key: str) -> AsyncIterator[SocketSession]:
     """Authorize a socket for the block; the last socket of a process ends the authorizer."""
     loop = asyncio.get_running_loop()
-    ear = _authorizers.get(loop)
-    if ear is None or ear.is_broken:
-        ear = _authorizers[loop] = SocketAuthorizer()
-        ear.start()
-    mine = SocketSession(watcher, session_key)
-    ear.sessions.add(mine)
-    ear.request_check([mine])
+    authorizer = _authorizers.get(loop)
+    if authorizer is None or authorizer.is_broken:
+        authorizer = _authorizers[loop] = SocketAuthorizer()
+        authorizer.start()
+    session = SocketSession(watcher, session_key)
+    authorizer.sessions.add(session)
+    authorizer.request_check([session])
     try:
-        yield mine
+        yield session
     finally:
-        ear.sessions.discard(mine)
-        if not ear.sessions:
-            ear.stop()
-            if _authorizers.get(loop) is ear:
+        authorizer.sessions.discard(session)
+        if not authorizer.sessions:
+            authorizer.stop()
+            if _authorizers.get(loop) is authorizer:
                 del _authorizers[loop]

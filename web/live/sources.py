@@ -80,10 +80,10 @@ _sources: Final[dict[str, TopicSource]] = {}
 _sources_by_topic: Final[dict[str, TopicSource]] = {}
 
 
-def register_source(subject: TopicSource) -> None:
+def register_source(source: TopicSource) -> None:
     """Register a source."""
-    _sources[subject.name] = subject
-    _sources_by_topic.update(dict.fromkeys(subject.topics, subject))
+    _sources[source.name] = source
+    _sources_by_topic.update(dict.fromkeys(source.topics, source))
 
 
 def list_sources() -> list[TopicSource]:
@@ -92,12 +92,12 @@ def list_sources() -> list[TopicSource]:
 
 
 def get_source(name: str) -> TopicSource:
-    """Return the subject with this name."""
+    """Return the source with this name."""
     return _sources[name]
 
 
 def get_topic_source(topic: str) -> TopicSource | None:
-    """Return the subject that a topic such as `executions:12` is about."""
+    """Return the source of a topic such as `executions:12`."""
     return _sources_by_topic.get(topic.partition(":")[0])
 
 
@@ -108,16 +108,16 @@ def list_topic_names() -> frozenset[str]:
 
 def get_audiences(topics: Iterable[str]) -> dict[str, Audience]:
     """Return the audience of each existing topic; one query for each kind of topic."""
-    asked: dict[str, dict[str, str]] = {}
+    keys_by_name: dict[str, dict[str, str]] = {}
     for topic in topics:
         name, _, key = topic.partition(":")
         if name in _sources_by_topic and key:
-            asked.setdefault(name, {})[key] = topic
-    found: dict[str, Audience] = {}
-    for name, keys in asked.items():
+            keys_by_name.setdefault(name, {})[key] = topic
+    audiences_by_topic: dict[str, Audience] = {}
+    for name, keys in keys_by_name.items():
         audiences = _sources_by_topic[name].topics[name](keys)
-        found.update((keys[key], audience) for key, audience in audiences.items())
-    return found
+        audiences_by_topic.update((keys[key], audience) for key, audience in audiences.items())
+    return audiences_by_topic
 
 
 def audience_of_rows(model: type[Model], permission: str) -> AudienceLookup:
@@ -140,12 +140,12 @@ def audience_of_scopes(keys: Collection[str]) -> dict[str, Audience]:
 
 def parse_primary_keys(model: type[Model], keys: Iterable[str]) -> dict[Any, str]:
     """Return the valid keys of `model` among these texts, with their original texts."""
-    found = {}
+    values = {}
     for key in keys:
         try:
             value = model._meta.pk.to_python(key)
         except ValidationError:
             continue
         if not isinstance(value, int) or 0 < value <= LARGEST_PRIMARY_KEY:
-            found[value] = key
-    return found
+            values[value] = key
+    return values

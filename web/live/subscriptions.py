@@ -30,7 +30,7 @@ async def subscribe(
         try:
             await _subscribe_once(group, ready, take)
         except (OSError, RedisError) as error:
-            logger.warning("%s are not heard: %s", about, error)
+            logger.warning("Subscription to %s failed: %s", about, error)
             await ready()
             await asyncio.sleep(RESUBSCRIBE_SECONDS)
 

@@ -30,27 +30,27 @@ def icon(name: str, css: str = "") -> SafeString:
 @register.simple_tag
 def mark(status: str | None) -> SafeString:
     """Render only the shape of a status, with its label for screen readers."""
-    look = get_status_badge(status)
+    badge = get_status_badge(status)
     return format_html(
         '<svg class="icon mark tone-{}{}" role="img" aria-label="{}"><use href="#s-{}"/></svg>',
-        look.tone,
-        " spin" if look.shape in SPINNING_SHAPES else "",
-        look.word,
-        look.shape,
+        badge.tone,
+        " spin" if badge.shape in SPINNING_SHAPES else "",
+        badge.word,
+        badge.shape,
     )
 
 
 @register.simple_tag
 def status(value: str | None, word: str = "") -> SafeString:
     """Render a status as label, shape and color; `word` replaces the label."""
-    look = get_status_badge(value)
+    badge = get_status_badge(value)
     return format_html(
         '<span class="status tone-{}"><svg class="icon{}" aria-hidden="true" focusable="false">'
         '<use href="#s-{}"/></svg>{}</span>',
-        look.tone,
-        " spin" if look.shape in SPINNING_SHAPES else "",
-        look.shape,
-        word or look.word,
+        badge.tone,
+        " spin" if badge.shape in SPINNING_SHAPES else "",
+        badge.shape,
+        word or badge.word,
     )
 
 
@@ -65,10 +65,10 @@ def when(moment: datetime | str | None, style: str = "full") -> SafeString | str
 
     `style` is `full`, `ago`, or `hour` for the time of day alone.
     """
-    found = parse_datetime(moment) if isinstance(moment, str) else moment
-    if found is None:
+    parsed = parse_datetime(moment) if isinstance(moment, str) else moment
+    if parsed is None:
         return "–"
-    utc = found.astimezone(UTC)
+    utc = parsed.astimezone(UTC)
     return format_html(
         '<time datetime="{}" data-when="{}">{}</time>',
         utc.isoformat(),
