@@ -65,7 +65,7 @@ def find_secret(scope: Scope, reference: str) -> Secret:
     nearest = max(secrets, key=lambda one: len(one.scope.path), default=None)
     if nearest is None:
         raise SecretNotFound(
-            f"There is no secret {reference} in {scope.path}: create it, or refer to it as "
-            "name, org.name or account.name."
+            f"No secret {reference} in {scope.path}. Create it, or correct the reference: name, "
+            "org.name or account.name."
         )
     return nearest

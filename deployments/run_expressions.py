@@ -97,7 +97,7 @@ class Run:
             return self._newest() if self.stages else None
         found = next((one for one in self.moments() if one.key == key), None)
         if found is None:
-            raise NotVisible("This execution has no such step.")
+            raise NotVisible("This execution does not have this step.")
         return found
 
     def _newest(self) -> Moment:

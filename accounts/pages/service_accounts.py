@@ -110,7 +110,7 @@ class DeleteServiceAccount(ServiceAccountPage, DeletePage[ServiceAccount]):
         keys = (
             f"{count} API key{pluralize(count, ' stops,s stop')} working at once."
             if count
-            else "It has no API key."
+            else "It has no API keys."
         )
         stays = "Its roles are removed. Executions and the audit trail keep the name <code>{}</code>."
         return [keys, format_html(stays, self.object.user.username)]

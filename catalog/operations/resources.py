@@ -28,11 +28,11 @@ def list_variable_problems(variables: Mapping[str, Any]) -> list[dict[str, str]]
 def describe_variable_problem(name: str, value: Any) -> str:
     """Describe the problem with one variable; empty if it is valid."""
     if not VARIABLE_NAME_PATTERN.fullmatch(name):
-        return "a name has letters, digits, _, $ and -, begins with no digit and no -, and has 128 at most"
+        return "a name must have up to 128 letters, digits, _, $ and -, not starting with a digit or -"
     if not isinstance(value, str | int | float | bool):
         return "must be a text, a number, true or false"
     if isinstance(value, str) and len(value) > VALUE_CHARACTERS:
-        return f"may have {VALUE_CHARACTERS} at most"
+        return f"must have at most {VALUE_CHARACTERS}"
     return describe_secret_problem(value) if isinstance(value, str) else ""
 
 

@@ -139,7 +139,7 @@ def _find_secret(route: BaseApiView, scope: Scope, identifier: str | None) -> Se
     visible = filter_visible(route.principal, "core_secret_view", queries.list_secrets(scope))
     found = visible.filter(identifier=identifier).order_by("-scope__path").first()
     if found is None:
-        message = f"There is no secret {identifier} in this scope or above."
+        message = f"No secret {identifier} in this scope or above."
         raise BadInput(message, errors=[{"path": "secret", "message": message}])
     return found
 

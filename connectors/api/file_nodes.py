@@ -209,5 +209,7 @@ def parse_version_parameter(request: Request, name: str) -> int:
     """Return the version in a query parameter. Raises `BadInput`."""
     text = request.GET.get(name, "")
     if not (text.isascii() and text.isdigit() and len(text) < 10):
-        raise BadInput("Name a version by its number.", errors=[{"path": name, "message": "is no number"}])
+        raise BadInput(
+            "The version must be a number.", errors=[{"path": name, "message": ("must be a number")}]
+        )
     return int(text)

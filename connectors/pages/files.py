@@ -101,7 +101,7 @@ def show_file_history(request: PageRequest, pk: int) -> HttpResponse:
 
 def _get_version(request: PageRequest, node: FileNode, number: str) -> FileVersion:
     if not (number.isascii() and number.isdigit()):
-        raise NotVisible("A version is a number.")
+        raise NotVisible("The version must be a number.")
     rows = FileVersion.objects.select_related("by", "node__scope")
     return get_visible(request, VIEW_PERMISSION, rows, node=node, version=int(number))
 

@@ -146,7 +146,7 @@ class DelegateConfigurationApplication(BaseApiView):
         rows = Delegate.objects.filter(pk__in=delegate_ids).select_related("scope", "configuration")
         delegates = list(filter_visible(self.principal, "core_delegate_view", rows))
         if missing := sorted(delegate_ids - {one.pk for one in delegates}):
-            message = f"there is no delegate {missing[0]}"
+            message = f"delegate {missing[0]} does not exist"
             raise BadInput("No such delegate.", errors=[{"path": "delegates", "message": message}])
         operations.apply_configuration(actor=self.principal, configuration=configuration, delegates=delegates)
         return Response(_serialize_configuration(pk))

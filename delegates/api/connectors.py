@@ -143,7 +143,7 @@ class ConnectorTestByDelegate(ConnectorAccessRoute):
         ).select_related("task")
         lookup = lookups.filter(pk=inquiry).first()
         if lookup is None:
-            raise NotVisible("There is no such test.")
+            raise NotVisible("This test does not exist.")
         return Response(serialize_lookup_request(lookup))
 
 

@@ -371,6 +371,6 @@ def _find_configuration(
     visible = filter_visible(route.principal, "core_delegateconfiguration_view", near.select_related("scope"))
     found = visible.filter(identifier=identifier).order_by("-scope__path").first()
     if found is None:
-        message = f"There is no configuration {identifier} in this scope or above."
+        message = f"No configuration {identifier} in this scope or above."
         raise BadInput(message, errors=[{"path": "configuration", "message": message}])
     return found

@@ -47,7 +47,7 @@ class DelegateSpecFiles:
 def list_tag_problems(tags: Sequence[str]) -> Iterator[str]:
     """Return the problems of tags as sentences."""
     if len(tags) > DELEGATE_TAGS:
-        yield f"A delegate may have {DELEGATE_TAGS:d} tags at most."
+        yield f"A delegate can have at most {DELEGATE_TAGS:d} tags."
         return
     for tag in tags:
         yield from find_tag_problems([tag])
@@ -225,7 +225,7 @@ def _find_text_faults(request: SpecRequest) -> Iterator[InputProblem]:
     url = urlsplit(request.manager_url)
     if url.scheme not in ("http", "https") or not url.hostname or not request.manager_url.isprintable():
         yield _build_fault(
-            "manager_url", "is no address", "set PUBLIC_URL to the address that delegates reach"
+            "manager_url", "is not an address", "set PUBLIC_URL to the address that delegates reach"
         )
     if not _IMAGE.match(request.image):
         yield _build_fault("image", "is not the name of an image", "write it as registry/repository:tag")

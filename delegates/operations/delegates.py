@@ -230,7 +230,10 @@ def _validate_configuration(
 ) -> DelegateConfiguration:
     if configuration.scope.path in delegate.scope.ancestor_paths():
         return configuration
-    message = f"The configuration {configuration} lies in {configuration.scope}, not above {delegate.scope}."
+    message = (
+        f"The configuration {configuration} is in {configuration.scope}. Use one in {delegate.scope} or "
+        "above."
+    )
     raise BadInput(message, errors=[{"path": "configuration", "message": message}])
 
 
@@ -239,7 +242,7 @@ def _clean_text(description: str) -> str:
     fault = find_control_problem(description)
     message = fault.message if fault else ""
     if not fault and len(description) > DESCRIPTION_CHARACTERS:
-        message = f"a description may have {DESCRIPTION_CHARACTERS} at most"
+        message = f"a description must have at most {DESCRIPTION_CHARACTERS}"
     if message:
         raise BadInput("The description is not valid.", errors=[{"path": "description", "message": message}])
     return description.strip()

@@ -132,7 +132,7 @@ def _check_choices(
     if size and size not in SIZES:
         raise _build_refusal("size", f"Unknown size. Use one of {', '.join(SIZES)}.")
     if configuration.scope.path not in scope.ancestor_paths():
-        message = f"{configuration} lies in {configuration.scope}, which is not above {scope}."
+        message = f"{configuration} is in {configuration.scope}. Use a configuration in {scope} or above."
         raise _build_refusal("configuration", message)
     if token is not None:
         _check_token(actor, scope, token)

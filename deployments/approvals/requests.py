@@ -40,7 +40,8 @@ class ApprovalRequester:
         groups, missing = find_groups(scope, request.groups)
         if missing:
             raise ActionFailed(
-                "NO_SUCH_GROUP", f"Nobody can be asked: {describe_unknown_group(missing[0], scope)}."
+                "NO_SUCH_GROUP",
+                (f"The approval has no approvers: {describe_unknown_group(missing[0], scope)}."),
             )
         self._new = (self._row(request), groups)
         until = f"{self._new[0].expires_at:%Y-%m-%d %H:%M:%S} UTC"

@@ -185,8 +185,8 @@ def check_freeze_override(
         window, period = found[0]
         raise RunFrozen(
             f"Deployments are frozen until {period.ends:%Y-%m-%d %H:%M} UTC by {window.name}"
-            f"{f': {window.description}' if window.description else ''}. Wait, or let somebody with "
-            f"{OVERRIDE} in {window.scope.path} run it and override the freeze."
+            f"{f': {window.description}' if window.description else ''}. Wait, or ask someone with "
+            f"{OVERRIDE} in {window.scope.path} to override the freeze."
         )
     for window, _ in found:
         if not can(actor, OVERRIDE, window):

@@ -302,7 +302,7 @@ def find_work_connector(scope: Scope, params: Mapping[str, Any]) -> Connector | 
     else:
         connector = Connector.objects.select_related("scope", "secret").filter(pk=reference).first()
     if connector is None:
-        raise ConnectorUnavailable("The connector is no longer there: name another one, and run again.")
+        raise ConnectorUnavailable("The connector no longer exists. Choose another connector, and run again.")
     return connector
 
 

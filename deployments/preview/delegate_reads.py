@@ -70,7 +70,7 @@ def _find_connector(params: Mapping[str, Any]) -> Connector:
     """Return the connector of a site call. Raises `ConnectorUnavailable`."""
     connector = Connector.objects.select_related("scope", "secret").filter(pk=params["connector"]).first()
     if connector is None:
-        raise ConnectorUnavailable("The connector of a manifest is no longer there: change the manifest.")
+        raise ConnectorUnavailable("The connector of a manifest no longer exists. Change the manifest.")
     return connector
 
 

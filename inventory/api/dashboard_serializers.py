@@ -157,7 +157,7 @@ class TargetGroupDocument(serializers.Serializer[Any]):
 
     arn = serializers.CharField()
     name = serializers.CharField()
-    is_missing = serializers.BooleanField(help_text="True if AWS has no such target group.")
+    is_missing = serializers.BooleanField(help_text="True if the target group does not exist in AWS.")
     counts = serializers.DictField(child=serializers.IntegerField(), help_text="Number of targets by state.")
     total = serializers.IntegerField()
     unhealthy = UnhealthyTargetDocument(many=True, help_text="First unhealthy targets.")

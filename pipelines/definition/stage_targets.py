@@ -182,7 +182,7 @@ def find_service(scope: Scope, identifier: str) -> Service | None:
 
 def build_not_found_problem(kind: str, identifier: str, scope: Scope, path: str) -> ReferenceProblem:
     """Build the message for a missing or hidden resource."""
-    return ReferenceProblem(path, f"there is no {kind} {identifier} in {scope.path}")
+    return ReferenceProblem(path, f"{kind} {identifier} does not exist in {scope.path}")
 
 
 def find_nearest_resource(model: Any, scope: Scope, identifier: str) -> Any:

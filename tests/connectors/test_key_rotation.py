@@ -63,7 +63,7 @@ def test_after_a_rotation_the_old_key_is_not_needed(
     (old,) = settings.FIELD_ENCRYPTION_KEYS
     new = new_key()
     keys(new, old)
-    assert "connectors_secret.value: 5 of 5 values written anew" in said()
+    assert "connectors_secret.value: 5 of 5 values re-encrypted" in said()
     keys(new)
     assert [one.value for one in Secret.objects.order_by("pk")] == [
         planted(f"the value {n}") for n in range(5)
@@ -75,10 +75,10 @@ def test_a_check_names_what_still_needs_an_older_key(
     settings: Settings, keys: Callable[..., None], secrets: list[Secret]
 ) -> None:
     keys(new_key(), *settings.FIELD_ENCRYPTION_KEYS)
-    with pytest.raises(CommandError, match="5 values are under an older key or form"):
+    with pytest.raises(CommandError, match="5 values use an older key or format"):
         said("--check")
     keys(new_key())
-    with pytest.raises(CommandError, match="a key that FIELD_ENCRYPTION_KEY lacks"):
+    with pytest.raises(CommandError, match="FIELD_ENCRYPTION_KEY lacks their key"):
         said("--check")
 
 
@@ -188,7 +188,7 @@ def test_values_from_before_they_were_bound_are_read_and_bound(
     Secret.objects.filter(pk=secrets[0].pk).update(value=EncryptedValue(old))
     assert Secret.objects.get(pk=secrets[0].pk).value == planted("from before")
     assert count_keys(VALUES) == {get_first_key_name(): 4, f"{get_first_key_name()}{UNBOUND_SUFFIX}": 1}
-    with pytest.raises(CommandError, match="1 values are under an older key or form"):
+    with pytest.raises(CommandError, match="1 values use an older key or format"):
         said("--check")
     assert rotate_column(VALUES).rotated == 1
     assert count_keys(VALUES) == {get_first_key_name(): 5}

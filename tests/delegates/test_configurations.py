@@ -110,7 +110,7 @@ def test_an_unknown_delegate_is_named(tools: DelegateConfiguration, admin: User,
     answer = call(admin).post(
         f"/api/v1/delegate-configurations/{tools.pk}/apply", {"delegates": [99999]}, "json"
     )
-    assert answer.json()["errors"] == [{"path": "delegates", "message": "there is no delegate 99999"}]
+    assert answer.json()["errors"] == [{"path": "delegates", "message": "delegate 99999 does not exist"}]
 
 
 def test_the_primary_configuration_cannot_be_deleted(admin: User, browse: Browse) -> None:

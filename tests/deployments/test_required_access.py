@@ -267,7 +267,7 @@ def test_saving_does_not_tell_whether_an_unseen_name_exists(world: World, person
         return [one["message"].replace("nowhere", "myapp") for one in refusal.value.errors]
 
     give(person, SERVICE, "core_service_view")
-    assert said(PIPELINE) == ["there is no service myapp in account/default/demo"]
+    assert said(PIPELINE) == ["service myapp does not exist in account/default/demo"]
     assert said(PIPELINE.replace("serviceRef: myapp", "serviceRef: nowhere")) == said(PIPELINE)
 
 

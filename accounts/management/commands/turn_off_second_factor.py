@@ -20,7 +20,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         person = User.objects.filter(username=options["username"]).first()
         if person is None:
-            raise CommandError(f"There is no user {options['username']}.")
+            raise CommandError(f"User {options['username']} does not exist.")
         if not has_two_factor(person):
             raise CommandError(f"{person} has no two-factor authentication.")
         disable_two_factor(actor=None, person=person)

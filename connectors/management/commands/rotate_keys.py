@@ -23,15 +23,16 @@ class Command(BaseCommand):
     """Command that rotates the keys of a running installation; an interrupted run can be repeated."""
 
     help = (
-        "Encrypts all that is encrypted anew with the first key of FIELD_ENCRYPTION_KEY. Give every process "
-        "the new key in front of the old ones first; when this has ended, the old ones can be taken away."
+        "Re-encrypt all encrypted values with the first key of FIELD_ENCRYPTION_KEY. First put the new "
+        "key in front of the old keys for every process. Remove the old keys when the command has "
+        "finished."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
             "--check",
             action="store_true",
-            help="only says what uses which key; fails unless all use the first",
+            help="only report the keys in use; fails unless all values use the first key",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -50,18 +51,18 @@ class Command(BaseCommand):
         if used[UNKNOWN_KEY]:
             raise CommandError(_describe_unreadable(used[UNKNOWN_KEY]))
         if older := used.total() - used[get_first_key_name()]:
-            raise CommandError(f"{older:,} values are under an older key or form. Run manage.py rotate_keys.")
-        self.stdout.write(f"Everything is under {get_first_key_name()}, the first key. No other is needed.")
+            raise CommandError(f"{older:,} values use an older key or format. Run manage.py rotate_keys.")
+        self.stdout.write(f"All values use {get_first_key_name()}, the first key. Other keys can be removed.")
 
     def _rotate(self) -> None:
         unreadable = 0
         for column in list_rotatable_columns():
             done = rotate_column(column, report_progress=_Progress(self, column))
             unreadable += done.unreadable
-            self.stdout.write(f"{column}: {done.rotated:,} of {done.values:,} values written anew")
+            self.stdout.write(f"{column}: {done.rotated:,} of {done.values:,} values re-encrypted")
         if unreadable:
             raise CommandError(_describe_unreadable(unreadable))
-        self.stdout.write(f"Everything is under {get_first_key_name()}, the first key.")
+        self.stdout.write(f"All values use {get_first_key_name()}, the first key.")
 
 
 class _Progress:
@@ -79,6 +80,6 @@ class _Progress:
 
 def _describe_unreadable(count: int) -> str:
     return (
-        f"{count:,} values were written with a key that FIELD_ENCRYPTION_KEY lacks, or changed by hand. They "
-        "were left as they are: add that key behind the first one and run this again."
+        f"{count:,} values could not be decrypted: FIELD_ENCRYPTION_KEY lacks their key, or they were "
+        "changed in the database. Add the missing key after the first one, and run the command again."
     )

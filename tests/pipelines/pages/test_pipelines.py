@@ -92,7 +92,7 @@ def test_what_is_missing_is_placed_where_it_is_named(world: World, client: Clien
     (problem,) = client.post("/pipelines/check/", asked).json()["errors"]
     assert problem["line"] == line
     assert problem["column"] == text.splitlines()[line - 1].index("serviceRef") + 1
-    assert "there is no service gone" in problem["message"]
+    assert "service gone does not exist" in problem["message"]
     refused = client.post(f"/pipelines/{world.pipeline.pk}/edit/", asked | {"version": 1})
     assert refused.status_code == 400
     assert f'data-line="{line}"' in text_of(refused)

@@ -210,7 +210,7 @@ def test_who_may_not_use_a_secret_may_neither_save_nor_run_a_script_with_it(
 def test_a_secret_that_nobody_made_is_refused_when_saved(write: Write) -> None:
     with pytest.raises(PipelineNotRunnable) as refused:
         write(pipeline_text(stage_text(script_step('echo <+secrets.getValue("tokne")>'))))
-    assert "There is no secret tokne" in str(refused.value.errors)
+    assert "No secret tokne" in str(refused.value.errors)
 
 
 def test_a_script_that_failed_is_run_again_where_the_pipeline_says_so(

@@ -92,7 +92,7 @@ def test_who_may_not_see_a_file_is_told_nothing_of_it(drive: Drive) -> None:
     assert f"You cannot view the file {path}" in told
     assert "SECRET" not in told
     # Nor of the files of a service, which to a stranger is one that nobody has made.
-    assert "there is no service myapp" in told
+    assert "service myapp does not exist" in told
     assert "CreateServiceRequest" not in told
 
 

@@ -278,7 +278,7 @@ def test_a_log_that_lies_elsewhere_is_not_asked_for(
         (
             "variables: [{name: a, type: Secret, value: nowhere}]",
             "PlanAndApply",
-            "There is no secret nowhere",
+            "No secret nowhere",
         ),
     ],
 )
