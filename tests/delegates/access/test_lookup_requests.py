@@ -108,7 +108,7 @@ def test_the_page_says_that_a_delegate_is_at_it_and_then_what_came(
     prod, client = hand("prod-eu", tags=("prod",)), browse(admin)
     panel = {"HX-Request": "true", "HX-Target": "last-test"}
     begun = client.post(f"/connectors/{connector.pk}/test/", headers=panel)
-    assert b"Asking AWS through a delegate" in begun.content
+    assert b"Testing AWS through a delegate" in begun.content
     asked = LookupRequest.objects.get()
     address = f"/connectors/{connector.pk}/tests/{asked.pk}/"
     assert address in begun.content.decode()
