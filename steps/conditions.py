@@ -57,9 +57,9 @@ class Condition:
     paths: tuple[str, ...]
     _root: "_ConditionNode" = field(repr=False)
 
-    def holds(self, known: Mapping[str, Any]) -> bool:
+    def holds(self, values: Mapping[str, Any]) -> bool:
         """Return whether it is true for these values. Raises `UnclearConditionError`."""
-        return _require_boolean(self._root.value(known))
+        return _require_boolean(self._root.value(values))
 
 
 def parse_condition(text: str) -> Condition:
@@ -76,7 +76,7 @@ def parse_condition(text: str) -> Condition:
 
 
 class _ConditionNode:
-    def value(self, known: Mapping[str, Any]) -> Any:
+    def value(self, values: Mapping[str, Any]) -> Any:
         raise NotImplementedError
 
 
@@ -84,7 +84,7 @@ class _ConditionNode:
 class _LiteralNode(_ConditionNode):
     literal: Any
 
-    def value(self, known: Mapping[str, Any]) -> Any:
+    def value(self, values: Mapping[str, Any]) -> Any:
         return self.literal
 
 
@@ -92,9 +92,9 @@ class _LiteralNode(_ConditionNode):
 class _PathNode(_ConditionNode):
     path: str
 
-    def value(self, known: Mapping[str, Any]) -> Any:
+    def value(self, values: Mapping[str, Any]) -> Any:
         try:
-            return get_path_value(self.path, known)
+            return get_path_value(self.path, values)
         except BadExpressionError as bad:
             raise UnclearConditionError(bad.message) from bad
 
@@ -103,16 +103,16 @@ class _PathNode(_ConditionNode):
 class _ListNode(_ConditionNode):
     items: tuple[_ConditionNode, ...]
 
-    def value(self, known: Mapping[str, Any]) -> Any:
-        return [item.value(known) for item in self.items]
+    def value(self, values: Mapping[str, Any]) -> Any:
+        return [item.value(values) for item in self.items]
 
 
 @dataclass(frozen=True)
 class _NotNode(_ConditionNode):
     inner: _ConditionNode
 
-    def value(self, known: Mapping[str, Any]) -> Any:
-        return not _require_boolean(self.inner.value(known))
+    def value(self, values: Mapping[str, Any]) -> Any:
+        return not _require_boolean(self.inner.value(values))
 
 
 @dataclass(frozen=True)
@@ -125,8 +125,8 @@ class _LogicalNode(_ConditionNode):
     is_all: bool
     parts: tuple[_ConditionNode, ...]
 
-    def value(self, known: Mapping[str, Any]) -> Any:
-        truths = (_require_boolean(part.value(known)) for part in self.parts)
+    def value(self, values: Mapping[str, Any]) -> Any:
+        truths = (_require_boolean(part.value(values)) for part in self.parts)
         return all(truths) if self.is_all else any(truths)
 
 
@@ -136,8 +136,8 @@ class _ComparisonNode(_ConditionNode):
     left: _ConditionNode
     right: _ConditionNode
 
-    def value(self, known: Mapping[str, Any]) -> Any:
-        left, right = self.left.value(known), self.right.value(known)
+    def value(self, values: Mapping[str, Any]) -> Any:
+        left, right = self.left.value(values), self.right.value(values)
         if self.sign in ("==", "!="):
             return _is_equal(left, right) == (self.sign == "==")
         if self.sign in _ORDER_OPERATORS:

@@ -232,11 +232,11 @@ def _get_failure_code(error: AwsError) -> str:
 
 
 def _request_intervention(context: EngineStepContext, reason: str) -> PhaseWaiting:
-    """Rules 6 and 15: guessing could do harm, so the execution waits for a person."""
+    """Request a person's decision, because guessing could do harm (rules 6 and 15)."""
     reconcile_context, row = context.reconcile_context, context.row
     text = f"{reason} Slipway waits: decide what happens, or run the version that started it."
-    is_asked = context.log_step.intervention is not None or context.log_step.status in TERMINAL_STATUSES
-    if row.detail != text[:512] or not is_asked:
+    is_requested = context.log_step.intervention is not None or context.log_step.status in TERMINAL_STATUSES
+    if row.detail != text[:512] or not is_requested:
         reconcile_context.change(row, detail=text[:512])
         context.collect_rows()
         with reconcile_context.commit(reload=True):

@@ -227,7 +227,7 @@ def _claim_active(now: datetime, token: str) -> list[tuple[str, UUID]]:
 
 
 def _claim_waiting(now: datetime, token: str) -> list[tuple[str, UUID]]:
-    """Those who have waited longest first, as many as calls may be made for; the others stay due."""
+    """Claim the executions that have waited longest, within the rate limits; the others stay due."""
     due = (
         _filter_due(now)
         .exclude(waits_for_service="")

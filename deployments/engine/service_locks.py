@@ -208,7 +208,7 @@ def _refuse_deadlock(reconcile_context: ReconcileContext, claim: ServiceLockClai
 
 def _find_deadlock(claim: ServiceLockClaim) -> list[ServiceLockClaim]:
     """Return the cycle of claims that leads back to this stage; empty if there is none."""
-    paths, seen = [[claim]], {claim.pk}
+    paths, visited = [[claim]], {claim.pk}
     while paths:
         path = paths.pop(0)
         holder = ServiceLock.objects.filter(key=path[-1].key).values_list("stage", flat=True).first()
@@ -217,7 +217,7 @@ def _find_deadlock(claim: ServiceLockClaim) -> list[ServiceLockClaim]:
         if holder is None:
             continue
         for next_claim in list_waiting_claims().filter(stage=holder):
-            if next_claim.pk not in seen:
-                seen.add(next_claim.pk)
+            if next_claim.pk not in visited:
+                visited.add(next_claim.pk)
                 paths.append([*path, next_claim])
     return []

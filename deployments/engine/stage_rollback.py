@@ -81,7 +81,7 @@ def _save_checklist(
                 position=index,
                 subject=check.subject,
                 expected=check.expected,
-                actual=check.found,
+                actual=check.actual,
                 passed=check.ok,
                 note=check.note,
             )
@@ -99,10 +99,10 @@ def _build_checklist_lines(
     for check in checks:
         note = f" ({check.note})" if check.note else ""
         if check.ok:
-            yield f"ok: {check.subject}: {check.found}{note}", "info"
+            yield f"ok: {check.subject}: {check.actual}{note}", "info"
         else:
             expected = f", expected {check.expected}"
-            yield f"NOT RESTORED: {check.subject}: found {check.found}{expected}{note}", "error"
+            yield f"NOT RESTORED: {check.subject}: found {check.actual}{expected}{note}", "error"
     if restored:
         yield "Rollback verified.", "success"
     else:

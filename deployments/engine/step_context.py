@@ -142,7 +142,9 @@ class EngineStepContext(AwsClients):
 
     @cached_property
     def reads_after(self) -> datetime:
-        """Checks use only reads begun after this moment, the answer of the last write (rule 10)."""
+        """Return the time after which a read must start to count in a check: the last write's answer (rule
+        10).
+        """
         answered = self.reconcile_context.rows.get_last_answer_time(self.step)
         return answered or datetime.min.replace(tzinfo=UTC)
 
@@ -186,7 +188,7 @@ class EngineStepContext(AwsClients):
         return rows.list_phase_calls(self.row, self.attempt, self.phase)
 
     def add_call(self, row: AwsCall) -> None:
-        if not any(one is row for one in self._calls):
+        if not any(call is row for call in self._calls):
             self._calls.append(row)
 
     def clear_result(self, row: AwsCall) -> None:

@@ -28,15 +28,15 @@ _END_PHRASES: Final = {
 def notify_end(execution: Execution, mask: SecretMask) -> None:
     """Notify about the end of an execution."""
     events = _list_end_events(execution)
-    wanted = list_subscribed_events(execution.scope, events)
-    if not wanted:
+    subscribed = list_subscribed_events(execution.scope, events)
+    if not subscribed:
         return
     word = _END_PHRASES.get(Status(execution.status), "failed")
     back = execution.outcome == Outcome.ROLLED_BACK and execution.status != Status.ROLLED_BACK
     fact = _build_fact(
         execution, f"{word} and was rolled back" if back else word, _describe_reason(execution), mask
     )
-    notify(*(replace(fact, event=event) for event in events if event in wanted))
+    notify(*(replace(fact, event=event) for event in events if event in subscribed))
 
 
 def notify_rollback(execution: Execution, mask: SecretMask, cause: str = "") -> None:
@@ -82,20 +82,20 @@ def _describe_reason(execution: Execution) -> str:
     return str((execution.failure or {}).get("message", ""))
 
 
-def _build_fact(execution: Execution, what: str, cause: str, mask: SecretMask) -> NotificationEvent:
+def _build_fact(execution: Execution, verb_phrase: str, cause: str, mask: SecretMask) -> NotificationEvent:
     """Return the fields of every event about an execution; the caller sets the type."""
     deployed = list(execution.stages.order_by("position").values_list("values", flat=True))
     services, environments = _list_identifiers(deployed, "service"), _list_identifiers(deployed, "env")
-    where = f" ({', '.join(services)} to {', '.join(environments)})" if services and environments else ""
-    said = mask.mask_text(cause)
-    reason = f": {said}" if said else "."
+    location = f" ({', '.join(services)} to {', '.join(environments)})" if services and environments else ""
+    masked_cause = mask.mask_text(cause)
+    reason = f": {masked_cause}" if masked_cause else "."
     return NotificationEvent(
         event=EventType.EXECUTION_FAILED,
         scope=execution.scope,
-        text=mask.mask_text(f"{execution.pipeline.name} #{execution.number} {what}{where}{reason}"),
+        text=mask.mask_text(f"{execution.pipeline.name} #{execution.number} {verb_phrase}{location}{reason}"),
         path=get_page_path("execution", execution.pk),
         status=execution.status,
-        cause=said,
+        cause=masked_cause,
         pipeline=execution.pipeline.identifier,
         execution=str(execution.pk),
         services=services,
@@ -105,8 +105,8 @@ def _build_fact(execution: Execution, what: str, cause: str, mask: SecretMask) -
 
 def _list_identifiers(deployed: Iterable[dict[str, Any]], key: str) -> tuple[str, ...]:
     """Return the identifiers of the services, or environments, each once, in the order of the stages."""
-    found = (str(one[key]["identifier"]) for one in deployed if one.get(key))
-    return tuple(dict.fromkeys(found))
+    identifiers = (str(values[key]["identifier"]) for values in deployed if values.get(key))
+    return tuple(dict.fromkeys(identifiers))
 
 
 def _format_time(moment: datetime) -> str:

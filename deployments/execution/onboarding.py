@@ -69,8 +69,8 @@ def list_onboarding_steps(scope: Scope, principal: Principal) -> list[Onboarding
             _find_url(pipeline and "core_pipeline_execute" in rights, "run-pipeline", pipeline),
         ),
     ]
-    at = next(number for number, one in enumerate(stops) if not one.is_done)
-    return [replace(one, is_next=number == at) for number, one in enumerate(stops)]
+    next_index = next(index for index, step in enumerate(stops) if not step.is_done)
+    return [replace(step, is_next=index == next_index) for index, step in enumerate(stops)]
 
 
 _VIEW_PERMISSIONS: dict[type[Model], str] = {

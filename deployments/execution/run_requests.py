@@ -88,15 +88,15 @@ def resolve_targets(spec: PipelineSpec, scope: Scope, *, has_manifests: bool = F
 
 def list_requested_variables(pipeline: Pipeline) -> tuple[PipelineVariable, ...]:
     """Return the variables that the run form asks for; none for an unreadable pipeline."""
-    return tuple(one for one in list_pipeline_variables(pipeline) if one.is_runtime_input)
+    return tuple(variable for variable in list_pipeline_variables(pipeline) if variable.is_runtime_input)
 
 
 def list_unknown_inputs(spec: PipelineSpec, inputs: Mapping[str, Any]) -> frozenset[str]:
     """Return the variables with only a placeholder as value; secrets are not read."""
     return frozenset(
-        one.name
-        for one in spec.variables
-        if one.is_secret or (one.value is None and inputs.get(one.name) in (None, ""))
+        variable.name
+        for variable in spec.variables
+        if variable.is_secret or (variable.value is None and inputs.get(variable.name) in (None, ""))
     )
 
 

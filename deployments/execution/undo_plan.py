@@ -74,14 +74,14 @@ def _add_condition(condition: str, change: dict[str, Any]) -> dict[str, str]:
 
 
 def _list_changes(step: StepExecution, written: WriteStates) -> list[dict[str, Any]]:
-    known = EarlierStepData(step)
-    found: list[dict[str, Any]] = []
+    saved = EarlierStepData(step)
+    changes: list[dict[str, Any]] = []
     for row in sorted(step.actions.all(), key=lambda row: -row.position):
         is_settled = row.undo_state == UndoState.SETTLED and row.state != ActionState.NOT_RESTORED
         if row.state in _NO_CHANGE or is_settled:
             continue
-        found += _list_step_changes(row, step, known, written.get(row.pk, set()))
-    return found
+        changes += _list_step_changes(row, step, saved, written.get(row.pk, set()))
+    return changes
 
 
 def _list_step_changes(
@@ -93,18 +93,18 @@ def _list_step_changes(
     try:
         action = load_action(row.name, row.version, row.parameters)
     except UnknownActionError as unknown:
-        words: tuple[str, ...] = (f"{row.title}: {unknown}",)
+        sentences: tuple[str, ...] = (f"{row.title}: {unknown}",)
     else:
-        words = _describe_undo(action, saved)
+        sentences = _describe_undo(action, saved)
     return [
         {
             "stage": step.stage.identifier,
             "step": step.identifier,
             "action": row.title,
-            "words": one,
+            "words": sentence,
             "certain": is_certain,
         }
-        for one in words
+        for sentence in sentences
     ]
 
 

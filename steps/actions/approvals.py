@@ -151,8 +151,8 @@ def _mapping(value: Any, cls: Any, path: tuple[str, ...]) -> Mapping[str, Any]:
         raise BadStepSettingError(f"{path[-1]} must be a mapping, not {value!r}", path)
     for name in value:
         if name not in cls.__dataclass_fields__:
-            known = ", ".join(cls.__dataclass_fields__)
-            raise BadStepSettingError(f"there is no field {name} here; there are {known}", (*path, str(name)))
+            names = ", ".join(cls.__dataclass_fields__)
+            raise BadStepSettingError(f"there is no field {name} here; there are {names}", (*path, str(name)))
     return value
 
 

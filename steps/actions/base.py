@@ -51,7 +51,7 @@ class ChecklistEntry:
 
     subject: str
     expected: str
-    found: str
+    actual: str
     ok: bool
     note: str = ""
 

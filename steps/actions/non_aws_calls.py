@@ -157,8 +157,8 @@ class NonAwsCalls:
         reference of a secret, and `plan_id` for a stored plan.
         """
         answer = self._call(RUN_TERRAFORM, params)
-        known = TerraformRunResult.__dataclass_fields__
-        return TerraformRunResult(**{name: value for name, value in answer.items() if name in known})
+        fields = TerraformRunResult.__dataclass_fields__
+        return TerraformRunResult(**{name: value for name, value in answer.items() if name in fields})
 
     def send_request(self, request: OutboundRequest) -> OutboundResponse:
         """Send a request and return its response, whatever its status."""

@@ -121,9 +121,9 @@ def is_target_changed(target: Mapping[str, Any], live: ScalableTarget) -> bool:
     return any(key in target and target[key] != live.raw.get(key) for key in _TARGET_FIELDS)
 
 
-def is_policy_changed(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+def is_policy_changed(policy: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """Return whether two policies differ; a missing, an empty and a false field are equal."""
-    return any(_drop_empty(one.get(key)) != _drop_empty(other.get(key)) for key in _POLICY_FIELDS)
+    return any(_drop_empty(policy.get(key)) != _drop_empty(other.get(key)) for key in _POLICY_FIELDS)
 
 
 def compute_suspension(scaling: ManifestScaling, before: ScalingState) -> dict[str, bool]:

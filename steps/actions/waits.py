@@ -80,8 +80,8 @@ class WatchAlarms(Action):
         context.log(f"Watching {', '.join(sources)} for {format_duration(self.seconds)}")
 
     def _refuse_unknown(self, context: StepContext) -> None:
-        known = context.cloudwatch.describe_alarms(self.alarms) if self.alarms else {}
-        missing = [name for name in self.alarms if name not in known]
+        alarms = context.cloudwatch.describe_alarms(self.alarms) if self.alarms else {}
+        missing = [name for name in self.alarms if name not in alarms]
         if missing:
             raise ActionFailed(
                 "ALARM_MISSING",

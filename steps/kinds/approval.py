@@ -20,7 +20,7 @@ _STARTER = {
 
 @dataclass(frozen=True)
 class ApprovalSpec:
-    """What approvers read, who they are, and what they fill in."""
+    """Settings of an approval: message, approvers and their inputs."""
 
     approvers: Approvers
     approvalMessage: str = field(

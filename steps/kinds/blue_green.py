@@ -32,11 +32,11 @@ from steps.kinds.registry import BadStepError, Plan, step, unit
 
 @dataclass(frozen=True)
 class EcsBlueGreenCreateServiceSpec:
-    """Which listeners and rules, and how the stage service comes about (R232).
+    """Settings of the listeners, their rules, and the stage service (R232).
 
-    Without a rule ARN the listener's default rule is meant (T13). `loadBalancer` is a name or an ARN.
+    Without a rule ARN the listener's default rule is used (T13). `loadBalancer` is a name or an ARN.
     `moreListeners` are further pairs that are swapped together, such as those of HTTPS; each has the same
-    five keys, and the load balancer of the step where it names none.
+    five keys, with the step's load balancer as default.
     """
 
     loadBalancer: str
@@ -120,7 +120,7 @@ def _describe_pair_problem(pair: Any) -> str:
 
 @dataclass(frozen=True)
 class EcsBlueGreenSwapTargetGroupsSpec:
-    """What happens to the old service after the swap (R244)."""
+    """Settings for the old service after the swap (R244)."""
 
     doNotDownsizeOldService: bool = False
     """Keep the old service running."""
@@ -143,7 +143,7 @@ class EcsBlueGreenSwapTargetGroupsSpec:
 
 @dataclass(frozen=True)
 class EcsBlueGreenRollbackSpec:
-    """A blue/green rollback has nothing to choose."""
+    """Settings of a blue/green rollback: none."""
 
 
 _CREATE_OUTPUTS = {

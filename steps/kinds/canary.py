@@ -14,14 +14,14 @@ from steps.kinds.registry import Plan, step, unit
 
 @dataclass(frozen=True)
 class EcsCanaryDeploySpec:
-    """What a pipeline may say of a canary: when it counts as failed. It is always one task (R220)."""
+    """Settings of a canary: conditions that fail it early. It always has one task (R220)."""
 
     failFast: FailFast = field(default_factory=FailFast)
 
 
 @dataclass(frozen=True)
 class EcsCanaryDeleteSpec:
-    """The deletion of a canary has nothing to choose."""
+    """Settings of the deletion of a canary: none."""
 
 
 @step(
@@ -33,7 +33,7 @@ class EcsCanaryDeleteSpec:
     needs_cluster=True,
 )
 def ecs_canary_deploy(spec: EcsCanaryDeploySpec) -> Plan:
-    """Run one task of the new version in an ECS service of its own, beside the one that is deployed."""
+    """Run one task of the new version in its own ECS service, next to the live one."""
     yield unit("Fetch manifests", FetchManifests())
     yield unit("Prepare rollback data", PlanCanary(), SaveCurrentService(definition="canary definition"))
     yield unit(

@@ -8,7 +8,7 @@ from steps.kinds.registry import Plan, step, unit
 
 @dataclass(frozen=True)
 class EcsCleanUpSpec:
-    """Which ECS service, and which listener and rule lead to versions that are only tried out."""
+    """Settings of a clean-up: the ECS service, and the stage listener and rule."""
 
     service: str
     """The ECS service to delete."""
@@ -27,5 +27,5 @@ class EcsCleanUpSpec:
     needs_cluster=True,
 )
 def ecs_clean_up(spec: EcsCleanUpSpec) -> Plan:
-    """Delete one leftover. It is looked at again first: what receives production traffic stays."""
+    """Delete one leftover ECS service, unless a check finds that it receives production traffic."""
     yield unit("Clean up", DeleteLeftover(spec.service, spec.stageListener, spec.stageListenerRuleArn))

@@ -53,7 +53,7 @@ Outputs:
 
 @dataclass(frozen=True)
 class CreateStackSpec:
-    """The stack, its template (in a store, or at a URL of S3 that AWS reads), and what it is given."""
+    """Settings of a stack: template (in a store, or at an S3 URL that AWS reads), parameters and tags."""
 
     stackName: str = field(
         metadata=describe_field("Letters, digits and dashes; expressions may stand in it.")
@@ -126,9 +126,9 @@ class CreateStackSpec:
             if isinstance(entry, Mapping) and not _PARAMETER_NAME.match(str(entry.get("name", "")))
         )
         yield from _list_entry_problems(self.tags, "tag", int(STACK_TAGS), ("name", "value"))
-        for name, known in (("capabilities", CAPABILITIES), ("skipOnStackStatuses", ACCEPTED_STATUSES)):
-            if unknown := [entry for entry in getattr(self, name) if entry not in known]:
-                yield f"{name}: {unknown[0]!r} is none of {', '.join(known)}"
+        for name, allowed in (("capabilities", CAPABILITIES), ("skipOnStackStatuses", ACCEPTED_STATUSES)):
+            if unknown := [entry for entry in getattr(self, name) if entry not in allowed]:
+                yield f"{name}: {unknown[0]!r} is none of {', '.join(allowed)}"
 
     @property
     def secret_references(self) -> tuple[str, ...]:
@@ -171,7 +171,7 @@ class DeleteStackSpec:
 
 @dataclass(frozen=True)
 class RollbackStackSpec:
-    """It puts back what the steps CreateStack of its stage have done."""
+    """Settings of the rollback of the stage's CreateStack steps."""
 
     provisionerIdentifier: str = field(
         default="",

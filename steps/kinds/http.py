@@ -20,9 +20,9 @@ _HEADER_PATTERN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}")
 
 @dataclass(frozen=True)
 class HttpSpec:
-    """The request, and what must be true of its answer: `<+httpResponseCode> == 200`.
+    """Settings of a request and an assertion about the response: `<+httpResponseCode> == 200`.
 
-    An assertion and outputs may name `<+httpResponseCode>`, `<+httpResponseBody>`, and what is in a JSON
+    Assertion and outputs may use `<+httpResponseCode>`, `<+httpResponseBody>`, and the values of a JSON
     object as `<+json.path.to.value>`.
     """
 
@@ -131,7 +131,7 @@ _OWN_EXPRESSIONS = {
     starter={"url": "https://example.com/", "method": "GET", "assertion": "<+httpResponseCode> == 200"},
 )
 def http(spec: HttpSpec) -> Plan:
-    """Send the request once. What no answer came to is not sent again unless it only asks."""
+    """Send the request once. A request without a response is repeated only if it reads."""
     yield unit(
         "Request",
         SendRequest(

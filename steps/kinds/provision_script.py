@@ -22,7 +22,7 @@ printf '{"region_name": "%s", "cluster_name": "%s"}' "$region" "$cluster" > "$PR
 
 @dataclass(frozen=True)
 class ShellScriptProvisionSpec(ScriptSpec):
-    """The script, what it sees as its environment, and which of the outputs that it writes are secrets.
+    """Settings of a provisioning script: its environment, and the names of its secret outputs.
 
     The script stands in `script`, or under `source.spec.script` with `source.type: Inline`.
     """
@@ -79,7 +79,7 @@ class ShellScriptProvisionSpec(ScriptSpec):
     provisions=True,
 )
 def shell_script_provision(spec: ShellScriptProvisionSpec) -> Plan:
-    """Run the script in a folder of its own and hand on what it writes to $PROVISIONER_OUTPUT_PATH."""
+    """Run the script in its own folder; the values in $PROVISIONER_OUTPUT_PATH become outputs."""
     yield unit(
         "Provision",
         RunProvisionerScript(spec.text, spec.interpreter, spec.variables, list(spec.secretOutputs)),

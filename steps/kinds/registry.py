@@ -132,8 +132,8 @@ class StepKind:
             raise BadStepError(f"{self.type} needs {', '.join(missing)} under spec; list the step there")
         for name, value in values.items():
             if name not in fields:
-                known = ", ".join(fields) or "no fields at all"
-                raise BadStepError(f"{self.type} has no field {name}; it has {known}")
+                names = ", ".join(fields) or "no fields at all"
+                raise BadStepError(f"{self.type} has no field {name}; it has {names}")
             expected = resolve_plain_type(fields[name].type)
             if (isinstance(value, str) and has_expression(value)) or _is_setting(expected):
                 continue

@@ -21,7 +21,7 @@ from steps.kinds.registry import Plan, step, unit
 
 @dataclass(frozen=True)
 class EcsRollingDeploySpec:
-    """What a pipeline may say of a rolling deployment (R208, R209)."""
+    """Settings of a rolling deployment (R208, R209)."""
 
     forceNewDeployment: bool | None = None
     """Replace the tasks even if nothing differs; by default only if the task definition is an ARN."""
@@ -32,7 +32,7 @@ class EcsRollingDeploySpec:
 
 @dataclass(frozen=True)
 class EcsRollingRollbackSpec:
-    """A rolling rollback has nothing to choose."""
+    """Settings of a rolling rollback: none."""
 
 
 _OUTPUTS = {

@@ -20,9 +20,9 @@ from steps.kinds.registry import BadStepError, Plan, step, unit
 
 @dataclass(frozen=True)
 class EcsRunTaskSpec:
-    """What to run: a task definition of the step's own or the ARN of a registered one, and the request.
+    """Settings of ECS tasks: their own or a registered task definition, and the request.
 
-    `skipSteadyStateCheck` true: the tasks are started and nobody waits for them (T03).
+    With `skipSteadyStateCheck` the step does not wait for the tasks (T03).
     """
 
     runTaskRequestDefinition: dict[str, Any]

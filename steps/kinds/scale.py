@@ -20,7 +20,7 @@ AMOUNT_LIMITS = {COUNT: 5000, PERCENTAGE: 1000}
 
 @dataclass(frozen=True)
 class EcsScaleSpec:
-    """Which ECS service, and how many tasks: a count, or a percentage of those wanted before."""
+    """Settings of a scaling: ECS service, and a count or a percentage of the previous count."""
 
     service: str = field(
         metadata=describe_field("The name of an ECS service, such as <+steps.deploy.output.serviceName>.")
@@ -51,7 +51,7 @@ class EcsScaleSpec:
 
 @dataclass(frozen=True)
 class EcsScaleRollbackSpec:
-    """A rollback of a scaling has nothing to choose."""
+    """Settings of the rollback of a scaling: none."""
 
 
 _OUTPUTS = {

@@ -113,7 +113,7 @@ aws cloudwatch put-metric-alarm --alarm-name "$service-cpu-high" --alarm-actions
 
 @dataclass(frozen=True)
 class ShellScriptSpec(ScriptSpec):
-    """The script, what it sees as its environment, and which of its variables are outputs of the step.
+    """Settings of a script: its environment, and the variables that become outputs.
 
     The script stands in `script`, or under `source.spec.script` with `source.type: Inline`.
     """

@@ -66,7 +66,7 @@ _INLINE_SOURCE: tuple[str, ...] = (INLINE,)
 
 @dataclass(frozen=True)
 class _TerraformSpec:
-    """What the steps share: whose infrastructure, and by which configuration."""
+    """Settings common to the steps: identifier and configuration."""
 
     # Without annotations, so that they are not fields of a step.
     type = ""
@@ -188,7 +188,7 @@ def _register_steps(program: str) -> None:
 
     @dataclass(frozen=True)
     class PlanSpec(_TerraformSpec):
-        """What to plan: to apply the configuration, or to destroy what it made."""
+        """Settings of a plan, to apply or to destroy the configuration."""
 
         type = f"{name}Plan"
         command: str = field(
@@ -197,7 +197,7 @@ def _register_steps(program: str) -> None:
 
     @dataclass(frozen=True)
     class ApplySpec(_TerraformSpec):
-        """What to apply: a configuration, or the plan that an earlier step made."""
+        """Settings of an apply, of a configuration or of an earlier step's plan."""
 
         type = f"{name}Apply"
         configuration_sources = (INLINE, FROM_PLAN)
@@ -214,7 +214,7 @@ def _register_steps(program: str) -> None:
 
     @dataclass(frozen=True)
     class DestroySpec(_TerraformSpec):
-        """What to destroy: all that a configuration made, by itself, by a plan, or as it was applied last."""
+        """Settings of a destroy, by a configuration, a plan, or the latest apply."""
 
         type = f"{name}Destroy"
         configuration_sources = (INLINE, FROM_PLAN, FROM_APPLY)
@@ -302,7 +302,7 @@ def _register_steps(program: str) -> None:
 
 @dataclass(frozen=True)
 class TerraformRollbackSpec:
-    """It undoes the applies of its stage by the same program, the newest first."""
+    """Settings of the rollback of the stage's applies with the same program, newest first."""
 
     provisionerIdentifier: str = field(
         default="",

@@ -39,9 +39,9 @@ MESSAGE_CHARACTERS = 300
 
 @dataclass(frozen=True)
 class TerraformCloudRunSpec:
-    """Which workspace, and what its run is to do.
+    """Settings of a run in a workspace.
 
-    The fields may stand below `spec` as well, beside `runType`.
+    The fields may also stand below `spec`, next to `runType`.
     """
 
     runType: str = field(
@@ -133,10 +133,10 @@ class TerraformCloudRunSpec:
             yield "terraformVersion is a version such as 1.11.0"
 
     def _list_nested_problems(self) -> Iterator[str]:
-        known = {spec_field.name for spec_field in fields(self)} - {"spec"}
+        names = {spec_field.name for spec_field in fields(self)} - {"spec"}
         for name, value in self.spec.items():
-            if name not in known:
-                yield f"spec has no field {name}; it has {', '.join(sorted(known))}"
+            if name not in names:
+                yield f"spec has no field {name}; it has {', '.join(sorted(names))}"
                 return
             expected = type(getattr(self, name))
             if not isinstance(value, expected) and not (isinstance(value, str) and has_expression(value)):
@@ -182,7 +182,7 @@ class TerraformCloudRunSpec:
 
 @dataclass(frozen=True)
 class TerraformCloudRollbackSpec:
-    """What is put back is what the steps of the stage have done."""
+    """Settings of the rollback of the stage's runs; it has no choices."""
 
     provisionerIdentifier: str = field(default="", metadata=describe_field("", is_rare=True))
     runMessage: str = field(default="", metadata=describe_field("", is_rare=True))

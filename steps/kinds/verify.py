@@ -15,7 +15,7 @@ _FIELDS = (*_REQUIRED_FIELDS, "dimensions", "statistic", "comparison", "period")
 
 @dataclass(frozen=True)
 class VerifySpec:
-    """Which alarms and metrics, and for how long.
+    """Settings of the watch: alarms, metrics and duration.
 
     A metric has namespace, metricName, dimensions, statistic, period (in seconds), threshold and comparison.
     """

@@ -14,7 +14,7 @@ _DURATION_PATTERN = re.compile(r"(\d{1,6}[smhd])(?: ?(\d{1,6}[smhd])){0,3}\Z")
 
 @dataclass(frozen=True)
 class WaitSpec:
-    """How long: 90s, 10m, 2h, 1d, or several of them as 1h 30m."""
+    """Settings of a wait: a duration of 90s, 10m, 2h, 1d, or several parts such as 1h 30m."""
 
     duration: str = field(
         metadata=describe_field("Such as 90s, 10m or 1h 30m. Whoever may decide about the run can skip it.")

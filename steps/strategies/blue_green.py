@@ -1,4 +1,4 @@
-"""Blue/green: a second ECS service beside the live one, then the listeners are swapped (R190, R224)."""
+"""Blue/green: a second ECS service takes over when the listeners are swapped (R190, R224)."""
 
 from steps.strategies.registry import StrategySteps, build_step_document, strategy
 
@@ -13,7 +13,7 @@ LISTENER_VARIABLES = (
 
 @strategy("BlueGreen")
 def blue_green() -> StrategySteps:
-    """Create, swap, and the one step that undoes both; the listeners are variables of the environment."""
+    """Return the create, swap and rollback steps; the listeners are variables of the environment."""
     return StrategySteps(
         steps=(
             build_step_document(

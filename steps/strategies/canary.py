@@ -5,7 +5,7 @@ from steps.strategies.registry import StrategySteps, build_step_document, strate
 
 @strategy("Canary")
 def canary() -> StrategySteps:
-    """Deploy one, delete it, replace all; undone from the last phase to the first (R217)."""
+    """Return the steps of a canary deployment; their undos run in reverse order (R217)."""
     return StrategySteps(
         steps=(
             build_step_document("EcsCanaryDeploy", "ecsCanaryDeploy", "ECS Canary Deploy"),

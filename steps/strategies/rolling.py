@@ -5,7 +5,7 @@ from steps.strategies.registry import StrategySteps, build_step_document, strate
 
 @strategy("Rolling")
 def rolling() -> StrategySteps:
-    """One deploy step, and the step that undoes it."""
+    """Return one deploy step and its rollback step."""
     return StrategySteps(
         steps=(build_step_document("EcsRollingDeploy", "ecsRollingDeploy", "ECS Rolling Deploy"),),
         rollback_steps=(

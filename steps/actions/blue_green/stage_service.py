@@ -151,7 +151,9 @@ class CreateStageService(Action):
             count=before["desired"],
             task_definition=before["task_definition"],
         )
-        context.save_for_rollback("deployments before undo", [one.id for one in live.deployments])
+        context.save_for_rollback(
+            "deployments before undo", [deployment.id for deployment in live.deployments]
+        )
         if not changes:
             context.log(f"Service {name} already matches its previous state")
             return

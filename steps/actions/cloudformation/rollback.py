@@ -95,7 +95,7 @@ def undo_stack_change(context: StepContext, name: str, role: str) -> None:
 
 def _restore_template(context: StepContext, name: str, live: Stack, before: Mapping[str, Any]) -> None:
     hidden = [name for name, value in before["parameters"].items() if value == HIDDEN_PARAMETER_VALUE]
-    kept = [name for name in hidden if name in live.parameters]
+    kept_names = [name for name in hidden if name in live.parameters]
     if hidden:
         context.log(
             f"AWS does not show the values before of {', '.join(hidden)}: they keep the values of this run",
@@ -111,7 +111,7 @@ def _restore_template(context: StepContext, name: str, live: Stack, before: Mapp
         "StackName": live.id,
         "TemplateBody": before["template"],
         "Parameters": format_stack_parameters(
-            {k: v for k, v in before["parameters"].items() if k in kept or k not in hidden}, kept
+            {k: v for k, v in before["parameters"].items() if k in kept_names or k not in hidden}, kept_names
         ),
         "Tags": format_stack_tags(before["tags"]),
     }

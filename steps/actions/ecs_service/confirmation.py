@@ -35,8 +35,8 @@ def confirm_service_write(
     if service is None or service.status != "ACTIVE":
         return NotApplied() if late else Unconfirmed()
     earlier_ids = context.load_for_rollback(before) or []
-    if ours := _find_own_deployment(service, call, task_definition, earlier_ids):
-        return Applied({"service": _build_answer(service, ours)})
+    if own_deployment := _find_own_deployment(service, call, task_definition, earlier_ids):
+        return Applied({"service": _build_answer(service, own_deployment)})
     if not late:
         return Unconfirmed()
     # An update without a task definition starts no deployment: a new one is somebody else's.
@@ -81,13 +81,15 @@ def _confirm_update_fields(service: EcsService, params: Any) -> EcsDeployment | 
     return service.primary if is_visible else None
 
 
-def _build_answer(service: EcsService, ours: EcsDeployment) -> dict[str, Any]:
+def _build_answer(service: EcsService, own_deployment: EcsDeployment) -> dict[str, Any]:
     """Return the service as in the lost answer, with our deployment PRIMARY, whatever happened since."""
     deployments = service.raw.get("deployments", [])
     own = [
-        {**deployment, "status": "PRIMARY"} for deployment in deployments if deployment.get("id") == ours.id
+        {**deployment, "status": "PRIMARY"}
+        for deployment in deployments
+        if deployment.get("id") == own_deployment.id
     ]
-    others = [deployment for deployment in deployments if deployment.get("id") != ours.id]
+    others = [deployment for deployment in deployments if deployment.get("id") != own_deployment.id]
     return {**service.raw, "deployments": own + others}
 
 
@@ -101,9 +103,11 @@ def _find_finished_deployment(
         targets = context.ecs.describe_service_revisions(
             [deployment.target_revision for deployment in deployments]
         )
-        ours = {deployment.arn for deployment in targets if deployment.task_definition == task_definition}
+        own_revisions = {
+            deployment.arn for deployment in targets if deployment.task_definition == task_definition
+        }
         for deployment in deployments:
-            if deployment.target_revision in ours:
+            if deployment.target_revision in own_revisions:
                 return {"id": f"ecs-svc/{get_arn_name(deployment.arn)}", "status": "PRIMARY"}
     except Denied as denied:
         context.log(f"{denied.display_message} Slipway uses the events of the service instead.", "warning")

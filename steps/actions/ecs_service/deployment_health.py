@@ -47,7 +47,7 @@ class OwnDeployment:
     """Ids of the service events from before our write."""
 
 
-def evaluate_deployment(service: EcsService | None, ours: OwnDeployment) -> HealthVerdict:
+def evaluate_deployment(service: EcsService | None, own_deployment: OwnDeployment) -> HealthVerdict:
     """Return the verdict on one read of the ECS service.
 
     COMPLETED means: our id is PRIMARY, its rollout is COMPLETED, the task definition is ours, and the desired
@@ -55,12 +55,12 @@ def evaluate_deployment(service: EcsService | None, ours: OwnDeployment) -> Heal
     """
     if service is None or service.status != "ACTIVE" or service.primary is None:
         return HealthVerdict.MAYBE_GONE
-    deployment = find_deployment(service, ours.deployment_id)
+    deployment = find_deployment(service, own_deployment.deployment_id)
     if deployment is not None and deployment.rollout_state == "FAILED":
-        return _evaluate_failed(service, deployment, ours)
-    if service.primary.id == ours.deployment_id:
-        return _evaluate_primary(service.primary, ours)
-    if service.primary.id == ours.primary_before:
+        return _evaluate_failed(service, deployment, own_deployment)
+    if service.primary.id == own_deployment.deployment_id:
+        return _evaluate_primary(service.primary, own_deployment)
+    if service.primary.id == own_deployment.primary_before:
         return HealthVerdict.MAYBE_BACK
     return HealthVerdict.MAYBE_SUPERSEDED
 
@@ -78,44 +78,54 @@ def has_rollback_breaker(service: EcsService) -> bool:
     return bool(breaker.get("enable") and breaker.get("rollback"))
 
 
-def _evaluate_failed(service: EcsService, deployment: EcsDeployment, ours: OwnDeployment) -> HealthVerdict:
+def _evaluate_failed(
+    service: EcsService, deployment: EcsDeployment, own_deployment: OwnDeployment
+) -> HealthVerdict:
     if service.primary is not None and service.primary.id != deployment.id:
         return HealthVerdict.ROLLED_BACK_BY_AWS
     # Marked FAILED a moment before AWS makes the old deployment PRIMARY again.
-    rolls_back = has_rollback_breaker(service) and bool(ours.primary_before)
+    rolls_back = has_rollback_breaker(service) and bool(own_deployment.primary_before)
     return HealthVerdict.GOING if rolls_back else HealthVerdict.FAILED
 
 
-def _evaluate_primary(primary: EcsDeployment, ours: OwnDeployment) -> HealthVerdict:
-    if primary.task_definition != ours.task_definition:
+def _evaluate_primary(primary: EcsDeployment, own_deployment: OwnDeployment) -> HealthVerdict:
+    if primary.task_definition != own_deployment.task_definition:
         return HealthVerdict.GOING
-    if primary.desired == 0 and ours.desired_count > 0:
+    if primary.desired == 0 and own_deployment.desired_count > 0:
         # Nothing runs, so nothing shows that the new version works.
         return HealthVerdict.MAYBE_NO_TASKS
     is_complete = primary.running >= primary.desired and primary.rollout_state == "COMPLETED"
     return HealthVerdict.COMPLETED if is_complete else HealthVerdict.GOING
 
 
-def was_rolled_back_by_aws(service: EcsService, ours: OwnDeployment) -> bool:
+def was_rolled_back_by_aws(service: EcsService, own_deployment: OwnDeployment) -> bool:
     """Return whether AWS states that it rolled our deployment back, in a reason or a new event.
 
     AWS writes "... circuit breaker: rolling back to deploymentId ..." and "rolling back to deployment ...".
     """
     reason = service.primary.rollout_state_reason if service.primary is not None else ""
-    events = [event.message for event in service.events if event.id not in ours.known_events]
+    events = [event.message for event in service.events if event.id not in own_deployment.known_events]
     return any("rolling back to deployment" in text for text in (reason, *events))
 
 
-def is_verdict_certain(verdict: HealthVerdict, service: EcsService | None, ours: OwnDeployment) -> bool:
+def is_verdict_certain(
+    verdict: HealthVerdict, service: EcsService | None, own_deployment: OwnDeployment
+) -> bool:
     """Return whether a read cannot be stale: stale reads show the past, and this state is new."""
     primary = service.primary if service is not None else None
     if verdict is HealthVerdict.MAYBE_SUPERSEDED and primary is not None:
-        return bool(primary.created_at and ours.started_at and primary.created_at > ours.started_at)
+        return bool(
+            primary.created_at
+            and own_deployment.started_at
+            and primary.created_at > own_deployment.started_at
+        )
     if verdict is HealthVerdict.MAYBE_NO_TASKS:
-        return ours.was_observed
+        return own_deployment.was_observed
     if verdict is HealthVerdict.MAYBE_GONE and service is not None and not service.is_active:
         # The service that answered our write, and not an earlier one of the same name.
-        return bool(ours.service_created) and ours.service_created == str(service.raw.get("createdAt"))
+        return bool(own_deployment.service_created) and own_deployment.service_created == str(
+            service.raw.get("createdAt")
+        )
     return False
 
 
@@ -238,9 +248,9 @@ class FailFast:
             raise BadStepSettingError(f"failFast must be a mapping, not {values!r}", ("failFast",))
         for name in values:
             if name not in cls.__dataclass_fields__:
-                known = ", ".join(cls.__dataclass_fields__)
+                names = ", ".join(cls.__dataclass_fields__)
                 raise BadStepSettingError(
-                    f"failFast has no field {name}; it has {known}", ("failFast", str(name))
+                    f"failFast has no field {name}; it has {names}", ("failFast", str(name))
                 )
         literals = {
             name: value

@@ -173,7 +173,7 @@ class ScaleService(Action):
         _refuse_out_of_bounds(context, name, count)
         live = context.ecs.describe_service(context.cluster, name)
         context.save_for_rollback(
-            "deployments before scaling", [one.id for one in live.deployments] if live else []
+            "deployments before scaling", [deployment.id for deployment in live.deployments] if live else []
         )
         context.set_outputs(desiredCount=count)
         if live is not None and live.desired == count:
@@ -213,7 +213,7 @@ class ScaleService(Action):
         name = before["name"]
         live = context.ecs.describe_service(context.cluster, name)
         context.save_for_rollback(
-            "deployments before undo", [one.id for one in live.deployments] if live else []
+            "deployments before undo", [deployment.id for deployment in live.deployments] if live else []
         )
         count = context.save_for_rollback(
             "count to restore", compute_restored_count(context, before, live) if live else 0

@@ -195,8 +195,8 @@ def diagnose_deployment(
     """
     arns = context.ecs.list_tasks(context.cluster, service=service.name, desired_status="STOPPED")
     stopped = context.ecs.describe_tasks(context.cluster, arns[:100]) if arns else []
-    ours = service.find_deployment(deployment_id)
-    tasks = [task for task in stopped if is_of_deployment(task, deployment_id, ours)]
+    deployment = service.find_deployment(deployment_id)
+    tasks = [task for task in stopped if is_of_deployment(task, deployment_id, deployment)]
     _log_manual_stops(context, tasks)
     failed = sorted((task for task in tasks if _has_failed(task)), key=_get_stop_time)
     if not failed:

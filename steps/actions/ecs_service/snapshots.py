@@ -164,12 +164,12 @@ def filter_stale_service(context: StepContext, live: EcsService) -> EcsService |
     return None if is_stale else live
 
 
-def refuse_foreign_deployment(live: EcsService | None, known: Set[Any]) -> None:
+def refuse_foreign_deployment(live: EcsService | None, known_ids: Set[Any]) -> None:
     """Raise `ActionFailed` unless the PRIMARY deployment is one of `known`, right before an undo writes.
 
     The check that allowed the undo may be a minute old; the next try of the undo checks again.
     """
-    if live is None or live.status in GONE_STATUSES or live.primary is None or live.primary.id in known:
+    if live is None or live.status in GONE_STATUSES or live.primary is None or live.primary.id in known_ids:
         return
     raise ActionFailed(
         "SUPERSEDED",
@@ -180,13 +180,13 @@ def refuse_foreign_deployment(live: EcsService | None, known: Set[Any]) -> None:
 
 
 def is_own_deployment(
-    context: StepContext, observation: ServiceObservation, primary: EcsDeployment, known: Set[Any]
+    context: StepContext, observation: ServiceObservation, primary: EcsDeployment, known_ids: Set[Any]
 ) -> bool:
     """Return whether the PRIMARY deployment is one of `known`; False means check again.
 
     Raises `ChangedByOthers` once it is certain that somebody else has deployed there (rule 12).
     """
-    if primary.id in known:
+    if primary.id in known_ids:
         clear_observation(context, "foreign primary")
         return True
     if not is_observed_twice(context, "foreign primary", observation.read_started_at):

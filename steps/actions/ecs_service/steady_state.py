@@ -71,30 +71,30 @@ class WaitForSteadyState(Action):
 
     def is_done(self, context: StepContext) -> bool:
         name = context.get_output("serviceName")
-        ours = _build_own_deployment(context)
+        own_deployment = _build_own_deployment(context)
         observation = context.observe_service(name)
         service = observation.service
-        if find_deployment(service, ours.deployment_id) is not None:
+        if find_deployment(service, own_deployment.deployment_id) is not None:
             context.progress["seen"] = True
-        verdict = evaluate_deployment(service, ours)
+        verdict = evaluate_deployment(service, own_deployment)
         if service is not None:
-            _log_progress(context, service, ours)
+            _log_progress(context, service, own_deployment)
         if (
             verdict is HealthVerdict.COMPLETED
             and service is not None
             and not self._is_watched(context, service)
         ):
             return self._succeed(context, name)
-        diagnosis = _diagnose_if_suspicious(context, service, ours, self.fail_fast)
+        diagnosis = _diagnose_if_suspicious(context, service, own_deployment, self.fail_fast)
         if verdict is HealthVerdict.COMPLETED and service is not None:
             return self._is_stable(context, observation) and self._succeed(context, name)
         context.progress.pop(_COMPLETED_AT_KEY, None)
-        _fail_on_verdict(context, verdict, observation, ours, diagnosis)
+        _fail_on_verdict(context, verdict, observation, own_deployment, diagnosis)
         if service is not None and diagnosis is not None:
-            _fail_fast(context, service, ours, diagnosis, self.fail_fast)
+            _fail_fast(context, service, own_deployment, diagnosis, self.fail_fast)
         minutes = self.fail_fast.minutesWithoutHealthyTask
         if service is not None and verdict is HealthVerdict.GOING:
-            enforce_health_deadline(context, service, ours.deployment_id, minutes)
+            enforce_health_deadline(context, service, own_deployment.deployment_id, minutes)
             context.wait_for_change(until=get_health_deadline(context, minutes))
         return False
 
@@ -137,14 +137,14 @@ class WaitForSteadyState(Action):
         progress, name = context.progress, context.get_output("serviceName")
         if "first failure" in progress and _COMPLETED_AT_KEY not in progress:
             return _build_failure_from_notes(progress["first failure"], "TIMED_OUT")
-        ours = _build_own_deployment(context)
+        own_deployment = _build_own_deployment(context)
         service = context.observe_service(name).service
         is_calm = progress.get(_FAILURES_KEY, 0) == progress.get(_EARLIER_FAILURES_KEY, 0)
-        if evaluate_deployment(service, ours) is HealthVerdict.COMPLETED and is_calm:
+        if evaluate_deployment(service, own_deployment) is HealthVerdict.COMPLETED and is_calm:
             context.log("The step timeout has passed, so the service is no longer watched")
             return self._succeed(context, name)
         if service is not None:
-            _log_first_diagnosis(context, service, ours, self.fail_fast)
+            _log_first_diagnosis(context, service, own_deployment, self.fail_fast)
         failure = progress.get("first failure")
         return _build_failure_from_notes(failure, "TIMED_OUT") if failure else False
 
@@ -198,13 +198,13 @@ def _has_health_check(context: StepContext, service: EcsService) -> bool:
     return is_behind_balancer or any(entry.get("healthCheck") for entry in containers)
 
 
-def _log_progress(context: StepContext, service: EcsService, ours: OwnDeployment) -> None:
+def _log_progress(context: StepContext, service: EcsService, own_deployment: OwnDeployment) -> None:
     """Log one line per change of the counts, and one when only the rollout is unfinished (R199, R200)."""
-    deployment = find_deployment(service, ours.deployment_id)
+    deployment = find_deployment(service, own_deployment.deployment_id)
     if deployment is None:
         return
     context.show_counts(running=deployment.running, desired=deployment.desired, pending=deployment.pending)
-    last_count = context.progress.setdefault("logged count", ours.desired_count)
+    last_count = context.progress.setdefault("logged count", own_deployment.desired_count)
     if service.desired != last_count:
         context.progress["logged count"] = service.desired
         context.save_for_rollback(FOREIGN_COUNT, True)
@@ -222,20 +222,22 @@ def _log_progress(context: StepContext, service: EcsService, ours: OwnDeployment
 
 
 def _diagnose_if_suspicious(
-    context: StepContext, service: EcsService | None, ours: OwnDeployment, settings: FailFast
+    context: StepContext, service: EcsService | None, own_deployment: OwnDeployment, settings: FailFast
 ) -> Diagnosis | None:
     """Read stopped tasks only at a sign of failure: the quota of AWS is shared."""
-    if service is None or not _is_suspicious(context, service, ours):
+    if service is None or not _is_suspicious(context, service, own_deployment):
         return None
-    return _log_first_diagnosis(context, service, ours, settings)
+    return _log_first_diagnosis(context, service, own_deployment, settings)
 
 
 def _log_first_diagnosis(
-    context: StepContext, service: EcsService, ours: OwnDeployment, settings: FailFast
+    context: StepContext, service: EcsService, own_deployment: OwnDeployment, settings: FailFast
 ) -> Diagnosis | None:
     """Log the first failure, or AWS's refusal to list the tasks, once."""
     try:
-        diagnosis = diagnose_deployment(context, service, ours.deployment_id, enough=settings.failedTasks)
+        diagnosis = diagnose_deployment(
+            context, service, own_deployment.deployment_id, enough=settings.failedTasks
+        )
     except AwsError as error:
         if not context.progress.get("diagnosis refused"):
             context.progress["diagnosis refused"] = True
@@ -252,13 +254,15 @@ def _log_first_diagnosis(
     return diagnosis
 
 
-def _is_suspicious(context: StepContext, service: EcsService, ours: OwnDeployment) -> bool:
-    deployment = find_deployment(service, ours.deployment_id)
-    known = set((context.load_for_rollback("service before") or {}).get("newest_events", []))
+def _is_suspicious(context: StepContext, service: EcsService, own_deployment: OwnDeployment) -> bool:
+    deployment = find_deployment(service, own_deployment.deployment_id)
+    known_ids = set((context.load_for_rollback("service before") or {}).get("newest_events", []))
     suspicious = sum(
-        1 for event in service.events if event.id not in known and _is_suspicious_event(event.message)
+        1 for event in service.events if event.id not in known_ids and _is_suspicious_event(event.message)
     )
-    starts = sum(1 for event in service.events if event.id not in known and "has started" in event.message)
+    starts = sum(
+        1 for event in service.events if event.id not in known_ids and "has started" in event.message
+    )
     failed = deployment.failed if deployment else 0
     evidence = [suspicious, failed, starts]
     if context.progress.get("evidence") == evidence:
@@ -275,7 +279,7 @@ def _fail_on_verdict(
     context: StepContext,
     verdict: HealthVerdict,
     observation: ServiceObservation,
-    ours: OwnDeployment,
+    own_deployment: OwnDeployment,
     diagnosis: Diagnosis | None,
 ) -> None:
     if verdict is HealthVerdict.FAILED:
@@ -290,17 +294,17 @@ def _fail_on_verdict(
         if verdict is not uncertain:
             clear_observation(context, uncertain.value)
             continue
-        is_certain = is_verdict_certain(verdict, observation.service, ours)
+        is_certain = is_verdict_certain(verdict, observation.service, own_deployment)
         if is_certain or (
             is_observed_twice(context, uncertain.value, observation.read_started_at)
-            and _is_conclusive_read(context, verdict, ours, observation)
+            and _is_conclusive_read(context, verdict, own_deployment, observation)
         ):
-            outcome, text = _describe_outcome(verdict, observation, ours)
+            outcome, text = _describe_outcome(verdict, observation, own_deployment)
             raise _build_failure(outcome, text, diagnosis, context)
 
 
 def _describe_outcome(
-    verdict: HealthVerdict, observation: ServiceObservation, ours: OwnDeployment
+    verdict: HealthVerdict, observation: ServiceObservation, own_deployment: OwnDeployment
 ) -> tuple[str, str]:
     """Return the outcome of a deployment that others ended, and the sentence for it."""
     service, name = observation.service, observation.name
@@ -308,11 +312,11 @@ def _describe_outcome(
         return "FAILED", f"Service {name} was deleted outside Slipway."
     if verdict is HealthVerdict.MAYBE_NO_TASKS:
         return "FAILED", (
-            f"The desired count of Service {name} was changed from {ours.desired_count} to 0 while this "
-            "deployment ran. No task of the new version is running, so its health is unknown."
+            f"The desired count of Service {name} was changed from {own_deployment.desired_count} to 0 while "
+            "this deployment ran. No task of the new version is running, so its health is unknown."
         )
     primary = service.primary
-    if verdict is HealthVerdict.MAYBE_BACK and was_rolled_back_by_aws(service, ours):
+    if verdict is HealthVerdict.MAYBE_BACK and was_rolled_back_by_aws(service, own_deployment):
         return (
             "ROLLED_BACK_BY_AWS",
             "AWS rolled back the service: the previous deployment is PRIMARY again.",
@@ -322,22 +326,25 @@ def _describe_outcome(
             f"The previous deployment ({primary.id}) is PRIMARY again, and AWS did not roll back: the "
             f"service was restored outside Slipway."
         )
-    if primary.task_definition == ours.task_definition:
+    if primary.task_definition == own_deployment.task_definition:
         return "SUPERSEDED", (
             "Somebody else forced a new deployment of the same task definition meanwhile: deployment "
-            f"{primary.id} is PRIMARY, not ours ({ours.deployment_id})."
+            f"{primary.id} is PRIMARY, not ours ({own_deployment.deployment_id})."
         )
     return "SUPERSEDED", (
         f"Somebody else deployed this service meanwhile: deployment {primary.id} of "
-        f"{primary.task_definition} is PRIMARY, not ours ({ours.deployment_id})."
+        f"{primary.task_definition} is PRIMARY, not ours ({own_deployment.deployment_id})."
     )
 
 
 def _is_conclusive_read(
-    context: StepContext, verdict: HealthVerdict, ours: OwnDeployment, observation: ServiceObservation
+    context: StepContext,
+    verdict: HealthVerdict,
+    own_deployment: OwnDeployment,
+    observation: ServiceObservation,
 ) -> bool:
     """Return whether our deployment is gone: observed once before, or missing for a minute (rule 10)."""
-    if ours.was_observed or verdict is HealthVerdict.MAYBE_SUPERSEDED:
+    if own_deployment.was_observed or verdict is HealthVerdict.MAYBE_SUPERSEDED:
         return True
     first = context.progress.setdefault("missing since", observation.read_started_at.timestamp())
     return bool(observation.read_started_at.timestamp() - first >= 60)
@@ -352,7 +359,11 @@ def _fail_after_completed(context: StepContext, settings: FailFast) -> None:
 
 
 def _fail_fast(
-    context: StepContext, service: EcsService, ours: OwnDeployment, diagnosis: Diagnosis, settings: FailFast
+    context: StepContext,
+    service: EcsService,
+    own_deployment: OwnDeployment,
+    diagnosis: Diagnosis,
+    settings: FailFast,
 ) -> None:
     """Fail on a fatal reason, or after too many failed tasks with none ever healthy (P03)."""
     if diagnosis.fatal and settings.onFatalReason:
@@ -362,7 +373,7 @@ def _fail_fast(
         return
     if not settings.failedTasks or diagnosis.failures < settings.failedTasks or diagnosis.any_healthy:
         return
-    if has_rollback_breaker(service) and ours.primary_before:
+    if has_rollback_breaker(service) and own_deployment.primary_before:
         return  # AWS itself is about to roll back; two rollbacks at once would fight.
     raise diagnosis.failure(
         "FAILED", f"{_format_task_count(diagnosis.failures)} of this deployment failed, none became healthy. "
@@ -376,10 +387,10 @@ def _format_task_count(count: int) -> str:
 def _build_failure(
     outcome: str, sentence: str, diagnosis: Diagnosis | None, context: StepContext
 ) -> ActionFailed:
-    known = diagnosis.as_notes() if diagnosis else context.progress.get("first failure")
-    if known is None:
+    notes = diagnosis.as_notes() if diagnosis else context.progress.get("first failure")
+    if notes is None:
         return ActionFailed(outcome, sentence, outcome=outcome)
-    return _build_failure_from_notes(known, outcome, sentence)
+    return _build_failure_from_notes(notes, outcome, sentence)
 
 
 def _build_failure_from_notes(notes: Mapping[str, Any], outcome: str, sentence: str = "") -> ActionFailed:

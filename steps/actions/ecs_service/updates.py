@@ -165,8 +165,8 @@ class CreateOrUpdateService(Action):
         name = definition["serviceName"]
         # A retry finds the deployment of its earlier attempt and deploys again.
         earlier = context.get_output("deploymentId")
-        known = {earlier, (context.load_for_rollback("service before") or {}).get("primary")}
-        if live is None or live.primary is None or live.primary.id not in known:
+        known_ids = {earlier, (context.load_for_rollback("service before") or {}).get("primary")}
+        if live is None or live.primary is None or live.primary.id not in known_ids:
             raise ActionFailed(
                 "SUPERSEDED",
                 f"Somebody else changed Service {name} after this deployment read it. Nothing was changed; "
