@@ -142,9 +142,7 @@ class EngineStepContext(AwsClients):
 
     @cached_property
     def reads_after(self) -> datetime:
-        """Return the time after which a read must start to count in a check: the last write's answer (rule
-        10).
-        """
+        """Return the answer time of the last write; checks use later reads only (rule 10)."""
         answered = self.reconcile_context.rows.get_last_answer_time(self.step)
         return answered or datetime.min.replace(tzinfo=UTC)
 
