@@ -11,7 +11,7 @@ export function approvalNotice(step) {
     "waiting",
     h("strong", {}, `Step ${step.name} awaits approval: ${given} of ${minimum} approvals from ${groups.join(", ")}.`),
     message ? h("span", { class: "detail-text" }, message) : null,
-    h("span", { class: "soft" }, "Time left: ", untilNode(until), " (until ", timeNode(until), ")."),
+    h("span", { class: "secondary-text" }, "Time left: ", untilNode(until), " (until ", timeNode(until), ")."),
     h("div", { class: "choices" }, h("a", { class: "button small primary", href: `/approvals/${id}/` }, "Review and decide")),
   );
   node.classList.add("decision");

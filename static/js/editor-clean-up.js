@@ -23,9 +23,9 @@ function show(area, { content, changes, hunks }) {
     replace(area, 0, area.value.length, content);
   };
   const dialog = h("dialog", { class: "dialog large", "aria-labelledby": "clean-up-title", onclose: () => dialog.remove() },
-    h("div", { class: "body" }, h("h2", { id: "clean-up-title" }, "What Clean up changes"), h("ul", {}, changes.map((change) => h("li", {}, change))), difference(hunks)),
+    h("div", { class: "body" }, h("h2", { id: "clean-up-title" }, "Cleanup changes"), h("ul", {}, changes.map((change) => h("li", {}, change))), difference(hunks)),
     h("div", { class: "buttons" },
-      h("button", { type: "button", class: "button quiet", onclick: () => dialog.close() }, "Keep my text"),
+      h("button", { type: "button", class: "button ghost", onclick: () => dialog.close() }, "Cancel"),
       h("button", { type: "button", class: "button primary", onclick: take }, "Use the cleaned text")));
   document.body.append(dialog);
   dialog.showModal();
@@ -41,6 +41,6 @@ export async function cleanUp(area, said) {
     else if (!answer.changes.length) said("There is nothing to clean up.");
     else show(area, answer);
   } catch {
-    said("Not cleaned up: the server did not answer.");
+    said("Not cleaned up: no response from the server.");
   }
 }

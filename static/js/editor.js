@@ -28,10 +28,10 @@ import { backStep, indent, newLine, placeOf } from "./editor-text.js";
 
 const TABS = "slipway.editor.tabs";
 const KEYS = [
-  ["Ctrl Space", "suggests what can be written here"],
+  ["Ctrl Space", "shows suggestions"],
   ["Ctrl S", "saves"],
-  ["Tab", "goes to the next field, or indents once that is turned on"],
-  ["Ctrl M", "turns indenting with Tab on and off"],
+  ["Tab", "moves to the next field, or indents if enabled"],
+  ["Ctrl M", "toggles indenting with Tab"],
   ["Esc, then Tab", "leaves the editor while Tab indents"],
   ["Ctrl ] and Ctrl [", "indent and outdent, always"],
   ["F8", "goes to the next problem"],
@@ -86,11 +86,11 @@ class Editor {
     const rows = KEYS.map(([keys, text]) => [h("dt", {}, h("kbd", {}, keys)), h("dd", {}, text)]);
     this.where = h("span", { class: "muted small" });
     this.unsaved = h("span", { class: "status tone-waiting plain-weight", hidden: true }, "Unsaved changes");
-    this.tabs = h("button", { type: "button", class: "button small quiet", title: "Ctrl M", onclick: () => this.setTabs(!this.isIndenting) }, "Tab indents");
-    const help = h("details", { class: "menu right" }, h("summary", { class: "button small quiet" }, "Keys", icon("down")), h("dl", { class: "menu-body keys editor-keys" }, rows));
+    this.tabs = h("button", { type: "button", class: "button small ghost", title: "Ctrl M", onclick: () => this.setTabs(!this.isIndenting) }, "Tab indents");
+    const help = h("details", { class: "menu right" }, h("summary", { class: "button small ghost" }, "Keys", icon("down")), h("dl", { class: "menu-body keys editor-keys" }, rows));
     const isEditable = !this.area.readOnly;
-    const clean = this.area.dataset.clean && h("button", { type: "button", class: "button small quiet", title: "Takes out what AWS answers and does not take", onclick: () => this.cleanUp() }, "Clean up");
-    return h("div", { class: "editor-bar" }, h("span", { class: "small soft" }, language === "text" ? "Text" : language.toUpperCase()), this.where,
+    const clean = this.area.dataset.clean && h("button", { type: "button", class: "button small ghost", title: "Remove response fields that AWS does not accept", onclick: () => this.cleanUp() }, "Clean up");
+    return h("div", { class: "editor-bar" }, h("span", { class: "small secondary-text" }, language === "text" ? "Text" : language.toUpperCase()), this.where,
       h("span", { class: "end" }, this.unsaved, isEditable ? [clean, this.tabs, help] : null));
   }
 

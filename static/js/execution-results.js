@@ -28,7 +28,7 @@ export function drawOutputs(steps) {
   if (!stepsWithOutputs.length) return [empty("pipelines", "No outputs yet", "Outputs of steps, such as the ARN of a registered task definition, are listed here. Later steps can use them.")];
   return stepsWithOutputs.map((step) =>
     h("section", { class: "stack" }, h("h2", {}, step.name),
-      h("p", { class: "soft small" }, "A later step takes an output with an expression such as ", h("code", {}, expressionOf(step, Object.keys(step.outputs)[0])), "."),
+      h("p", { class: "secondary-text small" }, "A later step takes an output with an expression such as ", h("code", {}, expressionOf(step, Object.keys(step.outputs)[0])), "."),
       h("div", { class: "table-wrap", tabindex: "0" }, h("table", { class: "table compact" }, head("Output", "Value", "For later steps"),
         h("tbody", {}, Object.entries(step.outputs).map(([name, value]) => outputRow(step, name, value)))))));
 }
@@ -49,7 +49,7 @@ export function drawChecklist(items, ended) {
   }
   const restored = items.filter((item) => item.ok).length;
   return [
-    h("p", { class: "soft" }, `${restored} of ${items.length} are as they were before this execution.`),
-    h("div", { class: "table-wrap", tabindex: "0" }, h("table", { class: "table compact" }, head(h("span", { class: "visually-hidden" }, "State"), "What", "Before", "Found after the rollback"), h("tbody", {}, items.map(checkRow)))),
+    h("p", { class: "secondary-text" }, `${restored} of ${items.length} restored to the state before this execution.`),
+    h("div", { class: "table-wrap", tabindex: "0" }, h("table", { class: "table compact" }, head(h("span", { class: "visually-hidden" }, "State"), "Item", "Before", "After the rollback"), h("tbody", {}, items.map(checkRow)))),
   ];
 }

@@ -35,7 +35,7 @@ function showStatus(status) {
   let badge = find("[data-live-status]");
   // The page of an execution shows the state of its own socket instead.
   if (!badge && STATUS_LABELS[status] && !find("[data-connection]")) {
-    badge = h("span", { class: "connection small soft", "data-live-status": "", role: "status" });
+    badge = h("span", { class: "connection small secondary-text", "data-live-status": "", role: "status" });
     find("#main").prepend(badge);
   }
   if (!badge) return;

@@ -4,18 +4,18 @@ import { h, shape } from "./dom.js";
 import { timeNode, untilNode } from "./timestamps.js";
 
 const WORDS = {
-  RETRY: ["Retry", "Try the step again, from where it failed"],
+  RETRY: ["Retry", "Retry the step from the point of failure"],
   SKIP: ["Skip", "Continue with the next step and mark this one as skipped"],
-  IGNORE: ["Ignore", "Go on with the next step; the failure stays visible"],
+  IGNORE: ["Ignore", "Continue with the next step; the failure stays visible"],
   MARK_AS_SUCCESS: ["Mark as success", "Continue as if the step had succeeded"],
-  MARK_AS_FAILURE: ["Mark as failure", "End here, and undo nothing"],
-  ROLL_BACK: ["Roll back", "Undo what the stage did, newest change first"],
-  ABORT: ["Abort", "End here as aborted, and undo nothing"],
+  MARK_AS_FAILURE: ["Mark as failure", "End as failed, without a rollback"],
+  ROLL_BACK: ["Roll back", "Roll back the stage, newest change first"],
+  ABORT: ["Abort", "End as aborted, without a rollback"],
 };
 const BACKWARD = {
-  RETRY: ["Try again", "Try three more times to undo this"],
-  IGNORE: ["Leave it", "Leave this as it is, and undo the rest"],
-  ABORT: ["Leave the rest", "Undo nothing more"],
+  RETRY: ["Retry", "Retry the rollback of this step up to three times"],
+  IGNORE: ["Skip this step", "Keep the changes of this step and roll back the rest"],
+  ABORT: ["Stop rollback", "Keep all remaining changes"],
 };
 const AFTERWARDS = {
   Abort: "the execution is aborted", Ignore: "the failure is ignored", MarkAsFailure: "the execution fails without a rollback",
@@ -37,7 +37,7 @@ function button(step, decision) {
 
 function limit({ until, on_timeout: then }) {
   if (!until) return null;
-  return h("span", { class: "soft" }, "Time left: ", untilNode(until), " (until ", timeNode(until), `), then ${AFTERWARDS[then] || "it is rolled back"}.`);
+  return h("span", { class: "secondary-text" }, "Time left: ", untilNode(until), " (until ", timeNode(until), `), then ${AFTERWARDS[then] || "it is rolled back"}.`);
 }
 
 // Decisions that end an execution require the permission to abort it.
@@ -46,19 +46,19 @@ const STOPS = ["ABORT", "ROLL_BACK"];
 export function decisionNotice(step, can) {
   const { kind, choices } = step.intervention;
   const backward = kind === "NOT_RESTORED" || kind === "STUCK_BACKWARD";
-  const what = backward ? `The rollback ${step.name} waits for a decision.` : `Step ${step.name} waits for a decision.`;
+  const what = backward ? `The rollback step ${step.name} waits for a decision.` : `Step ${step.name} waits for a decision.`;
   const why = step.failure?.message?.split("\n")[0] || "The last lines of the log say why.";
   const allowed = choices.filter((choice) => (STOPS.includes(choice) ? can.stop : can.decide));
   const buttons = allowed.length
     ? h("div", { class: "choices", role: "group", "aria-label": `Decide about step ${step.name}` }, allowed.map((choice) => button(step, choice)))
-    : h("span", { class: "soft" }, "Who may run or abort this pipeline can decide.");
+    : h("span", { class: "secondary-text" }, "Users who can run or abort this pipeline can decide.");
   const node = notice("waiting", "waiting", h("strong", {}, what), h("span", {}, why), limit(step.intervention), buttons);
   node.classList.add("decision");
   return node;
 }
 
 export function retryNotice(step) {
-  return notice("waiting", "waiting", h("span", {}, h("strong", {}, `Step ${step.name} is tried again`), " in ", untilNode(step.retry_at), "."), h("span", {}, step.failure?.message?.split("\n")[0] || ""));
+  return notice("waiting", "waiting", h("span", {}, h("strong", {}, `Step ${step.name} is retried`), " in ", untilNode(step.retry_at), "."), h("span", {}, step.failure?.message?.split("\n")[0] || ""));
 }
 
 /** What is said of a step that only lets time pass: how much is left. */

@@ -16,7 +16,7 @@ class TagPicker {
     this.state = h("p", { class: "picker-state" });
     this.said = h("p", { class: "visually-hidden", role: "status" });
     this.popup = h("div", { class: "picker-popup", hidden: true }, this.list, this.state);
-    this.button = h("button", { type: "button", class: "button square quiet picker-open", tabindex: "-1", "aria-label": `Show ${this.plural}`, title: `Show ${this.plural}` }, icon("down"));
+    this.button = h("button", { type: "button", class: "button square ghost picker-open", tabindex: "-1", "aria-label": `Show ${this.plural}`, title: `Show ${this.plural}` }, icon("down"));
     this.place();
     this.wire();
   }
