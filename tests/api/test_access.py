@@ -307,7 +307,7 @@ def test_delegate_view_cannot_be_taken_from_a_role(admin: User, project: Scope, 
     change = {"name": "Runner", "permissions": ["core_pipeline_view"]}
     refused = client.put(f"/api/v1/roles/{role['id']}", change, format="json")
     assert refused.status_code == 400
-    assert "core_delegate_view cannot be taken" in refused.json()["errors"][0]["message"]
+    assert "core_delegate_view cannot be removed" in refused.json()["errors"][0]["message"]
 
 
 def works(token: str) -> int:
