@@ -37,7 +37,7 @@ def test_one_of_many_projects_is_chosen_by_keyboard(page: Page, visit: Visit, de
 
 def test_a_project_is_made_put_away_and_brought_back(page: Page, visit: Visit, demo: Pipeline) -> None:
     visit("/access/scopes/")
-    page.get_by_role("link", name="New project in Default organization").click()
+    page.get_by_role("link", name="Create project in Default organization").click()
     page.get_by_label("Name", exact=True).fill("Web shop")
     page.get_by_role("button", name="Create").click()
     expect(page.get_by_text("account/default/web_shop")).to_be_visible()
