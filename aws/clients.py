@@ -182,7 +182,7 @@ def _require_json(body: bytes) -> None:
 
 
 def _build_config() -> Config:
-    # botocore's own retries are off: it cannot know which answers were lost after the effect.
+    # botocore's own retries are off: it cannot detect responses that were lost after the effect.
     return Config(
         connect_timeout=CONNECT_SECONDS,
         read_timeout=READ_SECONDS,

@@ -95,7 +95,7 @@ def _build_schema(shape: Any, definitions: dict[str, Any]) -> dict[str, Any]:
         return {}
     if shape.type_name == "structure":
         if shape.name not in definitions:
-            # Entered before its members are, for a shape may hold itself.
+            # Entered before its members, because a shape may contain itself.
             definitions[shape.name] = {}
             definitions[shape.name] = _build_structure_schema(shape, definitions)
         return {"$ref": f"#/$defs/{shape.name}"}

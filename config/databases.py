@@ -57,7 +57,7 @@ def _build_postgres_settings(url: SplitResult) -> dict[str, Any]:
             "keepalives_idle": 10,
             "keepalives_interval": 5,
             "keepalives_count": 3,
-            # A process that is frozen inside a transaction must not keep its rows from the others for ever.
+            # A process that hangs inside a transaction must release its row locks.
             "options": f"-c idle_in_transaction_session_timeout={IDLE_TRANSACTION_TIMEOUT_MS}",
             "application_name": "slipway",
             # Further options of libpq: sslmode, sslrootcert and so on.

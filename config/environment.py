@@ -90,7 +90,7 @@ class EnvironmentSettings(BaseSettings):
         limits.REQUESTS_PER_MINUTE, alias="SLIPWAY_API_REQUESTS_PER_MINUTE", ge=6, le=10_000_000
     )
     """Requests that one API key, or one person, may send to the API in a minute."""
-    # Where delegates come from; a legacy spec may need another image than the v3 one (R092).
+    # Images of delegates; a legacy spec may need another image than the v3 spec (R092).
     delegate_image: str = Field("slipway-delegate:latest", alias="SLIPWAY_DELEGATE_IMAGE", min_length=1)
     """The image in the task definitions of new delegates."""
     legacy_delegate_image: str = Field("", alias="SLIPWAY_LEGACY_DELEGATE_IMAGE")

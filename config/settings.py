@@ -34,7 +34,7 @@ TIME_ZONE = "UTC"
 LANGUAGE_CODE = "en-us"
 
 INSTALLED_APPS = [
-    # Above ours, which takes their tables out of the admin site again.
+    # Before our apps, which unregister their tables from the admin site.
     "allauth.account",
     "allauth.socialaccount",
     "allauth.socialaccount.providers.openid_connect",
@@ -51,7 +51,7 @@ INSTALLED_APPS = [
     "deployments",
     "inventory",
     "ops",
-    # Below all of ours, which it connects.
+    # After all our apps, because it connects them.
     "config.apps.WiringConfig",
     "django.contrib.admin",
     "django.contrib.auth",
@@ -72,8 +72,8 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
-    # Below the static files, which are compressed already. It adds random bytes, and CSRF tokens are masked:
-    # the length of an answer says nothing about what is secret in it.
+    # After the static files, which are compressed already. It adds random bytes, and CSRF tokens are masked,
+    # so the length of a response reveals no secret in it.
     "django.middleware.gzip.GZipMiddleware",
     "csp.middleware.CSPMiddleware",
     "web.http.origin_policy.SecurityHeadersMiddleware",
@@ -223,7 +223,7 @@ LOGIN_URL = "/sign-in/"
 LOGIN_REDIRECT_URL = "/"
 LOGOUT_REDIRECT_URL = "/sign-in/"
 AUTHENTICATION_BACKENDS = ["accounts.authentication.adapters.UserBackend"]
-# The steps of signing in are a library's; words, addresses and limits are ours (`accounts.authentication`).
+# django-allauth provides the sign-in steps; texts, URLs and limits are in `accounts.authentication`.
 ACCOUNT_ADAPTER = "accounts.authentication.adapters.SignInAdapter"
 ACCOUNT_LOGIN_METHODS = {"username"}
 ACCOUNT_SIGNUP_FIELDS = ["username*", "email", "password1*"]

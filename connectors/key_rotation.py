@@ -20,7 +20,7 @@ from rbac.encryption import (
     is_current_token,
 )
 
-# One transaction per batch: an interrupted rotation loses one batch, and blocks nobody for long.
+# One transaction per batch: an interrupted rotation loses one batch and holds locks briefly.
 BATCH_SIZE = 200
 UNKNOWN_KEY = "an unknown key"
 # Under the first key, but not bound to its row yet.

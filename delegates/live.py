@@ -125,7 +125,9 @@ def read_lookup_snapshots(keys: Collection[str] | None) -> dict[str, tuple[Topic
     filters = (
         {"finished_at": None} if keys is None else {"pk__in": list(parse_primary_keys(LookupRequest, keys))}
     )
-    rows = LookupRequest.objects.filter(**filters).values_list("pk", "asked_by_id", "task_id", "finished_at")
+    rows = LookupRequest.objects.filter(**filters).values_list(
+        "pk", "requested_by_id", "task_id", "finished_at"
+    )
     return {
         str(pk): (TopicSnapshot(Audience(person_id=asker), (task, finished), frozenset({f"inquiry:{pk}"})),)
         for pk, asker, task, finished in rows
@@ -134,7 +136,7 @@ def read_lookup_snapshots(keys: Collection[str] | None) -> dict[str, tuple[Topic
 
 def _read_audiences(keys: Collection[str]) -> dict[str, Audience]:
     by_key = parse_primary_keys(LookupRequest, keys)
-    rows = LookupRequest.objects.filter(pk__in=list(by_key)).values_list("pk", "asked_by_id")
+    rows = LookupRequest.objects.filter(pk__in=list(by_key)).values_list("pk", "requested_by_id")
     return {by_key[pk]: Audience(person_id=asker) for pk, asker in rows}
 
 

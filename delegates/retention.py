@@ -21,7 +21,7 @@ DELEGATE_RETENTION = (
     RetentionRule(DelegateLogChunk.objects.all(), "at", timedelta(days=7)),
     RetentionRule(DelegateEvent.objects.all(), "at", timedelta(days=30)),
     RetentionRule(ENDED_TASKS, "finished_at", timedelta(days=7)),
-    RetentionRule(LookupRequest.objects.all(), "asked_at", timedelta(days=1)),
+    RetentionRule(LookupRequest.objects.all(), "requested_at", timedelta(days=1)),
     RetentionRule(
         DelegateInstance.objects.filter(status=DelegateInstance.Status.GONE),
         "last_heartbeat_at",

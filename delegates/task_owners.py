@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from delegates.models import DelegateTask
 
 BAD_ANSWER = "BadAnswer"
-"""The code of the error in place of an answer that does not fit its task: nobody knows what was done."""
+"""Error code in place of an answer that does not match its task; the result of the task is unknown."""
 
 
 @dataclass(frozen=True)

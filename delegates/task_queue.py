@@ -30,7 +30,7 @@ from web.clock import get_database_time
 OFFER_DURATION = timedelta(seconds=5)
 # So many at once, the oldest first; more wait for the next second.
 ROUTING_BATCH_SIZE = 2000
-# So many are written in one transaction: others want to write too.
+# Tasks per transaction: longer ones would block other writers.
 WRITE_BATCH_SIZE = 100
 # Number of tasks routed after a change, between two scans.
 FIRST_BATCH_SIZE = 50

@@ -25,7 +25,7 @@ def tick(**_: Any) -> None:
             sessions.extend_leases_after_outage(now)
             built_in_delegate.record_built_in_heartbeat(now)
             liveness.record_silent_instances(now)
-        # One question each, answered by a partial index, where nearly always nothing is under way.
+        # One query each on a partial index, which is usually empty.
         if DelegateTask.objects.filter(status=DelegateTask.Status.STARTED).exists():
             leases.abort_overdue_tasks(now)
             leases.sweep_expired_leases(now=now)

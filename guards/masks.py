@@ -76,9 +76,9 @@ def _iterate_base64_forms(secret: bytes) -> Iterator[str]:
 
 
 MASK_TEXT = "•••"
-# Anything shorter would hide half of every log.
+# Shorter secrets would redact half of every log.
 MIN_SECRET_CHARACTERS = 6
-# A line of a wrapped form that comes by itself is known by this many letters.
+# Minimum length of a single line of a wrapped form to be recognized.
 MIN_PIECE_CHARACTERS: Final = 16
 # Breaks that programs insert into long encodings: a line end, real or escaped, and an indent. Spaces match
 # from the first one only, otherwise many in a row would take quadratic time.
@@ -98,7 +98,7 @@ class SecretMask:
             for form in list_printed_forms(secret)
             if len(form) >= MIN_SECRET_CHARACTERS
         }
-        # The longest first: a secret that holds another one goes as a whole.
+        # The longest first: a secret that contains another one is redacted as a whole.
         self._forms = sorted(forms, key=lambda form: (-len(form), form))
         unbroken = [form for form in self._forms if not re.search(r"\s", form)]
         # Escaped line ends inside the secret count as breaks too.

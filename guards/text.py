@@ -11,9 +11,9 @@ _CONTROL: Final = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 _BIDI: Final = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _LINE_ENDS: Final = re.compile("[\n\r\u2028\u2029]")
 
-# Control, format and private characters, and no characters at all: as ranges, not as categories, because the
-# API's description says the same, and because what Unicode gets tomorrow is not refused. Emoji are joined by
-# U+200D, and scripts need U+200C: both are seen as what they are.
+# Control, format, private and unassigned characters: as ranges instead of categories, because the API
+# description contains the same pattern, and so that new Unicode characters are accepted. Emoji are joined by
+# U+200D, and some scripts need U+200C, so both are permitted.
 _INVISIBLE_RANGES: Final = (
     "\\u0000-\\u001f\\u007f-\\u009f\\u00ad\\u0600-\\u0605\\u061c\\u06dd\\u070f\\u0890\\u0891\\u08e2\\u180e\\u200b"
     "\\u200e\\u200f\\u2028-\\u202e\\u2060-\\u206f\\ue000-\\uf8ff\\ufdd0-\\ufdef\\ufeff\\ufff0-\\ufffb\\ufffe\\uffff"
@@ -27,7 +27,7 @@ _INVISIBLE: Final = re.compile(f"[{_INVISIBLE_RANGES}{_INVISIBLE_ASTRAL_RANGES}\
 NAME_PATTERN: Final = rf"^[^{_INVISIBLE_RANGES}]*[^\s{_INVISIBLE_RANGES}][^{_INVISIBLE_RANGES}]*$"
 
 MAX_LINE_BYTES: Final = 16_384
-# Each escape takes six bytes on the wire; a line of nothing else would not fit into a frame.
+# Each escape takes six bytes on the wire; a line of only escapes would not fit into a frame.
 _MAX_ESCAPES: Final = 2_000
 _UNPRINTABLE: Final = re.compile("[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f\ud800-\udfff]")
 

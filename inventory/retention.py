@@ -38,6 +38,6 @@ DRIFT_RETENTION = (
     RetentionRule(ENDED_TASKS.filter(owner=DriftScan.OWNER), "finished_at", DELEGATE_TASK_RETENTION),
     RetentionRule(Drift.objects.all(), "resolved_at", timedelta(days=90)),
     RetentionRule(TaskDefinitionRevision.objects.all(), "used_at", timedelta(days=30)),
-    # An adoption that was not confirmed holds the values of environments.
+    # An unconfirmed adoption contains values of environment variables.
     RetentionRule(Adoption.objects.exclude(state=Adoption.State.ADOPTED), "requested_at", timedelta(days=1)),
 )

@@ -38,7 +38,7 @@ class NotificationRule(models.Model):
     is_signed = models.BooleanField(default=False)
     is_enabled = models.BooleanField(default=True)
     version = models.PositiveIntegerField(default=1)
-    # Tries that failed one after the other, and how long nothing is sent because of them.
+    # Consecutive failed attempts, and the end of the pause that they cause.
     failures = models.PositiveIntegerField(default=0, editable=False)
     paused_until = models.DateTimeField(null=True, editable=False)
     created_at = models.DateTimeField(auto_now_add=True)

@@ -22,9 +22,9 @@ from rbac.models import Scope
 from rbac.policy import build_not_archived_filter
 from web.clock import get_database_time
 
-# Chat tools read these as links, or as calls of everybody in the room: a failed program could write them.
+# Chat tools read these as links or mentions, and a failed program could print them.
 _MENTION: Final = re.compile(r"@(?=\w)")
-# Markdown links, whose text may show another address than their target, and bare addresses.
+# Markdown links, which may show another URL than their target, and bare URLs.
 _LINK: Final = re.compile(r"(?<=\])(?=\()|(?<=:)(?=//)")
 _ZERO_WIDTH_SPACE: Final = "\u200b"
 _BRACKETS: Final = str.maketrans({"<": "‹", ">": "›"})

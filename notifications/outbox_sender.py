@@ -101,7 +101,7 @@ class OutboxSender:
                 for future in done:
                     record_result(self._running.pop(future), _get_result(future), self._now())
         finally:
-            # A hanging thread ends by itself; nothing waits for it here.
+            # A hanging thread ends by itself; do not wait for it.
             pool.shutdown(wait=False, cancel_futures=True)
         return self._tries
 

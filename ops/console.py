@@ -32,7 +32,7 @@ class Console:
             self._stream.write(text + "\n")
             self._stream.flush()
         except (BrokenPipeError, ValueError):
-            # The reader of the output is gone; the programs continue.
+            # The output is closed; the programs continue.
             self._stream = open(os.devnull, "w")  # noqa: SIM115, PTH123
 
 

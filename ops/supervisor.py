@@ -279,7 +279,7 @@ class Supervisor:
             wave = [child for child in self._children if (child.program.name in below) is last]
             await asyncio.gather(*(child.stop() for child in wave))
         if self._tasks:
-            # Their last lines are still on the way.
+            # Their last lines may not be printed yet.
             await asyncio.wait(self._tasks, timeout=0.5)
         for task in self._tasks:
             task.cancel()

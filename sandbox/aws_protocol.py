@@ -10,7 +10,7 @@ from uuid import uuid4
 from xml.sax.saxutils import escape
 
 CREDENTIAL_PATTERN = re.compile(r"Credential=([^/]+)/\d{8}/([^/]+)/([^/]+)/aws4_request")
-# The names in a signature, where they are not the names that boto3 clients go by.
+# Service names in signatures that differ from those of boto3 clients.
 CLIENT_NAMES = {"monitoring": "cloudwatch", "states": "stepfunctions"}
 ELB_V2_VERSION = "2015-12-01"
 

@@ -144,7 +144,7 @@ class SandboxServer:
             )
 
     def _watch_stdin(self) -> None:
-        # Not sys.stdin: its lock, held by this thread, would abort the interpreter at its end.
+        # Not sys.stdin: its lock in this thread would abort the interpreter at exit.
         while os.read(0, 1024):
             pass
         self._request_end()
@@ -153,8 +153,8 @@ class SandboxServer:
 def serve(options: SandboxOptions) -> None:
     """Run a sandbox until a signal arrives, then exit."""
     SandboxServer(options).run()
-    # The state is saved; unloading moto's modules would only cost a second. The reader of the output may be
-    # gone, which must not prevent the exit.
+    # The state is saved; unloading moto's modules would only cost a second. A closed output must not prevent
+    # the exit.
     with contextlib.suppress(OSError):
         sys.stdout.flush()
     os._exit(0)

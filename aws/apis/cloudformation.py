@@ -114,7 +114,7 @@ class CloudFormationClient:
     def get_template(self, name: str) -> str:
         """Return the template in its original format."""
         body = self._call("GetTemplate", {"StackName": name, "TemplateStage": "Original"}).get("TemplateBody")
-        # botocore reads JSON and leaves YAML as it is.
+        # botocore parses JSON and returns YAML unchanged.
         return body if isinstance(body, str) else json.dumps(body or {})
 
     def create(self, request: Mapping[str, Any], token: str) -> str:

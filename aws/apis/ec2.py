@@ -7,7 +7,7 @@ from typing import Any, Literal
 from aws.caller import Caller, paginate
 
 Json = Mapping[str, Any]
-# To an internet gateway, to a NAT, by another way such as a transit gateway, or not out at all.
+# Egress by internet gateway, by NAT, by another route such as a transit gateway, or none.
 EgressRoute = Literal["internet", "nat", "other", ""]
 ANY_ADDRESS = "0.0.0.0/0"
 

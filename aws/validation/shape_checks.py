@@ -39,7 +39,7 @@ SHAPE_PYTHON_TYPES: dict[str, tuple[type, ...]] = {
     "blob": (str, bytes),
 }
 _NUMBER_TYPES = ("integer", "long", "float", "double")
-# Lists of values that AWS has not added to for years: an unknown one is a mistake, not news.
+# Enumerations that AWS has not extended for years: an unknown value is a mistake.
 _STABLE_ENUMS = {
     "AdjustmentType",
     "AssignPublicIp",
@@ -153,7 +153,7 @@ def _check_text(shape: Any, value: str, path: ParameterPath) -> Iterator[ShapePr
         yield _build_enum_problem(shape, value, path)
     yield from _check_range(shape, len(value), path, "characters")
     pattern = str(shape.metadata.get("pattern", ""))
-    # Java's \p and surrogate classes mean nothing, or something else, to Python.
+    # Python does not support Java's \p and surrogate classes.
     if pattern and "\\p" not in pattern and "\\u" not in pattern and not re.fullmatch(pattern, value):
         yield ShapeProblem(path, f"{quote_value(value)} does not match {pattern}")
 
@@ -188,7 +188,7 @@ _CHECKS_BY_TYPE: dict[str, Callable[[Any, Any, ParameterPath], Iterator[ShapePro
     "string": _check_text,
     **dict.fromkeys(_NUMBER_TYPES, _check_number),
 }
-# botocore reads these as JSON where they hold it, though its models call them texts.
+# botocore parses these as JSON, although its models call them texts.
 _TEXT_OR_JSON_SHAPES = ("policyDocumentType", "TemplateBody")
 _JSON_TYPE_NAMES = {dict: "an object", list: "a list", str: "text", bool: "true or false", type(None): "null"}
 

@@ -54,7 +54,7 @@ targetTrackingScalingPolicyConfiguration:
   scaleOutCooldown: 300
   scaleInCooldown: 300
 """
-# What a manifest of each kind may begin with.
+# Sample manifest of each kind.
 SAMPLE_MANIFESTS = {
     Manifest.Kind.TASK_DEFINITION.value: SAMPLE_TASK_DEFINITION,
     Manifest.Kind.SERVICE_DEFINITION.value: SAMPLE_SERVICE_DEFINITION,

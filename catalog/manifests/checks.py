@@ -120,7 +120,7 @@ def _skip_empty_choices(shape: Any, value: Mapping[str, Any]) -> Iterator[tuple[
 
 
 CLEANUP_ADVICE = "Clean up, in the editor, does that"
-# How the command line and copied answers spell what belongs in deploymentConfiguration (T11).
+# Spellings of deploymentConfiguration in the command line and in copied responses (T11).
 _CONFIGURATION_KEYS = ("deployment-configuration", "deploymentConfiguration")
 _ADVICE_ON_SECRETS = (
     "Let the container read it by secrets with valueFrom, from Secrets Manager or Parameter Store."

@@ -86,7 +86,7 @@ class _ManifestCleanup:
             message = f'"{key}" holds {len(held)} definitions: keep one'
             raise BadDocument("manifest", line, 1, message)
         inner = held[0] if isinstance(held, list) and held else held
-        # In the answer of DescribeTaskDefinition tags stand beside the definition.
+        # DescribeTaskDefinition returns tags next to the definition.
         known = get_parameter_names(self.kind.service, self.kind.operation) - {"tags"}
         if not isinstance(inner, dict) or not inner or known & {*value, *map(_capitalize, value)}:
             yield f'Removed "{key}", which is part of the AWS response.'
@@ -139,7 +139,7 @@ class _ManifestCleanup:
             self._clean_value(inner, shape, answer, path)
             return
         spelling = self.document.number_texts.get((*self.definition_path, *path))
-        # True and False are words of people; what they mean as text is theirs to say.
+        # The intended spelling of True and False as text is unknown.
         fitted = inner if isinstance(inner, bool) else convert_value(shape, inner)
         if fitted is not inner and fitted != inner:
             value[key] = spelling or fitted
@@ -183,5 +183,5 @@ def _render_text(text: str, value: dict[str, Any], draft: YamlDraft | None) -> s
     dumped = yaml.dump(value, Dumper=IndentedDumper, sort_keys=False, allow_unicode=True, width=4096)
     if parse_manifest(dumped, "manifest").value == value:
         return str(dumped)
-    # What the library writes plain another reader may take for a number: JSON is YAML without such doubt.
+    # Other YAML parsers may read the library's plain scalars as numbers; JSON is unambiguous YAML.
     return json.dumps(value, indent=2, ensure_ascii=False) + "\n"

@@ -20,13 +20,13 @@ class ManifestKind:
 
     service: str
     operation: str
-    # Filled in before a check, because only a deployment knows them.
+    # Filled in before a check, because only a deployment has their values.
     filled_in: Mapping[str, Any] = field(default_factory=dict)
-    # Keys that a deployment decides, with what it takes instead.
+    # Keys that a deployment sets itself, with the source of the value.
     ignored: Mapping[str, str] = field(default_factory=dict)
-    # The operation, and the part of its answer, that shows what a request of this kind made.
+    # Path of the shape of the created resource: an operation, and a member of its response.
     answer: tuple[str, ...] = ()
-    # Keys around a definition that was copied out of an answer.
+    # Keys around a definition that was copied from a response.
     wrappers: tuple[str, ...] = ()
 
     @property

@@ -10,9 +10,9 @@ from guards.input_problems import InputPath
 
 MERGE, REPLACE = "merge", "replace"
 MERGE_MODES = (MERGE, REPLACE)
-# An entry of a named list, or a scaling policy, that holds this with true is taken out.
+# Key that removes an entry of a named list, or a scaling policy, when it is true.
 REMOVE_KEY = "$remove"
-# The lists whose entries are laid over those of the same name; every other list is replaced.
+# Lists that are merged by the names of their entries; all other lists are replaced.
 NAMED_LIST_KEYS: Mapping[str, str] = {
     "containerDefinitions": "name",
     "environment": "name",
@@ -184,7 +184,7 @@ def _overlay(base: _MergeNode, over: _MergeNode, names: _KeyMatcher, key: str = 
     if isinstance(base.children, list) and isinstance(over.children, list) and key in NAMED_LIST_KEYS:
         return _overlay_list(base, base.children, over.children, names, NAMED_LIST_KEYS[key])
     if base.children is None and over.children is None and base.part.value == over.part.value:
-        # Such as the name by which an entry is found: said again, not changed.
+        # The value is repeated and not changed, such as the name of an entry.
         return base
     before = OverriddenValue(base.part.level, base.part.value)
     return replace(_drop_removals(over, names), part=replace(over.part, before=(before, *base.part.before)))

@@ -64,7 +64,7 @@ _KIND_TITLES = {
     SCALING_POLICY: "a scaling policy",
     RUN_TASK_REQUEST: "a RunTask request",
 }
-# What only one kind of manifest has; asked in this order.
+# Keys that identify a kind of manifest, in the order of the checks.
 _DISTINCTIVE_KEYS = (
     (TASK_DEFINITION, {"containerdefinitions"}),
     (SCALING_POLICY, {"policyname", "policytype"}),

@@ -42,7 +42,7 @@ class Manifest(models.Model):
     store = models.CharField(max_length=40, default="FileStore")
     paths = models.JSONField(default=list, blank=True)
     content = models.TextField(blank=True, default="")
-    # Of a manifest in Git or S3: the connector's identifier, and what of the store is meant.
+    # Location in Git or S3: the connector's identifier, and the repository or bucket.
     place = models.JSONField(default=dict, blank=True)
 
     class Meta:
@@ -67,7 +67,7 @@ class Artifact(models.Model):
     service = models.OneToOneField(Service, on_delete=models.CASCADE, related_name="artifact")
     image = models.CharField(max_length=512)
     tag = models.CharField(max_length=128, default="latest")
-    # Where tags and digests are asked for: {"type", "connector", "imagePath", "region", "tagPattern"}.
+    # Source of tags and digests: {"type", "connector", "imagePath", "region", "tagPattern"}.
     source = models.JSONField(default=dict, blank=True)
 
     def __str__(self) -> str:

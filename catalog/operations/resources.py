@@ -10,7 +10,7 @@ from guards.limits import VALUE_CHARACTERS, VARIABLES
 from steps.expressions import describe_secret_problem
 from web.http.problems import VersionConflict
 
-# What an expression can name: see steps/expressions.py.
+# Names that expressions can reference: see steps/expressions.py.
 VARIABLE_NAME_PATTERN = re.compile(r"[A-Za-z_$][\w$-]{0,127}", re.ASCII)
 
 

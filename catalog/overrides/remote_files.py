@@ -87,5 +87,5 @@ def _build_expression_values(found: ServiceOverrideSet) -> dict[str, Any]:
 
 def _build_infrastructure_values(place: Infrastructure) -> dict[str, str]:
     named = {"name": place.name, "identifier": place.identifier}
-    # Of a dynamic one only a run knows more.
+    # Values of a dynamic infrastructure exist only in a run.
     return named if place.is_dynamic else {**named, "region": place.region}

@@ -20,7 +20,7 @@ from web.http.pagination import paginate_queryset
 VIEW: Final = "core_environment_view"
 EDIT: Final = "core_environment_edit"
 DELETE: Final = "core_environment_delete"
-# As many services as a page lists beside an environment.
+# Limit of listed services on the page of an environment.
 MOST_SERVICES: Final = 100
 
 

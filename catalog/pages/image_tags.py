@@ -22,7 +22,7 @@ EDIT: Final = "core_service_edit"
 PAGE_SIZE: Final = 50
 # No list of tags has more pages.
 MOST_PAGES: Final = 1000
-# What a form says of a source that is not saved.
+# Form fields of an unsaved image source.
 SOURCE_PARAMETERS: Final = ("type", "connector", "imagePath", "region")
 TagResult = ImageTags | LookupRequest
 

@@ -180,7 +180,7 @@ def render_cluster_field(
         _validate_region(content["region"])
         clusters = _list_clusters(request, connector, content["region"])
         if isinstance(clusters, LookupRequest):
-            # The same question asked again finds the answer, or waits on.
+            # A repeated request returns the response, or waits.
             content["waits"], content["again"] = clusters, request.get_full_path()
         else:
             content["names"] = [one.name for one in clusters]

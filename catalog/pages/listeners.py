@@ -19,7 +19,7 @@ from web.http.problems import Problem
 
 ACCESS: Final = "core_connector_access"
 LISTENER_SIDES: Final = (("prod", "Production"), ("stage", "Stage"))
-# What stands for the rule of a listener that has none of its own.
+# Value for the rule of a listener without rules.
 DEFAULT_RULE: Final = "default"
 
 

@@ -96,7 +96,7 @@ def edit_override(
         build_variable_formset(get_posted_data(request)),
         build_override_formset(get_posted_data(request)),
     )
-    # Each is asked, so that all mistakes are shown at once.
+    # Validate all of them, so that all errors appear at once.
     if not (form.is_valid() & variables.is_valid() & manifests.is_valid()):
         return _render_page(request, there, form, variables, manifests, status=400)
     spec = operations.OverrideSpec(variables.variables(), manifests.build_specs())

@@ -45,7 +45,7 @@ DELETE_PERMISSION: Final = "core_connector_delete"
 # In the session: the connector that was just saved, which its page tests at once.
 SAVED_CONNECTOR_KEY: Final = "connector_just_saved"
 AnyConnectorForm = AwsConnectorForm | SiteConnectorForm
-# What the form of a new connector calls what is asked for in place of a secret.
+# Names of the form fields of a new connector in place of a secret.
 _SECRET_NAMES: Final = {Connector.Kind.AWS: ("secret_key", "Secret access key of")}
 
 

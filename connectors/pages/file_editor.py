@@ -63,7 +63,7 @@ def new_file(request: PageRequest) -> HttpResponse:
 @require_get_or_post
 def edit_file(request: PageRequest, pk: int) -> HttpResponse:
     """Save a new version of a file; on a conflict show the other user's version."""
-    # What one may not see is as gone as what is deleted: the answer must not tell them apart.
+    # The response must be the same for invisible and for deleted files.
     nodes = filter_visible(request.user, VIEW_PERMISSION, FileNode.objects.filter(pk=pk, is_folder=False))
     if request.method == "POST" and not nodes.exists():
         return _render_deleted_conflict(request)

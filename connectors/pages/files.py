@@ -109,7 +109,7 @@ def _get_version(request: PageRequest, node: FileNode, number: str) -> FileVersi
 def _build_tree(request: PageRequest, chosen: FileNode | None = None) -> dict[str, Any]:
     visible = list_visible_nodes(request)
     if chosen is not None:
-        # A link from elsewhere still shows where the file lies.
+        # A link from another page still shows the file's position in the tree.
         archived = FileNode.objects.filter(scope=chosen.scope).select_related("scope", "updated_by")
         visible = visible | filter_visible(request.user, VIEW_PERMISSION, archived)
     nodes = list(visible.defer("content").order_by("scope__path", "path")[: MOST_FILES + 1])

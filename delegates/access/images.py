@@ -13,11 +13,11 @@ from delegates.models import LookupRequest
 from guards.limits import REGISTRY_TAGS
 
 FetchPage = Callable[[dict[str, Any]], Mapping[str, Any]]
-"""Asks for the tags of a repository, and with `after` for what follows. Raises `AwsError`."""
+"""Function that fetches a page of tags, with `after` the following page. Raises `AwsError`."""
 CURSOR_PARAM: Final = "after"
 IMAGE_PATH: Final = re.compile(r"[a-z0-9]+(?:[._/-]+[a-z0-9]+)*\Z")
 TAG: Final = re.compile(r"\w[\w.-]{0,127}\Z", re.ASCII)
-# A service that repeats itself must not keep anybody for ever.
+# A registry that repeats its pages must not cause an endless loop.
 MAX_PAGES: Final = 100
 _DIGEST: Final = re.compile(r"[a-z0-9]+(?:[.+_-][a-z0-9]+)*:[0-9A-Fa-f]{32,128}\Z")
 _DIGITS: Final = "0123456789"

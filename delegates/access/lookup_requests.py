@@ -37,7 +37,7 @@ def create_lookup_request(
     kind: str,
     region: str = "",
     subject: str = "",
-    said: Mapping[str, Any] | None = None,
+    params: Mapping[str, Any] | None = None,
 ) -> LookupRequest:
     """Create a lookup through a delegate; the finished request contains the response.
 
@@ -53,9 +53,9 @@ def create_lookup_request(
         kind=kind,
         region=region,
         subject=subject,
-        said=dict(said or {}),
-        asked_by=actor,
-        asked_at=now,
+        params=dict(params or {}),
+        requested_by=actor,
+        requested_at=now,
     )
     resume_lookup(lookup)
     return lookup
@@ -91,9 +91,9 @@ def find_recent_request(query: LookupQuery) -> LookupRequest | None:
         kind=query.kind,
         region=query.region,
         subject=query.subject,
-        asked_by=query.actor,
+        requested_by=query.actor,
     )
-    return same.filter(asked_at__gt=since).select_related("task").order_by("-asked_at").first()
+    return same.filter(requested_at__gt=since).select_related("task").order_by("-requested_at").first()
 
 
 def store_local_answer(query: LookupQuery, report: Mapping[str, Any]) -> None:
@@ -104,8 +104,8 @@ def store_local_answer(query: LookupQuery, report: Mapping[str, Any]) -> None:
         kind=query.kind,
         region=query.region,
         subject=query.subject,
-        asked_by=query.actor,
-        asked_at=now,
+        requested_by=query.actor,
+        requested_at=now,
         finished_at=now,
         report=dict(report),
     )
@@ -145,7 +145,7 @@ def fetch_files_by_delegate(
         kind=LookupRequest.Kind.FILES,
         region=region,
         subject=subject,
-        said=params,
+        params=params,
     )
     if lookup.report is None:
         return lookup

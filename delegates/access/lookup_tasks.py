@@ -120,8 +120,8 @@ def _run_test(lookup: LookupRequest, caller: LookupCaller) -> dict[str, Any]:
         result = run_aws_test(connector, lookup.region, caller, delegate=lookup.answered_by)
     else:
         result = run_site_test(connector, caller, delegate=lookup.answered_by)
-    if connector.updated_at <= lookup.asked_at:
-        record_connector_test(actor=lookup.asked_by, connector=connector, result=result)
+    if connector.updated_at <= lookup.requested_at:
+        record_connector_test(actor=lookup.requested_by, connector=connector, result=result)
     return result.to_json()
 
 
@@ -145,7 +145,7 @@ def _build_report(lookup: LookupRequest, caller: LookupCaller) -> dict[str, Any]
 def _fetch_files(lookup: LookupRequest, caller: LookupCaller) -> dict[str, Any]:
     """Fetch the files; an error without files is also a response."""
     try:
-        caller.call(SITE_SERVICE, FETCH_FILES, lookup.said)
+        caller.call(SITE_SERVICE, FETCH_FILES, lookup.params)
     except AwsError as error:
         return {"fetched": False, "code": error.code}
     return {"fetched": True}
@@ -224,7 +224,7 @@ def _record_success(lookup: LookupRequest, task: DelegateTask, answer: TaskAnswe
 
 
 def _get_open_request(task: DelegateTask) -> LookupRequest | None:
-    rows = LookupRequest.objects.select_related("connector__scope", "connector__secret", "asked_by")
+    rows = LookupRequest.objects.select_related("connector__scope", "connector__secret", "requested_by")
     return rows.filter(pk=task.owner_ref, task=task, finished_at=None).first()
 
 

@@ -106,11 +106,11 @@ def record_answered_host_key(connector: Connector | None, url: str, answer: _Git
 
 
 SITE_SERVICE: Final = "delegate"
-"""What errands are called in the place of an AWS service."""
+"""Service name of site calls in the place of an AWS service."""
 FETCH_FILES, LIST_REFS = "FetchFiles", "ListRefs"
 PING_REGISTRY, LIST_TAGS, FIND_DIGEST = "PingRegistry", "ListTags", "FindDigest"
 LIST_REPOSITORIES = "ListRepositories"
-# The most that AWS gives at once; as a delegate's answer still far from the most that one may be.
+# The largest page of AWS; a delegate's response of this size is far below its limit.
 ECR_PAGE: Final = 1000
 # Stored fields of each image and repository.
 _STORED_FIELDS: Final = {
@@ -180,7 +180,7 @@ def redact_result(connector: Connector | None, operation: str, result: Mapping[s
     try:
         token = _get_secret(connector, parse_site_spec(connector.spec)) if connector else ""
     except ConnectorUnavailable:
-        # It was taken away meanwhile, and opens nothing any more.
+        # The secret was deleted meanwhile.
         token = ""
     return redact_terraform_result(operation, token, result)
 

@@ -54,7 +54,7 @@ def _drain_on_signal(agent: Agent, signals: "SimpleQueue[int]") -> None:
 def drain_and_deregister(agent: Agent) -> None:
     """Wait for running tasks, send the rest of their logs, deregister."""
     with contextlib.suppress(NotRegistered, ManagerUnreachable, RequestRefused):
-        # Now and not with the next beat: until the manager knows, it may give us one more.
+        # At once instead of with the next heartbeat: until then the manager may offer more tasks.
         agent.apply_heartbeat_response(agent.post_with_session("/agent/v1/heartbeat", build_heartbeat(agent)))
     deadline = time.monotonic() + DRAIN_SECONDS
     while not agent.work.idle.wait(0.2):
@@ -123,7 +123,7 @@ def _build_agent(settings: AgentSettings) -> Agent:
     settings.home.mkdir(parents=True, exist_ok=True)
     isolation = detect_isolation().with_hidden(settings.home)
     if isolation.level == IsolationLevel.USERS:
-        # Nothing hides this folder; tasks may enter it but not list it.
+        # This folder is not hidden; tasks may enter it but not list it.
         settings.home.chmod(0o711)
     tls = configure_process_network(os.environ, settings.home, settings.ca_bundle)
     outgoing = LogUploadBuffer()

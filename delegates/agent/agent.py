@@ -135,7 +135,7 @@ class Agent:
         self.instance_id = ""
         self.exit_code = 0
         self.configuration: Mapping[str, Any] | None = None
-        # Set to make a loop go round before its time.
+        # Events that wake a loop early.
         self.beat_now, self.poll_tasks_now = threading.Event(), threading.Event()
         self.acknowledged, self.socket_tried = threading.Event(), threading.Event()
         self.is_prepared, self.configuration_changed = threading.Event(), threading.Event()

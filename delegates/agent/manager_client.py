@@ -15,7 +15,7 @@ from delegates.agent import VERSION
 CONNECT_SECONDS, READ_SECONDS = 5.0, 15.0
 # Refusals by which a session is over, and with it the work that was given in it.
 FINAL_CODES = ("token_revoked", "scope_archived")
-# Nothing smaller is worth the time that packing takes.
+# Smaller bodies are sent without compression.
 _PACKED_FROM_BYTES = 1024
 
 

@@ -181,7 +181,7 @@ def _parse_bundle(environ: Mapping[str, str]) -> Path | None:
     return path
 
 
-# Credentials of the task and of the machine come from neighbours, which no proxy reaches.
+# Credentials of the task and the machine come from link-local addresses, which a proxy cannot reach.
 _NEVER_THROUGH_PROXY = ("169.254.169.254", "169.254.170.2", "localhost", "127.0.0.1")
 
 

@@ -117,7 +117,7 @@ def run_tasks(agent: Agent) -> None:
     """Fetch and hand out tasks until the agent ends."""
     backoff = Backoff(first=0.2, most=5)
     if agent.settings.uses_socket:
-        # A long poll is for where there is no socket; the first one may be about to open.
+        # Long polls are for agents without a socket; the first socket may be about to open.
         agent.socket_tried.wait(SOCKET_SECONDS)
     while not agent.ended.is_set():
         agent.poll_tasks_now.clear()

@@ -216,7 +216,7 @@ def _check_sizes(task: Mapping[str, Any], service: Mapping[str, Any]) -> None:
 
 
 SCRIPT_FILE: Final = "commands.sh"
-# The oldest moment that the format knows: the same spec is the same bytes.
+# The oldest time of the format: equal specs give equal bytes.
 _ZIP_EPOCH = (1980, 1, 1, 0, 0, 0)
 
 

@@ -12,8 +12,7 @@ from guards.input_problems import InputProblem
 from guards.limits import DELEGATE_TAGS, DELEGATE_TASKS, NAME_CHARACTERS
 from guards.text import find_control_problem, find_name_problem
 
-# Where a command belongs: finding ids, permissions of deployments, creating, looking whether it came up,
-# a newer image, finding out why it did not.
+# Purpose of a command: find ids, permit deployments, create, verify the start, update the image, diagnose.
 CommandGroup = Literal["find", "permissions", "create", "verify", "update", "diagnose"]
 
 

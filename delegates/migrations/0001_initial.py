@@ -642,14 +642,14 @@ class Migration(migrations.Migration):
                 ),
                 ("region", models.CharField(max_length=64)),
                 ("subject", models.CharField(blank=True, default="", max_length=400)),
-                ("said", models.JSONField(default=dict)),
-                ("asked_at", models.DateTimeField()),
+                ("params", models.JSONField(default=dict)),
+                ("requested_at", models.DateTimeField()),
                 ("answers", connectors.encryption.EncryptedTextField(blank=True, default="[]")),
                 ("answered_by", models.CharField(blank=True, default="", max_length=400)),
                 ("report", models.JSONField(null=True)),
                 ("finished_at", models.DateTimeField(null=True)),
                 (
-                    "asked_by",
+                    "requested_by",
                     models.ForeignKey(
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="+",
@@ -719,7 +719,7 @@ class Migration(migrations.Migration):
                 ("fence", models.PositiveIntegerField()),
                 ("at", models.DateTimeField()),
                 ("answered_at", models.DateTimeField(null=True)),
-                ("asked", models.CharField(blank=True, default="", max_length=128)),
+                ("variant", models.CharField(blank=True, default="", max_length=128)),
                 (
                     "instance",
                     models.ForeignKey(
@@ -922,7 +922,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name="lookuprequest",
-            index=models.Index(fields=["connector", "kind", "-asked_at"], name="inquiry_newest"),
+            index=models.Index(fields=["connector", "kind", "-requested_at"], name="inquiry_newest"),
         ),
         migrations.AddConstraint(
             model_name="routingdecision",

@@ -107,7 +107,7 @@ class Delegate(NamedModel):
     )
     admission = models.CharField(max_length=16, choices=Admission, default=Admission.ENABLED)
     draining = models.BooleanField(default=False)
-    # Whether an instance that isolates nothing may run scripts of several projects all the same.
+    # Whether an instance without isolation may run scripts of several projects.
     shares_scripts = models.BooleanField(default=False)
     is_built_in = models.BooleanField(default=False, editable=False)
     # The wizard's answers, without secrets.

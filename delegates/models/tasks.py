@@ -54,7 +54,7 @@ class DelegateTask(models.Model):
     owner = models.CharField(max_length=32, blank=True, default="")
     owner_ref = models.CharField(max_length=64, blank=True, default="")
     is_write = models.BooleanField(default=False)
-    # Whether another delegate may take it when the first is lost.
+    # Whether another delegate may repeat the task after the first is lost.
     repeatable = models.BooleanField(default=True)
     selectors = models.JSONField(default=list)
     selectors_from = models.CharField(max_length=16, blank=True, default="")
@@ -121,7 +121,7 @@ class TaskAttempt(models.Model):
     at = models.DateTimeField()
     answered_at = models.DateTimeField(null=True)
     # The exact operation, such as "ecs:DescribeServices", if the kind alone is not enough.
-    asked = models.CharField(max_length=128, blank=True, default="")
+    variant = models.CharField(max_length=128, blank=True, default="")
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["task", "fence"], name="task_attempt_fence_unique")]
@@ -255,13 +255,13 @@ class LookupRequest(models.Model):
     connector = models.ForeignKey(Connector, on_delete=models.CASCADE, related_name="+")
     kind = models.CharField(max_length=16, choices=Kind)
     region = models.CharField(max_length=64)
-    # The ARN of what the question is about, where it is not about the whole region.
+    # ARN, image or hash that the lookup is limited to; empty for a whole region.
     subject = models.CharField(max_length=400, blank=True, default="")
-    # What else a question says that does not fit there; the subject is then its hash.
-    said = models.JSONField(default=dict)
-    asked_by = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
-    asked_at = models.DateTimeField()
-    # The delegate task that is under way, or was the last.
+    # Parameters that do not fit the subject, which is then their hash.
+    params = models.JSONField(default=dict)
+    requested_by = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
+    requested_at = models.DateTimeField()
+    # The current or last delegate task.
     task = models.ForeignKey(DelegateTask, on_delete=models.SET_NULL, null=True, related_name="+")
     answers = EncryptedTextField(blank=True, default="[]")
     answered_by = models.CharField(max_length=400, blank=True, default="")
@@ -269,7 +269,7 @@ class LookupRequest(models.Model):
     finished_at = models.DateTimeField(null=True)
 
     class Meta:
-        indexes = [models.Index(fields=["connector", "kind", "-asked_at"], name="inquiry_newest")]
+        indexes = [models.Index(fields=["connector", "kind", "-requested_at"], name="inquiry_newest")]
 
     def __str__(self) -> str:
         return f"{self.get_kind_display()} {self.connector} in {self.region}"

@@ -47,7 +47,7 @@ def write_task_spec(
     spec = render_spec(request)
     if token is None or (request.uses_secret and request.secret.kind == "EXISTING"):
         return spec
-    # After all checks: a refused request must reveal nothing.
+    # After all checks: a refused request must not reveal the spec.
     shown_for = f"the spec of {request.name}" if request.name else "a spec"
     value = reveal_token(actor=actor, token=token, shown_for=shown_for)
     return render_spec(replace(request, token=value))

@@ -145,7 +145,7 @@ def _find_address_fault(url: str) -> str:
         return f"must have at most {CHECKED_URL_CHARACTERS}"
     if not url.isascii() or not url.isprintable():
         return "must contain only ASCII characters"
-    # Whether the name leads where a delegate may go is for the delegate to see, which resolves it.
+    # The delegate resolves the name and checks the address itself.
     why = describe_url_problem(url, PRIVATE_ALLOWED)
     return f"cannot be asked: {why}" if why else ""
 

@@ -28,7 +28,7 @@ from web.http.problems import Problem
 VIEW: Final = "core_delegate_view"
 EDIT: Final = "core_delegate_edit"
 Status = DelegateTask.Status
-# What the filter above the list offers: its word in the address, its title, its statuses.
+# Filters of the list: query value, title, statuses.
 FILTERS: Final = (
     ("", "All", ()),
     ("queued", "Queued", (Status.QUEUED,)),
@@ -103,7 +103,7 @@ def _build_topics(request: PageRequest, task: DelegateTask) -> str:
         return ""
     found = [f"delegate-task:{task.pk}"]
     if task.status == Status.QUEUED:
-        # The queue before it, and who could take it, are part of what is shown.
+        # The page shows the queue before the task and the candidate delegates.
         found += [get_list_topics(request, name, is_shared=True) for name in (TASK_SOURCE_NAME, "delegates")]
     return " ".join(found)
 

@@ -44,7 +44,7 @@ class AgentSocket:
         self.instance_id = instance_id
         self.delegate_id = delegate_id
         self.hub = hub
-        # Closed by us, so its end is no event.
+        # Set when this process closes the socket; its end is then not an event.
         self.is_over = False
         self._send = send
         self._unread = 0
@@ -119,7 +119,7 @@ async def serve_socket(bearer: str, receive: SocketReceive, send: Send) -> None:
                 await send({"type": "websocket.accept"})
                 await socket.receive_messages(receive)
         finally:
-            # An agent's close code cannot tell whether this process ends.
+            # An agent's close code does not show whether this process ends.
             if not (socket.is_over or hub.is_closing or hub.has_instance(instance_id)):
                 # A heartbeat written after this would mark it as connected.
                 await hub.heartbeats.forget(instance_id)
@@ -185,7 +185,7 @@ async def _send_quietly(send: Send, message: dict[str, Any]) -> None:
 
 
 PollReceive = Callable[[], Awaitable[Mapping[str, Any]]]
-# Polls that began together, after a restart, do not all end together.
+# Spreads the ends of polls that began together after a restart.
 _SPREAD_SHARE, _PARTS = 0.25, 64
 
 
@@ -299,7 +299,7 @@ def _set_connection(instance: DelegateInstance, connection: str) -> None:
 
 
 def _build_reply(tasks: list[dict[str, Any]], *, held_seconds: float) -> AgentReply:
-    # By this the agent knows how old the answer is, however long it lay on the way.
+    # From this the agent computes the age of the response.
     return AgentReply({"tasks": tasks, "held_seconds": round(held_seconds, 3)})
 
 

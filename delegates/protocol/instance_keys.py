@@ -18,7 +18,7 @@ from guards.limits import UNBOUND_REGISTRATIONS
 from rbac.usage_counts import counts
 
 CHALLENGE_LIFETIME = timedelta(seconds=60)
-# Both processes go on trying: often enough to notice that the other one has gone.
+# Both processes retry, often enough to notice the end of the other.
 RETRY_SECONDS = 60
 _MINUTE = 60
 _SALT = "delegates.registration"

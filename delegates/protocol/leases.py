@@ -270,7 +270,7 @@ def acquire_task(
         # Log lines of a lost attempt would precede the lines of this one.
         TaskLogChunk.objects.filter(task=task).delete()
     variant = get_result_variant(task.kind, payload.params)
-    TaskAttempt.objects.create(task=task, fence=task.fence, instance=instance, at=now, asked=variant)
+    TaskAttempt.objects.create(task=task, fence=task.fence, instance=instance, at=now, variant=variant)
     return AcquiredTask(task, payload)
 
 

@@ -7,7 +7,7 @@ from delegates.connectivity import HEARTBEAT_INTERVAL
 from guards.limits import AGENT_BYTES
 
 SESSION = timedelta(hours=1)
-# A new session comes with a heartbeat of the second half; calls under way may still show the one before.
+# A heartbeat in the second half returns a new session; running calls may still use the previous one.
 ROTATE_BEFORE = SESSION / 2
 ROTATION_GRACE = timedelta(minutes=2)
 LEASE = timedelta(seconds=20)

@@ -102,7 +102,7 @@ def record_refusal(
     if isinstance(problem, InstanceTaken) and has_refusal_event(
         scope, registrant.name, text, since=now - _REFUSAL_REPEAT_INTERVAL
     ):
-        # It goes on trying for as long as the other process lives.
+        # The agent retries while the other process runs.
         return
     record_refusal_event(scope=scope, name=registrant.name, text=text, at=now, address=address)
 
@@ -152,7 +152,7 @@ FLAVOURS = ("legacy", "v3", "")
 KINDS = tuple(kind for kind in Delegate.Kind.values if kind != Delegate.Kind.BUILT_IN)
 ISOLATIONS = tuple(value for value in DelegateInstance.Isolation.values if value)
 NOTABLE_SKEW_SECONDS = 30
-# Of a row that is made as its first claimant comes.
+# Registration time of a row before its first registration is complete.
 _UNREGISTERED = datetime(1970, 1, 1, tzinfo=UTC)
 logger = logging.getLogger(__name__)
 

@@ -182,12 +182,12 @@ def get_result_variant(kind: str, params: Mapping[str, Any]) -> str:
 def validate_answer(attempt: TaskAttempt, answer: TaskAnswer) -> TaskAnswer:
     """Return the answer, or a failure that describes the invalid field."""
     kind = attempt.task.kind
-    fault = _find_failure_fault(answer) or _find_result_fault(kind, attempt.asked, answer)
+    fault = _find_failure_fault(answer) or _find_result_fault(kind, attempt.variant, answer)
     if not fault:
         return answer
     sender = "The delegate" if attempt.instance is None else f"The delegate {attempt.instance.delegate.name}"
     instance = "" if attempt.instance is None else f" on {get_instance_label(attempt.instance)}"
-    label = f"{Kind(kind).label} ({attempt.asked})" if attempt.asked else str(Kind(kind).label)
+    label = f"{Kind(kind).label} ({attempt.variant})" if attempt.variant else str(Kind(kind).label)
     mismatch = f"{sender}{instance} returned a result that does not match the task: {label}."
     message = f"{mismatch} {fault}. Upgrade its agent."
     error = {"kind": "TaskError", "code": BAD_ANSWER, "message": message, "capability": False}

@@ -18,8 +18,8 @@ from delegates.protocol.problems import DelegateRejected, ScopeArchived, Session
 from rbac.models import Scope
 from web.clock import get_database_time
 
-# The workers' instance is heard each five seconds. A shorter outage ends before the leases do: they have 15
-# seconds left at least, and are renewed within five of its end.
+# Workers send a heartbeat every five seconds. A shorter outage ends before the leases expire: they are valid
+# for at least 15 more seconds, and are renewed within five seconds after the outage.
 OUTAGE_THRESHOLD = timedelta(seconds=8)
 logger = logging.getLogger(__name__)
 _outage_checked = threading.Event()

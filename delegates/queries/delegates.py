@@ -264,7 +264,7 @@ def _build_away_delegate(delegate: Delegate, now: datetime, end: DelegateEvent |
     return AwayDelegate(delegate.pk, delegate.name, status.value, reason, last_heartbeat_at)
 
 
-# A delegate that has not come after this long most likely will not come by itself.
+# After this time without a registration the delegate most likely needs help.
 CONNECT_TIMEOUT = timedelta(minutes=2)
 MAX_SHOWN_REFUSALS = 5
 CONNECTED_STATUSES = (Connectivity.CONNECTED, Connectivity.LATE, Connectivity.DRAINING)

@@ -64,7 +64,7 @@ class RoutingCandidate:
     missed: int = 0
     last_assigned_at: float = 0
     runs_scripts: bool = True
-    # Projects whose scripts an instance without isolation has run; "" for an instance without any.
+    # Projects of the scripts that instances without isolation have run; "" for an instance without scripts.
     is_isolated: bool = True
     shares_scripts: bool = False
     script_scopes: tuple[str, ...] = ()

@@ -113,7 +113,7 @@ class Drift(models.Model):
     desired = models.JSONField(null=True)
     actual = models.JSONField(null=True)
     fingerprint = models.CharField(max_length=64)
-    # Who changed it and when, where AWS records that.
+    # Author and time of the change, if AWS records them.
     attribution = models.TextField(blank=True, default="")
     detected_at = models.DateTimeField()
     resolved_at = models.DateTimeField(null=True)

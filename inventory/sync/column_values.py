@@ -66,7 +66,7 @@ def parse_datetime(value: object) -> datetime | None:
 def parse_ip_address(value: object) -> str | None:
     """Return an IP address, or None."""
     try:
-        # The zone of a link-local address means nothing anywhere else.
+        # The zone of a link-local address is valid only on its machine.
         return str(ip_address(str(value).partition("%")[0]))
     except ValueError:
         return None

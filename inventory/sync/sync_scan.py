@@ -150,7 +150,7 @@ class SyncScan(ClusterScan):
         """Continue without the denied read, and record it. Raises `ScanLeaseLost`."""
         now, call = get_database_time(), self.build_call()
         if self.cursor.phase == HEALTH and isinstance(error, NotFound):
-            # Only this target group is gone.
+            # Only this target group was deleted.
             self._remove_target_group(call, now)
             return
         if not isinstance(error, Throttled):

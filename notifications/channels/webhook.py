@@ -18,7 +18,7 @@ USER_AGENT: Final = "Slipway-Notifications/1"
 REASON_CHARACTERS: Final = 512
 TIMEOUT_SECONDS: Final = 15.0
 RESPONSE_CHARACTERS: Final = 200
-# A piece of an address that is shorter is a word such as "services".
+# Shorter parts of a URL are words such as "services".
 TOKEN_CHARACTERS: Final = 12
 # Separators of names and values in a query.
 _QUERY_SEPARATORS: Final = re.compile("[&;=]")

@@ -117,7 +117,7 @@ class SandboxScaling(ApplicationAutoscalingBackend):
             "StatusMessage": f"Successfully set desired count to {count}. Change successfully fulfilled"
             " by ecs.",
         }
-        # A state that an older sandbox kept has no such list.
+        # A stored state of an older sandbox has no such list.
         self.__dict__.setdefault("activities", []).insert(0, activity)
 
     def describe_scaling_activities(

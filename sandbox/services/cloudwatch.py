@@ -14,7 +14,7 @@ from sandbox.services.ecs.backend import SandboxEcs
 from sandbox.services.ecs.records import SandboxService
 
 NAMESPACE = "AWS/ECS"
-# Of each metric: the level around which a service lies, how far services differ, and how far it swings.
+# Each metric: mean level, difference between services, amplitude.
 _LEVELS = {"CPUUtilization": (28.0, 24.0, 12.0), "MemoryUtilization": (48.0, 26.0, 3.0)}
 _STATISTICS = {"Average": 1.0, "Minimum": 0.7, "Maximum": 1.3}
 _SWING_SECONDS = 5400.0

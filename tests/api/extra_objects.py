@@ -31,8 +31,8 @@ def inquiry(world: World) -> dict[str, Any]:
         connector=world.connector,
         kind=LookupRequest.Kind.TEST,
         region="us-east-1",
-        asked_by=User.objects.earliest("pk"),
-        asked_at=timezone.now(),
+        requested_by=User.objects.earliest("pk"),
+        requested_at=timezone.now(),
     )
     return {"pk": world.connector.pk, "inquiry": asked.pk}
 

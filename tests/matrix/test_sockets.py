@@ -62,8 +62,8 @@ def an_inquiry(world: World) -> LookupRequest:
         connector=world.connector,
         kind=LookupRequest.Kind.TEST,
         region="us-east-1",
-        asked_by=world.member,
-        asked_at=timezone.now(),
+        requested_by=world.member,
+        requested_at=timezone.now(),
     )
 
 

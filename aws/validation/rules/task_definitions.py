@@ -8,7 +8,7 @@ from aws.validation.problems import ParameterPath, ShapeProblem
 from aws.validation.rules import containers, volumes
 from aws.validation.rules.common import RuleDocument, check_name, check_placeholders, check_tags, parse_units
 
-# CPU units, and the MiB that go with them.
+# Permitted memory sizes in MiB by CPU units.
 FARGATE_SIZES: dict[int, tuple[int, ...]] = {
     256: (512, 1024, 2048),
     512: tuple(range(1024, 4096 + 1, 1024)),

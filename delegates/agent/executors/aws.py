@@ -82,7 +82,7 @@ EXTENDED_OPERATIONS = {
     "cloudwatch": ("DescribeAlarms", "GetMetricData", "PutMetricAlarm"),
     "logs": ("DescribeLogGroups", "FilterLogEvents", "GetLogEvents"),
     "iam": ("SimulatePrincipalPolicy",),
-    # Manifests that lie in S3 (R156).
+    # Manifests in S3 (R156).
     "s3": ("GetObject", "ListObjectsV2"),
     "sts": ("GetCallerIdentity",),
 }
@@ -122,10 +122,10 @@ def run_aws(held: HeldTask, around: ExecutorContext) -> TaskResult:
     """
     params = held.task.params
     service, operation = str(params["service"]), str(params["operation"])
-    asked = _READS_OBJECTS if (service, operation) == FETCH_OBJECTS else (operation,)
-    for one in asked:
-        if not is_allowed_operation(service, one, around.allowed_operations):
-            return build_failure("OperationNotAllowed", describe_refused_operation(service, one))
+    operations = _READS_OBJECTS if (service, operation) == FETCH_OBJECTS else (operation,)
+    for needed in operations:
+        if not is_allowed_operation(service, needed, around.allowed_operations):
+            return build_failure("OperationNotAllowed", describe_refused_operation(service, needed))
     if endpoint := str(params.get("endpoint_url") or ""):
         target = parse_url(endpoint)
         resolve_host(target.host, target.port, around.reach)
@@ -138,8 +138,8 @@ def run_aws(held: HeldTask, around: ExecutorContext) -> TaskResult:
     )
     try:
         if (service, operation) == FETCH_OBJECTS:
-            asked = params["params"]
-            objects = fetch_objects(caller, str(asked["bucket"]), [str(path) for path in asked["paths"]])
+            request = params["params"]
+            objects = fetch_objects(caller, str(request["bucket"]), [str(path) for path in request["paths"]])
             return build_success({"files": objects.files, "versions": objects.versions})
         with send_deadline(held.task.send_before):
             return build_success(caller.call(service, operation, params.get("params") or {}))

@@ -195,7 +195,7 @@ class _Registry:
         return token
 
 
-# In the place of a token: the registry wants name and password each time.
+# Marker instead of a token: the registry requires name and password each time.
 _BASIC = "basic"
 
 

@@ -69,7 +69,7 @@ class GitProgram:
             finally:
                 # Its helpers would live on.
                 end_process(process)
-                # Also where it was stopped: a pipe that is closed under its reader breaks that thread.
+                # Also after a stop: closing a pipe while a thread reads it breaks the thread.
                 printed.join()
                 errors.join()
         if printed.is_full and not may_be_cut:
@@ -135,7 +135,7 @@ class _PipeReader:
 
 
 _SHORT_SSH = re.compile(r"(?:([\w.-]+)@)?([\w.-]+):(?!//|:)(.+)\Z")
-# A name goes into a command of ssh.
+# Names become part of an ssh command.
 _SSH_HOST = re.compile(r"[\w][\w.:-]{0,254}\Z", re.ASCII)
 _SSH_USER = re.compile(r"[\w][\w.-]{0,63}\Z", re.ASCII)
 _PORTS = {"https": 443, "http": 80, "ssh": 22}

@@ -18,7 +18,7 @@ from delegates.agent.isolation.workspaces import (
 log = logging.getLogger("slipway.delegate")
 _BEGAN = b"began\n"
 _STAY = 'echo "$MARK" > "/tmp/$MARK"; echo began; exec sleep 60'
-# Ends well only where nothing of the other task is found; the mark comes in two parts, not to find itself.
+# Succeeds only if no trace of the other task is found; the mark is split so that it does not match itself.
 _LOOK = """cat "/tmp/$A$B" >/dev/null 2>&1 && exit 11
 for at in /proc/[0-9]*/environ; do grep -q "$A$B" "$at" 2>/dev/null && exit 12; done
 : > mine"""

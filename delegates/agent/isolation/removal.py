@@ -7,7 +7,7 @@ import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-# Deeper in other users' folders nothing is searched: these folders are deleted with their tasks.
+# Limit of the search in other users' folders, which are deleted with their tasks anyway.
 _DEEPEST = 20
 
 

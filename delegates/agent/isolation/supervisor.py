@@ -22,7 +22,7 @@ _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 36, 38
 _NEWNS, _NEWIPC, _NEWUSER, _NEWPID = 0x0002_0000, 0x0800_0000, 0x1000_0000, 0x2000_0000
 _MS_RDONLY, _MS_NOSUID, _MS_NODEV, _MS_NOEXEC = 1, 2, 4, 8
 _MS_REMOUNT, _MS_BIND, _MS_REC, _MS_PRIVATE = 32, 4096, 16384, 1 << 18
-# Flags that a bind mount keeps; a user namespace may not remove them.
+# Flags that a bind mount preserves; a user namespace may not remove them.
 _PRESERVED_FLAGS = _MS_RDONLY | _MS_NOSUID | _MS_NODEV | _MS_NOEXEC
 _FORWARDED = (signal.SIGTERM, signal.SIGINT)
 _LAST_CAPABILITY = 63
@@ -118,7 +118,7 @@ def _end_processes(user: int | None, ancestor: int) -> None:
                 os.kill(pid, signal.SIGKILL)
         return
     if (pid := os.fork()) == 0:
-        # Modules that are not loaded by now may lie where this user reads nothing.
+        # This user may be unable to read modules that are not loaded by now.
         with contextlib.suppress(OSError, ValueError, LookupError):
             os.setgroups([])
             os.setresgid(user, user, user)

@@ -12,7 +12,7 @@ from typing import Any
 
 from guards.limits import TASK_LOG_BURST, TASK_LOG_RATE
 
-# A pause that is shorter than this costs more than it is worth.
+# Shorter pauses would cost more than they save.
 SHORTEST_PAUSE_SECONDS = 0.02
 
 
@@ -71,7 +71,7 @@ class SpooledTaskLog:
         self.sending: SpoolSegment | None = None
         # One upload of a task's lines at a time: a chunk starts after the acknowledged lines.
         self.uploads = threading.Lock()
-        # Before this moment, by the monotonic clock, the manager wants no more lines of this task.
+        # Monotonic end of the pause that the manager requested for this task's lines.
         self.throttled_until = 0.0
         self._number = 0
         self._lost = 0

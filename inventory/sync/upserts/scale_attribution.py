@@ -21,7 +21,7 @@ Origin, Kind = ServiceInstance.Origin, EcsServiceEvent.Kind
 # ECS starts tasks shortly after a count change, or later where capacity is short.
 TASK_START_WINDOW: Final = timedelta(minutes=3)
 _CLOCK_TOLERANCE: Final = timedelta(seconds=5)
-# How far back the first sync looks; AWS keeps scaling activities for six weeks.
+# Range of the first sync; AWS stores scaling activities for six weeks.
 _FIRST_SCAN_WINDOW: Final = timedelta(days=14)
 _UPDATE_OPERATION: Final = "UpdateService"
 _SENT_STATES: Final = (CallState.SENT, CallState.ANSWERED, CallState.UNKNOWN)

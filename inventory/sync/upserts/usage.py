@@ -17,7 +17,7 @@ from inventory.sync.watched_services import filter_watched_services
 PERIOD: Final = timedelta(minutes=5)
 USAGE_WINDOW: Final = timedelta(hours=3)
 USAGE_READ_INTERVAL: Final = timedelta(minutes=4)
-# After this time without response, another sync asks again.
+# After this time without a response, another sync repeats the request.
 RESPONSE_TIMEOUT: Final = timedelta(minutes=2)
 # The column keys and the CloudWatch metrics.
 METRICS: Final[Mapping[str, str]] = {"cpu": "CPUUtilization", "memory": "MemoryUtilization"}

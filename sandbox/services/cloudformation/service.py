@@ -97,8 +97,6 @@ class CloudFormationService:
         moved = [self._machine.tick(stack) for stack in self.stacks if stack.operation is not None]
         return any(moved)
 
-    # --- finding ------------------------------------------------------------------------------------
-
     def _list_stacks(self, call: AwsRequest) -> list[CloudFormationStack]:
         account = get_account_id_from(call.access_key)
         return [stack for stack in self.stacks if (stack.account, stack.region) == (account, call.region)]
@@ -110,13 +108,11 @@ class CloudFormationService:
                 return one
         return None
 
-    def _list_types(self, call: AwsRequest, named: str) -> CloudFormationStack:
+    def _get_stack(self, call: AwsRequest, named: str) -> CloudFormationStack:
         found = self._find(call, named)
         if found is None:
             raise CloudFormationError(f"Stack with id {named} does not exist")
         return found
-
-    # --- changing -----------------------------------------------------------------------------------
 
     def _create(self, call: AwsRequest, given: RequestParameters) -> Any:
         name = str(given.get("StackName", ""))
@@ -191,14 +187,14 @@ class CloudFormationService:
         return {}
 
     def _cancel(self, call: AwsRequest, given: RequestParameters) -> Any:
-        stack = self._list_types(call, str(given.get("StackName", "")))
+        stack = self._get_stack(call, str(given.get("StackName", "")))
         if stack.status != "UPDATE_IN_PROGRESS":
             raise CloudFormationError("CancelUpdateStack cannot be called from current stack status")
         self._machine.roll_back(stack, INITIATED)
         return {}
 
     def _continue(self, call: AwsRequest, given: RequestParameters) -> Any:
-        stack = self._list_types(call, str(given.get("StackName", "")))
+        stack = self._get_stack(call, str(given.get("StackName", "")))
         if stack.status != "UPDATE_ROLLBACK_FAILED":
             raise CloudFormationError(
                 f"Stack:{stack.id} is in {stack.status} state and can not continue an update rollback."
@@ -206,31 +202,29 @@ class CloudFormationService:
         self._machine.begin(stack, "UPDATE_ROLLBACK", str(given.get("ClientRequestToken", "")))
         return {}
 
-    # --- looking ------------------------------------------------------------------------------------
-
     def _describe(self, call: AwsRequest, given: RequestParameters) -> Any:
         named = given.get("StackName")
         found = (
-            [self._list_types(call, named)]
+            [self._get_stack(call, named)]
             if named
             else [one for one in self._list_stacks(call) if not one.is_gone]
         )
         return documents.paginate([documents.build_stack(one) for one in found], given, "Stacks")
 
     def _events(self, call: AwsRequest, given: RequestParameters) -> Any:
-        stack = self._list_types(call, str(given.get("StackName", "")))
+        stack = self._get_stack(call, str(given.get("StackName", "")))
         return documents.paginate(
             [documents.build_event(stack, event) for event in reversed(stack.events)], given, "StackEvents"
         )
 
     def _resources(self, call: AwsRequest, given: RequestParameters) -> Any:
-        stack = self._list_types(call, str(given.get("StackName", "")))
+        stack = self._get_stack(call, str(given.get("StackName", "")))
         logical_id = given.get("LogicalResourceId")
         found = [one for one in stack.resources.values() if logical_id in (None, one.logical_id)]
         return {"StackResources": [documents.build_resource(stack, one) for one in found]}
 
     def _list_resources(self, call: AwsRequest, given: RequestParameters) -> Any:
-        stack = self._list_types(call, str(given.get("StackName", "")))
+        stack = self._get_stack(call, str(given.get("StackName", "")))
         found = [documents.build_resource_summary(resource) for resource in stack.resources.values()]
         return documents.paginate(found, given, "StackResourceSummaries")
 
@@ -242,13 +236,11 @@ class CloudFormationService:
         )
 
     def _template(self, call: AwsRequest, given: RequestParameters) -> Any:
-        stack = self._list_types(call, str(given.get("StackName", "")))
+        stack = self._get_stack(call, str(given.get("StackName", "")))
         return {"TemplateBody": stack.target.template.text, "StagesAvailable": ["Original", "Processed"]}
 
     def _validate(self, call: AwsRequest, given: RequestParameters) -> Any:
         return documents.build_validation(self._parse_template(call, given))
-
-    # --- what is given ------------------------------------------------------------------------------
 
     def _parse_template(self, call: AwsRequest, given: RequestParameters) -> StackTemplate:
         body, url = given.get("TemplateBody"), given.get("TemplateURL")

@@ -91,8 +91,6 @@ class StackEngine:
             SLOW_RESOURCE_SECONDS if name.startswith("Slow") else RESOURCE_SECONDS
         )
 
-    # --- making and changing ------------------------------------------------------------------------
-
     def _make_resource(self, stack: CloudFormationStack, operation: StackOperation, name: str) -> bool:
         """Create or update one resource, and return whether it is finished."""
         body = stack.target.template.resources[name]
@@ -187,8 +185,6 @@ class StackEngine:
         operation.todo, operation.begun = self._list_deletions(stack), False
         operation.next_at = CLOCK.elapsed + 1.0
 
-    # --- deleting -----------------------------------------------------------------------------------
-
     def _delete(self, stack: CloudFormationStack, operation: StackOperation, name: str) -> bool:
         resource = stack.resources[name]
         if not resource.made.physical_id:
@@ -213,8 +209,6 @@ class StackEngine:
             return True
         stack.add_resource_event(resource, "DELETE_COMPLETE")
         return True
-
-    # --- the end ------------------------------------------------------------------------------------
 
     def _end(self, stack: CloudFormationStack, operation: StackOperation) -> None:
         if operation.kind in ("UPDATE", "UPDATE_ROLLBACK") and not stack.status.endswith(

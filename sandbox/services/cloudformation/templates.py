@@ -130,7 +130,7 @@ class StackTemplate:
 def parse_template(text: str, known_types: frozenset[str]) -> StackTemplate:
     """Parse a template. Raises `CloudFormationError` with CloudFormation's message."""
     try:
-        # A loader made from the safe one: it makes nothing but plain values.
+        # Derived from the safe loader, so it creates only plain values.
         value = yaml.load(text, _TemplateLoader)  # noqa: S506
     except (yaml.YAMLError, RecursionError) as bad:
         at = getattr(bad, "problem_mark", None)

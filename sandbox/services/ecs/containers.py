@@ -111,7 +111,7 @@ def terminate_containers(backend: "SandboxEcs", task: SandboxTask) -> bool:
     programs = CONTAINER_PROCESSES.of_task(task.task_arn)
     for program in programs:
         definition = definitions.get(names.get(program.container_arn, ""), {})
-        # Real seconds: a real process knows no others.
+        # Real seconds, because the process is real.
         program.terminate(float(definition.get("stopTimeout") or DEFAULT_STOP_SECONDS))
     return bool(programs)
 

@@ -11,7 +11,7 @@ from moto.ec2.exceptions import InvalidSecurityGroupNotFoundError, InvalidSubnet
 
 from sandbox.services.ecs.errors import InvalidEcsParameter
 
-# AWS keeps the first four addresses of every subnet for itself.
+# AWS reserves the first four addresses of every subnet.
 RESERVED_ADDRESSES = 4
 
 

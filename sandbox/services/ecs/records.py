@@ -98,7 +98,7 @@ class SandboxTask:
     # On a container instance: which one, and the CPU units, MiB and host ports that it takes there.
     container_instance_arn: str | None = None
     reserved: dict[str, Any] | None = None
-    # Nothing happens to it before this moment, in sandbox seconds.
+    # Time of the next change, in sandbox seconds.
     due_at: float = 0.0
 
     @property
@@ -245,10 +245,10 @@ class SandboxService:
     last_completed: SandboxDeployment | None = None
     said_at: dict[str, float] = field(default_factory=dict)
     inactive_since: float | None = None
-    # The scheduler has nothing to do for it before this moment, in sandbox seconds.
+    # Time of the next scheduler run for the service, in sandbox seconds.
     due_at: float = 0.0
 
-    # moto's other back ends know services by these names.
+    # moto's other back ends use these names of services.
     @property
     def arn(self) -> str:
         return self.service_arn

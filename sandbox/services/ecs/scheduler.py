@@ -173,7 +173,7 @@ def _list_excess_tasks(
     """
     desired = view.service.desired_count
     chosen = [t for t in others if not view.serves(t)]
-    # The youngest first: the older ones are known to be healthy.
+    # The youngest first: the older ones are healthy.
     serving = sorted((t for t in others if view.serves(t)), key=view.is_healthy)
     counted = len(serving) + sum(1 for t in current if view.is_healthy(t))
     surplus = max(counted - desired, missing - len(chosen), 0)

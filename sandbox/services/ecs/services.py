@@ -28,7 +28,7 @@ DEFAULT_CONFIGURATION: dict[str, Any] = {
     "strategy": "ROLLING",
     "bakeTimeInMinutes": 0,
 }
-# The parameters of CreateService and UpdateService that are kept as they come, and their attributes.
+# Parameters of CreateService and UpdateService that are stored unchanged, with their attributes.
 COPIED_FIELDS = {
     "capacityProviderStrategy": "capacity_provider_strategy",
     "networkConfiguration": "network_configuration",

@@ -172,7 +172,7 @@ def test_what_is_old_goes_and_what_is_not_stays(agent: Agent, admin: User):
             expires_at=now + SECOND - age,
         )
         LookupRequest.objects.create(
-            connector=connector, kind=LookupRequest.Kind.TEST, asked_by=admin, asked_at=now - age
+            connector=connector, kind=LookupRequest.Kind.TEST, requested_by=admin, requested_at=now - age
         )
     DelegateLogChunk.objects.filter(sequence__gt=1).update(at=now - timedelta(days=40))
     assert prune_rows(DELEGATE_RETENTION, now) == 5

@@ -43,7 +43,11 @@ def fill(world: World, times: int) -> None:
         instance = make_instance(make_delegate(world.scope, f"one-{LookupRequest.objects.count()}-{number}"))
         DelegateLogChunk.objects.create(instance=instance, sequence=1, count=1, text="a")
         LookupRequest.objects.create(
-            connector=world.connector, kind="TEST", region="us-east-1", asked_by=world.member, asked_at=now
+            connector=world.connector,
+            kind="TEST",
+            region="us-east-1",
+            requested_by=world.member,
+            requested_at=now,
         )
         PreviewRequest.objects.create(
             pipeline=world.pipeline, version=1, requested_by=world.member, requested_at=now
