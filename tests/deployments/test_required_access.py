@@ -70,7 +70,7 @@ NETWORK = {"networkConfiguration": {"awsvpcConfiguration": {"subnets": ["subnet-
 
 
 @pytest.fixture
-def world(project: Scope, admin: User) -> World:
+def sample(project: Scope, admin: User) -> World:
     made = make_world(project, admin, admin)
     made.execution.stages.update(ecs_service="myapp")
     return made
@@ -90,13 +90,13 @@ def give(person: User, *without: str) -> None:
     person.assignments.get().role.set_permissions(set(PERMISSIONS) - set(without))
 
 
-def infrastructure_spec(world: World, **changed: str) -> catalog_operations.InfrastructureSpec:
+def infrastructure_spec(sample: World, **changed: str) -> catalog_operations.InfrastructureSpec:
     values = {"name": "Place", "region": "us-east-1", "cluster": "demo"} | changed
-    return catalog_operations.InfrastructureSpec(connector=world.connector, **values)
+    return catalog_operations.InfrastructureSpec(connector=sample.connector, **values)
 
 
-def moments(world: World, actor: User) -> dict[str, Callable[[], object]]:
-    connector, execution, secret = world.connector, world.execution, world.secret
+def moments(sample: World, actor: User) -> dict[str, Callable[[], object]]:
+    connector, execution, secret = sample.connector, sample.execution, sample.secret
     step = execution.stages.get().steps.first().identifier  # type: ignore[union-attr]
     kind = Interrupt.Kind
 
@@ -116,7 +116,7 @@ def moments(world: World, actor: User) -> dict[str, Callable[[], object]]:
 
     return {
         "create a connector": lambda: create_connector(
-            actor=actor, scope=world.scope, identifier="new", name="New", spec=KEY, secret=secret
+            actor=actor, scope=sample.scope, identifier="new", name="New", spec=KEY, secret=secret
         ),
         "change a connector": lambda: update_connector(
             actor=actor, connector=connector, spec={**KEY, "test_region": "eu-west-1"}
@@ -135,35 +135,37 @@ def moments(world: World, actor: User) -> dict[str, Callable[[], object]]:
         ),
         "create an infrastructure": lambda: catalog_operations.create_infrastructure(
             actor=actor,
-            environment=world.environment,
+            environment=sample.environment,
             identifier="new",
-            spec=infrastructure_spec(world),
+            spec=infrastructure_spec(sample),
         ),
         "move an infrastructure": lambda: catalog_operations.update_infrastructure(
             actor=actor,
-            infrastructure=world.infrastructure,
-            spec=infrastructure_spec(world, cluster="other"),
+            infrastructure=sample.infrastructure,
+            spec=infrastructure_spec(sample, cluster="other"),
         ),
         "rename an infrastructure": lambda: catalog_operations.update_infrastructure(
-            actor=actor, infrastructure=world.infrastructure, spec=infrastructure_spec(world, name="Other")
+            actor=actor, infrastructure=sample.infrastructure, spec=infrastructure_spec(sample, name="Other")
         ),
         "save a service": lambda: catalog_operations.update_service(
-            actor=actor, service=world.service, spec=catalog_operations.ServiceSpec("S", manifests=[MANIFEST])
+            actor=actor,
+            service=sample.service,
+            spec=catalog_operations.ServiceSpec("S", manifests=[MANIFEST]),
         ),
         "save an override": lambda: catalog_operations.override_service(
             actor=actor,
-            environment=world.environment,
-            service=world.service,
+            environment=sample.environment,
+            service=sample.service,
             spec=catalog_operations.OverrideSpec({}, [MANIFEST]),
         ),
         "save a pipeline": lambda: pipelines.save_pipeline(
-            actor=actor, scope=world.scope, yaml=PIPELINE, pipeline=world.pipeline
+            actor=actor, scope=sample.scope, yaml=PIPELINE, pipeline=sample.pipeline
         ),
         "restore a pipeline": lambda: pipelines.restore_version(
-            actor=actor, pipeline=world.pipeline, number=1
+            actor=actor, pipeline=sample.pipeline, number=1
         ),
-        "preview": lambda: preview_operations.preview_pipeline(actor=actor, pipeline=world.pipeline),
-        "run": lambda: operations.run_pipeline(actor=actor, pipeline=world.pipeline),
+        "preview": lambda: preview_operations.preview_pipeline(actor=actor, pipeline=sample.pipeline),
+        "run": lambda: operations.run_pipeline(actor=actor, pipeline=sample.pipeline),
         "retry": failed,
         "roll back": finished,
         "abort": abort(False),
@@ -194,7 +196,7 @@ def refused(moment: Callable[[], object]) -> set[str]:
 
 
 def test_each_moment_asks_for_access_to_all_that_it_uses(
-    world: World, person: User, monkeypatch: pytest.MonkeyPatch
+    sample: World, person: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Whether AWS answers is not the question here.
     empty = (
@@ -214,9 +216,9 @@ def test_each_moment_asks_for_access_to_all_that_it_uses(
     give(person, *ASKED)
     found = {}
     for name in MOMENTS:
-        for row in (world.execution, world.infrastructure, world.connector):
+        for row in (sample.execution, sample.infrastructure, sample.connector):
             row.refresh_from_db()
-        found[name] = refused(moments(world, person)[name])
+        found[name] = refused(moments(sample, person)[name])
     assert found == MOMENTS
 
 
@@ -225,10 +227,10 @@ def _never(*_args: object, **_more: object) -> object:
 
 
 def test_a_refusal_names_the_thing_the_permission_and_who_gives_it(
-    world: World, person: User, call: Callable[[User], APIClient]
+    sample: World, person: User, call: Callable[[User], APIClient]
 ) -> None:
     give(person, SECRET, CONNECTOR)
-    answer = call(person).post(f"/api/v1/pipelines/{world.pipeline.pk}/executions", {}, format="json")
+    answer = call(person).post(f"/api/v1/pipelines/{sample.pipeline.pk}/executions", {}, format="json")
     assert answer.status_code == 403
     body = answer.json()
     assert body["code"] == "forbidden"
@@ -247,12 +249,12 @@ def test_a_refusal_names_the_thing_the_permission_and_who_gives_it(
     ]
 
 
-def test_who_may_not_see_a_thing_reads_neither_its_name_nor_its_place(world: World, person: User) -> None:
+def test_who_may_not_see_a_thing_reads_neither_its_name_nor_its_place(sample: World, person: User) -> None:
     give(person, SECRET, "core_secret_view", CONNECTOR, "core_connector_view", "core_user_view")
     Secret.objects.update(identifier="hidden_key")
     Connector.objects.update(identifier="hidden_connector")
     with pytest.raises(MissingAccess) as refusal:
-        operations.run_pipeline(actor=person, pipeline=world.pipeline)
+        operations.run_pipeline(actor=person, pipeline=sample.pipeline)
     said = refusal.value.detail + str(refusal.value.errors)
     assert "the connector of infrastructure sandbox" in said
     assert "the secret of the connector" in said
@@ -260,10 +262,10 @@ def test_who_may_not_see_a_thing_reads_neither_its_name_nor_its_place(world: Wor
         assert name not in said
 
 
-def test_saving_does_not_tell_whether_an_unseen_name_exists(world: World, person: User) -> None:
+def test_saving_does_not_tell_whether_an_unseen_name_exists(sample: World, person: User) -> None:
     def said(yaml: str) -> list[str]:
         with pytest.raises(BadInput) as refusal:
-            pipelines.save_pipeline(actor=person, scope=world.scope, yaml=yaml, pipeline=world.pipeline)
+            pipelines.save_pipeline(actor=person, scope=sample.scope, yaml=yaml, pipeline=sample.pipeline)
         return [one["message"].replace("nowhere", "myapp") for one in refusal.value.errors]
 
     give(person, SERVICE, "core_service_view")
@@ -271,70 +273,70 @@ def test_saving_does_not_tell_whether_an_unseen_name_exists(world: World, person
     assert said(PIPELINE.replace("serviceRef: myapp", "serviceRef: nowhere")) == said(PIPELINE)
 
 
-def test_an_unseen_secret_cannot_be_given_to_a_connector(world: World, person: User) -> None:
+def test_an_unseen_secret_cannot_be_given_to_a_connector(sample: World, person: User) -> None:
     give(person, SECRET, "core_secret_view")
     with pytest.raises(NotVisible):
         update_connector(
             actor=person,
-            connector=world.connector,
+            connector=sample.connector,
             spec={**KEY, "access_key_id": "AKIAOTHER"},
-            secret=world.secret,
+            secret=sample.secret,
         )
 
 
 def test_things_of_scopes_above_need_access_up_there(
-    world: World, person: User, account: Scope, admin: User
+    sample: World, person: User, account: Scope, admin: User
 ) -> None:
     give(person)
-    Secret.objects.filter(pk=world.secret.pk).update(scope=account)
-    Connector.objects.filter(pk=world.connector.pk).update(scope=account)
+    Secret.objects.filter(pk=sample.secret.pk).update(scope=account)
+    Connector.objects.filter(pk=sample.connector.pk).update(scope=account)
     FileNode.objects.create(scope=account, path="/task.yaml", content=TASK_DEFINITION)
-    world.service.manifests.filter(identifier="task").update(paths=["account:/task.yaml"])
+    sample.service.manifests.filter(identifier="task").update(paths=["account:/task.yaml"])
     with pytest.raises(MissingAccess) as refusal:
-        operations.run_pipeline(actor=person, pipeline=world.pipeline)
+        operations.run_pipeline(actor=person, pipeline=sample.pipeline)
     assert {one for one in ASKED if one in str(refusal.value.errors)} == {CONNECTOR, SECRET, FILE}
     executor = Role.objects.get(identifier="pipeline_executor", scope=None)
     RoleAssignment.objects.create(scope=account, role=executor, user=person)
-    assert operations.run_pipeline(actor=person, pipeline=world.pipeline).started_by == person
+    assert operations.run_pipeline(actor=person, pipeline=sample.pipeline).started_by == person
 
 
-def test_access_that_was_taken_away_counts_at_the_next_run(world: World, person: User) -> None:
+def test_access_that_was_taken_away_counts_at_the_next_run(sample: World, person: User) -> None:
     give(person)
-    operations.run_pipeline(actor=person, pipeline=world.pipeline)
+    operations.run_pipeline(actor=person, pipeline=sample.pipeline)
     give(person, CONNECTOR)
     with pytest.raises(MissingAccess):
-        operations.run_pipeline(actor=person, pipeline=world.pipeline)
+        operations.run_pipeline(actor=person, pipeline=sample.pipeline)
 
 
-def test_the_editor_says_it_while_somebody_writes(world: World, person: User) -> None:
+def test_the_editor_says_it_while_somebody_writes(sample: World, person: User) -> None:
     give(person, SECRET)
-    (error,) = pipelines.check_pipeline(PIPELINE, world.scope, person)["errors"]
+    (error,) = pipelines.check_pipeline(PIPELINE, sample.scope, person)["errors"]
     assert SECRET in error["message"]
     assert PIPELINE.splitlines()[error["line"] - 1].strip() == "- identifier: sandbox"
 
 
 def test_the_page_that_runs_says_what_is_missing(
-    world: World, person: User, browse: Callable[[User], Client]
+    sample: World, person: User, browse: Callable[[User], Client]
 ) -> None:
     give(person, SECRET)
-    page = browse(person).post(f"/pipelines/{world.pipeline.pk}/run/", {"tag": "v1"})
+    page = browse(person).post(f"/pipelines/{sample.pipeline.pk}/run/", {"tag": "v1"})
     assert "You need core_secret_access on the secret key of the connector aws" in page.content.decode()
 
 
 def test_a_page_that_may_not_go_on_says_what_is_missing(
-    world: World, person: User, browse: Callable[[User], Client]
+    sample: World, person: User, browse: Callable[[User], Client]
 ) -> None:
     give(person, SECRET)
-    page = browse(person).post(f"/connectors/{world.connector.pk}/test/")
+    page = browse(person).post(f"/connectors/{sample.connector.pk}/test/")
     assert page.status_code == 403
     assert "You need core_secret_access on the secret key of the connector aws" in page.content.decode()
 
 
 def test_the_needs_of_many_stages_cost_as_many_queries_as_those_of_one(
-    world: World, person: User, django_assert_max_num_queries: Callable[..., object]
+    sample: World, person: User, django_assert_max_num_queries: Callable[..., object]
 ) -> None:
     give(person)
-    needs = [*get_connector_requirements(world.connector)] * 20
+    needs = [*get_connector_requirements(sample.connector)] * 20
     with django_assert_max_num_queries(4):  # type: ignore[attr-defined]
         assert find_missing_permissions(person, needs) == []
 

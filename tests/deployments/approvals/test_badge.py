@@ -26,7 +26,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
-def world(project: Scope, admin: User) -> World:
+def sample(project: Scope, admin: User) -> World:
     """An approval that waits for the group of the administrator, of a run that somebody else started."""
     made = make_world(project, admin, admin)
     group = UserGroup.objects.create(scope=Scope.objects.account(), identifier="ops", name="Operations")
@@ -58,11 +58,11 @@ async def leave(socket: ApplicationCommunicator) -> None:
     await socket.wait(PATIENCE)
 
 
-async def test_who_is_asked_hears_it_at_once_and_when_they_have_decided(world: World, admin: User) -> None:
+async def test_who_is_asked_hears_it_at_once_and_when_they_have_decided(sample: World, admin: User) -> None:
     stranger = await database_sync_to_async(make_person)("stranger")
     mine, theirs = await opened(admin), await opened(stranger)
     assert (await heard(mine), await heard(theirs)) == (1, 0)
-    await database_sync_to_async(approve_step)(actor=admin, approval=world.approval, diff="d" * 64)
+    await database_sync_to_async(approve_step)(actor=admin, approval=sample.approval, diff="d" * 64)
     assert await heard(mine) == 0
     # Both are counted together: what was told to the one would have been told to the other by now.
     assert await theirs.receive_nothing(0.1)
@@ -70,12 +70,14 @@ async def test_who_is_asked_hears_it_at_once_and_when_they_have_decided(world: W
     await leave(theirs)
 
 
-def test_all_are_counted_together_as_each_is_counted_alone(world: World, project: Scope, admin: User) -> None:
-    group = world.approval.groups.get()
-    people = [admin, world.member, make_person("blind")]
+def test_all_are_counted_together_as_each_is_counted_alone(
+    sample: World, project: Scope, admin: User
+) -> None:
+    group = sample.approval.groups.get()
+    people = [admin, sample.member, make_person("blind")]
     people += [make_person(f"viewer{number}", "viewer", project) for number in range(4)]
     group.users.add(*people)
-    retried = {"execution": world.approval.execution, "kind": Interrupt.Kind.RETRY}
+    retried = {"execution": sample.approval.execution, "kind": Interrupt.Kind.RETRY}
     Interrupt.objects.create(by=people[-1], applied_at=timezone.now(), **retried)
     for excludes_executor in (False, True):
         Approval.objects.update(excludes_executor=excludes_executor)

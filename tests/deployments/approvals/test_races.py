@@ -116,7 +116,7 @@ def test_an_approval_in_the_moment_of_the_end_counts_or_is_refused(panel: Panel)
 
 
 def _race_of_diffs(panel: Panel) -> str:
-    """The world changes, somebody has it checked, and somebody approves what was shown before."""
+    """AWS changes, a person refreshes the plan, and another one approves the plan from before."""
     execution = panel.start("1.28")
     approval = panel.approval(execution)
     shown = approval.plan_hash

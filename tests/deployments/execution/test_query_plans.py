@@ -18,7 +18,7 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def world(project: Scope, admin: User) -> World:
+def sample(project: Scope, admin: User) -> World:
     return make_world(project, admin, admin)
 
 
@@ -52,30 +52,30 @@ def begins_in_the_middle(plan: str) -> bool:
 
 
 @pytest.mark.parametrize("cursor", [False, True])
-def test_the_list_of_a_project_is_read_in_order_from_an_index(world: World, admin: User, cursor: bool):
-    plan = plan_of(queries.list_visible_executions(admin, world.scope), cursor=cursor)
+def test_the_list_of_a_project_is_read_in_order_from_an_index(sample: World, admin: User, cursor: bool):
+    plan = plan_of(queries.list_visible_executions(admin, sample.scope), cursor=cursor)
     assert is_read_in_order(plan, "execution_newest_in_scope"), plan
 
 
 @pytest.mark.parametrize("cursor", [False, True])
-def test_the_list_of_everything_is_read_in_order_from_an_index(world: World, cursor: bool):
+def test_the_list_of_everything_is_read_in_order_from_an_index(sample: World, cursor: bool):
     plan = plan_of(Execution.objects.all(), cursor=cursor)
     assert is_read_in_order(plan, "execution_newest"), plan
     assert begins_in_the_middle(plan) == cursor, plan
 
 
-def test_the_executions_of_a_pipeline_are_read_in_order_from_an_index(world: World, admin: User):
-    plan = plan_of(Execution.objects.filter(pipeline=world.pipeline))
+def test_the_executions_of_a_pipeline_are_read_in_order_from_an_index(sample: World, admin: User):
+    plan = plan_of(Execution.objects.filter(pipeline=sample.pipeline))
     assert is_read_in_order(plan, "execution_newest_of_pipeline"), plan
 
 
-def test_a_status_that_is_rare_is_found_without_reading_the_others(world: World, admin: User):
+def test_a_status_that_is_rare_is_found_without_reading_the_others(sample: World, admin: User):
     plan = plan_of(Execution.objects.filter(status=Status.APPROVAL_REJECTED))
     assert is_read_in_order(plan, "execution_newest_with_status"), plan
 
 
 @pytest.mark.parametrize("index", ["execution_number", "execution_tag"])
-def test_a_number_and_a_tag_are_looked_up(world: World, admin: User, index: str):
+def test_a_number_and_a_tag_are_looked_up(sample: World, admin: User, index: str):
     with connection.cursor() as settings:
         if connection.vendor == "postgresql":
             settings.execute("SET LOCAL enable_seqscan = off")

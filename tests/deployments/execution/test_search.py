@@ -17,7 +17,7 @@ Call = Callable[[User], APIClient]
 
 
 @pytest.fixture
-def world(project: Scope, admin: User) -> World:
+def sample(project: Scope, admin: User) -> World:
     """A project with one execution, of the pipeline "Übung 100%", with the tag v1.28-RC."""
     made = make_world(project, admin, admin)
     made.pipeline.name = "Übung 100%"
@@ -49,20 +49,20 @@ def world(project: Scope, admin: User) -> World:
     ],
 )
 def test_an_execution_is_found_by_pipeline_number_and_tag(
-    text: str, finds: bool, world: World, admin: User, browse: Browse, call: Call
+    text: str, finds: bool, sample: World, admin: User, browse: Browse, call: Call
 ):
     page = browse(admin).get("/deployments/", {"q": text})
-    assert [row.pk for row in page.context["page"].items] == [world.execution.pk] * finds
+    assert [row.pk for row in page.context["page"].items] == [sample.execution.pk] * finds
     answer = call(admin).get("/api/v1/executions", {"q": text}).json()
-    assert [row["id"] for row in answer["results"]] == [str(world.execution.pk)] * finds
+    assert [row["id"] for row in answer["results"]] == [str(sample.execution.pk)] * finds
 
 
-def test_nobody_finds_what_they_may_not_see(world: World, stranger: User, call: Call):
+def test_nobody_finds_what_they_may_not_see(sample: World, stranger: User, call: Call):
     assert call(stranger).get("/api/v1/executions", {"q": "#1"}).json()["results"] == []
 
 
-def test_a_search_stays_with_the_filter_and_leaves_with_one_click(world: World, admin: User, browse: Browse):
-    operations.abort_execution(actor=admin, execution=world.execution)
+def test_a_search_stays_with_the_filter_and_leaves_with_one_click(sample: World, admin: User, browse: Browse):
+    operations.abort_execution(actor=admin, execution=sample.execution)
     shown = browse(admin).get("/deployments/", {"q": "<b>nothing</b>", "status": "open"}).content.decode()
     assert "No execution matches “&lt;b&gt;nothing&lt;/b&gt;”" in shown
     assert 'href="?q=%3Cb%3Enothing%3C%2Fb%3E&amp;status=failed"' in shown

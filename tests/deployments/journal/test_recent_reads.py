@@ -77,7 +77,7 @@ def test_another_cluster_has_services_of_its_own() -> None:
     ],
 )
 def test_nonsense_in_the_cache_is_not_found(row: object) -> None:
-    cache.set(recent_reads._key(SERVICES, GROUP, "app"), row)
+    cache.set(recent_reads._get_key(SERVICES, GROUP, "app"), row)
     assert found() == {}
 
 

@@ -15,31 +15,31 @@ Browse = Callable[[User], Client]
 
 
 @pytest.fixture
-def world(project: object, admin: User) -> World:
+def sample(project: object, admin: User) -> World:
     return make_world(project, admin, admin)
 
 
 def test_one_click_deploys_another_tag_with_the_pipeline_of_the_service(
-    world: World, admin: User, browse: Browse
+    sample: World, admin: User, browse: Browse
 ) -> None:
     client = browse(admin)
-    page = client.get(f"/services/{world.service.pk}/").content.decode()
-    assert f'action="/services/{world.service.pk}/deploy/"' in page
-    asked = {"tag": "2.0", "pipeline": world.pipeline.pk}
-    answer = client.post(f"/services/{world.service.pk}/deploy/", asked)
+    page = client.get(f"/services/{sample.service.pk}/").content.decode()
+    assert f'action="/services/{sample.service.pk}/deploy/"' in page
+    asked = {"tag": "2.0", "pipeline": sample.pipeline.pk}
+    answer = client.post(f"/services/{sample.service.pk}/deploy/", asked)
     made = Execution.objects.latest("created_at")
     assert answer["Location"] == f"/deployments/{made.pk}/"
-    assert (made.pipeline, made.tag, made.yaml) == (world.pipeline, "2.0", world.pipeline.yaml)
-    assert '<option value="2.0">' in client.get(f"/services/{world.service.pk}/").content.decode()
+    assert (made.pipeline, made.tag, made.yaml) == (sample.pipeline, "2.0", sample.pipeline.yaml)
+    assert '<option value="2.0">' in client.get(f"/services/{sample.service.pk}/").content.decode()
 
 
 def test_a_wrong_tag_and_a_pipeline_that_does_not_deploy_it_are_refused(
-    world: World, admin: User, browse: Browse
+    sample: World, admin: User, browse: Browse
 ) -> None:
     before = Execution.objects.count()
-    other = Pipeline.objects.create(scope=world.scope, identifier="other", name="Other", yaml="pipeline: {}")
-    path = f"/services/{world.service.pk}/deploy/"
-    wrong_tag = browse(admin).post(path, {"tag": "a b", "pipeline": world.pipeline.pk})
+    other = Pipeline.objects.create(scope=sample.scope, identifier="other", name="Other", yaml="pipeline: {}")
+    path = f"/services/{sample.service.pk}/deploy/"
+    wrong_tag = browse(admin).post(path, {"tag": "a b", "pipeline": sample.pipeline.pk})
     assert "Use up to 128 letters, digits" in wrong_tag.content.decode()
     wrong_pipeline = browse(admin).post(path, {"tag": "1", "pipeline": other.pk})
     assert "does not deploy the service" in wrong_pipeline.content.decode()
@@ -47,9 +47,9 @@ def test_a_wrong_tag_and_a_pipeline_that_does_not_deploy_it_are_refused(
 
 
 def test_a_service_that_no_pipeline_deploys_says_what_is_missing(
-    world: World, admin: User, browse: Browse
+    sample: World, admin: User, browse: Browse
 ) -> None:
-    unused = Service.objects.create(scope=world.scope, identifier="unused", name="Unused")
+    unused = Service.objects.create(scope=sample.scope, identifier="unused", name="Unused")
     assert (
         "No pipeline deploys this service"
         in browse(admin).get(f"/services/{unused.pk}/deploy/").content.decode()

@@ -89,7 +89,7 @@ class Schedule:
     asked: list[tuple[datetime, str]] = field(default_factory=list)
     """The calls that reached the wire, and when."""
 
-    # --- the world that the engine is given -------------------------------------------------------
+    # --- the sample that the engine is given -------------------------------------------------------
 
     @property
     def runtime(self) -> EngineRuntime:
@@ -159,7 +159,7 @@ class Schedule:
             self.deliveries.append((self.moment + LEASE, row.pk, row.send_number))
 
     def _lose(self, call_id: int, send_number: int) -> None:
-        """A lost read goes to the other delegate; of a lost write the world is asked."""
+        """Give a lost read to the other delegate; the engine confirms a lost write in AWS."""
         if delegate_calls.requeue_read(call_id, send_number):
             self.history.append("  a lost read goes to the other delegate")
             self._queue(call_id)
