@@ -80,8 +80,8 @@ def require_deployable(service: Service, actor: User) -> None:
 def build_service_uses(found: Collection[int], principal: Principal) -> ResourceUsages:
     """Build the usages of services from their keys."""
     services = Service.objects.filter(pk__in=found).select_related("scope")
-    seen = filter_visible(principal, "core_service_view", services).order_by("scope__path", "identifier")
-    shown = tuple(ResourceUsage(f"service {one.name}", reverse("service", args=[one.pk])) for one in seen)
+    visible = filter_visible(principal, "core_service_view", services).order_by("scope__path", "identifier")
+    shown = tuple(ResourceUsage(f"service {one.name}", reverse("service", args=[one.pk])) for one in visible)
     return ResourceUsages(shown, hidden=len(found) - len(shown))
 
 
@@ -89,12 +89,14 @@ def build_override_uses(found: Collection[int], principal: Principal) -> Resourc
     """Build the usages of overrides from their keys; visible with access to both service and environment."""
     services = filter_visible(principal, "core_service_view", Service.objects.all())
     rows = ServiceOverride.objects.filter(pk__in=found, service__in=services)
-    seen = filter_visible(principal, "core_environment_view", rows.select_related("service", "environment"))
+    visible = filter_visible(
+        principal, "core_environment_view", rows.select_related("service", "environment")
+    )
     shown = tuple(
         ResourceUsage(
             f"override of {one.service.name} in {one.environment.name}",
             reverse("service-in-environment", args=[one.environment_id, one.service_id]),
         )
-        for one in seen.order_by("environment__name", "pk")
+        for one in visible.order_by("environment__name", "pk")
     )
     return ResourceUsages(shown, hidden=len(found) - len(shown))

@@ -134,21 +134,21 @@ def _resolve_reference(scope: Scope, ref: str) -> tuple[Scope, str, str]:
 
 def _build_missing_error(owner: Scope, prefix: str, path: str) -> FileNotInStore:
     paths = list(FileNode.objects.filter(scope=owner, is_folder=False).values_list("path", flat=True))
-    said = f'No file "{prefix}{path}" in the file store of {owner.path}.'
+    message = f'No file "{prefix}{path}" in the file store of {owner.path}.'
     if nearest := _find_nearest_path(path, paths):
-        said += f' Did you mean "{prefix}{nearest}"?'
+        message += f' Did you mean "{prefix}{nearest}"?'
     elif others := _list_same_path_above(owner, path):
-        said += f' Did you mean "{others[0]}"?'
-    return FileNotInStore(said)
+        message += f' Did you mean "{others[0]}"?'
+    return FileNotInStore(message)
 
 
 def _find_nearest_path(path: str, paths: Iterable[str]) -> str | None:
-    known = {one.casefold(): one for one in paths}
-    found = get_close_matches(path.casefold(), known, n=1, cutoff=0.6)
+    by_folded_path = {one.casefold(): one for one in paths}
+    found = get_close_matches(path.casefold(), by_folded_path, n=1, cutoff=0.6)
     if found:
-        return known[found[0]]
+        return by_folded_path[found[0]]
     name = path.rsplit("/", 1)[-1].casefold()
-    return next((one for folded, one in known.items() if folded.rsplit("/", 1)[-1] == name), None)
+    return next((one for folded, one in by_folded_path.items() if folded.rsplit("/", 1)[-1] == name), None)
 
 
 def _list_same_path_above(owner: Scope, path: str) -> list[str]:

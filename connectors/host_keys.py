@@ -51,16 +51,16 @@ def is_ssh_connector(connector: Connector) -> bool:
 
 def get_known_server(connector: Connector) -> KnownServer:
     """Return the known host keys of a connector's server; keys of another server are ignored."""
-    site, kept = parse_site_spec(connector.spec), connector.host_key
+    site, stored = parse_site_spec(connector.spec), connector.host_key
     given = parse_host_keys(site.host_key)
-    if not kept or kept.get("place") != get_server_address(site.url):
+    if not stored or stored.get("place") != get_server_address(site.url):
         return KnownServer(given)
     return KnownServer(
         given,
-        _parse_host_key(kept.get("key")),
-        parse_datetime(kept.get("seen_at", "")),
-        _parse_host_key(kept.get("offered")),
-        parse_datetime(kept.get("offered_at", "")),
+        _parse_host_key(stored.get("key")),
+        parse_datetime(stored.get("seen_at", "")),
+        _parse_host_key(stored.get("offered")),
+        parse_datetime(stored.get("offered_at", "")),
     )
 
 

@@ -131,12 +131,12 @@ def get_file_requirements(
 
 def _build_missing_permission(person: Principal, need: RequiredPermission) -> MissingPermission:
     is_seen = can(person, get_view_permission(need.permission), need.resource)
-    what = f"{need.title} in {need.scope}" if is_seen else need.hint
-    gives = min(
+    resource = f"{need.title} in {need.scope}" if is_seen else need.hint
+    granting_role = min(
         (one for one in BUILTIN_ROLES if need.permission in one.permissions), key=_count_permissions
     ).name
     sentence = (
-        f"You need {need.permission} on {what}. The role {gives} in that scope grants it; "
+        f"You need {need.permission} on {resource}. The role {granting_role} in that scope grants it; "
         f"{_describe_grantors(person, need)}."
     )
     return MissingPermission(need, is_seen, sentence)

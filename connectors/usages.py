@@ -60,8 +60,10 @@ def find_secret_usages(thing: UsableResource, principal: Principal) -> ResourceU
     if not isinstance(thing, Secret):
         return ResourceUsages()
     found = Connector.objects.filter(secret=thing).select_related("scope")
-    seen = filter_visible(principal, "core_connector_view", found).order_by("scope__path", "identifier")
-    shown = tuple(ResourceUsage(f"connector {one.name}", reverse("connector", args=[one.pk])) for one in seen)
+    visible = filter_visible(principal, "core_connector_view", found).order_by("scope__path", "identifier")
+    shown = tuple(
+        ResourceUsage(f"connector {one.name}", reverse("connector", args=[one.pk])) for one in visible
+    )
     return ResourceUsages(shown, hidden=found.count() - len(shown))
 
 

@@ -72,7 +72,7 @@ _ENABLED: Final = Q(admission=Delegate.Admission.ENABLED)
 
 def build_connectivity_case(now: datetime) -> Case:
     """Return the SQL status of each delegate, equal to `compute_delegate_status`."""
-    heard = _select_heard(now)
+    heard = _select_alive(now)
     working = heard.filter(status=InstanceStatus.REGISTERED)
     return Case(
         When(~_ENABLED, then=F("admission")),
@@ -93,7 +93,7 @@ def build_connected_filter(now: datetime) -> Q:
 
 def build_away_filter(now: datetime) -> Q:
     """Return the condition for `connectivity_at` equal to LATE or DISCONNECTED."""
-    heard = _select_heard(now)
+    heard = _select_alive(now)
     is_late = Q(
         Exists(heard.filter(status=InstanceStatus.REGISTERED)),
         ~Exists(_select_connected(now)),
@@ -106,7 +106,7 @@ def _select_instances() -> QuerySet[DelegateInstance]:
     return DelegateInstance.objects.filter(delegate=OuterRef("pk"))
 
 
-def _select_heard(now: datetime) -> QuerySet[DelegateInstance]:
+def _select_alive(now: datetime) -> QuerySet[DelegateInstance]:
     return (
         _select_instances().filter(last_heartbeat_at__gt=now - AWAY_AFTER).exclude(status=InstanceStatus.GONE)
     )

@@ -81,7 +81,7 @@ class ContainerProcess:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, number)
 
-    def take_lines(self) -> list[tuple[int, str]]:
+    def pop_lines(self) -> list[tuple[int, str]]:
         lines = []
         while self.unread:
             lines.append(self.unread.popleft())

@@ -96,8 +96,10 @@ class Overrides(OverrideRoute):
     @extend_schema(parameters=PAGE_PARAMETERS, responses=OverrideSummary(many=True))
     def get(self, request: Request, pk: int, infrastructure: int | None = None) -> Response:
         environment, place = self.get_environment(pk), self.get_infrastructure(pk, infrastructure)
-        seen = filter_visible(self.principal, VIEW_SERVICE, Service.objects.all())
-        rows = environment.overrides.filter(infrastructure=place, service__in=seen).select_related("service")
+        visible = filter_visible(self.principal, VIEW_SERVICE, Service.objects.all())
+        rows = environment.overrides.filter(infrastructure=place, service__in=visible).select_related(
+            "service"
+        )
         return self.paginate(rows, OverrideSummary)
 
 

@@ -66,8 +66,8 @@ def build_image_row(artifact: Artifact, tag: str, scope: Scope) -> dict[str, Any
     if not source:
         return {"image": artifact.image, "tag": chosen}
     connector = find_source_connector(scope, source)
-    kept = {**source, "connector_id": connector.pk if connector else None}
-    return {"image": artifact.image, "tag": chosen, "source": kept}
+    stored = {**source, "connector_id": connector.pk if connector else None}
+    return {"image": artifact.image, "tag": chosen, "source": stored}
 
 
 def match_tags(tags: Sequence[str], pattern: str) -> list[str]:

@@ -157,22 +157,22 @@ def check_manifest(kind: str, document: Document) -> CheckedManifest:
     The checked value is the request to send: without nulls (R166), with AWS's key names, without keys that a
     deployment sets itself (R167).
     """
-    known = MANIFEST_KINDS[kind]
+    definition = MANIFEST_KINDS[kind]
     if not isinstance(document.value, Mapping):
         message = f"a {kind} is a mapping of keys to values, not a {type(document.value).__name__}"
         return CheckedManifest({}, (_build_problem(document, (), message),))
-    shape = get_input_shape(known.service, known.operation)
-    value = _normalize_keys(remove_nulls(_convert_expressions(known, document)), shape)
+    shape = get_input_shape(definition.service, definition.operation)
+    value = _normalize_keys(remove_nulls(_convert_expressions(definition, document)), shape)
     value, notes = convert_values(shape, value, lambda path: _get_spelling(document, path))
-    if wrapped := _find_wrapper_problem(known, value):
+    if wrapped := _find_wrapper_problem(definition, value):
         return CheckedManifest(value, (_build_problem(document, wrapped.path, wrapped.message),))
-    ignored = [key for key in known.ignored if key in value]
-    request = {key: inner for key, inner in value.items() if key not in known.ignored}
-    found = validate_parameters(known.service, known.operation, {**known.filled_in, **request})
-    found = [_add_hint(known, request, one) for one in (*found, *_find_secrets(request))]
+    ignored = [key for key in definition.ignored if key in value]
+    request = {key: inner for key, inner in value.items() if key not in definition.ignored}
+    found = validate_parameters(definition.service, definition.operation, {**definition.filled_in, **request})
+    found = [_add_hint(definition, request, one) for one in (*found, *_find_secrets(request))]
     found += list_strategy_problems(request) if kind == SERVICE_DEFINITION else ()
-    found += [_build_ignored_warning(known, key) for key in ignored]
-    found += [note for note in notes if note.path[0] not in known.ignored]
+    found += [_build_ignored_warning(definition, key) for key in ignored]
+    found += [note for note in notes if note.path[0] not in definition.ignored]
     return _build_checked_manifest(document, request, found)
 
 
@@ -236,8 +236,8 @@ def _find_wrapper_problem(kind: ManifestKind, value: Mapping[str, Any]) -> Shape
     """Find the wrapper of a copied AWS response (R168)."""
     if not (key := find_wrapper_key(kind, value)):
         return None
-    what = "array" if isinstance(value[key], list) else "object"
-    message = f'remove the "{key}" {what}, which is part of the AWS response'
+    type_name = "array" if isinstance(value[key], list) else "object"
+    message = f'remove the "{key}" {type_name}, which is part of the AWS response'
     return ShapeProblem((key,), f"{message}; the definition itself belongs at the top. {CLEANUP_ADVICE}")
 
 
@@ -266,8 +266,8 @@ def _add_hint(kind: ManifestKind, value: Mapping[str, Any], problem: ShapeProble
         )
         return ShapeProblem(problem.path, message)
     if problem.is_unknown_key and len(problem.path) == 1 and problem.path[0] in kind.answered:
-        what = f'"{problem.path[0]}" is part of an AWS response, not of a {kind.operation} request'
-        return ShapeProblem(problem.path, f"{what}; remove it. {CLEANUP_ADVICE}")
+        fault = f'"{problem.path[0]}" is part of an AWS response, not of a {kind.operation} request'
+        return ShapeProblem(problem.path, f"{fault}; remove it. {CLEANUP_ADVICE}")
     if problem.missing == "serviceName" and not problem.path:
         message = f"{problem.message}. Clean up, in the editor, sets the name of the Slipway service"
         return replace(problem, message=message)

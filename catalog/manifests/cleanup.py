@@ -80,18 +80,18 @@ class _ManifestCleanup:
         key = find_wrapper_key(self.kind, value)
         if not key:
             return
-        held = value.pop(key)
-        if isinstance(held, list) and len(held) > 1:
+        wrapped = value.pop(key)
+        if isinstance(wrapped, list) and len(wrapped) > 1:
             line = self.document.get_line((key,)) or 1
-            message = f'"{key}" holds {len(held)} definitions: keep one'
+            message = f'"{key}" holds {len(wrapped)} definitions: keep one'
             raise BadDocument("manifest", line, 1, message)
-        inner = held[0] if isinstance(held, list) and held else held
+        inner = wrapped[0] if isinstance(wrapped, list) and wrapped else wrapped
         # DescribeTaskDefinition returns tags next to the definition.
-        known = get_parameter_names(self.kind.service, self.kind.operation) - {"tags"}
-        if not isinstance(inner, dict) or not inner or known & {*value, *map(_capitalize, value)}:
+        names = get_parameter_names(self.kind.service, self.kind.operation) - {"tags"}
+        if not isinstance(inner, dict) or not inner or names & {*value, *map(_capitalize, value)}:
             yield f'Removed "{key}", which is part of the AWS response.'
             return
-        self.definition_path = (key, 0) if isinstance(held, list) else (key,)
+        self.definition_path = (key, 0) if isinstance(wrapped, list) else (key,)
         tags = value.get("tags")
         value.clear()
         value.update(inner)

@@ -60,8 +60,8 @@ def parse_template(text: str, name: str) -> Document:
     except yaml.YAMLError as bad:
         mark = getattr(bad, "problem_mark", None)
         line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
-        said = getattr(bad, "problem", None) or "not valid YAML or JSON"
-        raise BadDocument(name, line, column, f"this cannot be parsed: {said}") from bad
+        problem = getattr(bad, "problem", None) or "not valid YAML or JSON"
+        raise BadDocument(name, line, column, f"this cannot be parsed: {problem}") from bad
     if not outline.sections.get("Resources"):
         raise BadDocument(name, 1, 1, "a template has Resources with at least one resource")
     return Document(name, outline.sections, text=text)

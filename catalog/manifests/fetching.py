@@ -39,30 +39,36 @@ def group_by_location(rows: Sequence[FetchRow], kind: str) -> list[list[int]]:
     kinds = (kind, *_READ_WITH.get(kind, ()))
     groups: list[list[int]] = []
     for row in rows:
-        taken = {number for group in groups for number in group}
-        if row["kind"] in kinds and is_unfetched(row) and rows.index(row) not in taken:
+        grouped = {number for group in groups for number in group}
+        if row["kind"] in kinds and is_unfetched(row) and rows.index(row) not in grouped:
             groups.append([rows.index(one) for one in filter_same_location(rows, row)])
     return groups
 
 
 def fetch_groups(
-    rows: Sequence[FetchRow], groups: Sequence[Sequence[int]], known: Mapping[str, Any], fetch: FetchFiles
+    rows: Sequence[FetchRow],
+    groups: Sequence[Sequence[int]],
+    expression_values: Mapping[str, Any],
+    fetch: FetchFiles,
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """Fetch each group and yield its rows with their texts, by position.
 
     Raises `ActionFailed` if a fetch fails, and the errors of `fetch`.
     """
     for group in groups:
-        locations = [_resolve_location(rows[number], known) for number in group]
+        locations = [_resolve_location(rows[number], expression_values) for number in group]
         answer = _fetch_files(locations, fetch)
         for number, row in zip(group, locations, strict=True):
             yield number, pin_files(row, answer)
 
 
-def _resolve_location(row: FetchRow, known: Mapping[str, Any]) -> dict[str, Any]:
+def _resolve_location(row: FetchRow, expression_values: Mapping[str, Any]) -> dict[str, Any]:
     """Return a manifest row with the expressions in its location and paths resolved."""
     try:
-        return {**row, **resolve_expressions({"place": row["place"], "paths": list(row["paths"])}, known)}
+        return {
+            **row,
+            **resolve_expressions({"place": row["place"], "paths": list(row["paths"])}, expression_values),
+        }
     except BadExpressionError as bad:
         where = ".".join(map(str, bad.where))
         raise ActionFailed("UNKNOWN_EXPRESSION", f"{row['identifier']}, {where}: {bad.message}") from bad

@@ -193,34 +193,34 @@ def _overlay(base: _MergeNode, over: _MergeNode, names: _KeyMatcher, key: str = 
 def _overlay_mapping(
     base: _MergeNode, below: Mapping[str, _MergeNode], above: Mapping[str, _MergeNode], names: _KeyMatcher
 ) -> _MergeNode:
-    inside, gone = dict(below), list(base.removed)
+    inside, removed = dict(below), list(base.removed)
     for key, node in above.items():
-        known = names.match_key(key, inside)
+        matching_key = names.match_key(key, inside)
         if _is_null(node):
-            if known in inside:
-                gone.append((known, _mark_removed(inside.pop(known), node)))
-        elif known in inside:
-            inside[known] = _overlay(inside[known], node, names, known)
+            if matching_key in inside:
+                removed.append((matching_key, _mark_removed(inside.pop(matching_key), node)))
+        elif matching_key in inside:
+            inside[matching_key] = _overlay(inside[matching_key], node, names, matching_key)
         else:
-            inside[known] = _drop_removals(node, names, known)
-            gone = [one for one in gone if one[0] != known]
-    return replace(base, children=inside, removed=tuple(gone))
+            inside[matching_key] = _drop_removals(node, names, matching_key)
+            removed = [one for one in removed if one[0] != matching_key]
+    return replace(base, children=inside, removed=tuple(removed))
 
 
 def _overlay_list(
     base: _MergeNode, below: Sequence[_MergeNode], above: Sequence[_MergeNode], names: _KeyMatcher, name: str
 ) -> _MergeNode:
-    inside, gone = _index_by_name(below, name), list(base.removed)
+    inside, removed = _index_by_name(below, name), list(base.removed)
     for node in above:
         key = _get_entry_name(node, name)
         if _is_removal(node):
             if key in inside:
-                gone.append((str(key), _mark_removed(inside.pop(key), node)))
+                removed.append((str(key), _mark_removed(inside.pop(key), node)))
         elif key is not None and key in inside:
             inside[key] = _overlay(inside[key], node, names)
         else:
             inside[key if key is not None else object()] = _drop_removals(node, names)
-    return replace(base, children=list(inside.values()), removed=tuple(gone))
+    return replace(base, children=list(inside.values()), removed=tuple(removed))
 
 
 def _index_by_name(nodes: Sequence[_MergeNode], name: str) -> dict[Any, _MergeNode]:
@@ -240,8 +240,8 @@ def _get_entry_name(node: _MergeNode, name: str) -> Any:
 def _drop_removals(node: _MergeNode, names: _KeyMatcher, key: str = "") -> _MergeNode:
     """Remove the nulls and removals of a new part of an override; they have nothing to remove."""
     if isinstance(node.children, dict):
-        kept = {k: _drop_removals(one, names, k) for k, one in node.children.items() if not _is_null(one)}
-        return replace(node, children=kept)
+        children = {k: _drop_removals(one, names, k) for k, one in node.children.items() if not _is_null(one)}
+        return replace(node, children=children)
     if isinstance(node.children, list):
         return replace(
             node,

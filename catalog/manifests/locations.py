@@ -36,11 +36,11 @@ def describe_store_problem(
     store: str, *, kind: str, content: str, paths: Sequence[str], place: Mapping[str, Any]
 ) -> str:
     """Return the problem of a manifest's location in its store, or an empty text."""
-    known = [one.name for one in get_store(store).place_fields]
-    unknown = [name for name in place if name not in known]
+    names = [one.name for one in get_store(store).place_fields]
+    unknown = [name for name in place if name not in names]
     if unknown and get_store(store).has_paths:
         return (
-            f"unknown key {unknown[0]} of place in the store {store}; use one of {', '.join(known) or 'none'}"
+            f"unknown key {unknown[0]} of place in the store {store}; use one of {', '.join(names) or 'none'}"
         )
     return get_store(store).describe_problem(kind, content, paths, place)
 
@@ -70,8 +70,8 @@ def pin_files(row: LocatedRow, answer: Mapping[str, Any]) -> dict[str, Any]:
         for name in sorted(files)
         if path in ("", name) or name.startswith(f"{path}/")
     ]
-    kept = {name: answer[name] for name in ("commit", "versions") if answer.get(name)}
-    return {**row, **kept, "texts": texts}
+    pinned = {name: answer[name] for name in ("commit", "versions") if answer.get(name)}
+    return {**row, **pinned, "texts": texts}
 
 
 def _is_same_location(one: LocatedRow, other: LocatedRow) -> bool:

@@ -46,13 +46,13 @@ from web.http.problems import BadInput
 
 def build_manifest_guide(kind: str, variables: Iterable[str] = ()) -> dict[str, Any]:
     """Build the editor's completion guide for a kind of manifest; `variables` are those of its service."""
-    known = MANIFEST_KINDS[kind]
-    left_out = frozenset(known.ignored) | frozenset(known.filled_in)
+    definition = MANIFEST_KINDS[kind]
+    left_out = frozenset(definition.ignored) | frozenset(definition.filled_in)
     words = {**FIXED, **DIGEST, **IN_MANIFEST.get(kind, {})}
     named = [{"value": path, "detail": about} for path, about in sorted(words.items())]
     own = [{"value": f"serviceVariables.{name}", "detail": "A variable."} for name in sorted(variables)]
     return {
-        "schema": build_input_schema(known.service, known.operation, left_out),
+        "schema": build_input_schema(definition.service, definition.operation, left_out),
         "expressions": [*named, *own],
     }
 
@@ -100,7 +100,7 @@ def find_infrastructures_using(thing: UsableResource, principal: Principal) -> R
         return ResourceUsages()
     by = {"connector": thing} if isinstance(thing, Connector) else {"connector__secret": thing}
     found = Infrastructure.objects.filter(**by).select_related("environment")
-    seen = filter_visible(principal, "core_environment_view", found).order_by(
+    visible = filter_visible(principal, "core_environment_view", found).order_by(
         "environment__identifier", "name"
     )
     shown = tuple(
@@ -108,7 +108,7 @@ def find_infrastructures_using(thing: UsableResource, principal: Principal) -> R
             f"infrastructure {one.name} of {one.environment.name}",
             reverse("environment", args=[one.environment_id]),
         )
-        for one in seen
+        for one in visible
     )
     return ResourceUsages(shown, hidden=found.count() - len(shown))
 

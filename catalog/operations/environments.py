@@ -91,8 +91,8 @@ def delete_environment(*, actor: User, environment: Environment, although_used: 
 def _apply_spec(environment: Environment, spec: EnvironmentSpec) -> None:
     errors = list_variable_problems(spec.variables)
     if spec.kind not in Environment.Kind.values:
-        known = ", ".join(Environment.Kind.values)
-        errors.append({"path": "kind", "message": f"Unknown environment type. Use one of {known}."})
+        kinds = ", ".join(Environment.Kind.values)
+        errors.append({"path": "kind", "message": f"Unknown environment type. Use one of {kinds}."})
     if errors:
         raise BadInput("Could not save the environment.", errors=errors)
     environment.name, environment.description = validate_name(spec.name), spec.description

@@ -81,8 +81,8 @@ def list_effective_manifests(
     return [
         one
         for kind in kinds
-        if (alike := tuple(row for row in rows if row["kind"] == kind))
-        for one in _build_manifests_of_kind(found, reader, kind, alike, scope)
+        if (rows_of_kind := tuple(row for row in rows if row["kind"] == kind))
+        for one in _build_manifests_of_kind(found, reader, kind, rows_of_kind, scope)
     ]
 
 

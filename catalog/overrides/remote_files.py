@@ -35,11 +35,11 @@ def fetch_rows(
     While a delegate fetches, `waits` has its status, and `topics` the live topics of its progress. A reader
     without access to a connector gets none of its files (R082).
     """
-    known, rows = _build_expression_values(override_set), resolve_connectors(rows, scope)
+    expression_values, rows = _build_expression_values(override_set), resolve_connectors(rows, scope)
     for group in list(_group_by_location(rows)):
         try:
             for number, row in fetch_groups(
-                rows, [group], known, lambda pending: _fetch_files(pending, reader)
+                rows, [group], expression_values, lambda pending: _fetch_files(pending, reader)
             ):
                 rows[number] = row
         except _LookupPending as pending:
@@ -53,11 +53,11 @@ def fetch_rows(
 
 
 def _group_by_location(rows: list[ManifestRow]) -> Iterator[list[int]]:
-    taken: set[int] = set()
+    grouped: set[int] = set()
     for number, row in enumerate(rows):
-        if is_unfetched(row) and number not in taken:
+        if is_unfetched(row) and number not in grouped:
             group = [rows.index(dict(one)) for one in filter_same_location(rows, row)]
-            taken |= set(group)
+            grouped |= set(group)
             yield group
 
 

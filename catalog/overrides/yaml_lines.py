@@ -28,11 +28,11 @@ class MergedLine:
 
 def render_lines(merged: MergedDocument) -> list[MergedLine]:
     """Render the merged document line by line; removed parts stay in place, marked."""
-    gone: dict[InputPath, list[tuple[str, ManifestPart]]] = {}
+    removed: dict[InputPath, list[tuple[str, ManifestPart]]] = {}
     for path, part in merged.parts.items():
         if part.is_removed:
-            gone.setdefault(path[:-1], []).append((str(path[-1]), part))
-    return list(_LineRenderer(merged.parts, gone).render_block((), merged.document.value, 0, ""))
+            removed.setdefault(path[:-1], []).append((str(path[-1]), part))
+    return list(_LineRenderer(merged.parts, removed).render_block((), merged.document.value, 0, ""))
 
 
 @dataclass(frozen=True)

@@ -120,8 +120,8 @@ class DeleteEnvironment(EnvironmentPage, DeleteUsedPage[Environment]):
 
 def _list_overrides(request: PageRequest, environment: Environment) -> list[ServiceOverride]:
     """Return the visible overrides of services in this environment."""
-    seen = filter_visible(request.user, "core_service_view", Service.objects.all())
-    rows = environment.overrides.filter(service__in=seen).select_related("service", "infrastructure")
+    visible = filter_visible(request.user, "core_service_view", Service.objects.all())
+    rows = environment.overrides.filter(service__in=visible).select_related("service", "infrastructure")
     return list(rows.order_by("service__name", "infrastructure__name"))
 
 
@@ -129,5 +129,5 @@ def list_deployable_services(request: PageRequest, environment: Environment) -> 
     """Return the services that can be deployed to an environment: at its scope, above it, below it."""
     path = environment.scope.path
     near = Q(scope__path__in=environment.scope.ancestor_paths()) | Q(scope__path__startswith=f"{path}/")
-    seen = filter_visible(request.user, "core_service_view", Service.objects.filter(near))
-    return seen.order_by("name", "pk")[:MOST_SERVICES]
+    visible = filter_visible(request.user, "core_service_view", Service.objects.filter(near))
+    return visible.order_by("name", "pk")[:MOST_SERVICES]

@@ -29,8 +29,8 @@ TagResult = ImageTags | LookupRequest
 
 def build_tag_list_url(name: str, scope: Scope | None) -> str:
     """Return the URL of the tag list for a service form; the form supplies the scope if it is not given."""
-    said = urlencode({"scope": scope.path}) if scope else ""
-    return f"{reverse(name)}?{said}"
+    query = urlencode({"scope": scope.path}) if scope else ""
+    return f"{reverse(name)}?{query}"
 
 
 @require_sign_in
@@ -47,11 +47,11 @@ def list_service_tags(request: PageRequest, pk: int) -> HttpResponse:
 @require_safe
 def list_source_tags(request: PageRequest) -> HttpResponse:
     """List tags for a form that somebody fills in: of what it says now."""
-    scope, said = _get_scope(request), _parse_source(request)
-    said["tagPattern"] = request.GET.get("pattern", "").strip()
+    scope, source = _get_scope(request), _parse_source(request)
+    source["tagPattern"] = request.GET.get("pattern", "").strip()
     return build_tag_response(
         request,
-        lambda: image_tags.list_source_tags(actor=request.user, scope=scope, source=said, is_narrowed=True),
+        lambda: image_tags.list_source_tags(actor=request.user, scope=scope, source=source, is_narrowed=True),
     )
 
 
@@ -59,9 +59,9 @@ def list_source_tags(request: PageRequest) -> HttpResponse:
 @require_safe
 def list_source_repositories(request: PageRequest) -> HttpResponse:
     """List the repositories of a registry or of ECR for a form that somebody fills in (R180)."""
-    scope, said = _get_scope(request), _parse_source(request)
+    scope, source = _get_scope(request), _parse_source(request)
     return build_tag_response(
-        request, lambda: image_tags.list_source_repositories(actor=request.user, scope=scope, source=said)
+        request, lambda: image_tags.list_source_repositories(actor=request.user, scope=scope, source=source)
     )
 
 

@@ -128,8 +128,8 @@ def check_override(
     """Return the problems of an edited override for the editor."""
     there = get_override_set(request, pk, service, infrastructure)
     row = OverrideManifestForm(request.POST, prefix=request.GET.get("row", "manifests-0"))
-    if not row.is_valid() and (said := row.errors.get("content")):
-        return JsonResponse(FileCheck((FileProblem(str(said[0]), 1, 1),)).to_json())
+    if not row.is_valid() and (errors := row.errors.get("content")):
+        return JsonResponse(FileCheck((FileProblem(str(errors[0]), 1, 1),)).to_json())
     if not row.is_valid() or row.cleaned_data["kind"] not in MANIFEST_KINDS:
         raise Problem("Choose the manifest type first.")
     if not row.is_filled:

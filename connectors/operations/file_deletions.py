@@ -28,18 +28,18 @@ def delete_file(
     """
     require(actor, "core_file_delete", node)
     with transaction.atomic():
-        held = (
+        content_count = (
             filter_folder_contents(FileNode.objects.filter(scope=node.scope), node.path).count()
             if node.is_folder
             else 0
         )
-        if held and not with_content:
-            raise Conflict(f"{node.path} is not empty: it contains {held} files and folders.")
+        if content_count and not with_content:
+            raise Conflict(f"{node.path} is not empty: it contains {content_count} files and folders.")
         if not although_used:
             require_unused_file(node, actor)
-        what = "folder.delete" if node.is_folder else "file.delete"
+        action = "folder.delete" if node.is_folder else "file.delete"
         record_audit_entry(
-            actor=actor, action=what, thing=node, before=build_audit_values(node) | {"held": held}
+            actor=actor, action=action, thing=node, before=build_audit_values(node) | {"held": content_count}
         )
         deletion = FileDeletion.objects.create(
             scope=node.scope, path=node.path, is_folder=node.is_folder, by=actor
@@ -55,14 +55,14 @@ def undelete_files(*, actor: User, deletion: FileDeletion) -> FileNode:
     Raises `Conflict` if one of the paths is in use again.
     """
     require(actor, "core_file_edit", deletion)
-    gone = FileNode.with_deleted.filter(deletion=deletion)
+    deleted = FileNode.with_deleted.filter(deletion=deletion)
     with transaction.atomic():
-        paths = list(gone.values_list("path", flat=True))
-        taken = FileNode.objects.filter(scope=deletion.scope, path__in=paths).order_by("path").first()
-        if taken is not None:
-            raise Conflict(f"There is another file at {taken.path}. Move it first.")
+        paths = list(deleted.values_list("path", flat=True))
+        existing = FileNode.objects.filter(scope=deletion.scope, path__in=paths).order_by("path").first()
+        if existing is not None:
+            raise Conflict(f"There is another file at {existing.path}. Move it first.")
         create_parent_folders(actor, deletion.scope, deletion.path)
-        _restore_nodes(gone, deletion)
+        _restore_nodes(deleted, deletion)
         node = FileNode.objects.get(scope=deletion.scope, path=deletion.path)
         record_audit_entry(
             actor=actor,
@@ -83,14 +83,14 @@ def purge_deletion(*, actor: User, deletion: FileDeletion) -> None:
 
 
 def _filter_with_contents(nodes: QuerySet[FileNode], node: FileNode) -> QuerySet[FileNode]:
-    held = filter_folder_contents(nodes, node.path).values("pk") if node.is_folder else []
-    return nodes.filter(Q(pk=node.pk) | Q(pk__in=held))
+    contents = filter_folder_contents(nodes, node.path).values("pk") if node.is_folder else []
+    return nodes.filter(Q(pk=node.pk) | Q(pk__in=contents))
 
 
-def _restore_nodes(gone: QuerySet[FileNode], deletion: FileDeletion) -> None:
+def _restore_nodes(deleted: QuerySet[FileNode], deletion: FileDeletion) -> None:
     try:
         with transaction.atomic():
-            gone.update(deletion=None)
+            deleted.update(deletion=None)
     except IntegrityError as exc:
         raise Conflict(f"Someone else is creating {deletion.path} right now. Try again.") from exc
 

@@ -175,8 +175,8 @@ def move_file(*, actor: User, node: FileNode, path: str, although_used: bool = F
         _validate_path_lengths(node, path)
         create_parent_folders(actor, node.scope, path)
         _move_node(actor, node, path)
-        what = "folder.move" if node.is_folder else "file.move"
-        record_audit_entry(actor=actor, action=what, thing=node, before={"path": old}, after={"path": path})
+        action = "folder.move" if node.is_folder else "file.move"
+        record_audit_entry(actor=actor, action=action, thing=node, before={"path": old}, after={"path": path})
     return node
 
 
@@ -184,8 +184,8 @@ def _move_node(actor: User, node: FileNode, path: str) -> None:
     old = node.path
     if node.is_folder:
         tail = Substr("path", len(old) + 1)
-        held = filter_folder_contents(FileNode.objects.filter(scope=node.scope), old)
-        held.update(path=Concat(Value(path), tail), updated_at=timezone.now())
+        contents = filter_folder_contents(FileNode.objects.filter(scope=node.scope), old)
+        contents.update(path=Concat(Value(path), tail), updated_at=timezone.now())
     node.path, node.updated_by = path, actor
     try:
         with transaction.atomic():
@@ -195,8 +195,8 @@ def _move_node(actor: User, node: FileNode, path: str) -> None:
 
 
 def _validate_path_lengths(node: FileNode, path: str) -> None:
-    held = filter_folder_contents(FileNode.objects.filter(scope=node.scope), node.path)
-    longest = held.aggregate(longest=Max(Length("path")))["longest"] or 0
+    contents = filter_folder_contents(FileNode.objects.filter(scope=node.scope), node.path)
+    longest = contents.aggregate(longest=Max(Length("path")))["longest"] or 0
     if longest - len(node.path) + len(path) > PATH_CHARACTERS:
         raise _build_path_error(f"A file in it would get a path of more than {PATH_CHARACTERS}.")
 

@@ -202,9 +202,11 @@ def _get_or_create_secret(
 
 
 def _find_free_identifier(scope: Scope, preferred: str) -> str:
-    taken = set(Secret.objects.filter(scope=scope).values_list("identifier", flat=True))
-    numbered = (preferred if number == 1 else f"{preferred}_{number}" for number in range(1, len(taken) + 2))
-    return next(one for one in numbered if one not in taken)
+    identifiers = set(Secret.objects.filter(scope=scope).values_list("identifier", flat=True))
+    numbered = (
+        preferred if number == 1 else f"{preferred}_{number}" for number in range(1, len(identifiers) + 2)
+    )
+    return next(one for one in numbered if one not in identifiers)
 
 
 def _list_testable(request: PageRequest, shown: Sequence[Connector]) -> set[int]:

@@ -133,13 +133,13 @@ def restore_version(request: PageRequest, pk: int, version: int) -> HttpResponse
 
 def _redirect_to_saved(request: PageRequest, node: FileNode) -> HttpResponse:
     check = check_file(FileText(node.scope, node.path, node.content))
-    what = f"{node.path} saved as version {node.version}."
+    message = f"{node.path} saved as version {node.version}."
     if check.errors:
         count = len(check.errors)
         wrong = f"{count} error" if count == 1 else f"{count} errors"
-        messages.warning(request, f"{what} It has {wrong}: deployments with this file will fail.")
+        messages.warning(request, f"{message} It has {wrong}: deployments with this file will fail.")
     else:
-        messages.success(request, what)
+        messages.success(request, message)
     return redirect("file", pk=node.pk)
 
 

@@ -72,9 +72,11 @@ class ConnectorSpec(ABC):
     def from_json(cls, spec: Mapping[str, Any]) -> Self:
         """Return the spec from JSON, without unknown keys."""
         texts = set(cls.get_field_names()) - {_SELECTORS_FIELD}
-        said: dict[str, Any] = {key: str(one).strip() for key, one in spec.items() if key in texts and one}
+        texts_by_name: dict[str, Any] = {
+            key: str(one).strip() for key, one in spec.items() if key in texts and one
+        }
         tags = dict.fromkeys(str(tag).strip() for tag in spec.get(_SELECTORS_FIELD) or ())
-        return cls(**said, delegate_selectors=tuple(tag for tag in tags if tag))
+        return cls(**texts_by_name, delegate_selectors=tuple(tag for tag in tags if tag))
 
     def to_json(self) -> dict[str, Any]:
         found = asdict(self) | {_SELECTORS_FIELD: list(self.delegate_selectors)}
@@ -85,16 +87,16 @@ class ConnectorSpec(ABC):
     @classmethod
     def find_shape_problems(cls, spec: Mapping[str, Any]) -> list[dict[str, str]]:
         """Return unknown keys and wrong types, each as {"path", "message"}; the other fields are used."""
-        known = cls.get_field_names()
+        names = cls.get_field_names()
         found = [
-            build_spec_problem(key, f"Unknown value; use one of {', '.join(known)}.")
+            build_spec_problem(key, f"Unknown value; use one of {', '.join(names)}.")
             for key in spec
-            if key not in known
+            if key not in names
         ]
         found += [
             build_spec_problem(key, "This must be text.")
             for key, value in spec.items()
-            if key in known and key != _SELECTORS_FIELD and not isinstance(value, str | None)
+            if key in names and key != _SELECTORS_FIELD and not isinstance(value, str | None)
         ]
         return [
             *found,

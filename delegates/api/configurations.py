@@ -106,7 +106,7 @@ class DelegateConfigurations(BaseApiView):
         return Response(_serialize_configuration(made.pk), status=201)
 
 
-class OneDelegateConfiguration(BaseApiView):
+class DelegateConfigurationDetail(BaseApiView):
     """Delegate configuration."""
 
     @extend_schema(responses=DelegateConfigurationDocument)

@@ -225,7 +225,7 @@ class Delegates(BaseApiView):
         return pages.get_paginated_response(serialize_delegates(found, now))
 
 
-class OneDelegate(BaseApiView):
+class DelegateDetail(BaseApiView):
     """Delegate."""
 
     @extend_schema(responses=DelegateDocument)

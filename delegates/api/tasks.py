@@ -149,7 +149,7 @@ class TaskRoute(BaseApiView):
         return self.get_visible(VIEW, queries.list_tasks(), pk=pk)
 
 
-class OneDelegateTask(TaskRoute):
+class DelegateTaskDetail(TaskRoute):
     """Delegate task."""
 
     @extend_schema(responses=DelegateTaskDocument)

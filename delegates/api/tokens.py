@@ -96,7 +96,7 @@ class DelegateTokens(BaseApiView):
         return Response({**content, "token": made.value}, status=201)
 
 
-class OneDelegateToken(BaseApiView):
+class DelegateTokenDetail(BaseApiView):
     """Delegate token."""
 
     @extend_schema(responses=DelegateTokenDocument)

@@ -35,7 +35,7 @@ urlpatterns = [
     path("connectors/<int:pk>/rules", connectors.ConnectorRules.as_view(), name="api-connector-rules"),
     path("delegates/<int:pk>/check", tasks.DelegateCheck.as_view(), name="api-check-delegate"),
     path("delegate-tasks", tasks.DelegateTasks.as_view(), name="api-delegate-tasks"),
-    path("delegate-tasks/<uuid:pk>", tasks.OneDelegateTask.as_view(), name="api-delegate-task"),
+    path("delegate-tasks/<uuid:pk>", tasks.DelegateTaskDetail.as_view(), name="api-delegate-task"),
     path("delegate-tasks/<uuid:pk>/abort", tasks.AbortDelegateTask.as_view(), name="api-abort-delegate-task"),
     path(
         "delegate-tasks/<uuid:pk>/decisions",
@@ -45,7 +45,7 @@ urlpatterns = [
     path("delegate-tasks/<uuid:pk>/log", tasks.DelegateTaskLog.as_view(), name="api-delegate-task-log"),
     path("aws-regions", connectors.AwsRegions.as_view(), name="api-aws-regions"),
     path("delegates", delegates.Delegates.as_view(), name="api-delegates"),
-    path("delegates/<int:pk>", delegates.OneDelegate.as_view(), name="api-delegate"),
+    path("delegates/<int:pk>", delegates.DelegateDetail.as_view(), name="api-delegate"),
     path("delegates/<int:pk>/approve", delegates.DelegateApproval.as_view(), name="api-approve-delegate"),
     path("delegates/<int:pk>/reject", delegates.DelegateRejection.as_view(), name="api-reject-delegate"),
     path("delegates/<int:pk>/disable", delegates.DelegateDisabling.as_view(), name="api-disable-delegate"),
@@ -61,7 +61,7 @@ urlpatterns = [
     ),
     path(
         "delegate-configurations/<int:pk>",
-        configurations.OneDelegateConfiguration.as_view(),
+        configurations.DelegateConfigurationDetail.as_view(),
         name="api-delegate-configuration",
     ),
     path(
@@ -75,7 +75,7 @@ urlpatterns = [
         name="api-apply-delegate-configuration",
     ),
     path("delegate-tokens", tokens.DelegateTokens.as_view(), name="api-delegate-tokens"),
-    path("delegate-tokens/<int:pk>", tokens.OneDelegateToken.as_view(), name="api-delegate-token"),
+    path("delegate-tokens/<int:pk>", tokens.DelegateTokenDetail.as_view(), name="api-delegate-token"),
     path(
         "delegate-tokens/<int:pk>/reveal",
         tokens.DelegateTokenReveal.as_view(),

@@ -57,7 +57,7 @@ class AgentSocket:
             self._close(TRY_AGAIN_LATER, "unread")
             return
         self._unread += 1
-        _hold_job(asyncio.ensure_future(self._send_text(text)))
+        _reference_job(asyncio.ensure_future(self._send_text(text)))
 
     def end(self, reason: str) -> None:
         """Close the socket, because the session has ended."""
@@ -66,7 +66,7 @@ class AgentSocket:
     def _close(self, code: int, reason: str) -> None:
         if not self.is_over:
             self.is_over = True
-            _hold_job(asyncio.ensure_future(self._send_close(code, reason)))
+            _reference_job(asyncio.ensure_future(self._send_close(code, reason)))
 
     async def _send_close(self, code: int, reason: str) -> None:
         await _send_quietly(self._send, {"type": "websocket.close", "code": code, "reason": reason})
@@ -170,7 +170,7 @@ def record_disconnect(instance_id: int) -> None:
 _running_jobs: set["asyncio.Future[None]"] = set()
 
 
-def _hold_job(job: "asyncio.Future[None]") -> None:
+def _reference_job(job: "asyncio.Future[None]") -> None:
     """Keep a reference to a job, because the event loop only keeps a weak one."""
     _running_jobs.add(job)
     job.add_done_callback(_running_jobs.discard)

@@ -167,7 +167,7 @@ def _list_changes(documents: ServiceDocuments, running: ServiceDocuments) -> Ite
         check = check_manifest(kind, document)
         yield from (f"{identifier}, {problem.path}: {problem.message}" for problem in check.problems)
         values[identifier] = check.value
-    yield from (problem.message for problem in _check_together(values).problems)
+    yield from (problem.message for problem in _check_combination(values).problems)
     targets = [value for name, value in values.items() if name == _MANIFEST_IDENTIFIERS[SCALABLE_TARGET]]
     policies = [
         value for name, value in values.items() if name.startswith(_MANIFEST_IDENTIFIERS[SCALING_POLICY])
@@ -194,7 +194,7 @@ def _list_changes(documents: ServiceDocuments, running: ServiceDocuments) -> Ite
         )
 
 
-def _check_together(values: Mapping[str, Any]) -> Any:
+def _check_combination(values: Mapping[str, Any]) -> Any:
     service = Document("service_definition", values[_MANIFEST_IDENTIFIERS[SERVICE_DEFINITION]])
     return check_with_task_definition(service, values[_MANIFEST_IDENTIFIERS[TASK_DEFINITION]])
 

@@ -113,8 +113,8 @@ def _compute_height(value: float, maximum: float) -> float:
 
 def build_line_path(values: Sequence[float | None], *, maximum: float | None = None) -> str:
     """Build the path of a stepped line, with gaps where values are missing."""
-    known = [entry for entry in values if entry is not None]
-    scale = maximum or max(known, default=0) or 1
+    measured = [entry for entry in values if entry is not None]
+    scale = maximum or max(measured, default=0) or 1
     pitch, path, is_drawing = WIDTH / max(len(values), 1), [], False
     for number, value in enumerate(values):
         if value is None:

@@ -51,12 +51,12 @@ def read_dashboard_snapshots(keys: Collection[str] | None) -> dict[str, tuple[To
 def read_service_facts(services: Collection[int]) -> dict[int, tuple[str, ...]]:
     """Return the facts that the dashboard of each service shows; three queries."""
     facts: defaultdict[int, list[str]] = defaultdict(list)
-    seen = EcsServiceRecord.objects.filter(service__in=services, gone_at=None).order_by("pk")
+    records = EcsServiceRecord.objects.filter(service__in=services, gone_at=None).order_by("pk")
     tasks = ServiceInstance.objects.filter(ecs_service__service__in=services, stopped_at=None)
     counted = tasks.values_list(*_TASK_COLUMNS).annotate(count=Count("pk"), newest=Max("pk"))
     stages = StageExecution.objects.filter(service__in=services).exclude(status__in=TERMINAL_STATUSES)
     rows: tuple[Any, ...] = (
-        seen.values_list(*_SERVICE_COLUMNS),
+        records.values_list(*_SERVICE_COLUMNS),
         counted.order_by(*_TASK_COLUMNS),
         stages.order_by("pk").values_list("service_id", "pk", "status", "counts"),
     )

@@ -205,13 +205,13 @@ def create_cursor(cluster: SyncedCluster, now: datetime) -> DriftCursor:
             or desired_state.desired[ecs_service.name].revision != ecs_service.task_definition
         )
     }
-    known = set(TaskDefinitionRevision.objects.filter(arn__in=foreign).values_list("arn", flat=True))
+    stored = set(TaskDefinitionRevision.objects.filter(arn__in=foreign).values_list("arn", flat=True))
     adopting = list_adopting_services(cluster)
     # An adoption needs the current status of the revision.
     adopting_revisions = {
         ecs_service.task_definition for ecs_service in adopting if ecs_service.task_definition
     }
-    revisions = sorted((foreign - known) | adopting_revisions)
+    revisions = sorted((foreign - stored) | adopting_revisions)
     groups = list_pair_target_groups(adopting)
     return DriftCursor.of(
         now.isoformat(), [ecs_service.name for ecs_service in ecs_services], revisions, groups

@@ -33,7 +33,7 @@ from inventory.sync.upserts.container_instances import (
     upsert_container_instances,
 )
 from inventory.sync.upserts.ecs_services import upsert_services
-from inventory.sync.upserts.ecs_tasks import filter_known_stopped, upsert_tasks
+from inventory.sync.upserts.ecs_tasks import filter_stored_stopped, upsert_tasks
 from inventory.sync.upserts.scale_attribution import attribute_scaling
 from inventory.sync.upserts.scaling import (
     insert_scaling_activities,
@@ -191,7 +191,7 @@ class SyncScan(ClusterScan):
     def _apply_list_page(self, response: Mapping[str, Any]) -> SyncCursor:
         known: set[str] = set()
         if self.cursor.phase == STOPPED:
-            known = filter_known_stopped(self.cluster, list_arns(response, "taskArns"))
+            known = filter_stored_stopped(self.cluster, list_arns(response, "taskArns"))
         if self.cursor.phase == SERVICES and not self.cluster.account:
             self.cluster.account = parse_account_id(next(iter(list_arns(response, "serviceArns")), ""))
         return self.cursor.after_list_page(response, known=known, ended=self._find_ended_tasks(response))

@@ -119,6 +119,11 @@ FORBIDDEN = {
     "SessionEnded",
     "script_environment",
     "list_output_names",
+    "OneDelegate",
+    "filter_known_stopped",
+    "let_go",
+    "seen_key",
+    "remove_files_of",
 }
 
 # Words that the remaining packages still use; these packages must not use them again.

@@ -145,9 +145,9 @@ def fetch_documents(source: ManifestSource, scope: Scope) -> list[Document]:
         return [parse_source_text(source, one["text"], one["name"]) for one in texts]
     store = _stores.get(source["store"])
     if store is None:
-        known = ", ".join(list_store_names())
+        names = ", ".join(list_store_names())
         raise StoreError(
-            f'The manifest {source["identifier"]} is in an unknown store "{source["store"]}" ({known}).'
+            f'The manifest {source["identifier"]} is in an unknown store "{source["store"]}" ({names}).'
         )
     documents = list(store.fetch(source, scope))
     if not documents:

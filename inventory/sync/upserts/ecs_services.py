@@ -111,6 +111,6 @@ def insert_events(rows: Sequence[EcsServiceEvent]) -> None:
     existing = EcsServiceEvent.objects.filter(
         ecs_service__in={ecs_service for ecs_service, _ in events}, event__in=[event for _, event in events]
     )
-    known = set(existing.values_list("ecs_service", "event"))
-    new = [row for key, row in events.items() if key not in known]
+    stored = set(existing.values_list("ecs_service", "event"))
+    new = [row for key, row in events.items() if key not in stored]
     EcsServiceEvent.objects.bulk_create(new, ignore_conflicts=True)

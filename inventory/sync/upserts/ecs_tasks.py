@@ -212,7 +212,7 @@ def _read_ip_address(task: AwsPayload) -> str:
     )
 
 
-def filter_known_stopped(cluster: SyncedCluster, arns: Iterable[str]) -> set[str]:
+def filter_stored_stopped(cluster: SyncedCluster, arns: Iterable[str]) -> set[str]:
     """Return the tasks among these whose end is stored."""
     rows = ServiceInstance.objects.filter(cluster=cluster, arn__in=list(arns), stopped_at__isnull=False)
     return set(rows.values_list("arn", flat=True))

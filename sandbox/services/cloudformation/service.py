@@ -104,7 +104,7 @@ class CloudFormationService:
     def _find(self, call: AwsRequest, named: str) -> CloudFormationStack | None:
         """Return the stack: by id also a deleted one, by name only an existing one."""
         for one in reversed(self._list_stacks(call)):
-            if named == one.id or (named == one.name and not one.is_gone):
+            if named == one.id or (named == one.name and not one.is_deleted):
                 return one
         return None
 
@@ -152,7 +152,7 @@ class CloudFormationService:
     def _update(self, call: AwsRequest, given: RequestParameters) -> Any:
         name, token = str(given.get("StackName", "")), str(given.get("ClientRequestToken", ""))
         stack = self._find(call, name)
-        if stack is None or stack.is_gone:
+        if stack is None or stack.is_deleted:
             raise CloudFormationError(f"Stack [{name}] does not exist")
         if token and token in stack.tokens:
             mark_unchanged()
@@ -177,7 +177,7 @@ class CloudFormationService:
     def _delete(self, call: AwsRequest, given: RequestParameters) -> Any:
         name, token = str(given.get("StackName", "")), str(given.get("ClientRequestToken", ""))
         stack = self._find(call, name)
-        if stack is None or stack.is_gone or stack.status == "DELETE_IN_PROGRESS":
+        if stack is None or stack.is_deleted or stack.status == "DELETE_IN_PROGRESS":
             mark_unchanged()
             return {}
         if stack.status == "UPDATE_ROLLBACK_IN_PROGRESS":
@@ -207,7 +207,7 @@ class CloudFormationService:
         found = (
             [self._get_stack(call, named)]
             if named
-            else [one for one in self._list_stacks(call) if not one.is_gone]
+            else [one for one in self._list_stacks(call) if not one.is_deleted]
         )
         return documents.paginate([documents.build_stack(one) for one in found], given, "Stacks")
 

@@ -110,7 +110,7 @@ class CloudFormationStack:
         return f"arn:aws:cloudformation:{self.region}:{self.account}:stack/{self.name}/{self.unique}"
 
     @property
-    def is_gone(self) -> bool:
+    def is_deleted(self) -> bool:
         return self.status == "DELETE_COMPLETE"
 
     def values(self, target: StackTarget | None = None) -> TemplateValues:

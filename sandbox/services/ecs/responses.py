@@ -282,7 +282,7 @@ class SandboxEcsResponse(EC2ContainerServiceResponse):
 
     def describe_service_deployments(self) -> ActionResult:
         by_arn = {d.service_deployment_arn: d for s in self.backend.services.values() for d in s.history}
-        found, failures = _select_known(self.params.get("serviceDeploymentArns") or [], by_arn)
+        found, failures = _select_existing(self.params.get("serviceDeploymentArns") or [], by_arn)
         return EcsActionResult({"serviceDeployments": found, "failures": failures})
 
     def stop_service_deployment(self) -> ActionResult:
@@ -294,7 +294,7 @@ class SandboxEcsResponse(EC2ContainerServiceResponse):
         by_arn = {
             r.service_revision_arn: r for s in self.backend.services.values() for r in s.revisions.values()
         }
-        found, failures = _select_known(self.params.get("serviceRevisionArns") or [], by_arn)
+        found, failures = _select_existing(self.params.get("serviceRevisionArns") or [], by_arn)
         return EcsActionResult({"serviceRevisions": found, "failures": failures})
 
     # Tasks
@@ -320,7 +320,7 @@ def _parse_seconds(value: Any) -> float:
     return float(value.timestamp()) if hasattr(value, "timestamp") else float(value)
 
 
-def _select_known(arns: Sequence[str], by_arn: dict[str, Any]) -> tuple[list[Any], list[dict[str, str]]]:
+def _select_existing(arns: Sequence[str], by_arn: dict[str, Any]) -> tuple[list[Any], list[dict[str, str]]]:
     if len(arns) > MAX_DESCRIBED_DEPLOYMENTS:
         raise InvalidEcsParameter(f"You can describe at most {MAX_DESCRIBED_DEPLOYMENTS} at once.")
     missing = [{"arn": arn, "reason": "MISSING"} for arn in arns if arn not in by_arn]

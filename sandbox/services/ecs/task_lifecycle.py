@@ -247,7 +247,7 @@ def _poll_process(backend: "SandboxEcs", task: SandboxTask, program: ContainerPr
 
 
 def _forward_output(backend: "SandboxEcs", task: SandboxTask, program: ContainerProcess, name: str) -> bool:
-    lines = program.take_lines()
+    lines = program.pop_lines()
     definition = next((d for d in backend.definition_of(task).containers if d["name"] == name), None)
     if lines and definition is not None:
         container_logs.write_process_lines(backend.account_id, backend.region_name, task, definition, lines)
