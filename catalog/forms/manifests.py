@@ -80,14 +80,14 @@ class ManifestForm(PageForm):
 
     @property
     def is_filled(self) -> bool:
-        """Return whether the row is a manifest; one without text, paths and place is none."""
+        """Return whether the row has a text, paths or a place."""
         given = self.cleaned_data
         return get_store(given.get("store", "")).is_remote or any(
             given.get(name, "").strip() for name in ("paths", *_list_content_names())
         )
 
     def build_spec(self, identifier: str) -> ManifestSpec:
-        """Return the manifest that was entered; `identifier` is for a row that names none."""
+        """Return the entered manifest; `identifier` is for a row without one."""
         given = self.cleaned_data
         store = get_store(given["store"] or INLINE)
         paths = given["paths"].split(",") if store.has_paths else []
@@ -114,7 +114,7 @@ class ManifestForm(PageForm):
 
 @dataclass(frozen=True)
 class StoreInput:
-    """An input of a manifest's form, and the names of the stores that it belongs to."""
+    """Input of a manifest's form, with the names of its stores."""
 
     field: BoundField
     stores: str
@@ -162,7 +162,7 @@ def _clean_content(text: str) -> str:
 
 
 class OverrideManifestForm(ManifestForm):
-    """One manifest that overrides the service's of its kind."""
+    """Form of a manifest that overrides the manifest of the same kind."""
 
     mode = forms.ChoiceField(
         required=False,

@@ -142,7 +142,7 @@ def build_service_spec(service: Service) -> ServiceSpec:
 
 
 def build_service_values(spec: ServiceSpec) -> dict[str, Any]:
-    """Build the values that the form of a service starts with."""
+    """Build the initial values of a service form."""
     names = ("name", "description", "image", "tag", "manifests", "variables", "required_variables")
     source = {field: spec.source.get(key, "") for key, field in SOURCE_FIELDS.items()}
     return {name: getattr(spec, name) for name in names} | source

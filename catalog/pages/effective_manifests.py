@@ -21,7 +21,7 @@ from web.forms.pages import PageRequest, require_sign_in
 def show_manifests(
     request: PageRequest, pk: int, service: int, infrastructure: int | None = None
 ) -> HttpResponse:
-    """Show each manifest that a deployment to a place would take, line by line."""
+    """Show the effective manifests of a deployment to an infrastructure, line by line."""
     there = get_override_set(request, pk, service, infrastructure)
     is_fetched = request.GET.get("fetch") == "1"
     shown = list_effective_manifests(there, request.user, fetch=fetch_rows if is_fetched else None)

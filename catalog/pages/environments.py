@@ -25,7 +25,7 @@ MOST_SERVICES: Final = 100
 
 
 def get_environment(request: PageRequest, pk: int) -> Environment:
-    """Return the environment that is meant. Raises `NotVisible` (404)."""
+    """Return a visible environment. Raises `NotVisible` (404)."""
     return get_visible(request, VIEW, Environment.objects.select_related("scope"), pk=pk)
 
 

@@ -46,7 +46,7 @@ def list_service_tags(request: PageRequest, pk: int) -> HttpResponse:
 @require_sign_in
 @require_safe
 def list_source_tags(request: PageRequest) -> HttpResponse:
-    """List tags for a form that somebody fills in: of what it says now."""
+    """List the image tags for the current values of a service form."""
     scope, source = _get_scope(request), _parse_source(request)
     source["tagPattern"] = request.GET.get("pattern", "").strip()
     return build_tag_response(
@@ -58,7 +58,7 @@ def list_source_tags(request: PageRequest) -> HttpResponse:
 @require_sign_in
 @require_safe
 def list_source_repositories(request: PageRequest) -> HttpResponse:
-    """List the repositories of a registry or of ECR for a form that somebody fills in (R180)."""
+    """List the repositories of a registry or of ECR for a service form (R180)."""
     scope, source = _get_scope(request), _parse_source(request)
     return build_tag_response(
         request, lambda: image_tags.list_source_repositories(actor=request.user, scope=scope, source=source)
@@ -70,10 +70,7 @@ def _parse_source(request: PageRequest) -> dict[str, str]:
 
 
 def _get_scope(request: PageRequest) -> Scope:
-    """Return the scope of the service that is written.
-
-    Raises `NotVisible` (404) where nobody may write one.
-    """
+    """Return the scope of the edited service. Raises `NotVisible` (404) if the user cannot edit one there."""
     found = list_permitted_scopes(request.user, EDIT).filter(path=request.GET.get("scope", "")).first()
     if found is None:
         raise NotVisible("The scope does not exist, or you cannot edit services in it.")

@@ -36,7 +36,7 @@ def _get_infrastructure(request: PageRequest, pk: int, infrastructure: int) -> I
 
 
 class InfrastructurePage(ResourcePage[Infrastructure]):
-    """A page about an infrastructure, which belongs to an environment."""
+    """Page about an infrastructure of an environment."""
 
     load = staticmethod(_get_infrastructure)
     noun = "infrastructure"
@@ -152,7 +152,7 @@ class DeleteInfrastructure(InfrastructurePage, DeleteUsedPage[Infrastructure]):
 @require_sign_in
 @require_safe
 def choose_cluster(request: PageRequest, pk: int) -> HttpResponse:
-    """Ask AWS which clusters a connector sees in a region; the form swaps the answer in."""
+    """Render the cluster field with the clusters of a connector and region."""
     environment = get_environment(request, pk)
     require(request.user, EDIT, environment)
     return render_cluster_field(request, _list_connectors(request, environment))
@@ -160,7 +160,7 @@ def choose_cluster(request: PageRequest, pk: int) -> HttpResponse:
 
 @dataclass(frozen=True)
 class ClusterFieldNames:
-    """What the form calls the part that lists clusters, and its fields: their names begin with `prefix`."""
+    """Names of the cluster field and its related fields; they begin with `prefix`."""
 
     id: str = "clusters"
     control: str = "id_cluster"
@@ -170,9 +170,7 @@ class ClusterFieldNames:
 def render_cluster_field(
     request: PageRequest, connectors: Iterable[Connector], box: ClusterFieldNames = ClusterFieldNames()
 ) -> HttpResponse:
-    """Return the field of a cluster, with those that the chosen one of `connectors` sees in the chosen
-    region.
-    """
+    """Render the cluster field with the clusters of the selected connector and region."""
     given = {name: request.GET.get(f"{box.prefix}{name}", "") for name in ("connector", "region", "cluster")}
     content: dict[str, Any] = {"chosen": given["cluster"], "region": given["region"], "box": box}
     try:
@@ -214,7 +212,7 @@ def _validate_region(region: str) -> None:
 def _list_connectors(
     request: PageRequest, environment: Environment, present: Connector | None = None
 ) -> list[Connector]:
-    """Return the connectors that the person may put to use here, and the one that is in use already."""
+    """Return the connectors that the user may use here, and the current one."""
     usable = list(filter_visible(request.user, ACCESS, list_connectors(environment.scope)))
     return usable if present is None or present in usable else [present, *usable]
 

@@ -24,7 +24,7 @@ DEFAULT_RULE: Final = "default"
 
 
 class LookupPending(Exception):
-    """A delegate is asked and has not answered."""
+    """Error raised while a delegate has not answered a lookup."""
 
     def __init__(self, lookup: LookupRequest) -> None:
         super().__init__(str(lookup))
@@ -33,7 +33,7 @@ class LookupPending(Exception):
 
 @dataclass
 class ListenerSide:
-    """One of the two listeners that a step needs, and the rule that is chosen there."""
+    """One of the two listeners of a step, with its selected rule."""
 
     name: str
     title: str
@@ -43,14 +43,14 @@ class ListenerSide:
 
     @property
     def chosen(self) -> dict[str, Any] | None:
-        """Return the rule that is chosen, if the listener has it."""
+        """Return the selected rule if the listener has it."""
         return next((one for one in self.rules if one["value"] == self.rule), None)
 
 
 @require_sign_in
 @require_safe
 def choose_listeners(request: PageRequest) -> HttpResponse:
-    """Ask AWS for load balancers, listeners and rules, as far as they are chosen already."""
+    """Render the fields of load balancer, listeners and rules with the selectable values of AWS."""
     places = _list_infrastructures(request)
     key = request.GET.get("place", "")
     place = next((one for one in places if str(one.pk) == key), None)
@@ -74,7 +74,7 @@ def choose_listeners(request: PageRequest) -> HttpResponse:
 
 
 def _list_infrastructures(request: PageRequest) -> list[Infrastructure]:
-    """Return the infrastructures whose connector may list something for this person."""
+    """Return the infrastructures with connectors that this user may use for lookups."""
     usable = filter_visible(request.user, ACCESS, Connector.objects.all())
     rows = filter_visible(request.user, "core_environment_view", Infrastructure.objects.all())
     found = rows.select_related("environment__scope", "connector__scope", "connector__secret")
@@ -124,6 +124,6 @@ def _list_load_balancing(
 
 
 def _find_shared_target_groups(sides: list[ListenerSide]) -> str:
-    """Return a target group that both rules send traffic to: blue/green needs one for each."""
+    """Return a target group of both rules: blue/green needs a separate one for each."""
     names = [{one["name"] for one in (side.chosen or {}).get("targets", ())} for side in sides]
     return ", ".join(sorted(set.intersection(*names)))

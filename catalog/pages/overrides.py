@@ -50,7 +50,7 @@ class OverrideVersionForm(PageForm):
 def get_override_set(
     request: PageRequest, pk: int, service: int, infrastructure: int | None
 ) -> ServiceOverrideSet:
-    """Return the service and the place that an address means. Raises `NotVisible` (404)."""
+    """Return the overrides of a service and an environment or infrastructure. Raises `NotVisible` (404)."""
     environment = get_environment(request, pk)
     found = get_visible(request, VIEW_SERVICE, Service.objects.select_related("scope"), pk=service)
     if infrastructure is None:
@@ -69,7 +69,7 @@ def build_override_url(there: ServiceOverrideSet, *, name: str, infrastructure: 
 
 
 def list_override_links(there: ServiceOverrideSet, name: str) -> list[dict[str, Any]]:
-    """Return the same page about the whole environment and about each infrastructure of it."""
+    """Return the links to the same page of the environment and of each infrastructure."""
     places = [None, *there.environment.infrastructures.order_by("identifier")]
     return [
         {
@@ -86,7 +86,7 @@ def list_override_links(there: ServiceOverrideSet, name: str) -> list[dict[str, 
 def edit_override(
     request: PageRequest, pk: int, service: int, infrastructure: int | None = None
 ) -> HttpResponse:
-    """Show what counts for a service in a place, and save overrides."""
+    """Show the effective values of a service in an environment or infrastructure, and save overrides."""
     there = get_override_set(request, pk, service, infrastructure)
     if request.method != "POST":
         return _render_editor(request, there, _get_stored_spec(there))
@@ -144,7 +144,7 @@ def check_override(
 
 
 def _build_file_problem(fault: BlockingProblem, own: str) -> FileProblem:
-    """Return a fault at its line, if it is in the text that is being written."""
+    """Return a problem at its line if it is in the edited text."""
     problem = fault.problem
     if problem is None or problem.file != own:
         return FileProblem(fault.text)

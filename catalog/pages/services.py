@@ -41,7 +41,7 @@ MOST_SUGGESTIONS: Final = 200
 
 
 def get_service(request: PageRequest, pk: int) -> Service:
-    """Return the service that is meant. Raises `NotVisible` (404)."""
+    """Return a visible service. Raises `NotVisible` (404)."""
     rows = Service.objects.select_related("scope", "artifact").prefetch_related("manifests")
     return get_visible(request, VIEW, rows, pk=pk)
 
@@ -86,7 +86,7 @@ class ServiceFormPage(FormPage[Any]):
 
 
 class NewService(ServiceFormPage, ServicePage, CreatePage[Service]):
-    """Create a service; it begins with two manifests that only need names."""
+    """Create a service, starting with two sample manifests."""
 
     form_class = NewServiceForm
     here = "New"
@@ -209,7 +209,7 @@ def list_store_connectors(request: PageRequest, scope: Scope | None) -> list[Con
 
 
 def _serialize_spec(spec: operations.ServiceSpec) -> dict[str, Any]:
-    """Return a service as text shows it: lists and mappings only."""
+    """Return a service as plain lists and mappings for a comparison of texts."""
     values = asdict(spec)
     for manifest in values["manifests"]:
         manifest["paths"] = list(manifest["paths"])

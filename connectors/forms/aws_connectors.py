@@ -99,12 +99,12 @@ class AwsConnectorForm(BaseConnectorForm):
 
     @property
     def needs_secret(self) -> bool:
-        """Return whether an access key takes part."""
+        """Return whether the authentication uses an access key."""
         return parse_aws_spec(self.spec()).needs_secret
 
 
 class NewAwsConnectorForm(NewConnectorFields, AwsConnectorForm):
-    """A connector that is not there yet."""
+    """Form for a new AWS connector."""
 
     field_order = ("in_scope", "name", "identifier")
 
@@ -141,4 +141,4 @@ def _build_initial_values(connector: Connector | None) -> dict[str, Any]:
 
 
 class EditAwsConnectorForm(ConnectorVersionField, AwsConnectorForm):
-    """A connector that is there."""
+    """Form for an existing AWS connector."""

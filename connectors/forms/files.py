@@ -28,7 +28,7 @@ class FileTextForm(PageForm):
 
 
 class NewFileForm(ScopedForm):
-    """A file that is not there yet."""
+    """Form for a new file."""
 
     in_scope = ScopeField(help_text="Resources in this scope and below can use the file.")
     path = forms.CharField(
@@ -44,7 +44,7 @@ class NewFileForm(ScopedForm):
 
 
 class NewFolderForm(ScopedForm):
-    """A folder that is not there yet."""
+    """Form for a new folder."""
 
     in_scope = ScopeField()
     path = forms.CharField(
@@ -59,7 +59,7 @@ class NewFolderForm(ScopedForm):
 
 
 class MoveFileForm(PageForm):
-    """Another path for a file or a folder."""
+    """Form for a new path of a file or folder."""
 
     path = forms.CharField(
         strip=False,
@@ -75,7 +75,7 @@ class MoveFileForm(PageForm):
 
 
 class DeleteFileForm(ConfirmForm):
-    """The boxes to tick before a file or folder is deleted."""
+    """Confirmations for the deletion of a file or folder."""
 
     with_content = forms.BooleanField(required=False, label="Delete its content too")
 
@@ -100,7 +100,7 @@ class _MultipleFileField(forms.FileField):
 
 
 class UploadFilesForm(ScopedForm):
-    """Files from the person's machine."""
+    """Form for files from the user's machine."""
 
     in_scope = ScopeField()
     folder = forms.CharField(

@@ -17,7 +17,7 @@ class SecretTextarea(forms.Textarea):
 
 
 class SecretValueForm(PageForm):
-    """A new value, as text or as a file of text."""
+    """Form for a new value, as text or as a text file."""
 
     conditional_fields = frozenset({"value", "file"})
 

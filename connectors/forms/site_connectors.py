@@ -139,12 +139,12 @@ class SiteConnectorForm(BaseConnectorForm):
 
     @property
     def needs_secret(self) -> bool:
-        """Return whether a password, a token or a key takes part."""
+        """Return whether the authentication uses a password, token or key."""
         return parse_site_spec(self.spec()).needs_secret
 
 
 class NewSiteConnectorForm(NewConnectorFields, SiteConnectorForm):
-    """A connector that is not there yet."""
+    """Form for a new site connector."""
 
     field_order = ("in_scope", "name", "identifier")
 
@@ -154,7 +154,7 @@ class NewSiteConnectorForm(NewConnectorFields, SiteConnectorForm):
 
 
 class EditSiteConnectorForm(ConnectorVersionField, SiteConnectorForm):
-    """A connector that is there."""
+    """Form for an existing site connector."""
 
 
 def _build_initial_values(connector: Connector | None) -> dict[str, Any]:

@@ -187,7 +187,7 @@ def _get_kind(form: AnyConnectorForm) -> Connector.Kind:
 def _get_or_create_secret(
     request: PageRequest, form: AnyConnectorForm, scope: Scope, identifier: str
 ) -> Secret | None:
-    """Return the secret that was chosen, or a new one with the value that was given."""
+    """Return the selected secret, or a new one with the entered value."""
     given = form.cleaned_data
     if not form.needs_secret or not given["secret_value"]:
         return given["secret"] if form.needs_secret else None

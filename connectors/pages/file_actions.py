@@ -119,7 +119,7 @@ class MoveFile(FilePage, FormPage[FileNode]):
 
 
 class DeleteFile(FilePage, DeletePage[FileNode]):
-    """Delete a file or folder, with its content only if that is accepted."""
+    """Delete a file or folder, with its content only after confirmation."""
 
     permission = DELETE_PERMISSION
     form_class = DeleteFileForm
@@ -130,7 +130,7 @@ class DeleteFile(FilePage, DeletePage[FileNode]):
 
     @cached_property
     def content_count(self) -> int:
-        """Return how many files and folders are in the folder."""
+        """Return the number of files and folders in the folder."""
         rows = FileNode.objects.filter(scope=self.object.scope)
         return filter_folder_contents(rows, self.object.path).count() if self.object.is_folder else 0
 

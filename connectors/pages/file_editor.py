@@ -108,7 +108,7 @@ def clean_up_text(request: PageRequest) -> HttpResponse:
 
 
 def _read_file_text(request: PageRequest) -> FileText:
-    """Return the text that an editor sends, for the file that it is or may become."""
+    """Return the text from an editor for an existing or new file."""
     if pk := request.POST.get("node"):
         node = get_node(request, int(pk) if pk.isascii() and pk.isdigit() else 0)
         scope, path = node.scope, node.path
@@ -123,7 +123,7 @@ def _read_file_text(request: PageRequest) -> FileText:
 @require_sign_in
 @require_POST
 def restore_version(request: PageRequest, pk: int, version: int) -> HttpResponse:
-    """Make an earlier version of a file its newest one."""
+    """Restore an earlier version of a file as its newest version."""
     restored = restore_file(actor=request.user, node=get_node(request, pk, is_folder=False), version=version)
     messages.success(
         request, (f"Version {version} of {restored.path} restored as version {restored.version}.")

@@ -34,7 +34,7 @@ def list_visible_nodes(request: PageRequest) -> QuerySet[FileNode]:
 
 
 def get_node(request: PageRequest, pk: int, **lookup: Any) -> FileNode:
-    """Return the file or folder that is meant. Raises `NotVisible` (404)."""
+    """Return a visible file or folder. Raises `NotVisible` (404)."""
     return get_visible(
         request, VIEW_PERMISSION, FileNode.objects.select_related("scope", "updated_by"), pk=pk, **lookup
     )

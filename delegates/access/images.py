@@ -180,7 +180,7 @@ def _parse_tags(answer: Mapping[str, Any]) -> list[ImageTag]:
 
 
 def _list_mappings(value: object) -> list[Mapping[str, Any]]:
-    """Return the mappings in a list; the response may come from a program that breaks the schema."""
+    """Return the mappings in a list; a registry's response may not match the schema."""
     return [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
 
 

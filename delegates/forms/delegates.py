@@ -70,7 +70,7 @@ class ConfigurationForm(PageForm):
 
 
 class NewConfigurationForm(IdentifierForm, ConfigurationForm):
-    """A configuration that is not there yet."""
+    """Form for a new configuration."""
 
     in_scope = ScopeField(help_text="Delegates in this scope and below can use the configuration.")
     identifier = IdentifierField(help_text="Used in the API. Generated from the name if empty.")
@@ -93,7 +93,7 @@ class DelegateChoiceField(forms.ModelMultipleChoiceField):
 
 
 class ApplyConfigurationForm(PageForm):
-    """The delegates that a configuration is given to."""
+    """Form to assign a configuration to delegates."""
 
     delegates = DelegateChoiceField(
         Delegate.objects.none(), label="Delegates", widget=forms.CheckboxSelectMultiple
@@ -156,7 +156,7 @@ EXPIRY_CHOICES = (("", "Never"), ("30", "In 30 days"), ("90", "In 90 days"), ("3
 
 
 class RenameTokenForm(PageForm):
-    """Another name for a token."""
+    """Form for a new name of a token."""
 
     name = forms.CharField(max_length=128, help_text="For example where it is used.")
 
@@ -165,7 +165,7 @@ class RenameTokenForm(PageForm):
 
 
 class NewTokenForm(ScopedForm, RenameTokenForm):
-    """A token that is not there yet."""
+    """Form for a new token."""
 
     in_scope = ScopeField(help_text="Delegates that register with the token belong to this scope.")
     expires = forms.ChoiceField(

@@ -175,7 +175,7 @@ class NewDelegateForm(PageForm):
 
     @property
     def build_answers(self) -> WizardAnswers:
-        """Return the answers as a value."""
+        """Return the wizard answers."""
         given = self.cleaned_data
         return WizardAnswers(**{field.name: given[field.name] for field in fields(WizardAnswers)})
 
@@ -191,7 +191,7 @@ class NewDelegateForm(PageForm):
 
 
 class ChangeTokenForm(PageForm):
-    """Another token for the spec of a delegate."""
+    """Form to replace the token in the spec of a delegate."""
 
     conditional_fields = frozenset({"token"})
 

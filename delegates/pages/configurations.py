@@ -52,7 +52,7 @@ def list_configurations(request: PageRequest) -> HttpResponse:
 @require_sign_in
 @require_safe
 def show_configuration(request: PageRequest, pk: int) -> HttpResponse:
-    """Show a configuration, the delegates that have it, and the runs of its script."""
+    """Show a configuration, its delegates, and the runs of its script."""
     found = _get_configuration(request, pk)
     form = ApplyConfigurationForm(person=request.user, configuration=found)
     return render(
@@ -120,7 +120,7 @@ def apply_configuration(request: PageRequest, pk: int) -> HttpResponse:
 
 
 class DeleteConfiguration(ConfigurationPage, DeletePage[DelegateConfiguration]):
-    """Delete a configuration that no delegate has."""
+    """Delete a configuration without delegates."""
 
     permission = DELETE
     text = "No delegate uses it. Its script and the output of its runs are deleted too."

@@ -20,7 +20,7 @@ from web.forms.pages import PageRequest, get_visible, require_sign_in
 @require_sign_in
 @require_POST
 def start_connector_test(request: PageRequest, pk: int) -> HttpResponse:
-    """Test a connector and show its row of the list, or its last test, anew."""
+    """Test a connector, and render its list row or its last test again."""
     found = _get_connector(request, pk)
     if parse_aws_spec(found.spec).is_remote:
         return _start_test(request, found)

@@ -46,7 +46,7 @@ MAX_SEARCH_LENGTH: Final = 128
 @require_sign_in
 @require_safe
 def list_delegates(request: PageRequest) -> HttpResponse:
-    """List the delegates of the chosen scope, of those below it, and those above that serve it."""
+    """List the delegates of the current scope, of the scopes below, and those above that serve it."""
     now = timezone.now()
     status = request.GET.get("status", "").upper()
     status = status if status in list(Connectivity) else ""
@@ -142,7 +142,7 @@ MAX_SHOWN_CONNECTORS: Final = 20
 
 
 class DelegateTab(NamedTuple):
-    """A part of the page with an address of its own."""
+    """Tab of the delegate page with its own URL."""
 
     name: str
     title: str
@@ -348,7 +348,7 @@ def approve_delegate(request: PageRequest, pk: int) -> HttpResponse:
 @require_sign_in
 @require_POST
 def reject_delegate(request: PageRequest, pk: int) -> HttpResponse:
-    """Refuse a delegate that waits for approval."""
+    """Reject a delegate that waits for approval."""
     found = _get_delegate(request, pk, EDIT)
     return _run_decision(request, found, operations.reject_delegate, f"{found.name} rejected.")
 

@@ -72,7 +72,7 @@ def _get_filtered_delegate(request: PageRequest) -> Delegate | None:
 @require_sign_in
 @require_safe
 def show_task(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
-    """Show one delegate task, its lines, and why it went to its delegate or waits."""
+    """Show one delegate task with its log and its routing decisions."""
     task = get_visible(request, VIEW, queries.list_tasks(), pk=pk)
     now = get_database_time()
     decisions = list_explained_decisions(task, request.user)

@@ -57,7 +57,7 @@ def list_tokens(request: PageRequest) -> HttpResponse:
 @require_sign_in
 @require_safe
 def show_token(request: PageRequest, pk: int) -> HttpResponse:
-    """Show the details and the users of a token, without its value."""
+    """Show a token with its usages, without its value."""
     return render(request, "delegates/tokens/token.html", _build_content(request, _get_token(request, pk)))
 
 
@@ -105,7 +105,7 @@ class RenameToken(TokenPage, RenamePage[DelegateToken]):
 
 
 class RevokeToken(TokenPage, ConfirmPage[DelegateToken]):
-    """Revoke a token, which ends the sessions that were opened with it."""
+    """Revoke a token and end its sessions."""
 
     permission = EDIT
     verb = "Revoke"

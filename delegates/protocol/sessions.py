@@ -35,7 +35,7 @@ def extend_leases_after_start() -> None:
 def extend_leases_after_outage(now: datetime) -> int:
     """Restart the leases that expired while no worker ran, and return their number.
 
-    Instances with ended sessions are left out; they do not come back.
+    Instances with ended sessions are left out; they cannot continue their tasks.
     """
     if not _is_after_outage(now):
         return 0

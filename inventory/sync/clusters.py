@@ -103,7 +103,7 @@ def list_due_clusters(now: datetime, limit: int) -> list[int]:
 
 
 def _is_deferrable(row: SyncedCluster, now: datetime) -> bool:
-    """Return whether a sync may be deferred: nobody requested it, and the last one is recent."""
+    """Return whether a sync may be deferred: no user requested it, and the last one is recent."""
     if row.synced_at is None or row.due_at is None or row.failures or row.cursor is not None:
         return False
     if row.sync_requested_at is not None and row.sync_requested_at > row.synced_at:

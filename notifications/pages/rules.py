@@ -35,7 +35,7 @@ VERSION_CONFLICT_MESSAGE: Final = (
 
 
 def get_rule(request: PageRequest, pk: int) -> NotificationRule:
-    """Return the rule of the address. Raises `NotVisible` (404)."""
+    """Return a visible rule. Raises `NotVisible` (404)."""
     return get_visible(request, VIEW, NotificationRule.objects.select_related("scope"), pk=pk)
 
 
@@ -143,7 +143,7 @@ SENDING_MESSAGE: Final = "Delivery queued. Reload the page in a few seconds for 
 @require_sign_in
 @require_POST
 def test_rule(request: PageRequest, pk: int) -> HttpResponse:
-    """Send a test to a rule's address."""
+    """Send a test notification to a rule's URL."""
     rule = get_rule(request, pk)
     require(request.user, EDIT, rule)
     create_test_notification(actor=request.user, rule=rule)
@@ -154,7 +154,7 @@ def test_rule(request: PageRequest, pk: int) -> HttpResponse:
 @require_sign_in
 @require_POST
 def resend(request: PageRequest, pk: str) -> HttpResponse:
-    """Send a notification once more."""
+    """Send a notification again."""
     rows = Notification.objects.select_related("rule__scope")
     found = get_visible(request, VIEW, rows, pk=pk)
     require(request.user, EDIT, found.rule)
