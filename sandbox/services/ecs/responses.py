@@ -128,23 +128,25 @@ class SandboxEcsResponse(EC2ContainerServiceResponse):
         return cast("SandboxEcs", found)
 
     @property
-    def params(self) -> dict[str, Any]:
+    def request_params(self) -> dict[str, Any]:
         params: dict[str, Any] = self._get_params()
         return params
 
     def _hidden_tags(self, key: str) -> tuple[str, str] | None:
-        return None if "TAGS" in (self.params.get("include") or []) else (key, "tags")
+        return None if "TAGS" in (self.request_params.get("include") or []) else (key, "tags")
 
     # Clusters
 
     def create_cluster(self) -> ActionResult:
-        name = self.params.get("clusterName") or "default"
+        name = self.request_params.get("clusterName") or "default"
         existing = self.backend.clusters.get(name)
         if existing is not None and existing.status == "ACTIVE":
             mark_unchanged()
             return ActionResult({"cluster": existing})
         made = super().create_cluster()
-        container_instances.add_tagged_container_instances(self.backend, name, self.params.get("tags") or [])
+        container_instances.add_tagged_container_instances(
+            self.backend, name, self.request_params.get("tags") or []
+        )
         self.backend.count_clusters()
         return made
 
@@ -154,10 +156,10 @@ class SandboxEcsResponse(EC2ContainerServiceResponse):
 
     def list_clusters(self) -> ActionResult:
         arns = [c.arn for c in self.backend.clusters.values() if c.status == "ACTIVE"]
-        return ActionResult(paginate(arns, self.params, key="clusterArns"))
+        return ActionResult(paginate(arns, self.request_params, key="clusterArns"))
 
     def delete_cluster(self) -> ActionResult:
-        cluster = services.get_cluster(self.backend, self.params)
+        cluster = services.get_cluster(self.backend, self.request_params)
         if any(
             s.cluster_name == cluster.name and s.status != "INACTIVE" for s in self.backend.services.values()
         ):
@@ -171,15 +173,15 @@ class SandboxEcsResponse(EC2ContainerServiceResponse):
     # Container instances
 
     def list_container_instances(self) -> ActionResult:
-        cluster = services.get_cluster(self.backend, self.params)
-        status = self.params.get("status") or "ACTIVE"
+        cluster = services.get_cluster(self.backend, self.request_params)
+        status = self.request_params.get("status") or "ACTIVE"
         machines = self.backend.container_instances.get(cluster.name, {}).values()
         arns = [m.container_instance_arn for m in machines if m.status == status]
-        return EcsActionResult(paginate(arns, self.params, key="containerInstanceArns"))
+        return EcsActionResult(paginate(arns, self.request_params, key="containerInstanceArns"))
 
     def describe_container_instances(self) -> ActionResult:
-        cluster = services.get_cluster(self.backend, self.params)
-        references = self.params.get("containerInstances") or []
+        cluster = services.get_cluster(self.backend, self.request_params)
+        references = self.request_params.get("containerInstances") or []
         found, failures = container_instances.describe_container_instances(
             self.backend, cluster.name, references
         )
@@ -187,20 +189,20 @@ class SandboxEcsResponse(EC2ContainerServiceResponse):
         return EcsActionResult({"containerInstances": found, "failures": failures}, hiding=hidden)
 
     def update_container_instances_state(self) -> ActionResult:
-        cluster = services.get_cluster(self.backend, self.params)
-        references = self.params.get("containerInstances") or []
+        cluster = services.get_cluster(self.backend, self.request_params)
+        references = self.request_params.get("containerInstances") or []
         found, failures = container_instances.set_instance_status(
-            self.backend, cluster.name, references, self.params.get("status") or ""
+            self.backend, cluster.name, references, self.request_params.get("status") or ""
         )
         return EcsActionResult({"containerInstances": found, "failures": failures})
 
     def deregister_container_instance(self) -> ActionResult:
-        cluster = services.get_cluster(self.backend, self.params)
+        cluster = services.get_cluster(self.backend, self.request_params)
         instance = container_instances.deregister_container_instance(
             self.backend,
             cluster.name,
-            self.params.get("containerInstance") or "",
-            force=bool(self.params.get("force")),
+            self.request_params.get("containerInstance") or "",
+            force=bool(self.request_params.get("force")),
         )
         return EcsActionResult({"containerInstance": instance})
 
@@ -211,64 +213,71 @@ class SandboxEcsResponse(EC2ContainerServiceResponse):
     # Task definitions
 
     def register_task_definition(self) -> ActionResult:
-        made = self.backend.definitions.register(self.params)
+        made = self.backend.definitions.register(self.request_params)
         return EcsActionResult({"taskDefinition": made.to_wire(), "tags": made.tags})
 
     def describe_task_definition(self) -> ActionResult:
-        found = self.backend.definitions.get(self.params["taskDefinition"])
-        tags = found.tags if "TAGS" in (self.params.get("include") or []) else None
+        found = self.backend.definitions.get(self.request_params["taskDefinition"])
+        tags = found.tags if "TAGS" in (self.request_params.get("include") or []) else None
         return EcsActionResult({"taskDefinition": found.to_wire(), "tags": tags})
 
     def deregister_task_definition(self) -> ActionResult:
         return EcsActionResult(
-            {"taskDefinition": self.backend.definitions.deregister(self.params["taskDefinition"]).to_wire()}
+            {
+                "taskDefinition": self.backend.definitions.deregister(
+                    self.request_params["taskDefinition"]
+                ).to_wire()
+            }
         )
 
     def delete_task_definitions(self) -> ActionResult:
-        deleted, failures = self.backend.definitions.delete(self.params.get("taskDefinitions") or [])
+        deleted, failures = self.backend.definitions.delete(self.request_params.get("taskDefinitions") or [])
         return EcsActionResult({"taskDefinitions": [d.to_wire() for d in deleted], "failures": failures})
 
     def list_task_definitions(self) -> ActionResult:
         arns = self.backend.definitions.list_arns(
-            family=self.params.get("familyPrefix"),
-            status=self.params.get("status") or "ACTIVE",
-            newest_first=self.params.get("sort") == "DESC",
+            family=self.request_params.get("familyPrefix"),
+            status=self.request_params.get("status") or "ACTIVE",
+            newest_first=self.request_params.get("sort") == "DESC",
         )
-        return EcsActionResult(paginate(arns, self.params, key="taskDefinitionArns"))
+        return EcsActionResult(paginate(arns, self.request_params, key="taskDefinitionArns"))
 
     def list_task_definition_families(self) -> ActionResult:
         families = self.backend.definitions.list_families(
-            prefix=self.params.get("familyPrefix") or "", status=self.params.get("status") or "ACTIVE"
+            prefix=self.request_params.get("familyPrefix") or "",
+            status=self.request_params.get("status") or "ACTIVE",
         )
-        return EcsActionResult(paginate(families, self.params, key="families"))
+        return EcsActionResult(paginate(families, self.request_params, key="families"))
 
     # Services
 
     def create_service(self) -> ActionResult:
-        return EcsActionResult({"service": services.create_service(self.backend, self.params)})
+        return EcsActionResult({"service": services.create_service(self.backend, self.request_params)})
 
     def update_service(self) -> ActionResult:
-        return EcsActionResult({"service": services.update_service(self.backend, self.params)})
+        return EcsActionResult({"service": services.update_service(self.backend, self.request_params)})
 
     def delete_service(self) -> ActionResult:
-        return EcsActionResult({"service": services.delete_service(self.backend, self.params)})
+        return EcsActionResult({"service": services.delete_service(self.backend, self.request_params)})
 
     def describe_services(self) -> ActionResult:
-        found, failures = services.describe_services(self.backend, self.params)
+        found, failures = services.describe_services(self.backend, self.request_params)
         return EcsActionResult(
             {"services": found, "failures": failures}, hiding=self._hidden_tags("services")
         )
 
     def list_services(self) -> ActionResult:
-        arns = services.list_service_arns(self.backend, self.params)
-        return EcsActionResult(paginate(arns, self.params, key="serviceArns", size=SERVICES_PAGE_SIZE))
+        arns = services.list_service_arns(self.backend, self.request_params)
+        return EcsActionResult(
+            paginate(arns, self.request_params, key="serviceArns", size=SERVICES_PAGE_SIZE)
+        )
 
     # Service deployments
 
     def list_service_deployments(self) -> ActionResult:
-        service = services.find_service(self.backend, self.params, self.params["service"])
-        statuses = self.params.get("status") or []
-        created = self.params.get("createdAt") or {}
+        service = services.find_service(self.backend, self.request_params, self.request_params["service"])
+        statuses = self.request_params.get("status") or []
+        created = self.request_params.get("createdAt") or {}
         found = [
             d
             for d in service.history
@@ -277,42 +286,44 @@ class SandboxEcsResponse(EC2ContainerServiceResponse):
             and (not created.get("before") or d.created_at.timestamp() <= _parse_seconds(created["before"]))
         ]
         return EcsActionResult(
-            paginate(found, self.params, key="serviceDeployments", size=MAX_DESCRIBED_DEPLOYMENTS)
+            paginate(found, self.request_params, key="serviceDeployments", size=MAX_DESCRIBED_DEPLOYMENTS)
         )
 
     def describe_service_deployments(self) -> ActionResult:
         by_arn = {d.service_deployment_arn: d for s in self.backend.services.values() for d in s.history}
-        found, failures = _select_existing(self.params.get("serviceDeploymentArns") or [], by_arn)
+        found, failures = _select_existing(self.request_params.get("serviceDeploymentArns") or [], by_arn)
         return EcsActionResult({"serviceDeployments": found, "failures": failures})
 
     def stop_service_deployment(self) -> ActionResult:
-        kind = self.params.get("stopType") or "ROLLBACK"
-        arn = rollbacks.request_rollback(self.backend, self.params["serviceDeploymentArn"], kind)
+        kind = self.request_params.get("stopType") or "ROLLBACK"
+        arn = rollbacks.request_rollback(self.backend, self.request_params["serviceDeploymentArn"], kind)
         return EcsActionResult({"serviceDeploymentArn": arn})
 
     def describe_service_revisions(self) -> ActionResult:
         by_arn = {
             r.service_revision_arn: r for s in self.backend.services.values() for r in s.revisions.values()
         }
-        found, failures = _select_existing(self.params.get("serviceRevisionArns") or [], by_arn)
+        found, failures = _select_existing(self.request_params.get("serviceRevisionArns") or [], by_arn)
         return EcsActionResult({"serviceRevisions": found, "failures": failures})
 
     # Tasks
 
     def run_task(self) -> ActionResult:
-        made, failures = tasks.run_tasks(self.backend, self.params)
+        made, failures = tasks.run_tasks(self.backend, self.request_params)
         return EcsActionResult({"tasks": made, "failures": failures})
 
     def stop_task(self) -> ActionResult:
-        return EcsActionResult({"task": tasks.stop_task_by_request(self.backend, self.params)})
+        return EcsActionResult({"task": tasks.stop_task_by_request(self.backend, self.request_params)})
 
     def describe_tasks(self) -> ActionResult:
-        found, failures = tasks.describe_tasks(self.backend, self.params)
+        found, failures = tasks.describe_tasks(self.backend, self.request_params)
         return EcsActionResult({"tasks": found, "failures": failures}, hiding=self._hidden_tags("tasks"))
 
     def list_tasks(self) -> ActionResult:
         return EcsActionResult(
-            paginate(tasks.list_task_arns(self.backend, self.params), self.params, key="taskArns")
+            paginate(
+                tasks.list_task_arns(self.backend, self.request_params), self.request_params, key="taskArns"
+            )
         )
 
 
