@@ -87,7 +87,7 @@ def test_a_file_and_a_folder_never_share_a_path(project: Scope, admin: User) -> 
 def test_a_full_folder_is_deleted_only_on_purpose(project: Scope, admin: User) -> None:
     save(admin, project, "/a/b/c.yaml")
     folder = FileNode.objects.get(path="/a")
-    with pytest.raises(Conflict, match="not empty: 2"):
+    with pytest.raises(Conflict, match="contains 2"):
         delete_file(actor=admin, node=folder)
     delete_file(actor=admin, node=folder, with_content=True)
     assert not FileNode.objects.exists()
