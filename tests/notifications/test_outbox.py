@@ -272,7 +272,7 @@ class TestAReceiverThatDoesNotTakeIt:
             assert elsewhere.received == []
         row = Notification.objects.get()
         assert (row.status, row.response_status) == (WAITING, 307)
-        assert "redirects" in row.reason
+        assert "redirect" in row.reason
 
     def test_that_answers_without_end_has_it(self, ruled: Ruled, project: Scope, receiver: Receiver) -> None:
         receiver.answer = lambda one: (200, {}, b"x" * 5_000_000)
