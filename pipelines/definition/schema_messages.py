@@ -101,7 +101,7 @@ _DESCRIBERS: dict[str, Callable[[_Violation], str]] = {
     "pattern": _describe_pattern,
     "minItems": lambda breach: "must not be empty",
     "maxItems": lambda breach: f"must have at most {breach.value} entries",
-    "minProperties": lambda breach: "must have one of {', '.join(breach.schema.get('properties', {}))}",
+    "minProperties": lambda breach: f"must have one of {', '.join(breach.schema.get('properties', {}))}",
     "maxProperties": lambda breach: (
         f"has the keys {' and '.join(map(str, breach.found))}; write one key per entry"
     ),

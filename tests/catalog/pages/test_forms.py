@@ -51,7 +51,7 @@ def test_an_environment_is_made_from_a_name_and_typed_variables(project: Scope, 
 @pytest.mark.parametrize(
     ("row", "said"),
     [
-        ({"name": "two words", "kind": "String", "value": "x"}, "A name has letters, digits"),
+        ({"name": "two words", "kind": "String", "value": "x"}, "A name must have up to 128 letters"),
         ({"name": "size", "kind": "Number", "value": "three"}, "Enter a number."),
         ({"name": "on", "kind": "Boolean", "value": "maybe"}, "Enter true or false."),
         ({"name": "", "kind": "String", "value": "lost?"}, "Enter a name for the variable."),

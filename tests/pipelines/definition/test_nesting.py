@@ -78,8 +78,8 @@ def test_a_step_takes_over_what_its_group_says_of_failures_delegates_and_when() 
         (_inside("group: a", _step("a")), "", "2 steps have the identifier a"),
         (_DEEP, "steps.0" + 4 * ".stepGroup.steps.0" + ".stepGroup", "nested at most 4 levels deep"),
         ("- parallel: []\n", "steps.0.parallel", "must not be empty"),
-        ("- {}\n", "steps.0", "names none of step, parallel, stepGroup"),
-        ("- {step: {identifier: a, type: X}, parallel: []}\n", "steps.0", "names step and parallel"),
+        ("- {}\n", "steps.0", "must have one of step, parallel, stepGroup"),
+        ("- {step: {identifier: a, type: X}, parallel: []}\n", "steps.0", "has the keys step and parallel"),
         (_step("a", "when: {condition: '<+env.type> = 1'}"), f"{_WHEN}.condition", "(column 13)"),
         (
             _step("a", "when: {condition: '<+steps.b.output.c>'}") + _step("b"),
@@ -87,7 +87,7 @@ def test_a_step_takes_over_what_its_group_says_of_failures_delegates_and_when() 
             "does not end before",
         ),
         (_step("a", "when: {stageStatus: Never}"), f"{_WHEN}.stageStatus", "Success, Failure, All"),
-        (_step("a", "when: {pipelineStatus: All}"), f"{_WHEN}.pipelineStatus", "not allowed"),
+        (_step("a", "when: {pipelineStatus: All}"), f"{_WHEN}.pipelineStatus", "unknown key"),
     ],
 )
 def test_a_mistake_is_named_where_it_stands(steps: str, place: str, said: str) -> None:
@@ -102,7 +102,7 @@ def test_outputs_of_a_branch_are_known_behind_the_parallel_and_not_beside_it() -
     first = _step("a")
     assert _stage(_inside("parallel", first) + _step("b", needs))
     told = _wrong(_inside("parallel", first, _step("b", needs)))
-    assert any("step a is not over" in message for _, message, _ in told)
+    assert any("step a does not end before" in message for _, message, _ in told)
 
 
 def _back(entries: str) -> str:
