@@ -3,7 +3,6 @@
 from functools import cache
 from typing import Any
 
-import botocore
 import botocore.session
 from botocore.model import OperationModel, ServiceModel, StructureShape
 

@@ -181,7 +181,7 @@ def _describe_throttling(plan: SpecPlan) -> Iterator[ConnectionCause]:
         return
     text = (
         "Where many delegates start at once, ThrottlingException or ResourceAlreadyExistsException can be "
-        "caused by their log groups. Use one shared group: {SHARED_LOG_GROUP}."
+        f"caused by their log groups. Use one shared group: {SHARED_LOG_GROUP}."
     )
     create = ShellCommand(
         "Create the shared log group", build_log_group_command(plan, SHARED_LOG_GROUP), "diagnose"

@@ -7,7 +7,7 @@ from typing import Any
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 
-import steps.kinds
+import steps.kinds  # noqa: F401 - registers every step kind
 import steps.strategies  # noqa: F401 - registers every strategy
 from catalog.manifests.documents import BadDocument, Document, parse_document
 from guards.limits import NAME_CHARACTERS
