@@ -272,7 +272,7 @@ def test_a_log_that_lies_elsewhere_is_not_asked_for(
         (
             "variables: [{name: a, type: Secret, value: <+service.name>}]",
             "PlanAndApply",
-            "no secret <+service",
+            "No secret <+service",
         ),
         ("spec: {connectorRef: other}", "PlanAndApply", "no Terraform Cloud connector other"),
         (

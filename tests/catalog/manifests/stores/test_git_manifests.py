@@ -224,7 +224,7 @@ def test_a_connector_that_manifests_name_is_not_deleted(drive: Drive, move: Move
     Connector.objects.filter(pk=found.pk).delete()
     with pytest.raises(BadInput) as refused:
         drive.start("1.27")
-    assert "no connector shop" in str(refused.value.errors)
+    assert "connector shop does not exist" in str(refused.value.errors)
 
 
 def test_what_counts_is_fetched_and_checked_for_who_asks(
