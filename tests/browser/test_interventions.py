@@ -131,8 +131,10 @@ def test_leftovers_are_chosen_with_the_reason_beside_them(
 ) -> None:
     def found(**_: object) -> list[Leftover]:
         return [
-            Leftover("myappCanary", 1, 1, may_go=True, why="Service myapp runs 2 tasks."),
-            Leftover("myapp__1", 2, 2, may_go=False, why="It receives production traffic: 2 tasks in web."),
+            Leftover("myappCanary", 1, 1, is_deletable=True, reason="Service myapp runs 2 tasks."),
+            Leftover(
+                "myapp__1", 2, 2, is_deletable=False, reason="It receives production traffic: 2 tasks in web."
+            ),
         ]
 
     monkeypatch.setattr("deployments.execution.leftovers.list_leftovers", found)
