@@ -80,8 +80,6 @@ class EngineStepContext(AwsClients):
         self._recheck_at: datetime | None = None
         self.sleeps_until: datetime | None = None
 
-    # --- interface for the journal ----------------------------------------------------------------
-
     @property
     def lease(self) -> Lease:
         return self.reconcile_context.lease
@@ -192,8 +190,6 @@ class EngineStepContext(AwsClients):
     def clear_result(self, row: AwsCall) -> None:
         """Delete the result of a read in the next commit."""
         self._consumed.append(row)
-
-    # --- interface for actions --------------------------------------------------------------------
 
     @cached_property
     def caller(self) -> JournalCaller | CheckCaller:
