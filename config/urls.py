@@ -48,6 +48,6 @@ handler500 = "web.http.error_pages.handler500"
 websocket_urlpatterns = [
     path("ws/executions/<uuid:pk>/", ExecutionConsumer.as_asgi()),
     path("ws/approvals/", BadgeConsumer.as_asgi()),
-    path("ws/news/", TopicConsumer.as_asgi()),
+    path("ws/live/", TopicConsumer.as_asgi()),
 ]
 websocket_routes = URLRouter([*websocket_urlpatterns, re_path("", cast(Any, reject_unknown_socket))])

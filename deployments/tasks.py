@@ -26,7 +26,7 @@ def dispatch(**_: Any) -> None:
     except OUTAGE_ERRORS as error:
         if not is_outage(error):
             raise
-        logger.warning("Nothing was sent out, the next tick tries again: %s", error)
+        logger.warning("Due executions not dispatched; the next tick retries: %s", error)
 
 
 @shared_task(name="deployments.tasks.reconcile_batch_task")
@@ -36,12 +36,12 @@ def reconcile_batch_task(*, execution_ids: list[str], token: str = "", **_: Any)
         reconcile_batch(ExecutionBatch(tuple(UUID(pk) for pk in execution_ids), token))
     except Exception as error:
         if is_outage(error):
-            # Nobody's mistake: whoever looks next takes up what is written.
-            logger.warning("A look was cut short, another takes up where it was: %s", error)
+            # An outage is no fault of the execution: the next pass continues from the database.
+            logger.warning("Reconcile pass interrupted by an outage; the next pass continues: %s", error)
             release_leases([UUID(pk) for pk in execution_ids])
             return
-        # Whatever the mistake is, its execution has to end and say so: it would be looked at again for ever.
-        logger.exception("A look failed because of a mistake in Slipway")
+        # The execution must end with the error; otherwise it would be reconciled forever.
+        logger.exception("Reconcile pass failed with an unexpected error")
         record_crash([UUID(pk) for pk in execution_ids], error)
 
 
@@ -52,4 +52,4 @@ def request_reconcile(execution_id: UUID) -> None:
             kwargs={"execution_ids": [str(execution_id)]}, expires=30, retry=False
         )
     except (OSError, OperationalError) as error:
-        logger.warning("The broker did not take a wake-up, the next tick will: %s", error)
+        logger.warning("Wake-up not published; the next tick dispatches: %s", error)

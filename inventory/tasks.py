@@ -59,4 +59,4 @@ def _request_scan(kind: str, pk: int) -> None:
     try:
         scan_cluster.apply_async(kwargs={"kind": kind, "cluster": pk}, expires=30, retry=False)
     except (OSError, OperationalError) as error:
-        logger.warning("The broker did not take a wake-up, the next tick will: %s", error)
+        logger.warning("Wake-up not published; the next tick scans: %s", error)

@@ -21,12 +21,12 @@ urlpatterns = [
     path("services/<int:pk>/instances/", instances.list_service_instances_page, name="service-instances"),
     path("drift/", drift.list_drift, name="drift"),
     path("drift/<int:pk>/", drift.show_comparison, name="drift-of-service"),
-    path("drift/<int:pk>/look", drift.request_scan, name="look-for-drift"),
+    path("drift/<int:pk>/scan", drift.request_scan, name="scan-drift"),
     path("drift/<int:pk>/decide", drift.decide_drift, name="decide-about-drift"),
     path(
         "infrastructures/<int:pk>/unknown/", adoptions.list_unmanaged_services_page, name="unknown-services"
     ),
     path("infrastructures/<int:pk>/unknown/read", adoptions.read_service, name="read-for-adoption"),
     path("adoptions/<int:pk>/", adoptions.show_adoption, name="adoption"),
-    path("adoptions/<int:pk>/take-back", adoptions.UndoAdoption.as_view(), name="take-back-adoption"),
+    path("adoptions/<int:pk>/undo", adoptions.UndoAdoption.as_view(), name="undo-adoption"),
 ]

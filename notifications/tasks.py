@@ -40,4 +40,4 @@ def request_send() -> None:
     try:
         send_due.apply_async(expires=30, retry=False)
     except (OSError, OperationalError) as error:
-        logger.warning("The broker did not take a wake-up, the next tick will: %s", error)
+        logger.warning("Wake-up not published; the next tick sends: %s", error)

@@ -216,7 +216,7 @@ def _build_refusal(reconcile_context: ReconcileContext, error: AwsError) -> Phas
     """Return the failure of a refusal by AWS; after some refusals a retry is useless."""
     if error.code == "ClusterNotFoundException":
         name = reconcile_context.stage.cluster
-        message = f"Cluster {name} is not there: somebody has deleted it, or it is elsewhere."
+        message = f"Cluster {name} was not found: it was deleted, or it is in another account or region."
         return PhaseFailed(ActionFailed(CLUSTER_NOT_FOUND, message), refuses=True)
     return PhaseFailed(
         ActionFailed(_get_failure_code(error), error.display_message), refuses=isinstance(error, Denied)

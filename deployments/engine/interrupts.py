@@ -31,11 +31,10 @@ def apply_decision(reconcile_context: ReconcileContext, interrupt: Interrupt) ->
     step = reconcile_context.stage.steps.filter(identifier=interrupt.step).first()
     if step is None or reconcile_context.execution.is_over or interrupt.kind not in list_choices(step):
         return TOO_LATE_MESSAGE
-    by = interrupt.by.get_username() if interrupt.by else "Somebody"
     append_log(
         reconcile_context,
         step,
-        f"{by} decided about step {step.name}: {_DECISION_LABELS[interrupt.kind]}",
+        f"{_get_username(interrupt)} decided about step {step.name}: {_DECISION_LABELS[interrupt.kind]}",
         "warning",
     )
     if step.intervention is not None:
@@ -82,7 +81,7 @@ def _skip(reconcile_context: ReconcileContext, step: StepExecution, interrupt: I
     if step.failure is None and not _is_wait(step):
         step.failure = {
             "code": "SKIPPED",
-            "message": "The step was skipped while it waited: nobody has seen how it ended.",
+            "message": "The step was skipped before its result was known.",
             "step": step.identifier,
             "container": None,
             "exit_code": None,
@@ -123,9 +122,9 @@ _DECISION_LABELS: dict[str, str] = {
     Interrupt.Kind.IGNORE: "ignore the failure",
     Interrupt.Kind.MARK_AS_FAILURE: "mark as failure",
     Interrupt.Kind.MARK_AS_SUCCESS: "mark as success",
-    Interrupt.Kind.RETRY: "try it again",
-    Interrupt.Kind.ROLL_BACK: "roll the stage back",
-    Interrupt.Kind.SKIP: "skip it",
+    Interrupt.Kind.RETRY: "retry",
+    Interrupt.Kind.ROLL_BACK: "roll back the stage",
+    Interrupt.Kind.SKIP: "skip",
 }
 
 
@@ -153,9 +152,9 @@ def _get_affected_stage(rows: ExecutionRows) -> StageExecution:
 
 def _abort(reconcile_context: ReconcileContext, interrupt: Interrupt) -> str:
     if reconcile_context.execution.is_over:
-        return "It was over already."
+        return "The execution had already ended."
     if reconcile_context.execution.rolling_back or reconcile_context.execution.final_status:
-        return "It was on its way to its end already."
+        return "The execution was already ending."
     roll_back = interrupt.kind == Interrupt.Kind.ABORT_AND_ROLL_BACK
     failures.abort_stage(reconcile_context, roll_back=roll_back, by=_get_username(interrupt))
     return "Aborted."
@@ -165,7 +164,7 @@ def _roll_back(reconcile_context: ReconcileContext, interrupt: Interrupt) -> str
     """Roll back an ended execution (rule 14): its stage reopens for a rollback."""
     execution = reconcile_context.execution
     if not execution.is_over:
-        return "It has not ended yet: abort it and roll it back."
+        return "The execution is still running: abort it with a rollback instead."
     stage = _get_newest_rollback_stage(execution)
     if stage is None:
         return "The stage has no rollback steps."
@@ -177,10 +176,13 @@ def _roll_back(reconcile_context: ReconcileContext, interrupt: Interrupt) -> str
     execution.status_before_rollback = execution.status
     execution.status = Status.ROLLING_BACK
     execution.save(update_fields=["rolling_back", "status_before_rollback", "status"])
-    notify_rollback(execution, reconcile_context.mask, f"{_get_username(interrupt)} asked for it")
+    notify_rollback(execution, reconcile_context.mask, f"{_get_username(interrupt)} requested a rollback")
     first = reconcile_context.stage.steps.order_by("section", "position").first()
     append_log(
-        reconcile_context, first, f"{_get_username(interrupt)} asked to roll this execution back", "warning"
+        reconcile_context,
+        first,
+        f"{_get_username(interrupt)} requested a rollback of this execution",
+        "warning",
     )
     return "Rolling back."
 
@@ -191,7 +193,7 @@ def _retry_execution(reconcile_context: ReconcileContext, interrupt: Interrupt) 
     reconcile_context = replace(reconcile_context, stage=_get_failed_stage(reconcile_context))
     step = retries.retry_stage(reconcile_context) if execution.is_over else None
     if step is None:
-        return "There is no failed step to try again."
+        return "There is no failed step to retry."
     _reopen(reconcile_context)
     execution.status, execution.outcome, execution.failure = Status.RUNNING, "", None
     execution.save(update_fields=["status", "outcome", "failure"])
@@ -200,10 +202,10 @@ def _retry_execution(reconcile_context: ReconcileContext, interrupt: Interrupt) 
     append_log(
         reconcile_context,
         step,
-        f"{_get_username(interrupt)} asked to try {step.name} again: attempt {step.attempt}",
+        f"{_get_username(interrupt)} requested a retry of {step.name}: attempt {step.attempt}",
         "warning",
     )
-    return "Trying again."
+    return "Retrying."
 
 
 def _get_newest_rollback_stage(execution: Execution) -> StageExecution | None:
@@ -226,7 +228,7 @@ def _get_failed_stage(reconcile_context: ReconcileContext) -> StageExecution:
 def _fail(reconcile_context: ReconcileContext, interrupt: Interrupt) -> str:
     """Fail the step after a crash of a reconcile pass, like after any other failure."""
     if reconcile_context.execution.is_over or reconcile_context.execution.final_status:
-        return "It was over already."
+        return "The execution had already ended."
     sections = StepExecution.Section
     section = sections.ROLLBACK if reconcile_context.execution.rolling_back else sections.EXECUTION
     open_steps = reconcile_context.stage.steps.filter(section=section).exclude(status__in=TERMINAL_STATUSES)
@@ -262,7 +264,7 @@ def _reopen(reconcile_context: ReconcileContext) -> None:
 
 
 def _get_username(interrupt: Interrupt) -> str:
-    return interrupt.by.get_username() if interrupt.by else "Somebody"
+    return interrupt.by.get_username() if interrupt.by else "A user"
 
 
 _INTERRUPTS: dict[str, Callable[[ReconcileContext, Interrupt], str]] = {

@@ -174,7 +174,9 @@ def _start(reconcile_context: ReconcileContext, step: StepExecution) -> None:
     now = reconcile_context.runtime.now()
     timeout_at = now + timedelta(seconds=step.timeout_seconds)
     reconcile_context.change(step, status=Status.RUNNING, started_at=now, timeout_at=timeout_at)
-    cause = (reconcile_context.execution.failure or {}).get("message", "a person asked for it").split("\n")[0]
+    cause = (
+        (reconcile_context.execution.failure or {}).get("message", "a rollback was requested").split("\n")[0]
+    )
     append_log(reconcile_context, step, f"Rolling back: {cause}", "warning", ROLLBACK_UNIT)
     reconcile_context.save()
 

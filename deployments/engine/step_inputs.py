@@ -50,8 +50,8 @@ def resolve_image(artifact: Mapping[str, Any], call_site: SiteCall) -> dict[str,
     if source.get("connector_id") is None:
         raise ActionFailed(
             "CONNECTOR_MISSING",
-            f"The image {artifact['image']} names the connector {source['connector']}, which is not there. "
-            "Make it, or change the service's artifact, and run again.",
+            f"The image {artifact['image']} uses the connector {source['connector']}, which does not exist. "
+            "Create it or change the service's artifact, then run again.",
         )
     params = {"connector": source["connector_id"], "repository": source["imagePath"]}
     if source.get("region"):
@@ -69,8 +69,8 @@ def resolve_image(artifact: Mapping[str, Any], call_site: SiteCall) -> dict[str,
     if not digest:
         raise ActionFailed(
             "IMAGE_NOT_FOUND",
-            f"The connector {source['connector']} gave no digest for {source['imagePath']}:{tag}: look "
-            "whether its URL is that of a registry, and run again.",
+            f"The connector {source['connector']} returned no digest for {source['imagePath']}:{tag}. Check "
+            "that its URL is that of a registry, then run again.",
         )
     return {**artifact, "tag": tag, "digest": digest}
 
@@ -84,7 +84,7 @@ def _find_newest_tag(source: Mapping[str, Any], params: dict[str, Any], call_sit
     if tag := get_newest_tag(tags.names, pattern):
         return tag
     raise ActionFailed(
-        "IMAGE_NOT_FOUND", f"No tag of {source['imagePath']} matches {pattern}: choose a tag, and run again."
+        "IMAGE_NOT_FOUND", f"No tag of {source['imagePath']} matches {pattern}. Choose a tag, then run again."
     )
 
 

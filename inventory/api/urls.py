@@ -38,7 +38,7 @@ urlpatterns = [
     ),
     path("drift", drift.DriftListRoute.as_view(), name="api-drift"),
     path("drift/<int:pk>", drift.ServiceDriftRoute.as_view(), name="api-drift-of-service"),
-    path("drift/<int:pk>/look", drift.RequestDriftScanRoute.as_view(), name="api-look-for-drift"),
+    path("drift/<int:pk>/scan", drift.RequestDriftScanRoute.as_view(), name="api-scan-drift"),
     path("drift/<int:pk>/accept", drift.AcceptDriftRoute.as_view(), name="api-accept-drift"),
     path("drift/<int:pk>/withdraw", drift.RevokeDriftAcceptanceRoute.as_view(), name="api-withdraw-drift"),
     path(
@@ -49,7 +49,5 @@ urlpatterns = [
     path("infrastructures/<int:pk>/adoptions", adoptions.AdoptionsRoute.as_view(), name="api-adoptions"),
     path("adoptions/<int:pk>", adoptions.AdoptionDetailRoute.as_view(), name="api-adoption"),
     path("adoptions/<int:pk>/adopt", adoptions.AdoptServiceRoute.as_view(), name="api-adopt"),
-    path(
-        "adoptions/<int:pk>/take-back", adoptions.UndoAdoptionRoute.as_view(), name="api-take-back-adoption"
-    ),
+    path("adoptions/<int:pk>/undo", adoptions.UndoAdoptionRoute.as_view(), name="api-undo-adoption"),
 ]

@@ -57,7 +57,7 @@ def undo_adoption(*, actor: User, adoption: Adoption) -> Adoption:
         DriftComparison.objects.filter(
             ecs_service__service=None, ecs_service__cluster=adoption.ecs_service.cluster_id
         ).delete()
-        record_audit_entry(actor=actor, action="adoption.take_back", thing=adoption, before=before)
+        record_audit_entry(actor=actor, action="adoption.undo", thing=adoption, before=before)
     adoption.refresh_from_db()
     return adoption
 

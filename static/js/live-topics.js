@@ -135,7 +135,7 @@ function connect() {
   connectedTopics = topics.join(" ");
   const query = new URLSearchParams(topics.map((topic) => ["topic", topic]));
   query.set("age", Math.ceil(Math.max(...parts().map(ageOf)) / 1000));
-  const opened = new WebSocket(`${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/ws/news/?${query}`);
+  const opened = new WebSocket(`${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/ws/live/?${query}`);
   socket = opened;
   opened.addEventListener("message", (event) => opened === socket && receive(event));
   opened.addEventListener("close", (event) => opened === socket && handleClose(event));

@@ -85,7 +85,7 @@ def watch(servers: Servers, live_broker: str, execution: Execution, project: Sco
             browser = Client()
             browser.force_login(person)
             cookie = f"{settings.SESSION_COOKIE_NAME}={browser.cookies[settings.SESSION_COOKIE_NAME].value}"
-            paths = (f"/ws/executions/{execution.pk}/", f"/ws/news/?topic=delegates:{project.pk}")
+            paths = (f"/ws/executions/{execution.pk}/", f"/ws/live/?topic=delegates:{project.pk}")
             sockets = [
                 opened.enter_context(
                     connect(
@@ -182,7 +182,7 @@ def test_hundreds_of_pages_in_one_process_are_let_go_in_time(
     crew.users.set([User.objects.create(username=f"person{number}") for number in range(MANY)])
     viewer = Role.objects.get(identifier="viewer", scope=None)
     assignment = RoleAssignment.objects.create(group=crew, role=viewer, scope=project)
-    paths = (f"/ws/executions/{execution.pk}/", f"/ws/news/?topic=delegates:{project.pk}")
+    paths = (f"/ws/executions/{execution.pk}/", f"/ws/live/?topic=delegates:{project.pk}")
     cookies, witness = _cookies_of(crew.users.all()), _cookies_of([admin])
     with asyncio.Runner() as runner:
         pages = runner.run(_opened(servers[0], paths, cookies))

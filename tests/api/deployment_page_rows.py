@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from tests.api.deployment_rows import TAKES_BACK, TAKES_OVER
+from tests.api.deployment_rows import TAKES_OVER, UNDOES
 from tests.api.extra_objects import accepted_form, adoption, comparison, decision, taken_over
 from tests.api.requests import (
     Ask,
@@ -60,7 +60,7 @@ DEPLOYMENT_PAGES: dict[str, Row] = {
     ),
     "drift": only(Lists("core_environment_view")),
     "drift-of-service": only(Needs("core_environment_view"), comparison),
-    "look-for-drift": Row((Ask("post", Needs("core_environment_access", 302), is_form=True),), comparison),
+    "scan-drift": Row((Ask("post", Needs("core_environment_access", 302), is_form=True),), comparison),
     "decide-about-drift": Row(
         (Ask("post", Needs("core_environment_edit", 302), body=accepted_form, is_form=True),), comparison
     ),
@@ -88,10 +88,10 @@ DEPLOYMENT_PAGES: dict[str, Row] = {
         ),
         adoption,
     ),
-    "take-back-adoption": Row(
+    "undo-adoption": Row(
         (
             get(Needs("core_environment_edit")),
-            Ask("post", replace(TAKES_BACK, done=302), is_form=True),
+            Ask("post", replace(UNDOES, done=302), is_form=True),
         ),
         taken_over,
     ),

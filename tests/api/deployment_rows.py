@@ -36,7 +36,7 @@ TAKES_OVER = Needs(
         "core_connector_access",
     ),
 )
-TAKES_BACK = Needs("core_environment_edit", also=("core_service_delete", "core_pipeline_delete"))
+UNDOES = Needs("core_environment_edit", also=("core_service_delete", "core_pipeline_delete"))
 
 DEPLOYMENTS: dict[str, Row] = {
     # Inventory.
@@ -58,7 +58,7 @@ DEPLOYMENTS: dict[str, Row] = {
     # What was changed outside.
     "api-drift": Row((get(Lists("core_environment_view")),)),
     "api-drift-of-service": Row((get(Needs("core_environment_view")),), comparison),
-    "api-look-for-drift": Row((Ask("post", Needs("core_environment_access", 202)),), comparison),
+    "api-scan-drift": Row((Ask("post", Needs("core_environment_access", 202)),), comparison),
     "api-accept-drift": Row((Ask("post", Needs("core_environment_edit"), body=accepted_field),), comparison),
     "api-withdraw-drift": Row((Ask("post", Needs("core_environment_edit"), body=drifted_field),), comparison),
     # What is taken over.
@@ -77,7 +77,7 @@ DEPLOYMENTS: dict[str, Row] = {
     "api-adopt": Row(
         (Ask("post", TAKES_OVER, body=lambda world: {"identifier": "taken", "name": "Taken"}),), adoption
     ),
-    "api-take-back-adoption": Row((Ask("post", TAKES_BACK),), taken_over),
+    "api-undo-adoption": Row((Ask("post", UNDOES),), taken_over),
     # Deployments.
     "api-services": Row(
         (

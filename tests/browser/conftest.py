@@ -58,7 +58,7 @@ def complaints(page: Page, request: pytest.FixtureRequest) -> Iterator[list[str]
     # This server has no sockets, and every page opens the first, many the second.
     page.route_web_socket("**/ws/approvals/", lambda socket: None)
     if "site" not in request.fixturenames:
-        page.route_web_socket(re.compile("/ws/news/"), lambda socket: None)
+        page.route_web_socket(re.compile("/ws/live/"), lambda socket: None)
     page.on("console", lambda message: found.append(message.text) if message.type == "error" else None)
     yield found
     assert found == []

@@ -31,7 +31,7 @@ class LiveSocket:
         self.asked: list[str] = []
         self.refuses_with = 0
         self.is_stale = False
-        page.route_web_socket(re.compile("/ws/news/"), self._open)
+        page.route_web_socket(re.compile("/ws/live/"), self._open)
         page.on("request", self._note)
 
     def _open(self, socket: WebSocketRoute) -> None:
@@ -215,7 +215,7 @@ def test_a_run_of_somebody_else_appears_by_itself(
         run(deployer, demo, "1.27")
         connection.close()
 
-    with page.expect_event("websocket", lambda socket: "/ws/news/" in socket.url):
+    with page.expect_event("websocket", lambda socket: "/ws/live/" in socket.url):
         page.reload()
     # Django takes the loop of Playwright for one of its own.
     with ThreadPoolExecutor(1) as thread:

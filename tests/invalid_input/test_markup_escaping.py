@@ -106,7 +106,7 @@ def spoilt_world(transactional_db: None, project: Scope, admin: User) -> World:
 def complaints(page: Page) -> list[str]:
     found: list[str] = []
     page.route_web_socket("**/ws/approvals/", lambda socket: None)
-    page.route_web_socket(re.compile("/ws/news/"), lambda socket: None)
+    page.route_web_socket(re.compile("/ws/live/"), lambda socket: None)
     page.on("console", lambda message: found.append(message.text) if message.type == "error" else None)
     page.on("dialog", lambda dialog: found.append(f"dialog {dialog.message}"))
     page.add_init_script("window.pwn = () => { window.pwned = true; };")

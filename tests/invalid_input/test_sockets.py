@@ -51,7 +51,7 @@ def test_the_socket_under_test_is_all_there_are() -> None:
     assert [str(route.pattern) for route in websocket_urlpatterns] == [
         "ws/executions/<uuid:pk>/",
         "ws/approvals/",
-        "ws/news/",
+        "ws/live/",
     ]
 
 
@@ -63,14 +63,14 @@ async def test_no_query_breaks_a_socket(world: World, admin: User) -> None:
 async def test_no_topic_breaks_the_socket_of_news(world: World, admin: User) -> None:
     mine = f"topic=executions:{world.scope.pk}&".encode()
     for query in QUERIES:
-        await open_and_close("/ws/news/", mine + query.replace(b"after", b"age"), admin)
-        await open_and_close("/ws/news/", mine + query.replace(b"after=", b"topic=pipeline:"), admin)
+        await open_and_close("/ws/live/", mine + query.replace(b"after", b"age"), admin)
+        await open_and_close("/ws/live/", mine + query.replace(b"after=", b"topic=pipeline:"), admin)
 
 
 async def test_no_message_breaks_a_socket(world: World, admin: User) -> None:
     for message in SAID:
         await open_and_close(f"/ws/executions/{world.execution.pk}/", b"", admin, message)
-        await open_and_close("/ws/news/", f"topic=executions:{world.scope.pk}".encode(), admin, message)
+        await open_and_close("/ws/live/", f"topic=executions:{world.scope.pk}".encode(), admin, message)
 
 
 @pytest.mark.parametrize("address", ["/ws/executions/x/", "/ws/", "/ws/executions/%00/", "/" + "x" * 5000])

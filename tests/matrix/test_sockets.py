@@ -76,7 +76,7 @@ def a_preview(world: World) -> PreviewRequest:
 SOCKETS = {
     "ws/executions/<uuid:pk>/": may_watch_an_execution,
     "ws/approvals/": may_count_approvals,
-    "ws/news/": may_hear_of_nothing,
+    "ws/live/": may_hear_of_nothing,
 }
 # What a page may name in the socket of news, with the key of the world's thing.
 TOPICS: dict[str, tuple[Callable[[World], Any], Callable[[Standing], bool]]] = {
@@ -136,7 +136,7 @@ def test_a_topic_is_for_who_may_see_what_it_is_about(project: Scope) -> None:
     people = make_people()
     world = make_world(project, people[ADMIN], people[ADMIN])
     for topic, (key_in, may_listen) in TOPICS.items():
-        address = f"/ws/news/?topic={topic}:{key_in(world)}"
+        address = f"/ws/live/?topic={topic}:{key_in(world)}"
         expected = {str(who): None if may_listen(who) else REFUSED for who in EVERY_STANDING}
         found = async_to_sync(close_codes)(people, address)
         assert {str(who): found[who] for who in EVERY_STANDING} == expected, topic

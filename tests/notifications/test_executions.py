@@ -63,7 +63,7 @@ def test_a_rollback_that_somebody_asks_for_is_told_with_who_it_was(
     drive.until_over(execution)
     send_due_notifications()
     assert receiver.events == ["rollback.started", "rollback.ended"]
-    assert receiver.received[0].document["cause"] == "deployer asked for it"
+    assert receiver.received[0].document["cause"] == "deployer requested a rollback"
 
 
 def test_nothing_is_written_where_nobody_listens(drive: Drive, ruled: Ruled) -> None:

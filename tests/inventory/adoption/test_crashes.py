@@ -53,7 +53,7 @@ def dies(work: Any, verb: str, model: Any) -> None:
 
 
 def counts() -> dict[str, int]:
-    actions = AuditEntry.objects.filter(action__in=("adoption.adopt", "adoption.take_back")).count()
+    actions = AuditEntry.objects.filter(action__in=("adoption.adopt", "adoption.undo")).count()
     return {"services": Service.objects.count(), "pipelines": Pipeline.objects.count(), "told": actions}
 
 

@@ -34,7 +34,7 @@ def test_what_was_made_goes_and_it_can_be_adopted_again(drive: Drive) -> None:
     assert not DriftComparison.objects.filter(ecs_service__name="legacy").exists()
     assert EcsServiceRecord.objects.get(name="legacy").service is None
     assert drive.effects(before) == [], "AWS is not asked"
-    entry = AuditEntry.objects.get(action="adoption.take_back")
+    entry = AuditEntry.objects.get(action="adoption.undo")
     assert entry.before["service"].startswith("taken") or "taken" in str(entry.before)
     synced()
     assert EcsServiceRecord.objects.get(name="legacy").service is None
@@ -48,7 +48,7 @@ def test_the_page_says_what_goes_and_undoes_it(drive: Drive) -> None:
     synced()
     adoption, client = adopted("legacy"), Client()
     client.force_login(User.objects.get(username="admin"))
-    address = reverse("take-back-adoption", args=[adoption.pk])
+    address = reverse("undo-adoption", args=[adoption.pk])
     assert "The service Taken over and the pipeline" in client.get(address).content.decode()
     response = client.post(address, follow=True)
     assert response.redirect_chain[0][0] == reverse("unknown-services", args=[adoption.infrastructure_id])
@@ -82,7 +82,7 @@ def test_twice_is_once_and_what_was_never_adopted_is_refused(drive: Drive) -> No
     for one in (adoption, stale):
         with pytest.raises(Conflict):
             undo_adoption(actor=admin, adoption=one)
-    assert AuditEntry.objects.filter(action="adoption.take_back").count() == 1
+    assert AuditEntry.objects.filter(action="adoption.undo").count() == 1
 
 
 def test_who_may_not_delete_what_was_made_may_not_take_it_back(drive: Drive) -> None:

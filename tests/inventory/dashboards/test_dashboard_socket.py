@@ -29,7 +29,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 async def opened(person: User, pk: int) -> ApplicationCommunicator:
     scope: dict[str, Any] = {
         "type": "websocket",
-        "path": "/ws/news/",
+        "path": "/ws/live/",
         "query_string": f"topic=service-dashboard:{pk}&age=0".encode(),
         "headers": [],
         "session": await session_of(person),

@@ -47,4 +47,4 @@ def test_a_person_may_go_on_sooner_and_nothing_stays_unknown(write: Write, drive
     decide_step(actor=drive.deployer, execution=execution, step="pause", decision="SKIP")
     drive.until_over(execution, most_seconds=120)
     assert (execution.status, execution.outcome) == ("SUCCESS", "COMPLETED"), execution.failure
-    assert "deployer decided about step Wait: skip it" in drive.log(execution)
+    assert "deployer decided about step Wait: skip" in drive.log(execution)

@@ -101,9 +101,9 @@ def test_a_pair_is_adopted_and_deployed_through_a_delegate(work: Work, start: St
     assert (again.status_code, again.json()["service"]) == (200, "store"), "who lost the answer asks again"
     assert client.post(f"{at}/adopt", {**names, "identifier": "other"}, format="json").status_code == 409
 
-    back = client.post(f"{at}/take-back")
+    back = client.post(f"{at}/undo")
     assert (back.status_code, back.json()["state"], back.json()["service"]) == (200, "READY", None)
-    assert client.post(f"{at}/take-back").status_code == 409
+    assert client.post(f"{at}/undo").status_code == 409
     made = client.post(f"{at}/adopt", names, format="json")
     assert made.status_code == 200, made.content
     assert not work.effects(before), "nothing in AWS was changed"
@@ -111,7 +111,7 @@ def test_a_pair_is_adopted_and_deployed_through_a_delegate(work: Work, start: St
     execution = work.until_over(work.run("", "deploy_store"))
     said = [line["text"] for line in iterate_lines(execution.pk)][-12:]
     assert (execution.status, execution.outcome) == ("SUCCESS", "COMPLETED"), (execution.failure, said)
-    assert client.post(f"{at}/take-back").status_code == 409
+    assert client.post(f"{at}/undo").status_code == 409
     wait_until(lambda: _state("store__2") == DriftComparison.State.IN_STEP, "the look for drift", 90)
     assert Execution.objects.count() == 1
 

@@ -82,7 +82,7 @@ def test_a_cluster_that_somebody_deleted_is_named_at_once_and_the_rollback_stops
     drive.pass_time(12)
     execution.refresh_from_db()
     assert execution.failure is not None, drive.log(execution)[-5:]
-    assert execution.failure["message"].startswith("Cluster demo is not there: somebody has deleted it")
+    assert execution.failure["message"].startswith("Cluster demo was not found: it was deleted")
     drive.until_over(execution, most_seconds=5000)
     assert execution.status == "FAILED"
     assert execution.outcome != "ROLLED_BACK"
