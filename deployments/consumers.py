@@ -44,17 +44,20 @@ class ExecutionConsumer(LiveConsumer):
 
     async def connect(self) -> None:
         self.execution_id = self.scope["url_route"]["kwargs"]["pk"]
-        self.sent = self._asked_after()
+        self.sent = self._parse_resume_line()
         await super().connect()
 
     @classmethod
     def get_close_codes(cls, sockets: Sequence[tuple[Self, User]]) -> Sequence[int | None]:
         """Refuse users without view access to the execution, and store the rights of the others."""
-        places = get_resource_locations(Execution, {one.execution_id for one, _ in sockets})
+        places = get_resource_locations(Execution, {consumer.execution_id for consumer, _ in sockets})
         grants = Grants(person for _, person in sockets)
-        return [one._refusal(grants, person, places.get(one.execution_id)) for one, person in sockets]
+        return [
+            consumer._get_close_code(grants, person, places.get(consumer.execution_id))
+            for consumer, person in sockets
+        ]
 
-    def _refusal(self, grants: Grants, person: User, place: ResourceLocation | None) -> int | None:
+    def _get_close_code(self, grants: Grants, person: User, place: ResourceLocation | None) -> int | None:
         granted = frozenset() if place is None else grants.get_permissions(person, place)
         self.rights = build_rights(granted)
         return None if VIEW in granted else CLOSE_FORBIDDEN
@@ -103,9 +106,9 @@ class ExecutionConsumer(LiveConsumer):
     async def _send_state(self, hub: ExecutionBroadcaster) -> None:
         if hub.state is None:
             return
-        shown = (hub.state.facts, self.rights)
-        if shown != self.state_sent:
-            self.state_sent = shown
+        state = (hub.state.facts, self.rights)
+        if state != self.state_sent:
+            self.state_sent = state
             await self.send(text_data=hub.state.message(self.rights))
 
     async def _send_end(self, hub: ExecutionBroadcaster) -> None:
@@ -114,7 +117,7 @@ class ExecutionConsumer(LiveConsumer):
             await self.send(text_data=json.dumps({"type": "end", "last": self.sent}))
         self.has_ended = over
 
-    def _asked_after(self) -> int:
+    def _parse_resume_line(self) -> int:
         text = parse_qs(self.scope["query_string"].decode("latin-1")).get("after", ["0"])[0]
         return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else 0
 
@@ -140,8 +143,8 @@ class BadgeConsumer(LiveConsumer):
     def get_close_codes(cls, sockets: Sequence[tuple[Self, User]]) -> Sequence[int | None]:
         """Accept all signed-in users; the badges are counted by their permissions."""
         counts = count_badges([person for _, person in sockets])
-        for one, person in sockets:
-            one.person, one.badges = person, counts[person.pk]
+        for consumer, person in sockets:
+            consumer.person, consumer.badges = person, counts[person.pk]
         return [None for _ in sockets]
 
     async def stream(self) -> None:
@@ -150,13 +153,13 @@ class BadgeConsumer(LiveConsumer):
             return
         key, sent = str(person.pk), None
         async with watch_sources([BADGE_SOURCE], [f"{BADGE_SOURCE.name}:{key}"]) as hub:
-            known = hub.get_snapshots(BADGE_SOURCE, key)
+            snapshots = hub.get_snapshots(BADGE_SOURCE, key)
             while not hub.is_broken:
                 change_event = hub.change_event
                 # The numbers also change with access, which is checked beside this.
-                if (found := hub.get_snapshots(BADGE_SOURCE, key)) != known:
-                    known = found
-                    self.badges = get_badge_counts(found)
+                if (new_snapshots := hub.get_snapshots(BADGE_SOURCE, key)) != snapshots:
+                    snapshots = new_snapshots
+                    self.badges = get_badge_counts(new_snapshots)
                 if self.badges != sent:
                     sent = self.badges
                     await self.send(text_data=json.dumps(sent))

@@ -23,7 +23,7 @@ from pipelines.required_access import build_resource_need
 def needs_of_frozen_connectors(stage: StageExecution) -> Iterator[RequiredPermission]:
     """Yield the permissions for the connectors of a stage."""
     steps = stage.steps.all()
-    named = (one for step in steps for one in list_step_connectors(step.type, step.spec))
+    named = (connector for step in steps for connector in list_step_connectors(step.type, step.spec))
     yield from list_connector_reference_needs(named, stage.execution.scope, "")
 
 
@@ -40,10 +40,11 @@ def needs_of_execution(execution: Execution, *, rolling_back: bool = False) -> I
         yield from needs_of_stage(stage)
         if rolling_back:
             yield from (
-                build_resource_need("environment", one, right="rollback") for one in _environments(stage)
+                build_resource_need("environment", environment, right="rollback")
+                for environment in _environments(stage)
             )
         else:
-            yield from _of_frozen_places(stage)
+            yield from _list_source_needs(stage)
 
 
 def needs_of_stage(stage: StageExecution) -> Iterator[RequiredPermission]:
@@ -52,20 +53,20 @@ def needs_of_stage(stage: StageExecution) -> Iterator[RequiredPermission]:
     service = find_service(stage.execution.scope, stage.values.get("service", {}).get("identifier", ""))
     if service is not None:
         yield build_resource_need("service", service)
-    yield from (build_resource_need("environment", one) for one in _environments(stage))
+    yield from (build_resource_need("environment", environment) for environment in _environments(stage))
     yield from needs_of_frozen_secrets(stage)
     yield from needs_of_frozen_connectors(stage)
 
 
-def _of_frozen_places(stage: StageExecution) -> Iterator[RequiredPermission]:
+def _list_source_needs(stage: StageExecution) -> Iterator[RequiredPermission]:
     """Yield the connectors from which a stage's manifests are still to be fetched."""
     own = (row for step in stage.steps.all() for row in list_frozen_sources(step.type, step.spec))
-    wanted = {row.get("connector_id") for row in (*stage.sources, *own) if is_unfetched(row)}
-    if not wanted:
+    connector_ids = {row.get("connector_id") for row in (*stage.sources, *own) if is_unfetched(row)}
+    if not connector_ids:
         return
-    for one in Connector.objects.filter(pk__in=wanted).select_related("scope", "secret__scope"):
+    for connector in Connector.objects.filter(pk__in=connector_ids).select_related("scope", "secret__scope"):
         yield from get_connector_requirements(
-            one, hint=f"the connector of a manifest of stage {stage.identifier}"
+            connector, hint=f"the connector of a manifest of stage {stage.identifier}"
         )
 
 

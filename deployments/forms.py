@@ -74,18 +74,18 @@ class FreezeForm(ResourceForm):
 
     def spec(self) -> FreezeSpec:
         """Return the spec from the input."""
-        given = self.cleaned_data
+        data = self.cleaned_data
         return FreezeSpec(
-            name=given["name"],
-            reason=given["description"],
-            begins=given["begins"],
-            ends=given["ends"],
-            time_zone=given["time_zone"],
-            weekly=given["weekly"],
-            services=_names(given["services"]),
-            environments=_names(given["environments"]),
-            environment_kind=given["environment_kind"],
-            enabled=given["enabled"],
+            name=data["name"],
+            reason=data["description"],
+            begins=data["begins"],
+            ends=data["ends"],
+            time_zone=data["time_zone"],
+            weekly=data["weekly"],
+            services=_names(data["services"]),
+            environments=_names(data["environments"]),
+            environment_kind=data["environment_kind"],
+            enabled=data["enabled"],
         )
 
 
@@ -153,7 +153,7 @@ class RunForm(forms.Form):
         self.artifact: dict[str, Any] = {}
         self.variables = list_requested_variables(pipeline)
         self.errors_of: dict[str, str] = {}
-        self.begun: dict[str, Any] = {}
+        self.initial_values: dict[str, Any] = {}
         self.sets: list[InputSet] = []
         self.chosen: list[str] = []
         try:
@@ -171,49 +171,55 @@ class RunForm(forms.Form):
 
     def refuse(self, problem: Problem) -> None:
         """Show why the run was not started, with the problems of inputs at their fields."""
-        asked = {f"inputs.{one.name}": one.name for one in self.variables}
-        mine = [one for one in problem.errors if one.get("path") in asked]
-        self.errors_of = {asked[one["path"]]: str(one["message"]) for one in mine}
-        others = [one for one in problem.errors if one not in mine]
-        self.problems = others or ([] if mine else [{"path": "", "message": problem.detail}])
+        names_by_path = {f"inputs.{variable.name}": variable.name for variable in self.variables}
+        input_errors = [error for error in problem.errors if error.get("path") in names_by_path]
+        self.errors_of = {names_by_path[error["path"]]: str(error["message"]) for error in input_errors}
+        other_errors = [error for error in problem.errors if error not in input_errors]
+        self.problems = other_errors or ([] if input_errors else [{"path": "", "message": problem.detail}])
 
-    def begin_with(self, sets: Iterable[InputSet], chosen: Sequence[str]) -> None:
+    def apply_input_sets(self, sets: Iterable[InputSet], chosen: Sequence[str]) -> None:
         """Fill in the values of the chosen input sets; later ones override earlier ones."""
         self.sets = list(sets) if self.variables else []
-        self.chosen = [name for name in chosen if any(name == one.identifier for one in self.sets)]
-        said = {one.identifier: one.inputs for one in self.sets}
+        self.chosen = [
+            name for name in chosen if any(name == input_set.identifier for input_set in self.sets)
+        ]
+        values_by_set = {input_set.identifier: input_set.inputs for input_set in self.sets}
         for name in self.chosen:
-            self.begun |= said[name]
+            self.initial_values |= values_by_set[name]
 
     def inputs(self) -> dict[str, Any]:
         """Return the input, converted to the types of the pipeline's variables."""
-        entered = {one.name: self.data.get(f"input.{one.name}", "") for one in self.variables}
+        entered = {variable.name: self.data.get(f"input.{variable.name}", "") for variable in self.variables}
         return {
-            one.name: one.parse_value(entered[one.name]) for one in self.variables if entered[one.name] != ""
+            variable.name: variable.parse_value(entered[variable.name])
+            for variable in self.variables
+            if entered[variable.name] != ""
         }
 
     def evaluated_plan(self) -> list[dict[str, Any]]:
         """Return the plan with the evaluated conditions of its steps for the current input."""
         if not self.plan:
             return []
-        shown = {one: self._shown(one) for one in self.variables}
-        inputs = {one.name: one.parse_value(text) for one, text in shown.items() if text != ""}
+        texts = {variable: self._get_displayed_value(variable) for variable in self.variables}
+        inputs = {variable.name: variable.parse_value(text) for variable, text in texts.items() if text != ""}
         try:
             return preview_operations.forecast_plan(self.pipeline, inputs, self.artifact)
         except Problem:
             return self.plan
 
-    def asked(self) -> list[RunVariableInput]:
+    def list_input_fields(self) -> list[RunVariableInput]:
         """Return the fields of the inputs; a secret is never shown again."""
         return [
-            RunVariableInput(one, self._shown(one), self.errors_of.get(one.name, ""))
-            for one in self.variables
+            RunVariableInput(
+                variable, self._get_displayed_value(variable), self.errors_of.get(variable.name, "")
+            )
+            for variable in self.variables
         ]
 
-    def _shown(self, variable: PipelineVariable) -> str:
+    def _get_displayed_value(self, variable: PipelineVariable) -> str:
         if variable.is_secret:
             return ""
         if self.is_bound and f"input.{variable.name}" in self.data:
             return str(self.data[f"input.{variable.name}"])
-        value = self.begun.get(variable.name, variable.value)
+        value = self.initial_values.get(variable.name, variable.value)
         return "" if value is None else format_variable_value(value)

@@ -18,8 +18,8 @@ NOT_YET = (
 
 def own_region(spec: Mapping[str, Any]) -> str:
     """Return the region in a step's spec, or an empty text."""
-    said = spec.get("region")
-    return said if isinstance(said, str) and not has_expression(said) else ""
+    region = spec.get("region")
+    return region if isinstance(region, str) and not has_expression(region) else ""
 
 
 def known_region(stage: StageExecution, step: StepExecution) -> str:

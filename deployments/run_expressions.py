@@ -64,8 +64,8 @@ class Moment:
         """Return the displayed choice of the moment."""
         step = self.step
         title = format_step_title(step.name, step.identifier) if step else AFTER_LAST_STEP
-        found = StepChoice(self.key, title, self.stage.name)
-        return found.as_rollback_choice() if self.is_rollback else found
+        choice = StepChoice(self.key, title, self.stage.name)
+        return choice.as_rollback_choice() if self.is_rollback else choice
 
     @property
     def is_rollback(self) -> bool:
@@ -88,40 +88,48 @@ class Run:
         return [
             Moment(stage, step)
             for stage in self.stages
-            for step in (*_forward(stage), None, *_steps(stage, StepExecution.Section.ROLLBACK))
+            for step in (
+                *_list_forward_steps(stage),
+                None,
+                *_list_section_steps(stage, StepExecution.Section.ROLLBACK),
+            )
         ]
 
     def moment(self, key: str) -> Moment | None:
         """Return the moment of a URL; by default the newest, if any. Raises `NotVisible`."""
         if not key:
-            return self._newest() if self.stages else None
-        found = next((one for one in self.moments() if one.key == key), None)
-        if found is None:
+            return self._get_newest() if self.stages else None
+        moment = next((candidate for candidate in self.moments() if candidate.key == key), None)
+        if moment is None:
             raise NotVisible("This execution does not have this step.")
-        return found
+        return moment
 
-    def _newest(self) -> Moment:
+    def _get_newest(self) -> Moment:
         """Return the step that started last, or the end of the last stage of an ended run."""
-        begun = [one for one in self.moments() if one.step is not None and one.step.started_at is not None]
+        begun = [
+            moment
+            for moment in self.moments()
+            if moment.step is not None and moment.step.started_at is not None
+        ]
         newest = begun[-1] if begun else self.moments()[0]
         is_over = newest.step is None or newest.step.status in TERMINAL_STATUSES
         return Moment(newest.stage) if is_over and begun else newest
 
-    def known_at(self, moment: Moment | None, person: Principal) -> list[CompletionItem]:
+    def list_completions(self, moment: Moment | None, person: Principal) -> list[CompletionItem]:
         """Return the available expressions with their values; `person` may not view hidden ones."""
         if moment is None:
             return []
         unseen = unseen_roots(moment.stage, person)
         mask = SecretMask(list_stage_secrets(moment.stage))
-        found = [
-            *self._settled(moment),
-            *self._outputs(moment),
-            *_provided(moment, self._before(moment)),
-            *_own(moment),
+        items = [
+            *self._list_stage_values(moment),
+            *self._list_earlier_outputs(moment),
+            *_list_provisioned(moment, self._list_earlier_steps(moment)),
+            *_list_own_outputs(moment),
         ]
-        return [_shown(one, unseen, mask) for one in found]
+        return [_redact_item(item, unseen, mask) for item in items]
 
-    def _settled(self, moment: Moment) -> Iterator[CompletionItem]:
+    def _list_stage_values(self, moment: Moment) -> Iterator[CompletionItem]:
         values = {
             **moment.stage.values,
             "primary": {"artifact": build_artifact_values(self.execution)},
@@ -135,42 +143,44 @@ class Run:
             for path in (f"pipeline.variables.{name}", f"variables.{name}"):
                 yield mask_item(CompletionItem(path, describe_source(path, {}), describe_path(path)))
 
-    def _outputs(self, moment: Moment) -> Iterator[CompletionItem]:
+    def _list_earlier_outputs(self, moment: Moment) -> Iterator[CompletionItem]:
         """Yield the outputs of earlier steps; of equal names, the nearest stage's."""
-        nearest = {step.identifier: step for step in self._before(moment)}
+        nearest = {step.identifier: step for step in self._list_earlier_steps(moment)}
         for step in nearest.values():
             before = f"execution.steps.{step.identifier}.output"
             source = f"Step {step.name} of stage {step.stage.name}"
-            yield from _of_step(step, f"{before}.", source)
+            yield from _list_step_outputs(step, f"{before}.", source)
 
-    def _before(self, moment: Moment) -> Iterator[StepExecution]:
+    def _list_earlier_steps(self, moment: Moment) -> Iterator[StepExecution]:
         for stage in self.stages[: self.stages.index(moment.stage)]:
-            yield from _forward(stage)
-        groups = {one.pk: one for one in moment.stage.groups.all()}
-        for step in _forward(moment.stage):
+            yield from _list_forward_steps(stage)
+        groups = {group.pk: group for group in moment.stage.groups.all()}
+        for step in _list_forward_steps(moment.stage):
             if moment.step is None or moment.is_rollback or _is_over_before(step, moment.step, groups):
                 yield step
 
 
-def _forward(stage: StageExecution) -> list[StepExecution]:
-    return _steps(stage, StepExecution.Section.EXECUTION)
+def _list_forward_steps(stage: StageExecution) -> list[StepExecution]:
+    return _list_section_steps(stage, StepExecution.Section.EXECUTION)
 
 
-def _steps(stage: StageExecution, section: StepExecution.Section) -> list[StepExecution]:
-    steps = [one for one in stage.steps.all() if one.section == section]
+def _list_section_steps(stage: StageExecution, section: StepExecution.Section) -> list[StepExecution]:
+    steps = [row for row in stage.steps.all() if row.section == section]
     for step in steps:
         step.stage = stage
     return sorted(steps, key=lambda step: step.position)
 
 
-def _provided(moment: Moment, before: Iterable[StepExecution]) -> Iterator[CompletionItem]:
+def _list_provisioned(moment: Moment, before: Iterable[StepExecution]) -> Iterator[CompletionItem]:
     """Yield the outputs of the stage's provisioner, and its target while unresolved."""
-    mine = [one for one in before if one.stage == moment.stage and is_provisioning_step(one)]
-    for step in mine:
+    provisioning_steps = [row for row in before if row.stage == moment.stage and is_provisioning_step(row)]
+    for step in provisioning_steps:
         source = f"Step {step.name}, which makes infrastructure"
-        # Of a step that failed nothing counts (R189).
+        # The outputs of a failed step do not count (R189).
         if step.status == Status.SUCCESS or step.status not in TERMINAL_STATUSES:
-            yield from _of_step(step, "provisioner.", source, with_late=step.status not in TERMINAL_STATUSES)
+            yield from _list_step_outputs(
+                step, "provisioner.", source, with_late=step.status not in TERMINAL_STATUSES
+            )
     if not moment.stage.has_location:
         for path in LOCATION_PATHS:
             yield CompletionItem(
@@ -178,57 +188,61 @@ def _provided(moment: Moment, before: Iterable[StepExecution]) -> Iterator[Compl
             )
 
 
-def _own(moment: Moment) -> Iterator[CompletionItem]:
-    """Return the outputs of the step, which its own manifests and fields may name."""
+def _list_own_outputs(moment: Moment) -> Iterator[CompletionItem]:
+    """Yield the outputs of the step itself, for its own manifests and fields."""
     if moment.step is not None:
-        yield from _of_step(moment.step, "", "This step, as it goes on", with_late=False)
+        yield from _list_step_outputs(moment.step, "", "This step, as it goes on", with_late=False)
 
 
-def _of_step(
+def _list_step_outputs(
     step: StepExecution, before: str, source: str, *, with_late: bool = True
 ) -> Iterator[CompletionItem]:
-    told = list_outputs(step.type, step.spec)
+    descriptions = list_outputs(step.type, step.spec)
     for name, value in step.outputs.items():
         for path, item in iterate_leaves(value, f"{before}{name}"):
-            one = CompletionItem(path, source, told.get(name, ""), value=item)
-            yield mask_item(one) if item == HIDDEN else one
+            completion_item = CompletionItem(path, source, descriptions.get(name, ""), value=item)
+            yield mask_item(completion_item) if item == HIDDEN else completion_item
     if with_late and step.status not in TERMINAL_STATUSES:
-        for name, sentence in told.items():
+        for name, sentence in descriptions.items():
             if name not in step.outputs:
                 yield CompletionItem(f"{before}{name}", source, sentence, CompletionState.LATER)
 
 
-def _is_over_before(one: StepExecution, other: StepExecution, groups: Mapping[int, StepGroup]) -> bool:
-    return one.position < other.position and not _is_beside(one, other, groups)
+def _is_over_before(step: StepExecution, other: StepExecution, groups: Mapping[int, StepGroup]) -> bool:
+    return step.position < other.position and not _is_parallel(step, other, groups)
 
 
-def _is_beside(one: StepExecution, other: StepExecution, groups: Mapping[int, StepGroup]) -> bool:
+def _is_parallel(step: StepExecution, other: StepExecution, groups: Mapping[int, StepGroup]) -> bool:
     """Return whether two steps are in different branches of one parallel."""
-    shared = [a for a, b in zip(_around(one, groups), _around(other, groups), strict=False) if a == b]
+    shared = [
+        a
+        for a, b in zip(_list_group_ids(step, groups), _list_group_ids(other, groups), strict=False)
+        if a == b
+    ]
     return bool(shared) and groups[shared[-1]].kind == StepGroup.Kind.PARALLEL
 
 
-def _around(step: StepExecution, groups: Mapping[int, StepGroup]) -> list[int]:
-    found: list[int] = []
+def _list_group_ids(step: StepExecution, groups: Mapping[int, StepGroup]) -> list[int]:
+    group_ids: list[int] = []
     key = step.group_id
     while key is not None:
-        found.insert(0, key)
+        group_ids.insert(0, key)
         key = groups[key].parent_id
-    return found
+    return group_ids
 
 
-def _shown(one: CompletionItem, unseen: frozenset[str], mask: SecretMask) -> CompletionItem:
-    if one.state != CompletionState.KNOWN:
-        return one
-    if any(one.path == root or one.path.startswith(f"{root}.") for root in unseen):
-        return replace(one, state=CompletionState.HIDDEN, value=None)
-    return replace(one, value=_masked(one.value, mask))
+def _redact_item(item: CompletionItem, unseen: frozenset[str], mask: SecretMask) -> CompletionItem:
+    if item.state != CompletionState.KNOWN:
+        return item
+    if any(item.path == root or item.path.startswith(f"{root}.") for root in unseen):
+        return replace(item, state=CompletionState.HIDDEN, value=None)
+    return replace(item, value=_mask_value(item.value, mask))
 
 
-def _masked(value: Any, mask: SecretMask) -> Any:
+def _mask_value(value: Any, mask: SecretMask) -> Any:
     """Return a value with redacted secrets."""
     if isinstance(value, Mapping):
-        return {mask.mask_text(str(key)): _masked(item, mask) for key, item in value.items()}
+        return {mask.mask_text(str(key)): _mask_value(item, mask) for key, item in value.items()}
     if isinstance(value, list):
-        return [_masked(item, mask) for item in value]
+        return [_mask_value(item, mask) for item in value]
     return mask.mask_text(value).replace(HIDDEN, MASKED_VALUE) if isinstance(value, str) else value

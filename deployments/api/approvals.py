@@ -109,15 +109,15 @@ class Approvals(BaseApiView):
         responses=ApprovalSummary(many=True),
     )
     def get(self, request: Request) -> Response:
-        mine = self.is_flag_set("mine")
-        listed = queries.list_waiting_approvals if mine else queries.list_visible_approvals
-        found = filter_by_scope(request, listed(self.principal), by_identifier=False)
+        own_only = self.is_flag_set("mine")
+        listed = queries.list_waiting_approvals if own_only else queries.list_visible_approvals
+        approvals = filter_by_scope(request, listed(self.principal), by_identifier=False)
         if status := request.GET.get("status"):
             if status not in Approval.Status.values:
                 message = f"must be one of {', '.join(Approval.Status.values)}"
                 raise BadInput("The input is not valid.", errors=[{"path": "status", "message": message}])
-            found = found.filter(status=status)
-        return self.paginate(found, build_approval_summary)
+            approvals = approvals.filter(status=status)
+        return self.paginate(approvals, build_approval_summary)
 
 
 class ApprovalRoute(BaseApiView):
@@ -130,7 +130,7 @@ class ApprovalRoute(BaseApiView):
         )
         return self.get_visible(VIEW, rows.prefetch_related("decisions"), pk=pk)
 
-    def shown(self, pk: uuid.UUID, status: int = 200) -> Response:
+    def respond(self, pk: uuid.UUID, status: int = 200) -> Response:
         """Return a response with the current approval."""
         document = queries.build_approval_document(self.approval(pk), self.principal)
         return Response(document, status=status)
@@ -141,7 +141,7 @@ class ApprovalDetail(ApprovalRoute):
 
     @extend_schema(responses=ApprovalDocument)
     def get(self, request: Request, pk: uuid.UUID) -> Response:
-        return self.shown(pk)
+        return self.respond(pk)
 
 
 class ApproveApproval(ApprovalRoute):
@@ -153,7 +153,7 @@ class ApproveApproval(ApprovalRoute):
         operations.approve_step(
             actor=self.principal, approval=approval, **self.get_validated_body(ApproveInput)
         )
-        return self.shown(pk, 202)
+        return self.respond(pk, 202)
 
 
 class RejectApproval(ApprovalRoute):
@@ -165,7 +165,7 @@ class RejectApproval(ApprovalRoute):
         operations.reject_step(
             actor=self.principal, approval=approval, **self.get_validated_body(RejectInput)
         )
-        return self.shown(pk, 202)
+        return self.respond(pk, 202)
 
 
 class CheckApproval(ApprovalRoute):
@@ -174,4 +174,4 @@ class CheckApproval(ApprovalRoute):
     @extend_schema(request=None, responses={202: ApprovalDocument})
     def post(self, request: Request, pk: uuid.UUID) -> Response:
         operations.request_plan_update(actor=self.principal, approval=self.approval(pk))
-        return self.shown(pk, 202)
+        return self.respond(pk, 202)

@@ -72,19 +72,21 @@ class Executions(BaseApiView):
         responses=ExecutionSummary(many=True),
     )
     def get(self, request: Request) -> Response:
-        found = filter_by_scope(request, queries.list_visible_executions(self.principal), by_identifier=False)
+        executions = filter_by_scope(
+            request, queries.list_visible_executions(self.principal), by_identifier=False
+        )
         if status := request.GET.get("status"):
             if status not in Status.values:
                 message = f"must be one of {', '.join(Status.values)}"
                 raise BadInput("The input is not valid.", errors=[{"path": "status", "message": message}])
-            found = found.filter(status=status)
+            executions = executions.filter(status=status)
         if identifier := request.GET.get("identifier"):
-            meant = Pipeline.objects.filter(identifier=identifier)
-            found = found.filter(pipeline__in=list(meant.values_list("pk", flat=True)))
+            pipelines = Pipeline.objects.filter(identifier=identifier)
+            executions = executions.filter(pipeline__in=list(pipelines.values_list("pk", flat=True)))
         if (pipeline := parse_number(request, "pipeline")) is not None:
-            found = found.filter(pipeline_id=pipeline)
-        found = queries.filter_by_text(found, self.principal, request.GET.get("q", ""))
-        return self.paginate(found, ExecutionSummary)
+            executions = executions.filter(pipeline_id=pipeline)
+        executions = queries.filter_by_text(executions, self.principal, request.GET.get("q", ""))
+        return self.paginate(executions, ExecutionSummary)
 
 
 class ExecutionRoute(BaseApiView):
@@ -95,10 +97,12 @@ class ExecutionRoute(BaseApiView):
         rows = Execution.objects.select_related("pipeline__scope", "scope", "started_by")
         return self.get_visible(VIEW, rows, pk=pk)
 
-    def asked(self, pk: uuid.UUID, ask: Callable[..., Execution | None], **how: Any) -> Response:
+    def request_interrupt(
+        self, pk: uuid.UUID, request: Callable[..., Execution | None], **options: Any
+    ) -> Response:
         """Pass a request to the engine, which applies it in its next reconcile pass."""
         execution = self.execution(pk)
-        watched = ask(actor=self.principal, execution=execution, **how) or execution
+        watched = request(actor=self.principal, execution=execution, **options) or execution
         watched.refresh_from_db(fields=["status"])
         return Response(ExecutionReference(watched).data, status=202)
 
@@ -117,7 +121,7 @@ class AbortExecution(ExecutionRoute):
     @extend_schema(request=AbortInput, responses={202: ExecutionReference})
     def post(self, request: Request, pk: uuid.UUID) -> Response:
         roll_back = self.get_validated_body(AbortInput)["rollback"]
-        return self.asked(pk, operations.abort_execution, roll_back=roll_back)
+        return self.request_interrupt(pk, operations.abort_execution, roll_back=roll_back)
 
 
 class RollBackExecution(ExecutionRoute):
@@ -125,7 +129,7 @@ class RollBackExecution(ExecutionRoute):
 
     @extend_schema(request=None, responses={202: ExecutionReference})
     def post(self, request: Request, pk: uuid.UUID) -> Response:
-        return self.asked(pk, operations.roll_back_execution)
+        return self.request_interrupt(pk, operations.roll_back_execution)
 
 
 class UndoneChange(serializers.Serializer[Any]):
@@ -180,13 +184,13 @@ class Leftovers(ExecutionRoute):
 
     @extend_schema(responses=LeftoverDocument(many=True))
     def get(self, request: Request, pk: uuid.UUID) -> Response:
-        found = leftovers.list_leftovers(actor=self.principal, execution=self.execution(pk))
-        return Response(LeftoverDocument(found, many=True).data)
+        leftover_services = leftovers.list_leftovers(actor=self.principal, execution=self.execution(pk))
+        return Response(LeftoverDocument(leftover_services, many=True).data)
 
     @extend_schema(request=CleanUpInput, responses={202: ExecutionReference})
     def post(self, request: Request, pk: uuid.UUID) -> Response:
         services = self.get_validated_body(CleanUpInput)["services"]
-        return self.asked(pk, leftovers.delete_leftovers, services=services)
+        return self.request_interrupt(pk, leftovers.delete_leftovers, services=services)
 
 
 class RetryExecution(ExecutionRoute):
@@ -195,7 +199,7 @@ class RetryExecution(ExecutionRoute):
     @extend_schema(request=RetryInput, responses={202: ExecutionReference})
     def post(self, request: Request, pk: uuid.UUID) -> Response:
         override = self.get_validated_body(RetryInput)["override_freeze"]
-        return self.asked(pk, operations.retry_execution, override_freeze=override)
+        return self.request_interrupt(pk, operations.retry_execution, override_freeze=override)
 
 
 class DecideAboutStep(ExecutionRoute):
@@ -203,8 +207,10 @@ class DecideAboutStep(ExecutionRoute):
 
     @extend_schema(request=DecisionInput, responses={202: ExecutionReference})
     def post(self, request: Request, pk: uuid.UUID) -> Response:
-        given = self.get_validated_body(DecisionInput)
-        return self.asked(pk, operations.decide_step, step=given["step"], decision=given["decision"])
+        data = self.get_validated_body(DecisionInput)
+        return self.request_interrupt(
+            pk, operations.decide_step, step=data["step"], decision=data["decision"]
+        )
 
 
 class ExecutionCalls(ExecutionRoute):
@@ -234,6 +240,6 @@ class ExecutionExpressions(ExecutionRoute):
     )
     def get(self, request: Request, pk: uuid.UUID) -> Response:
         run = Run(self.execution(pk))
-        found = run.known_at(run.moment(request.GET.get("at", "")), self.principal)
-        names = search_items(found, request.GET.get("q", ""))
-        return self.paginate_items(names, KnownDocument, key=lambda one: one.path)
+        items = run.list_completions(run.moment(request.GET.get("at", "")), self.principal)
+        names = search_items(items, request.GET.get("q", ""))
+        return self.paginate_items(names, KnownDocument, key=lambda item: item.path)

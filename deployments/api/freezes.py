@@ -79,18 +79,18 @@ class FreezeWindows(BaseApiView):
         rows = FreezeWindow.objects.select_related("scope")
         if not self.is_flag_set("shared"):
             return self.list_visible(operations.MANAGE, rows, FreezeDocument)
-        here = filter_by_scope(request, filter_visible(self.principal, operations.MANAGE, rows))
-        above = operations.list_inherited_windows(self.principal, self.get_named_scope())
+        own_windows = filter_by_scope(request, filter_visible(self.principal, operations.MANAGE, rows))
+        inherited_windows = operations.list_inherited_windows(self.principal, self.get_named_scope())
         if identifier := request.GET.get("identifier"):
-            above = above.filter(identifier=identifier)
-        found = rows.filter(Q(pk__in=here.values("pk")) | Q(pk__in=above.values("pk")))
-        return self.paginate(found, FreezeDocument)
+            inherited_windows = inherited_windows.filter(identifier=identifier)
+        windows = rows.filter(Q(pk__in=own_windows.values("pk")) | Q(pk__in=inherited_windows.values("pk")))
+        return self.paginate(windows, FreezeDocument)
 
     @extend_schema(request=FreezeInput, responses={201: FreezeDocument})
     def post(self, request: Request) -> Response:
-        given, scope = self.get_validated_body(FreezeInput), self.get_named_scope()
+        data, scope = self.get_validated_body(FreezeInput), self.get_named_scope()
         made = operations.create_freeze(
-            actor=self.principal, scope=scope, identifier=given["identifier"], spec=_build_spec(given)
+            actor=self.principal, scope=scope, identifier=data["identifier"], spec=_build_spec(data)
         )
         return respond_with_etag(FreezeDocument(made).data, made.version, status=201)
 
@@ -104,29 +104,31 @@ class FreezeWindowDetail(BaseApiView):
 
     @extend_schema(responses=FreezeDocument)
     def get(self, request: Request, pk: int) -> Response:
-        found = self.window(pk)
-        return respond_with_etag(FreezeDocument(found).data, found.version)
+        window = self.window(pk)
+        return respond_with_etag(FreezeDocument(window).data, window.version)
 
     @extend_schema(parameters=[IF_MATCH_PARAMETER], request=FreezeChange, responses=FreezeDocument)
     def put(self, request: Request, pk: int) -> Response:
-        found = self.window(pk)
-        check_version(request, found.version)
+        window = self.window(pk)
+        check_version(request, window.version)
         spec = _build_spec(self.get_validated_body(FreezeChange))
-        saved = operations.update_freeze(actor=self.principal, window=found, spec=spec, version=found.version)
+        saved = operations.update_freeze(
+            actor=self.principal, window=window, spec=spec, version=window.version
+        )
         return respond_with_etag(FreezeDocument(saved).data, saved.version)
 
     @extend_schema(parameters=[IF_MATCH_PARAMETER], responses={204: None})
     def delete(self, request: Request, pk: int) -> Response:
-        found = self.window(pk)
-        check_version(request, found.version)
-        operations.delete_freeze(actor=self.principal, window=found)
+        window = self.window(pk)
+        check_version(request, window.version)
+        operations.delete_freeze(actor=self.principal, window=window)
         return Response(status=204)
 
 
-def _build_spec(given: dict[str, Any]) -> operations.FreezeSpec:
+def _build_spec(data: dict[str, Any]) -> operations.FreezeSpec:
     names = ("name", "reason", "time_zone", "begins", "ends", "weekly", "environment_kind", "enabled")
     return operations.FreezeSpec(
-        **{name: given[name] for name in names},
-        services=tuple(given["services"]),
-        environments=tuple(given["environments"]),
+        **{name: data[name] for name in names},
+        services=tuple(data["services"]),
+        environments=tuple(data["environments"]),
     )

@@ -20,7 +20,7 @@ from web.http.problems import BadInput
 from web.http.streaming import stream_response
 
 LEVELS = ("info", "warning", "error", "success", "event", "command")
-ORIGINS = tuple(one.value for one in log.LineOrigin)
+ORIGINS = tuple(origin.value for origin in log.LineOrigin)
 DOWNLOADS = ("1", "gz", "raw")
 NO_DOWNLOAD = ("0", "false")
 BLOCKS_BYTES = 256 * 1024
@@ -119,8 +119,8 @@ class SearchLog(ExecutionRoute):
     def get(self, request: Request, pk: uuid.UUID) -> Response:
         execution = self.execution(pk)
         after = parse_number(request, "after") or 0
-        found = log.search_lines(execution.pk, _parse_filter(request), after=after)
-        return Response({"numbers": found.numbers, "next": found.next})
+        matches = log.search_lines(execution.pk, _parse_filter(request), after=after)
+        return Response({"numbers": matches.numbers, "next": matches.next})
 
 
 def _parse_download(request: Request) -> str:

@@ -121,17 +121,17 @@ class PipelinePreview(BaseApiView):
 
     @extend_schema(request=RunInput, responses={200: PreviewDocument, 202: PreviewQuestionDocument})
     def post(self, request: Request, pk: int) -> Response:
-        given = self.get_validated_body(RunInput)
+        data = self.get_validated_body(RunInput)
         pipeline = self.get_visible(VIEW, Pipeline.objects.select_related("scope"), pk=pk)
-        found = preview_pipeline(
+        preview = preview_pipeline(
             actor=self.principal,
             pipeline=pipeline,
-            artifact_tag=given["artifact"].get("tag", ""),
-            inputs={**merge_input_sets(pipeline, self.principal, given["input_sets"]), **given["inputs"]},
+            artifact_tag=data["artifact"].get("tag", ""),
+            inputs={**merge_input_sets(pipeline, self.principal, data["input_sets"]), **data["inputs"]},
         )
-        if isinstance(found, PreviewRequest):
-            return Response(PreviewQuestionDocument(found).data, status=202, headers={"Retry-After": "1"})
-        return Response(found.to_json())
+        if isinstance(preview, PreviewRequest):
+            return Response(PreviewQuestionDocument(preview).data, status=202, headers={"Retry-After": "1"})
+        return Response(preview.to_json())
 
 
 class Policies(BaseApiView):
@@ -139,7 +139,7 @@ class Policies(BaseApiView):
 
     @extend_schema(responses=PolicyList)
     def get(self, request: Request) -> Response:
-        return Response({"policies": [_policy_document(one) for one in POLICIES]})
+        return Response({"policies": [_policy_document(policy) for policy in POLICIES]})
 
 
 def _policy_document(policy: IamPolicy) -> dict[str, Any]:

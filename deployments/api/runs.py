@@ -84,19 +84,19 @@ class PipelineExecutions(BaseApiView):
 
     @extend_schema(parameters=[IDEMPOTENCY_KEY], request=RunInput, responses={201: RunDocument})
     def post(self, request: Request, pk: int) -> Response:
-        given, key = self.get_validated_body(RunInput), _idempotency_key(request)
-        tag = given["artifact"].get("tag", "")
+        data, key = self.get_validated_body(RunInput), _idempotency_key(request)
+        tag = data["artifact"].get("tag", "")
         pipeline = self._pipeline(pk)
-        inputs = {**merge_input_sets(pipeline, self.principal, given["input_sets"]), **given["inputs"]}
+        inputs = {**merge_input_sets(pipeline, self.principal, data["input_sets"]), **data["inputs"]}
         made = operations.run_pipeline(
             actor=self.principal,
             pipeline=pipeline,
             artifact_tag=tag,
             inputs=inputs,
             idempotency_key=key,
-            override_freeze=given["override_freeze"],
-            input_set_names=given["input_sets"],
-            force_new_deployment=given["forceNewDeployment"],
+            override_freeze=data["override_freeze"],
+            input_set_names=data["input_sets"],
+            force_new_deployment=data["forceNewDeployment"],
         )
         _refuse_another_run(made, tag, inputs)
         location = {"Location": f"/api/v1/executions/{made.pk}"}

@@ -15,16 +15,16 @@ VIEW: Final = "core_pipeline_view"
 def list_approval_snapshots(keys: Collection[str] | None) -> dict[str, tuple[TopicSnapshot, ...]]:
     """Return the state of these approvals, or of all waiting ones; one query."""
     waiting = {"status": Approval.Status.WAITING}
-    wanted = waiting if keys is None else {"pk__in": list(parse_primary_keys(Approval, keys))}
-    seen = ("status", "refreshes_completed", "refreshes_requested", "plan_hash", "decision_count")
-    rows = Approval.objects.filter(**wanted).values_list(
-        "pk", "execution__scope_id", "execution__pipeline__identifier", *seen
+    conditions = waiting if keys is None else {"pk__in": list(parse_primary_keys(Approval, keys))}
+    state_columns = ("status", "refreshes_completed", "refreshes_requested", "plan_hash", "decision_count")
+    rows = Approval.objects.filter(**conditions).values_list(
+        "pk", "execution__scope_id", "execution__pipeline__identifier", *state_columns
     )
-    found: dict[str, tuple[TopicSnapshot, ...]] = {}
+    snapshots: dict[str, tuple[TopicSnapshot, ...]] = {}
     for pk, scope, pipeline, *state in rows:
         audience = Audience(ResourceLocation(scope, {"pipeline": pipeline}), VIEW)
-        found[str(pk)] = (TopicSnapshot(audience, tuple(state), frozenset({f"approval:{pk}"})),)
-    return found
+        snapshots[str(pk)] = (TopicSnapshot(audience, tuple(state), frozenset({f"approval:{pk}"})),)
+    return snapshots
 
 
 APPROVAL_TOPIC: Final = TopicSource(

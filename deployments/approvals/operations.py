@@ -74,8 +74,8 @@ def request_plan_update(*, actor: User, approval: Approval) -> None:
     with transaction.atomic():
         lock_scope(approval.execution.scope_id)
         Execution.objects.select_for_update().get(pk=approval.execution_id)
-        asked = Approval.objects.filter(pk=approval.pk, status=Approval.Status.WAITING)
-        if not asked.update(refreshes_requested=F("refreshes_requested") + 1):
+        waiting_approvals = Approval.objects.filter(pk=approval.pk, status=Approval.Status.WAITING)
+        if not waiting_approvals.update(refreshes_requested=F("refreshes_requested") + 1):
             raise Conflict("This approval is closed.")
         record_audit_entry(actor=actor, action="approval.check", thing=approval)
         wake_execution(approval.execution_id, now)
@@ -111,9 +111,13 @@ def _decide(
         if refusal := explain_refusal(actor, row):
             raise NotAnApprover(refusal)
         _refuse_late(row, execution, now)
-        earlier = [one for one in row.decisions.order_by("pk") if one.plan_hash == row.plan_hash]
+        earlier = [
+            earlier_decision
+            for earlier_decision in row.decisions.order_by("pk")
+            if earlier_decision.plan_hash == row.plan_hash
+        ]
         _refuse_repeated(actor, row, earlier, diff, now)
-        given = _validate_inputs(row, inputs, earlier) if verdict == ApprovalVerdict.APPROVE else {}
+        values = _validate_inputs(row, inputs, earlier) if verdict == ApprovalVerdict.APPROVE else {}
         _count(row, diff, now)
         decision = ApprovalDecision.objects.create(
             approval=row,
@@ -121,12 +125,12 @@ def _decide(
             by_name=actor.get_username(),
             verdict=verdict,
             comment=comment,
-            inputs=given,
+            inputs=values,
             plan_hash=diff,
             at=now,
         )
         _log_decision(row, decision, len(earlier) + 1)
-        after = {"diff": diff, "comment": comment, "inputs": given}
+        after = {"diff": diff, "comment": comment, "inputs": values}
         record_audit_entry(actor=actor, action=f"approval.{verdict.lower()}", thing=row, after=after)
         publish_approvals_changed(row.pk)
         wake_execution(row.execution_id, now)
@@ -170,7 +174,7 @@ def _refuse_repeated(
         raise Conflict("The plan is outdated. Check again, then decide.")
     if diff != row.plan_hash:
         raise Conflict(PLAN_CHANGED_MESSAGE)
-    if any(one.by_id == actor.pk for one in earlier):
+    if any(decision.by_id == actor.pk for decision in earlier):
         raise Conflict("You have already decided.")
     if tally_decisions(row, earlier).verdict != Approval.Status.WAITING:
         raise Conflict("Another user has just decided.")
@@ -197,16 +201,16 @@ def _validate_inputs(
     row: Approval, inputs: Mapping[str, Any], earlier: list[ApprovalDecision]
 ) -> dict[str, str]:
     """Return the validated inputs of an approver; the first approver sets them for later ones."""
-    known = {one["name"]: one for one in row.inputs}
+    inputs_by_name = {spec["name"]: spec for spec in row.inputs}
     errors = [
         {"path": f"inputs.{name}", "message": ("is not an input of this approval")}
-        for name in set(inputs) - set(known)
+        for name in set(inputs) - set(inputs_by_name)
     ]
-    values = {name: inputs.get(name, one["defaultValue"]) for name, one in known.items()}
+    values = {name: inputs.get(name, spec["defaultValue"]) for name, spec in inputs_by_name.items()}
     if earlier and not inputs:
         values = dict(earlier[0].inputs)
     for name, value in values.items():
-        if fault := _find_input_error(known[name], value):
+        if fault := _find_input_error(inputs_by_name[name], value):
             errors.append({"path": f"inputs.{name}", "message": fault})
     if errors:
         raise BadInput("The approver inputs are not valid.", errors=errors)
@@ -215,10 +219,10 @@ def _validate_inputs(
     return values
 
 
-def _find_input_error(asked: Mapping[str, Any], value: Any) -> str:
+def _find_input_error(spec: Mapping[str, Any], value: Any) -> str:
     if not isinstance(value, str) or len(value) > APPROVAL_INPUT_CHARACTERS or "\0" in value:
         return f"must be a text of {APPROVAL_INPUT_CHARACTERS} characters at most"
     if not value:
-        return "is required" if asked["required"] else ""
-    allowed = asked["allowedValues"]
+        return "is required" if spec["required"] else ""
+    allowed = spec["allowedValues"]
     return f"must be one of {', '.join(allowed)}" if allowed and value not in allowed else ""

@@ -48,12 +48,12 @@ def build_approval_plan(step: StepExecution, way_of: StageCallerFinder) -> Appro
     """
     rows = _stages_from(step)
     ways = [(stage, way) for stage in rows if (way := way_of(stage)) is not None]
-    would, exact = _remaining_previews[0](step, ways)
+    effects, exact = _remaining_previews[0](step, ways)
     tried = {stage.pk for stage, _ in ways}
     stages = [{**_stage(stage, step), "tried": stage.pk in tried} for stage in rows]
     for stage in stages:
-        for one in stage["steps"]:
-            one["would"] = would.get((stage["identifier"], one["identifier"]))
+        for planned_step in stage["steps"]:
+            planned_step["would"] = effects.get((stage["identifier"], planned_step["identifier"]))
     document = {"artifact": step.stage.execution.artifact, "stages": stages}
     text = json.dumps([document, exact], sort_keys=True, default=str)
     return ApprovalPlan(document, hashlib.sha256(text.encode()).hexdigest())
@@ -92,9 +92,9 @@ class _OtherStageCaller:
     def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
         """Return the answer. Raises as the action's own calls do."""
         stage = self.stage
-        asked = {"connector": stage.connector_id, "region": stage.region, "environment": stage.environment}
-        said = {"service": service, "operation": operation, "params": dict(params)}
-        return self.caller.call(DELEGATE_SERVICE, READ_AWS, {**asked, **said})
+        location = {"connector": stage.connector_id, "region": stage.region, "environment": stage.environment}
+        request = {"service": service, "operation": operation, "params": dict(params)}
+        return self.caller.call(DELEGATE_SERVICE, READ_AWS, {**location, **request})
 
 
 def _stages_from(step: StepExecution) -> list[StageExecution]:
@@ -108,11 +108,11 @@ def _stage(stage: StageExecution, asking: StepExecution) -> dict[str, Any]:
     beside = read_flow(stage).list_parallel_steps(asking) if is_own else set()
     steps = sorted(
         (
-            one
-            for one in stage.steps.all()
-            if one.pk not in beside and _is_later(one, asking if is_own else None)
+            step
+            for step in stage.steps.all()
+            if step.pk not in beside and _is_later(step, asking if is_own else None)
         ),
-        key=lambda one: one.position,
+        key=lambda step: step.position,
     )
     return {
         "identifier": stage.identifier,
@@ -121,7 +121,7 @@ def _stage(stage: StageExecution, asking: StepExecution) -> dict[str, Any]:
         "environment": stage.values.get("env", {}).get("identifier"),
         "infrastructure": stage.values.get("infra", {}).get("identifier"),
         "placed": stage.has_location,
-        "steps": [_step(one) for one in steps],
+        "steps": [_step(step) for step in steps],
     }
 
 

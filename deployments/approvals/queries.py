@@ -26,7 +26,7 @@ def list_visible_approvals(principal: User, scope: Scope | None = None) -> Query
 
 def list_waiting_approvals(principal: User, scope: Scope | None = None) -> QuerySet[Approval]:
     """Return the approvals that wait for the decision of this person."""
-    mine = ApprovalDecision.objects.filter(
+    own_decisions = ApprovalDecision.objects.filter(
         approval=OuterRef("pk"), by=principal, plan_hash=OuterRef("plan_hash")
     )
     retried = Interrupt.objects.filter(
@@ -37,7 +37,7 @@ def list_waiting_approvals(principal: User, scope: Scope | None = None) -> Query
         list_visible_approvals(principal, scope)
         .filter(status=Approval.Status.WAITING, groups__in=principal.user_groups.all())
         .exclude(Q(excludes_executor=True) & executes)
-        .exclude(Exists(mine))
+        .exclude(Exists(own_decisions))
         .distinct()
     )
 
@@ -47,7 +47,7 @@ def count_waiting_approvals(people: Sequence[User]) -> Counter[int]:
 
     These users have no API key.
     """
-    keys = {one.pk for one in people}
+    keys = {user.pk for user in people}
     columns = (
         "pk",
         "plan_hash",
@@ -64,17 +64,17 @@ def count_waiting_approvals(people: Sequence[User]) -> Counter[int]:
     decided = set(ApprovalDecision.objects.filter(**waiting).values_list("approval_id", "by_id", "plan_hash"))
     retries = Interrupt.objects.filter(kind=Interrupt.Kind.RETRY, by__in=keys)
     executing = set(
-        retries.filter(execution__in={one[3] for one in rows}).values_list("execution_id", "by_id")
+        retries.filter(execution__in={row[3] for row in rows}).values_list("execution_id", "by_id")
     )
-    grants, places = Grants(people), get_resource_locations(Approval, {one[0] for one in rows})
-    known = {one.pk: one for one in people}
+    grants, places = Grants(people), get_resource_locations(Approval, {row[0] for row in rows})
+    users_by_id = {user.pk: user for user in people}
     return Counter(
         person
         for pk, diff, excludes_executor, execution, started_by, person in rows
         if pk in places
         and (pk, person, diff) not in decided
         and not (excludes_executor and (started_by == person or (execution, person) in executing))
-        and VIEW in grants.get_permissions(known[person], places[pk])
+        and VIEW in grants.get_permissions(users_by_id[person], places[pk])
     )
 
 
@@ -82,11 +82,13 @@ def build_approval_document(approval: Approval, principal: User) -> dict[str, An
     """Return the document of an approval, with its plan and the user's permission to decide."""
     execution = approval.execution
     is_open = approval.status == Approval.Status.WAITING
-    decisions = sorted(approval.decisions.all(), key=lambda one: one.pk)
+    decisions = sorted(approval.decisions.all(), key=lambda decision: decision.pk)
     # Later approvers approve or reject the values of the first one.
     settled = tally_decisions(approval, decisions).inputs
     refusal = explain_refusal(principal, approval) if is_open else ""
-    has_decided = any(one.by_id == principal.pk and one.plan_hash == approval.plan_hash for one in decisions)
+    has_decided = any(
+        decision.by_id == principal.pk and decision.plan_hash == approval.plan_hash for decision in decisions
+    )
     return {
         **build_approval_summary(approval),
         "execution": {
@@ -98,24 +100,28 @@ def build_approval_document(approval: Approval, principal: User) -> dict[str, An
         },
         "step": approval.step.identifier,
         "inputs": [
-            {**one, "defaultValue": settled.get(one["name"], one["defaultValue"])} for one in approval.inputs
+            {
+                **approver_input,
+                "defaultValue": settled.get(approver_input["name"], approver_input["defaultValue"]),
+            }
+            for approver_input in approval.inputs
         ],
         "diff": approval.plan_hash,
         "ahead": json.loads(approval.plan or "{}"),
         "checked_at": approval.planned_at.isoformat() if approval.planned_at else None,
-        "decisions": [_build_decision(one, approval) for one in decisions],
+        "decisions": [_build_decision(decision, approval) for decision in decisions],
         "checking": approval.is_being_refreshed,
         "can_decide": is_open and not refusal and not has_decided,
         "why_not": refusal or ("You have already decided." if is_open and has_decided else ""),
     }
 
 
-def _build_decision(one: ApprovalDecision, approval: Approval) -> dict[str, Any]:
+def _build_decision(decision: ApprovalDecision, approval: Approval) -> dict[str, Any]:
     return {
-        "by": one.by_name,
-        "verdict": one.verdict,
-        "comment": one.comment,
-        "inputs": one.inputs,
-        "at": one.at.isoformat(),
-        "counts": one.plan_hash == approval.plan_hash,
+        "by": decision.by_name,
+        "verdict": decision.verdict,
+        "comment": decision.comment,
+        "inputs": decision.inputs,
+        "at": decision.at.isoformat(),
+        "counts": decision.plan_hash == approval.plan_hash,
     }

@@ -134,7 +134,7 @@ class ApprovalRequester:
             group_names=list(request.groups),
             minimum_approvals=request.minimum,
             excludes_executor=request.without_executor,
-            inputs=[dict(one) for one in request.inputs],
+            inputs=[dict(approver_input) for approver_input in request.inputs],
             includes_history=request.with_history,
             requested_at=now,
             expires_at=step.timeout_at or now + timedelta(seconds=step.timeout_seconds),

@@ -22,14 +22,16 @@ def tally_decisions(approval: Approval, decisions: Iterable[ApprovalDecision]) -
     """Count the decisions about the current plan: the first rejection, or enough approvals, decide."""
     approvers: list[str] = []
     inputs: dict[str, str] = {}
-    for one in sorted(decisions, key=lambda decision: decision.pk):
+    for decision in sorted(decisions, key=lambda row: row.pk):
         # A rejection of one plan is no approval of another.
-        if one.verdict == ApprovalDecision.Verdict.REJECT:
-            return ApprovalTally(Approval.Status.REJECTED, tuple(approvers), inputs, one.by_name, one.comment)
-        if one.plan_hash != approval.plan_hash:
+        if decision.verdict == ApprovalDecision.Verdict.REJECT:
+            return ApprovalTally(
+                Approval.Status.REJECTED, tuple(approvers), inputs, decision.by_name, decision.comment
+            )
+        if decision.plan_hash != approval.plan_hash:
             continue
-        approvers.append(one.by_name)
-        inputs = dict(one.inputs)
+        approvers.append(decision.by_name)
+        inputs = dict(decision.inputs)
         if len(approvers) >= approval.minimum_approvals:
             return ApprovalTally(Approval.Status.APPROVED, tuple(approvers), inputs)
     return ApprovalTally(Approval.Status.WAITING, tuple(approvers), inputs)

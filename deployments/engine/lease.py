@@ -101,13 +101,13 @@ def load_execution(execution_id: UUID) -> Execution:
     """
     interrupts = Interrupt.objects.filter(execution=OuterRef("pk"), applied_at=None)
     waiting = list_waiting_claims().filter(stage__execution=OuterRef("pk")).order_by()
-    others = ServiceLockClaim.objects.filter(stage__execution=OuterRef("pk")).exclude(
+    other_claims = ServiceLockClaim.objects.filter(stage__execution=OuterRef("pk")).exclude(
         ecs_service=F("stage__ecs_service")
     )
     rows = Execution.objects.select_related("scope", "pipeline").annotate(
         has_interrupts=Exists(interrupts),
         has_waiting_claims=Exists(waiting),
-        changes_several_services=Exists(others),
+        changes_several_services=Exists(other_claims),
     )
     return rows.get(pk=execution_id)
 

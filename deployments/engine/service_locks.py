@@ -89,9 +89,9 @@ def reacquire_locks(reconcile_context: ReconcileContext) -> bool:
 def release_locks(reconcile_context: ReconcileContext) -> None:
     """Release the locks and wake the next execution; inside the commit that ends the stage or rollback."""
     stage = reconcile_context.stage
-    held = ServiceLock.objects.filter(stage=stage)
-    keys = list(held.order_by("key").values_list("key", flat=True))
-    held.delete()
+    locks = ServiceLock.objects.filter(stage=stage)
+    keys = list(locks.order_by("key").values_list("key", flat=True))
+    locks.delete()
     reconcile_context.reload_claims()
     for key in keys:
         waiting = (

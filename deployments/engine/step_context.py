@@ -492,7 +492,7 @@ class EngineStepContext(AwsClients):
     def _clear_results(self, calls: Sequence[AwsCall]) -> None:
         for call in calls:
             call.result = ""
-        if written := [call.pk for call in calls if call.pk is not None]:
+        if call_ids := [call.pk for call in calls if call.pk is not None]:
             self.reconcile_context.rows.add_write(
-                lambda: AwsCall.objects.filter(pk__in=written).update(result="")
+                lambda: AwsCall.objects.filter(pk__in=call_ids).update(result="")
             )

@@ -341,8 +341,8 @@ def describe_version(row: FetchRow) -> str:
         if not versions and not origin:
             return ""
         files = [f"version {version} of {name}" for name, version in list(versions.items())[:MOST_FILES]]
-        rest = [f"{len(versions) - MOST_FILES} more"] if len(versions) > MOST_FILES else []
-        files_text = " and ".join([*files, *rest]) or f"the files of {row['identifier']}"
+        more_files = [f"{len(versions) - MOST_FILES} more"] if len(versions) > MOST_FILES else []
+        files_text = " and ".join([*files, *more_files]) or f"the files of {row['identifier']}"
         return f"Using {files_text}{origin}"
     return f"{describe_fetch(row)}{origin}" if origin else ""
 

@@ -66,9 +66,9 @@ _LOCK_OF_CLAIM = ServiceLock.objects.filter(key=OuterRef("key"), stage=OuterRef(
 
 def list_earlier_claims(claim: ServiceLockClaim) -> QuerySet[ServiceLockClaim]:
     """Return the earlier claims of other stages on the same service lock."""
-    others = ServiceLockClaim.objects.filter(key=claim.key).exclude(stage=claim.stage_id)
+    other_claims = ServiceLockClaim.objects.filter(key=claim.key).exclude(stage=claim.stage_id)
     earlier = Q(requested_at__lt=claim.requested_at) | Q(requested_at=claim.requested_at, pk__lt=claim.pk)
-    return others.exclude(stage__status__in=TERMINAL_STATUSES).filter(earlier)
+    return other_claims.exclude(stage__status__in=TERMINAL_STATUSES).filter(earlier)
 
 
 def list_waiting_claims() -> QuerySet[ServiceLockClaim]:
@@ -84,9 +84,9 @@ def build_queue_positions(execution: Execution, stages: list[StageExecution]) ->
     claims = list(list_waiting_claims().filter(stage__in=open_stages).select_related("step"))
     if not claims:
         return None
-    others = ServiceLockClaim.objects.filter(key__in={claim.key for claim in claims})
-    open_others = others.exclude(stage__status__in=TERMINAL_STATUSES).select_related("stage__execution")
-    queue = list(open_others.order_by("requested_at", "pk"))
+    other_claims = ServiceLockClaim.objects.filter(key__in={claim.key for claim in claims})
+    open_claims = other_claims.exclude(stage__status__in=TERMINAL_STATUSES).select_related("stage__execution")
+    queue = list(open_claims.order_by("requested_at", "pk"))
     positions = [_get_queue_position(claim, queue) for claim in claims]
     return {**positions[0], "steps": positions}
 
@@ -94,12 +94,14 @@ def build_queue_positions(execution: Execution, stages: list[StageExecution]) ->
 def _get_queue_position(claim: ServiceLockClaim, queue: Sequence[ServiceLockClaim]) -> dict[str, Any]:
     """Return the position of one claim in the queue of its lock, as in `list_earlier_claims`."""
     position = (claim.requested_at, claim.pk)
-    others = [
+    other_claims = [
         other_claim
         for other_claim in queue
         if other_claim.key == claim.key and other_claim.stage_id != claim.stage_id
     ]
-    earlier = [other_claim for other_claim in others if (other_claim.requested_at, other_claim.pk) < position]
+    earlier = [
+        other_claim for other_claim in other_claims if (other_claim.requested_at, other_claim.pk) < position
+    ]
     return {
         "position": len({other_claim.stage_id for other_claim in earlier}),
         "waits_for": f"#{earlier[0].stage.execution.number}" if earlier else None,

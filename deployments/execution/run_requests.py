@@ -61,9 +61,11 @@ def validate_run(
     targets = resolve_targets(spec, pipeline.scope, has_manifests=is_replay)
     # R082: users need access to all resources that the pipeline uses for them.
     require_access(actor, list_run_needs(spec, targets, pipeline.scope))
-    given = _validate_inputs(spec, inputs, is_preview=is_preview)
+    run_inputs = _validate_inputs(spec, inputs, is_preview=is_preview)
     artifact = planning.resolve_artifact(targets, _validate_tag(artifact_tag), pipeline.scope)
-    return RunRequest(spec, targets, artifact, given.plain, given.secrets, list_unknown_inputs(spec, inputs))
+    return RunRequest(
+        spec, targets, artifact, run_inputs.plain, run_inputs.secrets, list_unknown_inputs(spec, inputs)
+    )
 
 
 def resolve_targets(spec: PipelineSpec, scope: Scope, *, has_manifests: bool = False) -> list[StageTarget]:
@@ -111,7 +113,7 @@ def _validate_tag(tag: str) -> str:
 
 
 def _validate_inputs(spec: PipelineSpec, inputs: Mapping[str, Any], *, is_preview: bool) -> RunInputs:
-    given, errors = validate_inputs(spec.variables, inputs, is_preview=is_preview)
+    run_inputs, errors = validate_inputs(spec.variables, inputs, is_preview=is_preview)
     if errors:
         raise BadInput("The pipeline cannot run with these inputs.", errors=errors)
-    return given
+    return run_inputs

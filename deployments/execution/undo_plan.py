@@ -25,15 +25,15 @@ def build_undo_plan(execution: Execution) -> dict[str, Any]:
 
     `note` explains an empty plan.
     """
-    written, changes, is_left = _list_write_states(execution), [], False
+    write_states, changes, is_left = _list_write_states(execution), [], False
     for stage in _list_stages(execution):
-        order, others = _order_steps(stage)
+        order, other_steps = _order_steps(stage)
         changes += [
             change | _add_condition((back.when or {}).get("condition") or "", change)
             for step, back in order
-            for change in _list_changes(step, written)
+            for change in _list_changes(step, write_states)
         ]
-        is_left = is_left or any(_list_changes(step, written) for step in others)
+        is_left = is_left or any(_list_changes(step, write_states) for step in other_steps)
     return {"changes": changes, "note": "" if changes else _NO_ROLLBACK_STEP if is_left else _NOTHING_TO_UNDO}
 
 
@@ -73,14 +73,14 @@ def _add_condition(condition: str, change: dict[str, Any]) -> dict[str, str]:
     return {"words": f"{change['words']}, if {condition}"} if condition else {}
 
 
-def _list_changes(step: StepExecution, written: WriteStates) -> list[dict[str, Any]]:
+def _list_changes(step: StepExecution, write_states: WriteStates) -> list[dict[str, Any]]:
     saved = EarlierStepData(step)
     changes: list[dict[str, Any]] = []
     for row in sorted(step.actions.all(), key=lambda row: -row.position):
         is_settled = row.undo_state == UndoState.SETTLED and row.state != ActionState.NOT_RESTORED
         if row.state in _NO_CHANGE or is_settled:
             continue
-        changes += _list_step_changes(row, step, saved, written.get(row.pk, set()))
+        changes += _list_step_changes(row, step, saved, write_states.get(row.pk, set()))
     return changes
 
 

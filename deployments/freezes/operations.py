@@ -106,18 +106,18 @@ def delete_freeze(*, actor: User, window: FreezeWindow) -> None:
 def list_targets(targets: Iterable[StageTarget]) -> list[FreezeTarget]:
     """Return the targets of a run for matching windows."""
     return [
-        FreezeTarget(one.service.identifier, one.environment.identifier, one.environment.kind)
-        for one in targets
+        FreezeTarget(target.service.identifier, target.environment.identifier, target.environment.kind)
+        for target in targets
     ]
 
 
 def list_execution_targets(execution: Execution) -> list[FreezeTarget]:
     """Return the targets of an execution, fixed at its start."""
-    found = (stage.values for stage in execution.stages.all())
+    all_values = (stage.values for stage in execution.stages.all())
     return [
-        FreezeTarget(one["service"]["identifier"], one["env"]["identifier"], one["env"]["type"])
-        for one in found
-        if "service" in one and "env" in one
+        FreezeTarget(values["service"]["identifier"], values["env"]["identifier"], values["env"]["type"])
+        for values in all_values
+        if "service" in values and "env" in values
     ]
 
 
@@ -166,11 +166,13 @@ def get_retry_freeze(actor: User, execution: Execution) -> ActiveFreeze | None:
 
 
 def _find_active_freeze(actor: User, scope: Scope, places: Iterable[FreezeTarget]) -> ActiveFreeze | None:
-    found = list_active_windows(scope, places)
-    if not found:
+    active_windows = list_active_windows(scope, places)
+    if not active_windows:
         return None
-    window, period = found[0]
-    return ActiveFreeze(window, period, all(can(actor, OVERRIDE, one) for one, _ in found))
+    window, period = active_windows[0]
+    return ActiveFreeze(
+        window, period, all(can(actor, OVERRIDE, active_window) for active_window, _ in active_windows)
+    )
 
 
 def check_freeze_override(
@@ -180,18 +182,18 @@ def check_freeze_override(
 
     Raises `RunFrozen` for a blocked run, `Forbidden` without permission to override.
     """
-    found = list_active_windows(scope, places)
-    if found and not override:
-        window, period = found[0]
+    active_windows = list_active_windows(scope, places)
+    if active_windows and not override:
+        window, period = active_windows[0]
         raise RunFrozen(
             f"Deployments are frozen until {period.ends:%Y-%m-%d %H:%M} UTC by {window.name}"
             f"{f': {window.description}' if window.description else ''}. Wait, or ask someone with "
             f"{OVERRIDE} in {window.scope.path} to override the freeze."
         )
-    for window, _ in found:
+    for window, _ in active_windows:
         if not can(actor, OVERRIDE, window):
             raise Forbidden(OVERRIDE)
-    return [window for window, _ in found]
+    return [window for window, _ in active_windows]
 
 
 def record_override(actor: User, execution: Execution, windows: Iterable[FreezeWindow]) -> None:
@@ -247,9 +249,9 @@ def _name_errors(spec: FreezeSpec) -> list[dict[str, str]]:
         if len(names) > FREEZE_NAMES or any(not name or len(name) > NAME_CHARACTERS for name in names):
             errors.append({"path": path, "message": f"Enter at most {FREEZE_NAMES} identifiers."})
     if spec.environment_kind and spec.environment_kind not in Environment.Kind.values:
-        known = ", ".join(Environment.Kind.values)
+        kinds = ", ".join(Environment.Kind.values)
         errors.append(
-            {"path": "environment_kind", "message": (f"Unknown environment type. Use one of {known}.")}
+            {"path": "environment_kind", "message": (f"Unknown environment type. Use one of {kinds}.")}
         )
     return errors
 

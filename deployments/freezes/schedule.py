@@ -30,12 +30,14 @@ class FreezeTarget:
 
 def get_period_at(window: FreezeWindow, moment: datetime) -> FreezePeriod | None:
     """Return the period of a window at a moment, or None."""
-    return next((one for one in _list_periods(window, moment) if one.begins <= moment < one.ends), None)
+    return next(
+        (period for period in _list_periods(window, moment) if period.begins <= moment < period.ends), None
+    )
 
 
 def get_next_period(window: FreezeWindow, moment: datetime) -> FreezePeriod | None:
     """Return the next period of a window after a moment, or None."""
-    return next((one for one in _list_periods(window, moment) if one.begins > moment), None)
+    return next((period for period in _list_periods(window, moment) if period.begins > moment), None)
 
 
 def describe_times(window: FreezeWindow) -> str:
@@ -57,15 +59,15 @@ def list_blocking_windows(
     windows: Iterable[FreezeWindow], places: Iterable[FreezeTarget], moment: datetime
 ) -> list[tuple[FreezeWindow, FreezePeriod]]:
     """Return the active windows for any of these targets, the one that ends last first."""
-    wanted = list(places)
-    found = [
+    targets = list(places)
+    blocking_windows = [
         (window, period)
         for window in windows
         if window.enabled
-        and any(matches_target(window, place) for place in wanted)
+        and any(matches_target(window, place) for place in targets)
         and (period := get_period_at(window, moment)) is not None
     ]
-    return sorted(found, key=lambda one: one[1].ends, reverse=True)
+    return sorted(blocking_windows, key=lambda pair: pair[1].ends, reverse=True)
 
 
 def to_utc(local: datetime, zone: ZoneInfo, *, late: bool = False) -> datetime:

@@ -249,7 +249,7 @@ def open_work_access(
     through = str(params.get("through") or ("Delegate" if spec.is_remote else "Manager"))
     if kind not in DelegateTask.RUNS_CODE and through == "Manager" and not step.delegate_selectors:
         return InProcessWork(_get_scope(stage), kind)
-    own = tuple(str(one) for one in params.get("selectors") or ())
+    own = tuple(str(selector) for selector in params.get("selectors") or ())
     return DelegateTaskWork(
         kind, params, get_call_selectors(step, own or (spec.delegate_selectors if spec.is_remote else ()))
     )

@@ -27,7 +27,7 @@ def register_badge(name: str, count: BadgeCounter) -> None:
 def count_badges(people: Sequence[User]) -> dict[int, Mapping[str, int]]:
     """Return the numbers of all badges of these users, by user id."""
     counted = {name: count(people) for name, count in _counts.items()}
-    return {one.pk: {name: found[one.pk] for name, found in counted.items()} for one in people}
+    return {person.pk: {name: numbers[person.pk] for name, numbers in counted.items()} for person in people}
 
 
 def read_badge_snapshots(keys: Collection[str] | None) -> dict[str, tuple[TopicSnapshot, ...]]:
@@ -36,15 +36,17 @@ def read_badge_snapshots(keys: Collection[str] | None) -> dict[str, tuple[TopicS
     counts = count_badges(list(User.objects.filter(pk__in=list(by_key), is_active=True)))
     return {
         by_key[pk]: (
-            TopicSnapshot(Audience(person_id=pk), tuple(sorted(found.items())), frozenset({f"badges:{pk}"})),
+            TopicSnapshot(
+                Audience(person_id=pk), tuple(sorted(numbers.items())), frozenset({f"badges:{pk}"})
+            ),
         )
-        for pk, found in counts.items()
+        for pk, numbers in counts.items()
     }
 
 
 def get_badge_counts(snapshots: Collection[TopicSnapshot]) -> Mapping[str, int]:
     """Return the numbers of one person's badges by name."""
-    return {name: count for one in snapshots for name, count in cast("_Counts", one.state)}
+    return {name: count for snapshot in snapshots for name, count in cast("_Counts", snapshot.state)}
 
 
 def _read_audiences(keys: Collection[str]) -> dict[str, Audience]:

@@ -101,8 +101,8 @@ class ExecutionState:
 
     def message(self, rights: ExecutionRights) -> str:
         """Return the message for a viewer with these rights."""
-        rest = json.dumps({"can": get_buttons(self.execution, rights), "last_line": self.last_line})
-        return f'{{"type":"state","state":{self.facts[:-1]},{rest[1:]}}}'
+        viewer_state = json.dumps({"can": get_buttons(self.execution, rights), "last_line": self.last_line})
+        return f'{{"type":"state","state":{self.facts[:-1]},{viewer_state[1:]}}}'
 
     @property
     def is_over(self) -> bool:
@@ -235,10 +235,10 @@ class ExecutionBroadcaster:
 
     @database_sync_to_async
     def _last_stored(self) -> int:
-        found = (
+        next_number = (
             Execution.objects.filter(pk=self.execution_id).values_list("next_line_number", flat=True).first()
         )
-        return (found or 1) - 1
+        return (next_number or 1) - 1
 
     @database_sync_to_async
     def _read_state(self) -> ExecutionState | None:

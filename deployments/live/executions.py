@@ -33,15 +33,15 @@ _COLUMNS: Final = (
 def list_execution_snapshots(keys: Collection[str] | None) -> dict[str, tuple[TopicSnapshot, ...]]:
     """Return the list state of these executions, or of all open and recently ended ones; one query."""
     if keys is None:
-        wanted = Q(status__in=OPEN_STATUSES) | Q(ended_at__gte=get_database_time() - JUST_ENDED)
+        condition = Q(status__in=OPEN_STATUSES) | Q(ended_at__gte=get_database_time() - JUST_ENDED)
     else:
-        wanted = Q(pk__in=list(parse_primary_keys(Execution, keys)))
-    found: dict[str, tuple[TopicSnapshot, ...]] = {}
-    for pk, scope, pipeline, identifier, *seen in Execution.objects.filter(wanted).values_list(*_COLUMNS):
+        condition = Q(pk__in=list(parse_primary_keys(Execution, keys)))
+    snapshots: dict[str, tuple[TopicSnapshot, ...]] = {}
+    for pk, scope, pipeline, identifier, *state in Execution.objects.filter(condition).values_list(*_COLUMNS):
         audience = Audience(ResourceLocation(scope, {"pipeline": identifier}), VIEW)
         topics = frozenset({f"pipeline:{pipeline}"})
-        found[str(pk)] = (TopicSnapshot(audience, tuple(seen), topics, list_topic="executions"),)
-    return found
+        snapshots[str(pk)] = (TopicSnapshot(audience, tuple(state), topics, list_topic="executions"),)
+    return snapshots
 
 
 EXECUTION_TOPIC: Final = TopicSource(

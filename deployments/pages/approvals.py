@@ -25,14 +25,14 @@ MOST_EARLIER: Final = 5
 @require_sign_in
 @require_safe
 def list_approvals(request: PageRequest) -> HttpResponse:
-    """List what waits for the reader, or every approval, newest first."""
+    """List the approvals that wait for the reader, or all, newest first."""
     everything = request.GET.get("show") == "all"
     listed = (
         approvals_queries.list_visible_approvals if everything else approvals_queries.list_waiting_approvals
     )
-    shown = paginate_queryset(listed(request.user, request.current_scope), request, order="requested_at")
-    rows = [(one, build_approval_summary(one)) for one in shown.items]
-    context = {"page": shown, "rows": rows, "everything": everything}
+    page = paginate_queryset(listed(request.user, request.current_scope), request, order="requested_at")
+    rows = [(approval, build_approval_summary(approval)) for approval in page.items]
+    context = {"page": page, "rows": rows, "everything": everything}
     return render(request, "deployments/approvals/list.html", context)
 
 
@@ -46,22 +46,27 @@ def show_approval(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
 @require_sign_in
 @require_POST
 def decide_approval(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
-    """Take a decision about what was on the page."""
-    found = _get_approval(request, pk)
+    """Approve or reject the plan that the page showed."""
+    approval = _get_approval(request, pk)
     diff, comment = request.POST.get("diff", ""), request.POST.get("comment", "")
     try:
         if request.POST.get("verdict") == "reject":
-            operations.reject_step(actor=request.user, approval=found, diff=diff, comment=comment)
+            operations.reject_step(actor=request.user, approval=approval, diff=diff, comment=comment)
         else:
-            given = {one["name"]: request.POST.get(f"input-{one['name']}", "") for one in found.inputs}
+            inputs = {
+                approver_input["name"]: request.POST.get(f"input-{approver_input['name']}", "")
+                for approver_input in approval.inputs
+            }
             operations.approve_step(
-                actor=request.user, approval=found, diff=diff, comment=comment, inputs=given
+                actor=request.user, approval=approval, diff=diff, comment=comment, inputs=inputs
             )
     except Problem as problem:
-        said = "; ".join(f"{one['path'].removeprefix('inputs.')} {one['message']}" for one in problem.errors)
-        messages.error(request, f"{problem.detail} {said}".strip())
+        details = "; ".join(
+            f"{error['path'].removeprefix('inputs.')} {error['message']}" for error in problem.errors
+        )
+        messages.error(request, f"{problem.detail} {details}".strip())
         return _render_approval(request, _get_approval(request, pk), status=problem.status)
-    return redirect("execution", pk=found.execution_id)
+    return redirect("execution", pk=approval.execution_id)
 
 
 @require_sign_in
@@ -75,19 +80,24 @@ def update_plan(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
     return redirect("approval", pk=pk)
 
 
-def _render_approval(request: PageRequest, found: Approval, status: int = 200) -> HttpResponse:
-    """The page of an approval; what was entered and refused stands in its form again."""
-    document = approvals_queries.build_approval_document(found, request.user)
-    asked = document["inputs"]
-    fields = [(one, request.POST.get(f"input-{one['name']}", one["defaultValue"])) for one in asked]
+def _render_approval(request: PageRequest, approval: Approval, status: int = 200) -> HttpResponse:
+    """Render the page of an approval; refused input stays in its form."""
+    document = approvals_queries.build_approval_document(approval, request.user)
+    approver_inputs = document["inputs"]
+    fields = [
+        (approver_input, request.POST.get(f"input-{approver_input['name']}", approver_input["defaultValue"]))
+        for approver_input in approver_inputs
+    ]
     context = {
-        "approval": found,
+        "approval": approval,
         "document": document,
         "fields": fields,
         "comment": request.POST.get("comment", ""),
-        "history": _list_earlier_runs(request, found) if found.includes_history else (),
-        "is_checking": found.is_being_refreshed,
-        "is_stale": bool(found.planned_at and timezone.now() - found.planned_at > operations.PLAN_MAX_AGE),
+        "history": _list_earlier_runs(request, approval) if approval.includes_history else (),
+        "is_checking": approval.is_being_refreshed,
+        "is_stale": bool(
+            approval.planned_at and timezone.now() - approval.planned_at > operations.PLAN_MAX_AGE
+        ),
     }
     return render(request, "deployments/approvals/detail.html", context, status=status)
 

@@ -41,19 +41,21 @@ def list_executions(request: PageRequest) -> HttpResponse:
     """List executions, newest first."""
     chosen = request.GET.get("status", "")
     statuses = next((statuses for name, _, statuses in FILTERS if name == chosen), ())
-    found = queries.list_visible_executions(request.user, request.current_scope)
+    executions = queries.list_visible_executions(request.user, request.current_scope)
     if statuses:
-        found = found.filter(status__in=statuses)
+        executions = executions.filter(status__in=statuses)
     text = request.GET.get("q", "")[:LONGEST_SEARCH]
-    shown = paginate_queryset(queries.filter_by_text(found, request.user, text), request, order="created_at")
+    page = paginate_queryset(
+        queries.filter_by_text(executions, request.user, text), request, order="created_at"
+    )
     context = {
-        "page": shown,
+        "page": page,
         "filters": FILTERS,
         "chosen": chosen if statuses else "",
         "text": text.strip(),
         "topics": get_list_topics(request, "executions"),
     }
-    if request.current_scope and not (statuses or text or shown.items):
+    if request.current_scope and not (statuses or text or page.items):
         context["way"] = list_onboarding_steps(request.current_scope, request.user)
     return render(request, "deployments/executions.html", context)
 
@@ -67,13 +69,13 @@ def _get_execution(request: PageRequest, pk: uuid.UUID) -> Execution:
 @require_safe
 def show_execution(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
     """Show one execution; its script keeps it up to date."""
-    found = _get_execution(request, pk)
+    execution = _get_execution(request, pk)
     context = {
-        "document": build_execution_document(found, request.user),
+        "document": build_execution_document(execution, request.user),
         "statuses": STATUS_BADGES,
         "execution_page": True,
-        "may_run": can(request.user, "core_pipeline_execute", found.pipeline),
-        "frozen": freezes_operations.get_retry_freeze(request.user, found),
+        "may_run": can(request.user, "core_pipeline_execute", execution.pipeline),
+        "frozen": freezes_operations.get_retry_freeze(request.user, execution),
     }
     return render(request, "deployments/execution.html", context)
 
@@ -81,11 +83,11 @@ def show_execution(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
 @require_sign_in
 @require_POST
 def abort_execution(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
-    """Ask the engine to stop, and to put things back if that was chosen."""
-    found = _get_execution(request, pk)
+    """Request an abort, with a rollback if the form says so."""
+    execution = _get_execution(request, pk)
     roll_back = bool(request.POST.get("roll_back"))
     try:
-        operations.abort_execution(actor=request.user, execution=found, roll_back=roll_back)
+        operations.abort_execution(actor=request.user, execution=execution, roll_back=roll_back)
     except Problem as problem:
         messages.error(request, problem.detail)
     return redirect("execution", pk=pk)
@@ -94,13 +96,13 @@ def abort_execution(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
 @require_sign_in
 @require_POST
 def decide_step(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
-    """Pass on what a person decided about a step that waits."""
-    found = _get_execution(request, pk)
+    """Record the decision of a user about a waiting step."""
+    execution = _get_execution(request, pk)
     choice, _, chosen = request.POST.get("choice", "").partition(" ")
     step = request.POST.get("step", chosen)[:128]
     decision = request.POST.get("decision", choice)[:32]
     try:
-        operations.decide_step(actor=request.user, execution=found, step=step, decision=decision)
+        operations.decide_step(actor=request.user, execution=execution, step=step, decision=decision)
     except Problem as problem:
         messages.error(request, problem.detail)
     return redirect("execution", pk=pk)
@@ -110,21 +112,21 @@ def decide_step(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
 @require_POST
 def roll_back_execution(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
     """Ask for a rollback; it may become an execution of its own."""
-    found = _get_execution(request, pk)
+    execution = _get_execution(request, pk)
     try:
-        found = operations.roll_back_execution(actor=request.user, execution=found)
+        execution = operations.roll_back_execution(actor=request.user, execution=execution)
     except Problem as problem:
         messages.error(request, problem.detail)
-    return redirect("execution", pk=found.pk)
+    return redirect("execution", pk=execution.pk)
 
 
 @require_sign_in
 @require_POST
 def retry_execution(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
     """Ask for another attempt of the step that failed."""
-    found, override = _get_execution(request, pk), bool(request.POST.get("override_freeze"))
+    execution, override = _get_execution(request, pk), bool(request.POST.get("override_freeze"))
     try:
-        operations.retry_execution(actor=request.user, execution=found, override_freeze=override)
+        operations.retry_execution(actor=request.user, execution=execution, override_freeze=override)
     except Problem as problem:
         messages.error(request, problem.detail)
     return redirect("execution", pk=pk)
@@ -136,12 +138,15 @@ VIEW_LEFTOVERS = "core_pipeline_view"
 @require_sign_in
 @require_get_or_post
 def show_leftovers(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
-    """List the ECS services beside the one that serves, and delete those that are chosen."""
+    """List the leftover ECS services, and delete the selected ones."""
     everything = Execution.objects.select_related("pipeline__scope", "scope")
-    found = get_visible(request, VIEW_LEFTOVERS, everything, pk=pk)
+    execution = get_visible(request, VIEW_LEFTOVERS, everything, pk=pk)
     if request.method == "POST":
-        return _delete_leftovers(request, found)
-    context = {"execution": found, "found": leftovers.list_leftovers(actor=request.user, execution=found)}
+        return _delete_leftovers(request, execution)
+    context = {
+        "execution": execution,
+        "found": leftovers.list_leftovers(actor=request.user, execution=execution),
+    }
     return render(request, "deployments/leftovers.html", context)
 
 
@@ -159,12 +164,12 @@ def _delete_leftovers(request: PageRequest, execution: Execution) -> HttpRespons
 @require_safe
 def list_expressions(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
     """List the expressions at a step of an execution, with their latest values."""
-    found = _get_execution(request, pk)
-    run = Run(found)
+    execution = _get_execution(request, pk)
+    run = Run(execution)
     moment = run.moment(request.GET.get("at", ""))
     context = {
-        "execution": found,
-        "choices": [one.choice for one in run.moments()],
+        "execution": execution,
+        "choices": [run_moment.choice for run_moment in run.moments()],
         "chosen": moment.key if moment else "",
     }
-    return render_expressions(request, run.known_at(moment, request.user), context)
+    return render_expressions(request, run.list_completions(moment, request.user), context)

@@ -39,17 +39,17 @@ class FreezePage(ResourcePage[FreezeWindow]):
 @require_sign_in
 @require_safe
 def list_windows(request: PageRequest) -> HttpResponse:
-    """List freeze windows, those of the scopes above beside them, and say which are in force."""
-    found = list_visible(request, MANAGE, FreezeWindow.objects.select_related("scope"))
-    shown, now, scope = paginate_queryset(found, request), timezone.now(), request.current_scope
+    """List the freeze windows of the scope and of the scopes above it, with their state."""
+    windows = list_visible(request, MANAGE, FreezeWindow.objects.select_related("scope"))
+    page, now, scope = paginate_queryset(windows, request), timezone.now(), request.current_scope
     above = (
         list(operations.list_inherited_windows(request.user, scope).order_by("pk")[: MOST_ABOVE + 1])
         if scope
         else []
     )
     context = {
-        "page": shown,
-        "rows": _list_rows(shown.items, now),
+        "page": page,
+        "rows": _list_rows(page.items, now),
         "above": _list_rows(above[:MOST_ABOVE], now),
         "is_more_above": len(above) > MOST_ABOVE,
         "may_add": can_anywhere(request.user, MANAGE),
@@ -58,10 +58,15 @@ def list_windows(request: PageRequest) -> HttpResponse:
 
 
 def _list_rows(windows: Iterable[FreezeWindow], now: datetime) -> list[tuple[Any, ...]]:
-    """Each window with the period it is in, the next one, and its times in words."""
+    """Return each window with its current period, its next period and a description of its times."""
     return [
-        (one, one.enabled and get_period_at(one, now), get_next_period(one, now), describe_times(one))
-        for one in windows
+        (
+            window,
+            window.enabled and get_period_at(window, now),
+            get_next_period(window, now),
+            describe_times(window),
+        )
+        for window in windows
     ]
 
 
@@ -73,11 +78,11 @@ class NewFreeze(FreezePage, CreatePage[FreezeWindow]):
     done = "Freeze window {name} created."
 
     def save(self, form: NewFreezeForm) -> FreezeWindow:
-        given = form.cleaned_data
+        data = form.cleaned_data
         return operations.create_freeze(
             actor=self.request.user,
-            scope=given["in_scope"],
-            identifier=given["identifier"],
+            scope=data["in_scope"],
+            identifier=data["identifier"],
             spec=form.spec(),
         )
 
@@ -110,5 +115,5 @@ class DeleteFreeze(FreezePage, DeletePage[FreezeWindow]):
 
     text = "Blocked deployments can run again immediately."
 
-    def perform(self, **given: Any) -> None:
+    def perform(self, **values: Any) -> None:
         operations.delete_freeze(actor=self.request.user, window=self.object)

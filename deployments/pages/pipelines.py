@@ -35,14 +35,14 @@ SETS_SHOWN: Final = 50
 @require_safe
 def pipelines(request: PageRequest) -> HttpResponse:
     """List pipelines."""
-    shown = paginate_queryset(
+    page = paginate_queryset(
         pipelines_queries.list_visible_pipelines(request.user, request.current_scope), request
     )
-    runnable = get_permitted_ids(request, EXECUTE, Pipeline, shown.items)
+    runnable = get_permitted_ids(request, EXECUTE, Pipeline, page.items)
     return render(
         request,
         "pipelines/list.html",
-        {"page": shown, "runnable": runnable, "may_add": can_anywhere(request.user, EDIT)},
+        {"page": page, "runnable": runnable, "may_add": can_anywhere(request.user, EDIT)},
     )
 
 
@@ -50,17 +50,19 @@ def pipelines(request: PageRequest) -> HttpResponse:
 @require_safe
 def pipeline(request: PageRequest, pk: int) -> HttpResponse:
     """Show a pipeline, its YAML and its newest executions."""
-    found = get_visible(request, VIEW, Pipeline.objects.select_related("scope"), pk=pk)
+    pipeline = get_visible(request, VIEW, Pipeline.objects.select_related("scope"), pk=pk)
     recent = (
-        queries.list_visible_executions(request.user).filter(pipeline=found).order_by("-created_at")[:RECENT]
+        queries.list_visible_executions(request.user)
+        .filter(pipeline=pipeline)
+        .order_by("-created_at")[:RECENT]
     )
-    rights = get_permissions(request.user, found)
+    rights = get_permissions(request.user, pipeline)
     context = {
-        "pipeline": found,
+        "pipeline": pipeline,
         "recent": recent,
         "may_run": EXECUTE in rights,
         "rights": rights,
-        "graph": build_graph_of_text(found.yaml),
+        "graph": build_graph_of_text(pipeline.yaml),
     }
     return render(request, "pipelines/detail.html", context)
 
@@ -68,18 +70,20 @@ def pipeline(request: PageRequest, pk: int) -> HttpResponse:
 @require_sign_in
 @require_get_or_post
 def run_pipeline(request: PageRequest, pk: int) -> HttpResponse:
-    """Show what a run would do, and start it."""
-    found = get_visible(request, VIEW, Pipeline.objects.select_related("scope"), pk=pk)
-    require(request.user, EXECUTE, found)
-    form = RunForm(request.POST or None, pipeline=found)
-    told = request.POST if request.method == "POST" else request.GET
-    form.begin_with(input_sets.list_visible_input_sets(found, request.user)[:SETS_SHOWN], told.getlist("set"))
+    """Show the plan of a run, and start it."""
+    pipeline = get_visible(request, VIEW, Pipeline.objects.select_related("scope"), pk=pk)
+    require(request.user, EXECUTE, pipeline)
+    form = RunForm(request.POST or None, pipeline=pipeline)
+    data = request.POST if request.method == "POST" else request.GET
+    form.apply_input_sets(
+        input_sets.list_visible_input_sets(pipeline, request.user)[:SETS_SHOWN], data.getlist("set")
+    )
     if request.method == "POST" and form.is_valid():
         tag = form.cleaned_data["tag"]
         try:
             made = operations.run_pipeline(
                 actor=request.user,
-                pipeline=found,
+                pipeline=pipeline,
                 artifact_tag=tag,
                 inputs=form.inputs(),
                 override_freeze=form.cleaned_data["override_freeze"],
@@ -89,29 +93,29 @@ def run_pipeline(request: PageRequest, pk: int) -> HttpResponse:
             return redirect("execution", pk=made.pk)
         except Problem as problem:
             form.refuse(problem)
-    may_keep = can(request.user, input_sets.EDIT, found)
-    context: dict[str, Any] = {"pipeline": found, "form": form, "may_keep": may_keep}
-    context["frozen"] = freezes_operations.get_active_freeze(request.user, found)
+    may_keep = can(request.user, input_sets.EDIT, pipeline)
+    context: dict[str, Any] = {"pipeline": pipeline, "form": form, "may_keep": may_keep}
+    context["frozen"] = freezes_operations.get_active_freeze(request.user, pipeline)
     return render(request, "pipelines/run.html", context)
 
 
 @require_sign_in
 @require_POST
 def plan_of_run(request: PageRequest, pk: int) -> HttpResponse:
-    """Show the plan of a run again, with what has been entered by now."""
-    found = get_visible(request, VIEW, Pipeline.objects.select_related("scope"), pk=pk)
-    require(request.user, EXECUTE, found)
-    form = RunForm(request.POST, pipeline=found)
-    return render(request, "pipelines/_plan.html", {"pipeline": found, "form": form})
+    """Show the plan of a run for the current input."""
+    pipeline = get_visible(request, VIEW, Pipeline.objects.select_related("scope"), pk=pk)
+    require(request.user, EXECUTE, pipeline)
+    form = RunForm(request.POST, pipeline=pipeline)
+    return render(request, "pipelines/_plan.html", {"pipeline": pipeline, "form": form})
 
 
 @require_sign_in
 @require_safe
 def list_pipeline_tags(request: PageRequest, pk: int) -> HttpResponse:
     """List the tags of the image that a run of a pipeline deploys."""
-    found = get_visible(request, VIEW, Pipeline.objects.select_related("scope"), pk=pk)
-    require(request.user, EXECUTE, found)
-    return build_tag_response(request, lambda: _request_tags(request, found))
+    pipeline = get_visible(request, VIEW, Pipeline.objects.select_related("scope"), pk=pk)
+    require(request.user, EXECUTE, pipeline)
+    return build_tag_response(request, lambda: _request_tags(request, pipeline))
 
 
 def _request_tags(request: PageRequest, pipeline: Pipeline) -> ImageTags | LookupRequest:

@@ -29,8 +29,8 @@ MOST_TAGS: Final = 20
 
 
 def build_deploy_form(request: PageRequest, service: Service, users: PipelineUsage) -> DeployForm:
-    """The form for the pipelines among those that refer to a service which this person may run."""
-    rows = Pipeline.objects.filter(pk__in=[one.pk for one in users.visible]).select_related("scope")
+    """Return the deploy form with the pipelines of a service that the user may run."""
+    rows = Pipeline.objects.filter(pk__in=[pipeline.pk for pipeline in users.visible]).select_related("scope")
     runnable = filter_visible(request.user, EXECUTE_PIPELINE, rows).order_by("name", "pk")
     artifact = getattr(service, "artifact", None)
     pattern = str(artifact.source.get("tagPattern") or "") if artifact else ""
@@ -42,14 +42,14 @@ def build_deploy_form(request: PageRequest, service: Service, users: PipelineUsa
 @require_sign_in
 @require_get_or_post
 def deploy_image(request: PageRequest, pk: int) -> HttpResponse:
-    """Deploy a tag of a service's image, and show what happens."""
+    """Deploy a tag of a service's image, and show the execution."""
     service = get_visible(request, VIEW_SERVICE, Service.objects.select_related("scope", "artifact"), pk=pk)
     form = build_deploy_form(request, service, find_pipeline_usage(service, request.user))
     if request.method == "POST" and form.is_valid():
-        given = form.cleaned_data
+        data = form.cleaned_data
         try:
             made = operations.run_pipeline(
-                actor=request.user, pipeline=given["pipeline"], artifact_tag=given["tag"]
+                actor=request.user, pipeline=data["pipeline"], artifact_tag=data["tag"]
             )
             return redirect("execution", pk=made.pk)
         except Problem as problem:
@@ -64,20 +64,22 @@ EXECUTE: Final = "core_pipeline_execute"
 @require_sign_in
 @require_get_or_post
 def preview_pipeline(request: PageRequest, pk: int) -> HttpResponse:
-    """Show what a run of this tag and these inputs would do; inputs go into no address."""
-    found = get_visible(request, VIEW, Pipeline.objects.select_related("scope"), pk=pk)
-    require(request.user, EXECUTE, found)
-    told = request.POST if request.method == "POST" else request.GET
-    form = RunForm(told if "tag" in told else None, pipeline=found)
-    form.begin_with(input_sets.list_visible_input_sets(found, request.user)[:SETS_SHOWN], told.getlist("set"))
-    shown = None
+    """Show the preview of a run with this tag and these inputs. Inputs never enter a URL."""
+    pipeline = get_visible(request, VIEW, Pipeline.objects.select_related("scope"), pk=pk)
+    require(request.user, EXECUTE, pipeline)
+    data = request.POST if request.method == "POST" else request.GET
+    form = RunForm(data if "tag" in data else None, pipeline=pipeline)
+    form.apply_input_sets(
+        input_sets.list_visible_input_sets(pipeline, request.user)[:SETS_SHOWN], data.getlist("set")
+    )
+    preview = None
     if not form.problems and (not form.is_bound or form.is_valid()):
-        shown = _render_preview(request, found, form)
-    content: dict[str, Any] = {"pipeline": found, "form": form}
-    if isinstance(shown, PreviewRequest):
-        content["question"] = shown
-    elif shown is not None:
-        content["preview"] = shown
+        preview = _render_preview(request, pipeline, form)
+    content: dict[str, Any] = {"pipeline": pipeline, "form": form}
+    if isinstance(preview, PreviewRequest):
+        content["question"] = preview
+    elif preview is not None:
+        content["preview"] = preview
     return render(request, "pipelines/preview.html", content)
 
 
@@ -104,9 +106,9 @@ def list_policies(request: PageRequest) -> HttpResponse:
 @require_sign_in
 @require_safe
 def download_policy(request: PageRequest, identifier: str) -> HttpResponse:
-    """Hand out a policy as a file that IAM takes."""
-    found = get_policy(identifier)
-    if found is None:
+    """Return a policy as a file for IAM."""
+    policy = get_policy(identifier)
+    if policy is None:
         raise Http404("This policy does not exist.")
     headers = {"Content-Disposition": f'attachment; filename="slipway-{identifier}.json"'}
-    return JsonResponse(found.document, json_dumps_params={"indent": 2}, headers=headers)
+    return JsonResponse(policy.document, json_dumps_params={"indent": 2}, headers=headers)

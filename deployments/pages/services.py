@@ -21,22 +21,22 @@ MOST_ENVIRONMENTS: Final = 100
 @require_sign_in
 @require_safe
 def service(request: PageRequest, pk: int) -> HttpResponse:
-    """Show a service: its artifact, its manifests, its variables, and who deploys it."""
-    found = get_service(request, pk)
-    users = find_pipeline_usage(found, request.user)
+    """Show a service: its artifact, its manifests, its variables and its pipelines."""
+    service = get_service(request, pk)
+    users = find_pipeline_usage(service, request.user)
     content = {
-        "service": found,
-        "environments": _environments(request, found),
+        "service": service,
+        "environments": _environments(request, service),
         "used_by": users,
-        "deploy": build_deploy_form(request, found, users),
-        "rights": get_permissions(request.user, found),
+        "deploy": build_deploy_form(request, service, users),
+        "rights": get_permissions(request.user, service),
     }
     return render(request, "catalog/services/detail.html", content)
 
 
 def _environments(request: PageRequest, service: Service) -> QuerySet[Environment]:
-    """The environments that a service can be deployed to: at its scope, above it, below it."""
+    """Return the environments to which a service can be deployed: in its scope, above and below."""
     path = service.scope.path
     near = Q(scope__path__in=service.scope.ancestor_paths()) | Q(scope__path__startswith=f"{path}/")
-    seen = filter_visible(request.user, "core_environment_view", Environment.objects.filter(near))
-    return seen.order_by("name", "pk")[:MOST_ENVIRONMENTS]
+    environments = filter_visible(request.user, "core_environment_view", Environment.objects.filter(near))
+    return environments.order_by("name", "pk")[:MOST_ENVIRONMENTS]

@@ -111,7 +111,7 @@ def test_outputs_are_known_everywhere_and_secret_ones_to_nobody(
     assert "key ••• of orders, 3 in us-east-1" in drive.log(execution)
     assert StepExecution.objects.get(stage__execution=execution, identifier="make").outputs["key"] == "•••"
     run = Run(execution)
-    known = {one.path: one.text for one in run.known_at(run.moment("app/deploy"), drive.deployer)}
+    known = {one.path: one.text for one in run.list_completions(run.moment("app/deploy"), drive.deployer)}
     assert known["provisioner.cluster_name"] == known["infra.cluster"] == "orders"
     assert known["provisioner.key"] == "****"
     assert "super-secret-42" not in str([call.preview for call in AwsCall.objects.all()])
