@@ -93,13 +93,13 @@ def run_offered_task(task_id: UUID) -> bool:
         return False
     body = acquired.build_document()
     body["timeout_seconds"] = min(body["timeout_seconds"], LONGEST_SECONDS)
-    held = HeldTask(parse_task(body, time.monotonic()))
+    held_task = HeldTask(parse_task(body, time.monotonic()))
     lines = _LogBuffer()
-    renewing = _LeaseRenewal(worker, held)
+    renewing = _LeaseRenewal(worker, held_task)
     began = time.monotonic()
     try:
         renewing.start()
-        outcome = execute_task(held, _build_context(lines))
+        outcome = execute_task(held_task, _build_context(lines))
     finally:
         renewing.stop()
     _record_outcome(
@@ -167,20 +167,20 @@ class _LogBuffer:
 class _LeaseRenewal(threading.Thread):
     """Renewal of a running task's lease; it stops the task after a withdrawal."""
 
-    def __init__(self, worker: DelegateInstance, held: HeldTask) -> None:
+    def __init__(self, worker: DelegateInstance, held_task: HeldTask) -> None:
         super().__init__(daemon=True)
         self._worker_id = worker.pk
-        self._held = held
+        self._held_task = held_task
         self._ended = threading.Event()
 
     def run(self) -> None:
-        reported = {UUID(self._held.task.id): self._held.task.fence}
+        reported = {UUID(self._held_task.task.id): self._held_task.task.fence}
         try:
             while not self._ended.wait(RENEW_SECONDS):
                 now = renew_leases(self._worker_id, reported, now=get_database_time())
-                self._held.is_lost, self._held.is_aborted = bool(now.lost), bool(now.aborted)
+                self._held_task.is_lost, self._held_task.is_aborted = bool(now.lost), bool(now.aborted)
                 if now.lost or now.aborted:
-                    self._held.stopped.set()
+                    self._held_task.stopped.set()
         finally:
             connection.close()
 

@@ -54,7 +54,7 @@ def compute_delegate_status(
     """Return the status of a delegate: users' decisions first, then its best instance."""
     if delegate.admission != Delegate.Admission.ENABLED:
         return Connectivity(delegate.admission)
-    statuses = {compute_instance_status(one, now) for one in instances}
+    statuses = {compute_instance_status(instance, now) for instance in instances}
     if delegate.draining and statuses & {Connectivity.CONNECTED, Connectivity.LATE, Connectivity.DRAINING}:
         return Connectivity.DRAINING
     best_first = (
@@ -63,7 +63,7 @@ def compute_delegate_status(
         Connectivity.DRAINING,
         Connectivity.DISCONNECTED,
     )
-    return next((one for one in best_first if one in statuses), Connectivity.NEVER_CONTACTED)
+    return next((status for status in best_first if status in statuses), Connectivity.NEVER_CONTACTED)
 
 
 InstanceStatus = DelegateInstance.Status
@@ -72,14 +72,14 @@ _ENABLED: Final = Q(admission=Delegate.Admission.ENABLED)
 
 def build_connectivity_case(now: datetime) -> Case:
     """Return the SQL status of each delegate, equal to `compute_delegate_status`."""
-    heard = _select_alive(now)
-    working = heard.filter(status=InstanceStatus.REGISTERED)
+    alive_instances = _select_alive(now)
+    working = alive_instances.filter(status=InstanceStatus.REGISTERED)
     return Case(
         When(~_ENABLED, then=F("admission")),
-        When(Q(draining=True) & Exists(heard), then=Value(Connectivity.DRAINING.value)),
+        When(Q(draining=True) & Exists(alive_instances), then=Value(Connectivity.DRAINING.value)),
         When(Exists(_select_connected(now)), then=Value(Connectivity.CONNECTED.value)),
         When(Exists(working), then=Value(Connectivity.LATE.value)),
-        When(Exists(heard), then=Value(Connectivity.DRAINING.value)),
+        When(Exists(alive_instances), then=Value(Connectivity.DRAINING.value)),
         When(Exists(_select_contacted()), then=Value(Connectivity.DISCONNECTED.value)),
         default=Value(Connectivity.NEVER_CONTACTED.value),
         output_field=CharField(),
@@ -93,13 +93,13 @@ def build_connected_filter(now: datetime) -> Q:
 
 def build_away_filter(now: datetime) -> Q:
     """Return the condition for `connectivity_at` equal to LATE or DISCONNECTED."""
-    heard = _select_alive(now)
+    alive_instances = _select_alive(now)
     is_late = Q(
-        Exists(heard.filter(status=InstanceStatus.REGISTERED)),
+        Exists(alive_instances.filter(status=InstanceStatus.REGISTERED)),
         ~Exists(_select_connected(now)),
         draining=False,
     )
-    return _ENABLED & (is_late | Q(~Exists(heard), Exists(_select_contacted())))
+    return _ENABLED & (is_late | Q(~Exists(alive_instances), Exists(_select_contacted())))
 
 
 def _select_instances() -> QuerySet[DelegateInstance]:

@@ -95,7 +95,7 @@ def read_task_snapshots(keys: Collection[str] | None) -> dict[str, tuple[TopicSn
     rows = DelegateTask.objects.filter(condition).values_list(
         "pk", "scope_id", *_LISTED_COLUMNS, *_DETAIL_COLUMNS
     )
-    found: dict[str, tuple[TopicSnapshot, ...]] = {}
+    snapshots: dict[str, tuple[TopicSnapshot, ...]] = {}
     for pk, scope, *facts in rows:
         audience, listed = (
             Audience(ResourceLocation(scope, {}), TASK_VIEW_PERMISSION),
@@ -104,8 +104,8 @@ def read_task_snapshots(keys: Collection[str] | None) -> dict[str, tuple[TopicSn
         alone = TopicSnapshot(audience, tuple(facts), frozenset({f"delegate-task:{pk}"}))
         # Users of the scopes below may view it too.
         at = frozenset({f"{TASK_SOURCE_NAME}-at:{scope}"})
-        found[str(pk)] = (TopicSnapshot(audience, listed, at, list_topic=TASK_SOURCE_NAME), alone)
-    return found
+        snapshots[str(pk)] = (TopicSnapshot(audience, listed, at, list_topic=TASK_SOURCE_NAME), alone)
+    return snapshots
 
 
 TASK_SOURCE: Final = TopicSource(
@@ -154,11 +154,11 @@ def read_log_snapshots(keys: Collection[str] | None) -> dict[str, tuple[TopicSna
         chunks = chunks.filter(instance__delegate__in=list(parse_primary_keys(Delegate, keys)))
     columns = ("instance__delegate_id", "instance__delegate__scope_id", "instance__delegate__name")
     rows = chunks.order_by().values_list(*columns).annotate(newest=Max("pk"))
-    found: dict[str, tuple[TopicSnapshot, ...]] = {}
+    snapshots: dict[str, tuple[TopicSnapshot, ...]] = {}
     for pk, scope, name, newest in rows:
         audience = Audience(ResourceLocation(scope, {"delegate": name}), LOG_VIEW_PERMISSION)
-        found[str(pk)] = (TopicSnapshot(audience, newest, frozenset({f"delegate-log:{pk}"})),)
-    return found
+        snapshots[str(pk)] = (TopicSnapshot(audience, newest, frozenset({f"delegate-log:{pk}"})),)
+    return snapshots
 
 
 LOG_SOURCE: Final = TopicSource(

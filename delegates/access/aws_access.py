@@ -137,10 +137,10 @@ def build_cache_key(connector: Connector) -> str:
 
 def get_local_caller(connector: Connector, region: str) -> Caller:
     """Return the caller of a connector that Slipway connects directly. Raises `ConnectorUnavailable`."""
-    found = open_aws_access(connector, region)
-    if isinstance(found, DelegateAwsAccess):
+    access = open_aws_access(connector, region)
+    if isinstance(access, DelegateAwsAccess):
         raise ConnectorUnavailable(f"The connector {connector} connects through a delegate.")
-    return found
+    return access
 
 
 def list_clusters(*, actor: Principal, connector: Connector, region: str) -> list[EcsCluster]:
@@ -158,7 +158,7 @@ def list_clusters(*, actor: Principal, connector: Connector, region: str) -> lis
 def fetch_clusters(caller: Caller) -> list[EcsCluster]:
     """Return the clusters visible to a caller, by name. Raises `AwsError`."""
     arns = EcsClient(caller).list_clusters()
-    return sorted((EcsCluster(arn.rsplit("/", 1)[-1], arn) for arn in arns), key=lambda one: one.name)
+    return sorted((EcsCluster(arn.rsplit("/", 1)[-1], arn) for arn in arns), key=lambda cluster: cluster.name)
 
 
 _CREDENTIALS_NOT_LENT = "This installation does not allow the use of its own credentials."

@@ -66,14 +66,22 @@ def describe_token_owner(caller: Caller) -> str:
     if name.startswith(_OF_ORGANIZATION):
         raise Undelivered("TOKEN_REFUSED", "This is an organization's token, which cannot make runs.")
     listed = _read_account(caller, "organizations").get("data")
-    found = [str(one.get("id", ""))[:100] for one in listed or [] if isinstance(one, Mapping)]
-    if not found:
+    organization_ids = [
+        str(organization.get("id", ""))[:100]
+        for organization in listed or []
+        if isinstance(organization, Mapping)
+    ]
+    if not organization_ids:
         return f"the token belongs to {name} and has no organizations"
-    more = f" and {len(found) - MAX_SHOWN_ORGANIZATIONS} more" if len(found) > MAX_SHOWN_ORGANIZATIONS else ""
-    word = "organization" if len(found) == 1 else "organizations"
+    more = (
+        f" and {len(organization_ids) - MAX_SHOWN_ORGANIZATIONS} more"
+        if len(organization_ids) > MAX_SHOWN_ORGANIZATIONS
+        else ""
+    )
+    word = "organization" if len(organization_ids) == 1 else "organizations"
     return (
         f"the token belongs to {name} with access to the {word} "
-        f"{', '.join(found[:MAX_SHOWN_ORGANIZATIONS])}{more}"
+        f"{', '.join(organization_ids[:MAX_SHOWN_ORGANIZATIONS])}{more}"
     )
 
 

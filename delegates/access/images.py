@@ -50,7 +50,7 @@ class ImageTags:
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> "ImageTags":
         """Parse the output of `to_json`."""
-        return cls([ImageTag(**one) for one in document["tags"]], bool(document.get("is_cut")))
+        return cls([ImageTag(**tag) for tag in document["tags"]], bool(document.get("is_cut")))
 
 
 @dataclass(frozen=True)
@@ -93,20 +93,22 @@ def fetch_tags(caller: Caller, image: str, region: str) -> ImageTags:
 
 def fetch_repositories(caller: Caller, region: str) -> Repositories:
     """Return the repositories of a registry, of ECR those of a region. Raises as `fetch_tags` does."""
-    found: dict[str, None] = {}
+    repositories: dict[str, None] = {}
 
     def add_names(response: Mapping[str, Any]) -> int:
         if "repositories" not in response:
             # An agent of an earlier version only greets a registry.
             raise Undelivered("NOT_LISTED", _TOO_OLD, SITE_SERVICE, LIST_REPOSITORIES)
-        names = (str(one.get("repositoryName") or "") for one in _list_mappings(response.get("repositories")))
-        found.update(dict.fromkeys(name for name in names if IMAGE_PATH.match(name)))
-        return len(found)
+        names = (
+            str(entry.get("repositoryName") or "") for entry in _list_mappings(response.get("repositories"))
+        )
+        repositories.update(dict.fromkeys(name for name in names if IMAGE_PATH.match(name)))
+        return len(repositories)
 
     is_cut = _fetch_pages(
         lambda params: caller.call(SITE_SERVICE, LIST_REPOSITORIES, params), {"region": region}, add_names
     )
-    return Repositories(sorted(found)[: int(REGISTRY_TAGS)], is_cut)
+    return Repositories(sorted(repositories)[: int(REGISTRY_TAGS)], is_cut)
 
 
 def read_registry(kind: str, caller: Caller, image: str, region: str) -> dict[str, Any]:
@@ -118,14 +120,14 @@ def read_registry(kind: str, caller: Caller, image: str, region: str) -> dict[st
 
 def fetch_all_tags(fetch_page: FetchPage, image: str, region: str = "", **more: Any) -> ImageTags:
     """Return the tags of all pages, up to the limit. Raises the errors of `fetch_page`."""
-    found: dict[str, ImageTag] = {}
+    tags: dict[str, ImageTag] = {}
 
     def add_tags(response: Mapping[str, Any]) -> int:
-        found.update({one.name: one for one in _parse_tags(response) if TAG.match(one.name)})
-        return len(found)
+        tags.update({tag.name: tag for tag in _parse_tags(response) if TAG.match(tag.name)})
+        return len(tags)
 
     is_cut = _fetch_pages(fetch_page, {**more, "repository": image, "region": region}, add_tags)
-    return ImageTags(_sort_tags(list(found.values()))[: int(REGISTRY_TAGS)], is_cut)
+    return ImageTags(_sort_tags(list(tags.values()))[: int(REGISTRY_TAGS)], is_cut)
 
 
 def _fetch_pages(
@@ -181,11 +183,11 @@ def _parse_tags(answer: Mapping[str, Any]) -> list[ImageTag]:
 
 def _list_mappings(value: object) -> list[Mapping[str, Any]]:
     """Return the mappings in a list; a registry's response may not match the schema."""
-    return [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
+    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
 
 
 def _list_texts(value: object) -> list[str]:
-    return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
+    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
 
 
 def _parse_time(value: object) -> str:
@@ -198,6 +200,6 @@ def _parse_time(value: object) -> str:
 
 def _sort_tags(tags: list[ImageTag]) -> list[ImageTag]:
     """Return the tags by push time, newest first; tags of one push or of unknown time by version."""
-    tags.sort(key=lambda one: build_tag_sort_key(one.name), reverse=True)
-    tags.sort(key=lambda one: one.pushed_at, reverse=True)
+    tags.sort(key=lambda tag: build_tag_sort_key(tag.name), reverse=True)
+    tags.sort(key=lambda tag: tag.pushed_at, reverse=True)
     return tags

@@ -59,19 +59,26 @@ class ListenerRuleOption:
 
 def fetch_load_balancers(caller: Caller, _of: str = "") -> list[LoadBalancerOption]:
     """Return the application and network load balancers of the region, by name. Raises `AwsError`."""
-    balancers = [one for one in ElbClient(caller).list_load_balancers() if one.type != "gateway"]
-    options = [LoadBalancerOption(one.name, one.arn, one.type, one.dns_name) for one in balancers]
-    return sorted(options, key=lambda one: one.name)
+    balancers = [
+        balancer for balancer in ElbClient(caller).list_load_balancers() if balancer.type != "gateway"
+    ]
+    options = [
+        LoadBalancerOption(balancer.name, balancer.arn, balancer.type, balancer.dns_name)
+        for balancer in balancers
+    ]
+    return sorted(options, key=lambda option: option.name)
 
 
 def fetch_listeners(caller: Caller, load_balancer: str) -> list[ListenerOption]:
     """Return the listeners of a load balancer, by port. Raises `AwsError`."""
     listeners = ElbClient(caller).list_listeners(load_balancer)
     options = [
-        ListenerOption(one.arn, one.port, one.protocol, _build_target_options(one.actions))
-        for one in listeners
+        ListenerOption(
+            listener.arn, listener.port, listener.protocol, _build_target_options(listener.actions)
+        )
+        for listener in listeners
     ]
-    return sorted(options, key=lambda one: one.port)
+    return sorted(options, key=lambda option: option.port)
 
 
 def fetch_listener_rules(caller: Caller, listener: str) -> list[ListenerRuleOption]:
@@ -85,15 +92,17 @@ def fetch_listener_rules(caller: Caller, listener: str) -> list[ListenerRuleOpti
         ]
     rules = [
         ListenerRuleOption(
-            one.arn,
-            one.priority,
-            one.is_default,
-            tuple(describe_conditions(one.conditions)),
-            _build_target_options(one.actions),
+            rule.arn,
+            rule.priority,
+            rule.is_default,
+            tuple(describe_conditions(rule.conditions)),
+            _build_target_options(rule.actions),
         )
-        for one in ElbClient(caller).list_rules(listener)
+        for rule in ElbClient(caller).list_rules(listener)
     ]
-    return sorted(rules, key=lambda one: (one.is_default, int(one.priority) if one.priority.isdigit() else 0))
+    return sorted(
+        rules, key=lambda rule: (rule.is_default, int(rule.priority) if rule.priority.isdigit() else 0)
+    )
 
 
 def _build_target_options(actions: list[dict[str, object]]) -> tuple[TargetGroupOption, ...]:
@@ -125,7 +134,7 @@ _SUBJECTS = {
 
 def fetch_options(kind: str, caller: Caller, subject: str) -> LookupOptions:
     """Return the resources that a caller can list, as JSON. Raises `AwsError`."""
-    return [asdict(one) for one in LOOKUPS[kind](caller, subject)]
+    return [asdict(option) for option in LOOKUPS[kind](caller, subject)]
 
 
 def validate_subject(kind: str, subject: str) -> str:

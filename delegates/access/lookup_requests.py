@@ -66,8 +66,8 @@ def get_or_create_lookup_request(
 ) -> LookupRequest:
     """Return the user's recent request with the same query, or a new one."""
     require_access(actor, get_connector_requirements(connector))
-    found = find_recent_request(LookupQuery(actor, connector, kind, region, subject))
-    return found or create_lookup_request(
+    lookup = find_recent_request(LookupQuery(actor, connector, kind, region, subject))
+    return lookup or create_lookup_request(
         actor=actor, connector=connector, kind=kind, region=region, subject=subject
     )
 
@@ -125,7 +125,7 @@ def list_clusters_by_delegate(
         return lookup
     if "error" in lookup.report:
         raise ConnectorUnavailable(lookup.report["error"])
-    return [EcsCluster(**one) for one in lookup.report["clusters"]]
+    return [EcsCluster(**cluster) for cluster in lookup.report["clusters"]]
 
 
 def fetch_files_by_delegate(
@@ -194,8 +194,8 @@ def list_image_tags(
     if not IMAGE_PATH.match(image) or len(image) > MAX_IMAGE_PATH:
         message = "is the name of a repository in the registry, such as library/nginx"
         raise BadInput("Name the image.", errors=[{"path": "image", "message": message}])
-    found = _read_or_request(LookupQuery(actor, connector, LookupRequest.Kind.TAGS, region, image))
-    return found if isinstance(found, LookupRequest) else ImageTags.from_json(found)
+    result = _read_or_request(LookupQuery(actor, connector, LookupRequest.Kind.TAGS, region, image))
+    return result if isinstance(result, LookupRequest) else ImageTags.from_json(result)
 
 
 def list_repositories(*, actor: User, connector: Connector, region: str) -> Repositories | LookupRequest:
@@ -209,8 +209,8 @@ def list_repositories(*, actor: User, connector: Connector, region: str) -> Repo
         raise ConnectorUnavailable(
             "Only registries and ECR list repositories: choose a connector to one of them."
         )
-    found = _read_or_request(LookupQuery(actor, connector, LookupRequest.Kind.REPOSITORIES, region, ""))
-    return found if isinstance(found, LookupRequest) else Repositories.from_json(found)
+    result = _read_or_request(LookupQuery(actor, connector, LookupRequest.Kind.REPOSITORIES, region, ""))
+    return result if isinstance(result, LookupRequest) else Repositories.from_json(result)
 
 
 def _read_or_request(query: LookupQuery) -> Mapping[str, Any] | LookupRequest:
@@ -237,8 +237,8 @@ def _read_locally(query: LookupQuery) -> Mapping[str, Any]:
         return dict(same.report)
     connector, region = query.connector, query.region
     try:
-        found = read_registry(query.kind, SiteCaller(connector), query.subject, region)
+        report = read_registry(query.kind, SiteCaller(connector), query.subject, region)
     except AwsError as error:
         raise ConnectorUnavailable(describe_with_remedy(connector, error, region)) from error
-    store_local_answer(query, found)
-    return found
+    store_local_answer(query, report)
+    return report

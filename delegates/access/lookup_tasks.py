@@ -135,7 +135,7 @@ def _build_report(lookup: LookupRequest, caller: LookupCaller) -> dict[str, Any]
             return _fetch_files(lookup, caller)
         if lookup.kind in LOOKUPS:
             return {"seen": fetch_options(lookup.kind, caller, lookup.subject)}
-        return {"clusters": [asdict(one) for one in fetch_clusters(caller)]}
+        return {"clusters": [asdict(cluster) for cluster in fetch_clusters(caller)]}
     except AwsError as error:
         if lookup.kind in _REGISTRY_KINDS:
             return {"error": describe_with_remedy(lookup.connector, error, lookup.region)}

@@ -45,9 +45,9 @@ def find_remedy(error: AwsError, spec: AwsSpec, region: str) -> Remedy:
         )
     if isinstance(error, NotSent):
         where = spec.endpoint_url or f"AWS in {region}"
-        who = "the delegate" if spec.is_remote else "Slipway"
+        client = "the delegate" if spec.is_remote else "Slipway"
         return Remedy(
-            f"Make sure that {who} reaches {where}: check name resolution, proxies, firewalls and the "
+            f"Make sure that {client} reaches {where}: check name resolution, proxies, firewalls and the "
             f"region name."
         )
     if isinstance(error, Throttled):
@@ -164,19 +164,19 @@ _SITE_REMEDIES: Final = (
 
 def find_site_remedy(problem: str) -> str:
     """Return the next action after an error of a site, or None if no remedy is known."""
-    said = problem.lower()
-    return next((step for part, step in _SITE_REMEDIES if part in said), "")
+    text = problem.lower()
+    return next((step for part, step in _SITE_REMEDIES if part in text), "")
 
 
 def describe_with_remedy(connector: Connector, error: AwsError, region: str) -> str:
     """Return the message of a registry or ECR error with its remedy."""
-    said = error.display_message.rstrip(".")
+    message = error.display_message.rstrip(".")
     if connector.kind != Connector.Kind.AWS:
-        step = find_site_remedy(said)
+        step = find_site_remedy(message)
     elif isinstance(error, NotFound):
         step = f"Check the image path and that the repository is in {region}."
     elif isinstance(error, Denied):
         step = f"Allow {error.action} to {get_role_arn(error.principal) or 'whom the connector stands for'}."
     else:
         step = find_remedy(error, parse_aws_spec(connector.spec), region).text
-    return f"{said[:1].upper()}{said[1:]}. {step}".strip()
+    return f"{message[:1].upper()}{message[1:]}. {step}".strip()

@@ -76,7 +76,7 @@ def build_secret_payload(params: Mapping[str, Any], values: Mapping[str, str]) -
 
     `values` are the secrets by path, such as `environment.TOKEN`.
     """
-    filled = {name: dict(one) if isinstance(one, Mapping) else one for name, one in params.items()}
+    filled = {name: dict(param) if isinstance(param, Mapping) else param for name, param in params.items()}
     for path, value in values.items():
         name, _, inside = path.partition(".")
         if inside:
@@ -97,8 +97,8 @@ def record_answered_host_key(connector: Connector | None, url: str, answer: _Git
     """Store the host key of a response, if any; `url` is the connector's URL at the time of the call."""
     if connector is None or connector.kind != Connector.Kind.GIT:
         return
-    if shown := (answer.result or {}).get("host_key"):
-        record_host_key(connector, get_server_address(url), str(shown))
+    if host_key := (answer.result or {}).get("host_key"):
+        record_host_key(connector, get_server_address(url), str(host_key))
     elif answer.result and connector.host_key.get("offered"):
         clear_offered_key(connector)
     if offered := (answer.error or {}).get("host_key"):
@@ -241,7 +241,7 @@ def build_site_payload(
         login = {"username": site.username, "password": secret}
     elif site.authentication == SSH_KEY:
         login = {"ssh_key": secret}
-        hosts = {"host_keys": [str(one) for one in get_known_server(connector).keys]}
+        hosts = {"host_keys": [str(key) for key in get_known_server(connector).keys]}
     filled = {**_build_params(site, operation, params), **login, **hosts}
     return TaskPayload(filled, mask=tuple(line for line in (secret, *_split_lines(secret)) if line))
 
@@ -268,8 +268,8 @@ def trim_result(operation: str, result: Mapping[str, Any]) -> dict[str, Any]:
     listed = result.get(member)
     if not isinstance(listed, list):
         return dict(result)
-    mappings = (one for one in listed if isinstance(one, Mapping))
-    return {**result, member: [{key: one[key] for key in keys if key in one} for one in mappings]}
+    mappings = (entry for entry in listed if isinstance(entry, Mapping))
+    return {**result, member: [{key: entry[key] for key in keys if key in entry} for entry in mappings]}
 
 
 def build_site_error(record: Mapping[str, Any], service: str, operation: str) -> AwsError:
@@ -286,9 +286,9 @@ def _build_params(site: SiteSpec, operation: str, params: Mapping[str, Any]) -> 
         return {"catalog": True, "url": site.url}
     if _KINDS[operation] == DelegateTask.Kind.DOCKER_REGISTRY:
         return {**{key: params[key] for key in ("repository", "tag") if key in params}, "url": site.url}
-    rest = {key: value for key, value in params.items() if key not in ("repository", "connector")}
+    call_params = {key: value for key, value in params.items() if key not in ("repository", "connector")}
     refs = {"refs": True} if operation == LIST_REFS else {}
-    return {**rest, **refs, "url": site.build_url(repository)}
+    return {**call_params, **refs, "url": site.build_url(repository)}
 
 
 def _require_connector_kind(connector: Connector, operation: str) -> None:

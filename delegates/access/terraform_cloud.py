@@ -127,7 +127,7 @@ def _build_body(params: Mapping[str, Any], secrets: Mapping[str, str]) -> str:
     texts = {**(params.get("texts") or {}), **secrets}
     variables = {
         **(params.get("hcl") or {}),
-        **{name: render_hcl_string(str(one)) for name, one in texts.items()},
+        **{name: render_hcl_string(str(text)) for name, text in texts.items()},
     }
     if not variables:
         return json.dumps(body)

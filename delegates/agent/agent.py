@@ -228,4 +228,4 @@ class Agent:
 
 
 def _parse_texts(value: Any) -> list[str]:
-    return [str(one) for one in value] if isinstance(value, list) else []
+    return [str(item) for item in value] if isinstance(value, list) else []

@@ -45,7 +45,10 @@ def build_heartbeat(agent: Agent) -> dict[str, Any]:
     """Return the body of a heartbeat."""
     load = agent.load.read()
     return {
-        "running": [{"id": held.task.id, "fence": held.task.fence} for held in agent.work.list_running()],
+        "running": [
+            {"id": held_task.task.id, "fence": held_task.task.fence}
+            for held_task in agent.work.list_running()
+        ],
         "cpu_process": load.cpu_process,
         "cpu_system": load.cpu_system,
         "memory_mib": load.memory_mib,

@@ -87,9 +87,9 @@ def _find_private_ip(manager_url: str) -> str:
     try:
         addresses = socket.getaddrinfo(parts.hostname, parts.port or 443, type=socket.SOCK_DGRAM)
         family, kind, protocol, _, address = addresses[0]
-        with socket.socket(family, kind, protocol) as one:
-            one.connect(address)
-            return str(one.getsockname()[0])
+        with socket.socket(family, kind, protocol) as udp_socket:
+            udp_socket.connect(address)
+            return str(udp_socket.getsockname()[0])
     except OSError:
         return "127.0.0.1"
 

@@ -97,7 +97,11 @@ def _start_session(agent: Agent, answer: Mapping[str, Any]) -> None:
 
 
 def _read_limits(agent: Agent, answer: Mapping[str, Any]) -> ProtocolLimits:
-    given = {one.name: answer[one.name] for one in fields(ProtocolLimits) if answer.get(one.name) is not None}
+    limits = {
+        field.name: answer[field.name]
+        for field in fields(ProtocolLimits)
+        if answer.get(field.name) is not None
+    }
     if agent.settings.heartbeat_seconds:
-        given["heartbeat_seconds"] = agent.settings.heartbeat_seconds
-    return ProtocolLimits(**given)
+        limits["heartbeat_seconds"] = agent.settings.heartbeat_seconds
+    return ProtocolLimits(**limits)

@@ -19,10 +19,10 @@ RENEW_TIMEOUT_SECONDS = 5.0
 def renew_leases(agent: Agent) -> None:
     """Renew all leases every few seconds while the agent has tasks."""
     while not agent.ended.wait(agent.limits.renew_seconds):
-        held = agent.work.list_running()
-        if not held:
+        held_tasks = agent.work.list_running()
+        if not held_tasks:
             continue
-        tasks = [{"id": one.task.id, "fence": one.task.fence} for one in held]
+        tasks = [{"id": held_task.task.id, "fence": held_task.task.fence} for held_task in held_tasks]
         try:
             answer = agent.post_with_session(
                 "/agent/v1/tasks/renew", {"tasks": tasks}, read_seconds=RENEW_TIMEOUT_SECONDS
@@ -54,26 +54,26 @@ def set_failpoint_hook(hook: Callable[[str, str], None] | None) -> None:
 _UNREADABLE = (400, 413)
 
 
-def run_task(agent: Agent, held: HeldTask) -> None:
+def run_task(agent: Agent, held_task: HeldTask) -> None:
     """Run a task, send its available log lines, and complete it."""
     started = time.monotonic()
-    task = held.task
+    task = held_task.task
     operation = str(task.params.get("operation", task.kind))
     pass_failpoint("task.acquired", operation)
     lines = agent.spool.open(task.id, task.fence)
-    answer = execute_task(held, _build_context(agent, lines))
+    answer = execute_task(held_task, _build_context(agent, lines))
     pass_failpoint("task.performed", operation)
     lines.close()
-    upload_remaining_lines(agent, held, lines)
+    upload_remaining_lines(agent, held_task, lines)
     body = answer.to_json() | {
         "fence": task.fence,
         "next_sequence": lines.next_sequence,
         "duration_ms": round((time.monotonic() - started) * 1000),
     }
     pass_failpoint("task.completing", operation)
-    _complete(agent, held, body)
+    _complete(agent, held_task, body)
     pass_failpoint("task.completed", operation)
-    agent.work.remove(held, failed=answer.status != TaskResult.SUCCEEDED)
+    agent.work.remove(held_task, failed=answer.status != TaskResult.SUCCEEDED)
     agent.poll_tasks_now.set()
 
 
@@ -86,26 +86,26 @@ def _build_context(agent: Agent, lines: TaskLogSink) -> ExecutorContext:
     )
 
 
-def _complete(agent: Agent, held: HeldTask, body: dict[str, Any]) -> None:
+def _complete(agent: Agent, held_task: HeldTask, body: dict[str, Any]) -> None:
     """Send the answer until it is acknowledged or of no more use."""
     backoff = Backoff(first=0.2, most=15)
     while not agent.ended.is_set():
         try:
-            agent.post_with_session(f"/agent/v1/tasks/{held.task.id}/complete", body)
+            agent.post_with_session(f"/agent/v1/tasks/{held_task.task.id}/complete", body)
             return
         except NotRegistered:
             agent.registered.wait(1.0)
         except ManagerUnreachable as problem:
-            log.warning("Could not send the result of task %s: %s", held.task.id, problem)
+            log.warning("Could not send the result of task %s: %s", held_task.task.id, problem)
             agent.ended.wait(backoff.next())
         except RequestRefused as refusal:
             if refusal.status in _UNREADABLE and body.get("result"):
-                log.error("The manager cannot accept the result of task %s: %s", held.task.id, refusal)
+                log.error("The manager cannot accept the result of task %s: %s", held_task.task.id, refusal)
                 body |= build_failure(
                     "AnswerRefused", f"the manager cannot accept the result: {refusal}"
                 ).to_json()
             elif refusal.status != 429:
-                log.warning("The manager refused the result of task %s: %s", held.task.id, refusal)
+                log.warning("The manager refused the result of task %s: %s", held_task.task.id, refusal)
                 return
             agent.ended.wait(max(refusal.retry_after, backoff.next()))
 

@@ -43,7 +43,7 @@ def parse_task(body: Mapping[str, Any], acquired_at: float) -> AgentTask:
         is_write=bool(body.get("is_write", False)),
         send_within_seconds=float(body.get("send_within_seconds", 5)),
         timeout_seconds=float(body.get("timeout_seconds", 60)),
-        mask=tuple(str(one) for one in body.get("mask") or ()),
+        mask=tuple(str(text) for text in body.get("mask") or ()),
     )
 
 
@@ -71,40 +71,40 @@ class HeldTasks:
         self.idle.set()
         self.ended_count = 0
         self.failed_count = 0
-        self._held: dict[str, HeldTask] = {}
+        self._tasks_by_id: dict[str, HeldTask] = {}
         self._peaks: dict[str, tuple[int, int]] = {}
         self._lock = threading.Lock()
 
     @property
     def free(self) -> int:
-        return max(0, self.capacity - len(self._held))
+        return max(0, self.capacity - len(self._tasks_by_id))
 
     def add(self, task: AgentTask) -> HeldTask:
         """Add a task; an older attempt of the same task becomes lost."""
         with self._lock:
-            if older := self._held.get(task.id):
+            if older := self._tasks_by_id.get(task.id):
                 _stop(older, is_lost=True)
-            held = self._held[task.id] = HeldTask(task)
+            held_task = self._tasks_by_id[task.id] = HeldTask(task)
             now = self._count()
             self._peaks = {
                 reader: (max(peak[0], now[0]), max(peak[1], now[1])) for reader, peak in self._peaks.items()
             }
             self.idle.clear()
-        return held
+        return held_task
 
-    def remove(self, held: HeldTask, *, failed: bool) -> None:
+    def remove(self, held_task: HeldTask, *, failed: bool) -> None:
         with self._lock:
-            if self._held.get(held.task.id) is held:
-                del self._held[held.task.id]
+            if self._tasks_by_id.get(held_task.task.id) is held_task:
+                del self._tasks_by_id[held_task.task.id]
             self.ended_count += 1
             self.failed_count += failed
-            if not self._held:
+            if not self._tasks_by_id:
                 self.idle.set()
         self.freed.set()
 
     def list_running(self) -> list[HeldTask]:
         with self._lock:
-            return list(self._held.values())
+            return list(self._tasks_by_id.values())
 
     def read_peak_counts(self, reader: str) -> tuple[int, int]:
         """Return the highest numbers of tasks and checks at once since the caller's last call (R077)."""
@@ -114,25 +114,25 @@ class HeldTasks:
         return peak
 
     def _count(self) -> tuple[int, int]:
-        checks = sum(held.task.kind.lower() == VALIDATING for held in self._held.values())
-        return len(self._held) - checks, checks
+        checks = sum(held_task.task.kind.lower() == VALIDATING for held_task in self._tasks_by_id.values())
+        return len(self._tasks_by_id) - checks, checks
 
     def stop(self, aborted: list[str], lost: list[str]) -> None:
         """Stop the tasks that the manager withdrew."""
         with self._lock:
             for task_id in lost:
-                if held := self._held.get(task_id):
-                    _stop(held, is_lost=True)
+                if held_task := self._tasks_by_id.get(task_id):
+                    _stop(held_task, is_lost=True)
             for task_id in aborted:
-                if held := self._held.get(task_id):
-                    _stop(held, is_lost=False)
+                if held_task := self._tasks_by_id.get(task_id):
+                    _stop(held_task, is_lost=False)
 
     def stop_all(self) -> None:
         """Stop all tasks after the session of this instance has ended."""
-        self.stop([], [held.task.id for held in self.list_running()])
+        self.stop([], [held_task.task.id for held_task in self.list_running()])
 
 
-def _stop(held: HeldTask, *, is_lost: bool) -> None:
-    held.is_lost = held.is_lost or is_lost
-    held.is_aborted = held.is_aborted or not is_lost
-    held.stopped.set()
+def _stop(held_task: HeldTask, *, is_lost: bool) -> None:
+    held_task.is_lost = held_task.is_lost or is_lost
+    held_task.is_aborted = held_task.is_aborted or not is_lost
+    held_task.stopped.set()

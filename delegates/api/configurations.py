@@ -100,8 +100,8 @@ class DelegateConfigurations(BaseApiView):
 
     @extend_schema(request=DelegateConfigurationInput, responses={201: DelegateConfigurationDocument})
     def post(self, request: Request) -> Response:
-        given = self.get_validated_body(DelegateConfigurationInput)
-        values = {name: value for name, value in given.items() if name not in ("org", "project")}
+        body = self.get_validated_body(DelegateConfigurationInput)
+        values = {name: value for name, value in body.items() if name not in ("org", "project")}
         made = operations.create_configuration(actor=self.principal, scope=self.get_named_scope(), **values)
         return Response(_serialize_configuration(made.pk), status=201)
 
@@ -115,9 +115,9 @@ class DelegateConfigurationDetail(BaseApiView):
 
     @extend_schema(request=DelegateConfigurationChange, responses=DelegateConfigurationDocument)
     def patch(self, request: Request, pk: int) -> Response:
-        given = self.get_validated_body(DelegateConfigurationChange)
+        body = self.get_validated_body(DelegateConfigurationChange)
         operations.update_configuration(
-            actor=self.principal, configuration=_get_configuration(self, pk), **given
+            actor=self.principal, configuration=_get_configuration(self, pk), **body
         )
         return Response(_serialize_configuration(pk))
 
@@ -145,7 +145,7 @@ class DelegateConfigurationApplication(BaseApiView):
         delegate_ids = set(self.get_validated_body(DelegatesToConfigure)["delegates"])
         rows = Delegate.objects.filter(pk__in=delegate_ids).select_related("scope", "configuration")
         delegates = list(filter_visible(self.principal, "core_delegate_view", rows))
-        if missing := sorted(delegate_ids - {one.pk for one in delegates}):
+        if missing := sorted(delegate_ids - {delegate.pk for delegate in delegates}):
             message = f"delegate {missing[0]} does not exist"
             raise BadInput("No such delegate.", errors=[{"path": "delegates", "message": message}])
         operations.apply_configuration(actor=self.principal, configuration=configuration, delegates=delegates)

@@ -156,14 +156,14 @@ class ConnectorClusters(ConnectorAccessRoute):
         region = validate_region(request.GET.get("region", ""), required=True)
         if parse_aws_spec(connector.spec).is_remote:
             return self._by_delegate(connector, region)
-        found = aws_access.list_clusters(actor=self.principal, connector=connector, region=region)
-        return Response({"results": ClusterDocument(found, many=True).data, "next": None})
+        clusters = aws_access.list_clusters(actor=self.principal, connector=connector, region=region)
+        return Response({"results": ClusterDocument(clusters, many=True).data, "next": None})
 
     def _by_delegate(self, connector: Connector, region: str) -> Response:
-        found = list_clusters_by_delegate(actor=self.principal, connector=connector, region=region)
-        if isinstance(found, LookupRequest):
-            return Response(serialize_lookup_request(found), status=202)
-        return Response({"results": ClusterDocument(found, many=True).data, "next": None})
+        result = list_clusters_by_delegate(actor=self.principal, connector=connector, region=region)
+        if isinstance(result, LookupRequest):
+            return Response(serialize_lookup_request(result), status=202)
+        return Response({"results": ClusterDocument(result, many=True).data, "next": None})
 
 
 def serialize_lookup_request(lookup: LookupRequest) -> dict[str, Any]:
@@ -190,7 +190,7 @@ class AwsRegions(BaseApiView):
 
 def validate_region(region: str, *, required: bool = False) -> str:
     """Return a valid region. Raises `BadInput`: the region becomes part of a host name."""
-    if (not region and not required) or any(region == one.name for one in list_regions()):
+    if (not region and not required) or any(region == region_info.name for region_info in list_regions()):
         return region
     message = "is not a region of AWS" if region else "is missing"
     raise BadInput("Name a region, such as us-east-1.", errors=[{"path": "region", "message": message}])
@@ -270,16 +270,16 @@ class LookupRoute(ConnectorAccessRoute):
 
     def build_response(self, request: Request, pk: int) -> Response:
         connector = self.usable(pk)
-        found = list_options(
+        result = list_options(
             actor=self.principal,
             connector=connector,
             kind=self.kind,
             region=validate_region(request.GET.get("region", ""), required=True),
             subject=request.GET.get(self.subject, "") if self.subject else "",
         )
-        if isinstance(found, LookupRequest):
-            return Response(serialize_lookup_request(found), status=202)
-        return Response({"results": found, "next": None})
+        if isinstance(result, LookupRequest):
+            return Response(serialize_lookup_request(result), status=202)
+        return Response({"results": result, "next": None})
 
 
 class ConnectorLoadBalancers(LookupRoute):
@@ -367,12 +367,12 @@ class ConnectorRepositories(ConnectorAccessRoute):
         limit = parse_number(request, "limit", least=1, most=int(PAGE_ROWS)) or SHOWN
         is_aws = connector.kind == Connector.Kind.AWS
         region = validate_region(request.GET.get("region", ""), required=True) if is_aws else ""
-        found = list_repositories(actor=self.principal, connector=connector, region=region)
-        if isinstance(found, LookupRequest):
-            return Response(serialize_lookup_request(found), status=202)
-        paged = paginate_tags(found.as_tags, search=request.GET.get("search", ""), page=page, limit=limit)
+        result = list_repositories(actor=self.principal, connector=connector, region=region)
+        if isinstance(result, LookupRequest):
+            return Response(serialize_lookup_request(result), status=202)
+        paged = paginate_tags(result.as_tags, search=request.GET.get("search", ""), page=page, limit=limit)
         names = [tag.name for tag in paged.tags]
-        return Response({"results": names, "is_cut": found.is_cut, "next": paged.following})
+        return Response({"results": names, "is_cut": result.is_cut, "next": paged.following})
 
 
 class ConnectorTags(ConnectorAccessRoute):
@@ -386,9 +386,9 @@ class ConnectorTags(ConnectorAccessRoute):
         is_aws = connector.kind == Connector.Kind.AWS
         region = validate_region(request.GET.get("region", ""), required=True) if is_aws else ""
         image = request.GET.get("image", "").strip()
-        found = list_image_tags(actor=self.principal, connector=connector, image=image, region=region)
-        if isinstance(found, LookupRequest):
-            return Response(serialize_lookup_request(found), status=202)
-        shown_now = paginate_tags(found.tags, search=request.GET.get("search", ""), page=page, limit=limit)
+        result = list_image_tags(actor=self.principal, connector=connector, image=image, region=region)
+        if isinstance(result, LookupRequest):
+            return Response(serialize_lookup_request(result), status=202)
+        shown_now = paginate_tags(result.tags, search=request.GET.get("search", ""), page=page, limit=limit)
         names = [tag.name for tag in shown_now.tags]
-        return Response({"results": names, "is_cut": found.is_cut, "next": shown_now.following})
+        return Response({"results": names, "is_cut": result.is_cut, "next": shown_now.following})

@@ -43,7 +43,7 @@ from web.clock import get_database_time
 from web.http.pagination import CursorPagination
 from web.http.problems import BadInput
 
-STATUSES = [(one.value, one.value) for one in Connectivity]
+STATUSES = [(status.value, status.value) for status in Connectivity]
 
 
 class DelegateInstanceDocument(serializers.Serializer[Any]):
@@ -112,7 +112,7 @@ class DelegateDocument(serializers.Serializer[Any]):
         source="delegate.configuration.identifier", default=None, allow_null=True
     )
     last_heartbeat_at = serializers.DateTimeField(source="facts.last_heartbeat_at", allow_null=True)
-    connected_instances = serializers.IntegerField(source="facts.here")
+    connected_instances = serializers.IntegerField(source="facts.connected")
     capacity = serializers.IntegerField(source="facts.capacity")
     running = serializers.IntegerField(source="facts.running")
     instances = DelegateInstanceDocument(many=True)
@@ -175,23 +175,26 @@ class DocumentSource:
 def serialize_delegates(delegates: Iterable[Delegate], now: datetime) -> list[dict[str, Any]]:
     """Return the documents of delegates from `prefetch_instances`; one more query for all of them."""
     rows = list(delegates)
-    running = count_running_tasks(instance.pk for one in rows for instance in one.instances.all())
+    running = count_running_tasks(instance.pk for delegate in rows for instance in delegate.instances.all())
     ends = list_last_ends(rows)
-    shown = [
+    sources = [
         DocumentSource(
-            one,
-            build_delegate_facts(one, running, now, ends.get(one.pk)),
-            list_instance_facts(one, running, now),
+            delegate,
+            build_delegate_facts(delegate, running, now, ends.get(delegate.pk)),
+            list_instance_facts(delegate, running, now),
         )
-        for one in rows
+        for delegate in rows
     ]
-    return [dict(one) for one in DelegateDocument(shown, many=True).data]
+    return [dict(document) for document in DelegateDocument(sources, many=True).data]
 
 
 NAME = OpenApiParameter("name", OpenApiTypes.STR, description="Filter by name.")
 TAG = OpenApiParameter("tag", OpenApiTypes.STR, description="Filter by selector.")
 STATUS = OpenApiParameter(
-    "status", OpenApiTypes.STR, enum=[one.value for one in Connectivity], description="Filter by status."
+    "status",
+    OpenApiTypes.STR,
+    enum=[status.value for status in Connectivity],
+    description="Filter by status.",
 )
 INSTANCE = OpenApiParameter("instance", OpenApiTypes.INT, description="Instance; by default the newest.")
 AFTER = OpenApiParameter(
@@ -221,8 +224,8 @@ class Delegates(BaseApiView):
         if status := request.GET.get("status"):
             rows = filter_by_status(rows, _validate_status(status), now)
         pages = CursorPagination()
-        found = pages.paginate_queryset(_select_document_relations(rows), request, self)
-        return pages.get_paginated_response(serialize_delegates(found, now))
+        page_rows = pages.paginate_queryset(_select_document_relations(rows), request, self)
+        return pages.get_paginated_response(serialize_delegates(page_rows, now))
 
 
 class DelegateDetail(BaseApiView):
@@ -234,15 +237,15 @@ class DelegateDetail(BaseApiView):
 
     @extend_schema(parameters=[IF_MATCH_PARAMETER], request=DelegateChange, responses=DelegateDocument)
     def patch(self, request: Request, pk: int) -> Response:
-        given, delegate = self.get_validated_body(DelegateChange), _get_delegate(self, pk)
+        body, delegate = self.get_validated_body(DelegateChange), _get_delegate(self, pk)
         check_version(request, _get_version(delegate))
         operations.update_delegate(
             actor=self.principal,
             delegate=delegate,
-            description=given.get("description"),
-            tags=given.get("tags"),
-            shares_scripts=given.get("shares_scripts"),
-            configuration=_find_configuration(self, delegate, given.get("configuration")),
+            description=body.get("description"),
+            tags=body.get("tags"),
+            shares_scripts=body.get("shares_scripts"),
+            configuration=_find_configuration(self, delegate, body.get("configuration")),
         )
         return _build_response(_get_delegate(self, pk))
 
@@ -369,8 +372,8 @@ def _find_configuration(
         return None
     near = DelegateConfiguration.objects.filter(scope__path__in=delegate.scope.ancestor_paths())
     visible = filter_visible(route.principal, "core_delegateconfiguration_view", near.select_related("scope"))
-    found = visible.filter(identifier=identifier).order_by("-scope__path").first()
-    if found is None:
+    configuration = visible.filter(identifier=identifier).order_by("-scope__path").first()
+    if configuration is None:
         message = f"No configuration {identifier} in this scope or above."
         raise BadInput(message, errors=[{"path": "configuration", "message": message}])
-    return found
+    return configuration

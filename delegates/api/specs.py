@@ -213,11 +213,11 @@ class TaskSpec(BaseApiView):
         responses={(200, "application/json"): SpecDocument, (200, "application/zip"): OpenApiTypes.BINARY},
     )
     def post(self, request: Request) -> Response:
-        given = self.get_validated_body(SpecInput)
-        token = self._token(given.pop("token_id", None))
+        body = self.get_validated_body(SpecInput)
+        token = self._token(body.pop("token_id", None))
         scope = token.scope if token else self.get_named_scope()
         spec = write_task_spec(
-            actor=self.principal, scope=scope, token=token, request=_build_spec_request(given)
+            actor=self.principal, scope=scope, token=token, request=_build_spec_request(body)
         )
         return _build_response(self.request, spec)
 
@@ -251,29 +251,29 @@ class TaskSpecCheck(BaseApiView):
 
     @extend_schema(request=LintInput, responses=FindingList)
     def post(self, request: Request) -> Response:
-        given = self.get_validated_body(LintInput)
-        pk = given.get("connector_id")
+        body = self.get_validated_body(LintInput)
+        pk = body.get("connector_id")
         rows = Connector.objects.select_related("scope", "secret")
-        found = check_spec(
+        findings = check_spec(
             actor=self.principal,
-            task_definition=given["task_definition"],
-            service=given.get("service"),
+            task_definition=body["task_definition"],
+            service=body.get("service"),
             connector=self.get_visible("core_connector_view", rows, pk=pk) if pk else None,
-            region=validate_region(given["region"]),
+            region=validate_region(body["region"]),
         )
-        is_ok = all(one.is_warning for one in found)
-        return Response({"ok": is_ok, "findings": [one.as_record() for one in found]})
+        is_ok = all(finding.is_warning for finding in findings)
+        return Response({"ok": is_ok, "findings": [finding.as_record() for finding in findings]})
 
 
-def _build_spec_request(given: Mapping[str, Any]) -> SpecRequest:
+def _build_spec_request(body: Mapping[str, Any]) -> SpecRequest:
     """Return the spec request of an input: lists become tuples, objects become dataclasses."""
     names = {field.name for field in fields(SpecRequest)} - {"image", "flavour"}
-    plain: dict[str, Any] = {name: value for name, value in given.items() if name in names}
+    plain: dict[str, Any] = {name: value for name, value in body.items() if name in names}
     parts = {"network": SpecNetwork, "secret": TokenSecret, "proxy": SpecProxy, "ca": CaBundle}
     for name, part in parts.items():
         if plain.get(name) is not None:
             plain[name] = part(**{key: _freeze(value) for key, value in plain[name].items()})
-    if size := SIZES.get(given.get("size", "")):
+    if size := SIZES.get(body.get("size", "")):
         plain = {
             "cpu": size.instance_cpu,
             "memory_mib": size.instance_memory_mib,
@@ -281,9 +281,7 @@ def _build_spec_request(given: Mapping[str, Any]) -> SpecRequest:
             **plain,
         }
     values = {name: _freeze(value) for name, value in plain.items()}
-    return replace(
-        build_default_spec_request(flavour=given["flavour"], image=given.get("image", "")), **values
-    )
+    return replace(build_default_spec_request(flavour=body["flavour"], image=body.get("image", "")), **values)
 
 
 def _freeze(value: Any) -> Any:
@@ -302,9 +300,9 @@ def _build_response(request: Request, spec: DelegateSpecFiles, *further: str) ->
 def _serialize_spec(spec: DelegateSpecFiles) -> dict[str, Any]:
     return {
         "files": dict(spec.files),
-        "commands": [one.as_record() for one in spec.of("find", "create", "verify")],
-        "permissions": [one.as_record() for one in spec.of("permissions")],
-        "upgrade": [one.as_record() for one in spec.of("update")],
-        "diagnose": [one.as_record() for one in spec.of("diagnose")],
+        "commands": [command.as_record() for command in spec.of("find", "create", "verify")],
+        "permissions": [permission.as_record() for permission in spec.of("permissions")],
+        "upgrade": [command.as_record() for command in spec.of("update")],
+        "diagnose": [command.as_record() for command in spec.of("diagnose")],
         "warnings": list(spec.warnings),
     }

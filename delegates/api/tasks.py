@@ -131,14 +131,14 @@ class DelegateTasks(BaseApiView):
     )
     def get(self, request: Request) -> Response:
         visible = filter_visible(self.principal, VIEW, queries.list_tasks())
-        found = filter_by_scope(request, visible, by_identifier=False)
+        tasks = filter_by_scope(request, visible, by_identifier=False)
         if status := request.GET.get("status"):
             if status not in DelegateTask.Status.values:
                 raise _bad_input("status", f"must be one of {', '.join(DelegateTask.Status.values)}")
-            found = found.filter(status=status)
+            tasks = tasks.filter(status=status)
         if (delegate := parse_number(request, "delegate")) is not None:
-            found = queries.filter_by_delegate(found, delegate)
-        return self.paginate(found, DelegateTaskSummary)
+            tasks = queries.filter_by_delegate(tasks, delegate)
+        return self.paginate(tasks, DelegateTaskSummary)
 
 
 class TaskRoute(BaseApiView):
@@ -192,9 +192,9 @@ class TaskDecisions(TaskRoute):
     @extend_schema(parameters=PAGE_PARAMETERS, responses=DecisionDocument(many=True))
     def get(self, request: Request, pk: uuid.UUID) -> Response:
         decisions = RoutingDecision.objects.filter(task=self.task(pk)).select_related("chosen")
-        return self.paginate(decisions, self._shown)
+        return self.paginate(decisions, self._build_document)
 
-    def _shown(self, decision: RoutingDecision) -> DecisionDocument:
+    def _build_document(self, decision: RoutingDecision) -> DecisionDocument:
         (decision.rows,) = list_decision_rows([decision], self.principal)
         return DecisionDocument(decision)
 
@@ -206,8 +206,10 @@ class DelegateTaskLog(TaskRoute):
     def get(self, request: Request, pk: uuid.UUID) -> Response:
         task = self.task(pk)
         # The state was read before the lines, so an ended task has written its last line.
-        found = queries.read_task_log(task, parse_number(request, "after") or 0)
-        return Response(TaskLog({"lines": found.lines, "end": not task.is_open and not found.more}).data)
+        log_page = queries.read_task_log(task, parse_number(request, "after") or 0)
+        return Response(
+            TaskLog({"lines": log_page.lines, "end": not task.is_open and not log_page.more}).data
+        )
 
 
 def _bad_input(name: str, message: str) -> BadInput:

@@ -85,12 +85,12 @@ class DelegateTokens(BaseApiView):
 
     @extend_schema(request=DelegateTokenInput, responses={201: NewDelegateTokenDocument})
     def post(self, request: Request) -> Response:
-        given = self.get_validated_body(DelegateTokenInput)
+        body = self.get_validated_body(DelegateTokenInput)
         made = operations.create_token(
             actor=self.principal,
             scope=self.get_named_scope(),
-            name=given["name"],
-            expires_at=given["expires_at"],
+            name=body["name"],
+            expires_at=body["expires_at"],
         )
         content = DelegateTokenDocument(list_tokens_with_use().get(pk=made.pk)).data
         return Response({**content, "token": made.value}, status=201)

@@ -49,7 +49,7 @@ class ConfigurationForm(PageForm):
         super().__init__(*args, auto_id="configuration-%s", **kwargs)
         environments = list_delegate_environments(scope, person)[:MAX_DELEGATE_CHOICES]
         # A choice that this reader may not view stays selected.
-        paths = {one.path for one in environments}
+        paths = {environment.path for environment in environments}
         unlisted = [
             DelegateEnvironment(path, "")
             for path in self.initial.get("environments", [])
@@ -58,8 +58,11 @@ class ConfigurationForm(PageForm):
         field = self.fields["environments"]
         if isinstance(field, forms.MultipleChoiceField):
             field.choices = [
-                (one.path, f"{one.name} ({one.path})" if one.name else one.path)
-                for one in [*environments, *unlisted]
+                (
+                    environment.path,
+                    f"{environment.name} ({environment.path})" if environment.name else environment.path,
+                )
+                for environment in [*environments, *unlisted]
             ]
 
     @property

@@ -166,8 +166,8 @@ class NewDelegateForm(PageForm):
         rows = DelegateConfiguration.objects.filter(is_primary=False).defer("script").select_related("scope")
         visible = filter_visible(self.person, "core_delegateconfiguration_view", rows)
         return [
-            (str(one.pk), f"{one.name} in {one.scope.path}")
-            for one in visible.order_by("name")[:MAX_TOKEN_CHOICES]
+            (str(configuration.pk), f"{configuration.name} in {configuration.scope.path}")
+            for configuration in visible.order_by("name")[:MAX_TOKEN_CHOICES]
         ]
 
     def clean_proxy_port(self) -> int:
@@ -176,8 +176,8 @@ class NewDelegateForm(PageForm):
     @property
     def build_answers(self) -> WizardAnswers:
         """Return the wizard answers."""
-        given = self.cleaned_data
-        return WizardAnswers(**{field.name: given[field.name] for field in fields(WizardAnswers)})
+        data = self.cleaned_data
+        return WizardAnswers(**{field.name: data[field.name] for field in fields(WizardAnswers)})
 
     @property
     def chosen_token(self) -> DelegateToken | None:
@@ -202,7 +202,7 @@ class ChangeTokenForm(PageForm):
         self.offered = list_usable_tokens(person, scope)
         field = self.fields["token"]
         if isinstance(field, forms.ChoiceField):
-            named = [(str(one.pk), one.name) for one in self.offered[:MAX_TOKEN_CHOICES]]
+            named = [(str(token.pk), token.name) for token in self.offered[:MAX_TOKEN_CHOICES]]
             field.choices = [("", "Create a new token for this delegate"), *named]
 
     @property

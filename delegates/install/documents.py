@@ -46,7 +46,7 @@ def list_environment_variables(plan: SpecPlan) -> list[Variable]:
     """Return every variable in order; a token from a secret is left out."""
     listed = _list_legacy_variables(plan) if plan.request.flavour == "legacy" else _list_v3_variables(plan)
     if plan.request.uses_secret:
-        listed = [one for one in listed if one[0] != get_token_variable(plan)]
+        listed = [variable for variable in listed if variable[0] != get_token_variable(plan)]
     if plan.request.proxy:
         listed += _list_proxy_variables(plan.request.proxy, is_on_ecs=plan.request.kind == "ECS")
     if plan.request.ca:
@@ -219,7 +219,7 @@ ACTIONS: Final = policies.BASE_POLICY.actions
 # Further statements for blue/green, run task, tags, auto scaling, alarms and logs (T12): statement id to
 # actions.
 EXTENSIONS: Final = {
-    one.identifier.title().replace("-", ""): one.actions for one in policies.EXTENSION_POLICIES
+    policy.identifier.title().replace("-", ""): policy.actions for policy in policies.EXTENSION_POLICIES
 }
 
 

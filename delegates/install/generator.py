@@ -210,9 +210,16 @@ def _build_iam_files(plan: SpecPlan) -> dict[str, str]:
 
 
 def _check_sizes(task: Mapping[str, Any], service: Mapping[str, Any]) -> None:
-    findings = [one for one in lint_spec(task, service) if one.place in _SIZES and not one.is_warning]
+    findings = [
+        finding for finding in lint_spec(task, service) if finding.place in _SIZES and not finding.is_warning
+    ]
     if findings:
-        raise InvalidSpec([InputProblem(one.message, one.fix, path=(_SIZES[one.place],)) for one in findings])
+        raise InvalidSpec(
+            [
+                InputProblem(finding.message, finding.fix, path=(_SIZES[finding.place],))
+                for finding in findings
+            ]
+        )
 
 
 SCRIPT_FILE: Final = "commands.sh"

@@ -46,8 +46,12 @@ def lint_network(
 ) -> Iterator[SpecFinding]:
     """Return the problems that block network access; resources that AWS did not describe give none."""
     vpc = (service.get("networkConfiguration") or {}).get("awsvpcConfiguration") or {}
-    by_id = {one.id: one for one in subnets}
-    named = [(number, by_id[one]) for number, one in enumerate(vpc.get("subnets") or []) if one in by_id]
+    by_id = {row.id: row for row in subnets}
+    named = [
+        (number, by_id[subnet_id])
+        for number, subnet_id in enumerate(vpc.get("subnets") or [])
+        if subnet_id in by_id
+    ]
     has_address = vpc.get("assignPublicIp") == "ENABLED"
     for number, subnet in named:
         yield from _lint_route(subnet, f"{NETWORK_PATH}.subnets[{number}]", has_address=has_address)
@@ -79,9 +83,11 @@ def _lint_route(subnet: Subnet, place: str, *, has_address: bool) -> Iterator[Sp
 def _lint_groups(
     vpc: Document, groups: Sequence[SecurityGroup], vpcs: Sequence[str]
 ) -> Iterator[SpecFinding]:
-    by_id = {one.id: one for one in groups}
+    by_id = {row.id: row for row in groups}
     named = [
-        (number, by_id[one]) for number, one in enumerate(vpc.get("securityGroups") or []) if one in by_id
+        (number, by_id[group_id])
+        for number, group_id in enumerate(vpc.get("securityGroups") or [])
+        if group_id in by_id
     ]
     for number, group in named:
         if vpcs and group.vpc not in vpcs:
@@ -107,7 +113,7 @@ _REQUIRED_VARIABLES: Final = (
 )
 _PLACEHOLDERS: Final = frozenset(
     {
-        *(value for one in PLACEHOLDERS.values() for value in asdict(one).values()),
+        *(value for placeholders in PLACEHOLDERS.values() for value in asdict(placeholders).values()),
         *("PUT_YOUR_ACCOUNT_ID", "PUT_YOUR_HARNESS_URL", "<ACCOUNT_ID>", "<MANAGER_HOST_AND_PORT>", "<HOST>"),
         *("<DELEGATE_NAME>", "<LOG_STREAMING_SERVICE_URL>", "YOUR_AWS_REGION"),
     }
@@ -126,33 +132,33 @@ def lint_spec(
 
     Subnets and security groups are checked too if AWS described them (T22).
     """
-    found = [*_lint_shapes("task definition", "RegisterTaskDefinition", task_definition)]
+    findings = [*_lint_shapes("task definition", "RegisterTaskDefinition", task_definition)]
     is_shaped = _has_shape("RegisterTaskDefinition", task_definition)
     if is_shaped:
-        found += _lint_task_definition(task_definition)
+        findings += _lint_task_definition(task_definition)
     if service is not None:
-        found += _lint_shapes("service", "CreateService", service)
+        findings += _lint_shapes("service", "CreateService", service)
         if is_shaped and _has_shape("CreateService", service):
-            found += [
-                _build_finding("service", one)
-                for one in compatibility.validate_compatibility(service, task_definition)
+            findings += [
+                _build_finding("service", problem)
+                for problem in compatibility.validate_compatibility(service, task_definition)
             ]
-            found += _lint_service(service)
-            found += lint_network(service, subnets, security_groups)
-    return list(dict.fromkeys(found))
+            findings += _lint_service(service)
+            findings += lint_network(service, subnets, security_groups)
+    return list(dict.fromkeys(findings))
 
 
 def _lint_shapes(source: Source, operation: str, document: Document) -> Iterator[SpecFinding]:
-    for one in validate_parameters("ecs", operation, document):
+    for problem in validate_parameters("ecs", operation, document):
         # Values may have any format; `_lint_variables` knows the placeholders of the documents.
-        if not (one.is_warning and "environment" in one.path):
-            yield _build_finding(source, one)
+        if not (problem.is_warning and "environment" in problem.path):
+            yield _build_finding(source, problem)
 
 
 def _has_shape(operation: str, document: Document) -> bool:
     """Return whether a document has the shape that the rules expect."""
     misfit = find_shape_problems(get_input_shape("ecs", operation), document)
-    return not any(not one.is_warning and not one.is_unknown_key for one in misfit)
+    return not any(not problem.is_warning and not problem.is_unknown_key for problem in misfit)
 
 
 def _build_finding(source: Source, problem: ShapeProblem) -> SpecFinding:
@@ -209,8 +215,12 @@ def _lint_log(container: Document, place: str) -> Iterator[SpecFinding]:
 
 def _read_variables(container: Document) -> dict[str, str]:
     """Return the variables of a container; those from secrets are known by their source."""
-    plain = {one.get("name", ""): one.get("value", "") for one in container.get("environment") or []}
-    return plain | {one.get("name", ""): one.get("valueFrom", "") for one in container.get("secrets") or []}
+    plain = {
+        variable.get("name", ""): variable.get("value", "") for variable in container.get("environment") or []
+    }
+    return plain | {
+        secret.get("name", ""): secret.get("valueFrom", "") for secret in container.get("secrets") or []
+    }
 
 
 def _is_agent_container(container: Document) -> bool:
@@ -219,22 +229,22 @@ def _is_agent_container(container: Document) -> bool:
 
 
 def _lint_variables(container: Document, place: str) -> Iterator[SpecFinding]:
-    for number, one in enumerate(container.get("environment") or []):
-        if one.get("value") in _PLACEHOLDERS:
+    for number, variable in enumerate(container.get("environment") or []):
+        if variable.get("value") in _PLACEHOLDERS:
             where = f"{place}.environment[{number}]"
-            message = f"{one.get('name')} still holds the placeholder {one['value']}"
+            message = f"{variable.get('name')} still holds the placeholder {variable['value']}"
             yield SpecFinding("task definition", where, message, "enter the real value")
 
 
 def _lint_secrets(container: Document, place: str) -> Iterator[SpecFinding]:
-    plain = {one.get("name") for one in container.get("environment") or []}
+    plain = {variable.get("name") for variable in container.get("environment") or []}
     options = (container.get("logConfiguration") or {}).get("options") or {}
-    for number, one in enumerate(container.get("secrets") or []):
+    for number, secret in enumerate(container.get("secrets") or []):
         where = f"{place}.secrets[{number}]"
-        if one.get("name") in plain:
-            message = f"{one.get('name')} is a plain variable too"
+        if secret.get("name") in plain:
+            message = f"{secret.get('name')} is a plain variable too"
             yield SpecFinding("task definition", where, message, "remove it from environment")
-        match = _SECRET.match(str(one.get("valueFrom")))
+        match = _SECRET.match(str(secret.get("valueFrom")))
         if match and not _ACCOUNT.match(match["account"]):
             message = f"{match['account'] or 'nothing'} is not an AWS account id"
             yield SpecFinding("task definition", f"{where}.valueFrom", message, "enter the 12 digits")

@@ -228,8 +228,8 @@ class SpecPlan:
     @property
     def container_cpu(self) -> int:
         """Return the CPU units; a legacy container has one share, and 0 omits the value."""
-        given = self.request.cpu if self.request.flavour == "v3" else 0
-        return (given or self.preset.container_cpu) if self.preset.container_cpu else 0
+        requested_cpu = self.request.cpu if self.request.flavour == "v3" else 0
+        return (requested_cpu or self.preset.container_cpu) if self.preset.container_cpu else 0
 
     @property
     def container_memory(self) -> int:

@@ -203,7 +203,9 @@ def _find_choice_faults(request: SpecRequest) -> Iterator[InputProblem]:
     }
     for path, (value, allowed) in choices.items():
         if value not in allowed:
-            yield _build_fault(path, "is not known", f"use {' or '.join(one for one in allowed if one)}")
+            yield _build_fault(
+                path, "is not known", f"use {' or '.join(choice for choice in allowed if choice)}"
+            )
     if not 1 <= request.desired_count <= DELEGATE_TASKS:
         yield _build_fault("desired_count", "is out of range", f"use 1 to {DELEGATE_TASKS:d}")
     if request.memory_mib and not 512 <= request.memory_mib <= 122_880:

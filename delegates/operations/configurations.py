@@ -91,7 +91,7 @@ def apply_configuration(
                 f"{delegate} or above."
             )
             raise BadInput(message, errors=[{"path": "delegates", "message": message}])
-    changed = [one for one in delegates if one.configuration_id != configuration.pk]
+    changed = [row for row in delegates if row.configuration_id != configuration.pk]
     with transaction.atomic():
         for delegate in changed:
             before = {"configuration": str(delegate.configuration) if delegate.configuration else None}
@@ -101,8 +101,8 @@ def apply_configuration(
             record_audit_entry(
                 actor=actor, action="delegate.update", thing=delegate, before=before, after=after
             )
-        notify_configuration(one.pk for one in changed)
-        publish_delegates_changed(*(one.pk for one in changed))
+        notify_configuration(row.pk for row in changed)
+        publish_delegates_changed(*(row.pk for row in changed))
     return changed
 
 

@@ -136,10 +136,10 @@ def delete_block(*, actor: User, delegate: Delegate, entry: int) -> None:
 
 def clean_tags(tags: Sequence[str]) -> list[str]:
     """Return the distinct tags without surrounding spaces. Raises `BadInput`."""
-    found = list(dict.fromkeys(tag.strip() for tag in tags if tag.strip()))
-    if problems := [{"path": "tags", "message": message} for message in list_tag_problems(found)]:
+    distinct_tags = list(dict.fromkeys(tag.strip() for tag in tags if tag.strip()))
+    if problems := [{"path": "tags", "message": message} for message in list_tag_problems(distinct_tags)]:
         raise BadInput("The tags are not valid.", errors=problems)
-    return found
+    return distinct_tags
 
 
 def count_open_tasks(delegate: Delegate) -> int:

@@ -88,10 +88,10 @@ def check_spec(
 
     Raises `ConnectorUnavailable` if this process cannot use the connector.
     """
-    found = lint_spec(task_definition, service)
-    named = _list_network_ids(service) if service and not any(map(_has_fatal_finding, found)) else {}
+    findings = lint_spec(task_definition, service)
+    named = _list_network_ids(service) if service and not any(map(_has_fatal_finding, findings)) else {}
     if connector is None or service is None or not named:
-        return found
+        return findings
     require_access(actor, get_connector_requirements(connector))
     caller = open_aws_access(connector, region)
     if isinstance(caller, DelegateAwsAccess):

@@ -59,7 +59,7 @@ def submit_task(
     fails right after the commit; its owner is notified as usual.
     """
     now = get_database_time()
-    selectors = sorted({one.strip() for one in facts.pop("selectors", ())} - {""})
+    selectors = sorted({selector.strip() for selector in facts.pop("selectors", ())} - {""})
     task = DelegateTask.objects.create(
         scope=scope,
         kind=kind,

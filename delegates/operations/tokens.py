@@ -33,13 +33,13 @@ def end_token_sessions(token: DelegateToken) -> list[DelegateInstance]:
     for instance in ended:
         text = f"The session of {get_instance_label(instance)} ended: the token {token.name} was revoked."
         record_event(instance, DelegateEvent.Kind.SESSION_ENDED, text, at=now)
-    ids = [one.pk for one in ended]
+    ids = [ended_instance.pk for ended_instance in ended]
     DelegateInstance.objects.filter(pk__in=ids).update(
         status=DelegateInstance.Status.GONE, connection=DelegateInstance.Connection.NONE
     )
     leases.end_leases(ended, now=now)
     notices.notify_ended(ids, "token_revoked")
-    publish_delegates_changed(*{one.delegate_id for one in ended})
+    publish_delegates_changed(*{ended_instance.delegate_id for ended_instance in ended})
     return ended
 
 

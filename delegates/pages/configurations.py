@@ -53,10 +53,10 @@ def list_configurations(request: PageRequest) -> HttpResponse:
 @require_safe
 def show_configuration(request: PageRequest, pk: int) -> HttpResponse:
     """Show a configuration, its delegates, and the runs of its script."""
-    found = _get_configuration(request, pk)
-    form = ApplyConfigurationForm(person=request.user, configuration=found)
+    configuration = _get_configuration(request, pk)
+    form = ApplyConfigurationForm(person=request.user, configuration=configuration)
     return render(
-        request, "delegates/configurations/configuration.html", _build_content(request, found, form)
+        request, "delegates/configurations/configuration.html", _build_content(request, configuration, form)
     )
 
 
@@ -72,9 +72,9 @@ class NewConfiguration(ConfigurationPage, CreatePage[DelegateConfiguration]):
     done = "Configuration {name} created. Assign it to delegates."
 
     def save(self, form: NewConfigurationForm) -> DelegateConfiguration:
-        given = form.cleaned_data
+        data = form.cleaned_data
         return operations.create_configuration(
-            actor=self.request.user, scope=given["in_scope"], identifier=given["identifier"], **form.values
+            actor=self.request.user, scope=data["in_scope"], identifier=data["identifier"], **form.values
         )
 
 
@@ -136,7 +136,7 @@ class DeleteConfiguration(ConfigurationPage, DeletePage[DelegateConfiguration]):
         text = f"{count} delegate{pluralize(count)} {have} it. Give {them} another configuration first."
         return Obstacle(text)
 
-    def perform(self, **given: Any) -> None:
+    def perform(self, **values: Any) -> None:
         operations.delete_configuration(actor=self.request.user, configuration=self.object)
 
 

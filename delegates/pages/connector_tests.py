@@ -21,14 +21,14 @@ from web.forms.pages import PageRequest, get_visible, require_sign_in
 @require_POST
 def start_connector_test(request: PageRequest, pk: int) -> HttpResponse:
     """Test a connector, and render its list row or its last test again."""
-    found = _get_connector(request, pk)
-    if parse_aws_spec(found.spec).is_remote:
-        return _start_test(request, found)
-    tested = run_connector_test(actor=request.user, connector=found)
+    connector = _get_connector(request, pk)
+    if parse_aws_spec(connector.spec).is_remote:
+        return _start_test(request, connector)
+    tested = run_connector_test(actor=request.user, connector=connector)
     if request.headers.get("HX-Request"):
-        return _render_part(request, found)
+        return _render_part(request, connector)
     level = messages.SUCCESS if tested.ok else messages.ERROR
-    messages.add_message(request, level, f"{found.name}: {tested.message}")
+    messages.add_message(request, level, f"{connector.name}: {tested.message}")
     return redirect("connector", pk=pk)
 
 

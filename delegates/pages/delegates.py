@@ -58,11 +58,11 @@ def list_delegates(request: PageRequest) -> HttpResponse:
         delegates = queries.filter_by_tag(delegates, tag, now)
     if status:
         delegates = queries.filter_by_status(delegates, status, now)
-    shown = paginate_queryset(queries.prefetch_instances(delegates), request, order="name", oldest_first=True)
+    page = paginate_queryset(queries.prefetch_instances(delegates), request, order="name", oldest_first=True)
     content = {
-        "page": shown,
-        "delegates": queries.list_delegate_facts(shown.items, now),
-        "statuses": [(one.value, STATUS_BADGES[one.value].word) for one in Connectivity],
+        "page": page,
+        "delegates": queries.list_delegate_facts(page.items, now),
+        "statuses": [(choice.value, STATUS_BADGES[choice.value].word) for choice in Connectivity],
         "chosen": status,
         "text": text,
         "tag": tag,
@@ -95,18 +95,18 @@ def build_load_charts(day: Sequence[LoadQuarter], now: datetime) -> list[LoadCha
     if not day:
         return []
     return [
-        _build_chart("CPU", "%", day, now, lambda one: one.cpu),
-        _build_chart("Memory", "MiB", day, now, lambda one: one.memory),
-        _build_chart("Tasks", "running", day, now, lambda one: one.running),
+        _build_chart("CPU", "%", day, now, lambda quarter: quarter.cpu),
+        _build_chart("Memory", "MiB", day, now, lambda quarter: quarter.memory),
+        _build_chart("Tasks", "running", day, now, lambda quarter: quarter.running),
     ]
 
 
 def _build_chart(
     title: str, unit: str, day: Sequence[LoadQuarter], now: datetime, value: Callable[[LoadQuarter], float]
 ) -> LoadChart:
-    values = [value(one) for one in day]
+    values = [value(quarter) for quarter in day]
     top = max(*values, 1.0)
-    points = [(_scale_time(one.at, now), _scale_value(value(one), top)) for one in day]
+    points = [(_scale_time(quarter.at, now), _scale_value(value(quarter), top)) for quarter in day]
     summary = f"{title}: {values[-1]:.1f} {unit} now, {max(values):.1f} {unit} at most within a day."
     return LoadChart(title, unit, tuple(_build_paths(points)), top, values[-1], summary)
 
@@ -133,8 +133,8 @@ def _build_paths(points: Sequence[tuple[float, float]]) -> list[str]:
 
 
 def _build_path(stretch: Sequence[tuple[float, float]], step: float) -> str:
-    (first_x, first_y), *rest = stretch
-    lines = "".join(f"L{x:.1f} {y:.1f}" for x, y in rest) or f"h{step:.1f}"
+    (first_x, first_y), *later_points = stretch
+    lines = "".join(f"L{x:.1f} {y:.1f}" for x, y in later_points) or f"h{step:.1f}"
     return f"M{first_x:.1f} {first_y:.1f}{lines}"
 
 
@@ -162,8 +162,8 @@ def show_delegate(request: PageRequest, pk: int) -> HttpResponse:
         request, queries.VIEW, select_page_relations(Delegate.objects.defer("token__value")), pk=pk
     )
     now = get_database_time()
-    running = queries.count_running_tasks(one.pk for one in delegate.instances.all())
-    tab = next((one for one in TABS if one.name == request.GET.get("tab")), TABS[0])
+    running = queries.count_running_tasks(instance.pk for instance in delegate.instances.all())
+    tab = next((candidate for candidate in TABS if candidate.name == request.GET.get("tab")), TABS[0])
     content = {
         "delegate": delegate,
         "facts": queries.build_delegate_facts(
@@ -179,11 +179,13 @@ def show_delegate(request: PageRequest, pk: int) -> HttpResponse:
     return render(request, "delegates/delegate.html", content | tab.content(request, delegate, now))
 
 
-def _has_unisolated_scripts(found: Delegate) -> bool:
-    if found.is_built_in and not settings.EMBEDDED:
+def _has_unisolated_scripts(delegate: Delegate) -> bool:
+    if delegate.is_built_in and not settings.EMBEDDED:
         return False
     return any(
-        not one.is_isolated for one in found.instances.all() if one.status in queries.EXPECTED_STATUSES
+        not instance.is_isolated
+        for instance in delegate.instances.all()
+        if instance.status in queries.EXPECTED_STATUSES
     )
 
 
@@ -197,10 +199,10 @@ def _build_instances_content(request: PageRequest, delegate: Delegate, now: date
     }
 
 
-def list_connector_uses(reader: Principal, found: Delegate, now: datetime) -> Any:
+def list_connector_uses(reader: Principal, delegate: Delegate, now: datetime) -> Any:
     """Return the connectors that a delegate can serve; `reader` gets the names of visible ones."""
-    tags = frozenset(queries.list_selectable_tags(found, found.instances.all(), now))
-    return build_uses(list_served_connectors(found, tags), reader)
+    tags = frozenset(queries.list_selectable_tags(delegate, delegate.instances.all(), now))
+    return build_uses(list_served_connectors(delegate, tags), reader)
 
 
 def _build_tasks_content(request: PageRequest, delegate: Delegate, now: datetime) -> dict[str, Any]:
@@ -300,7 +302,7 @@ class DisableDelegate(DelegatePage, ConfirmPage[Delegate]):
         advice = "They stop working if no other delegate has their tags."
         return Notice("Connectors use its tags", [advice], uses)
 
-    def perform(self, **given: Any) -> None:
+    def perform(self, **values: Any) -> None:
         operations.disable_delegate(actor=self.request.user, delegate=self.object)
 
 
@@ -333,32 +335,34 @@ class DeleteDelegate(DelegatePage, DeletePage[Delegate]):
             return Obstacle(text, "View tasks", f"{reverse('delegate', args=[pk])}?tab=tasks")
         return None
 
-    def perform(self, **given: Any) -> None:
-        operations.delete_delegate(actor=self.request.user, delegate=self.object, **given)
+    def perform(self, **values: Any) -> None:
+        operations.delete_delegate(actor=self.request.user, delegate=self.object, **values)
 
 
 @require_sign_in
 @require_POST
 def approve_delegate(request: PageRequest, pk: int) -> HttpResponse:
     """Approve a delegate that waits for approval."""
-    found = _get_delegate(request, pk, EDIT)
-    return _run_decision(request, found, operations.approve_delegate, f"{found.name} approved.")
+    delegate = _get_delegate(request, pk, EDIT)
+    return _run_decision(request, delegate, operations.approve_delegate, f"{delegate.name} approved.")
 
 
 @require_sign_in
 @require_POST
 def reject_delegate(request: PageRequest, pk: int) -> HttpResponse:
     """Reject a delegate that waits for approval."""
-    found = _get_delegate(request, pk, EDIT)
-    return _run_decision(request, found, operations.reject_delegate, f"{found.name} rejected.")
+    delegate = _get_delegate(request, pk, EDIT)
+    return _run_decision(request, delegate, operations.reject_delegate, f"{delegate.name} rejected.")
 
 
 @require_sign_in
 @require_POST
 def enable_delegate(request: PageRequest, pk: int) -> HttpResponse:
     """Enable a delegate again."""
-    found = _get_delegate(request, pk, EDIT)
-    return _run_decision(request, found, operations.enable_delegate, f"{found.name} accepts tasks again.")
+    delegate = _get_delegate(request, pk, EDIT)
+    return _run_decision(
+        request, delegate, operations.enable_delegate, f"{delegate.name} accepts tasks again."
+    )
 
 
 @require_sign_in
@@ -381,9 +385,9 @@ def delete_block(request: PageRequest, pk: int, entry: int) -> HttpResponse:
 
 
 def _get_delegate(request: PageRequest, pk: int, permission: str) -> Delegate:
-    found = _find_delegate(request, pk)
-    require(request.user, permission, found)
-    return found
+    delegate = _find_delegate(request, pk)
+    require(request.user, permission, delegate)
+    return delegate
 
 
 def _run_decision(

@@ -39,15 +39,15 @@ def new_delegate(request: PageRequest) -> HttpResponse:
     """Show the wizard of a new delegate, and create it."""
     form = NewDelegateForm(get_posted_data(request), person=request.user, scope=request.current_scope)
     if request.method == "POST" and form.is_valid():
-        given = form.cleaned_data
+        data = form.cleaned_data
         try:
             made = create_delegate(
                 actor=request.user,
-                scope=given["in_scope"],
-                name=given["name"],
+                scope=data["in_scope"],
+                name=data["name"],
                 answers=form.build_answers,
-                size=given["size"],
-                tags=given["tags"],
+                size=data["size"],
+                tags=data["tags"],
                 configuration=form.chosen_configuration,
                 token=form.chosen_token,
             )

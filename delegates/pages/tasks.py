@@ -51,11 +51,11 @@ def list_tasks(request: PageRequest) -> HttpResponse:
     delegate = _get_filtered_delegate(request)
     if delegate:
         tasks = queries.filter_by_delegate(tasks, delegate.pk)
-    shown = paginate_queryset(tasks, request, order="queued_at")
-    places = queries.get_queue_positions(shown.items, get_database_time())
+    page = paginate_queryset(tasks, request, order="queued_at")
+    places = queries.get_queue_positions(page.items, get_database_time())
     content = {
-        "page": shown,
-        "rows": [(task, places.get(task.pk)) for task in shown.items],
+        "page": page,
+        "rows": [(task, places.get(task.pk)) for task in page.items],
         "filters": FILTERS,
         "chosen": chosen if statuses else "",
         "delegate": delegate,
@@ -101,11 +101,11 @@ def show_task(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
 def _build_topics(request: PageRequest, task: DelegateTask) -> str:
     if not task.is_open:
         return ""
-    found = [f"delegate-task:{task.pk}"]
+    topics = [f"delegate-task:{task.pk}"]
     if task.status == Status.QUEUED:
         # The page shows the queue before the task and the candidate delegates.
-        found += [get_list_topics(request, name, is_shared=True) for name in (TASK_SOURCE_NAME, "delegates")]
-    return " ".join(found)
+        topics += [get_list_topics(request, name, is_shared=True) for name in (TASK_SOURCE_NAME, "delegates")]
+    return " ".join(topics)
 
 
 def _can_view_delegate(request: PageRequest, delegate: Delegate | None) -> bool:

@@ -87,9 +87,9 @@ class NewToken(TokenPage, CreatePage[DelegateToken]):
     done = "Token {name} created."
 
     def save(self, form: NewTokenForm) -> DelegateToken:
-        given = form.cleaned_data
+        data = form.cleaned_data
         return operations.create_token(
-            actor=self.request.user, scope=given["in_scope"], name=given["name"], expires_at=form.expires_at
+            actor=self.request.user, scope=data["in_scope"], name=data["name"], expires_at=form.expires_at
         )
 
 
@@ -125,7 +125,7 @@ class RevokeToken(TokenPage, ConfirmPage[DelegateToken]):
         advice = "To keep these delegates connected, assign another token first."
         return Notice("These sessions end immediately", [*lines, advice])
 
-    def perform(self, **given: Any) -> None:
+    def perform(self, **values: Any) -> None:
         self.ended = operations.revoke_token(actor=self.request.user, token=self.object)
 
     def get_done_message(self, name: str) -> str:
@@ -146,13 +146,13 @@ class DeleteToken(TokenPage, DeletePage[DelegateToken]):
         url = reverse("revoke-delegate-token", args=[self.object.pk])
         return Obstacle("Agents can still use it. Revoke it first, then delete it.", "Revoke token", url)
 
-    def perform(self, **given: Any) -> None:
+    def perform(self, **values: Any) -> None:
         operations.delete_token(actor=self.request.user, token=self.object)
 
 
-def _build_content(request: PageRequest, found: DelegateToken) -> dict[str, Any]:
+def _build_content(request: PageRequest, token: DelegateToken) -> dict[str, Any]:
     return {
-        "token": found,
-        "losing": get_revocation_impact(found, request.user),
-        "rights": get_permissions(request.user, found),
+        "token": token,
+        "losing": get_revocation_impact(token, request.user),
+        "rights": get_permissions(request.user, token),
     }

@@ -104,7 +104,7 @@ class AgentBroadcaster:
         return instance_id in self._by_instance
 
     def _list_connections(self) -> list[AgentConnection]:
-        return [one for group in self._by_instance.values() for one in group]
+        return [connection for group in self._by_instance.values() for connection in group]
 
     async def _mark_ready(self) -> None:
         self._is_session_check_due = True

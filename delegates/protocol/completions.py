@@ -37,8 +37,10 @@ def complete_task_request(request: AgentRequest) -> AgentReply:
     """POST /agent/v1/tasks/<id>/complete: 200 once and for every repeat, 409 for a stale fence."""
     instance, fields = get_session_instance(request.bearer), request.fields()
     answer, fence = parse_answer(fields), fields.get_integer("fence", 1, 2**31 - 1)
-    written = fields.get_integer("next_sequence", 0, 2**62, default=0)
-    if complete_task(instance, parse_task_path(request.task_id), fence=fence, answer=answer, written=written):
+    next_sequence = fields.get_integer("next_sequence", 0, 2**62, default=0)
+    if complete_task(
+        instance, parse_task_path(request.task_id), fence=fence, answer=answer, next_sequence=next_sequence
+    ):
         return AgentReply({})
     raise StaleFence("This task is no longer assigned to you. Your result is recorded and ignored.")
 
@@ -57,12 +59,12 @@ def parse_answer(fields: RequestFields) -> TaskAnswer:
 
 
 def complete_task(
-    instance: DelegateInstance, task_id: UUID, *, fence: int, answer: TaskAnswer, written: int = 0
+    instance: DelegateInstance, task_id: UUID, *, fence: int, answer: TaskAnswer, next_sequence: int = 0
 ) -> bool:
     """Apply an answer; return False for an old fence, when the answer is only evidence.
 
-    `written` is the number of log lines of the task; missing ones are no longer accepted. Raises `NoSuchTask`
-    if the instance never had the task under this fence.
+    `next_sequence` is the number of log lines of the task; missing ones are no longer accepted. Raises
+    `NoSuchTask` if the instance never had the task under this fence.
     """
     with transaction.atomic():
         attempt = get_task_attempt(instance, task_id, fence)
@@ -70,7 +72,7 @@ def complete_task(
         now = get_database_time()
         if _claim(attempt, instance, answer, now):
             task = DelegateTask.objects.select_related("connector", "scope").get(pk=task_id)
-            append_missing_lines_note(task, written, now)
+            append_missing_lines_note(task, next_sequence, now)
             TaskAttempt.objects.filter(pk=attempt.pk).update(answered_at=now)
             _notify_owner(task, instance, answer)
             route_after_commit()

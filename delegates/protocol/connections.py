@@ -269,7 +269,7 @@ def acquire_documents(bearer: str, free: int, polls: bool = False) -> list[dict[
     """Return the documents of tasks for a session. Raises the errors of `get_session_instance`."""
     instance = get_session_instance(bearer)
     _record_contact(instance, polls=polls)
-    return [one.build_document() for one in leases.acquire_tasks(instance, free=free)]
+    return [acquired_task.build_document() for acquired_task in leases.acquire_tasks(instance, free=free)]
 
 
 def _record_contact(instance: DelegateInstance, *, polls: bool) -> None:
@@ -305,7 +305,9 @@ def _build_reply(tasks: list[dict[str, Any]], *, held_seconds: float) -> AgentRe
 
 HEARTBEAT_TIMEOUT_SECONDS = 10.0
 _SESSION_OVER_MESSAGE = "Your session has expired. Register again."
-_REFUSALS = {one.code: one for one in (SessionInvalid, TokenRevoked, DelegateRejected, ScopeArchived)}
+_REFUSALS = {
+    refusal.code: refusal for refusal in (SessionInvalid, TokenRevoked, DelegateRejected, ScopeArchived)
+}
 
 
 async def heartbeat_request(request: AgentRequest, _receive: object) -> AgentReply:

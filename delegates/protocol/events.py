@@ -59,7 +59,7 @@ def get_instance_label(instance: DelegateInstance) -> str:
 @transaction.atomic
 def notify_away(instances: Iterable[DelegateInstance], now: datetime) -> None:
     """Notify about delegates without another connected instance, in the transaction of the disconnect."""
-    concerned = {one.delegate_id for one in instances}
+    concerned = {instance.delegate_id for instance in instances}
     if not concerned:
         return
     contacted = DelegateInstance.objects.filter(
@@ -67,14 +67,17 @@ def notify_away(instances: Iterable[DelegateInstance], now: datetime) -> None:
     )
     connected = contacted.exclude(status=DelegateInstance.Status.GONE).values_list("delegate", flat=True)
     silent = _list_remote_delegates().filter(pk__in=concerned - set(connected), away_since=None)
-    _publish_facts([one for one in silent if _record_transition(one, None, now)], away=True)
+    _publish_facts([delegate for delegate in silent if _record_transition(delegate, None, now)], away=True)
 
 
 @transaction.atomic
 def notify_back(delegates: Iterable[int]) -> None:
     """Notify about delegates that were away and have a connected instance again; cheap for others."""
     returned = _list_remote_delegates().filter(pk__in=set(delegates), away_since__isnull=False)
-    _publish_facts([one for one in returned if _record_transition(one, one.away_since, None)], away=False)
+    _publish_facts(
+        [delegate for delegate in returned if _record_transition(delegate, delegate.away_since, None)],
+        away=False,
+    )
 
 
 def _list_remote_delegates() -> QuerySet[Delegate]:
@@ -88,8 +91,8 @@ def _record_transition(delegate: Delegate, before: datetime | None, after: datet
 
 def _publish_facts(delegates: Iterable[Delegate], *, away: bool) -> None:
     """Publish the state; for a disabled delegate only record it until the delegate is enabled."""
-    enabled = (one for one in delegates if one.admission == Delegate.Admission.ENABLED)
-    notify(*(_build_fact(one, away=away) for one in enabled))
+    enabled = (delegate for delegate in delegates if delegate.admission == Delegate.Admission.ENABLED)
+    notify(*(_build_fact(delegate, away=away) for delegate in enabled))
 
 
 def _build_fact(delegate: Delegate, *, away: bool) -> NotificationEvent:

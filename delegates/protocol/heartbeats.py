@@ -145,13 +145,13 @@ def record_heartbeats(beats: Mapping[int, Heartbeat]) -> dict[int, HeartbeatResp
     rows = DelegateInstance.objects.filter(pk__in=list(beats)).values_list(*_InstanceColumns._fields)
     instances = [_InstanceColumns._make(row) for row in rows]
     answers: dict[int, HeartbeatResponse] = {pk: EndedSession("session_invalid") for pk in beats}
-    answers |= {one.pk: EndedSession(one.end) for one in instances if one.end}
-    alive = [one for one in instances if not one.end]
+    answers |= {row.pk: EndedSession(row.end) for row in instances if row.end}
+    alive = [row for row in instances if not row.end]
     _publish_changes(alive, beats, now)
-    write_heartbeats([beats[one.pk] for one in alive], now)
-    tasks = _build_task_reports({one.pk: beats[one.pk] for one in alive}, now)
-    for one in alive:
-        answers[one.pk] = {**tasks[one.pk], **_build_answer(one, now)}
+    write_heartbeats([beats[row.pk] for row in alive], now)
+    tasks = _build_task_reports({row.pk: beats[row.pk] for row in alive}, now)
+    for instance in alive:
+        answers[instance.pk] = {**tasks[instance.pk], **_build_answer(instance, now)}
     return answers
 
 
@@ -160,10 +160,10 @@ def _publish_changes(
 ) -> None:
     """Record recovered and draining instances, and publish them and changes of load."""
     draining = DelegateInstance.Status.DRAINING
-    back = {one.pk for one in instances if _was_away(one, now)}
-    drained = {one.pk for one in instances if beats[one.pk].draining and one.status != draining}
+    back = {row.pk for row in instances if _was_away(row, now)}
+    drained = {row.pk for row in instances if beats[row.pk].draining and row.status != draining}
     if back:
-        notify_back(one.delegate for one in instances if one.pk in back)
+        notify_back(row.delegate for row in instances if row.pk in back)
     for pk, instance in _load_instances(back | drained).items():
         if pk in back:
             text = f"{get_instance_label(instance)} is connected again."
@@ -173,9 +173,9 @@ def _publish_changes(
                 f"{get_instance_label(instance)} is draining: it finishes its tasks and accepts no new ones."
             )
             record_event(instance, DelegateEvent.Kind.DRAINING, text, at=now)
-    changed = back | drained | {one.pk for one in instances if len(beats[one.pk].running) != one.running}
+    changed = back | drained | {row.pk for row in instances if len(beats[row.pk].running) != row.running}
     if changed:
-        publish_delegates_changed(*{one.delegate for one in instances if one.pk in changed})
+        publish_delegates_changed(*{row.delegate for row in instances if row.pk in changed})
 
 
 def _load_instances(ids: set[int]) -> dict[int, DelegateInstance]:
@@ -194,7 +194,7 @@ def _was_away(instance: _InstanceColumns, now: datetime) -> bool:
 
 def _build_task_reports(beats: Mapping[int, Heartbeat], now: datetime) -> dict[int, dict[str, list[str]]]:
     """Return the reported tasks that are lost, and those to abort, by instance."""
-    reported = {pk: one.running for pk, one in beats.items() if one.running}
+    reported = {pk: beat.running for pk, beat in beats.items() if beat.running}
     answers: dict[int, dict[str, list[str]]] = {pk: {"aborted": [], "lost": []} for pk in beats}
     task_ids = {task for running in reported.values() for task in running}
     if not task_ids:

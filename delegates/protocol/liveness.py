@@ -34,21 +34,21 @@ def record_silent_instances(now: datetime) -> int:
         .order_by("last_heartbeat_at")[:BATCH_SIZE]
     )
     changed = _record_silent(silent, now) if silent else []
-    gone = list(
+    gone_instances = list(
         alive.filter(last_heartbeat_at__lte=now - GONE_AFTER, delegate__is_built_in=False).select_related(
             "delegate"
         )[:BATCH_SIZE]
     )
-    if gone:
-        _release_instances(gone, now)
-    publish_delegates_changed(*{one.delegate_id for one in [*changed, *gone]})
-    return len(changed) + len(gone)
+    if gone_instances:
+        _release_instances(gone_instances, now)
+    publish_delegates_changed(*{instance.delegate_id for instance in [*changed, *gone_instances]})
+    return len(changed) + len(gone_instances)
 
 
 @transaction.atomic
 def _record_silent(silent: Iterable[DelegateInstance], now: datetime) -> list[DelegateInstance]:
-    changed = [one for one in silent if _record_transition(one, now)]
-    notify_away([one for one in changed if _is_away(one, now)], now)
+    changed = [instance for instance in silent if _record_transition(instance, now)]
+    notify_away([instance for instance in changed if _is_away(instance, now)], now)
     return changed
 
 
@@ -83,8 +83,8 @@ def _record_transition(instance: DelegateInstance, now: datetime) -> bool:
 def _release_instances(instances: Iterable[DelegateInstance], now: datetime) -> None:
     hours = GONE_AFTER.total_seconds() / 3600
     for instance in instances:
-        gone = DelegateInstance.objects.filter(pk=instance.pk, last_heartbeat_at__lte=now - GONE_AFTER)
-        if gone.update(
+        rows = DelegateInstance.objects.filter(pk=instance.pk, last_heartbeat_at__lte=now - GONE_AFTER)
+        if rows.update(
             status=DelegateInstance.Status.GONE,
             connection=DelegateInstance.Connection.NONE,
             session_hash="",

@@ -54,7 +54,7 @@ def _append_agent_lines(instance: DelegateInstance, sequence: int, lines: list[s
         raise LogGap(f"Lines from {expected} on are missing. Send them first.", expected=expected)
     fresh = lines[expected - sequence :]
     if fresh:
-        text = "\n".join(replace_unstorable(one).replace("\n", " ") for one in fresh)
+        text = "\n".join(replace_unstorable(line).replace("\n", " ") for line in fresh)
         DelegateLogChunk.objects.create(instance=instance, sequence=expected, count=len(fresh), text=text)
         publish_change_on_commit(LOG_SOURCE_NAME, instance.delegate_id)
     return expected + len(fresh)
@@ -91,7 +91,9 @@ def task_log_request(request: AgentRequest) -> AgentReply:
     """POST /agent/v1/tasks/<id>/logs: store lines from a number on; report a gap, ignore repeats."""
     instance, fields = get_session_instance(request.bearer), request.fields()
     fence, sequence = fields.get_integer("fence", 1, 2**31 - 1), fields.get_integer("sequence", 0, 2**62)
-    lines = [_parse_line(one, index) for index, one in enumerate(fields.list_objects("lines", AGENT_LINES))]
+    lines = [
+        _parse_line(entry, index) for index, entry in enumerate(fields.list_objects("lines", AGENT_LINES))
+    ]
     attempt = get_task_attempt(instance, parse_task_path(request.task_id), fence)
     return AgentReply({"next": append_task_lines(instance, attempt.task_id, fence, sequence, lines)})
 
@@ -122,21 +124,21 @@ def append_task_lines(
     fresh = lines[expected - sequence :]
     if not fresh:
         return expected
-    left = compute_allowance(task, now)
-    if left <= 0:
+    allowance = compute_allowance(task, now)
+    if allowance <= 0:
         raise LogThrottled(f"The log of a task takes {TASK_LOG_RATE} a second. Send these lines later.")
     owner = get_task_owner(task)
     if owner is not None:
         fresh = _redact_lines(fresh, owner.list_secrets(task))
-    left -= len(json.dumps(fresh, ensure_ascii=False).encode())
-    if left <= 0 and not task.log_throttled:
+    allowance -= len(json.dumps(fresh, ensure_ascii=False).encode())
+    if allowance <= 0 and not task.log_throttled:
         fresh.append(_build_manager_line(now, THROTTLED_MESSAGE))
     _store(task, fresh)
     DelegateTask.objects.filter(pk=task_id).update(
         next_sequence=expected + len(fresh),
-        log_bytes_left=left,
+        log_bytes_left=allowance,
         log_counted_at=now,
-        log_throttled=task.log_throttled or left <= 0,
+        log_throttled=task.log_throttled or allowance <= 0,
     )
     if owner is not None:
         owner.publish_log(task)
@@ -151,9 +153,9 @@ def compute_allowance(task: DelegateTask, now: datetime) -> int:
     return min(MAX_ALLOWANCE_BYTES, task.log_bytes_left + int(seconds * TASK_LOG_RATE))
 
 
-def append_missing_lines_note(task: DelegateTask, written: int, now: datetime) -> None:
+def append_missing_lines_note(task: DelegateTask, next_sequence: int, now: datetime) -> None:
     """Log the number of lines that did not arrive before the task's answer."""
-    if (missing := written - task.next_sequence) > 0:
+    if (missing := next_sequence - task.next_sequence) > 0:
         text = f"{missing:,} lines are missing: they did not arrive before the result of the task."
         _store(task, [_build_manager_line(now, text)])
         DelegateTask.objects.filter(pk=task.pk).update(next_sequence=task.next_sequence + 1)
@@ -183,8 +185,8 @@ def _build_manager_line(now: datetime, text: str) -> dict[str, Any]:
 def _redact_lines(lines: list[dict[str, Any]], secrets: Sequence[str]) -> list[dict[str, Any]]:
     """Return the lines with secrets redacted that an old or faulty agent did not redact."""
     mask, texts = SecretMask(secrets), [str(line["text"]) for line in lines]
-    shown = mask.mask_lines(texts)
-    if len(shown) != len(lines):
+    redacted_texts = mask.mask_lines(texts)
+    if len(redacted_texts) != len(lines):
         # One has an end of line in itself.
-        shown = [mask.mask_text(text) for text in texts]
-    return [{**line, "text": text} for line, text in zip(lines, shown, strict=True)]
+        redacted_texts = [mask.mask_text(text) for text in texts]
+    return [{**line, "text": text} for line, text in zip(lines, redacted_texts, strict=True)]

@@ -88,10 +88,10 @@ def scan_notices(instance_ids: Sequence[int]) -> NoticeScan:
     )
     offers = queued.exclude(offered_to=None).order_by("queued_at").values_list("offered_to", "pk")
     sessions = DelegateInstance.objects.filter(pk__in=list(instance_ids)).values_list("pk", *SESSION_COLUMNS)
-    found = {pk: get_session_end(*columns) for pk, *columns in sessions}
+    end_codes = {pk: get_session_end(*columns) for pk, *columns in sessions}
     return NoticeScan(
         offers=tuple((delegate_id, str(pk)) for delegate_id, pk in offers[:MAX_OFFERS]),
-        ended=tuple((pk, code) for pk in instance_ids if (code := found.get(pk, SESSION_INVALID))),
+        ended=tuple((pk, code) for pk in instance_ids if (code := end_codes.get(pk, SESSION_INVALID))),
     )
 
 

@@ -52,9 +52,9 @@ def replace_unstorable(value: Any, depth: int = JSON_DEPTH) -> Any:
     if depth <= 0:
         raise BadInput(f"The body is nested deeper than {int(JSON_DEPTH)} levels.")
     if isinstance(value, list):
-        return [replace_unstorable(one, depth - 1) for one in value]
+        return [replace_unstorable(item, depth - 1) for item in value]
     if isinstance(value, dict):
-        return {replace_unstorable(key): replace_unstorable(one, depth - 1) for key, one in value.items()}
+        return {replace_unstorable(key): replace_unstorable(item, depth - 1) for key, item in value.items()}
     if isinstance(value, int) and not -MAX_INTEGER <= value <= MAX_INTEGER:
         return str(value)
     return value
@@ -91,7 +91,7 @@ class RequestFields:
             raise build_field_error(name, "must be a list of texts")
         if len(value) > AGENT_TAGS:
             raise build_field_error(name, f"may hold {AGENT_TAGS}")
-        return list(dict.fromkeys(_validate_name(f"{name}.{index}", one) for index, one in enumerate(value)))
+        return list(dict.fromkeys(_validate_name(f"{name}.{index}", tag) for index, tag in enumerate(value)))
 
     def get_integer(self, name: str, low: int, high: int, default: int | None = None) -> int:
         """Return a whole number. Raises `BadInput`."""
@@ -126,7 +126,7 @@ class RequestFields:
     def list_objects(self, name: str, most: int) -> list[dict[str, Any]]:
         """Return a list of JSON objects, empty if missing. Raises `BadInput`."""
         value = self.body.get(name) or []
-        if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
+        if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
             raise build_field_error(name, "must be a list of objects")
         if len(value) > most:
             raise build_field_error(name, f"may hold {most} at most")

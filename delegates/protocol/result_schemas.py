@@ -232,7 +232,9 @@ def _validate_schema(schema: type[ResultSchema], value: Any, name: str) -> tuple
 
 def _redact_path(place: str) -> str:
     """Return a path without names that the agent chose."""
-    return "".join(one if one.isprintable() else "\ufffd" for one in place[:MAX_PATH_LENGTH])
+    return "".join(
+        character if character.isprintable() else "\ufffd" for character in place[:MAX_PATH_LENGTH]
+    )
 
 
 _TYPE_WORDS = {

@@ -90,7 +90,9 @@ def get_session_instance(session: str) -> DelegateInstance:
 
 def check_scope(scope: Scope) -> None:
     """Refuse agents of an archived scope. Raises `ScopeArchived`."""
-    archived = [one.path for one in (scope, scope.parent) if one is not None and one.archived_at is not None]
+    archived = [
+        level.path for level in (scope, scope.parent) if level is not None and level.archived_at is not None
+    ]
     if archived:
         raise ScopeArchived(f"{archived[0]} is archived. Its delegates wait until it is restored.")
 
@@ -100,13 +102,13 @@ def is_trusted(token: DelegateToken | None) -> bool:
     return token is not None and token.status == DelegateToken.Status.ACTIVE
 
 
-def _is_current(instance: DelegateInstance, shown: str, now: datetime) -> bool:
+def _is_current(instance: DelegateInstance, session_hash: str, now: datetime) -> bool:
     until = instance.session_expires_at
     if until is None or now >= until:
         return False
     # Both are always compared, so that the duration reveals nothing.
-    is_new = hmac.compare_digest(shown, instance.session_hash)
-    was = hmac.compare_digest(shown, instance.previous_session_hash)
+    is_new = hmac.compare_digest(session_hash, instance.session_hash)
+    was = hmac.compare_digest(session_hash, instance.previous_session_hash)
     return is_new or (was and now < until - SESSION + ROTATION_GRACE)
 
 

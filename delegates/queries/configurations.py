@@ -58,5 +58,5 @@ def register_environment_finder(finder: EnvironmentFinder) -> EnvironmentFinder:
 
 def list_delegate_environments(scope: Scope, principal: Principal) -> list[DelegateEnvironment]:
     """Return the visible environments at or below a scope, by path."""
-    found = (one for finder in _finders for one in finder(scope, principal))
-    return sorted(found, key=lambda one: one.path)
+    environments = (environment for finder in _finders for environment in finder(scope, principal))
+    return sorted(environments, key=lambda environment: environment.path)

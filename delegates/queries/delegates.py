@@ -51,7 +51,7 @@ class DelegateFacts:
     last_heartbeat_at: datetime | None
     connections: tuple[str, ...]
     versions: tuple[str, ...]
-    here: int
+    connected: int
     expected: int
     capacity: int
     running: int
@@ -61,11 +61,11 @@ def list_visible_delegates(
     principal: Principal, scope: Scope | None, delegates: QuerySet[Delegate] | None = None
 ) -> QuerySet[Delegate]:
     """Return the delegates visible in a scope: its own, those below and usable ones above (R053)."""
-    found = Delegate.objects.all() if delegates is None else delegates
+    candidates = Delegate.objects.all() if delegates is None else delegates
     if scope is None:
-        return found.none()
+        return candidates.none()
     above = Q(scope__path__in=scope.ancestor_paths())
-    return filter_visible(principal, VIEW, found).filter(build_below_filter(scope) | above)
+    return filter_visible(principal, VIEW, candidates).filter(build_below_filter(scope) | above)
 
 
 def filter_by_status(delegates: QuerySet[Delegate], status: str, now: datetime) -> QuerySet[Delegate]:
@@ -75,13 +75,13 @@ def filter_by_status(delegates: QuerySet[Delegate], status: str, now: datetime) 
 
 def filter_by_tag(delegates: QuerySet[Delegate], tag: str, now: datetime) -> QuerySet[Delegate]:
     """Filter by a selector `tag` of any source, ignoring case."""
-    found = [
-        one.pk
-        for one in prefetch_instances(delegates).defer("spec", "description")
+    keys = [
+        delegate.pk
+        for delegate in prefetch_instances(delegates).defer("spec", "description")
         if tag.casefold()
-        in {known.casefold() for known in list_selectable_tags(one, one.instances.all(), now)}
+        in {selector.casefold() for selector in list_selectable_tags(delegate, delegate.instances.all(), now)}
     ]
-    return delegates.filter(pk__in=found)
+    return delegates.filter(pk__in=keys)
 
 
 def prefetch_instances(delegates: QuerySet[Delegate]) -> QuerySet[Delegate]:
@@ -109,19 +109,23 @@ def list_selectable_tags(
 
 def list_delegate_facts(delegates: Iterable[Delegate], now: datetime | None = None) -> list[DelegateFacts]:
     """Return the facts of delegates from `prefetch_instances`; one more query counts running tasks."""
-    found = list(delegates)
-    running = count_running_tasks(instance.pk for one in found for instance in one.instances.all())
-    ends = list_last_ends(found)
-    return [build_delegate_facts(one, running, now or timezone.now(), ends.get(one.pk)) for one in found]
+    rows = list(delegates)
+    running = count_running_tasks(instance.pk for delegate in rows for instance in delegate.instances.all())
+    ends = list_last_ends(rows)
+    return [
+        build_delegate_facts(delegate, running, now or timezone.now(), ends.get(delegate.pk))
+        for delegate in rows
+    ]
 
 
 def list_instance_facts(delegate: Delegate, running: dict[int, int], now: datetime) -> list[InstanceFacts]:
     """Return the instances of a delegate, newest first, deleted ones last. `running` is by instance."""
     instances = delegate.instances.all()
-    shown = [
-        InstanceFacts(one, compute_instance_status(one, now), running.get(one.pk, 0)) for one in instances
+    facts = [
+        InstanceFacts(instance, compute_instance_status(instance, now), running.get(instance.pk, 0))
+        for instance in instances
     ]
-    return sorted(shown, key=lambda one: one.instance.status == DelegateInstance.Status.GONE)
+    return sorted(facts, key=lambda fact: fact.instance.status == DelegateInstance.Status.GONE)
 
 
 def count_running_tasks(instances: Iterable[int]) -> dict[int, int]:
@@ -141,12 +145,16 @@ def build_last_end_subquery() -> Subquery:
 
 def list_last_ends(delegates: Iterable[Delegate]) -> dict[int, DelegateEvent]:
     """Return the last time that each delegate was refused, or lost its session, by delegate; in one query."""
-    annotated = Delegate.objects.filter(pk__in=[one.pk for one in delegates]).annotate(
+    annotated = Delegate.objects.filter(pk__in=[delegate.pk for delegate in delegates]).annotate(
         end=build_last_end_subquery()
     )
     events = DelegateEvent.objects.filter(pk__in=annotated.values("end")).only("scope", "name", "at", "text")
-    by_name = {(one.scope_id, one.name): one for one in events}
-    return {one.pk: by_name[key] for one in delegates if (key := (one.scope_id, one.name)) in by_name}
+    by_name = {(event.scope_id, event.name): event for event in events}
+    return {
+        delegate.pk: by_name[key]
+        for delegate in delegates
+        if (key := (delegate.scope_id, delegate.name)) in by_name
+    }
 
 
 def build_delegate_facts(
@@ -155,8 +163,10 @@ def build_delegate_facts(
     """Return a delegate's facts; `running` counts tasks by instance, `end` is from `list_last_ends`."""
     instances = list(delegate.instances.all())
     status = compute_delegate_status(delegate, instances, now)
-    expected = [one for one in instances if one.status in EXPECTED_STATUSES]
-    here = [one for one in expected if compute_instance_status(one, now) in PRESENT_STATUSES]
+    expected = [instance for instance in instances if instance.status in EXPECTED_STATUSES]
+    present_instances = [
+        instance for instance in expected if compute_instance_status(instance, now) in PRESENT_STATUSES
+    ]
     last_heartbeat_at = get_last_heartbeat(instances)
     return DelegateFacts(
         pk=delegate.pk,
@@ -169,12 +179,14 @@ def build_delegate_facts(
         reason=describe_status(status, expected, describe_end(end, last_heartbeat_at)),
         tags=list_selectable_tags(delegate, instances, now),
         last_heartbeat_at=last_heartbeat_at,
-        connections=tuple(sorted({one.get_connection_display() for one in here})),
-        versions=tuple(sorted({one.version for one in here or expected if one.version})),
-        here=len(here),
+        connections=tuple(sorted({instance.get_connection_display() for instance in present_instances})),
+        versions=tuple(
+            sorted({instance.version for instance in present_instances or expected if instance.version})
+        ),
+        connected=len(present_instances),
         expected=len(expected),
-        capacity=sum(one.capacity for one in here),
-        running=sum(running.get(one.pk, 0) for one in instances),
+        capacity=sum(instance.capacity for instance in present_instances),
+        running=sum(running.get(instance.pk, 0) for instance in instances),
     )
 
 
@@ -194,7 +206,7 @@ def describe_status(status: Connectivity, expected: list[DelegateInstance], end:
     """Return the reason why a delegate takes no tasks, or an empty text. `end` is its last end."""
     if end and status in (Connectivity.DISCONNECTED, Connectivity.NEVER_CONTACTED):
         return end
-    if status == Connectivity.LATE and any(one.suspect_since for one in expected):
+    if status == Connectivity.LATE and any(instance.suspect_since for instance in expected):
         return "Its socket closed: it gets no new tasks until it is connected again."
     if status == Connectivity.DISCONNECTED and not expected:
         return "Every instance has signed off or was lost."
@@ -247,10 +259,12 @@ def _list_away(delegates: QuerySet[Delegate], now: datetime, most: int) -> list[
         .only("name", "admission", "draining")
         .annotate(end=build_last_end_subquery())
     )
-    found = list(rows.order_by("name", "pk").prefetch_related(Prefetch("instances", instances))[:most])
-    keys = [one.end for one in found if one.end]
+    away_delegates = list(
+        rows.order_by("name", "pk").prefetch_related(Prefetch("instances", instances))[:most]
+    )
+    keys = [delegate.end for delegate in away_delegates if delegate.end]
     ends = DelegateEvent.objects.only("at", "text").in_bulk(keys) if keys else {}
-    return [_build_away_delegate(one, now, ends.get(one.end)) for one in found]
+    return [_build_away_delegate(delegate, now, ends.get(delegate.end)) for delegate in away_delegates]
 
 
 def _build_away_delegate(delegate: Delegate, now: datetime, end: DelegateEvent | None) -> AwayDelegate:
@@ -280,33 +294,33 @@ class ConnectProgress:
     seconds_left: int
 
     @property
-    def is_here(self) -> bool:
+    def is_connected(self) -> bool:
         return self.status in CONNECTED_STATUSES
 
     @property
     def is_late(self) -> bool:
-        return not self.is_here and (self.seconds_left == 0 or bool(self.refusals))
+        return not self.is_connected and (self.seconds_left == 0 or bool(self.refusals))
 
 
 def get_connect_progress(delegate: Delegate, now: datetime) -> ConnectProgress:
     """Return the connect progress of a delegate, with registrations by its name since its creation."""
     instances = list(delegate.instances.all())
-    left = delegate.created_at + CONNECT_TIMEOUT - now
+    remaining_time = delegate.created_at + CONNECT_TIMEOUT - now
     return ConnectProgress(
         status=compute_delegate_status(delegate, instances, now),
         instances=len(instances),
         refusals=list(_list_refusals_since_creation(delegate)),
-        seconds_left=max(0, int(left.total_seconds())),
+        seconds_left=max(0, int(remaining_time.total_seconds())),
     )
 
 
 def _list_refusals_since_creation(delegate: Delegate) -> list[DelegateEvent]:
     """Return refused registrations; an unknown token has no scope, so the name identifies the delegate."""
-    here = Q(scope_id=delegate.scope_id) | Q(scope__parent__isnull=True)
-    found = DelegateEvent.objects.filter(
-        here, name=delegate.name, kind=DelegateEvent.Kind.REFUSED, at__gte=delegate.created_at
+    scope_filter = Q(scope_id=delegate.scope_id) | Q(scope__parent__isnull=True)
+    refusals = DelegateEvent.objects.filter(
+        scope_filter, name=delegate.name, kind=DelegateEvent.Kind.REFUSED, at__gte=delegate.created_at
     )
-    return list(found.order_by("-at")[:MAX_SHOWN_REFUSALS])
+    return list(refusals.order_by("-at")[:MAX_SHOWN_REFUSALS])
 
 
 OPEN_SESSION_FILTER = Q(instances__session_hash__gt="") & ~Q(instances__status=DelegateInstance.Status.GONE)
@@ -337,17 +351,19 @@ def list_usable_tokens(principal: Principal, scope: Scope | None = None) -> Quer
     current = Q(expires_at__isnull=True) | Q(expires_at__gt=timezone.now())
     tokens = DelegateToken.objects.defer("value").select_related("scope")
     active = tokens.filter(current, status=DelegateToken.Status.ACTIVE)
-    found = filter_visible(principal, "core_delegate_edit", active).order_by("scope__path", "name")
-    return found if scope is None else found.filter(scope=scope)
+    usable_tokens = filter_visible(principal, "core_delegate_edit", active).order_by("scope__path", "name")
+    return usable_tokens if scope is None else usable_tokens.filter(scope=scope)
 
 
 def get_revocation_impact(token: DelegateToken, reader: Principal) -> RevocationImpact:
     """Return the sessions that end when `token` is revoked; `reader` gets the names of visible delegates."""
-    here = DelegateInstance.objects.filter(token=token).exclude(status=DelegateInstance.Status.GONE)
-    with_session = here.exclude(session_hash="")
+    token_instances = DelegateInstance.objects.filter(token=token).exclude(
+        status=DelegateInstance.Status.GONE
+    )
+    with_session = token_instances.exclude(session_hash="")
     visible = filter_visible(reader, "core_delegate_view", with_session)
     grouped: dict[Delegate, list[DelegateInstance]] = {}
     for instance in visible.select_related("delegate").order_by("delegate__name", "hostname", "pk"):
         grouped.setdefault(instance.delegate, []).append(instance)
-    shown = sum(len(instances) for instances in grouped.values())
-    return RevocationImpact(list(grouped.items()), with_session.count() - shown)
+    visible_count = sum(len(instances) for instances in grouped.values())
+    return RevocationImpact(list(grouped.items()), with_session.count() - visible_count)

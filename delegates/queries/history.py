@@ -65,10 +65,10 @@ def list_blocklist_entries(delegate: Delegate, now: datetime) -> QuerySet[Blockl
 
 def list_refusals(delegate: Delegate) -> QuerySet[DelegateEvent]:
     """Return the latest refused registrations under the delegate's name, including unattributed ones."""
-    found = DelegateEvent.objects.filter(
+    refusals = DelegateEvent.objects.filter(
         scope=delegate.scope_id, name=delegate.name, kind=DelegateEvent.Kind.REFUSED
     )
-    return found.order_by("-at")[:MAX_REFUSALS]
+    return refusals.order_by("-at")[:MAX_REFUSALS]
 
 
 def list_load_quarters(delegate: Delegate, now: datetime) -> list[LoadQuarter]:
@@ -125,10 +125,13 @@ def read_agent_log(instance: DelegateInstance | None, after: int | None = None) 
         lines += [(number, text) for number, text in numbered if number >= begin]
         if len(lines) >= MAX_LOG_LINES:
             break
-    shown = lines[:MAX_LOG_LINES]
-    first = shown[0][0] if shown else begin
+    page_lines = lines[:MAX_LOG_LINES]
+    first = page_lines[0][0] if page_lines else begin
     return AgentLogPage(
-        instance.pk, first, shown[-1][0] + 1 if shown else max(begin, end), tuple(text for _, text in shown)
+        instance.pk,
+        first,
+        page_lines[-1][0] + 1 if page_lines else max(begin, end),
+        tuple(text for _, text in page_lines),
     )
 
 
@@ -137,7 +140,7 @@ def list_served_connectors(delegate: Delegate, tags: frozenset[str]) -> list[Con
 
     For the built-in one these are the connectors that are reached from this Slipway.
     """
-    return [one for one in _filter_in_reach(delegate) if _is_served(one, delegate, tags)]
+    return [connector for connector in _filter_in_reach(delegate) if _is_served(connector, delegate, tags)]
 
 
 def get_delegate_uses(delegate: Delegate, principal: Principal) -> ResourceUsages:
@@ -145,22 +148,26 @@ def get_delegate_uses(delegate: Delegate, principal: Principal) -> ResourceUsage
     instances = DelegateInstance.objects.filter(delegate=delegate).exclude(
         status=DelegateInstance.Status.GONE
     )
-    tags = {tag for found in instances.values_list("tags", flat=True) for tag in found}
+    tags = {tag for instance_tags in instances.values_list("tags", flat=True) for tag in instance_tags}
     served = list_served_connectors(delegate, frozenset([*delegate.tags, delegate.name, *tags]))
-    named = [one for one in served if delegate.is_built_in or parse_aws_spec(one.spec).delegate_selectors]
+    named = [
+        connector
+        for connector in served
+        if delegate.is_built_in or parse_aws_spec(connector.spec).delegate_selectors
+    ]
     return build_uses(named, principal)
 
 
 def build_uses(connectors: list[Connector], principal: Principal) -> ResourceUsages:
     """Return connectors with the names that `principal` may view, and the number of the others."""
-    rows = Connector.objects.filter(pk__in=[one.pk for one in connectors])
+    rows = Connector.objects.filter(pk__in=[connector.pk for connector in connectors])
     visible = set(filter_visible(principal, "core_connector_view", rows).values_list("pk", flat=True))
-    shown = tuple(
-        ResourceUsage(one.name, reverse("connector", args=[one.pk]))
-        for one in connectors
-        if one.pk in visible
+    usages = tuple(
+        ResourceUsage(connector.name, reverse("connector", args=[connector.pk]))
+        for connector in connectors
+        if connector.pk in visible
     )
-    return ResourceUsages(shown, len(connectors) - len(shown))
+    return ResourceUsages(usages, len(connectors) - len(usages))
 
 
 def _filter_in_reach(delegate: Delegate) -> QuerySet[Connector]:

@@ -47,10 +47,10 @@ def build_own_tag(delegate_id: int) -> str:
 def list_instance_tags(instances: Iterable[DelegateInstance], now: datetime) -> frozenset[str]:
     """Return the tags of the connected instances, or of the last seen one if none is connected."""
     rows = list(instances)
-    live = [one for one in rows if is_connected(one, now)]
+    live = [instance for instance in rows if is_connected(instance, now)]
     if not live and rows:
-        live = [max(rows, key=lambda one: one.last_heartbeat_at or one.registered_at)]
-    return frozenset(tag for one in live for tag in one.tags)
+        live = [max(rows, key=lambda instance: instance.last_heartbeat_at or instance.registered_at)]
+    return frozenset(tag for instance in live for tag in instance.tags)
 
 
 def list_effective_tags(
@@ -109,12 +109,12 @@ def read_candidate_pool(tasks: Sequence[DelegateTask], now: datetime) -> Candida
         now=now,
         delegates=_read_candidates(now, besides=[task.pk for task in tasks if _is_offered(task, now)]),
         blocked={
-            (one.delegate_id, one.criterion): ((one.expires_at - now).total_seconds(), one.reason)
-            for one in BlocklistEntry.objects.filter(criterion__in=criteria, expires_at__gt=now)
+            (entry.delegate_id, entry.criterion): ((entry.expires_at - now).total_seconds(), entry.reason)
+            for entry in BlocklistEntry.objects.filter(criterion__in=criteria, expires_at__gt=now)
         },
         allowed={
-            (one.delegate_id, one.criterion): (one.expires_at - now).total_seconds()
-            for one in AllowlistEntry.objects.filter(criterion__in=criteria, expires_at__gt=now)
+            (entry.delegate_id, entry.criterion): (entry.expires_at - now).total_seconds()
+            for entry in AllowlistEntry.objects.filter(criterion__in=criteria, expires_at__gt=now)
         },
         served=dict(
             LastServed.objects.filter(connector__in=connectors).values_list("connector_id", "delegate_id")
@@ -179,8 +179,8 @@ class _Workload:
 
 def _build_candidate(delegate: Delegate, work: _Workload, now: datetime) -> RoutingCandidate:
     instances = list(delegate.instances.all())
-    live = [one for one in instances if is_connected(one, now)]
-    last = [moment.timestamp() for one in instances if (moment := work.last.get(one.pk))]
+    live = [instance for instance in instances if is_connected(instance, now)]
+    last = [moment.timestamp() for instance in instances if (moment := work.last.get(instance.pk))]
     configuration = delegate.configuration
     return RoutingCandidate(
         key=delegate.pk,
@@ -193,13 +193,13 @@ def _build_candidate(delegate: Delegate, work: _Workload, now: datetime) -> Rout
         environments=tuple(configuration.environments) if configuration else (),
         aws_account=delegate.aws_account,
         tags=list_effective_tags(delegate, instances, now),
-        capacity=sum(one.capacity for one in live),
-        busy=sum(work.started[one.pk] for one in live) + work.offered,
+        capacity=sum(instance.capacity for instance in live),
+        busy=sum(work.started[instance.pk] for instance in live) + work.offered,
         last_assigned_at=max(last, default=0),
         runs_scripts=settings.EMBEDDED or not delegate.is_built_in,
-        is_isolated=any(one.is_isolated for one in live),
+        is_isolated=any(instance.is_isolated for instance in live),
         shares_scripts=delegate.shares_scripts,
-        script_scopes=tuple(sorted({one.script_scope for one in live})),
+        script_scopes=tuple(sorted({instance.script_scope for instance in live})),
     )
 
 

@@ -88,12 +88,12 @@ def get_reached_address(task: DelegateTask) -> str:
 def read_task_log(task: DelegateTask, after: int = 0, most: int = MAX_LINES) -> TaskLogPage:
     """Return the lines with higher numbers than `after`, at most so many."""
     chunks = TaskLogChunk.objects.filter(task=task, sequence__gte=_find_first_chunk(task, after))
-    found: list[TaskLogLine] = []
+    lines: list[TaskLogLine] = []
     for chunk in chunks.order_by("sequence").iterator(chunk_size=20):
-        found += [line for line in _read_chunks(chunk) if line.number > after]
-        if len(found) > most:
-            return TaskLogPage(found[:most], more=True)
-    return TaskLogPage(found, more=False)
+        lines += [line for line in _read_chunks(chunk) if line.number > after]
+        if len(lines) > most:
+            return TaskLogPage(lines[:most], more=True)
+    return TaskLogPage(lines, more=False)
 
 
 def read_last_lines(task: DelegateTask, most: int = MAX_LINES) -> list[TaskLogLine]:
@@ -182,16 +182,16 @@ def list_explained_decisions(
     task: DelegateTask, principal: Principal, most: int = MAX_DECISIONS
 ) -> list[ExplainedDecision]:
     """Return the routing decisions, newest first; delegates out of reach only for users who may view them."""
-    found = list(RoutingDecision.objects.filter(task=task).order_by("-number")[:most])
-    visible = _list_visible_keys(principal, (row for one in found for row in one.rows))
+    decisions = list(RoutingDecision.objects.filter(task=task).order_by("-number")[:most])
+    visible = _list_visible_keys(principal, (row for decision in decisions for row in decision.rows))
     return [
         ExplainedDecision(
-            one.sentence,
-            one.at,
-            _build_lines(_select_rows(one.rows, visible), one.chosen_id),
-            number=one.number,
+            decision.sentence,
+            decision.at,
+            _build_lines(_select_rows(decision.rows, visible), decision.chosen_id),
+            number=decision.number,
         )
-        for one in found
+        for decision in decisions
     ]
 
 
@@ -199,9 +199,9 @@ def list_decision_rows(
     decisions: Iterable[RoutingDecision], principal: Principal
 ) -> list[list[dict[str, Any]]]:
     """Return the rows of decisions that are visible to a reader."""
-    found = list(decisions)
-    visible = _list_visible_keys(principal, (row for one in found for row in one.rows))
-    return [_select_rows(one.rows, visible) for one in found]
+    stored_decisions = list(decisions)
+    visible = _list_visible_keys(principal, (row for decision in stored_decisions for row in decision.rows))
+    return [_select_rows(decision.rows, visible) for decision in stored_decisions]
 
 
 def _filter_visible_rows(rows: list[dict[str, Any]], principal: Principal) -> list[dict[str, Any]]:
@@ -240,9 +240,9 @@ def _build_lines(rows: Iterable[Mapping[str, Any]], chosen: int | None) -> tuple
             key,
             names[key],
             key == chosen,
-            tuple(found.get(rule, RuleCell(rule)) for rule in list(RoutingRule)),
+            tuple(cells_by_rule.get(rule, RuleCell(rule)) for rule in list(RoutingRule)),
         )
-        for key, found in cells.items()
+        for key, cells_by_rule in cells.items()
     ]
     return tuple(sorted(lines, key=_build_sort_key))
 

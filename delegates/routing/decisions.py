@@ -38,24 +38,33 @@ class Preference(StrEnum):
 
 def decide_route(request: RoutingRequest, candidates: Iterable[RoutingCandidate]) -> RoutingResult:
     """Choose the delegate of a task (R030-R046). The order of `candidates` makes no difference."""
-    ordered = sorted(candidates, key=lambda one: (one.name, one.key))
-    verdicts_by_key = {one.key: rules.evaluate_rules(request, one) for one in ordered}
-    eligible = [one for one in ordered if all(verdict.ok for verdict in verdicts_by_key[one.key])]
-    ranked = tuple(sorted(eligible, key=lambda one: _build_sort_key(request, one)))
+    ordered = sorted(candidates, key=lambda candidate: (candidate.name, candidate.key))
+    verdicts_by_key = {candidate.key: rules.evaluate_rules(request, candidate) for candidate in ordered}
+    eligible = [
+        candidate for candidate in ordered if all(verdict.ok for verdict in verdicts_by_key[candidate.key])
+    ]
+    ranked = tuple(sorted(eligible, key=lambda candidate: _build_sort_key(request, candidate)))
     impossible = not ranked and (
         _is_selector_unmatched(request, ordered) or _is_script_unsupported(request, ordered)
     )
     return RoutingResult(
         ranked=ranked,
-        verdicts=tuple(verdict for one in ordered for verdict in verdicts_by_key[one.key]),
+        verdicts=tuple(verdict for candidate in ordered for verdict in verdicts_by_key[candidate.key]),
         impossible=impossible,
         sentence=_describe_decision(request, ordered, verdicts_by_key, ranked, impossible),
     )
 
 
-def _build_sort_key(request: RoutingRequest, one: RoutingCandidate) -> tuple[float, ...]:
-    served = one.served_connector and not request.selectors
-    return (one.missed, not one.allowed_seconds, not served, one.load, one.last_assigned_at, one.key)
+def _build_sort_key(request: RoutingRequest, candidate: RoutingCandidate) -> tuple[float, ...]:
+    served = candidate.served_connector and not request.selectors
+    return (
+        candidate.missed,
+        not candidate.allowed_seconds,
+        not served,
+        candidate.load,
+        candidate.last_assigned_at,
+        candidate.key,
+    )
 
 
 def find_preference(request: RoutingRequest, ranked: tuple[RoutingCandidate, ...]) -> Preference | None:
@@ -69,14 +78,17 @@ def find_preference(request: RoutingRequest, ranked: tuple[RoutingCandidate, ...
 
 def _is_selector_unmatched(request: RoutingRequest, candidates: list[RoutingCandidate]) -> bool:
     return bool(request.selectors) and not any(
-        rules.is_in_reach(request, one) and rules.has_selectors(request, one) and not one.is_rejected
-        for one in candidates
+        rules.is_in_reach(request, candidate)
+        and rules.has_selectors(request, candidate)
+        and not candidate.is_rejected
+        for candidate in candidates
     )
 
 
 def _is_script_unsupported(request: RoutingRequest, candidates: list[RoutingCandidate]) -> bool:
     return request.is_script and not any(
-        rules.is_in_reach(request, one) and one.runs_scripts and not one.is_rejected for one in candidates
+        rules.is_in_reach(request, candidate) and candidate.runs_scripts and not candidate.is_rejected
+        for candidate in candidates
     )
 
 
@@ -108,11 +120,14 @@ def _describe_decision(
         )
     if ranked:
         return _describe_choice(request, ranked)
-    near = [one for one in candidates if rules.is_in_reach(request, one)]
-    selected = [one for one in near if rules.has_selectors(request, one)]
+    near = [candidate for candidate in candidates if rules.is_in_reach(request, candidate)]
+    selected = [candidate for candidate in near if rules.has_selectors(request, candidate)]
     if not selected:
         return f"No delegate is registered at {request.scope} or above."
-    reasons = [f"{one.name}: {_find_first_fault(verdicts_by_key[one.key]).detail}" for one in selected]
+    reasons = [
+        f"{candidate.name}: {_find_first_fault(verdicts_by_key[candidate.key]).detail}"
+        for candidate in selected
+    ]
     return f"Waiting for a delegate. {' '.join(_limit_reasons(reasons))}"
 
 
@@ -138,5 +153,5 @@ MAX_REASONS = 3
 
 
 def _limit_reasons(reasons: list[str]) -> list[str]:
-    rest = len(reasons) - MAX_REASONS
-    return [*reasons[:MAX_REASONS], *([f"And {rest} more."] if rest > 0 else [])]
+    hidden_count = len(reasons) - MAX_REASONS
+    return [*reasons[:MAX_REASONS], *([f"And {hidden_count} more."] if hidden_count > 0 else [])]

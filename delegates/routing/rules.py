@@ -263,8 +263,8 @@ def _check_isolation(request: RoutingRequest, candidate: RoutingCandidate) -> Ru
     ):
         detail = "It does not isolate tasks; no other project has run scripts on it."
     else:
-        others = ", ".join(sorted(candidate.script_scopes))
-        detail = f"It does not isolate tasks and has run scripts of {others}."
+        scopes = ", ".join(sorted(candidate.script_scopes))
+        detail = f"It does not isolate tasks and has run scripts of {scopes}."
         remedy = "Run it where it can isolate tasks, or allow projects to share it on its page."
     return RuleVerdict(candidate.key, candidate.name, RoutingRule.ISOLATION, ok, detail, remedy)
 

@@ -123,7 +123,7 @@ def test_a_row_says_what_is_there_and_what_is_not(project: Scope) -> None:
         queries.prefetch_instances(Delegate.objects.filter(pk=delegate.pk)), now
     )[0]
     assert facts.status == "CONNECTED"
-    assert (facts.here, facts.expected, facts.running, facts.capacity) == (1, 2, 1, 10)
+    assert (facts.connected, facts.expected, facts.running, facts.capacity) == (1, 2, 1, 10)
     assert facts.tags == ("prod", "eu-west-1", "eu")
     assert (facts.versions, facts.connections, facts.reason) == (("1.2",), ("WebSocket",), "")
 

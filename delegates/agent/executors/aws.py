@@ -115,12 +115,12 @@ FETCH_OBJECTS = ("s3", "FetchObjects")
 _READS_OBJECTS = ("GetObject", "ListObjectsV2")
 
 
-def run_aws(held: HeldTask, around: ExecutorContext) -> TaskResult:
+def run_aws(held_task: HeldTask, around: ExecutorContext) -> TaskResult:
     """Send the AWS call of a task.
 
     Raises `KeyError` for a missing parameter, and the errors of `resolve_host`.
     """
-    params = held.task.params
+    params = held_task.task.params
     service, operation = str(params["service"]), str(params["operation"])
     operations = _READS_OBJECTS if (service, operation) == FETCH_OBJECTS else (operation,)
     for needed in operations:
@@ -141,7 +141,7 @@ def run_aws(held: HeldTask, around: ExecutorContext) -> TaskResult:
             request = params["params"]
             objects = fetch_objects(caller, str(request["bucket"]), [str(path) for path in request["paths"]])
             return build_success({"files": objects.files, "versions": objects.versions})
-        with send_deadline(held.task.send_before):
+        with send_deadline(held_task.task.send_before):
             return build_success(caller.call(service, operation, params.get("params") or {}))
     except SendDeadlinePassed as late:
         return build_not_sent(late.code, late.message)
@@ -160,22 +160,22 @@ def build_aws_failure(error: AwsError, credentials: Credentials) -> TaskResult:
     return TaskResult(TaskResult.FAILED, error=error.to_record() | {"capability": capability})
 
 
-def parse_credentials(given: Mapping[str, Any]) -> Credentials:
+def parse_credentials(data: Mapping[str, Any]) -> Credentials:
     """Return the credentials of a task. Raises `KeyError`, or `ValueError` for an unknown kind."""
-    if given["kind"] == "assume_role":
+    if data["kind"] == "assume_role":
         return AssumedRole(
-            role_arn=str(given["role_arn"]),
-            base=_base(given.get("base") or {"kind": "own"}),
-            external_id=str(given.get("external_id") or ""),
+            role_arn=str(data["role_arn"]),
+            base=_parse_base(data.get("base") or {"kind": "own"}),
+            external_id=str(data.get("external_id") or ""),
         )
-    return _base(given)
+    return _parse_base(data)
 
 
-def _base(given: Mapping[str, Any]) -> AccessKey | DefaultChain:
-    if given["kind"] == "own":
+def _parse_base(data: Mapping[str, Any]) -> AccessKey | DefaultChain:
+    if data["kind"] == "own":
         return DefaultChain()
-    if given["kind"] != "access_key":
-        raise ValueError(f"credentials of kind {given['kind']!r}")
+    if data["kind"] != "access_key":
+        raise ValueError(f"credentials of kind {data['kind']!r}")
     return AccessKey(
-        str(given["access_key_id"]), str(given["secret_access_key"]), str(given.get("session_token") or "")
+        str(data["access_key_id"]), str(data["secret_access_key"]), str(data.get("session_token") or "")
     )

@@ -39,29 +39,29 @@ EXECUTORS: Mapping[str, Executor] = {
 }
 
 
-def execute_task(held: HeldTask, around: ExecutorContext) -> TaskResult:
+def execute_task(held_task: HeldTask, around: ExecutorContext) -> TaskResult:
     """Run a task of any kind until it ends. Never raises an error of the task."""
-    task = held.task
+    task = held_task.task
     executor = EXECUTORS.get(task.kind.lower())
     if executor is None:
         return build_failure(
             "UnknownTask", f"this delegate cannot run tasks of kind {task.kind!r}: upgrade it"
         )
-    if held.stopped.is_set():
+    if held_task.stopped.is_set():
         return build_aborted()
     if task.is_write and time.monotonic() > task.send_before:
         return build_not_sent("TooLate", f"{task.send_within_seconds:g} s had passed before it could be sent")
     mask = SecretMask(task.mask)
-    return _redact_result(_run(executor, held, replace(around, mask=mask)), mask)
+    return _redact_result(_run(executor, held_task, replace(around, mask=mask)), mask)
 
 
 # The manager knows these codes.
 _WIRE_CODES = {AddressRefused: "AddressRefused", ResponseTooLarge: "TooMuch"}
 
 
-def _run(executor: Executor, held: HeldTask, around: ExecutorContext) -> TaskResult:
+def _run(executor: Executor, held_task: HeldTask, around: ExecutorContext) -> TaskResult:
     try:
-        return executor(held, around)
+        return executor(held_task, around)
     except HostNotResolved as problem:
         return build_failure("NameNotResolved", str(problem), capability=True)
     except RequestFailed as problem:
@@ -76,7 +76,7 @@ def _run(executor: Executor, held: HeldTask, around: ExecutorContext) -> TaskRes
         return build_failure("BadParameters", f"the parameters of the task cannot be used: {problem!r}")
     except Exception as problem:
         # A bug in one executor must not leave its task without an answer.
-        log.exception("Internal error in task %s", held.task.id)
+        log.exception("Internal error in task %s", held_task.task.id)
         return build_failure("DelegateError", f"an internal error of the delegate: {type(problem).__name__}")
 
 

@@ -32,9 +32,9 @@ class RegistryRefused(Exception):
     """Error raised when the registry returns an unexpected response."""
 
 
-def run_docker_registry(held: HeldTask, around: ExecutorContext) -> TaskResult:
+def run_docker_registry(held_task: HeldTask, around: ExecutorContext) -> TaskResult:
     """Read tags, a digest, the catalog or the API version. Raises the errors of `send_request`."""
-    params = held.task.params
+    params = held_task.task.params
     repository, tag = str(params.get("repository") or ""), str(params.get("tag") or "")
     if params.get("catalog"):
         return _list_catalog(str(params["url"]), _parse_login(params), around.way)
@@ -116,7 +116,7 @@ class _Registry:
         entries: list[str] = []
         for _ in range(MAX_PAGES):
             reply = self._send_authenticated("GET", url)
-            entries += [str(one) for one in _parse_json(reply).get(member) or ()]
+            entries += [str(entry) for entry in _parse_json(reply).get(member) or ()]
             following = re.match(r"<([^>]+)>;\s*rel=\"?next", reply.headers.get("link", ""))
             if following is None:
                 return entries[:REGISTRY_TAGS], len(entries) > REGISTRY_TAGS
@@ -173,10 +173,10 @@ class _Registry:
         return send_request(SafeRequest(method, url, headers=headers, auth=auth), self.way)
 
     def _fetch_token(self, challenge: str) -> str:
-        scheme, _, rest = challenge.partition(" ")
+        scheme, _, auth_params = challenge.partition(" ")
         if scheme.lower() == "basic" and self.login:
             return _BASIC
-        parameters = dict(_CHALLENGE.findall(rest))
+        parameters = dict(_CHALLENGE.findall(auth_params))
         realm = parameters.get("realm", "")
         if scheme.lower() != "bearer" or not realm:
             raise RegistryRefused(

@@ -88,13 +88,15 @@ class GitCache:
 
     def _prune(self, kept_name: str) -> None:
         """Delete old repositories, then the oldest ones above the size limit; locked ones stay."""
-        now, left = time.time(), int(GIT_CACHE_BYTES)
+        now, remaining_bytes = time.time(), int(GIT_CACHE_BYTES)
         for used, path in sorted(self._list_entries(), reverse=True):
             if path.name.startswith(_INCOMPLETE_PREFIX):
                 is_current = now - used < _ABANDONED_SECONDS
             else:
-                left -= _compute_size(path)
-                is_current = path.name == kept_name or (left >= 0 and now - used < GIT_CACHE_SECONDS)
+                remaining_bytes -= _compute_size(path)
+                is_current = path.name == kept_name or (
+                    remaining_bytes >= 0 and now - used < GIT_CACHE_SECONDS
+                )
             if not is_current:
                 self._remove(path)
 
@@ -139,22 +141,22 @@ _UNREACHABLE_PHRASES = (
 )
 
 
-def run_git(held: HeldTask, around: ExecutorContext) -> TaskResult:
+def run_git(held_task: HeldTask, around: ExecutorContext) -> TaskResult:
     """Fetch the files of a task, or with `refs` list branches and tags; over SSH also the server's key.
 
     Raises `KeyError`, `ValueError`, `AddressRefused`, `HostNotResolved`.
     """
-    params = held.task.params
+    params = held_task.task.params
     ref = str(params.get("ref") or "HEAD")
     if not _REF.match(ref) or ref.startswith("-"):
         raise ValueError(f"{ref!r} is not the name of a branch, tag or commit")
     location = resolve_git_location(str(params["url"]), around.reach)
-    host_keys = parse_host_keys("\n".join(str(one) for one in params.get("host_keys") or ()))
-    seconds = max(1.0, min(MAX_SECONDS, held.seconds_left))
+    host_keys = parse_host_keys("\n".join(str(key) for key in params.get("host_keys") or ()))
+    seconds = max(1.0, min(MAX_SECONDS, held_task.seconds_left))
     with open_workspace(around.isolation) as workspace:
         login = GitLogin(workspace, workspace.create_folder("login"), location, host_keys)
         environment = login.build_environment(params)
-        git = GitProgram(held, workspace, environment, location.options, time.monotonic() + seconds)
+        git = GitProgram(held_task, workspace, environment, location.options, time.monotonic() + seconds)
         cache = GitCache(around.git_cache) if around.git_cache else None
         repository = _Repository(workspace.create_folder("repository"), git, location.url, cache)
         try:
@@ -167,25 +169,25 @@ def run_git(held: HeldTask, around: ExecutorContext) -> TaskResult:
                 "NoGit", "this delegate has no git program: install it in its image", capability=True
             )
         except GitStopped:
-            return _build_stopped_result(held, seconds)
+            return _build_stopped_result(held_task, seconds)
         except GitFailed as problem:
             return _build_failed_result(problem, login)
         presented_key = login.get_presented_key()
     return build_success({**result, "host_key": presented_key} if presented_key else result)
 
 
-def _build_stopped_result(held: HeldTask, seconds: float) -> TaskResult:
-    if held.stopped.is_set():
+def _build_stopped_result(held_task: HeldTask, seconds: float) -> TaskResult:
+    if held_task.stopped.is_set():
         return build_aborted()
     return build_failure("TimedOut", f"git did not end within {seconds:.0f} s")
 
 
 def _build_failed_result(problem: GitFailed, login: GitLogin) -> TaskResult:
     if not (login.location.is_ssh and UNKNOWN_KEY in problem.errors):
-        unreached = any(one in problem.errors for one in _UNREACHABLE_PHRASES)
+        unreached = any(phrase in problem.errors for phrase in _UNREACHABLE_PHRASES)
         return build_failure("GitFailed", str(problem), capability=unreached)
     presented = login.probe_host_key()
-    accepted = " or ".join(one.fingerprint for one in login.host_keys)
+    accepted = " or ".join(key.fingerprint for key in login.host_keys)
     fingerprint = parse_host_keys(presented)[0].fingerprint if presented else "none readable"
     result = build_failure(
         "HostKeyChanged",
@@ -281,11 +283,11 @@ class _Repository:
 
     def _read_files(self, commit: str, paths: Sequence[str]) -> dict[str, str]:
         contents: dict[str, str] = {}
-        left = int(GIT_BYTES)
+        remaining_bytes = int(GIT_BYTES)
         for path in paths:
             for name, size in self._list_files(commit, path):
-                left -= size
-                if size > GIT_FILE_BYTES or left < 0 or len(contents) >= GIT_FILES:
+                remaining_bytes -= size
+                if size > GIT_FILE_BYTES or remaining_bytes < 0 or len(contents) >= GIT_FILES:
                     raise GitFailed(f"{name} is too large, or all files together are too large for one task")
                 content = self._run("cat-file", "blob", f"{commit}:{name}")
                 if b"\0" in content:

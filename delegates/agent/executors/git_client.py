@@ -96,7 +96,7 @@ class GitProgram:
     def _check_exit_code(self, code: int, command: str, errors: str) -> None:
         if code == 127:
             raise FileNotFoundError(_PROGRAM)
-        if code and any(one in errors for one in _TOO_LARGE):
+        if code and any(phrase in errors for phrase in _TOO_LARGE):
             raise GitFailed(
                 f"git {command}: one commit of the repository is more than {GIT_TRANSFER_BYTES}", errors
             )
@@ -243,8 +243,8 @@ class GitLogin:
 
     def _inherit_environment(self) -> dict[str, str]:
         """Return the agent's environment variables that git and ssh receive."""
-        kept = ("PATH", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "SSL_CERT_FILE")
-        return {name: os.environ[name] for name in kept if name in os.environ}
+        names = ("PATH", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "SSL_CERT_FILE")
+        return {name: os.environ[name] for name in names if name in os.environ}
 
     def _read_first_key(self, path: Path) -> str:
         text = (self.workspace.read(path, _KEYS_BYTES) or b"").decode("utf-8", "replace")
@@ -255,14 +255,14 @@ class GitLogin:
         return str(keys[0]) if keys else ""
 
     def _build_ssh_with_key(self, key: str) -> list[str]:
-        path, known = self.home / "key", self.home / "known"
+        path, known_hosts = self.home / "key", self.home / "known"
         path.touch(mode=0o600)
         path.write_text(key if key.endswith("\n") else f"{key}\n")
         host = self.location.place.host
-        known.write_text("".join(f"{host} {one}\n" for one in self.host_keys))
+        known_hosts.write_text("".join(f"{host} {host_key}\n" for host_key in self.host_keys))
         trust = "yes" if self.host_keys else "accept-new"
         return [
-            *_build_ssh_command(self.location.place, known, trust),
+            *_build_ssh_command(self.location.place, known_hosts, trust),
             "-i",
             str(path),
             "-o",
@@ -279,11 +279,11 @@ class GitLogin:
         return str(path)
 
 
-def _build_ssh_command(place: ResolvedHost, known: Path, trust: str) -> list[str]:
+def _build_ssh_command(place: ResolvedHost, known_hosts: Path, trust: str) -> list[str]:
     settings = {
         "BatchMode": "yes",
         "StrictHostKeyChecking": trust,
-        "UserKnownHostsFile": str(known),
+        "UserKnownHostsFile": str(known_hosts),
         "GlobalKnownHostsFile": "/dev/null",
         "HashKnownHosts": "no",
         "UpdateHostKeys": "no",

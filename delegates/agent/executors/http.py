@@ -9,9 +9,9 @@ from guards.safe_http import CONNECT_SECONDS, SafeRequest, build_tls_context, se
 from guards.urls import parse_url, resolve_host
 
 
-def run_http(held: HeldTask, around: ExecutorContext) -> TaskResult:
+def run_http(held_task: HeldTask, around: ExecutorContext) -> TaskResult:
     """Send a request; every HTTP status is a success. Raises the errors of `send_request`."""
-    params = held.task.params
+    params = held_task.task.params
     request = SafeRequest(
         str(params.get("method") or "GET").upper(),
         str(params["url"]),
@@ -22,9 +22,9 @@ def run_http(held: HeldTask, around: ExecutorContext) -> TaskResult:
     return build_success({"status": reply.status, "headers": dict(reply.headers), "body": reply.text})
 
 
-def run_check(held: HeldTask, around: ExecutorContext) -> TaskResult:
+def run_check(held_task: HeldTask, around: ExecutorContext) -> TaskResult:
     """Open a connection, with TLS if the address requires it. Raises the errors of `resolve_host`."""
-    url = str(held.task.params["url"])
+    url = str(held_task.task.params["url"])
     target = parse_url(url)
     host, port = target.host, target.port
     if around.way.is_proxied(target):

@@ -59,7 +59,7 @@ class ProcessCommand:
 
 
 def run_process(
-    held: HeldTask,
+    held_task: HeldTask,
     around: OutputListener,
     program: ProcessCommand,
     stop: StopSignal = KILL_IMMEDIATELY,
@@ -68,7 +68,7 @@ def run_process(
     with program.workspace.start(program.command, program.environment, cwd=program.folder) as process:
         group = _ProcessGroup(process, around, stop)
         try:
-            stopped, timed_out = group.watch(held)
+            stopped, timed_out = group.watch(held_task)
         finally:
             # Children in the background would live on.
             end_process(process)
@@ -86,7 +86,7 @@ class _ProcessGroup:
         self._pipe = process.stdout.fileno() if process.stdout else -1
         os.set_blocking(self._pipe, False)
 
-    def watch(self, held: HeldTask) -> tuple[bool, bool]:
+    def watch(self, held_task: HeldTask) -> tuple[bool, bool]:
         """Pass on lines until the script ends, and return whether it was stopped and whether by a timeout."""
         kill_at, stopped = 0.0, False
         while self._process.poll() is None:
@@ -95,9 +95,9 @@ class _ProcessGroup:
             elif kill_at:
                 time.sleep(POLL_SECONDS)
             else:
-                held.stopped.wait(POLL_SECONDS)
-            if not kill_at and (held.stopped.is_set() or held.seconds_left <= 0):
-                stopped, kill_at = held.stopped.is_set(), time.monotonic() + self._stop.seconds
+                held_task.stopped.wait(POLL_SECONDS)
+            if not kill_at and (held_task.stopped.is_set() or held_task.seconds_left <= 0):
+                stopped, kill_at = held_task.stopped.is_set(), time.monotonic() + self._stop.seconds
                 with contextlib.suppress(ProcessLookupError):
                     self._process.send_signal(self._stop.by)
             if kill_at and time.monotonic() > kill_at:
@@ -125,9 +125,9 @@ _CONTROL = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f]")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}\Z")
 
 
-def run_shell(held: HeldTask, around: ExecutorContext) -> TaskResult:
+def run_shell(held_task: HeldTask, around: ExecutorContext) -> TaskResult:
     """Run the script of a task. Raises `KeyError` and `ValueError` for parameters that cannot be used."""
-    params = held.task.params
+    params = held_task.task.params
     if around.blocks_shell:
         return build_failure(
             "ShellBlocked", "this delegate does not run scripts: SLIPWAY_DELEGATE_BLOCK_SHELL is set on it"
@@ -135,7 +135,7 @@ def run_shell(held: HeldTask, around: ExecutorContext) -> TaskResult:
     interpreter = str(params.get("interpreter") or "bash")
     if interpreter not in INTERPRETERS:
         raise ValueError(f"interpreter {interpreter!r}; known are {', '.join(INTERPRETERS)}")
-    outputs = [_validate_name(one) for one in params.get("outputs") or ()]
+    outputs = [_validate_name(output) for output in params.get("outputs") or ()]
     with contextlib.ExitStack() as stack:
         workspace = stack.enter_context(open_workspace(around.isolation, for_others=bool(around.tools)))
         if around.tools:
@@ -150,16 +150,20 @@ def run_shell(held: HeldTask, around: ExecutorContext) -> TaskResult:
         environment = build_script_environment(os.environ, home, variables)
         command = _build_command(interpreter, workspace.folder)
         try:
-            process_exit = run_process(held, around, ProcessCommand(workspace, home, command, environment))
+            process_exit = run_process(
+                held_task, around, ProcessCommand(workspace, home, command, environment)
+            )
         except FileNotFoundError:
             return build_failure("NoInterpreter", f"this delegate has no {interpreter}", capability=True)
         return _build_result(process_exit, workspace, out / "outputs", output_path if output_file else None)
 
 
-def build_script_environment(own: Mapping[str, str], home: Path, given: Mapping[str, Any]) -> dict[str, str]:
+def build_script_environment(
+    own: Mapping[str, str], home: Path, task_variables: Mapping[str, Any]
+) -> dict[str, str]:
     """Return the environment variables of a script: a list of harmless ones, and those of its task."""
     inherited = {name: value for name, value in own.items() if _INHERITED.match(name)}
-    variables = {_validate_name(name): str(value) for name, value in given.items()}
+    variables = {_validate_name(name): str(value) for name, value in task_variables.items()}
     return {**inherited, "HOME": str(home), "TMPDIR": str(home), **variables}
 
 

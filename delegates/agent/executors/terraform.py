@@ -145,7 +145,7 @@ def parse_terraform_job(params: Mapping[str, Any]) -> TerraformJob:
         backend=str(inputs.get("backend") or ""),
         variables=str(inputs.get("variables") or ""),
         variable_files=tuple(_validate_path(path) for path in params.get("variable_files") or ()),
-        targets=tuple(_validate_argument(one) for one in params.get("targets") or ()),
+        targets=tuple(_validate_argument(target) for target in params.get("targets") or ()),
         plan=base64.b64decode(params.get("plan") or "", validate=True),
         destroys=bool(params.get("destroys")) or params["command"] == DESTROY,
         checks_resources=bool(params.get("asks_what_is_there")),
@@ -201,7 +201,7 @@ class _RunFinished(Exception):
         self.answer = answer
 
 
-def run_terraform(held: HeldTask, around: ExecutorContext) -> TaskResult:
+def run_terraform(held_task: HeldTask, around: ExecutorContext) -> TaskResult:
     """Run the job of a task. Raises `KeyError` and `ValueError` for invalid parameters.
 
     After a change has begun the result records it, also after a failure.
@@ -211,9 +211,9 @@ def run_terraform(held: HeldTask, around: ExecutorContext) -> TaskResult:
         return build_failure(
             "ShellBlocked", "this delegate does not run scripts, so it cannot run Terraform", capability=True
         )
-    job = parse_terraform_job(held.task.params)
+    job = parse_terraform_job(held_task.task.params)
     with open_workspace(around.isolation) as workspace:
-        run = _Run(held, around, job, workspace)
+        run = _Run(held_task, around, job, workspace)
         if shutil.which(job.program, path=run.environment.get("PATH")) is None:
             text = f"this delegate has no {job.program}: install it in its image"
             return build_failure("NoTerraform", text, capability=True)
@@ -429,10 +429,10 @@ def _parse_outputs(text: str, around: ExecutorContext) -> dict[str, dict[str, An
     outputs: Mapping[str, Any] = json.loads(text)
     return {
         str(name): {
-            "value": one["value"],
-            "is_secret": bool(one.get("sensitive")) or _contains_secret(one, around),
+            "value": output["value"],
+            "is_secret": bool(output.get("sensitive")) or _contains_secret(output, around),
         }
-        for name, one in outputs.items()
+        for name, output in outputs.items()
     }
 
 

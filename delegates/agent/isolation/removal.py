@@ -52,10 +52,10 @@ def _empty(folder: int) -> None:
                 for below in _delete_files(inner):
                     moved += 1
                     os.rename(below, f"{prefix}-{moved}", src_dir_fd=inner, dst_dir_fd=folder)
-        left = _delete_files(folder)
-        if left == folders:
+        remaining_folders = _delete_files(folder)
+        if remaining_folders == folders:
             return
-        folders = left
+        folders = remaining_folders
 
 
 def _delete_files(folder: int) -> set[str]:

@@ -238,15 +238,15 @@ def _mount_all(plan: dict[str, Any]) -> None:
     # The task passes through the folders created here to the mounted ones.
     os.umask(0o022)
     _mount(None, "/", None, _MS_REC | _MS_PRIVATE)
-    shown = [(path, os.open(path, os.O_PATH), writable) for path, writable in plan["shown"]]
+    mounts = [(path, os.open(path, os.O_PATH), writable) for path, writable in plan["shown"]]
     hidden = []
     for number, place in enumerate(plan["hidden"]):
         # The content below another hidden folder is hidden with it.
         if os.path.isdir(place):
             empty = os.path.join(plan["folder"], "private", str(number))
-            _mount(_build_inner_path(shown, plan["folder"], empty), place, None, _MS_BIND)
+            _mount(_build_inner_path(mounts, plan["folder"], empty), place, None, _MS_BIND)
             hidden.append(place)
-    for path, opened, writable in shown:
+    for path, opened, writable in mounts:
         if any(path.startswith(f"{place}/") for place in hidden):
             _mount_path(path, opened, writable)
     if os.path.isdir("/dev/shm"):
@@ -256,9 +256,9 @@ def _mount_all(plan: dict[str, Any]) -> None:
     _mount("proc", "/proc", "proc", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC)
 
 
-def _build_inner_path(shown: list[tuple[str, int, bool]], folder: str, path: str) -> str:
+def _build_inner_path(mounts: list[tuple[str, int, bool]], folder: str, path: str) -> str:
     """Return a path in the task's folder, which a mount may hide by now."""
-    opened = next(number for place, number, _ in shown if place == folder)
+    opened = next(number for place, number, _ in mounts if place == folder)
     return f"/proc/self/fd/{opened}{path.removeprefix(folder)}"
 
 
@@ -271,8 +271,8 @@ def _mount_path(path: str, opened: int, writable: bool) -> None:
             pass
     _mount(f"/proc/self/fd/{opened}", path, None, _MS_BIND)
     if not writable:
-        kept = os.statvfs(path).f_flag & _PRESERVED_FLAGS
-        _mount(None, path, None, _MS_REMOUNT | _MS_BIND | _MS_RDONLY | kept)
+        flags = os.statvfs(path).f_flag & _PRESERVED_FLAGS
+        _mount(None, path, None, _MS_REMOUNT | _MS_BIND | _MS_RDONLY | flags)
     os.close(opened)
 
 

@@ -81,12 +81,12 @@ _rotation = _UserRotation()
 def get_mapped_range() -> range:
     """Return the first user range that this machine or container maps completely."""
     with contextlib.suppress(OSError, ValueError):
-        known = [
+        mapped_ranges = [
             range(int(first), int(first) + int(count))
             for first, _, count in (line.split() for line in _UID_MAP.read_text().splitlines())
         ]
         for users in RANGES:
-            if any(users[0] in one and users[-1] in one for one in known):
+            if any(users[0] in mapped_range and users[-1] in mapped_range for mapped_range in mapped_ranges):
                 return users
     return RANGES[0]
 

@@ -66,7 +66,7 @@ class TaskWorkspace:
     isolation: Isolation
     user: int | None = None
     umask: int = _USUAL_UMASK
-    _shown: list[tuple[str, bool]] = field(default_factory=list)
+    _lent_mounts: list[tuple[str, bool]] = field(default_factory=list)
 
     def create_folder(self, name: str) -> Path:
         """Create a folder that the task owns."""
@@ -93,8 +93,8 @@ class TaskWorkspace:
     @contextlib.contextmanager
     def lend_tree(self, path: Path) -> Iterator[None]:
         """Make the task the owner of a tree outside the workspace for the block, locked against others."""
-        shown = (os.path.realpath(path), True)
-        self._shown.append(shown)
+        mount = (os.path.realpath(path), True)
+        self._lent_mounts.append(mount)
         try:
             if self.user is not None and not self.isolation.level.has_namespaces:
                 # Tasks pass through it by name; each content belongs to its own task.
@@ -102,7 +102,7 @@ class TaskWorkspace:
             self.lend(path)
             yield
         finally:
-            self._shown.remove(shown)
+            self._lent_mounts.remove(mount)
             if self.user is not None:
                 change_owner(path, os.geteuid(), os.getegid())
 
@@ -180,7 +180,7 @@ class TaskWorkspace:
             "hidden": [str(path) for path in _list_hidden_folders(self.isolation)]
             if level.has_namespaces
             else [],
-            "shown": [(str(self.folder), True), *_list_readable_paths(os.environ), *self._shown],
+            "shown": [(str(self.folder), True), *_list_readable_paths(os.environ), *self._lent_mounts],
             "passwd": str(self.folder / "passwd") if (self.folder / "passwd").exists() else "",
             "umask": self.umask,
             "cwd": str(cwd),
@@ -203,14 +203,14 @@ def open_workspace(isolation: Isolation, *, for_others: bool = False) -> Iterato
 
     Other users can read files that a task writes with `for_others`.
     """
-    with contextlib.ExitStack() as kept:
-        user = kept.enter_context(lease_user()) if isolation.level.has_users else None
+    with contextlib.ExitStack() as stack:
+        user = stack.enter_context(lease_user()) if isolation.level.has_users else None
         if user is not None:
             # Before too: an agent that was killed has not tidied up.
             remove_user_files(user)
-            kept.callback(remove_user_files, user)
+            stack.callback(remove_user_files, user)
         folder = Path(tempfile.mkdtemp(prefix="slipway-")).resolve()
-        kept.callback(remove_tree, folder)
+        stack.callback(remove_tree, folder)
         is_shared = user is not None and not isolation.level.has_namespaces
         umask = _PRIVATE_UMASK if is_shared and not for_others else _USUAL_UMASK
         workspace = TaskWorkspace(folder, isolation, user, umask)

@@ -102,15 +102,15 @@ class DelegateLog(logging.Handler):
 
     def _remove_old(self, today: date) -> None:
         """Delete files older than ten days, and the oldest ones above the total size limit."""
-        oldest, left = (
+        oldest, remaining_bytes = (
             (today - timedelta(days=DELEGATE_LOG_DAYS)).isoformat(),
             self._all_bytes - self._file_bytes,
         )
         for day, _, path in sorted(self._list_old_files(), reverse=True):
             size = path.stat().st_size
-            if day < oldest or size > left:
+            if day < oldest or size > remaining_bytes:
                 path.unlink()
-            left -= size
+            remaining_bytes -= size
 
     def _list_old_files(self) -> list[tuple[str, int, Path]]:
         matches = ((_ROTATED_FILE.match(path.name), path) for path in self._path.parent.iterdir())

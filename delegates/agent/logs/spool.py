@@ -243,10 +243,10 @@ class LogSpool:
         self.lock = threading.RLock()
         self.opened: dict[str, SpooledTaskLog] = {}
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        for left in sorted(folder.iterdir(), key=lambda path: path.stat().st_mtime):
-            task_id, dot, fence = left.name.rpartition(".")
-            if dot and fence.isdigit() and left.is_dir():
-                lines = self.opened[left.name] = SpooledTaskLog(self, left, task_id, int(fence))
+        for log_folder in sorted(folder.iterdir(), key=lambda path: path.stat().st_mtime):
+            task_id, dot, fence = log_folder.name.rpartition(".")
+            if dot and fence.isdigit() and log_folder.is_dir():
+                lines = self.opened[log_folder.name] = SpooledTaskLog(self, log_folder, task_id, int(fence))
                 lines.reopen()
 
     def open(self, task_id: str, fence: int) -> SpooledTaskLog:
