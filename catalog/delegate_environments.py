@@ -12,5 +12,5 @@ from rbac.policy import Principal, build_below_filter, filter_visible
 def list_environments(scope: Scope, principal: Principal) -> Iterable[DelegateEnvironment]:
     """Return the environments at or below a scope, with the names that delegate tasks use."""
     rows = Environment.objects.filter(build_below_filter(scope)).select_related("scope")
-    for one in filter_visible(principal, "core_environment_view", rows):
-        yield DelegateEnvironment(f"{one.scope.path}/{one.identifier}", one.name)
+    for environment in filter_visible(principal, "core_environment_view", rows):
+        yield DelegateEnvironment(f"{environment.scope.path}/{environment.identifier}", environment.name)

@@ -13,7 +13,7 @@ CLUSTER_ADVICE = "Enter the cluster name, not the ARN: up to 255 letters, digits
 
 def describe_region_problem(region: str) -> str:
     """Describe the problem with a region; empty if it is valid. The region becomes part of a host name."""
-    names = {one.name for one in list_regions()}
+    names = {item.name for item in list_regions()}
     return "" if region in names else f"{region[:100] or 'Nothing'} is not an AWS region."
 
 

@@ -30,13 +30,17 @@ class PipelineUsage:
 
     def to_links(self) -> ResourceUsages:
         """Return the pipelines as a page links to them."""
-        shown = (ResourceUsage(one.name, reverse("pipeline", args=[one.pk])) for one in self.visible)
-        return ResourceUsages(tuple(shown), self.hidden)
+        usages = (
+            ResourceUsage(pipeline.name, reverse("pipeline", args=[pipeline.pk])) for pipeline in self.visible
+        )
+        return ResourceUsages(tuple(usages), self.hidden)
 
     def __str__(self) -> str:
-        named = [f"pipeline {one.name}" for one in self.visible[:MOST_NAMED_PIPELINES]]
-        rest = len(self.visible) - len(named) + self.hidden
-        return " and ".join(part for part in (", ".join(named), f"{rest} more" if rest else "") if part)
+        named = [f"pipeline {pipeline.name}" for pipeline in self.visible[:MOST_NAMED_PIPELINES]]
+        remaining = len(self.visible) - len(named) + self.hidden
+        return " and ".join(
+            part for part in (", ".join(named), f"{remaining} more" if remaining else "") if part
+        )
 
 
 UsageFinder = Callable[[Service | Environment | Infrastructure, Principal], PipelineUsage]
@@ -57,9 +61,9 @@ def register_service_check(check: ServiceCheck) -> None:
 
 def find_pipeline_usage(thing: Service | Environment | Infrastructure, principal: Principal) -> PipelineUsage:
     """Return the pipelines that reference this resource."""
-    found = [find(thing, principal) for find in _usage_finders]
+    usages = [find(thing, principal) for find in _usage_finders]
     return PipelineUsage(
-        tuple(user for one in found for user in one.visible), sum(one.hidden for one in found)
+        tuple(user for usage in usages for user in usage.visible), sum(usage.hidden for usage in usages)
     )
 
 
@@ -77,26 +81,28 @@ def require_deployable(service: Service, actor: User) -> None:
         check(service, actor)
 
 
-def build_service_uses(found: Collection[int], principal: Principal) -> ResourceUsages:
+def build_service_uses(service_ids: Collection[int], principal: Principal) -> ResourceUsages:
     """Build the usages of services from their keys."""
-    services = Service.objects.filter(pk__in=found).select_related("scope")
+    services = Service.objects.filter(pk__in=service_ids).select_related("scope")
     visible = filter_visible(principal, "core_service_view", services).order_by("scope__path", "identifier")
-    shown = tuple(ResourceUsage(f"service {one.name}", reverse("service", args=[one.pk])) for one in visible)
-    return ResourceUsages(shown, hidden=len(found) - len(shown))
+    usages = tuple(
+        ResourceUsage(f"service {service.name}", reverse("service", args=[service.pk])) for service in visible
+    )
+    return ResourceUsages(usages, hidden=len(service_ids) - len(usages))
 
 
-def build_override_uses(found: Collection[int], principal: Principal) -> ResourceUsages:
+def build_override_uses(override_ids: Collection[int], principal: Principal) -> ResourceUsages:
     """Build the usages of overrides from their keys; visible with access to both service and environment."""
     services = filter_visible(principal, "core_service_view", Service.objects.all())
-    rows = ServiceOverride.objects.filter(pk__in=found, service__in=services)
+    rows = ServiceOverride.objects.filter(pk__in=override_ids, service__in=services)
     visible = filter_visible(
         principal, "core_environment_view", rows.select_related("service", "environment")
     )
-    shown = tuple(
+    usages = tuple(
         ResourceUsage(
-            f"override of {one.service.name} in {one.environment.name}",
-            reverse("service-in-environment", args=[one.environment_id, one.service_id]),
+            f"override of {override.service.name} in {override.environment.name}",
+            reverse("service-in-environment", args=[override.environment_id, override.service_id]),
         )
-        for one in visible.order_by("environment__name", "pk")
+        for override in visible.order_by("environment__name", "pk")
     )
-    return ResourceUsages(shown, hidden=len(found) - len(shown))
+    return ResourceUsages(usages, hidden=len(override_ids) - len(usages))

@@ -177,5 +177,5 @@ class RevokeApiKey(ApiKeyPage, ConfirmPage[ApiKey]):
         used = format_html("It was last used {}.", when(used_at, "ago")) if used_at else "It was never used."
         return [format_html(refused, self.object.prefix), used, "This cannot be undone."]
 
-    def perform(self, **given: Any) -> None:
+    def perform(self, **values: Any) -> None:
         operations.revoke_api_key(actor=self.request.user, key=self.object)

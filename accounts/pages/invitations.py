@@ -99,7 +99,7 @@ class RevokeInvitation(InvitationPage, ConfirmPage[Invitation]):
         text = "The link stops working and no longer grants the role {} in <code>{}</code>."
         return [format_html(text, self.object.role.name, self.object.scope.path)]
 
-    def perform(self, **given: Any) -> None:
+    def perform(self, **values: Any) -> None:
         operations.revoke_invitation(actor=self.request.user, invitation=self.object)
 
 

@@ -240,7 +240,7 @@ class ArchiveScope(ScopePage, ConfirmPage[Scope]):
     def get_success_url(self) -> str:
         return reverse("access-scopes")
 
-    def perform(self, **given: Any) -> None:
+    def perform(self, **values: Any) -> None:
         try:
             operations.archive_scope(actor=self.request.user, scope=self.object)
         except ScopeBusy as error:

@@ -115,5 +115,5 @@ class DeleteServiceAccount(ServiceAccountPage, DeletePage[ServiceAccount]):
         stays = "Its roles are removed. Executions and the audit trail keep the name <code>{}</code>."
         return [keys, format_html(stays, self.object.user.username)]
 
-    def perform(self, **given: Any) -> None:
+    def perform(self, **values: Any) -> None:
         operations.delete_service_account(actor=self.request.user, account=self.object)

@@ -67,30 +67,30 @@ class EffectiveManifests(OverrideRoute):
 
     @extend_schema(parameters=[FETCH_PARAMETER], responses=EffectiveManifestsDocument)
     def get(self, request: Request, pk: int, service: int, infrastructure: int | None = None) -> Response:
-        there = self.get_override_set(pk, service, infrastructure)
+        override_set = self.get_override_set(pk, service, infrastructure)
         fetch = fetch_rows if self.is_flag_set("fetch") else None
         return Response(
             {
                 "manifests": [
-                    _serialize_manifest(one)
-                    for one in list_effective_manifests(there, self.principal, fetch=fetch)
+                    _serialize_manifest(manifest)
+                    for manifest in list_effective_manifests(override_set, self.principal, fetch=fetch)
                 ]
             }
         )
 
 
-def _serialize_manifest(one: EffectiveManifest) -> dict[str, Any]:
+def _serialize_manifest(manifest: EffectiveManifest) -> dict[str, Any]:
     return {
-        "kind": one.kind,
-        "identifiers": [row["identifier"] for row in one.rows],
-        "arn": one.arn,
-        "value": one.merged.document.value if one.merged else None,
-        "parts": _serialize_parts(one.merged) if one.merged else [],
-        "problems": [_serialize_problem(fault) for fault in one.problems],
-        "warnings": [_serialize_problem(fault) for fault in one.warnings],
-        "trouble": one.error,
-        "elsewhere": one.unfetched_location,
-        "waits": one.lookup_status,
+        "kind": manifest.kind,
+        "identifiers": [row["identifier"] for row in manifest.rows],
+        "arn": manifest.arn,
+        "value": manifest.merged.document.value if manifest.merged else None,
+        "parts": _serialize_parts(manifest.merged) if manifest.merged else [],
+        "problems": [_serialize_problem(fault) for fault in manifest.problems],
+        "warnings": [_serialize_problem(fault) for fault in manifest.warnings],
+        "trouble": manifest.error,
+        "elsewhere": manifest.unfetched_location,
+        "waits": manifest.lookup_status,
     }
 
 

@@ -104,12 +104,12 @@ class Environments(BaseApiView):
 
     @extend_schema(request=EnvironmentInput, responses={201: EnvironmentDocument})
     def post(self, request: Request) -> Response:
-        given, scope = self.get_validated_body(EnvironmentInput), self.get_named_scope()
+        data, scope = self.get_validated_body(EnvironmentInput), self.get_named_scope()
         made = operations.create_environment(
             actor=self.principal,
             scope=scope,
-            identifier=given["identifier"],
-            spec=_build_spec(given),
+            identifier=data["identifier"],
+            spec=_build_spec(data),
         )
         return respond_with_etag(EnvironmentDocument(made).data, made.version, status=201)
 
@@ -123,23 +123,23 @@ class EnvironmentRoute(BaseApiView):
         return self.get_visible(VIEW, rows.select_for_update(of=("self",)) if lock else rows, pk=pk)
 
     def build_infrastructure_spec(
-        self, environment: Environment, given: dict[str, Any]
+        self, environment: Environment, data: dict[str, Any]
     ) -> operations.InfrastructureSpec:
         """Build an infrastructure spec from the request body, with its connector resolved."""
         return operations.InfrastructureSpec(
-            name=given["name"],
-            connector=self._find_connector(environment.scope, given["connector"]),
-            region=given["region"],
-            cluster=given["cluster"],
-            is_dynamic=given["is_dynamic"],
+            name=data["name"],
+            connector=self._find_connector(environment.scope, data["connector"]),
+            region=data["region"],
+            cluster=data["cluster"],
+            is_dynamic=data["is_dynamic"],
         )
 
     def _find_connector(self, scope: Scope, identifier: str) -> Connector:
         visible = filter_visible(self.principal, "core_connector_view", list_connectors(scope))
-        found = visible.filter(identifier=identifier).order_by("-scope__path").first()
-        if found is None:
+        connector = visible.filter(identifier=identifier).order_by("-scope__path").first()
+        if connector is None:
             raise _build_error("connector", f"No connector {identifier} in this scope or above.")
-        return found
+        return connector
 
 
 class EnvironmentDetail(EnvironmentRoute):
@@ -147,17 +147,17 @@ class EnvironmentDetail(EnvironmentRoute):
 
     @extend_schema(responses=EnvironmentDocument)
     def get(self, request: Request, pk: int) -> Response:
-        found = self.get_environment(pk)
-        return respond_with_etag(EnvironmentDocument(found).data, found.version)
+        environment = self.get_environment(pk)
+        return respond_with_etag(EnvironmentDocument(environment).data, environment.version)
 
     @extend_schema(parameters=[IF_MATCH_PARAMETER], request=EnvironmentChange, responses=EnvironmentDocument)
     def put(self, request: Request, pk: int) -> Response:
-        given = self.get_validated_body(EnvironmentChange)
+        data = self.get_validated_body(EnvironmentChange)
         with transaction.atomic():
             environment = self.get_environment(pk, lock=True)
             check_version(request, environment.version)
             changed = operations.update_environment(
-                actor=self.principal, environment=environment, spec=_build_spec(given)
+                actor=self.principal, environment=environment, spec=_build_spec(data)
             )
         return respond_with_etag(EnvironmentDocument(changed).data, changed.version)
 
@@ -185,12 +185,12 @@ class Infrastructures(EnvironmentRoute):
 
     @extend_schema(request=InfrastructureInput, responses={201: InfrastructureDocument})
     def post(self, request: Request, pk: int) -> Response:
-        environment, given = self.get_environment(pk), self.get_validated_body(InfrastructureInput)
+        environment, data = self.get_environment(pk), self.get_validated_body(InfrastructureInput)
         made = operations.create_infrastructure(
             actor=self.principal,
             environment=environment,
-            identifier=given["identifier"],
-            spec=self.build_infrastructure_spec(environment, given),
+            identifier=data["identifier"],
+            spec=self.build_infrastructure_spec(environment, data),
         )
         return respond_with_etag(InfrastructureDocument(made).data, made.version, status=201)
 
@@ -200,18 +200,18 @@ class InfrastructureDetail(EnvironmentRoute):
 
     @extend_schema(responses=InfrastructureDocument)
     def get(self, request: Request, pk: int, infrastructure: int) -> Response:
-        found = self._get_infrastructure(pk, infrastructure)
-        return respond_with_etag(InfrastructureDocument(found).data, found.version)
+        target = self._get_infrastructure(pk, infrastructure)
+        return respond_with_etag(InfrastructureDocument(target).data, target.version)
 
     @extend_schema(
         parameters=[IF_MATCH_PARAMETER], request=InfrastructureChange, responses=InfrastructureDocument
     )
     def put(self, request: Request, pk: int, infrastructure: int) -> Response:
-        given = self.get_validated_body(InfrastructureChange)
+        data = self.get_validated_body(InfrastructureChange)
         with transaction.atomic():
             target = self._get_infrastructure(pk, infrastructure)
             check_version(request, target.version)
-            spec = self.build_infrastructure_spec(target.environment, given)
+            spec = self.build_infrastructure_spec(target.environment, data)
             changed = operations.update_infrastructure(
                 actor=self.principal, infrastructure=target, spec=spec, version=target.version
             )
@@ -231,12 +231,12 @@ class InfrastructureDetail(EnvironmentRoute):
         return self.get_visible(VIEW, rows, pk=infrastructure, environment_id=pk)
 
 
-def _build_spec(given: dict[str, Any]) -> operations.EnvironmentSpec:
+def _build_spec(data: dict[str, Any]) -> operations.EnvironmentSpec:
     return operations.EnvironmentSpec(
-        name=given["name"],
-        description=given["description"],
-        kind=given["kind"],
-        variables=given["variables"],
+        name=data["name"],
+        description=data["description"],
+        kind=data["kind"],
+        variables=data["variables"],
     )
 
 

@@ -86,8 +86,8 @@ class OverrideRoute(EnvironmentRoute):
     ) -> ServiceOverrideSet:
         """Return the override set in the URL."""
         environment = self.get_environment(pk, lock=lock)
-        found = self.get_visible(VIEW_SERVICE, Service.objects.select_related("scope"), pk=service)
-        return load_override_set(found, environment, self.get_infrastructure(pk, infrastructure))
+        visible_service = self.get_visible(VIEW_SERVICE, Service.objects.select_related("scope"), pk=service)
+        return load_override_set(visible_service, environment, self.get_infrastructure(pk, infrastructure))
 
 
 class Overrides(OverrideRoute):
@@ -112,9 +112,9 @@ class OverrideDetail(OverrideRoute):
 
     @extend_schema(parameters=[IF_MATCH_PARAMETER], request=OverrideChange, responses=OverrideDocument)
     def put(self, request: Request, pk: int, service: int, infrastructure: int | None = None) -> Response:
-        given = self.get_validated_body(OverrideChange)
+        data = self.get_validated_body(OverrideChange)
         spec = operations.OverrideSpec(
-            given["variables"], [build_manifest_spec(one) for one in given["manifests"]]
+            data["variables"], [build_manifest_spec(manifest) for manifest in data["manifests"]]
         )
         return self._save(request, pk, service, infrastructure, spec)
 
@@ -131,31 +131,35 @@ class OverrideDetail(OverrideRoute):
         spec: operations.OverrideSpec,
     ) -> Response:
         with transaction.atomic():
-            there = self.get_override_set(pk, service, infrastructure, lock=True)
-            check_version(request, there.current_override.version if there.current_override else 0)
+            override_set = self.get_override_set(pk, service, infrastructure, lock=True)
+            check_version(
+                request, override_set.current_override.version if override_set.current_override else 0
+            )
             operations.override_service(
                 actor=self.principal,
-                environment=there.environment,
-                service=there.service,
-                infrastructure=there.infrastructure,
+                environment=override_set.environment,
+                service=override_set.service,
+                infrastructure=override_set.infrastructure,
                 spec=spec,
             )
-        return _build_response(load_override_set(there.service, there.environment, there.infrastructure))
+        return _build_response(
+            load_override_set(override_set.service, override_set.environment, override_set.infrastructure)
+        )
 
 
-def _build_response(there: ServiceOverrideSet) -> Response:
-    stored, levels = there.current_override, there.levels
+def _build_response(override_set: ServiceOverrideSet) -> Response:
+    stored, levels = override_set.current_override, override_set.levels
     version = stored.version if stored else 0
     document = {
-        "service": there.service.pk,
-        "environment": there.environment.pk,
-        "infrastructure": there.infrastructure.pk if there.infrastructure else None,
+        "service": override_set.service.pk,
+        "environment": override_set.environment.pk,
+        "infrastructure": override_set.infrastructure.pk if override_set.infrastructure else None,
         "variables": stored.variables if stored else {},
         "manifests": stored.manifests if stored else [],
         "version": version,
         "effective": [
-            _serialize_variable(one, [level.kind for level in levels])
-            for one in resolve_variables(levels, there.service.required_variables)
+            _serialize_variable(variable, [level.kind for level in levels])
+            for variable in resolve_variables(levels, override_set.service.required_variables)
         ],
     }
     return respond_with_etag(document, version)

@@ -100,9 +100,9 @@ class Services(BaseApiView):
 
     @extend_schema(request=ServiceInput, responses={201: ServiceDocument})
     def post(self, request: Request) -> Response:
-        given, scope = self.get_validated_body(ServiceInput), self.get_named_scope()
+        data, scope = self.get_validated_body(ServiceInput), self.get_named_scope()
         made = operations.create_service(
-            actor=self.principal, scope=scope, identifier=given["identifier"], spec=_build_spec(given)
+            actor=self.principal, scope=scope, identifier=data["identifier"], spec=_build_spec(data)
         )
         return respond_with_etag(
             ServiceDocument(_load_services().get(pk=made.pk)).data, made.version, status=201
@@ -114,8 +114,8 @@ class ServiceDetail(BaseApiView):
 
     @extend_schema(responses=ServiceDocument)
     def get(self, request: Request, pk: int) -> Response:
-        found = self.get_visible(VIEW, _load_services(), pk=pk)
-        return respond_with_etag(ServiceDocument(found).data, found.version)
+        service = self.get_visible(VIEW, _load_services(), pk=pk)
+        return respond_with_etag(ServiceDocument(service).data, service.version)
 
     @extend_schema(parameters=[IF_MATCH_PARAMETER], request=ServiceChange, responses=ServiceDocument)
     def put(self, request: Request, pk: int) -> Response:
@@ -142,20 +142,20 @@ def _load_services() -> Any:
     return Service.objects.select_related("scope", "artifact").prefetch_related("manifests")
 
 
-def _build_spec(given: dict[str, Any]) -> operations.ServiceSpec:
-    artifact = given["artifact"] or {}
+def _build_spec(data: dict[str, Any]) -> operations.ServiceSpec:
+    artifact = data["artifact"] or {}
     return operations.ServiceSpec(
-        name=given["name"],
-        description=given["description"],
-        variables=given["variables"],
-        required_variables=given["required_variables"],
+        name=data["name"],
+        description=data["description"],
+        variables=data["variables"],
+        required_variables=data["required_variables"],
         image=artifact.get("image", ""),
         tag=artifact.get("tag", "latest"),
         source={name: value for name, value in artifact.get("source", {}).items() if value},
-        manifests=[build_manifest_spec(one) for one in given["manifests"]],
+        manifests=[build_manifest_spec(manifest) for manifest in data["manifests"]],
     )
 
 
-def build_manifest_spec(given: dict[str, Any]) -> operations.ManifestSpec:
+def build_manifest_spec(data: dict[str, Any]) -> operations.ManifestSpec:
     """Build a manifest spec from the request body."""
-    return operations.ManifestSpec(**{**given, "paths": tuple(given["paths"])})
+    return operations.ManifestSpec(**{**data, "paths": tuple(data["paths"])})

@@ -38,17 +38,17 @@ def describe_source_problem(source: ImageSource) -> str:
         return f"{missing[0]} is missing"
     if not IMAGE_PATH.match(str(source["imagePath"])) or len(str(source["imagePath"])) > MAX_IMAGE_PATH:
         return "imagePath must be a repository in the registry, such as library/nginx"
-    if kind == ECR and not any(source["region"] == one.name for one in list_regions()):
+    if kind == ECR and not any(source["region"] == region.name for region in list_regions()):
         return "region must be an AWS region, such as eu-central-1"
     return describe_tag_pattern_problem(str(source.get("tagPattern") or ""))
 
 
 def find_source_connector(scope: Scope, source: ImageSource) -> Connector | None:
     """Return the connector of an image source: the nearest of its kind, seen from `scope`."""
-    found = list_connectors(scope, SOURCE_CONNECTOR_KINDS[source["type"]]).filter(
+    connectors = list_connectors(scope, SOURCE_CONNECTOR_KINDS[source["type"]]).filter(
         identifier=source["connector"]
     )
-    return found.select_related("scope", "secret__scope").order_by("-scope__path").first()
+    return connectors.select_related("scope", "secret__scope").order_by("-scope__path").first()
 
 
 def list_source_needs(
@@ -73,10 +73,10 @@ def build_image_row(artifact: Artifact, tag: str, scope: Scope) -> dict[str, Any
 def match_tags(tags: Sequence[str], pattern: str) -> list[str]:
     """Return the tags that match a pattern, highest first; numbers compare as numbers."""
     if expression := _get_regular_expression(pattern):
-        found = list(filter_matches(expression, tags))
+        matches = list(filter_matches(expression, tags))
     else:
-        found = [tag for tag in tags if is_glob_match(pattern, tag)]
-    return sorted(found, key=build_tag_sort_key, reverse=True)
+        matches = [tag for tag in tags if is_glob_match(pattern, tag)]
+    return sorted(matches, key=build_tag_sort_key, reverse=True)
 
 
 def get_newest_tag(tags: Sequence[str], pattern: str) -> str:

@@ -55,8 +55,8 @@ def list_source_repositories(*, actor: User, scope: Scope, source: ImageSource) 
     connector = find_source_connector(scope, source)
     if connector is None:
         raise _build_missing_connector_error(source)
-    found = list_repositories(actor=actor, connector=connector, region=str(source.get("region") or ""))
-    return found if isinstance(found, LookupRequest) else ImageTags(found.as_tags, found.is_cut)
+    result = list_repositories(actor=actor, connector=connector, region=str(source.get("region") or ""))
+    return result if isinstance(result, LookupRequest) else ImageTags(result.as_tags, result.is_cut)
 
 
 def _build_missing_connector_error(source: ImageSource) -> Conflict:
@@ -72,12 +72,14 @@ def request_tags(
     if connector is None:
         raise _build_missing_connector_error(source)
     image, region = str(source["imagePath"]), str(source.get("region") or "")
-    found = list_image_tags(actor=actor, connector=connector, image=image, region=region)
+    result = list_image_tags(actor=actor, connector=connector, image=image, region=region)
     pattern = str(source.get("tagPattern") or "")
-    return _filter_tags(found, pattern) if isinstance(found, ImageTags) and is_narrowed and pattern else found
+    if isinstance(result, ImageTags) and is_narrowed and pattern:
+        return _filter_tags(result, pattern)
+    return result
 
 
-def _filter_tags(found: ImageTags, pattern: str) -> ImageTags:
+def _filter_tags(image_tags: ImageTags, pattern: str) -> ImageTags:
     """Return the tags that match a pattern, in order of preference."""
-    by_name = {one.name: one for one in found.tags}
-    return ImageTags([by_name[name] for name in match_tags(found.names, pattern)], found.is_cut)
+    by_name = {tag.name: tag for tag in image_tags.tags}
+    return ImageTags([by_name[name] for name in match_tags(image_tags.names, pattern)], image_tags.is_cut)

@@ -34,8 +34,8 @@ class EnvironmentForm(FormWithVariables, ResourceForm):
 
     def build_spec(self) -> EnvironmentSpec:
         """Build the spec from the submitted values."""
-        given, variables = self.cleaned_data, self.variables.variables()
-        return EnvironmentSpec(given["name"], given["description"], given["kind"], variables)
+        data, variables = self.cleaned_data, self.variables.variables()
+        return EnvironmentSpec(data["name"], data["description"], data["kind"], variables)
 
 
 class NewEnvironmentForm(ScopedForm, IdentifierForm, EnvironmentForm):
@@ -89,12 +89,12 @@ class InfrastructureForm(PageForm):
         super().__init__(*args, **kwargs)
         field = self.fields["connector"]
         if isinstance(field, ConnectorField):
-            field.queryset = Connector.objects.filter(pk__in=[one.pk for one in connectors]).select_related(
-                "scope"
-            )
+            field.queryset = Connector.objects.filter(
+                pk__in=[connector.pk for connector in connectors]
+            ).select_related("scope")
         region = self.fields["region"]
         if isinstance(region, forms.ChoiceField):
-            region.choices = [(one.name, f"{one.name} · {one.title}") for one in list_regions()]
+            region.choices = [(item.name, f"{item.name} · {item.title}") for item in list_regions()]
 
     @property
     def is_dynamic(self) -> bool:
@@ -103,8 +103,8 @@ class InfrastructureForm(PageForm):
 
     def clean(self) -> dict[str, Any]:
         """Check the fields that static and dynamic infrastructures require."""
-        given = super().clean() or self.cleaned_data
-        region, cluster = self._get_location(given)
+        data = super().clean() or self.cleaned_data
+        region, cluster = self._get_location(data)
         if not cluster:
             self.add_error(self._field("cluster"), "Choose a cluster.")
         if not region:
@@ -112,7 +112,7 @@ class InfrastructureForm(PageForm):
         if region and cluster:
             for field, message in list_field_problems(region, cluster, is_dynamic=self.is_dynamic):
                 self.add_error(self._field(field), message)
-        return given
+        return data
 
     def add_problem(self, problem: Problem | ValidationError) -> None:
         """Show a problem; one of region or cluster is shown at its visible field."""
@@ -124,16 +124,16 @@ class InfrastructureForm(PageForm):
     def _field(self, name: str) -> str:
         return f"mapped_{name}" if self.is_dynamic and name in ("region", "cluster") else name
 
-    def _get_location(self, given: Mapping[str, Any]) -> tuple[str, str]:
-        region, cluster = given.get(self._field("region")), given.get(self._field("cluster"))
+    def _get_location(self, data: Mapping[str, Any]) -> tuple[str, str]:
+        region, cluster = data.get(self._field("region")), data.get(self._field("cluster"))
         return str(region or "").strip(), str(cluster or "").strip()
 
     def build_spec(self) -> InfrastructureSpec:
         """Build the spec from the submitted values."""
-        given = self.cleaned_data
-        region, cluster = self._get_location(given)
+        data = self.cleaned_data
+        region, cluster = self._get_location(data)
         return InfrastructureSpec(
-            given["name"], given["connector"], region, cluster, is_dynamic=self.is_dynamic
+            data["name"], data["connector"], region, cluster, is_dynamic=self.is_dynamic
         )
 
 

@@ -70,7 +70,7 @@ class ManifestForm(PageForm):
     @property
     def store_inputs(self) -> list["StoreInput"]:
         """Return the inputs that only some stores have, in the order of the page, without the text."""
-        names = dict.fromkeys([*(one.name for one in _list_store_fields()), "paths"])
+        names = dict.fromkeys([*(field.name for field in _list_store_fields()), "paths"])
         return [self._build_input(name) for name in names if name != "content"]
 
     @property
@@ -81,24 +81,24 @@ class ManifestForm(PageForm):
     @property
     def is_filled(self) -> bool:
         """Return whether the row has a text, paths or a place."""
-        given = self.cleaned_data
-        return get_store(given.get("store", "")).is_remote or any(
-            given.get(name, "").strip() for name in ("paths", *_list_content_names())
+        data = self.cleaned_data
+        return get_store(data.get("store", "")).is_remote or any(
+            data.get(name, "").strip() for name in ("paths", *_list_content_names())
         )
 
     def build_spec(self, identifier: str) -> ManifestSpec:
         """Return the entered manifest; `identifier` is for a row without one."""
-        given = self.cleaned_data
-        store = get_store(given["store"] or INLINE)
-        paths = given["paths"].split(",") if store.has_paths else []
+        data = self.cleaned_data
+        store = get_store(data["store"] or INLINE)
+        paths = data["paths"].split(",") if store.has_paths else []
         return ManifestSpec(
-            identifier=given["identifier"] or identifier,
-            kind=given["kind"] or Manifest.Kind.TASK_DEFINITION,
+            identifier=data["identifier"] or identifier,
+            kind=data["kind"] or Manifest.Kind.TASK_DEFINITION,
             store=store.name,
             paths=tuple(path.strip() for path in paths if path.strip()),
-            content=_clean_content(given[store.content_field.name]) if store.content_field else "",
-            mode=given.get("mode") or MERGE,
-            place=clean_location(store.name, store.build_place(given)),
+            content=_clean_content(data[store.content_field.name]) if store.content_field else "",
+            mode=data.get("mode") or MERGE,
+            place=clean_location(store.name, store.build_place(data)),
         )
 
     def _build_input(self, name: str) -> "StoreInput":
@@ -124,7 +124,10 @@ class StoreInput:
 
 def _list_names(store: ManifestStore) -> list[str]:
     own = [store.content_field] if store.content_field else []
-    return [*(one.name for one in (*store.list_form_fields(), *own)), *(["paths"] if store.has_paths else [])]
+    return [
+        *(field.name for field in (*store.list_form_fields(), *own)),
+        *(["paths"] if store.has_paths else []),
+    ]
 
 
 def _list_content_names() -> list[str]:
@@ -182,13 +185,13 @@ class ManifestFormSet(_BaseManifestFormSet):
 
     def build_specs(self) -> list[ManifestSpec]:
         """Build the specs of the filled rows."""
-        taken = {form.cleaned_data["identifier"] for form in self.forms}
-        found = []
+        identifiers = {form.cleaned_data["identifier"] for form in self.forms}
+        specs = []
         for form in self.forms:
             if form.is_filled:
-                found.append(form.build_spec(_get_free_identifier(form.cleaned_data["kind"], taken)))
-                taken.add(found[-1].identifier)
-        return found
+                specs.append(form.build_spec(_get_free_identifier(form.cleaned_data["kind"], identifiers)))
+                identifiers.add(specs[-1].identifier)
+        return specs
 
 
 def _build_formset_class(form: type[ManifestForm]) -> Any:
@@ -222,7 +225,8 @@ def _build_formset(rows: Any, data: Any, manifests: Sequence[ManifestSpec]) -> M
     if data is not None:
         return cast("ManifestFormSet", rows(data, prefix="manifests"))
     return cast(
-        "ManifestFormSet", rows(initial=[_build_initial_values(one) for one in manifests], prefix="manifests")
+        "ManifestFormSet",
+        rows(initial=[_build_initial_values(manifest) for manifest in manifests], prefix="manifests"),
     )
 
 
@@ -240,7 +244,7 @@ def _build_initial_values(manifest: ManifestSpec) -> dict[str, str]:
     }
 
 
-def _get_free_identifier(kind: str, taken: set[str]) -> str:
+def _get_free_identifier(kind: str, used_names: set[str]) -> str:
     stem = _IDENTIFIER_STEMS.get(kind, "task_definition")
     names = (stem if number == 1 else f"{stem}_{number}" for number in range(1, MOST_MANIFESTS + 20))
-    return next(name for name in names if name not in taken)
+    return next(name for name in names if name not in used_names)

@@ -96,24 +96,24 @@ class ServiceForm(FormWithVariables, ResourceForm):
 
     def build_source(self) -> dict[str, str]:
         """Build the image source that the artifact stores."""
-        given = self.cleaned_data
-        if not given["source_type"]:
+        data = self.cleaned_data
+        if not data["source_type"]:
             return {}
-        named = {key: given[field] for key, field in SOURCE_FIELDS.items()}
-        if given["source_type"] != ECR:
+        named = {key: data[field] for key, field in SOURCE_FIELDS.items()}
+        if data["source_type"] != ECR:
             del named["region"]
         return {key: value for key, value in named.items() if value}
 
     def build_spec(self) -> ServiceSpec:
         """Build the spec from the submitted values."""
-        given = self.cleaned_data
+        data = self.cleaned_data
         return ServiceSpec(
-            name=given["name"],
-            description=given["description"],
+            name=data["name"],
+            description=data["description"],
             variables=self.variables.variables(),
             required_variables=self.variables.required(),
-            image=given["image"],
-            tag=given["tag"] or "latest",
+            image=data["image"],
+            tag=data["tag"] or "latest",
             source=self.build_source(),
             manifests=self.manifests.build_specs(),
         )
@@ -135,8 +135,15 @@ def build_service_spec(service: Service) -> ServiceSpec:
         tag=artifact.tag if artifact else "latest",
         source=artifact.source if artifact else {},
         manifests=[
-            ManifestSpec(one.identifier, one.kind, one.store, tuple(one.paths), one.content, place=one.place)
-            for one in service.manifests.order_by("pk")
+            ManifestSpec(
+                manifest.identifier,
+                manifest.kind,
+                manifest.store,
+                tuple(manifest.paths),
+                manifest.content,
+                place=manifest.place,
+            )
+            for manifest in service.manifests.order_by("pk")
         ],
     )
 

@@ -42,18 +42,18 @@ class VariableForm(PageForm):
 
     def clean(self) -> dict[str, Any]:
         """Convert the value to the selected type."""
-        given = self.cleaned_data
-        name, value = given.get("name", ""), given.get("value", "")
+        data = self.cleaned_data
+        name, value = data.get("name", ""), data.get("value", "")
         if not name:
             if value:
                 self.add_error("name", "Enter a name for the variable.")
-            return given
-        converted = self._convert_value(given.get("kind") or TEXT, value)
+            return data
+        converted = self._convert_value(data.get("kind") or TEXT, value)
         if converted is not None:
-            given["value"] = converted
+            data["value"] = converted
             if message := describe_variable_problem(name, converted):
                 self.add_error("name", f"{message[:1].upper()}{message[1:]}.")
-        return given
+        return data
 
     def _convert_value(self, kind: str, value: str) -> VariableValue | None:
         if kind == TEXT:
@@ -77,12 +77,12 @@ class VariableFormSet(_BaseVariableFormSet):
 
     def clean(self) -> None:
         """Reject duplicate names."""
-        seen: set[str] = set()
+        names: set[str] = set()
         for form in self.forms:
             name = form.cleaned_data.get("name", "") if hasattr(form, "cleaned_data") else ""
-            if name in seen:
+            if name in names:
                 form.add_error("name", f"{name} is already defined above.")
-            seen |= {name} - {""}
+            names |= {name} - {""}
 
     @property
     def list_named_rows(self) -> Sequence[dict[str, Any]]:
@@ -109,7 +109,7 @@ def build_variable_formset(
     """Build the form set from the posted data, or from the stored variables and one empty row."""
     if data is not None:
         return cast("VariableFormSet", _VariableFormSetClass(data, prefix="variables"))
-    found = [
+    rows = [
         {
             "name": name,
             "kind": _detect_kind(value),
@@ -118,7 +118,7 @@ def build_variable_formset(
         }
         for name, value in (variables or {}).items()
     ]
-    return cast("VariableFormSet", _VariableFormSetClass(initial=[*found, {}], prefix="variables"))
+    return cast("VariableFormSet", _VariableFormSetClass(initial=[*rows, {}], prefix="variables"))
 
 
 def _detect_kind(value: VariableValue) -> str:

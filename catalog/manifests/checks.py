@@ -61,8 +61,8 @@ def list_blue_green_problems(definition: Mapping[str, Any]) -> Iterator[ShapePro
 
 
 def _get_mapping(value: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    found = value.get(key)
-    return found if isinstance(found, Mapping) else {}
+    mapping = value.get(key)
+    return mapping if isinstance(mapping, Mapping) else {}
 
 
 def _is_unsupported_choice(value: Any, usual: str) -> bool:
@@ -98,12 +98,12 @@ def _convert_value(
         }
     if kind == "map" and isinstance(value, Mapping):
         return {
-            key: _convert_value(shape.value, one, (*path, key), spelling_of, notes)
-            for key, one in value.items()
+            key: _convert_value(shape.value, inner, (*path, key), spelling_of, notes)
+            for key, inner in value.items()
         }
     if kind == "list" and isinstance(value, list):
         return [
-            _convert_value(shape.member, one, (*path, n), spelling_of, notes) for n, one in enumerate(value)
+            _convert_value(shape.member, item, (*path, n), spelling_of, notes) for n, item in enumerate(value)
         ]
     if kind == "string" and isinstance(value, int | float) and not isinstance(value, bool):
         text = spelling_of(path) or str(value)
@@ -168,12 +168,14 @@ def check_manifest(kind: str, document: Document) -> CheckedManifest:
         return CheckedManifest(value, (_build_problem(document, wrapped.path, wrapped.message),))
     ignored = [key for key in definition.ignored if key in value]
     request = {key: inner for key, inner in value.items() if key not in definition.ignored}
-    found = validate_parameters(definition.service, definition.operation, {**definition.filled_in, **request})
-    found = [_add_hint(definition, request, one) for one in (*found, *_find_secrets(request))]
-    found += list_strategy_problems(request) if kind == SERVICE_DEFINITION else ()
-    found += [_build_ignored_warning(definition, key) for key in ignored]
-    found += [note for note in notes if note.path[0] not in definition.ignored]
-    return _build_checked_manifest(document, request, found)
+    problems = validate_parameters(
+        definition.service, definition.operation, {**definition.filled_in, **request}
+    )
+    problems = [_add_hint(definition, request, problem) for problem in (*problems, *_find_secrets(request))]
+    problems += list_strategy_problems(request) if kind == SERVICE_DEFINITION else ()
+    problems += [_build_ignored_warning(definition, key) for key in ignored]
+    problems += [note for note in notes if note.path[0] not in definition.ignored]
+    return _build_checked_manifest(document, request, problems)
 
 
 def check_deployable(document: Document, *, is_blue_green: bool) -> tuple[ManifestProblem, ...]:
@@ -181,8 +183,8 @@ def check_deployable(document: Document, *, is_blue_green: bool) -> tuple[Manife
     value = remove_nulls(document.value)
     if not isinstance(value, Mapping):
         return ()
-    found = [*list_strategy_problems(value), *(list_blue_green_problems(value) if is_blue_green else ())]
-    return _build_checked_manifest(document, dict(value), found).problems
+    problems = [*list_strategy_problems(value), *(list_blue_green_problems(value) if is_blue_green else ())]
+    return _build_checked_manifest(document, dict(value), problems).problems
 
 
 def check_with_task_definition(
@@ -199,14 +201,17 @@ def _build_checked_manifest(
     document: Document, value: dict[str, Any], shape_problems: Iterable[ShapeProblem]
 ) -> CheckedManifest:
     listed = [
-        (one, _build_problem(document, _get_problem_path(document, one), one.message))
-        for one in shape_problems
+        (
+            shape_problem,
+            _build_problem(document, _get_problem_path(document, shape_problem), shape_problem.message),
+        )
+        for shape_problem in shape_problems
     ]
     listed.sort(key=lambda pair: pair[1].line or 0)
     return CheckedManifest(
         value,
-        tuple(problem for one, problem in listed if not one.is_warning),
-        tuple(problem for one, problem in listed if one.is_warning),
+        tuple(problem for shape_problem, problem in listed if not shape_problem.is_warning),
+        tuple(problem for shape_problem, problem in listed if shape_problem.is_warning),
     )
 
 
@@ -221,14 +226,14 @@ def _get_problem_path(document: Document, problem: ShapeProblem) -> ParameterPat
 
 
 def _build_problem(document: Document, path: ParameterPath, message: str) -> ManifestProblem:
-    written = _restore_spelling(document.value, path)
-    place = format_path(written) or "document"
+    spelled_path = _restore_spelling(document.value, path)
+    place = format_path(spelled_path) or "document"
     return ManifestProblem(
-        document.get_file_name(written),
+        document.get_file_name(spelled_path),
         place,
-        document.get_line(written),
+        document.get_line(spelled_path),
         message,
-        document.get_column(written),
+        document.get_column(spelled_path),
     )
 
 
@@ -243,7 +248,7 @@ def _find_wrapper_problem(kind: ManifestKind, value: Mapping[str, Any]) -> Shape
 
 def list_secret_problems(document: Document) -> Iterator[ManifestProblem]:
     """Yield the secrets that a manifest of any kind references, with their paths."""
-    return (_build_problem(document, one.path, one.message) for one in _find_secrets(document.value))
+    return (_build_problem(document, secret.path, secret.message) for secret in _find_secrets(document.value))
 
 
 def _find_secrets(value: Any) -> Iterator[ShapeProblem]:
@@ -290,11 +295,11 @@ def _convert_expressions(kind: ManifestKind, document: Document) -> Any:
 def _convert_at_path(value: Any, path: ParameterPath, kind: ManifestKind, whole: ParameterPath) -> Any:
     if not path:
         return convert_parameter(kind.service, kind.operation, _capitalize_path(kind, whole), value)
-    key, rest = path[0], path[1:]
+    key, tail = path[0], path[1:]
     if isinstance(value, Mapping) and key in value:
-        return {**value, key: _convert_at_path(value[key], rest, kind, whole)}
+        return {**value, key: _convert_at_path(value[key], tail, kind, whole)}
     if isinstance(value, list) and isinstance(key, int) and key < len(value):
-        return [*value[:key], _convert_at_path(value[key], rest, kind, whole), *value[key + 1 :]]
+        return [*value[:key], _convert_at_path(value[key], tail, kind, whole), *value[key + 1 :]]
     return value
 
 
@@ -325,14 +330,14 @@ def _normalize_members(value: Mapping[str, Any], members: Mapping[str, Any]) -> 
 
 def _restore_spelling(value: Any, path: ParameterPath) -> ParameterPath:
     """Return a path with the author's key names."""
-    written: list[str | int] = []
+    spelling: list[str | int] = []
     for part in path:
         if isinstance(value, Mapping) and isinstance(part, str) and part not in value:
             lower = part[:1].lower() + part[1:]
             part = lower if lower in value else part
-        written.append(part)
+        spelling.append(part)
         value = _get_child(value, part)
-    return tuple(written)
+    return tuple(spelling)
 
 
 def _get_child(value: Any, part: str | int) -> Any:

@@ -102,11 +102,11 @@ class _ManifestCleanup:
     def _copy_from_deployment(self, value: dict[str, Any]) -> Iterator[str]:
         """Copy the settings that a service response contains only in its deployments."""
         deployments = value.get("deployments")
-        for one in deployments if isinstance(deployments, list) else ():
-            if not isinstance(one, Mapping) or one.get("status") != "PRIMARY":
+        for deployment in deployments if isinstance(deployments, list) else ():
+            if not isinstance(deployment, Mapping) or deployment.get("status") != "PRIMARY":
                 continue
-            lifted = [key for key in _DEPLOYMENT_KEYS if one.get(key) and key not in value]
-            value.update({key: one[key] for key in lifted})
+            lifted = [key for key in _DEPLOYMENT_KEYS if deployment.get(key) and key not in value]
+            value.update({key: deployment[key] for key in lifted})
             if lifted:
                 yield f"Took {_join_names(lifted)} from the primary deployment."
 
@@ -125,11 +125,11 @@ class _ManifestCleanup:
     def _clean_member(
         self, value: dict[str, Any], key: str, shape: Any, answer: Any, path: ParameterPath
     ) -> None:
-        shown = getattr(answer, "members", {})
-        name = key if key in shape.members or key in shown else _capitalize(key)
+        response_members = getattr(answer, "members", {})
+        name = key if key in shape.members or key in response_members else _capitalize(key)
         if name in shape.members:
-            self._convert_scalar(value, key, shape.members[name], shown.get(name), (*path, key))
-        elif name in shown:
+            self._convert_scalar(value, key, shape.members[name], response_members.get(name), (*path, key))
+        elif name in response_members:
             del value[key]
             self.response_keys.append(key)
 

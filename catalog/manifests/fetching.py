@@ -41,7 +41,7 @@ def group_by_location(rows: Sequence[FetchRow], kind: str) -> list[list[int]]:
     for row in rows:
         grouped = {number for group in groups for number in group}
         if row["kind"] in kinds and is_unfetched(row) and rows.index(row) not in grouped:
-            groups.append([rows.index(one) for one in filter_same_location(rows, row)])
+            groups.append([rows.index(match) for match in filter_same_location(rows, row)])
     return groups
 
 
@@ -119,7 +119,7 @@ def read_local_files(
             files = list(get_store(row["store"]).read_files(row, scope))
         except StoreError:
             continue
-        size = sum(len(one.text.encode()) for one in files)
+        size = sum(len(file.text.encode()) for file in files)
         if size <= MANIFEST_FILES_BYTES:
             yield number, _add_texts(row, files)
         elif row["kind"] == kind:
@@ -134,8 +134,8 @@ def read_local_files(
 def _add_texts(row: FetchRow, files: Sequence[StoredFile]) -> dict[str, Any]:
     return {
         **row,
-        "versions": {one.ref: one.version for one in files},
-        "texts": [{"name": one.ref, "text": one.text} for one in files],
+        "versions": {file.ref: file.version for file in files},
+        "texts": [{"name": file.ref, "text": file.text} for file in files],
     }
 
 

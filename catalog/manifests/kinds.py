@@ -32,8 +32,8 @@ class ManifestKind:
     @property
     def answered(self) -> frozenset[str]:
         """Return the keys of AWS responses that requests do not accept."""
-        shown = get_response_shape(self.service, *self.answer).members
-        return frozenset(shown) - get_parameter_names(self.service, self.operation)
+        members = get_response_shape(self.service, *self.answer).members
+        return frozenset(members) - get_parameter_names(self.service, self.operation)
 
 
 _SCALING_PARAMETERS = {

@@ -83,11 +83,11 @@ def merge_layers(kind: str, layers: Sequence[ManifestLayer]) -> MergedDocument:
     Mappings are merged, null removes a key, lists are replaced except for `NAMED_LIST_KEYS`. A layer of mode
     `replace` hides those below it. Raises `BadDocument` if `$remove` is anything but true.
     """
-    shown = _drop_replaced_layers(layers)
-    tree = _build_tree(shown[0])
-    for layer in shown[1:]:
+    effective_layers = _drop_replaced_layers(layers)
+    tree = _build_tree(effective_layers[0])
+    for layer in effective_layers[1:]:
         tree = _overlay(tree, _build_tree(layer), _KeyMatcher(kind in _KINDS_OF_EITHER_CASE))
-    return _flatten(tree, tuple(shown))
+    return _flatten(tree, tuple(effective_layers))
 
 
 def merge_layers_of_kind(kind: str, layers: Sequence[ManifestLayer]) -> tuple[MergedDocument, ...]:
@@ -113,7 +113,7 @@ def merge_policies(layers: Sequence[ManifestLayer]) -> tuple[MergedDocument, ...
 
 
 def _drop_replaced_layers(layers: Sequence[ManifestLayer]) -> Sequence[ManifestLayer]:
-    first = max((number for number, one in enumerate(layers) if one.mode == REPLACE), default=0)
+    first = max((number for number, layer in enumerate(layers) if layer.mode == REPLACE), default=0)
     return layers[first:]
 
 
@@ -136,20 +136,20 @@ class _KeyMatcher:
 
     ignores_first_case: bool
 
-    def match_key(self, key: str, others: Mapping[str, Any]) -> str:
-        if key in others or not self.ignores_first_case:
+    def match_key(self, key: str, keys: Mapping[str, Any]) -> str:
+        if key in keys or not self.ignores_first_case:
             return key
         swapped = key[:1].swapcase() + key[1:]
-        return swapped if swapped in others else key
+        return swapped if swapped in keys else key
 
 
 def _build_tree(layer: ManifestLayer) -> _MergeNode:
     document = layer.document
-    written = document.value if document.written is None else document.written
-    return _build_node(layer, document.value, written, ())
+    source_value = document.value if document.written is None else document.written
+    return _build_node(layer, document.value, source_value, ())
 
 
-def _build_node(layer: ManifestLayer, value: Any, written: Any, path: InputPath) -> _MergeNode:
+def _build_node(layer: ManifestLayer, value: Any, source_value: Any, path: InputPath) -> _MergeNode:
     document = layer.document
     is_scalar = not isinstance(value, Mapping | list)
     part = ManifestPart(
@@ -158,16 +158,18 @@ def _build_node(layer: ManifestLayer, value: Any, written: Any, path: InputPath)
         document.get_line(path),
         document.get_column(path),
         value if is_scalar else None,
-        None if isinstance(written, Mapping | list) else written,
+        None if isinstance(source_value, Mapping | list) else source_value,
         spelling=document.number_texts.get(path),
     )
     if isinstance(value, Mapping):
         return _MergeNode(
-            part, {k: _build_node(layer, v, _get_child(written, k), (*path, k)) for k, v in value.items()}
+            part,
+            {k: _build_node(layer, v, _get_child(source_value, k), (*path, k)) for k, v in value.items()},
         )
     if isinstance(value, list):
         return _MergeNode(
-            part, [_build_node(layer, v, _get_child(written, n), (*path, n)) for n, v in enumerate(value)]
+            part,
+            [_build_node(layer, v, _get_child(source_value, n), (*path, n)) for n, v in enumerate(value)],
         )
     return _MergeNode(part)
 
@@ -203,7 +205,7 @@ def _overlay_mapping(
             inside[matching_key] = _overlay(inside[matching_key], node, names, matching_key)
         else:
             inside[matching_key] = _drop_removals(node, names, matching_key)
-            removed = [one for one in removed if one[0] != matching_key]
+            removed = [entry for entry in removed if entry[0] != matching_key]
     return replace(base, children=inside, removed=tuple(removed))
 
 
@@ -225,30 +227,32 @@ def _overlay_list(
 
 def _index_by_name(nodes: Sequence[_MergeNode], name: str) -> dict[Any, _MergeNode]:
     """Index the entries of a list by name; duplicates and entries without a name are skipped."""
-    found: dict[Any, _MergeNode] = {}
+    index: dict[Any, _MergeNode] = {}
     for node in nodes:
         key = _get_entry_name(node, name)
-        found[object() if key is None or key in found else key] = node
-    return found
+        index[object() if key is None or key in index else key] = node
+    return index
 
 
 def _get_entry_name(node: _MergeNode, name: str) -> Any:
-    found = node.children.get(name) if isinstance(node.children, dict) else None
-    return found.part.value if found else None
+    entry = node.children.get(name) if isinstance(node.children, dict) else None
+    return entry.part.value if entry else None
 
 
 def _drop_removals(node: _MergeNode, names: _KeyMatcher, key: str = "") -> _MergeNode:
     """Remove the nulls and removals of a new part of an override; they have nothing to remove."""
     if isinstance(node.children, dict):
-        children = {k: _drop_removals(one, names, k) for k, one in node.children.items() if not _is_null(one)}
+        children = {
+            k: _drop_removals(child, names, k) for k, child in node.children.items() if not _is_null(child)
+        }
         return replace(node, children=children)
     if isinstance(node.children, list):
         return replace(
             node,
             children=[
-                _drop_removals(one, names)
-                for one in node.children
-                if key not in NAMED_LIST_KEYS or not _is_removal(one)
+                _drop_removals(child, names)
+                for child in node.children
+                if key not in NAMED_LIST_KEYS or not _is_removal(child)
             ],
         )
     return node

@@ -28,7 +28,7 @@ def is_unfetched(row: LocatedRow) -> bool:
 
 def clean_location(store: str, place: Mapping[str, str]) -> dict[str, str]:
     """Return the keys of a location that a store accepts, without empty ones."""
-    values = {one.name: str(place.get(one.name) or "").strip() for one in get_store(store).place_fields}
+    values = {field.name: str(place.get(field.name) or "").strip() for field in get_store(store).place_fields}
     return {name: value for name, value in values.items() if value}
 
 
@@ -36,7 +36,7 @@ def describe_store_problem(
     store: str, *, kind: str, content: str, paths: Sequence[str], place: Mapping[str, Any]
 ) -> str:
     """Return the problem of a manifest's location in its store, or an empty text."""
-    names = [one.name for one in get_store(store).place_fields]
+    names = [field.name for field in get_store(store).place_fields]
     unknown = [name for name in place if name not in names]
     if unknown and get_store(store).has_paths:
         return (
@@ -50,9 +50,9 @@ def describe_location(row: LocatedRow) -> str:
     return get_store(row["store"]).describe_location(row.get("place") or {})
 
 
-def filter_same_location(rows: Iterable[LocatedRow], one: LocatedRow) -> list[LocatedRow]:
+def filter_same_location(rows: Iterable[LocatedRow], target: LocatedRow) -> list[LocatedRow]:
     """Return the manifests with the same location, which are fetched together."""
-    return [row for row in rows if is_unfetched(row) and _is_same_location(row, one)]
+    return [row for row in rows if is_unfetched(row) and _is_same_location(row, target)]
 
 
 def list_paths(rows: Iterable[LocatedRow]) -> list[str]:
@@ -74,16 +74,16 @@ def pin_files(row: LocatedRow, answer: Mapping[str, Any]) -> dict[str, Any]:
     return {**row, **pinned, "texts": texts}
 
 
-def _is_same_location(one: LocatedRow, other: LocatedRow) -> bool:
-    return (one["store"], one.get("place")) == (other["store"], other.get("place"))
+def _is_same_location(row: LocatedRow, other: LocatedRow) -> bool:
+    return (row["store"], row.get("place")) == (other["store"], other.get("place"))
 
 
 def find_store_connector(scope: Scope, store: str, identifier: str) -> Connector | None:
     """Return the connector with an identifier that is nearest to `scope` and of the store's kind."""
-    found = list_connectors(scope, Connector.Kind(get_store(store).connector_kind)).filter(
+    connectors = list_connectors(scope, Connector.Kind(get_store(store).connector_kind)).filter(
         identifier=identifier
     )
-    return found.select_related("scope", "secret__scope").order_by("-scope__path").first()
+    return connectors.select_related("scope", "secret__scope").order_by("-scope__path").first()
 
 
 def load_named_connectors(scope: Scope, rows: LocatedRows) -> dict[tuple[str, str], Connector | None]:
@@ -106,8 +106,8 @@ def list_store_needs(
 
 def resolve_connectors(rows: LocatedRows, scope: Scope) -> list[dict[str, Any]]:
     """Return the manifest rows as a run stores them: with the key of the current connector."""
-    found = load_named_connectors(scope, rows := list(rows))
-    return [dict(row) | _build_connector_key(found, row) for row in rows]
+    connectors = load_named_connectors(scope, rows := list(rows))
+    return [dict(row) | _build_connector_key(connectors, row) for row in rows]
 
 
 def _build_connector_key(
@@ -127,7 +127,7 @@ def read_layers(
     kind: str,
     rows: Sequence[LayerRow],
     scope: Scope,
-    resolve: Callable[[Document], Document] = lambda one: one,
+    resolve: Callable[[Document], Document] = lambda document: document,
 ) -> list[ManifestLayer]:
     """Return the documents of a kind as layers, weakest first; `resolve` resolves expressions.
 

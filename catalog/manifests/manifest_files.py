@@ -80,8 +80,8 @@ def find_services_using(thing: UsableResource, principal: Principal) -> Resource
     """Return the services with manifests from this file, from this folder, or from a folder above it."""
     if not isinstance(thing, FileNode):
         return ResourceUsages()
-    found = {one.service_id for one in _list_referring_manifests(thing)}
-    return build_service_uses(found, principal)
+    service_ids = {manifest.service_id for manifest in _list_referring_manifests(thing)}
+    return build_service_uses(service_ids, principal)
 
 
 @register_usage_finder
@@ -89,8 +89,8 @@ def find_overrides_using(thing: UsableResource, principal: Principal) -> Resourc
     """Return the overrides with manifests from this file, from this folder, or from a folder above it."""
     if not isinstance(thing, FileNode):
         return ResourceUsages()
-    found = {one.pk for one in _list_referring_overrides(thing)}
-    return build_override_uses(found, principal)
+    override_ids = {override.pk for override in _list_referring_overrides(thing)}
+    return build_override_uses(override_ids, principal)
 
 
 @register_usage_finder
@@ -99,18 +99,18 @@ def find_infrastructures_using(thing: UsableResource, principal: Principal) -> R
     if isinstance(thing, FileNode):
         return ResourceUsages()
     by = {"connector": thing} if isinstance(thing, Connector) else {"connector__secret": thing}
-    found = Infrastructure.objects.filter(**by).select_related("environment")
-    visible = filter_visible(principal, "core_environment_view", found).order_by(
+    infrastructures = Infrastructure.objects.filter(**by).select_related("environment")
+    visible = filter_visible(principal, "core_environment_view", infrastructures).order_by(
         "environment__identifier", "name"
     )
-    shown = tuple(
+    usages = tuple(
         ResourceUsage(
-            f"infrastructure {one.name} of {one.environment.name}",
-            reverse("environment", args=[one.environment_id]),
+            f"infrastructure {infrastructure.name} of {infrastructure.environment.name}",
+            reverse("environment", args=[infrastructure.environment_id]),
         )
-        for one in visible
+        for infrastructure in visible
     )
-    return ResourceUsages(shown, hidden=found.count() - len(shown))
+    return ResourceUsages(usages, hidden=infrastructures.count() - len(usages))
 
 
 def check_file_text(text: FileText) -> FileCheck | None:
@@ -151,7 +151,7 @@ def build_file_guide(text: FileText) -> dict[str, Any] | None:
     if not kinds:
         return None
     node = FileNode(scope=text.scope, path=text.path)
-    users = [one.service for one in _list_referring_manifests(node)]
+    users = [manifest.service for manifest in _list_referring_manifests(node)]
     return build_manifest_guide(kinds[0], {str(name) for service in users for name in service.variables})
 
 
@@ -165,7 +165,9 @@ def clean_file_text(text: FileText, reader: Principal, service: str) -> CleanedF
     kinds = sorted(_list_referring_kinds(text)) or _guess_kinds(_parse_value(text.content))
     if not kinds:
         return None
-    users = {one.service for one in _list_referring_manifests(FileNode(scope=text.scope, path=text.path))}
+    users = {
+        manifest.service for manifest in _list_referring_manifests(FileNode(scope=text.scope, path=text.path))
+    }
     if not service and len(users) == 1 and can(reader, "core_service_view", only := users.pop()):
         service = get_ecs_service_name(only)
     return clean_manifest_text(kinds[0], text.content, service)
@@ -192,13 +194,17 @@ def get_ecs_service_name(service: Service) -> str:
 
 def require_deployable_file(node: FileNode, actor: User) -> None:
     """Raise `BadInput` if a service that uses this file as its definition could never be deployed."""
-    services = {one.service for one in _list_referring_manifests(node) if one.kind == SERVICE_DEFINITION}
-    services |= {
-        one.service
-        for one in _list_referring_overrides(node)
-        if any(row["kind"] == SERVICE_DEFINITION for row in one.manifests)
+    services = {
+        manifest.service
+        for manifest in _list_referring_manifests(node)
+        if manifest.kind == SERVICE_DEFINITION
     }
-    for service in sorted(services, key=lambda one: one.pk):
+    services |= {
+        override.service
+        for override in _list_referring_overrides(node)
+        if any(row["kind"] == SERVICE_DEFINITION for row in override.manifests)
+    }
+    for service in sorted(services, key=lambda service: service.pk):
         require_deployable(service, actor)
 
 
@@ -216,14 +222,14 @@ def _check_kinds(kinds: Iterable[str], document: Document) -> FileCheck:
     checked = [check_manifest(kind, document) for kind in kinds]
     spoken = " and ".join(_KIND_TITLES[kind] for kind in kinds)
     return FileCheck(
-        tuple(_build_file_problem(one) for each in checked for one in each.problems),
-        tuple(_build_file_problem(one) for each in checked for one in each.warnings),
+        tuple(_build_file_problem(problem) for each in checked for problem in each.problems),
+        tuple(_build_file_problem(problem) for each in checked for problem in each.warnings),
         f"Checked as {spoken}.",
     )
 
 
-def _build_file_problem(found: ManifestProblem) -> FileProblem:
-    return FileProblem(_capitalize(found.message), found.line, found.column, found.path)
+def _build_file_problem(problem: ManifestProblem) -> FileProblem:
+    return FileProblem(_capitalize(problem.message), problem.line, problem.column, problem.path)
 
 
 def _capitalize(message: str) -> str:
@@ -232,15 +238,15 @@ def _capitalize(message: str) -> str:
 
 def _list_referring_kinds(text: FileText) -> set[str]:
     node = FileNode(scope=text.scope, path=text.path)
-    return {one.kind for one in _list_referring_manifests(node)} & set(_KIND_TITLES)
+    return {manifest.kind for manifest in _list_referring_manifests(node)} & set(_KIND_TITLES)
 
 
 def _guess_kinds(value: object) -> list[str]:
     if not isinstance(value, Mapping):
         return []
     keys = {str(key).casefold() for key in value}
-    if found := next(([kind] for kind, telling in _DISTINCTIVE_KEYS if keys & telling), []):
-        return found
+    if kinds := next(([kind] for kind, kind_keys in _DISTINCTIVE_KEYS if keys & kind_keys), []):
+        return kinds
     wrapped = detect_wrapped_kind(value)
     return [wrapped] if wrapped else []
 
@@ -248,15 +254,17 @@ def _guess_kinds(value: object) -> list[str]:
 def _list_referring_manifests(node: FileNode) -> Iterator[Manifest]:
     """Return the manifests at or below a file's scope that reference the file, its folder or its contents."""
     rows = Manifest.objects.filter(store=FILE_STORE).select_related("service__scope")
-    here = rows.filter(build_below_filter(node.scope, "service__scope"))
-    # Whoever touches a path names the folder that it begins with: the database leaves out the rest.
+    candidates = rows.filter(build_below_filter(node.scope, "service__scope"))
+    # A reference to a path contains the first folder of the path, so the database can filter by it.
     begin = "/" + node.path.split("/")[1]
     if json.dumps(begin) == f'"{begin}"':
-        here = here.annotate(written=Cast("paths", TextField())).filter(written__contains=begin)
-    found = here.only(
+        candidates = candidates.annotate(paths_text=Cast("paths", TextField())).filter(
+            paths_text__contains=begin
+        )
+    manifests = candidates.only(
         "kind", "paths", "service__variables", "service__scope", "service__name", "service__identifier"
     )
-    return (one for one in found if _refers_to(one, node))
+    return (manifest for manifest in manifests if _refers_to(manifest, node))
 
 
 def _list_referring_overrides(node: FileNode) -> Iterator[ServiceOverride]:
@@ -265,11 +273,11 @@ def _list_referring_overrides(node: FileNode) -> Iterator[ServiceOverride]:
         Q(build_below_filter(node.scope, "service__scope"))
         | Q(build_below_filter(node.scope, "environment__scope"))
     )
-    for one in rows.select_related("service__scope", "environment__scope"):
-        scope = get_deeper_scope(one.service.scope, one.environment.scope)
-        refs = (ref for row in one.manifests if row["store"] == FILE_STORE for ref in row["paths"])
+    for override in rows.select_related("service__scope", "environment__scope"):
+        scope = get_deeper_scope(override.service.scope, override.environment.scope)
+        refs = (ref for row in override.manifests if row["store"] == FILE_STORE for ref in row["paths"])
         if any(is_referred_to(str(ref), scope, node) for ref in refs):
-            yield one
+            yield override
 
 
 def _refers_to(manifest: Manifest, node: FileNode) -> bool:

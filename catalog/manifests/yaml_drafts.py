@@ -55,8 +55,10 @@ def render_block(text: str, column: int) -> tuple[str, list[str]] | None:
         return None
     head = "|" if text.endswith("\n") else "|-"
     body = [" " * column + line if line else "" for line in lines]
-    meant = _parse_or_none(f"key: {head}\n" + "\n".join(f"  {line}" if line else "" for line in lines) + "\n")
-    return (head, body) if meant == {"key": text} else None
+    parsed = _parse_or_none(
+        f"key: {head}\n" + "\n".join(f"  {line}" if line else "" for line in lines) + "\n"
+    )
+    return (head, body) if parsed == {"key": text} else None
 
 
 def _quote(value: Any) -> str:
@@ -68,8 +70,8 @@ def _is_printable(text: str) -> bool:
 
 
 def _is_parsed_as(text: str, value: Any) -> bool:
-    found = _parse_or_none(f"key: {text}\n")
-    return isinstance(found, dict) and found["key"] == value and type(found["key"]) is type(value)
+    parsed = _parse_or_none(f"key: {text}\n")
+    return isinstance(parsed, dict) and parsed["key"] == value and type(parsed["key"]) is type(value)
 
 
 def _parse_or_none(text: str) -> Any:
@@ -161,7 +163,7 @@ class YamlDraft:
             return
         is_list = isinstance(node, yaml.SequenceNode)
         children = (
-            [(i, one, one) for i, one in enumerate(node.value)]
+            [(i, item, item) for i, item in enumerate(node.value)]
             if is_list
             else [(key.value, key, inner) for key, inner in node.value]
         )
@@ -197,14 +199,14 @@ class YamlDraft:
 
     def _gap(self, last: int, following: int, column: int) -> int:
         """Return the first of the lines between two parts that belongs to the second."""
-        found = last + 1
+        first_line = last + 1
         for number in range(last + 1, following):
             line = self.lines[number]
             if line.strip() and _count_indent(line) <= column:
                 break
             if line.strip():
-                found = number + 1
-        return found
+                first_line = number + 1
+        return first_line
 
     def _lines_of(self, value: Any, column: int) -> list[str]:
         """Return the lines of a non-empty mapping or list with its content in `column`."""
@@ -259,7 +261,7 @@ class YamlDraft:
         if is_identical(value, origin.snapshot):
             lines = self._list_text(origin)
             return _shift_lines(lines, column - origin.column)
-        if any(not isinstance(one, dict | list) for one in value):
+        if any(not isinstance(item, dict | list) for item in value):
             return self._new_list(value, column)
         return self._items(value, column)
 
@@ -270,7 +272,7 @@ class YamlDraft:
         return [*lines[:at], _blank_dashes(lines[at], origin.column), *lines[at + 1 :]]
 
     def _items(self, value: list[Any], column: int) -> list[str]:
-        return [line for one in value for line in self._item(one, column)]
+        return [line for item in value for line in self._item(item, column)]
 
     def _item(self, value: Any, column: int) -> list[str]:
         if not isinstance(value, dict | list) or not value:
@@ -303,22 +305,24 @@ class YamlDraft:
         return lines
 
 
-def is_identical(one: Any, other: Any) -> bool:
+def is_identical(left: Any, right: Any) -> bool:
     """Return whether two values are equal in types and key order: 1 is not true."""
-    if type(one) is not type(other):
+    if type(left) is not type(right):
         return False
-    if isinstance(one, dict):
-        return list(one) == list(other) and all(is_identical(value, other[key]) for key, value in one.items())
-    if isinstance(one, list):
-        return len(one) == len(other) and all(map(is_identical, one, other))
-    return bool(one == other)
+    if isinstance(left, dict):
+        return list(left) == list(right) and all(
+            is_identical(value, right[key]) for key, value in left.items()
+        )
+    if isinstance(left, list):
+        return len(left) == len(right) and all(map(is_identical, left, right))
+    return bool(left == right)
 
 
 def _get_last_line(node: yaml.Node, lines: list[str]) -> int:
     """Return the last line of a value; the parser's end mark is the start of the next one."""
     if isinstance(node, yaml.CollectionNode) and not node.flow_style and node.value:
         last = node.value[-1]
-        return max(_get_last_line(one, lines) for one in (last if isinstance(last, tuple) else (last,)))
+        return max(_get_last_line(child, lines) for child in (last if isinstance(last, tuple) else (last,)))
     end = node.end_mark
     if not isinstance(node, yaml.ScalarNode) or node.style not in ("|", ">"):
         return int(end.line)

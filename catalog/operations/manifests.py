@@ -39,15 +39,15 @@ def list_manifest_problems(manifests: Sequence[ManifestSpec]) -> Iterator[dict[s
     """Return the problems of manifest specs, as {"path", "message"}."""
     if len(manifests) > MOST_MANIFESTS:
         yield {"path": "manifests", "message": f"must be at most {MOST_MANIFESTS}"}
-    seen: set[str] = set()
+    identifiers: set[str] = set()
     for number, manifest in enumerate(manifests):
-        if manifest.identifier in seen:
+        if manifest.identifier in identifiers:
             message = f"the identifier {manifest.identifier} is used twice"
         else:
             message = _describe_problem(manifest)
         if message:
             yield {"path": f"manifests.{number}", "message": message}
-        seen.add(manifest.identifier)
+        identifiers.add(manifest.identifier)
 
 
 def require_store_access(actor: User, scope: Scope, manifests: Sequence[ManifestSpec]) -> None:
@@ -57,8 +57,10 @@ def require_store_access(actor: User, scope: Scope, manifests: Sequence[Manifest
     """
     needs = [
         need
-        for number, one in enumerate(manifests)
-        for need in get_store(one.store).list_requirements(asdict(one), scope, path=f"manifests.{number}")
+        for number, manifest in enumerate(manifests)
+        for need in get_store(manifest.store).list_requirements(
+            asdict(manifest), scope, path=f"manifests.{number}"
+        )
     ]
     require_access(actor, [*needs, *_list_location_needs(actor, scope, manifests)])
 
@@ -66,12 +68,13 @@ def require_store_access(actor: User, scope: Scope, manifests: Sequence[Manifest
 def _list_location_needs(
     actor: User, scope: Scope, manifests: Sequence[ManifestSpec]
 ) -> Iterator[RequiredPermission]:
-    for number, one in enumerate(manifests):
-        if get_store(one.store).is_remote:
+    for number, manifest in enumerate(manifests):
+        if get_store(manifest.store).is_remote:
             path = f"manifests.{number}"
-            connector = find_store_connector(scope, one.store, one.place.get("connector", ""))
+            connector = find_store_connector(scope, manifest.store, manifest.place.get("connector", ""))
             if connector is None or not can(actor, "core_connector_view", connector):
-                message = f"no connector {one.place.get('connector')} for {one.store} in this scope or above"
+                name = manifest.place.get("connector")
+                message = f"no connector {name} for {manifest.store} in this scope or above"
                 raise BadInput("The connector does not exist.", errors=[{"path": path, "message": message}])
             yield from get_connector_requirements(connector, path=path)
 

@@ -32,8 +32,9 @@ class OverrideSpec:
     def rows(self) -> list[dict[str, Any]]:
         """Return the manifests as stored rows."""
         return [
-            asdict(one) | {"paths": list(one.paths), "place": clean_location(one.store, one.place)}
-            for one in self.manifests
+            asdict(manifest)
+            | {"paths": list(manifest.paths), "place": clean_location(manifest.store, manifest.place)}
+            for manifest in self.manifests
         ]
 
 
@@ -52,90 +53,104 @@ def override_service(
     deployable manifest undeployable, and `VersionConflict` if `version` is given and outdated.
     """
     require(actor, "core_environment_edit", environment)
-    there = load_override_set(service, environment, infrastructure)
-    _validate_spec(there, spec)
+    override_set = load_override_set(service, environment, infrastructure)
+    _validate_spec(override_set, spec)
     require_store_access(actor, get_deeper_scope(environment.scope, service.scope), spec.manifests)
-    _require_deployable_manifests(actor, there, spec)
+    _require_deployable_manifests(actor, override_set, spec)
     try:
         with transaction.atomic():
-            written = _write_override(
+            override = _write_override(
                 actor, load_override_set(service, environment, infrastructure), spec, version
             )
-            if any(one.kind == SERVICE_DEFINITION for one in spec.manifests):
+            if any(manifest.kind == SERVICE_DEFINITION for manifest in spec.manifests):
                 require_deployable(service, actor)
-            return written
+            return override
     except IntegrityError as exc:
         raise VersionConflict("Another user is changing this override. Try again.") from exc
 
 
-def _require_deployable_manifests(actor: User, there: ServiceOverrideSet, spec: OverrideSpec) -> None:
+def _require_deployable_manifests(actor: User, override_set: ServiceOverrideSet, spec: OverrideSpec) -> None:
     """Raise `BadInput` for problems that this override causes in the merged manifests."""
     errors = [
         {"path": f"manifests.{_get_manifest_index(spec, fault.kind)}", "message": fault.text}
-        for fault in list_override_problems(actor, there, spec)
+        for fault in list_override_problems(actor, override_set, spec)
     ]
     if errors:
         raise BadInput("The manifests cannot be deployed.", errors=errors)
 
 
 def list_override_problems(
-    actor: User, there: ServiceOverrideSet, spec: OverrideSpec
+    actor: User, override_set: ServiceOverrideSet, spec: OverrideSpec
 ) -> list[BlockingProblem]:
     """Return the problems of the merged manifests that do not exist without this override."""
-    kinds = dict.fromkeys(one.kind for one in spec.manifests)
-    faults = _list_problems(actor, _replace_override(there, spec), kinds)
-    before = set(_list_problems(actor, _replace_override(there, OverrideSpec()), kinds)) if faults else set()
-    return [one for one in faults if one not in before]
+    kinds = dict.fromkeys(manifest.kind for manifest in spec.manifests)
+    faults = _list_problems(actor, _replace_override(override_set, spec), kinds)
+    before = (
+        set(_list_problems(actor, _replace_override(override_set, OverrideSpec()), kinds))
+        if faults
+        else set()
+    )
+    return [problem for problem in faults if problem not in before]
 
 
 def _list_problems(
-    actor: User, there: ServiceOverrideSet, kinds: Mapping[str, None]
+    actor: User, override_set: ServiceOverrideSet, kinds: Mapping[str, None]
 ) -> list[BlockingProblem]:
-    return [fault for one in list_effective_manifests(there, actor, kinds) for fault in one.blocking_problems]
+    return [
+        fault
+        for manifest in list_effective_manifests(override_set, actor, kinds)
+        for fault in manifest.blocking_problems
+    ]
 
 
-def _replace_override(there: ServiceOverrideSet, spec: OverrideSpec) -> ServiceOverrideSet:
+def _replace_override(override_set: ServiceOverrideSet, spec: OverrideSpec) -> ServiceOverrideSet:
     """Return the override set with this override replaced."""
-    meant = ServiceOverride(
-        environment=there.environment,
-        service=there.service,
-        infrastructure=there.infrastructure,
+    override = ServiceOverride(
+        environment=override_set.environment,
+        service=override_set.service,
+        infrastructure=override_set.infrastructure,
         variables=dict(spec.variables),
         manifests=spec.rows,
     )
-    if there.infrastructure is None:
-        return replace(there, environment_override=meant)
-    return replace(there, infrastructure_override=meant)
+    if override_set.infrastructure is None:
+        return replace(override_set, environment_override=override)
+    return replace(override_set, infrastructure_override=override)
 
 
 def _get_manifest_index(spec: OverrideSpec, kind: str) -> int:
-    return next(number for number, one in enumerate(spec.manifests) if one.kind == kind)
+    return next(number for number, manifest in enumerate(spec.manifests) if manifest.kind == kind)
 
 
 def _write_override(
-    actor: User, there: ServiceOverrideSet, spec: OverrideSpec, version: int | None
+    actor: User, override_set: ServiceOverrideSet, spec: OverrideSpec, version: int | None
 ) -> ServiceOverride | None:
-    found = there.current_override
-    if version is not None and version != (found.version if found else 0):
+    override = override_set.current_override
+    if version is not None and version != (override.version if override else 0):
         raise VersionConflict("Someone else changed this after you opened it. Nothing was saved.")
-    before = _build_audit_record(found) if found else None
+    before = _build_audit_record(override) if override else None
     if not spec.variables and not spec.manifests:
-        if found:
-            record_audit_entry(actor=actor, action="override.delete", thing=found, before=before)
-            found.delete()
+        if override:
+            record_audit_entry(actor=actor, action="override.delete", thing=override, before=before)
+            override.delete()
         return None
-    if found is None:
-        found = ServiceOverride(
-            environment=there.environment, service=there.service, infrastructure=there.infrastructure
+    if override is None:
+        override = ServiceOverride(
+            environment=override_set.environment,
+            service=override_set.service,
+            infrastructure=override_set.infrastructure,
         )
     else:
-        increment_version(found, version)
-    found.variables, found.manifests = dict(spec.variables), spec.rows
-    found.save()
+        increment_version(override, version)
+    override.variables, override.manifests = dict(spec.variables), spec.rows
+    override.save()
     record_audit_entry(
-        actor=actor, action="override.update", thing=found, before=before, after=_build_audit_record(found)
+        actor=actor,
+        action="override.update",
+        thing=override,
+        before=before,
+        after=_build_audit_record(override),
     )
-    return found
+    return override
 
 
 def _build_audit_record(override: ServiceOverride) -> dict[str, Any]:
@@ -149,10 +164,13 @@ def _build_audit_record(override: ServiceOverride) -> dict[str, Any]:
     }
 
 
-def _validate_spec(there: ServiceOverrideSet, spec: OverrideSpec) -> None:
+def _validate_spec(override_set: ServiceOverrideSet, spec: OverrideSpec) -> None:
     errors = [*list_variable_problems(spec.variables), *list_manifest_problems(spec.manifests)]
-    one, other = there.environment.scope.path, there.service.scope.path
-    if not (f"{one}/".startswith(f"{other}/") or f"{other}/".startswith(f"{one}/")):
+    environment_path, service_path = override_set.environment.scope.path, override_set.service.scope.path
+    if not (
+        f"{environment_path}/".startswith(f"{service_path}/")
+        or f"{service_path}/".startswith(f"{environment_path}/")
+    ):
         errors.append({"path": "service", "message": "No pipeline can deploy this service to that target."})
     if errors:
         raise BadInput("Could not save the override.", errors=errors)

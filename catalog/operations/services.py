@@ -111,14 +111,14 @@ def _apply_spec(service: Service, spec: ServiceSpec) -> None:
     Manifest.objects.bulk_create(
         Manifest(
             service=service,
-            identifier=one.identifier,
-            kind=one.kind,
-            store=one.store,
-            paths=list(one.paths),
-            content=one.content,
-            place=clean_location(one.store, one.place),
+            identifier=manifest.identifier,
+            kind=manifest.kind,
+            store=manifest.store,
+            paths=list(manifest.paths),
+            content=manifest.content,
+            place=clean_location(manifest.store, manifest.place),
         )
-        for one in spec.manifests
+        for manifest in spec.manifests
     )
     Artifact.objects.filter(service=service).delete()
     if spec.image:
@@ -162,12 +162,12 @@ def _build_audit_record(service: Service) -> dict[str, Any]:
         "artifact": str(artifact) if artifact else None,
         "manifests": [
             {
-                "identifier": one.identifier,
-                "kind": one.kind,
-                "store": one.store,
-                "paths": one.paths,
-                "place": one.place,
+                "identifier": manifest.identifier,
+                "kind": manifest.kind,
+                "store": manifest.store,
+                "paths": manifest.paths,
+                "place": manifest.place,
             }
-            for one in service.manifests.order_by("pk")
+            for manifest in service.manifests.order_by("pk")
         ],
     }

@@ -60,11 +60,11 @@ class EffectiveManifest:
         """Return all problems that block a deployment."""
         if self.error:
             return (BlockingProblem(self.kind, self.error, self.error_location),)
-        return tuple(BlockingProblem(self.kind, str(one), one) for one in self.problems)
+        return tuple(BlockingProblem(self.kind, str(problem), problem) for problem in self.problems)
 
 
 def list_effective_manifests(
-    found: ServiceOverrideSet,
+    override_set: ServiceOverrideSet,
     reader: User,
     kinds: Collection[str] = Manifest.Kind.values,
     *,
@@ -75,14 +75,14 @@ def list_effective_manifests(
     Expressions stay unresolved, because only a run has their values. With `fetch` remote files are
     fetched in their current state.
     """
-    rows, scope = found.list_rows(kinds), get_file_scope(found)
+    rows, scope = override_set.list_rows(kinds), get_file_scope(override_set)
     if fetch is not None:
-        rows = fetch(found, rows, scope, reader)
+        rows = fetch(override_set, rows, scope, reader)
     return [
-        one
+        manifest
         for kind in kinds
         if (rows_of_kind := tuple(row for row in rows if row["kind"] == kind))
-        for one in _build_manifests_of_kind(found, reader, kind, rows_of_kind, scope)
+        for manifest in _build_manifests_of_kind(override_set, reader, kind, rows_of_kind, scope)
     ]
 
 
@@ -99,9 +99,9 @@ def merge_visible_manifests(
         return ()
 
 
-def get_file_scope(found: ServiceOverrideSet) -> Scope:
+def get_file_scope(override_set: ServiceOverrideSet) -> Scope:
     """Return the scope for file references: the deeper one of the service's and the environment's scope."""
-    return get_deeper_scope(found.service.scope, found.environment.scope)
+    return get_deeper_scope(override_set.service.scope, override_set.environment.scope)
 
 
 def _build_manifests_of_kind(
@@ -129,13 +129,15 @@ def _build_manifests_of_kind(
         place = ManifestProblem(bad.name, "document", bad.line, bad.message, bad.column)
         return [EffectiveManifest(kind, rows, error=str(bad), error_location=place)]
     return [
-        EffectiveManifest(kind, _filter_used_rows(one, rows), one, check_manifest(kind, one.document))
-        for one in several
+        EffectiveManifest(
+            kind, _filter_used_rows(merged, rows), merged, check_manifest(kind, merged.document)
+        )
+        for merged in several
     ]
 
 
-def _filter_used_rows(one: MergedDocument, rows: Sequence[ManifestRow]) -> tuple[ManifestRow, ...]:
-    used = {(layer.level, layer.identifier) for layer in one.layers}
+def _filter_used_rows(merged: MergedDocument, rows: Sequence[ManifestRow]) -> tuple[ManifestRow, ...]:
+    used = {(layer.level, layer.identifier) for layer in merged.layers}
     return tuple(row for row in rows if (row["level"], row["identifier"]) in used)
 
 

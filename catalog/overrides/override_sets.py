@@ -49,11 +49,11 @@ class ServiceOverrideSet:
     @property
     def levels(self) -> tuple[VariableLevel, ...]:
         """Return the levels that may set a variable here, weakest first."""
-        found = build_levels(self.service, self.environment, _get_variables(self.environment_override))
+        levels = build_levels(self.service, self.environment, _get_variables(self.environment_override))
         if self.infrastructure is None:
-            return found
+            return levels
         owner = f"{self.service.name} in {self.infrastructure.name}"
-        return (*found, VariableLevel(INFRASTRUCTURE, owner, _get_variables(self.infrastructure_override)))
+        return (*levels, VariableLevel(INFRASTRUCTURE, owner, _get_variables(self.infrastructure_override)))
 
     @property
     def values(self) -> tuple[Mapping[str, VariableValue], ...]:
@@ -62,7 +62,7 @@ class ServiceOverrideSet:
 
     def list_rows(self, kinds: Iterable[str] = Manifest.Kind.values) -> list[ManifestRow]:
         """Return the effective manifests with level and mode, weakest of each kind first."""
-        own = [build_manifest_row(one) for one in self.service.manifests.order_by("pk")]
+        own = [build_manifest_row(manifest) for manifest in self.service.manifests.order_by("pk")]
         rows = [
             *own,
             *_list_override_rows(self.environment_override, ENVIRONMENT_LEVEL),
@@ -71,7 +71,7 @@ class ServiceOverrideSet:
         return [
             row
             for kind in kinds
-            for row in _drop_replaced_rows(kind, [one for one in rows if one["kind"] == kind])
+            for row in _drop_replaced_rows(kind, [item for item in rows if item["kind"] == kind])
         ]
 
     @property
@@ -93,22 +93,22 @@ def load_override_set(
     service: Service, environment: Environment, infrastructure: Infrastructure | None = None
 ) -> ServiceOverrideSet:
     """Load the overrides of a service in an environment, and in an infrastructure if given."""
-    found = {
-        one.infrastructure_id: one
-        for one in ServiceOverride.objects.filter(environment=environment, service=service)
+    overrides = {
+        override.infrastructure_id: override
+        for override in ServiceOverride.objects.filter(environment=environment, service=service)
     }
     return ServiceOverrideSet(
         service,
         environment,
         infrastructure,
-        found.get(None),
-        found.get(infrastructure.pk) if infrastructure else None,
+        overrides.get(None),
+        overrides.get(infrastructure.pk) if infrastructure else None,
     )
 
 
-def get_deeper_scope(one: Scope, other: Scope) -> Scope:
+def get_deeper_scope(left: Scope, right: Scope) -> Scope:
     """Return the deeper of two nested scopes; from there both resources are visible."""
-    return max(one, other, key=lambda scope: len(scope.path))
+    return max(left, right, key=lambda scope: len(scope.path))
 
 
 def build_manifest_row(manifest: Manifest) -> ManifestRow:

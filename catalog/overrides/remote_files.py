@@ -56,7 +56,7 @@ def _group_by_location(rows: list[ManifestRow]) -> Iterator[list[int]]:
     grouped: set[int] = set()
     for number, row in enumerate(rows):
         if is_unfetched(row) and number not in grouped:
-            group = [rows.index(dict(one)) for one in filter_same_location(rows, row)]
+            group = [rows.index(dict(match)) for match in filter_same_location(rows, row)]
             grouped |= set(group)
             yield group
 
@@ -74,13 +74,13 @@ def _fetch_files(params: Mapping[str, Any], reader: User) -> dict[str, Any]:
     return files
 
 
-def _build_expression_values(found: ServiceOverrideSet) -> dict[str, Any]:
+def _build_expression_values(override_set: ServiceOverrideSet) -> dict[str, Any]:
     """Build the values that the location of a manifest may use outside a run."""
-    place = found.infrastructure
+    place = override_set.infrastructure
     return {
-        **build_variable_expressions({}, *found.values),
-        "service": {"name": found.service.name, "identifier": found.service.identifier},
-        "env": {"name": found.environment.name, "identifier": found.environment.identifier},
+        **build_variable_expressions({}, *override_set.values),
+        "service": {"name": override_set.service.name, "identifier": override_set.service.identifier},
+        "env": {"name": override_set.environment.name, "identifier": override_set.environment.identifier},
         "infra": _build_infrastructure_values(place) if place else {},
     }
 

@@ -62,10 +62,10 @@ def build_levels(
 
 def merge_values(*levels: Mapping[str, VariableValue]) -> dict[str, VariableValue]:
     """Merge values given from the most general level to the most specific."""
-    found: dict[str, VariableValue] = {}
+    values: dict[str, VariableValue] = {}
     for level in levels:
-        found.update(level)
-    return found
+        values.update(level)
+    return values
 
 
 def resolve_variables(

@@ -22,36 +22,38 @@ def show_manifests(
     request: PageRequest, pk: int, service: int, infrastructure: int | None = None
 ) -> HttpResponse:
     """Show the effective manifests of a deployment to an infrastructure, line by line."""
-    there = get_override_set(request, pk, service, infrastructure)
+    override_set = get_override_set(request, pk, service, infrastructure)
     is_fetched = request.GET.get("fetch") == "1"
-    shown = list_effective_manifests(there, request.user, fetch=fetch_rows if is_fetched else None)
+    manifests = list_effective_manifests(override_set, request.user, fetch=fetch_rows if is_fetched else None)
     content = {
-        "there": there,
-        "environment": there.environment,
-        "service": there.service,
-        "places": list_override_links(there, "manifests"),
-        "overrides": build_override_url(there, name="service", infrastructure=there.infrastructure),
-        "manifests": [_build_manifest_context(one) for one in shown],
+        "override_set": override_set,
+        "environment": override_set.environment,
+        "service": override_set.service,
+        "places": list_override_links(override_set, "manifests"),
+        "overrides": build_override_url(
+            override_set, name="service", infrastructure=override_set.infrastructure
+        ),
+        "manifests": [_build_manifest_context(manifest) for manifest in manifests],
         "is_fetched": is_fetched,
         "topics": " ".join(
-            dict.fromkeys(row["topics"] for one in shown for row in one.rows if "topics" in row)
+            dict.fromkeys(row["topics"] for manifest in manifests for row in manifest.rows if "topics" in row)
         ),
-        "may_edit": can(request.user, EDIT, there.environment),
+        "may_edit": can(request.user, EDIT, override_set.environment),
     }
     return render(request, "catalog/environments/manifests.html", content)
 
 
-def _build_manifest_context(one: EffectiveManifest) -> dict[str, object]:
-    lines = render_lines(one.merged) if one.merged else []
+def _build_manifest_context(manifest: EffectiveManifest) -> dict[str, object]:
+    lines = render_lines(manifest.merged) if manifest.merged else []
     return {
-        "title": Manifest.Kind(one.kind).label,
+        "title": Manifest.Kind(manifest.kind).label,
         "lines": lines[:MERGED_MANIFEST_LINES],
         "left_out": max(0, len(lines) - MERGED_MANIFEST_LINES),
-        "rows": [row | {"title": get_store_title(row["store"])} for row in one.rows],
-        "arn": one.arn,
-        "trouble": one.error,
-        "elsewhere": one.unfetched_location,
-        "waits": one.lookup_status,
-        "problems": one.problems,
-        "warnings": one.warnings,
+        "rows": [row | {"title": get_store_title(row["store"])} for row in manifest.rows],
+        "arn": manifest.arn,
+        "trouble": manifest.error,
+        "elsewhere": manifest.unfetched_location,
+        "waits": manifest.lookup_status,
+        "problems": manifest.problems,
+        "warnings": manifest.warnings,
     }

@@ -43,8 +43,8 @@ class EnvironmentPage(ResourcePage[Environment]):
 def list_environments(request: PageRequest) -> HttpResponse:
     """List environments with their infrastructures."""
     environments = list_visible(request, VIEW, Environment.objects.select_related("scope"))
-    shown = paginate_queryset(environments.prefetch_related("infrastructures__connector"), request)
-    content = {"page": shown, "may_add": can_anywhere(request.user, EDIT)}
+    page = paginate_queryset(environments.prefetch_related("infrastructures__connector"), request)
+    content = {"page": page, "may_add": can_anywhere(request.user, EDIT)}
     return render(request, "catalog/environments/list.html", content)
 
 
@@ -74,11 +74,11 @@ class NewEnvironment(EnvironmentPage, CreatePage[Environment]):
     done = "Environment {name} created. Next, add an infrastructure."
 
     def save(self, form: NewEnvironmentForm) -> Environment:
-        given = form.cleaned_data
+        data = form.cleaned_data
         return operations.create_environment(
             actor=self.request.user,
-            scope=given["in_scope"],
-            identifier=given["identifier"],
+            scope=data["in_scope"],
+            identifier=data["identifier"],
             spec=form.build_spec(),
         )
 
@@ -114,8 +114,8 @@ class DeleteEnvironment(EnvironmentPage, DeleteUsedPage[Environment]):
     )
     done = "Environment {name} deleted. Deployed services keep running."
 
-    def perform(self, **given: Any) -> None:
-        operations.delete_environment(actor=self.request.user, environment=self.object, **given)
+    def perform(self, **values: Any) -> None:
+        operations.delete_environment(actor=self.request.user, environment=self.object, **values)
 
 
 def _list_overrides(request: PageRequest, environment: Environment) -> list[ServiceOverride]:

@@ -37,9 +37,9 @@ def build_tag_list_url(name: str, scope: Scope | None) -> str:
 @require_safe
 def list_service_tags(request: PageRequest, pk: int) -> HttpResponse:
     """List tags of the image of a service."""
-    found = get_visible(request, "core_service_view", Service.objects.select_related("scope"), pk=pk)
+    service = get_visible(request, "core_service_view", Service.objects.select_related("scope"), pk=pk)
     return build_tag_response(
-        request, lambda: image_tags.list_service_tags(actor=request.user, service=found)
+        request, lambda: image_tags.list_service_tags(actor=request.user, service=service)
     )
 
 
@@ -71,37 +71,37 @@ def _parse_source(request: PageRequest) -> dict[str, str]:
 
 def _get_scope(request: PageRequest) -> Scope:
     """Return the scope of the edited service. Raises `NotVisible` (404) if the user cannot edit one there."""
-    found = list_permitted_scopes(request.user, EDIT).filter(path=request.GET.get("scope", "")).first()
-    if found is None:
+    scope = list_permitted_scopes(request.user, EDIT).filter(path=request.GET.get("scope", "")).first()
+    if scope is None:
         raise NotVisible("The scope does not exist, or you cannot edit services in it.")
-    return found
+    return scope
 
 
 def build_tag_response(request: PageRequest, ask: Callable[[], TagResult]) -> HttpResponse:
     number = _parse_page_number(request.GET.get("page", ""))
     try:
-        found = ask()
+        result = ask()
     except Problem as problem:
         # That a registry refuses is an answer to the question, and no fault of the page's.
         status = 200 if isinstance(problem, ConnectorUnavailable) else problem.status
         return JsonResponse({"problem": _describe_problem(problem)}, status=status)
-    if isinstance(found, LookupRequest):
-        return JsonResponse({"waits": found.reason}, status=202)
-    return JsonResponse(_serialize_tags(found, request.GET.get("search", ""), number))
+    if isinstance(result, LookupRequest):
+        return JsonResponse({"waits": result.reason}, status=202)
+    return JsonResponse(_serialize_tags(result, request.GET.get("search", ""), number))
 
 
-def _serialize_tags(found: ImageTags, search: str, number: int) -> Mapping[str, Any]:
-    shown = paginate_tags(found.tags, search=search, page=number, limit=PAGE_SIZE)
+def _serialize_tags(tags: ImageTags, search: str, number: int) -> Mapping[str, Any]:
+    page = paginate_tags(tags.tags, search=search, page=number, limit=PAGE_SIZE)
     return {
-        "results": [{"name": one.name, "pushed_at": one.pushed_at} for one in shown.tags],
-        "next": shown.following,
-        "matching": shown.matching,
-        "is_cut": found.is_cut,
+        "results": [{"name": tag.name, "pushed_at": tag.pushed_at} for tag in page.tags],
+        "next": page.following,
+        "matching": page.matching,
+        "is_cut": tags.is_cut,
     }
 
 
 def _describe_problem(problem: Problem) -> str:
-    return " ".join([problem.detail, *(str(one["message"]).rstrip(".") + "." for one in problem.errors)])
+    return " ".join([problem.detail, *(str(error["message"]).rstrip(".") + "." for error in problem.errors)])
 
 
 def _parse_page_number(text: str) -> int:

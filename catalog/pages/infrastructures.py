@@ -100,13 +100,13 @@ class EditInfrastructure(InfrastructureFormPage, InfrastructurePage, VersionedEd
         return self.object.environment
 
     def get_stored(self) -> dict[str, Any]:
-        found, prefix = self.object, "mapped_" if self.object.is_dynamic else ""
+        infrastructure, prefix = self.object, "mapped_" if self.object.is_dynamic else ""
         return {
-            "name": found.name,
-            "connector": found.connector_id,
-            "method": DYNAMIC if found.is_dynamic else STATIC,
-            f"{prefix}region": found.region,
-            f"{prefix}cluster": found.cluster,
+            "name": infrastructure.name,
+            "connector": infrastructure.connector_id,
+            "method": DYNAMIC if infrastructure.is_dynamic else STATIC,
+            f"{prefix}region": infrastructure.region,
+            f"{prefix}cluster": infrastructure.cluster,
         }
 
     def get_form_options(self) -> dict[str, Any]:
@@ -145,8 +145,8 @@ class DeleteInfrastructure(InfrastructurePage, DeleteUsedPage[Infrastructure]):
     text = "The infrastructure is deleted with its overrides. Deployed services keep running in AWS."
     done = "Infrastructure {name} deleted. Deployed services keep running."
 
-    def perform(self, **given: Any) -> None:
-        operations.delete_infrastructure(actor=self.request.user, infrastructure=self.object, **given)
+    def perform(self, **values: Any) -> None:
+        operations.delete_infrastructure(actor=self.request.user, infrastructure=self.object, **values)
 
 
 @require_sign_in
@@ -171,17 +171,17 @@ def render_cluster_field(
     request: PageRequest, connectors: Iterable[Connector], box: ClusterFieldNames = ClusterFieldNames()
 ) -> HttpResponse:
     """Render the cluster field with the clusters of the selected connector and region."""
-    given = {name: request.GET.get(f"{box.prefix}{name}", "") for name in ("connector", "region", "cluster")}
-    content: dict[str, Any] = {"chosen": given["cluster"], "region": given["region"], "box": box}
+    values = {name: request.GET.get(f"{box.prefix}{name}", "") for name in ("connector", "region", "cluster")}
+    content: dict[str, Any] = {"chosen": values["cluster"], "region": values["region"], "box": box}
     try:
-        content["connector"] = connector = _get_connector(given["connector"], connectors)
+        content["connector"] = connector = _get_connector(values["connector"], connectors)
         _validate_region(content["region"])
         clusters = _list_clusters(request, connector, content["region"])
         if isinstance(clusters, LookupRequest):
             # A repeated request returns the response, or waits.
             content["waits"], content["again"] = clusters, request.get_full_path()
         else:
-            content["names"] = [one.name for one in clusters]
+            content["names"] = [cluster.name for cluster in clusters]
     except Problem as problem:
         content["refusal"] = problem.detail
         content["next_step"] = reverse("connectors")
@@ -205,7 +205,7 @@ def _get_connector(key: str, connectors: Iterable[Connector]) -> Connector:
 
 def _validate_region(region: str) -> None:
     """Return a valid region; it becomes part of the endpoint address."""
-    if not any(region == one.name for one in list_regions()):
+    if not any(region == item.name for item in list_regions()):
         raise Problem("Choose a region first.")
 
 

@@ -44,7 +44,7 @@ class ListenerSide:
     @property
     def chosen(self) -> dict[str, Any] | None:
         """Return the selected rule if the listener has it."""
-        return next((one for one in self.rules if one["value"] == self.rule), None)
+        return next((rule for rule in self.rules if rule["value"] == self.rule), None)
 
 
 @require_sign_in
@@ -53,7 +53,7 @@ def choose_listeners(request: PageRequest) -> HttpResponse:
     """Render the fields of load balancer, listeners and rules with the selectable values of AWS."""
     places = _list_infrastructures(request)
     key = request.GET.get("place", "")
-    place = next((one for one in places if str(one.pk) == key), None)
+    place = next((infrastructure for infrastructure in places if str(infrastructure.pk) == key), None)
     content: dict[str, Any] = {
         "places": places,
         "place": place,
@@ -77,8 +77,10 @@ def _list_infrastructures(request: PageRequest) -> list[Infrastructure]:
     """Return the infrastructures with connectors that this user may use for lookups."""
     usable = filter_visible(request.user, ACCESS, Connector.objects.all())
     rows = filter_visible(request.user, "core_environment_view", Infrastructure.objects.all())
-    found = rows.select_related("environment__scope", "connector__scope", "connector__secret")
-    return list(found.filter(connector__in=usable).order_by("environment__identifier", "identifier")[:100])
+    infrastructures = rows.select_related("environment__scope", "connector__scope", "connector__secret")
+    return list(
+        infrastructures.filter(connector__in=usable).order_by("environment__identifier", "identifier")[:100]
+    )
 
 
 def _build_sides(request: PageRequest) -> list[ListenerSide]:
@@ -98,15 +100,17 @@ def _load_choices(request: PageRequest, place: Infrastructure, content: dict[str
     balancers = _list_load_balancing(request, place, LookupRequest.Kind.BALANCERS)
     content["balancers"] = balancers
     balancer_arn = content["asked_balancer"]
-    content["balancer"] = chosen = next((one for one in balancers if one["arn"] == balancer_arn), None)
+    content["balancer"] = chosen = next(
+        (balancer for balancer in balancers if balancer["arn"] == balancer_arn), None
+    )
     if chosen is None:
         return
     listeners = _list_load_balancing(request, place, LookupRequest.Kind.LISTENERS, chosen["arn"])
     content["listeners"] = listeners
     for side in content["sides"]:
-        if any(one["arn"] == side.listener for one in listeners):
+        if any(listener["arn"] == side.listener for listener in listeners):
             rules = _list_load_balancing(request, place, LookupRequest.Kind.RULES, side.listener)
-            side.rules = [{**one, "value": one["arn"] or DEFAULT_RULE} for one in rules]
+            side.rules = [{**rule, "value": rule["arn"] or DEFAULT_RULE} for rule in rules]
     content["ready"] = all(side.chosen for side in content["sides"])
     if content["ready"]:
         content["same"] = _find_shared_target_groups(content["sides"])
@@ -115,15 +119,15 @@ def _load_choices(request: PageRequest, place: Infrastructure, content: dict[str
 def _list_load_balancing(
     request: PageRequest, place: Infrastructure, kind: str, subject: str = ""
 ) -> list[dict[str, Any]]:
-    found = list_options(
+    options = list_options(
         actor=request.user, connector=place.connector, kind=kind, region=place.region, subject=subject
     )
-    if isinstance(found, LookupRequest):
-        raise LookupPending(found)
-    return found
+    if isinstance(options, LookupRequest):
+        raise LookupPending(options)
+    return options
 
 
 def _find_shared_target_groups(sides: list[ListenerSide]) -> str:
     """Return a target group of both rules: blue/green needs a separate one for each."""
-    names = [{one["name"] for one in (side.chosen or {}).get("targets", ())} for side in sides]
+    names = [{target["name"] for target in (side.chosen or {}).get("targets", ())} for side in sides]
     return ", ".join(sorted(set.intersection(*names)))

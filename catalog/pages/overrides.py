@@ -52,30 +52,32 @@ def get_override_set(
 ) -> ServiceOverrideSet:
     """Return the overrides of a service and an environment or infrastructure. Raises `NotVisible` (404)."""
     environment = get_environment(request, pk)
-    found = get_visible(request, VIEW_SERVICE, Service.objects.select_related("scope"), pk=service)
+    visible_service = get_visible(request, VIEW_SERVICE, Service.objects.select_related("scope"), pk=service)
     if infrastructure is None:
-        return load_override_set(found, environment)
+        return load_override_set(visible_service, environment)
     rows = Infrastructure.objects.select_related("environment__scope")
     place = get_visible(request, VIEW_ENVIRONMENT, rows, pk=infrastructure, environment_id=pk)
-    return load_override_set(found, environment, place)
+    return load_override_set(visible_service, environment, place)
 
 
-def build_override_url(there: ServiceOverrideSet, *, name: str, infrastructure: Infrastructure | None) -> str:
+def build_override_url(
+    override_set: ServiceOverrideSet, *, name: str, infrastructure: Infrastructure | None
+) -> str:
     """Return the address of a page about this service in the environment, or in an infrastructure of it."""
-    arguments = {"pk": there.environment.pk, "service": there.service.pk}
+    arguments = {"pk": override_set.environment.pk, "service": override_set.service.pk}
     if infrastructure is None:
         return reverse(f"{name}-in-environment", kwargs=arguments)
     return reverse(f"{name}-in-infrastructure", kwargs=arguments | {"infrastructure": infrastructure.pk})
 
 
-def list_override_links(there: ServiceOverrideSet, name: str) -> list[dict[str, Any]]:
+def list_override_links(override_set: ServiceOverrideSet, name: str) -> list[dict[str, Any]]:
     """Return the links to the same page of the environment and of each infrastructure."""
-    places = [None, *there.environment.infrastructures.order_by("identifier")]
+    places = [None, *override_set.environment.infrastructures.order_by("identifier")]
     return [
         {
             "name": place.name if place else "All infrastructures",
-            "address": build_override_url(there, name=name, infrastructure=place),
-            "is_here": place == there.infrastructure,
+            "address": build_override_url(override_set, name=name, infrastructure=place),
+            "is_here": place == override_set.infrastructure,
         }
         for place in places
     ]
@@ -87,10 +89,10 @@ def edit_override(
     request: PageRequest, pk: int, service: int, infrastructure: int | None = None
 ) -> HttpResponse:
     """Show the effective values of a service in an environment or infrastructure, and save overrides."""
-    there = get_override_set(request, pk, service, infrastructure)
+    override_set = get_override_set(request, pk, service, infrastructure)
     if request.method != "POST":
-        return _render_editor(request, there, _get_stored_spec(there))
-    require(request.user, EDIT, there.environment)
+        return _render_editor(request, override_set, _get_stored_spec(override_set))
+    require(request.user, EDIT, override_set.environment)
     form = OverrideVersionForm(get_posted_data(request))
     variables, manifests = (
         build_variable_formset(get_posted_data(request)),
@@ -98,14 +100,14 @@ def edit_override(
     )
     # Validate all of them, so that all errors appear at once.
     if not (form.is_valid() & variables.is_valid() & manifests.is_valid()):
-        return _render_page(request, there, form, variables, manifests, status=400)
+        return _render_page(request, override_set, form, variables, manifests, status=400)
     spec = operations.OverrideSpec(variables.variables(), manifests.build_specs())
     try:
         operations.override_service(
             actor=request.user,
-            environment=there.environment,
-            service=there.service,
-            infrastructure=there.infrastructure,
+            environment=override_set.environment,
+            service=override_set.service,
+            infrastructure=override_set.infrastructure,
             spec=spec,
             version=-1 if (version := form.cleaned_data["version"]) is None else version,
         )
@@ -115,9 +117,11 @@ def edit_override(
         return _render_editor(request, again, spec, diff=differs, status=409)
     except Problem as problem:
         form.add_problem(problem)
-        return _render_page(request, there, form, variables, manifests, status=400)
-    messages.success(request, f"Override of {there.service.name} in {there.target_name} saved.")
-    return redirect(build_override_url(there, name="service", infrastructure=there.infrastructure))
+        return _render_page(request, override_set, form, variables, manifests, status=400)
+    messages.success(request, f"Override of {override_set.service.name} in {override_set.target_name} saved.")
+    return redirect(
+        build_override_url(override_set, name="service", infrastructure=override_set.infrastructure)
+    )
 
 
 @require_sign_in
@@ -126,7 +130,7 @@ def check_override(
     request: PageRequest, pk: int, service: int, infrastructure: int | None = None
 ) -> HttpResponse:
     """Return the problems of an edited override for the editor."""
-    there = get_override_set(request, pk, service, infrastructure)
+    override_set = get_override_set(request, pk, service, infrastructure)
     row = OverrideManifestForm(request.POST, prefix=request.GET.get("row", "manifests-0"))
     if not row.is_valid() and (errors := row.errors.get("content")):
         return JsonResponse(FileCheck((FileProblem(str(errors[0]), 1, 1),)).to_json())
@@ -135,11 +139,13 @@ def check_override(
     if not row.is_filled:
         return JsonResponse(FileCheck(note="The manifest is empty.").to_json())
     spec = row.build_spec("override")
-    faults = operations.list_override_problems(request.user, there, operations.OverrideSpec({}, [spec]))
-    own = f"{spec.identifier} of the {there.level}"
+    faults = operations.list_override_problems(
+        request.user, override_set, operations.OverrideSpec({}, [spec])
+    )
+    own = f"{spec.identifier} of the {override_set.level}"
     note = "Valid together with the manifest it overrides."
     return JsonResponse(
-        FileCheck(tuple(_build_file_problem(one, own) for one in faults), note=note).to_json()
+        FileCheck(tuple(_build_file_problem(fault, own) for fault in faults), note=note).to_json()
     )
 
 
@@ -152,8 +158,8 @@ def _build_file_problem(fault: BlockingProblem, own: str) -> FileProblem:
     return FileProblem(message, problem.line, problem.column, problem.path)
 
 
-def _get_stored_spec(there: ServiceOverrideSet) -> operations.OverrideSpec:
-    stored = there.current_override
+def _get_stored_spec(override_set: ServiceOverrideSet) -> operations.OverrideSpec:
+    stored = override_set.current_override
     if stored is None:
         return operations.OverrideSpec()
     return operations.OverrideSpec(stored.variables, parse_stored_manifests(stored.manifests))
@@ -164,45 +170,50 @@ def _serialize_spec(spec: operations.OverrideSpec) -> dict[str, Any]:
 
 
 def _render_editor(
-    request: PageRequest, there: ServiceOverrideSet, spec: operations.OverrideSpec, **more: Any
+    request: PageRequest, override_set: ServiceOverrideSet, spec: operations.OverrideSpec, **more: Any
 ) -> HttpResponse:
     form = OverrideVersionForm(
-        initial={"version": there.current_override.version if there.current_override else 0}
+        initial={"version": override_set.current_override.version if override_set.current_override else 0}
     )
     variables = build_variable_formset(variables=spec.variables)
     return _render_page(
-        request, there, form, variables, build_override_formset(manifests=spec.manifests), **more
+        request, override_set, form, variables, build_override_formset(manifests=spec.manifests), **more
     )
 
 
 def _render_page(
     request: PageRequest,
-    there: ServiceOverrideSet,
+    override_set: ServiceOverrideSet,
     form: OverrideVersionForm,
     variables: VariableFormSet,
     manifests: ManifestFormSet,
     **more: Any,
 ) -> HttpResponse:
-    levels = there.levels
+    levels = override_set.levels
     content = {
-        "there": there,
-        "environment": there.environment,
-        "service": there.service,
+        "override_set": override_set,
+        "environment": override_set.environment,
+        "service": override_set.service,
         "form": form,
         "variables": variables,
         "manifests": manifests,
         "levels": levels,
         "resolved": [
-            (one, WINNER_REASONS[one.winner.kind] if one.winner else "")
-            for one in resolve_variables(levels, there.service.required_variables)
+            (variable, WINNER_REASONS[variable.winner.kind] if variable.winner else "")
+            for variable in resolve_variables(levels, override_set.service.required_variables)
         ],
-        "places": list_override_links(there, "service"),
-        "merged": build_override_url(there, name="manifests", infrastructure=there.infrastructure),
-        "check": build_override_url(there, name="check-override", infrastructure=there.infrastructure) + "?",
-        "of_service": f"&service={there.service.pk}",
-        "files": list_file_references(request, get_file_scope(there)),
-        "connectors": list_store_connectors(request, get_file_scope(there)),
-        "may_edit": can(request.user, EDIT, there.environment),
+        "places": list_override_links(override_set, "service"),
+        "merged": build_override_url(
+            override_set, name="manifests", infrastructure=override_set.infrastructure
+        ),
+        "check": build_override_url(
+            override_set, name="check-override", infrastructure=override_set.infrastructure
+        )
+        + "?",
+        "of_service": f"&service={override_set.service.pk}",
+        "files": list_file_references(request, get_file_scope(override_set)),
+        "connectors": list_store_connectors(request, get_file_scope(override_set)),
+        "may_edit": can(request.user, EDIT, override_set.environment),
     }
     status = more.pop("status", 200)
     return render(request, "catalog/environments/service.html", content | more, status=status)

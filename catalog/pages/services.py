@@ -60,8 +60,8 @@ class ServicePage(ResourcePage[Service]):
 def list_services(request: PageRequest) -> HttpResponse:
     """List services."""
     services = list_visible(request, VIEW, Service.objects.select_related("scope", "artifact"))
-    shown = paginate_queryset(services.prefetch_related("manifests"), request)
-    content = {"page": shown, "may_add": can_anywhere(request.user, EDIT)}
+    page = paginate_queryset(services.prefetch_related("manifests"), request)
+    content = {"page": page, "may_add": can_anywhere(request.user, EDIT)}
     return render(request, "catalog/services/list.html", content)
 
 
@@ -99,11 +99,11 @@ class NewService(ServiceFormPage, ServicePage, CreatePage[Service]):
         return self.build_editor_context(self.request.current_scope, "")
 
     def save(self, form: NewServiceForm) -> Service:
-        given = form.cleaned_data
+        data = form.cleaned_data
         return operations.create_service(
             actor=self.request.user,
-            scope=given["in_scope"],
-            identifier=given["identifier"],
+            scope=data["in_scope"],
+            identifier=data["identifier"],
             spec=form.build_spec(),
         )
 
@@ -145,8 +145,8 @@ class DeleteService(ServicePage, DeleteUsedPage[Service]):
     )
     done = "Service {name} deleted. Deployed ECS services keep running."
 
-    def perform(self, **given: Any) -> None:
-        operations.delete_service(actor=self.request.user, service=self.object, **given)
+    def perform(self, **values: Any) -> None:
+        operations.delete_service(actor=self.request.user, service=self.object, **values)
 
 
 @require_sign_in
@@ -204,8 +204,8 @@ def list_store_connectors(request: PageRequest, scope: Scope | None) -> list[Con
     """Return the connectors that a manifest or an image of a scope can name."""
     if scope is None:
         return []
-    found = list_connectors(scope, *Connector.Kind.values)
-    return list(filter_visible(request.user, "core_connector_access", found)[:MOST_SUGGESTIONS])
+    connectors = list_connectors(scope, *Connector.Kind.values)
+    return list(filter_visible(request.user, "core_connector_access", connectors)[:MOST_SUGGESTIONS])
 
 
 def _serialize_spec(spec: operations.ServiceSpec) -> dict[str, Any]:

@@ -176,7 +176,7 @@ class DeleteConnector(ConnectorPage, DeletePage[Connector]):
     def get_usages(self) -> ResourceUsages:
         return find_usages(self.object, self.request.user)
 
-    def perform(self, **given: Any) -> None:
+    def perform(self, **values: Any) -> None:
         delete_connector(actor=self.request.user, connector=self.object)
 
 

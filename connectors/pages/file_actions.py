@@ -153,8 +153,8 @@ class DeleteFile(FilePage, DeletePage[FileNode]):
             del form.fields["with_content"]
         return form
 
-    def perform(self, **given: Any) -> None:
-        delete_file(actor=self.request.user, node=self.object, **given)
+    def perform(self, **values: Any) -> None:
+        delete_file(actor=self.request.user, node=self.object, **values)
 
     def get_done_message(self, name: str) -> str:
         return format_html(self.done, name=name, undo=reverse("deleted-files"))

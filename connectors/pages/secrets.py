@@ -118,5 +118,5 @@ class DeleteSecret(SecretPage, DeletePage[Secret]):
     def get_usages(self) -> ResourceUsages:
         return find_usages(self.object, self.request.user)
 
-    def perform(self, **given: Any) -> None:
+    def perform(self, **values: Any) -> None:
         delete_secret(actor=self.request.user, secret=self.object)

@@ -116,7 +116,7 @@ class UndoAdoption(ConfirmPage[Adoption]):
     def get_success_url(self) -> str:
         return reverse("unknown-services", args=[self.object.infrastructure_id])
 
-    def perform(self, **given: Any) -> None:
+    def perform(self, **values: Any) -> None:
         adoption_undo.undo_adoption(actor=self.request.user, adoption=self.object)
 
     def get_done_message(self, name: str) -> str:

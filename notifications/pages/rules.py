@@ -128,7 +128,7 @@ class DeleteNotificationRule(NotificationRulePage, DeletePage[NotificationRule])
         text = f"Events are no longer sent to {self.object.host}."
         return [text, "Queued and past deliveries are deleted."]
 
-    def perform(self, **given: Any) -> None:
+    def perform(self, **values: Any) -> None:
         delete_rule(actor=self.request.user, rule=self.object)
 
 

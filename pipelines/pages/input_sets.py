@@ -186,7 +186,7 @@ class DeleteInputSet(InputSetPage, DeletePage[InputSet]):
         )
         return Notice(f"Used by {found.runs} run{pluralize(found.runs)}", [last, refused])
 
-    def perform(self, **given: Any) -> None:
+    def perform(self, **values: Any) -> None:
         input_sets.delete_input_set(actor=self.request.user, input_set=self.object)
 
 

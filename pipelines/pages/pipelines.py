@@ -120,7 +120,7 @@ class DeletePipeline(PipelinePage, DeletePage[Pipeline]):
     )
     done = "Pipeline {name} deleted. Its executions remain available."
 
-    def perform(self, **given: Any) -> None:
+    def perform(self, **values: Any) -> None:
         pipelines.delete_pipeline(actor=self.request.user, pipeline=self.object)
 
 

@@ -126,7 +126,7 @@ class ConfirmPage(ResourcePage[Row]):
     although_used: ClassVar[str] = ""
     form_class: type[ConfirmForm] = ConfirmForm
 
-    def perform(self, **given: Any) -> None:
+    def perform(self, **values: Any) -> None:
         """Call the operation, with the values of the form."""
         raise NotImplementedError
 

@@ -62,16 +62,16 @@ class GitStore(RemoteStore):
         return {**names, "ref_kind": kind, "ref": place.get(kind, "")}
 
     def describe_place_problem(self, place: Mapping[str, str]) -> str:
-        given = [name for name in _REVISION_FIELDS if place.get(name)]
-        if len(given) != 1:
+        revisions = [name for name in _REVISION_FIELDS if place.get(name)]
+        if len(revisions) != 1:
             return f"place names one of {', '.join(_REVISION_FIELDS)}"
-        name = place[given[0]]
+        name = place[revisions[0]]
         if "<+" in name:
             return ""
-        if given == [COMMIT] and not _COMMIT_PATTERN.match(name):
+        if revisions == [COMMIT] and not _COMMIT_PATTERN.match(name):
             return "commit is the whole hash of a commit, 40 hexadecimal digits"
         if not _REVISION_PATTERN.match(name) or ".." in name or name.endswith(("/", ".lock")):
-            return f"{given[0]} {name} is not the name of a {given[0]}"
+            return f"{revisions[0]} {name} is not the name of a {revisions[0]}"
         return ""
 
     def describe_location(self, place: Mapping[str, str]) -> str:
@@ -97,4 +97,4 @@ def get_git_ref(place: Mapping[str, str]) -> str:
 
 
 def _get_revision_kind(place: Mapping[str, str]) -> str:
-    return next((one for one in _REVISION_FIELDS if place.get(one)), BRANCH)
+    return next((field for field in _REVISION_FIELDS if place.get(field)), BRANCH)

@@ -77,11 +77,11 @@ class ManifestStore:
 
     def build_place(self, values: Mapping[str, str]) -> dict[str, str]:
         """Return the `place` that form values describe."""
-        return {one.name: values.get(one.name, "") for one in self.place_fields}
+        return {field.name: values.get(field.name, "") for field in self.place_fields}
 
     def build_form_values(self, place: Mapping[str, str]) -> dict[str, str]:
         """Return the form values of a `place`."""
-        return {one.name: place.get(one.name, "") for one in self.place_fields}
+        return {field.name: place.get(field.name, "") for field in self.place_fields}
 
     def describe_problem(
         self, kind: str, content: str, paths: Sequence[str], place: Mapping[str, str]
@@ -142,7 +142,7 @@ def fetch_documents(source: ManifestSource, scope: Scope) -> list[Document]:
     """
     if texts := source.get("texts"):
         # Frozen when an execution started.
-        return [parse_source_text(source, one["text"], one["name"]) for one in texts]
+        return [parse_source_text(source, row["text"], row["name"]) for row in texts]
     store = _stores.get(source["store"])
     if store is None:
         names = ", ".join(list_store_names())
