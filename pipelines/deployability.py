@@ -19,7 +19,7 @@ from rbac.policy import Principal, can
 from web.http.problems import BadInput
 
 BLUE_GREEN_STEP = "EcsBlueGreenCreateService"
-# What every pipeline contains that names the step, or the strategy that fills it in.
+# Text of every pipeline with the blue/green step or strategy.
 _BLUE_GREEN_MARKER = "BlueGreen"
 
 
@@ -38,25 +38,25 @@ def require_deployable_service(service: Service, actor: User) -> None:
     Call it inside the transaction of the change. An override of the service definition is checked in place of
     the service's own.
     """
-    found = [*_list_service_faults(service, actor), *_list_blue_green_faults(service, actor)]
-    if found:
-        errors = [{"path": "manifests", "message": one} for one in dict.fromkeys(found)]
+    faults = [*_list_service_faults(service, actor), *_list_blue_green_faults(service, actor)]
+    if faults:
+        errors = [{"path": "manifests", "message": fault} for fault in dict.fromkeys(faults)]
         raise BadInput("This service cannot be deployed.", errors=errors)
 
 
 def _list_service_faults(service: Service, actor: User) -> Iterator[str]:
     places = [
-        load_override_set(service, one.environment, one.infrastructure)
-        for one in ServiceOverride.objects.filter(service=service).select_related(
+        load_override_set(service, override.environment, override.infrastructure)
+        for override in ServiceOverride.objects.filter(service=service).select_related(
             "environment__scope", "infrastructure"
         )
-        if any(row["kind"] == SERVICE_DEFINITION for row in one.manifests)
+        if any(row["kind"] == SERVICE_DEFINITION for row in override.manifests)
     ]
     for place in places:
         yield from _list_faults(place.list_rows([SERVICE_DEFINITION]), get_file_scope(place), actor)
     if not places:
         own = service.manifests.filter(kind=SERVICE_DEFINITION).order_by("pk")
-        yield from _list_faults([build_manifest_row(one) for one in own], service.scope, actor)
+        yield from _list_faults([build_manifest_row(manifest) for manifest in own], service.scope, actor)
 
 
 def _list_blue_green_faults(service: Service, actor: User) -> Iterator[str]:
@@ -83,8 +83,8 @@ def _list_target_faults(target: StageTarget, reader: Principal) -> Iterator[str]
 def _list_faults(
     rows: Sequence[ManifestRow], scope: Scope, reader: Principal, *, is_blue_green: bool = False
 ) -> Iterator[str]:
-    for one in merge_visible_manifests(SERVICE_DEFINITION, rows, scope, reader):
-        yield from map(str, check_deployable(one.document, is_blue_green=is_blue_green))
+    for manifest in merge_visible_manifests(SERVICE_DEFINITION, rows, scope, reader):
+        yield from map(str, check_deployable(manifest.document, is_blue_green=is_blue_green))
 
 
 def _is_blue_green(stage: StageSpec) -> bool:

@@ -39,8 +39,8 @@ def render_pipeline_template(
                 **({"provisioner": {"steps": [_build_script_provisioner()]}} if is_dynamic else {}),
             },
             "execution": {
-                "steps": [_add_example_values(one) for one in filling.steps],
-                "rollbackSteps": [_add_example_values(one) for one in filling.rollback_steps],
+                "steps": [_add_example_values(step) for step in filling.steps],
+                "rollbackSteps": [_add_example_values(step) for step in filling.rollback_steps],
             },
         },
     }

@@ -14,8 +14,8 @@ from rbac.policy import Principal, build_below_filter, filter_visible
 
 def list_visible_pipelines(principal: User, scope: Scope | None = None) -> QuerySet[Pipeline]:
     """Return the visible pipelines, in one scope or everywhere."""
-    found = filter_visible(principal, "core_pipeline_view", Pipeline.objects.select_related("scope"))
-    return found if scope is None else found.filter(build_below_filter(scope))
+    pipelines = filter_visible(principal, "core_pipeline_view", Pipeline.objects.select_related("scope"))
+    return pipelines if scope is None else pipelines.filter(build_below_filter(scope))
 
 
 # Reading a pipeline takes milliseconds; a page does not read more of them than this.
@@ -26,10 +26,10 @@ def find_pipelines_using(
     thing: Service | Environment | Infrastructure, principal: Principal
 ) -> PipelineUsage:
     """Return the pipelines with a stage that uses this resource."""
-    found = list_pipelines_using(thing)
-    seen = set(_list_visible_ids(found, principal))
-    shown = tuple(one for one in found if one.pk in seen)
-    return PipelineUsage(shown, len(found) - len(shown))
+    pipelines = list_pipelines_using(thing)
+    visible_ids = set(_list_visible_ids(pipelines, principal))
+    visible_pipelines = tuple(pipeline for pipeline in pipelines if pipeline.pk in visible_ids)
+    return PipelineUsage(visible_pipelines, len(pipelines) - len(visible_pipelines))
 
 
 def list_pipelines_using(
@@ -40,11 +40,11 @@ def list_pipelines_using(
     hidden_by = _list_shadowing_scopes(owner)
     rows = Pipeline.objects.filter(yaml__contains=owner.identifier).select_related("scope")
     rows = rows.filter(yaml__contains=containing)
-    here = rows.filter(scope=owner.scope) | rows.filter(scope__path__startswith=f"{owner.scope.path}/")
+    pipelines = rows.filter(scope=owner.scope) | rows.filter(scope__path__startswith=f"{owner.scope.path}/")
     return [
-        one
-        for one in here.order_by("scope__path", "identifier")[:MOST_SCANNED_PIPELINES]
-        if not hidden_by & set(one.scope.ancestor_paths()) and _has_matching_stage(one, names)
+        pipeline
+        for pipeline in pipelines.order_by("scope__path", "identifier")[:MOST_SCANNED_PIPELINES]
+        if not hidden_by & set(pipeline.scope.ancestor_paths()) and _has_matching_stage(pipeline, names)
     ]
 
 
@@ -76,6 +76,6 @@ def _has_matching_stage(pipeline: Pipeline, is_meant: Callable[[StageSpec], bool
         return False
 
 
-def _list_visible_ids(found: list[Pipeline], principal: Principal) -> list[int]:
-    rows = Pipeline.objects.filter(pk__in=[one.pk for one in found])
+def _list_visible_ids(pipelines: list[Pipeline], principal: Principal) -> list[int]:
+    rows = Pipeline.objects.filter(pk__in=[pipeline.pk for pipeline in pipelines])
     return list(filter_visible(principal, "core_pipeline_view", rows).values_list("pk", flat=True))

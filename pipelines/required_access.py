@@ -28,8 +28,8 @@ def list_run_needs(
         at = f"{place}.service.serviceRef"
         artifact = Artifact.objects.filter(service=target.service).first()
         if artifact is not None:
-            said = f"the connector of the image of the service {target.service.identifier}"
-            yield from list_source_needs(scope, artifact.source, hint=said, path=at)
+            image_hint = f"the connector of the image of the service {target.service.identifier}"
+            yield from list_source_needs(scope, artifact.source, hint=image_hint, path=at)
         yield from list_store_needs(
             target.overrides.list_rows(),
             scope,

@@ -33,13 +33,20 @@ def build_pipeline_uses(
     scope: Scope, text: str, uses: Callable[[Scope, Iterator[StepSpec]], bool], principal: Principal
 ) -> ResourceUsages:
     """Return the usages by pipelines at or below a scope; only those whose text has `text` are parsed."""
-    near = Pipeline.objects.filter(build_below_filter(scope, "scope"), yaml__contains=text)
-    read = near.select_related("scope").order_by("scope__path", "identifier")[:MOST_SCANNED_PIPELINES]
-    found = [one.pk for one in read if uses(one.scope, _list_steps(one))]
-    pipelines = Pipeline.objects.filter(pk__in=found).select_related("scope")
-    seen = filter_visible(principal, "core_pipeline_view", pipelines).order_by("scope__path", "identifier")
-    shown = tuple(ResourceUsage(f"pipeline {one.name}", reverse("pipeline", args=[one.pk])) for one in seen)
-    return ResourceUsages(shown, hidden=len(found) - len(shown))
+    rows = Pipeline.objects.filter(build_below_filter(scope, "scope"), yaml__contains=text)
+    scanned_pipelines = rows.select_related("scope").order_by("scope__path", "identifier")[
+        :MOST_SCANNED_PIPELINES
+    ]
+    ids = [pipeline.pk for pipeline in scanned_pipelines if uses(pipeline.scope, _list_steps(pipeline))]
+    pipelines = Pipeline.objects.filter(pk__in=ids).select_related("scope")
+    visible_pipelines = filter_visible(principal, "core_pipeline_view", pipelines).order_by(
+        "scope__path", "identifier"
+    )
+    usages = tuple(
+        ResourceUsage(f"pipeline {pipeline.name}", reverse("pipeline", args=[pipeline.pk]))
+        for pipeline in visible_pipelines
+    )
+    return ResourceUsages(usages, hidden=len(ids) - len(usages))
 
 
 def _list_steps(pipeline: Pipeline) -> Iterator[StepSpec]:
@@ -60,12 +67,12 @@ def find_services_by_connector(thing: UsableResource, principal: Principal) -> R
     named = Manifest.objects.filter(
         build_below_filter(thing.scope, "service__scope"), place__connector=thing.identifier
     )
-    found = {
-        one.service_id
-        for one in named.select_related("service__scope")
-        if _is_connector_named(thing, one.service.scope, [build_manifest_row(one)])
+    service_ids = {
+        manifest.service_id
+        for manifest in named.select_related("service__scope")
+        if _is_connector_named(thing, manifest.service.scope, [build_manifest_row(manifest)])
     }
-    return build_service_uses(found, principal)
+    return build_service_uses(service_ids, principal)
 
 
 @register_usage_finder
@@ -73,8 +80,8 @@ def find_overrides_by_connector(thing: UsableResource, principal: Principal) -> 
     """Return the overrides with manifests behind a connector."""
     if not isinstance(thing, Connector):
         return ResourceUsages()
-    found = set(_list_overrides(thing))
-    return build_override_uses(found, principal)
+    override_ids = set(_list_overrides(thing))
+    return build_override_uses(override_ids, principal)
 
 
 @register_usage_finder
@@ -85,25 +92,27 @@ def find_pipelines_by_manifest_connector(thing: UsableResource, principal: Princ
 
     def names(scope: Scope, steps: Iterator[StepSpec]) -> bool:
         return _is_connector_named(
-            thing, scope, [row for one in steps for row in list_sources(one.type, one.spec)]
+            thing, scope, [row for step in steps for row in list_sources(step.type, step.spec)]
         )
 
     return build_pipeline_uses(thing.scope, thing.identifier, names, principal)
 
 
 def _list_overrides(connector: Connector) -> Iterator[int]:
-    written = ServiceOverride.objects.annotate(written=Cast("manifests", TextField()))
-    rows = written.filter(written__contains=f'"{connector.identifier}"')
-    for one in rows.select_related("environment__scope", "service__scope"):
+    overrides = ServiceOverride.objects.annotate(manifests_text=Cast("manifests", TextField()))
+    rows = overrides.filter(manifests_text__contains=f'"{connector.identifier}"')
+    for override in rows.select_related("environment__scope", "service__scope"):
         if _is_connector_named(
-            connector, get_deeper_scope(one.environment.scope, one.service.scope), one.manifests
+            connector,
+            get_deeper_scope(override.environment.scope, override.service.scope),
+            override.manifests,
         ):
-            yield one.pk
+            yield override.pk
 
 
 def _is_connector_named(connector: Connector, scope: Scope, rows: Iterable[dict[str, object]]) -> bool:
     remote = [row for row in rows if is_remote(row)]
-    return any(one == connector for one in load_named_connectors(scope, remote).values())
+    return any(candidate == connector for candidate in load_named_connectors(scope, remote).values())
 
 
 @register_usage_finder
@@ -128,8 +137,8 @@ def find_pipelines_by_step_connector(thing: UsableResource, principal: Principal
         return ResourceUsages()
 
     def names(scope: Scope, steps: Iterator[StepSpec]) -> bool:
-        named = {one for step in steps for one in list_step_connectors(step.type, step.spec)}
-        return any(find_connector(scope, *one) == thing for one in named)
+        named = {reference for step in steps for reference in list_step_connectors(step.type, step.spec)}
+        return any(find_connector(scope, *reference) == thing for reference in named)
 
     return build_pipeline_uses(thing.scope, thing.identifier, names, principal)
 

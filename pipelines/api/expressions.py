@@ -35,7 +35,7 @@ class ExpressionDocument(serializers.Serializer[Any]):
     origin = serializers.CharField(source="source", help_text="Source of the value.")
     about = serializers.CharField()
     state = serializers.ChoiceField(
-        choices=[one.value for one in CompletionState],
+        choices=[choice.value for choice in CompletionState],
         help_text=(
             "KNOWN; SECRET: never shown; HIDDEN: you cannot view its source; LATER: known only after "
             "its step runs."
@@ -52,6 +52,6 @@ class PipelineExpressionList(BaseApiView):
     )
     def get(self, request: Request, pk: int) -> Response:
         pipeline = self.get_visible("core_pipeline_view", Pipeline.objects.select_related("scope"), pk=pk)
-        _, found = list_pipeline_items(pipeline, request.GET.get("at", ""), self.principal)
-        names = search_items(found, request.GET.get("q", ""))
-        return self.paginate_items(names, ExpressionDocument, key=lambda one: one.path)
+        _, items = list_pipeline_items(pipeline, request.GET.get("at", ""), self.principal)
+        names = search_items(items, request.GET.get("q", ""))
+        return self.paginate_items(names, ExpressionDocument, key=lambda item: item.path)

@@ -59,19 +59,19 @@ class InputSetList(BaseApiView):
     @extend_schema(parameters=[PIPELINE_PARAMETER, *LIST_PARAMETERS], responses=InputSetDocument(many=True))
     def get(self, request: Request) -> Response:
         rows = input_sets.list_input_sets()
-        if (asked := parse_number(request, "pipeline")) is not None:
-            rows = rows.filter(pipeline_id=asked)
+        if (pipeline_id := parse_number(request, "pipeline")) is not None:
+            rows = rows.filter(pipeline_id=pipeline_id)
         return self.list_visible(input_sets.VIEW, rows, InputSetDocument)
 
     @extend_schema(request=InputSetInput, responses={201: InputSetDocument})
     def post(self, request: Request) -> Response:
-        given = self.get_validated_body(InputSetInput)
+        data = self.get_validated_body(InputSetInput)
         pipelines = Pipeline.objects.select_related("scope")
         made = input_sets.create_input_set(
             actor=self.principal,
-            pipeline=self.get_visible("core_pipeline_view", pipelines, pk=given["pipeline"]),
-            identifier=given["identifier"],
-            spec=_build_spec(given),
+            pipeline=self.get_visible("core_pipeline_view", pipelines, pk=data["pipeline"]),
+            identifier=data["identifier"],
+            spec=_build_spec(data),
         )
         return respond_with_etag(InputSetDocument(made).data, made.version, status=201)
 
@@ -81,17 +81,17 @@ class InputSetDetail(BaseApiView):
 
     @extend_schema(responses=InputSetDocument)
     def get(self, request: Request, pk: int) -> Response:
-        found = self._get_input_set(pk)
-        return respond_with_etag(InputSetDocument(found).data, found.version)
+        input_set = self._get_input_set(pk)
+        return respond_with_etag(InputSetDocument(input_set).data, input_set.version)
 
     @extend_schema(parameters=[IF_MATCH_PARAMETER], request=InputSetUpdateInput, responses=InputSetDocument)
     def put(self, request: Request, pk: int) -> Response:
-        given = self.get_validated_body(InputSetUpdateInput)
+        data = self.get_validated_body(InputSetUpdateInput)
         with transaction.atomic():
-            found = self._get_input_set(pk)
-            check_version(request, found.version)
+            input_set = self._get_input_set(pk)
+            check_version(request, input_set.version)
             changed = input_sets.update_input_set(
-                actor=self.principal, input_set=found, spec=_build_spec(given), version=found.version
+                actor=self.principal, input_set=input_set, spec=_build_spec(data), version=input_set.version
             )
         return respond_with_etag(InputSetDocument(changed).data, changed.version)
 
@@ -104,5 +104,5 @@ class InputSetDetail(BaseApiView):
         return self.get_visible(input_sets.VIEW, input_sets.list_input_sets(), pk=pk)
 
 
-def _build_spec(given: dict[str, Any]) -> input_sets.InputSetSpec:
-    return input_sets.InputSetSpec(given["name"], given["description"], given["inputs"])
+def _build_spec(data: dict[str, Any]) -> input_sets.InputSetSpec:
+    return input_sets.InputSetSpec(data["name"], data["description"], data["inputs"])

@@ -80,8 +80,8 @@ class PipelineList(PipelineRoute):
         responses={201: PipelineDocument},
     )
     def post(self, request: Request) -> Response:
-        given, scope = self.get_validated_body(PipelineInput), self.get_named_scope()
-        made = pipelines.save_pipeline(actor=self.principal, scope=scope, yaml=given["yaml"])
+        data, scope = self.get_validated_body(PipelineInput), self.get_named_scope()
+        made = pipelines.save_pipeline(actor=self.principal, scope=scope, yaml=data["yaml"])
         return respond_with_etag(PipelineDocument(made).data, made.version, status=201)
 
 
@@ -98,8 +98,8 @@ class PipelineDetail(PipelineRoute):
 
     @extend_schema(responses=PipelineDocument)
     def get(self, request: Request, pk: int) -> Response:
-        found = self.pipeline(pk)
-        return respond_with_etag(PipelineDocument(found).data, found.version)
+        pipeline = self.pipeline(pk)
+        return respond_with_etag(PipelineDocument(pipeline).data, pipeline.version)
 
     @extend_schema(
         parameters=[IF_MATCH_PARAMETER],
@@ -107,12 +107,12 @@ class PipelineDetail(PipelineRoute):
         responses=PipelineDocument,
     )
     def put(self, request: Request, pk: int) -> Response:
-        given = self.get_validated_body(PipelineUpdateInput)
+        data = self.get_validated_body(PipelineUpdateInput)
         with transaction.atomic():
-            found = self.pipeline(pk, lock=True)
-            check_version(request, found.version)
+            pipeline = self.pipeline(pk, lock=True)
+            check_version(request, pipeline.version)
             changed = pipelines.save_pipeline(
-                actor=self.principal, scope=found.scope, yaml=given["yaml"], pipeline=found
+                actor=self.principal, scope=pipeline.scope, yaml=data["yaml"], pipeline=pipeline
             )
         return respond_with_etag(PipelineDocument(changed).data, changed.version)
 
@@ -163,9 +163,9 @@ class RestorePipelineVersion(PipelineRoute):
     @extend_schema(parameters=[IF_MATCH_PARAMETER], request=None, responses=PipelineDocument)
     def post(self, request: Request, pk: int, number: int) -> Response:
         with transaction.atomic():
-            found = self.pipeline(pk, lock=True)
-            check_version(request, found.version)
-            changed = pipelines.restore_version(actor=self.principal, pipeline=found, number=number)
+            pipeline = self.pipeline(pk, lock=True)
+            check_version(request, pipeline.version)
+            changed = pipelines.restore_version(actor=self.principal, pipeline=pipeline, number=number)
         return respond_with_etag(PipelineDocument(changed).data, changed.version)
 
 
@@ -178,7 +178,8 @@ class PipelineDiff(PipelineRoute):
         newer = parse_version_parameter(request, "to") if "to" in request.GET else pipeline.version
         rows = pipeline.versions.all()
         texts = [
-            self.get_row(rows, number=one).yaml for one in (parse_version_parameter(request, "from"), newer)
+            self.get_row(rows, number=number).yaml
+            for number in (parse_version_parameter(request, "from"), newer)
         ]
         return Response(DiffDocument(compare_texts(*texts)).data)
 
@@ -188,6 +189,6 @@ class PipelineCheckRoute(BaseApiView):
 
     @extend_schema(request=PipelineInput, responses=CheckDocument)
     def post(self, request: Request) -> Response:
-        given, scope = self.get_validated_body(PipelineInput), self.get_named_scope()
+        data, scope = self.get_validated_body(PipelineInput), self.get_named_scope()
         require(self.principal, VIEW, scope)
-        return Response(pipelines.check_pipeline(given["yaml"], scope, self.principal))
+        return Response(pipelines.check_pipeline(data["yaml"], scope, self.principal))

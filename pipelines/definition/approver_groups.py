@@ -18,13 +18,12 @@ def find_groups(scope: Scope, names: Iterable[str]) -> tuple[list[UserGroup], li
     A bare name refers to the nearest scope with such a group; account.name and org.name refer to the account
     or the organization only.
     """
-    wanted = list(names)
     places = list(scope.ancestors_and_self())
-    found, missing = [], []
-    for name in wanted:
+    groups, missing = [], []
+    for name in names:
         group = _find_group(name, places)
-        (missing.append(name) if group is None else found.append(group))
-    return found, missing
+        (missing.append(name) if group is None else groups.append(group))
+    return groups, missing
 
 
 def list_unknown_groups(pipeline: PipelineSpec, scope: Scope) -> Iterator[ReferenceProblem]:
@@ -33,8 +32,8 @@ def list_unknown_groups(pipeline: PipelineSpec, scope: Scope) -> Iterator[Refere
         for index, step in enumerate(stage.steps):
             if step.type != APPROVAL_TYPE:
                 continue
-            written = step.spec.get("approvers", {})
-            names = [name for name in written.get("userGroups", ()) if not has_expression(name)]
+            approvers = step.spec.get("approvers", {})
+            names = [name for name in approvers.get("userGroups", ()) if not has_expression(name)]
             for name in find_groups(scope, names)[1]:
                 place = f"pipeline.stages.{number}.stage.spec.execution.steps.{index}.step.spec.approvers"
                 yield ReferenceProblem(
@@ -44,17 +43,17 @@ def list_unknown_groups(pipeline: PipelineSpec, scope: Scope) -> Iterator[Refere
 
 def describe_unknown_group(name: str, scope: Scope) -> str:
     """Return the message for a missing group, with the most similar name."""
-    known = UserGroup.objects.filter(scope__in=scope.ancestors_and_self()).values_list(
+    identifiers = UserGroup.objects.filter(scope__in=scope.ancestors_and_self()).values_list(
         "identifier", flat=True
     )
-    near = get_close_matches(name.rpartition(".")[2], list(known), n=1)
+    near = get_close_matches(name.rpartition(".")[2], list(identifiers), n=1)
     hint = f"; did you mean {near[0]}?" if near else ""
     return f"no user group {name} in {scope.path} or above it{hint}"
 
 
 def _find_group(name: str, places: list[Scope]) -> UserGroup | None:
-    level, _, rest = name.partition(".")
-    if rest and level in _ANCESTOR_LEVELS:
-        places, name = places[_ANCESTOR_LEVELS[level] : _ANCESTOR_LEVELS[level] + 1], rest
-    groups = {one.scope_id: one for one in UserGroup.objects.filter(scope__in=places, identifier=name)}
-    return next((groups[one.pk] for one in reversed(places) if one.pk in groups), None)
+    level, _, identifier = name.partition(".")
+    if identifier and level in _ANCESTOR_LEVELS:
+        places, name = places[_ANCESTOR_LEVELS[level] : _ANCESTOR_LEVELS[level] + 1], identifier
+    groups = {group.scope_id: group for group in UserGroup.objects.filter(scope__in=places, identifier=name)}
+    return next((groups[place.pk] for place in reversed(places) if place.pk in groups), None)

@@ -43,7 +43,7 @@ from steps.kinds.outputs import (
 from steps.kinds.registry import PROVISIONER_IDENTIFIER, BadStepError, StepKind, get_step_kind, needs_cluster
 from steps.strategies.registry import get_strategies
 
-# What a pipeline does not say: services, environments and what is laid over them have these.
+# Names that services, environments and overrides define; the pipeline alone cannot check them.
 _UNCHECKED_PREFIXES = (
     "env.variables",
     "service.variables",
@@ -90,7 +90,7 @@ class ExpressionChecker:
         if (
             not is_path(path)
             or is_deferred(path)
-            or any(f"{path}.".startswith(f"{one}.") for one in _UNCHECKED_PREFIXES)
+            or any(f"{path}.".startswith(f"{prefix}.") for prefix in _UNCHECKED_PREFIXES)
         ):
             return ""
         try:
@@ -128,11 +128,11 @@ def list_nested_steps(spec: Mapping[str, Any]) -> tuple[NestedSteps, NestedSteps
 
 def list_provisioner_steps(spec: Mapping[str, Any]) -> tuple[NestedSteps, NestedSteps]:
     """Return the steps of a stage's provisioner, and its rollback steps."""
-    said = spec.get("environment", {}).get("provisioner", {})
+    provisioner = spec.get("environment", {}).get("provisioner", {})
     place: DocumentPath = ("environment", "provisioner")
     return (
-        flatten_steps(said.get("steps", []), (*place, "steps")),
-        flatten_steps(said.get("rollbackSteps", []), (*place, "rollbackSteps")),
+        flatten_steps(provisioner.get("steps", []), (*place, "steps")),
+        flatten_steps(provisioner.get("rollbackSteps", []), (*place, "rollbackSteps")),
     )
 
 
@@ -157,9 +157,9 @@ def find_problems(value: Mapping[str, Any], document: Document) -> Iterator[Pipe
         place: DocumentPath = ("pipeline", "stages", number, "stage")
         checked = _StageChecker(stage["spec"], (*place, "spec"), before, document, nameable)
         yield from checked.find_problems()
-        # A stage is asked whether it runs before any of its steps has made anything.
-        told = _KnownOutputs(before, [], _build_provisioner_check([]))
-        yield from _find_condition_problems(stage, place, told, document, nameable)
+        # The condition of a stage is evaluated before its steps produce outputs.
+        outputs = _KnownOutputs(before, [], _build_provisioner_check([]))
+        yield from _find_condition_problems(stage, place, outputs, document, nameable)
         before = {**before, **_list_step_outputs(checked.steps.steps)}
     yield from _find_secrets_outside_steps(value, document)
 
@@ -191,8 +191,8 @@ class _StageChecker:
     def find_problems(self) -> Iterator[PipelineProblem]:
         strategy = self.spec.get("strategy")
         if strategy is not None and strategy not in get_strategies():
-            known = ", ".join(sorted(get_strategies()))
-            yield self._build_problem(("strategy",), f"unknown strategy {strategy}; use one of {known}")
+            choices = ", ".join(sorted(get_strategies()))
+            yield self._build_problem(("strategy",), f"unknown strategy {strategy}; use one of {choices}")
         if len(self.steps.steps) == self.provisioner_step_count:
             yield self._build_problem(
                 (), "the stage has no steps: set a strategy, or add steps under execution"
@@ -220,14 +220,20 @@ class _StageChecker:
         for leaf in self.rollback_steps.steps:
             type_, named = leaf.step["type"], _get_provisioner_identifier(leaf)
             undone = [
-                _get_provisioner_identifier(one) for one in self.steps.steps if _is_undone_by_step(one, type_)
+                _get_provisioner_identifier(step)
+                for step in self.steps.steps
+                if _is_undone_by_step(step, type_)
             ]
-            if not named or not undone or any(one == named or has_expression(named + one) for one in undone):
+            if (
+                not named
+                or not undone
+                or any(identifier == named or has_expression(named + identifier) for identifier in undone)
+            ):
                 continue
-            known = ", ".join(sorted({one for one in undone if one})) or "none"
+            choices = ", ".join(sorted({identifier for identifier in undone if identifier})) or "none"
             text = (
                 f"no step undone by {type_} has the {PROVISIONER_IDENTIFIER} {named[:60]}; use one of: "
-                f"{known}"
+                f"{choices}"
             )
             yield self._build_problem((*leaf.path, "spec", PROVISIONER_IDENTIFIER), text)
 
@@ -258,50 +264,52 @@ class _StageChecker:
 
     def _describe_conflict(self, parallel: int) -> str:
         """Describe parallel steps that change the same ECS service; empty if there are none."""
-        seen: dict[str, str] = {}
+        earlier: dict[str, str] = {}
         for branch in self.steps.list_branches(parallel):
             changed = {
                 name: leaf.identifier for leaf in branch if (name := _get_changed_service(leaf)) is not None
             }
             for name, identifier in changed.items():
-                if name in seen:
-                    both = f"{seen[name]} and {identifier}"
+                if name in earlier:
+                    both = f"{earlier[name]} and {identifier}"
                     return f"{both} change the same ECS service: run them one after the other"
-            seen |= changed
+            earlier |= changed
         return ""
 
     def _find_expression_problems(self) -> Iterator[PipelineProblem]:
         names = [leaf.identifier for leaf in self.steps.steps]
         for leaf in self.steps.steps:
-            told, spec = (
+            outputs, spec = (
                 self._get_known_outputs(self.steps.list_earlier(leaf), names),
                 leaf.step.get("spec", {}),
             )
-            here = (*self.path, *leaf.path)
+            step_path = (*self.path, *leaf.path)
             faults = (
-                *deferred_expressions.find_step_problems(spec, told.earlier, names),
+                *deferred_expressions.find_step_problems(spec, outputs.earlier, names),
                 *self._find_unresolvable(leaf),
-                *_find_provisioner_problems(spec, told),
+                *_find_provisioner_problems(spec, outputs),
             )
             for fault in faults:
-                yield build_problem((*here, "spec", *fault.location), fault.message, self.document)
-            yield from _find_condition_problems(leaf.step, here, told, self.document, self.nameable)
+                yield build_problem((*step_path, "spec", *fault.location), fault.message, self.document)
+            yield from _find_condition_problems(leaf.step, step_path, outputs, self.document, self.nameable)
         for group in self.steps.groups:
             first = self.steps.steps[group.position]
-            told = self._get_known_outputs(self.steps.list_earlier(first), names)
+            outputs = self._get_known_outputs(self.steps.list_earlier(first), names)
             place = (*self.path, *group.path)
-            yield from _find_condition_problems(group.body, place, told, self.document, self.nameable)
-        # A rollback knows what the steps of its stage came to, as far as they did.
-        known = self._get_known_outputs(self.steps.steps, [])
-        said = [(leaf.step, leaf.path) for leaf in self.rollback_steps.steps]
-        for one, place in (*said, *((group.body, group.path) for group in self.rollback_steps.groups)):
+            yield from _find_condition_problems(group.body, place, outputs, self.document, self.nameable)
+        # Rollback steps may use the outputs of all steps of their stage.
+        stage_outputs = self._get_known_outputs(self.steps.steps, [])
+        bodies = [(leaf.step, leaf.path) for leaf in self.rollback_steps.steps]
+        for body, place in (*bodies, *((group.body, group.path) for group in self.rollback_steps.groups)):
             yield from _find_condition_problems(
-                one, (*self.path, *place), known, self.document, self.nameable
+                body, (*self.path, *place), stage_outputs, self.document, self.nameable
             )
 
-    def _get_known_outputs(self, before: Sequence[NestedStep], others: list[str]) -> "_KnownOutputs":
+    def _get_known_outputs(self, before: Sequence[NestedStep], other_steps: list[str]) -> "_KnownOutputs":
         return _KnownOutputs(
-            {**self.earlier_stages, **_list_step_outputs(before)}, others, _build_provisioner_check(before)
+            {**self.earlier_stages, **_list_step_outputs(before)},
+            other_steps,
+            _build_provisioner_check(before),
         )
 
     def _find_unresolvable(self, leaf: NestedStep) -> Iterator[deferred_expressions.ExpressionProblem]:
@@ -314,34 +322,36 @@ class _StageChecker:
 
 @dataclass(frozen=True)
 class _KnownOutputs:
-    """The outputs known at a position of a stage: `earlier` steps have ended, `others` have not."""
+    """Outputs known at a position of a stage; `earlier` steps have ended, `other_steps` have not."""
 
     earlier: EarlierOutputs
-    others: list[str]
+    other_steps: list[str]
     describe_provisioner_problem: Callable[[str], str]
-    """What is wrong with a path that names a provisioner's output; nothing of any other."""
+    """Describe the problem with the path of a provisioner output; empty for a valid or another path."""
 
 
 def _build_provisioner_check(before: Iterable[NestedStep]) -> Callable[[str], str]:
     types = list_provisioner_types()
-    made = [(one.step["type"], one.step.get("spec", {})) for one in before if one.step["type"] in types]
-    known = list_provisioner_outputs(made)
+    made = [(step.step["type"], step.step.get("spec", {})) for step in before if step.step["type"] in types]
+    outputs = list_provisioner_outputs(made)
     return lambda path: (
-        describe_path_problem(path, known, has_any=bool(made)) if is_provisioner_path(path) else ""
+        describe_path_problem(path, outputs, has_any=bool(made)) if is_provisioner_path(path) else ""
     )
 
 
 def _find_provisioner_problems(
-    spec: Mapping[str, Any], told: _KnownOutputs
+    spec: Mapping[str, Any], outputs: _KnownOutputs
 ) -> Iterator[deferred_expressions.ExpressionProblem]:
     for where, path in find_paths(spec):
-        if message := told.describe_provisioner_problem(path):
+        if message := outputs.describe_provisioner_problem(path):
             yield deferred_expressions.ExpressionProblem(where, message)
 
 
 def _list_step_outputs(leaves: Iterable[NestedStep]) -> dict[str, Collection[str] | None]:
     """Return the outputs that steps can produce, judged by type and spec."""
-    return {one.identifier: list_all_outputs(one.step["type"], one.step.get("spec", {})) for one in leaves}
+    return {
+        leaf.identifier: list_all_outputs(leaf.step["type"], leaf.step.get("spec", {})) for leaf in leaves
+    }
 
 
 def _get_provisioner_identifier(leaf: NestedStep) -> str:
@@ -366,27 +376,29 @@ def _get_changed_service(leaf: NestedStep) -> str | None:
 
 
 def _find_condition_problems(
-    said: Mapping[str, Any],
+    body: Mapping[str, Any],
     place: DocumentPath,
-    told: _KnownOutputs,
+    outputs: _KnownOutputs,
     document: Document,
     nameable: ExpressionChecker,
 ) -> Iterator[PipelineProblem]:
-    condition = said.get("when", {}).get("condition")
+    condition = body.get("when", {}).get("condition")
     if not isinstance(condition, str):
         return
-    here = (*place, "when", "condition")
+    condition_path = (*place, "when", "condition")
     try:
         paths = parse_condition(condition).paths
     except BadConditionError as bad:
         paths = ()
-        yield build_problem(here, str(bad), document)
+        yield build_problem(condition_path, str(bad), document)
     for message in nameable.find_condition_problems(paths):
-        yield build_problem(here, message, document)
-    for message in filter(None, map(told.describe_provisioner_problem, paths)):
-        yield build_problem(here, message, document)
-    for fault in deferred_expressions.find_step_problems({"condition": condition}, told.earlier, told.others):
-        yield build_problem(here, fault.message, document)
+        yield build_problem(condition_path, message, document)
+    for message in filter(None, map(outputs.describe_provisioner_problem, paths)):
+        yield build_problem(condition_path, message, document)
+    for fault in deferred_expressions.find_step_problems(
+        {"condition": condition}, outputs.earlier, outputs.other_steps
+    ):
+        yield build_problem(condition_path, fault.message, document)
 
 
 def _find_step_problems(
@@ -400,8 +412,8 @@ def _find_step_problems(
         return
     for fault in find_source_problems(kind, step.get("spec", {})):
         yield build_problem((*place, "spec", fault.field), fault.message, document)
-    for found in list_misplaced_secrets(kind, step.get("spec", {}), hidden):
-        yield build_problem((*place, "spec", *found.location), found.message, document)
+    for problem in list_misplaced_secrets(kind, step.get("spec", {}), hidden):
+        yield build_problem((*place, "spec", *problem.location), problem.message, document)
     for name, why in _FORBIDDEN_ROLLBACK_KEYS.items():
         if section == "rollbackSteps" and name in step:
             yield build_problem((*place, name), f"{name} is not allowed in rollback steps: {why}", document)
@@ -414,9 +426,9 @@ _FORBIDDEN_ROLLBACK_KEYS = {
 }
 
 
-def _find_duplicates(names: list[str], what: str, path: str) -> Iterator[PipelineProblem]:
+def _find_duplicates(names: list[str], kind: str, path: str) -> Iterator[PipelineProblem]:
     for name, count in Counter(names).items():
         if count > 1:
             yield PipelineProblem(
-                path, f"{count} {what}s have the identifier {name}; identifiers must be unique", None
+                path, f"{count} {kind}s have the identifier {name}; identifiers must be unique", None
             )

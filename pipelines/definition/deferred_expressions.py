@@ -63,18 +63,18 @@ def list_paths_at(kind: StepKind, spec: Mapping[str, Any], where: tuple[str | in
 
 
 def find_step_problems(
-    spec: Mapping[str, Any], earlier: EarlierOutputs, others: Sequence[str]
+    spec: Mapping[str, Any], earlier: EarlierOutputs, other_steps: Sequence[str]
 ) -> Iterator[ExpressionProblem]:
-    """Yield the problems with step references of a spec: `earlier` steps have ended, `others` have not."""
+    """Yield invalid step references of a spec; `earlier` steps have ended, `other_steps` have not."""
     for where, path in find_paths(spec):
         named = _parse_step_path(path)
-        if named is not None and (message := _describe_problem(path, named, earlier, others)):
+        if named is not None and (message := _describe_problem(path, named, earlier, other_steps)):
             yield ExpressionProblem(where, message)
 
 
 def _select_resolvable(kind: StepKind, spec: Mapping[str, Any]) -> dict[str, Any]:
-    left_out = {*kind.manifests, *kind.scripts}
-    return {name: value for name, value in spec.items() if name not in left_out}
+    excluded_names = {*kind.manifests, *kind.scripts}
+    return {name: value for name, value in spec.items() if name not in excluded_names}
 
 
 def _parse_step_path(path: str) -> list[str] | None:
@@ -86,7 +86,9 @@ def _parse_step_path(path: str) -> list[str] | None:
     return None
 
 
-def _describe_problem(path: str, named: list[str], earlier: EarlierOutputs, others: Sequence[str]) -> str:
+def _describe_problem(
+    path: str, named: list[str], earlier: EarlierOutputs, other_steps: Sequence[str]
+) -> str:
     if len(named) < 3 or named[1] != "output":
         return f"<+{path}> is incomplete: use <+steps.identifier.output.name>."
     step, output = named[0], ".".join(named[2:])
@@ -97,7 +99,7 @@ def _describe_problem(path: str, named: list[str], earlier: EarlierOutputs, othe
             if outputs is None or _is_known_output(output, outputs)
             else _describe_unknown_output(path, step, output, outputs)
         )
-    if step in others:
+    if step in other_steps:
         return f"<+{path}> cannot be resolved: step {step} does not end before this step starts."
     near = difflib.get_close_matches(step, earlier, n=1, cutoff=0.4)
     hint = f" Did you mean {near[0]}?" if near else ""
@@ -106,20 +108,20 @@ def _describe_problem(path: str, named: list[str], earlier: EarlierOutputs, othe
 
 def _is_known_output(output: str, outputs: Collection[str]) -> bool:
     """Return whether a step can produce an output, a parent of it, or one below it."""
-    below = [one for one in outputs if one.startswith(f"{output.partition('.')[0]}.")]
-    known = below or outputs
+    below = [name for name in outputs if name.startswith(f"{output.partition('.')[0]}.")]
+    candidates = below or outputs
     return output in outputs or any(
-        output.startswith(f"{one}.") or one.startswith(f"{output}.") for one in known
+        output.startswith(f"{name}.") or name.startswith(f"{output}.") for name in candidates
     )
 
 
 def _describe_unknown_output(path: str, step: str, output: str, outputs: Collection[str]) -> str:
-    said = f"<+{path}> cannot be resolved: step {step} has no output {output}."
+    message = f"<+{path}> cannot be resolved: step {step} has no output {output}."
     if near := difflib.get_close_matches(output, sorted(outputs), n=1, cutoff=0.5):
-        return f"{said} Did you mean <+{path.removesuffix(output)}{near[0]}>?"
-    shown = sorted(outputs)[:_MOST_LISTED_OUTPUTS]
+        return f"{message} Did you mean <+{path.removesuffix(output)}{near[0]}>?"
+    examples = sorted(outputs)[:_MOST_LISTED_OUTPUTS]
     return (
-        f"{said} It has {', '.join(shown)}{' and more' if len(outputs) > _MOST_LISTED_OUTPUTS else ''}."
-        if shown
-        else said
+        f"{message} It has {', '.join(examples)}{' and more' if len(outputs) > _MOST_LISTED_OUTPUTS else ''}."
+        if examples
+        else message
     )

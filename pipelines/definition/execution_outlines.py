@@ -24,17 +24,21 @@ class OutlineGroup:
 
 def build_headings(keys: Iterable[Any], groups: Mapping[Any, OutlineGroup]) -> list[dict[str, Any]]:
     """Return for each step its depth and the headings before it, from the keys of the groups."""
-    found: list[dict[str, Any]] = []
+    headings: list[dict[str, Any]] = []
     opened: list[Any] = []
     for key in keys:
         path = _get_group_path(key, groups)
-        kept = next((n for n, (a, b) in enumerate(zip(path, opened, strict=False)) if a != b), len(opened))
+        shared_depth = next(
+            (n for n, (a, b) in enumerate(zip(path, opened, strict=False)) if a != b), len(opened)
+        )
         heads = [
-            {"text": groups[one].text, "depth": depth} for depth, one in enumerate(path) if depth >= kept
+            {"text": groups[group_key].text, "depth": depth}
+            for depth, group_key in enumerate(path)
+            if depth >= shared_depth
         ]
-        found.append({"depth": len(path), "heads": heads})
+        headings.append({"depth": len(path), "heads": heads})
         opened = path
-    return found
+    return headings
 
 
 def add_provisioner_headings(
@@ -90,7 +94,7 @@ def _build_steps(stage: StageSpec) -> list[dict[str, Any]]:
 def _build_section(
     steps: Sequence[StepSpec], groups: Sequence[GroupSpec], section: str
 ) -> list[dict[str, Any]]:
-    around = {n: OutlineGroup(one.kind, one.name, one.parent) for n, one in enumerate(groups)}
+    around = {n: OutlineGroup(group.kind, group.name, group.parent) for n, group in enumerate(groups)}
     places = build_headings([step.group for step in steps], around)
     return [{**_build_step(step, section), **place} for step, place in zip(steps, places, strict=True)]
 

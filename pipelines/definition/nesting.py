@@ -44,17 +44,17 @@ class NestedSteps:
     steps: list[NestedStep] = field(default_factory=list)
     groups: list[NestedGroup] = field(default_factory=list)
 
-    def is_parallel(self, one: NestedStep, other: NestedStep) -> bool:
+    def is_parallel(self, step: NestedStep, other: NestedStep) -> bool:
         """Return whether two steps are in different branches of a parallel block."""
-        if one is other:
+        if step is other:
             return False
-        shared = [a for a, b in zip(one.groups, other.groups, strict=False) if a == b]
+        shared = [a for a, b in zip(step.groups, other.groups, strict=False) if a == b]
         return bool(shared) and self.groups[shared[-1]].kind == PARALLEL
 
     def list_earlier(self, leaf: NestedStep) -> list[NestedStep]:
         """Return the steps that have ended when a step begins."""
         earlier = self.steps[: self.steps.index(leaf)]
-        return [one for one in earlier if not self.is_parallel(one, leaf)]
+        return [step for step in earlier if not self.is_parallel(step, leaf)]
 
     def list_group_bodies(self, leaf: NestedStep) -> list[Mapping[str, Any]]:
         """Return the definitions of the groups around a step, innermost first."""
@@ -63,32 +63,32 @@ class NestedSteps:
     def list_branches(self, parallel: int) -> list[list[NestedStep]]:
         """Return the steps of each branch of a parallel block."""
         depth = len(list(self._list_ancestors(parallel)))
-        found: dict[Any, list[NestedStep]] = {}
+        branches: dict[Any, list[NestedStep]] = {}
         for leaf in self.steps:
             if parallel in leaf.groups:
                 inner = leaf.groups[depth + 1] if len(leaf.groups) > depth + 1 else ("step", leaf.identifier)
-                found.setdefault(inner, []).append(leaf)
-        return list(found.values())
+                branches.setdefault(inner, []).append(leaf)
+        return list(branches.values())
 
     def concatenate(self, other: "NestedSteps") -> "NestedSteps":
         """Return the steps of this list followed by those of another."""
         steps, groups = len(self.steps), len(self.groups)
-        leaves = [replace(one, groups=tuple(at + groups for at in one.groups)) for one in other.steps]
+        leaves = [replace(step, groups=tuple(at + groups for at in step.groups)) for step in other.steps]
         later = [
             replace(
-                one,
-                parent=None if one.parent is None else one.parent + groups,
-                position=one.position + steps,
+                group,
+                parent=None if group.parent is None else group.parent + groups,
+                position=group.position + steps,
             )
-            for one in other.groups
+            for group in other.groups
         ]
         return NestedSteps([*self.steps, *leaves], [*self.groups, *later])
 
     def list_too_deep(self) -> list[NestedGroup]:
         """Return the groups that are nested too deep."""
         return [
-            one
-            for index, one in enumerate(self.groups)
+            group
+            for index, group in enumerate(self.groups)
             if len(list(self._list_ancestors(index))) >= MAX_DEPTH
         ]
 
@@ -101,34 +101,34 @@ class NestedSteps:
 
 def flatten_steps(entries: Sequence[Mapping[str, Any]], place: DocumentPath) -> NestedSteps:
     """Flatten a list of steps at `path`."""
-    found = NestedSteps()
-    _add_entries(found, entries, place, ())
-    return found
+    nested = NestedSteps()
+    _add_entries(nested, entries, place, ())
+    return nested
 
 
 def _add_entries(
-    found: NestedSteps, entries: Sequence[Mapping[str, Any]], place: DocumentPath, around: tuple[int, ...]
+    nested: NestedSteps, entries: Sequence[Mapping[str, Any]], place: DocumentPath, around: tuple[int, ...]
 ) -> None:
     for number, entry in enumerate(entries):
-        here = (*place, number)
+        entry_path = (*place, number)
         if "step" in entry:
-            found.steps.append(NestedStep(entry["step"], (*here, "step"), around))
+            nested.steps.append(NestedStep(entry["step"], (*entry_path, "step"), around))
         elif "parallel" in entry:
-            _add_group(found, PARALLEL, {}, entry["parallel"], (*here, "parallel"), around)
+            _add_group(nested, PARALLEL, {}, entry["parallel"], (*entry_path, "parallel"), around)
         else:
             group = entry["stepGroup"]
-            _add_group(found, GROUP, group, group["steps"], (*here, "stepGroup"), around)
+            _add_group(nested, GROUP, group, group["steps"], (*entry_path, "stepGroup"), around)
 
 
 def _add_group(
-    found: NestedSteps,
+    nested: NestedSteps,
     kind: str,
-    said: Mapping[str, Any],
+    body: Mapping[str, Any],
     entries: Sequence[Mapping[str, Any]],
     place: DocumentPath,
     around: tuple[int, ...],
 ) -> None:
     parent = around[-1] if around else None
-    found.groups.append(NestedGroup(kind, said, place, parent, len(found.steps)))
+    nested.groups.append(NestedGroup(kind, body, place, parent, len(nested.steps)))
     inside = (*place, "steps") if kind == GROUP else place
-    _add_entries(found, entries, inside, (*around, len(found.groups) - 1))
+    _add_entries(nested, entries, inside, (*around, len(nested.groups) - 1))

@@ -145,7 +145,7 @@ def _get_delegate_selectors(
 
 def _build_stage(stage: Mapping[str, Any], around: _DelegateSelectors) -> StageSpec:
     spec = stage["spec"]
-    asked = _get_delegate_selectors(stage, "STAGE", around)
+    selectors = _get_delegate_selectors(stage, "STAGE", around)
     forward, back = list_nested_steps(spec)
     around_failure = stage.get("failureStrategies", ())
     return StageSpec(
@@ -154,8 +154,8 @@ def _build_stage(stage: Mapping[str, Any], around: _DelegateSelectors) -> StageS
         service=spec["service"]["serviceRef"],
         environment=spec["environment"]["environmentRef"],
         infrastructure=spec["environment"]["infrastructureDefinitions"][0]["identifier"],
-        steps=tuple(_build_step(leaf, forward, asked, around_failure) for leaf in forward.steps),
-        rollback_steps=tuple(_build_step(leaf, back, asked, (), after=ALWAYS) for leaf in back.steps),
+        steps=tuple(_build_step(leaf, forward, selectors, around_failure) for leaf in forward.steps),
+        rollback_steps=tuple(_build_step(leaf, back, selectors, (), after=ALWAYS) for leaf in back.steps),
         groups=_build_groups(forward),
         rollback_groups=_build_groups(back, after=ALWAYS),
         when=_build_condition([stage.get("when", {})], "pipelineStatus"),
@@ -164,29 +164,29 @@ def _build_stage(stage: Mapping[str, Any], around: _DelegateSelectors) -> StageS
 
 
 def _build_groups(nested: NestedSteps, *, after: str = AFTER_SUCCESS) -> tuple[GroupSpec, ...]:
-    found: list[GroupSpec] = []
-    for one in nested.groups:
-        parent = None if one.parent is None else found[one.parent]
+    groups: list[GroupSpec] = []
+    for group in nested.groups:
+        parent = None if group.parent is None else groups[group.parent]
         around = [] if parent is None or parent.when is None else [{**parent.when, "condition": None}]
-        found.append(
+        groups.append(
             GroupSpec(
-                kind=one.kind,
-                identifier=one.identifier,
-                name=str(one.body.get("name", one.identifier)),
-                parent=one.parent,
-                position=one.position,
-                when=_build_condition([one.body.get("when", {}), *around], "stageStatus", after),
+                kind=group.kind,
+                identifier=group.identifier,
+                name=str(group.body.get("name", group.identifier)),
+                parent=group.parent,
+                position=group.position,
+                when=_build_condition([group.body.get("when", {}), *around], "stageStatus", after),
             )
         )
-    return tuple(found)
+    return tuple(groups)
 
 
 def _build_condition(
-    said: Sequence[Mapping[str, Any]], status: str, otherwise: str = AFTER_SUCCESS
+    whens: Sequence[Mapping[str, Any]], status: str, otherwise: str = AFTER_SUCCESS
 ) -> dict[str, Any] | None:
     """Build the condition of a step from the innermost `when`; None is the default."""
-    after = next((one[status] for one in said if status in one), otherwise)
-    condition = said[0].get("condition")
+    after = next((when[status] for when in whens if status in when), otherwise)
+    condition = whens[0].get("condition")
     if after == otherwise and condition is None:
         return None
     # YAML has true and false of its own.
@@ -207,19 +207,19 @@ def _build_step(
     groups = nested.list_group_bodies(leaf)
     for group in reversed(groups):
         around = _get_delegate_selectors(group, "STEP GROUP", around)
-    asked = _get_delegate_selectors(step, "STEP", around)
+    selectors = _get_delegate_selectors(step, "STEP", around)
     timeout = step.get("timeout", f"{kind.timeout_minutes}m")
-    strategies = [one for said in (step, *groups) for one in said.get("failureStrategies", ())]
+    strategies = [strategy for body in (step, *groups) for strategy in body.get("failureStrategies", ())]
     return StepSpec(
         identifier=step["identifier"],
         name=step["name"] if "name" in step else _build_default_name(leaf, nested, kind.title),
         type=kind.type,
         spec=dict(step.get("spec", {})),
         timeout_seconds=parse_duration(timeout),
-        selectors=asked.selectors,
-        selectors_from=asked.place,
+        selectors=selectors.selectors,
+        selectors_from=selectors.place,
         failure_strategies=parse_failure_strategies([*strategies, *around_failure]),
-        when=_build_condition([one.get("when", {}) for one in (step, *groups)], "stageStatus", after),
+        when=_build_condition([body.get("when", {}) for body in (step, *groups)], "stageStatus", after),
         group=leaf.groups[-1] if leaf.groups else None,
         path=leaf.path,
     )
@@ -228,7 +228,8 @@ def _build_step(
 def _build_default_name(leaf: NestedStep, nested: NestedSteps, title: str) -> str:
     """Build the default name of a step: its kind, numbered if that is not unique."""
     usual = (
-        one.step.get("name", title if one.step["type"] == leaf.step["type"] else "") for one in nested.steps
+        step.step.get("name", title if step.step["type"] == leaf.step["type"] else "")
+        for step in nested.steps
     )
     is_alone = sum(name == title for name in usual) < 2
     return title if is_alone else f"{title} ({leaf.identifier})"[:NAME_CHARACTERS]

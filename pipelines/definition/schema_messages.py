@@ -24,7 +24,7 @@ class _Violation:
 
     rule: str
     value: Any
-    found: Any
+    instance: Any
     schema: Any
 
 
@@ -41,43 +41,45 @@ def list_unknown_keys(error: ValidationError) -> list[str]:
 
 
 def _find_unknown_keys(breach: _Violation) -> list[str]:
-    return [str(name) for name in breach.found if name not in breach.schema.get("properties", {})]
+    return [str(name) for name in breach.instance if name not in breach.schema.get("properties", {})]
 
 
 def _describe_enum(breach: _Violation) -> str:
-    allowed = [str(one) for one in breach.value]
+    allowed = [str(value) for value in breach.value]
     if len(allowed) == 1:
-        return f"must be {allowed[0]}, not {_format_value(breach.found)}"
-    return f"{_format_value(breach.found)} is not allowed; use one of {', '.join(allowed)}"
+        return f"must be {allowed[0]}, not {_format_value(breach.instance)}"
+    return f"{_format_value(breach.instance)} is not allowed; use one of {', '.join(allowed)}"
 
 
 def _describe_required(breach: _Violation) -> str:
-    absent = [name for name in breach.value if name not in breach.found]
+    absent = [name for name in breach.value if name not in breach.instance]
     return f"{' and '.join(absent)} {'is' if len(absent) == 1 else 'are'} missing"
 
 
 def _describe_unknown_key(breach: _Violation) -> str:
-    known, unknown = list(breach.schema.get("properties", {})), _find_unknown_keys(breach)
-    near = get_close_matches(unknown[0], known, n=1)
-    if not known:
+    names, unknown = list(breach.schema.get("properties", {})), _find_unknown_keys(breach)
+    near = get_close_matches(unknown[0], names, n=1)
+    if not names:
         return f"unknown key {_format_value(', '.join(unknown))}: no keys are allowed here"
-    hint = f"did you mean {near[0]}?" if near else f"use one of {', '.join(known)}"
+    hint = f"did you mean {near[0]}?" if near else f"use one of {', '.join(names)}"
     return f"unknown key {_format_value(', '.join(unknown))}; {hint}"
 
 
 def _describe_type(breach: _Violation) -> str:
-    wanted = breach.value if isinstance(breach.value, list) else [breach.value]
+    types = breach.value if isinstance(breach.value, list) else [breach.value]
     shapes = [
-        _TYPE_DESCRIPTIONS.get(one, str(one)) for one in wanted if one != "integer" or "number" not in wanted
+        _TYPE_DESCRIPTIONS.get(name, str(name))
+        for name in types
+        if name != "integer" or "number" not in types
     ]
-    return f"must be {' or '.join(shapes)}, not {_format_value(breach.found)}"
+    return f"must be {' or '.join(shapes)}, not {_format_value(breach.instance)}"
 
 
 def _describe_pattern(breach: _Violation) -> str:
     if "smhd" in str(breach.value):
-        return f"{_format_value(breach.found)} is not a duration; use a value such as 90s, 30m, 2h or 1d"
+        return f"{_format_value(breach.instance)} is not a duration; use a value such as 90s, 30m, 2h or 1d"
     return (
-        f"{_format_value(breach.found)} is not an identifier; use letters, digits, _ and $, not starting "
+        f"{_format_value(breach.instance)} is not an identifier; use letters, digits, _ and $, not starting "
         "with a digit"
     )
 
@@ -103,7 +105,7 @@ _DESCRIBERS: dict[str, Callable[[_Violation], str]] = {
     "maxItems": lambda breach: f"must have at most {breach.value} entries",
     "minProperties": lambda breach: f"must have one of {', '.join(breach.schema.get('properties', {}))}",
     "maxProperties": lambda breach: (
-        f"has the keys {' and '.join(map(str, breach.found))}; write one key per entry"
+        f"has the keys {' and '.join(map(str, breach.instance))}; write one key per entry"
     ),
     "minLength": lambda breach: "must not be empty",
     "maxLength": lambda breach: f"must have at most {breach.value} characters",

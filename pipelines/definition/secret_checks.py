@@ -30,12 +30,12 @@ def list_misplaced_secrets(
         # The files of a program have expressions of their own.
         if not isinstance(text, str) or kind.manifests.get(field) == TERRAFORM_CONFIGURATION:
             continue
-        shown = () if field in kind.scripts or field in kind.manifests else hidden
+        forbidden_paths = () if field in kind.scripts or field in kind.manifests else hidden
         for named in find_expressions(text):
             message = (
                 _describe_secret_problem(kind, where, text, named)
                 if is_secret_expression(named)
-                else describe_secret_input_problem(named, shown)
+                else describe_secret_input_problem(named, forbidden_paths)
             )
             if message:
                 yield ExpressionProblem(where, message)
@@ -43,8 +43,12 @@ def list_misplaced_secrets(
 
 def list_secret_inputs(variables: Mapping[str, Any]) -> set[str]:
     """Return the paths of the secret variables of a pipeline."""
-    said = {name: one for name, one in variables.items() if isinstance(one, Mapping)}
-    return {f"pipeline.variables.{name}" for name, one in said.items() if one.get("type") == SECRET_TYPE}
+    definitions = {name: variable for name, variable in variables.items() if isinstance(variable, Mapping)}
+    return {
+        f"pipeline.variables.{name}"
+        for name, variable in definitions.items()
+        if variable.get("type") == SECRET_TYPE
+    }
 
 
 def describe_secret_input_problem(path: str, hidden: Collection[str]) -> str:

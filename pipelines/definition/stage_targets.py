@@ -36,11 +36,11 @@ def find_provisioning_problems(stage: StageSpec, place: Infrastructure) -> Itera
     steps = [
         step for step in stage.steps[: stage.provisioner_step_count] if step.type in list_provisioner_types()
     ]
-    known = list_provisioner_outputs((step.type, step.spec) for step in steps)
+    outputs = list_provisioner_outputs((step.type, step.spec) for step in steps)
     for field in ("region", "cluster"):
         for _, path in find_paths(getattr(place, field)):
             if is_provisioner_path(path) and (
-                problem := describe_path_problem(path, known, has_any=bool(steps))
+                problem := describe_path_problem(path, outputs, has_any=bool(steps))
             ):
                 yield f"infrastructure {place.identifier} maps its {field}: {problem}"
 
@@ -51,7 +51,7 @@ def _find_early_references(stage: StageSpec) -> Iterator[str]:
         condition = (step.when or {}).get("condition")
         named = [path for _, path in find_paths(step.spec)]
         named += parse_condition(condition).paths if condition else ()
-        for path in dict.fromkeys(one for one in named if one in LOCATION_PATHS):
+        for path in dict.fromkeys(reference for reference in named if reference in LOCATION_PATHS):
             yield (
                 f"step {step.identifier} uses <+{path}>, which is resolved only after the provisioner "
                 "steps: enter the value in the step, for example with a pipeline variable"
@@ -110,10 +110,10 @@ def find_stage_targets(
                 ReferenceProblem(f"{path}.environment.infrastructureDefinitions.0.identifier", text)
             )
         if service and environment and infrastructure:
-            found = load_override_set(service, environment, infrastructure)
-            targets.append(StageTarget(stage, service, environment, infrastructure, found, path))
-            missing += [ReferenceProblem(f"{path}.service.serviceRef", text) for text in found.conflicts]
-            missing += _find_missing_connectors(found, scope, f"{path}.service.serviceRef")
+            overrides = load_override_set(service, environment, infrastructure)
+            targets.append(StageTarget(stage, service, environment, infrastructure, overrides, path))
+            missing += [ReferenceProblem(f"{path}.service.serviceRef", text) for text in overrides.conflicts]
+            missing += _find_missing_connectors(overrides, scope, f"{path}.service.serviceRef")
             at = f"{path}.environment.infrastructureDefinitions.0.identifier"
             missing += [
                 ReferenceProblem(at, text) for text in find_provisioning_problems(stage, infrastructure)
@@ -121,7 +121,9 @@ def find_stage_targets(
     return targets, missing
 
 
-def _find_missing_connectors(found: ServiceOverrideSet, scope: Scope, path: str) -> list[ReferenceProblem]:
+def _find_missing_connectors(
+    overrides: ServiceOverrideSet, scope: Scope, path: str
+) -> list[ReferenceProblem]:
     """Yield the missing connectors of manifests in Git or S3."""
     return [
         ReferenceProblem(
@@ -129,7 +131,7 @@ def _find_missing_connectors(found: ServiceOverrideSet, scope: Scope, path: str)
             f"{build_not_found_problem('connector', name, scope, path).message}, used by a manifest in "
             f"{store}",
         )
-        for (store, name), connector in load_named_connectors(scope, found.list_rows()).items()
+        for (store, name), connector in load_named_connectors(scope, overrides.list_rows()).items()
         if connector is None
     ]
 
@@ -176,8 +178,8 @@ def find_missing_values(targets: list[StageTarget]) -> list[ReferenceProblem]:
 
 def find_service(scope: Scope, identifier: str) -> Service | None:
     """Return the service with an identifier, seen from a pipeline's scope; None if missing."""
-    found: Service | None = find_nearest_resource(Service, scope, identifier)
-    return found
+    service: Service | None = find_nearest_resource(Service, scope, identifier)
+    return service
 
 
 def build_not_found_problem(kind: str, identifier: str, scope: Scope, path: str) -> ReferenceProblem:
@@ -187,8 +189,8 @@ def build_not_found_problem(kind: str, identifier: str, scope: Scope, path: str)
 
 def find_nearest_resource(model: Any, scope: Scope, identifier: str) -> Any:
     """Return the resource with an identifier in the scope, or in the nearest scope above."""
-    for one in reversed(list(scope.ancestors_and_self())):
-        found = model.objects.select_related("scope").filter(scope=one, identifier=identifier).first()
-        if found is not None:
-            return found
+    for ancestor in reversed(list(scope.ancestors_and_self())):
+        resource = model.objects.select_related("scope").filter(scope=ancestor, identifier=identifier).first()
+        if resource is not None:
+            return resource
     return None

@@ -30,7 +30,12 @@ def list_sources(type_: str, spec: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def list_files(type_: str, spec: Mapping[str, Any]) -> list[str]:
     """Return the file store references in the manifests of a step."""
-    return [path for one in list_sources(type_, spec) if one["store"] == FILE_STORE for path in one["paths"]]
+    return [
+        path
+        for source in list_sources(type_, spec)
+        if source["store"] == FILE_STORE
+        for path in source["paths"]
+    ]
 
 
 def find_source_problems(kind: StepKind, spec: Mapping[str, Any]) -> Iterator[ManifestFieldProblem]:
@@ -52,11 +57,11 @@ def list_sources_by_field(kind: StepKind, spec: Mapping[str, Any]) -> Iterator[t
 
 def _parse_source(kind: StepKind, field: str, value: Any) -> dict[str, Any]:
     stores = list_step_stores()
-    known = ", ".join(stores)
+    names = ", ".join(stores)
     if not isinstance(value, Mapping) or set(value) != {"type", "spec"}:
-        raise BadStepError(f"{field} must have the keys type ({known}) and spec")
+        raise BadStepError(f"{field} must have the keys type ({names}) and spec")
     if value["type"] not in stores:
-        raise BadStepError(f"{field}: unknown store {value['type']}; use one of {known}")
+        raise BadStepError(f"{field}: unknown store {value['type']}; use one of {names}")
     # A program has several files, a manifest is one.
     may_be_many = kind.manifests[field] == TERRAFORM_CONFIGURATION
     return {
@@ -91,7 +96,11 @@ def _build_place(store: str, place: Mapping[str, Any]) -> dict[str, Any]:
 
 def _parse_files(field: str, files: Any, example: str, may_be_many: bool) -> list[str]:
     listed = [files] if isinstance(files, str) else files
-    if not isinstance(listed, list) or not listed or not all(one and isinstance(one, str) for one in listed):
+    if (
+        not isinstance(listed, list)
+        or not listed
+        or not all(path and isinstance(path, str) for path in listed)
+    ):
         raise BadStepError(f"{field}: files must be one file path, such as {example}")
     if len(listed) > 1 and not may_be_many:
         raise BadStepError(f"{field}: files must be one file path, such as {example}")

@@ -19,7 +19,7 @@ from steps.actions.terraform import TERRAFORM_CONFIGURATION
 from steps.expressions import has_expression, resolve_expressions
 from steps.kinds.registry import BadStepError, get_step_kind
 
-# Kinds of what steps bring that are no manifests: files as they are, and as many as there are.
+# Kinds of step sources that are program files instead of manifests.
 PROGRAM_KINDS = (TERRAFORM_CONFIGURATION,)
 
 
@@ -31,12 +31,12 @@ def is_program(source: Mapping[str, Any]) -> bool:
 def read_program_files(source: Mapping[str, Any], scope: Scope) -> list[dict[str, str]]:
     """Return the program's files, inline or from a store that Slipway reads, each {name, text}.
 
-    Raises `StoreError` where one is not there.
+    Raises `StoreError` if a file is missing.
     """
     if source["store"] == INLINE:
         return [{"name": "", "text": source["content"]}]
     files = get_store(source["store"]).read_files(source, scope)
-    return [{"name": split_reference(one.ref)[1].lstrip("/"), "text": one.text} for one in files]
+    return [{"name": split_reference(file.ref)[1].lstrip("/"), "text": file.text} for file in files]
 
 
 FROZEN_KEY = "frozen"
@@ -91,19 +91,29 @@ def list_frozen_sources(type_: str, spec: Mapping[str, Any]) -> tuple[dict[str, 
 
 def _freeze_source(source: dict[str, Any], values: Mapping[str, Any], scope: Scope) -> dict[str, Any]:
     if is_remote(source):
-        said = {"paths": source["paths"], "place": source["place"]}
+        location = {"paths": source["paths"], "place": source["place"]}
         (row,) = resolve_connectors(
-            [{**source, **resolve_expressions(said, values, is_deferred=build_deferred_check(values))}], scope
+            [{**source, **resolve_expressions(location, values, is_deferred=build_deferred_check(values))}],
+            scope,
         )
         return {FROZEN_KEY: row}
-    found = {**source, "paths": resolve_expressions(source["paths"], values)}
+    resolved_source = {**source, "paths": resolve_expressions(source["paths"], values)}
     try:
-        if is_program(found):
-            return {FROZEN_KEY: {**found, "content": "", "texts": read_program_files(found, scope)}}
-        texts = [{"name": one.name, "text": one.text} for one in fetch_documents(found, scope)]
-    except (StoreError, BadDocument) as gone:
-        raise BadStepError(str(gone)) from gone
-    return {FROZEN_KEY: {**found, "content": "", "texts": texts[:1]}}
+        if is_program(resolved_source):
+            return {
+                FROZEN_KEY: {
+                    **resolved_source,
+                    "content": "",
+                    "texts": read_program_files(resolved_source, scope),
+                }
+            }
+        texts = [
+            {"name": document.name, "text": document.text}
+            for document in fetch_documents(resolved_source, scope)
+        ]
+    except (StoreError, BadDocument) as error:
+        raise BadStepError(str(error)) from error
+    return {FROZEN_KEY: {**resolved_source, "content": "", "texts": texts[:1]}}
 
 
 def _find_location_problems(
@@ -111,8 +121,8 @@ def _find_location_problems(
 ) -> Iterator[ManifestFieldProblem]:
     """Yield missing connectors; files in Git or S3 are checked by a run or its preview."""
     named = source["place"]["connector"]
-    found = find_store_connector(scope, source["store"], named)
-    if found is None or (reader is not None and not can(reader, "core_connector_view", found)):
+    connector = find_store_connector(scope, source["store"], named)
+    if connector is None or (reader is not None and not can(reader, "core_connector_view", connector)):
         yield ManifestFieldProblem(
             field, f"no connector {named} for {source['store']} in this scope or above"
         )
@@ -137,8 +147,8 @@ def _find_text_problems(
             read_program_files(source, scope)
             return
         document: Document = fetch_documents(source, scope)[0]
-    except (StoreError, BadDocument) as gone:
-        yield ManifestFieldProblem(field, str(gone))
+    except (StoreError, BadDocument) as error:
+        yield ManifestFieldProblem(field, str(error))
         return
     if source["kind"] == STACK_TEMPLATE:
         return

@@ -17,18 +17,20 @@ ConnectorReference = tuple[str, str]
 def list_step_connectors(type_: str, spec: Mapping[str, Any]) -> tuple[ConnectorReference, ...]:
     """Return the connector references of a step, each with the required kind."""
     try:
-        found: tuple[ConnectorReference, ...] = getattr(
+        references: tuple[ConnectorReference, ...] = getattr(
             get_step_kind(type_).parse_spec(spec), "connector_references", ()
         )
     except BadStepError:
         return ()
-    return found
+    return references
 
 
 def list_connector_needs(stage: StageSpec, scope: Scope, path: str) -> Iterator[RequiredPermission]:
     """Yield the permissions needed for the connectors of a stage's steps; missing ones are skipped."""
     yield from list_connector_reference_needs(
-        (one for step in stage.steps for one in list_step_connectors(step.type, step.spec)), scope, path
+        (reference for step in stage.steps for reference in list_step_connectors(step.type, step.spec)),
+        scope,
+        path,
     )
 
 
@@ -36,9 +38,9 @@ def list_connector_reference_needs(
     named: Iterable[ConnectorReference], scope: Scope, path: str
 ) -> Iterator[RequiredPermission]:
     for reference, kind in dict.fromkeys(named):
-        if (found := find_connector(scope, reference, kind)) is not None:
+        if (connector := find_connector(scope, reference, kind)) is not None:
             yield from get_connector_requirements(
-                found, hint=f"the connector {reference} of a step", path=path
+                connector, hint=f"the connector {reference} of a step", path=path
             )
 
 

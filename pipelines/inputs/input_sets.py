@@ -111,17 +111,18 @@ def merge_input_sets(pipeline: Pipeline, person: Principal, identifiers: Iterabl
 
     Raises `BadInput` with the first missing one.
     """
-    asked = list(identifiers)
-    found = {
-        one.identifier: one for one in list_visible_input_sets(pipeline, person).filter(identifier__in=asked)
+    names = list(identifiers)
+    visible_sets = {
+        input_set.identifier: input_set
+        for input_set in list_visible_input_sets(pipeline, person).filter(identifier__in=names)
     }
     inputs: dict[str, Any] = {}
-    for number, identifier in enumerate(asked):
-        if identifier not in found:
+    for number, identifier in enumerate(names):
+        if identifier not in visible_sets:
             message = f"this pipeline has no input set {identifier}"
             error = {"path": f"input_sets.{number}", "message": message}
             raise BadInput("This input set does not exist.", errors=[error])
-        inputs |= found[identifier].inputs
+        inputs |= visible_sets[identifier].inputs
     return inputs
 
 

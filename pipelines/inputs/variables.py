@@ -15,7 +15,7 @@ _VARIABLE_KEYS = ("type", "value", "default", "required", "allowedValues", "patt
 _RUNTIME_INPUT = "<+input>"
 _INPUT_CALL = re.compile(r"\.(default|allowedValues|regex)\(")
 _TYPE_DESCRIPTIONS = {STRING: "a text", NUMBER: "a number", BOOLEAN: "true or false", SECRET: "a text"}
-# What stands for a secret, or for what nobody has said, where a run is only shown.
+# Placeholder for secrets and missing values in previews.
 PLACEHOLDER = "•••"
 
 
@@ -53,7 +53,9 @@ class PipelineVariable:
             return f"must be {_TYPE_DESCRIPTIONS.get(self.type, 'a text, a number, true or false')}"
         if isinstance(value, str) and len(value) > INPUT_CHARACTERS:
             return f"must have at most {INPUT_CHARACTERS}"
-        if self.allowed and not any(value == one and type(value) is type(one) for one in self.allowed):
+        if self.allowed and not any(
+            value == choice and type(value) is type(choice) for choice in self.allowed
+        ):
             return f"must be one of {', '.join(map(format_variable_value, self.allowed))}"
         if self.pattern and not is_full_match(self.pattern, str(value)):
             return f"must match the pattern {self.pattern}"
@@ -67,7 +69,7 @@ class PipelineVariable:
             return int(text)
         if self.type == NUMBER and re.fullmatch(r"-?\d{1,15}\.\d{1,15}", text.strip()):
             return float(text)
-        return next((one for one in self.allowed if format_variable_value(one) == text), text)
+        return next((choice for choice in self.allowed if format_variable_value(choice) == text), text)
 
     def _has_type(self, value: Any) -> bool:
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -91,17 +93,17 @@ def format_variable_value(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def parse_variables(written: Mapping[str, Any]) -> tuple[PipelineVariable, ...]:
+def parse_variables(definitions: Mapping[str, Any]) -> tuple[PipelineVariable, ...]:
     """Return the variables of a pipeline.
 
     Raises `InvalidVariableError` for problems that `find_variable_problems` reports.
     """
-    return tuple(_parse_variable(str(name), value) for name, value in written.items())
+    return tuple(_parse_variable(str(name), value) for name, value in definitions.items())
 
 
-def find_variable_problems(written: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str]]:
+def find_variable_problems(definitions: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str]]:
     """Yield the problems of variables: path below `variables`, and message."""
-    for name, value in written.items():
+    for name, value in definitions.items():
         try:
             _parse_variable(str(name), value)
         except InvalidVariableError as bad:
@@ -110,56 +112,64 @@ def find_variable_problems(written: Mapping[str, Any]) -> Iterator[tuple[tuple[s
 
 def get_default_values(variables: tuple[PipelineVariable, ...]) -> dict[str, Any]:
     """Return the default values; secrets have none that may be shown."""
-    return {one.name: one.value for one in variables if one.value is not None and not one.is_secret}
+    return {
+        variable.name: variable.value
+        for variable in variables
+        if variable.value is not None and not variable.is_secret
+    }
 
 
 def validate_inputs(
-    variables: tuple[PipelineVariable, ...], given: Mapping[str, Any], *, is_preview: bool = False
+    variables: tuple[PipelineVariable, ...], values: Mapping[str, Any], *, is_preview: bool = False
 ) -> tuple[RunInputs, list[dict[str, str]]]:
     """Validate the inputs of a run; return the inputs and the problems by `inputs.NAME`.
 
     A preview needs no secrets, and uses placeholders for missing values.
     """
-    known = {one.name: one for one in variables}
-    names = ", ".join(sorted(known)) or "none"
+    by_name = {v.name: v for v in variables}
+    names = ", ".join(sorted(by_name)) or "none"
     errors = [
         _build_error(name, f"unknown variable; the pipeline has: {names}")
-        for name in sorted(set(given) - set(known))
+        for name in sorted(set(values) - set(by_name))
     ]
     plain: dict[str, Any] = {}
     secrets: dict[str, str] = {}
-    for name, one in known.items():
-        value = given.get(name)
-        if value is None or (value == "" and one.is_runtime_input):
-            if one.value is None and (one.is_required or one.is_runtime_input) and not is_preview:
+    for name, variable in by_name.items():
+        value = values.get(name)
+        if value is None or (value == "" and variable.is_runtime_input):
+            if (
+                variable.value is None
+                and (variable.is_required or variable.is_runtime_input)
+                and not is_preview
+            ):
                 errors.append(_build_error(name, "is required: the pipeline needs this input at each run"))
-            elif one.value is None and is_preview and not one.is_secret:
-                plain[name] = one.allowed[0] if one.allowed else PLACEHOLDER
-        elif problem := "" if one.is_secret and is_preview else one.describe_problem(value):
+            elif variable.value is None and is_preview and not variable.is_secret:
+                plain[name] = variable.allowed[0] if variable.allowed else PLACEHOLDER
+        elif problem := "" if variable.is_secret and is_preview else variable.describe_problem(value):
             errors.append(_build_error(name, problem))
-        elif not one.is_secret:
+        elif not variable.is_secret:
             plain[name] = value
-        if one.is_secret:
-            secrets[name] = PLACEHOLDER if is_preview else str(value or one.value or "")
+        if variable.is_secret:
+            secrets[name] = PLACEHOLDER if is_preview else str(value or variable.value or "")
     return RunInputs(plain, secrets), errors
 
 
 def validate_input_set_values(
-    variables: tuple[PipelineVariable, ...], given: Mapping[str, Any]
+    variables: tuple[PipelineVariable, ...], values: Mapping[str, Any]
 ) -> list[dict[str, str]]:
     """Validate the values of an input set: all are optional, secrets are not allowed."""
-    known = {one.name: one for one in variables}
-    names = ", ".join(sorted(known)) or "none"
+    by_name = {v.name: v for v in variables}
+    names = ", ".join(sorted(by_name)) or "none"
     errors = []
-    for name, value in given.items():
-        one = known.get(name)
-        if one is None:
+    for name, value in values.items():
+        variable = by_name.get(name)
+        if variable is None:
             errors.append(_build_error(name, f"unknown variable; the pipeline has: {names}"))
-        elif one.is_secret:
+        elif variable.is_secret:
             errors.append(
                 _build_error(name, "is a secret: enter it at each run, it cannot be stored in an input set")
             )
-        elif problem := one.describe_problem(value):
+        elif problem := variable.describe_problem(value):
             errors.append(_build_error(name, problem))
     return errors
 
@@ -168,78 +178,82 @@ def _build_error(name: str, message: str) -> dict[str, str]:
     return {"path": f"inputs.{name}", "message": message}
 
 
-def _parse_variable(name: str, written: Any) -> PipelineVariable:
-    if isinstance(written, Mapping):
-        found = _parse_typed_variable(name, written)
-    elif isinstance(written, str) and written.startswith(_RUNTIME_INPUT):
-        found = _parse_runtime_input(name, written, "")
-    elif isinstance(written, str | int | float | bool):
-        return PipelineVariable(name, value=written)
+def _parse_variable(name: str, definition: Any) -> PipelineVariable:
+    if isinstance(definition, Mapping):
+        variable = _parse_typed_variable(name, definition)
+    elif isinstance(definition, str) and definition.startswith(_RUNTIME_INPUT):
+        variable = _parse_runtime_input(name, definition, "")
+    elif isinstance(definition, str | int | float | bool):
+        return PipelineVariable(name, value=definition)
     else:
         raise InvalidVariableError(
             "must be a text, a number, true or false, or a mapping with type and value"
         )
-    if found.pattern and (fault := describe_pattern_problem(found.pattern)):
-        raise InvalidVariableError(f"the pattern {fault}", "pattern" if isinstance(written, Mapping) else "")
-    if found.value is not None and (problem := found.describe_problem(found.value)):
+    if variable.pattern and (fault := describe_pattern_problem(variable.pattern)):
+        raise InvalidVariableError(
+            f"the pattern {fault}", "pattern" if isinstance(definition, Mapping) else ""
+        )
+    if variable.value is not None and (problem := variable.describe_problem(variable.value)):
         raise InvalidVariableError(f"the value {problem}")
-    return found
+    return variable
 
 
-def _parse_typed_variable(name: str, written: Mapping[str, Any]) -> PipelineVariable:
-    _validate_mapping(written)
-    type_, value = written.get("type", STRING), written.get("value")
+def _parse_typed_variable(name: str, definition: Mapping[str, Any]) -> PipelineVariable:
+    _validate_mapping(definition)
+    type_, value = definition.get("type", STRING), definition.get("value")
     is_call = isinstance(value, str) and value.startswith(_RUNTIME_INPUT)
     base = (
         _parse_runtime_input(name, str(value), type_)
         if is_call
         else PipelineVariable(name, type_, value, is_runtime_input=value is None)
     )
-    settled = written.get("default") if base.value is None else base.value
+    settled = definition.get("default") if base.value is None else base.value
     return replace(
         base,
         value=settled,
-        is_required=written.get("required", settled is None),
-        allowed=tuple(written.get("allowedValues", base.allowed)),
-        pattern=written.get("pattern", base.pattern),
-        description=written.get("description", ""),
+        is_required=definition.get("required", settled is None),
+        allowed=tuple(definition.get("allowedValues", base.allowed)),
+        pattern=definition.get("pattern", base.pattern),
+        description=definition.get("description", ""),
     )
 
 
-def _validate_mapping(written: Mapping[str, Any]) -> None:
-    if unknown := [str(key) for key in written if key not in _VARIABLE_KEYS]:
+def _validate_mapping(definition: Mapping[str, Any]) -> None:
+    if unknown := [str(key) for key in definition if key not in _VARIABLE_KEYS]:
         raise InvalidVariableError(f"unknown key; use one of {', '.join(_VARIABLE_KEYS)}", unknown[0])
-    if written.get("type", STRING) not in TYPES:
+    if definition.get("type", STRING) not in TYPES:
         raise InvalidVariableError(f"must be one of {', '.join(TYPES)}", "type")
-    if not isinstance(written.get("allowedValues", []), list):
+    if not isinstance(definition.get("allowedValues", []), list):
         raise InvalidVariableError("must be a list", "allowedValues")
-    if not isinstance(written.get("required", False), bool):
+    if not isinstance(definition.get("required", False), bool):
         raise InvalidVariableError("must be true or false", "required")
     for key in ("pattern", "description"):
-        if not isinstance(written.get(key, ""), str):
+        if not isinstance(definition.get(key, ""), str):
             raise InvalidVariableError("must be a text", key)
 
 
-def _parse_runtime_input(name: str, written: str, type_: str) -> PipelineVariable:
+def _parse_runtime_input(name: str, text: str, type_: str) -> PipelineVariable:
     """Parse `<+input>` with `.default(…)`, `.allowedValues(…)` and `.regex(…)`."""
-    rest, said = written[len(_RUNTIME_INPUT) :], dict[str, str]()
-    while rest:
-        call = _INPUT_CALL.match(rest)
-        end = _find_closing_bracket(rest, call.end()) if call else -1
+    remainder, arguments = text[len(_RUNTIME_INPUT) :], dict[str, str]()
+    while remainder:
+        call = _INPUT_CALL.match(remainder)
+        end = _find_closing_bracket(remainder, call.end()) if call else -1
         if call is None or end < 0:
             raise InvalidVariableError(
-                f"{rest} after <+input> is not .default(…), .allowedValues(…) or .regex(…)"
+                f"{remainder} after <+input> is not .default(…), .allowedValues(…) or .regex(…)"
             )
-        said[call[1]] = rest[call.end() : end]
-        rest = rest[end + 1 :]
+        arguments[call[1]] = remainder[call.end() : end]
+        remainder = remainder[end + 1 :]
     reader = PipelineVariable(name, type_)
     allowed = [
-        reader.parse_value(one.strip()) for one in said.get("allowedValues", "").split(",") if one.strip()
+        reader.parse_value(choice.strip())
+        for choice in arguments.get("allowedValues", "").split(",")
+        if choice.strip()
     ]
-    default = reader.parse_value(said["default"].strip()) if "default" in said else None
+    default = reader.parse_value(arguments["default"].strip()) if "default" in arguments else None
     return PipelineVariable(
         name, type_, default, is_runtime_input=True, is_required=default is None, allowed=tuple(allowed),
-        pattern=said.get("regex", ""),
+        pattern=arguments.get("regex", ""),
     )  # fmt: skip
 
 

@@ -107,8 +107,11 @@ def check_pipeline(yaml: str, scope: Scope, reader: Principal) -> dict[str, Any]
     try:
         spec = parse_valid_pipeline(yaml)
         refused = _find_save_problems(spec, scope, reader)
-        lacks = [ReferenceProblem(one.requirement.path, one.message) for one in refused.missing_permissions]
-        require_no_problems([*refused.problems, *lacks], yaml)
+        access_problems = [
+            ReferenceProblem(permission.requirement.path, permission.message)
+            for permission in refused.missing_permissions
+        ]
+        require_no_problems([*refused.problems, *access_problems], yaml)
     except PipelineNotRunnable as refused:
         return {"errors": refused.errors, "warnings": [], "note": ""}
     return {"errors": [], "warnings": [], "note": "The pipeline is valid."}
@@ -124,21 +127,26 @@ class _SaveProblems:
 
 def _find_save_problems(spec: PipelineSpec, scope: Scope, person: Principal) -> _SaveProblems:
     """Find missing resources and permissions; saving requires access to all used resources (R082)."""
-    targets, missing = find_stage_targets(spec, scope)
-    lacks = find_missing_permissions(person, list_run_needs(spec, targets, scope))
-    # What the pipeline names and the person may not see looks like what nobody has made.
-    unseen = [one for one in lacks if not one.is_visible and one.requirement.permission in _REFERENCE_TYPES]
-    for one in unseen:
-        kind, identifier = _REFERENCE_TYPES[one.requirement.permission], one.requirement.resource.identifier
-        missing.append(build_not_found_problem(kind, identifier, scope, one.requirement.path))
-    missing += [*step_manifests.check_own_manifests(spec, scope, person), *list_unknown_groups(spec, scope)]
-    missing += [*find_missing_connectors(spec, scope), *find_missing_secrets(spec, scope)]
-    # Nor is anything told of what such a thing uses in turn.
-    hidden = {_get_stage_path(one.requirement.path) for one in unseen}
-    seen = [one for one in targets if _get_stage_path(one.path) not in hidden]
-    missing += list_undeployable_stages(seen, person)
+    targets, problems = find_stage_targets(spec, scope)
+    missing_permissions = find_missing_permissions(person, list_run_needs(spec, targets, scope))
+    # Hidden resources are reported like missing ones.
+    hidden_permissions = [
+        p for p in missing_permissions if not p.is_visible and p.requirement.permission in _REFERENCE_TYPES
+    ]
+    for permission in hidden_permissions:
+        kind, identifier = (
+            _REFERENCE_TYPES[permission.requirement.permission],
+            permission.requirement.resource.identifier,
+        )
+        problems.append(build_not_found_problem(kind, identifier, scope, permission.requirement.path))
+    problems += [*step_manifests.check_own_manifests(spec, scope, person), *list_unknown_groups(spec, scope)]
+    problems += [*find_missing_connectors(spec, scope), *find_missing_secrets(spec, scope)]
+    # Problems of stages with hidden resources are not disclosed.
+    hidden = {_get_stage_path(p.requirement.path) for p in hidden_permissions}
+    visible_targets = [target for target in targets if _get_stage_path(target.path) not in hidden]
+    problems += list_undeployable_stages(visible_targets, person)
     return _SaveProblems(
-        missing, [one for one in lacks if _get_stage_path(one.requirement.path) not in hidden]
+        problems, [p for p in missing_permissions if _get_stage_path(p.requirement.path) not in hidden]
     )
 
 
@@ -146,11 +154,11 @@ def _get_stage_path(path: str) -> str:
     return path.partition(".stage.")[0]
 
 
-def require_no_problems(missing: list[ReferenceProblem], yaml: str = "") -> None:
+def require_no_problems(problems: list[ReferenceProblem], yaml: str = "") -> None:
     """Raise `PipelineNotRunnable` for problems, with their positions in `yaml`."""
-    if missing:
+    if problems:
         document = parse_document(yaml, "pipeline") if yaml else Document("pipeline", None)
-        errors = [_locate_problem(one, document) for one in missing]
+        errors = [_locate_problem(problem, document) for problem in problems]
         raise PipelineNotRunnable("The pipeline references resources that do not exist.", errors=errors)
 
 
@@ -165,11 +173,11 @@ def _create_pipeline(scope: Scope, spec: PipelineSpec, yaml: str) -> Pipeline:
     return pipeline
 
 
-def _locate_problem(missing: ReferenceProblem, document: Document) -> dict[str, Any]:
-    path = tuple(int(part) if part.isdigit() else part for part in missing.path.split("."))
+def _locate_problem(problem: ReferenceProblem, document: Document) -> dict[str, Any]:
+    path = tuple(int(part) if part.isdigit() else part for part in problem.path.split("."))
     return {
-        "path": missing.path,
-        "message": missing.message,
+        "path": problem.path,
+        "message": problem.message,
         "line": document.get_line(path),
         "column": document.get_column(path),
     }
