@@ -41,15 +41,15 @@ class FileCheck:
     def to_json(self) -> dict[str, Any]:
         """Return the answer that the editor reads."""
         return {
-            "errors": [asdict(one) for one in self.errors],
-            "warnings": [asdict(one) for one in self.warnings],
+            "errors": [asdict(error) for error in self.errors],
+            "warnings": [asdict(warning) for warning in self.warnings],
             "note": self.note,
         }
 
     def list_problems(self) -> list[dict[str, Any]]:
         """Return errors, then warnings, in the format of the editor's template."""
-        errors = [{**asdict(one), "level": "error"} for one in self.errors]
-        return errors + [{**asdict(one), "level": "warning"} for one in self.warnings]
+        errors = [{**asdict(error), "level": "error"} for error in self.errors]
+        return errors + [{**asdict(warning), "level": "warning"} for warning in self.warnings]
 
 
 @dataclass(frozen=True)
@@ -98,16 +98,16 @@ def register_file_kind(kind: FileKind) -> FileKind:
 def check_file(text: FileText) -> FileCheck:
     """Validate a text as the first matching kind; a text of no known kind has no problems."""
     for kind in _FILE_KINDS:
-        if (found := kind.check(text)) is not None:
-            return found
+        if (check := kind.check(text)) is not None:
+            return check
     return FileCheck(note="Files with this name are stored as plain text.")
 
 
 def get_completion_guide(text: FileText) -> dict[str, Any]:
     """Return the completion guide of a text; empty for a text of no known kind."""
     for kind in _FILE_KINDS:
-        if (found := kind.build_guide(text)) is not None:
-            return found
+        if (guide := kind.build_guide(text)) is not None:
+            return guide
     return {}
 
 
@@ -120,8 +120,8 @@ def validate_saved_file(node: FileNode, actor: User) -> None:
 def clean_up_file(text: FileText, reader: Principal, service: str = "") -> CleanedFile:
     """Clean up a text as the first matching kind. Raises `BadInput` for no known kind."""
     for kind in _FILE_KINDS:
-        if (found := kind.clean_up(text, reader, service)) is not None:
-            return found
+        if (cleaned_file := kind.clean_up(text, reader, service)) is not None:
+            return cleaned_file
     message = "Clean up works only for manifests, and this text has no manifest keys."
     raise BadInput(message, errors=[{"path": "content", "message": message}])
 

@@ -58,10 +58,10 @@ def list_referenced_nodes(scope: Scope, ref: str) -> list[FileNode]:
     """Return the rows of the files that `read_files` reads. Raises `FileNotInStore` as it does."""
     owner, prefix, path = _resolve_reference(scope, ref)
     nodes = FileNode.objects.filter(scope=owner, is_folder=False).select_related("scope")
-    found = list(nodes.filter(path=path)) or list(filter_folder_contents(nodes, path).order_by("path"))
-    if not found:
+    matches = list(nodes.filter(path=path)) or list(filter_folder_contents(nodes, path).order_by("path"))
+    if not matches:
         raise _build_missing_error(owner, prefix, path)
-    return found
+    return matches
 
 
 def filter_folder_contents(nodes: QuerySet[FileNode], folder: str) -> QuerySet[FileNode]:
@@ -137,18 +137,20 @@ def _build_missing_error(owner: Scope, prefix: str, path: str) -> FileNotInStore
     message = f'No file "{prefix}{path}" in the file store of {owner.path}.'
     if nearest := _find_nearest_path(path, paths):
         message += f' Did you mean "{prefix}{nearest}"?'
-    elif others := _list_same_path_above(owner, path):
-        message += f' Did you mean "{others[0]}"?'
+    elif same_paths := _list_same_path_above(owner, path):
+        message += f' Did you mean "{same_paths[0]}"?'
     return FileNotInStore(message)
 
 
 def _find_nearest_path(path: str, paths: Iterable[str]) -> str | None:
-    by_folded_path = {one.casefold(): one for one in paths}
-    found = get_close_matches(path.casefold(), by_folded_path, n=1, cutoff=0.6)
-    if found:
-        return by_folded_path[found[0]]
+    by_folded_path = {path_in_scope.casefold(): path_in_scope for path_in_scope in paths}
+    matches = get_close_matches(path.casefold(), by_folded_path, n=1, cutoff=0.6)
+    if matches:
+        return by_folded_path[matches[0]]
     name = path.rsplit("/", 1)[-1].casefold()
-    return next((one for folded, one in by_folded_path.items() if folded.rsplit("/", 1)[-1] == name), None)
+    return next(
+        (candidate for folded, candidate in by_folded_path.items() if folded.rsplit("/", 1)[-1] == name), None
+    )
 
 
 def _list_same_path_above(owner: Scope, path: str) -> list[str]:

@@ -52,11 +52,11 @@ def is_ssh_connector(connector: Connector) -> bool:
 def get_known_server(connector: Connector) -> KnownServer:
     """Return the known host keys of a connector's server; keys of another server are ignored."""
     site, stored = parse_site_spec(connector.spec), connector.host_key
-    given = parse_host_keys(site.host_key)
+    configured = parse_host_keys(site.host_key)
     if not stored or stored.get("place") != get_server_address(site.url):
-        return KnownServer(given)
+        return KnownServer(configured)
     return KnownServer(
-        given,
+        configured,
         _parse_host_key(stored.get("key")),
         parse_datetime(stored.get("seen_at", "")),
         _parse_host_key(stored.get("offered")),
@@ -99,7 +99,9 @@ def record_host_key(connector: Connector, place: str, text: str, *, is_refused: 
 def clear_offered_key(connector: Connector) -> None:
     """Clear the offered key, because the server presents the accepted one again."""
     locked = Connector.objects.select_for_update(of=("self",)).get(pk=connector.pk)
-    locked.host_key = {name: one for name, one in locked.host_key.items() if not name.startswith("offered")}
+    locked.host_key = {
+        name: value for name, value in locked.host_key.items() if not name.startswith("offered")
+    }
     locked.save(update_fields=["host_key"])
 
 

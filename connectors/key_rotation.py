@@ -60,9 +60,11 @@ class EncryptedColumn:
     def reload(self, value: "StoredToken") -> "StoredToken | None":
         """Return the current value, or None for a deleted row."""
         rows = self.model._base_manager.filter(pk=value.key)
-        found = rows.values_list(self.field.attname, flat=True).first()
+        stored_value = rows.values_list(self.field.attname, flat=True).first()
         return (
-            StoredToken(value.key, found.token, value.binding) if isinstance(found, EncryptedValue) else None
+            StoredToken(value.key, stored_value.token, value.binding)
+            if isinstance(stored_value, EncryptedValue)
+            else None
         )
 
 
@@ -131,13 +133,13 @@ def list_rotatable_columns() -> list[RotatableColumn]:
 def list_encrypted_columns() -> list[EncryptedColumn]:
     """Return every encrypted column of every table, by name."""
     concrete = [model for model in apps.get_models(include_auto_created=True) if not model._meta.proxy]
-    found = [
+    columns = [
         EncryptedColumn(model, field)
         for model in concrete
         for field in model._meta.local_concrete_fields
         if isinstance(field, EncryptedTextField)
     ]
-    return sorted(found, key=str)
+    return sorted(columns, key=str)
 
 
 def rotate_column(
@@ -162,7 +164,7 @@ def rotate_column(
 
 def count_keys(column: RotatableColumn, *, size: int = BATCH_SIZE) -> Counter[str]:
     """Count the values of a column by key name; see `UNREADABLE` and `UNBOUND_SUFFIX`."""
-    return Counter(_get_key_name(one) for batch in column.batches(size) for one in batch)
+    return Counter(_get_key_name(value) for batch in column.batches(size) for value in batch)
 
 
 def _get_key_name(value: StoredToken) -> str:

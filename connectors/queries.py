@@ -14,8 +14,8 @@ def list_connectors(scope: Scope, *kinds: str) -> QuerySet[Connector]:
     Without `kinds` those to AWS.
     """
     accepted_kinds = kinds or (Connector.Kind.AWS,)
-    found = Connector.objects.filter(scope__path__in=scope.ancestor_paths(), kind__in=accepted_kinds)
-    return found.select_related("scope", "secret").order_by("identifier", "-scope__path")
+    connectors = Connector.objects.filter(scope__path__in=scope.ancestor_paths(), kind__in=accepted_kinds)
+    return connectors.select_related("scope", "secret").order_by("identifier", "-scope__path")
 
 
 def find_connector(scope: Scope, reference: str, *kinds: str) -> Connector | None:
@@ -23,19 +23,19 @@ def find_connector(scope: Scope, reference: str, *kinds: str) -> Connector | Non
 
     `account.name` is in the account, `org.name` in the organization, a bare name in the nearest scope.
     """
-    level, _, rest = reference.partition(".")
-    found = list_connectors(scope, *kinds).filter(identifier=rest or level)
-    if rest:
+    level, _, identifier = reference.partition(".")
+    matches = list_connectors(scope, *kinds).filter(identifier=identifier or level)
+    if identifier:
         depth = {"account": 1, "org": 2}.get(level, 0)
         paths = [path for path in scope.ancestor_paths() if path.count("/") + 1 == depth]
-        found = found.filter(scope__path__in=paths)
-    return found.select_related("scope", "secret__scope").order_by("-scope__path").first()
+        matches = matches.filter(scope__path__in=paths)
+    return matches.select_related("scope", "secret__scope").order_by("-scope__path").first()
 
 
 def list_secrets(scope: Scope) -> QuerySet[Secret]:
     """Return the secrets that something in `scope` may point at, without their values."""
-    found = Secret.objects.filter(scope__path__in=scope.ancestor_paths())
-    return found.defer("value").select_related("scope").order_by("identifier", "-scope__path")
+    secrets = Secret.objects.filter(scope__path__in=scope.ancestor_paths())
+    return secrets.defer("value").select_related("scope").order_by("identifier", "-scope__path")
 
 
 def list_folder_contents(scope: Scope, folder: str = "") -> QuerySet[FileNode]:
@@ -57,12 +57,14 @@ def find_secret(scope: Scope, reference: str) -> Secret:
 
     `account.name` is in the account, `org.name` in the organization, a bare name in the nearest scope.
     """
-    level, _, rest = reference.partition(".")
+    level, _, identifier = reference.partition(".")
     paths = scope.ancestor_paths()
-    if rest:
+    if identifier:
         paths = [path for path in paths if path.count("/") + 1 == _REFERENCE_LEVELS.get(level)]
-    secrets = Secret.objects.filter(scope__path__in=paths, identifier=rest or level).select_related("scope")
-    nearest = max(secrets, key=lambda one: len(one.scope.path), default=None)
+    secrets = Secret.objects.filter(scope__path__in=paths, identifier=identifier or level).select_related(
+        "scope"
+    )
+    nearest = max(secrets, key=lambda secret: len(secret.scope.path), default=None)
     if nearest is None:
         raise SecretNotFound(
             f"No secret {reference} in {scope.path}. Create it, or correct the reference: name, "

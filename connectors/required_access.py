@@ -33,8 +33,8 @@ class RequiredPermission:
 
     @property
     def scope(self) -> Scope:
-        found: Scope = self.resource.scope
-        return found
+        scope: Scope = self.resource.scope
+        return scope
 
 
 @dataclass(frozen=True)
@@ -55,16 +55,16 @@ class MissingAccess(Problem, Forbidden):
     status = 403
     code = "forbidden"
 
-    def __init__(self, lacks: Sequence[MissingPermission]) -> None:
-        messages = " ".join(one.message for one in lacks[:_MAX_NAMED])
-        rest = len(lacks) - _MAX_NAMED
+    def __init__(self, missing_permissions: Sequence[MissingPermission]) -> None:
+        messages = " ".join(missing.message for missing in missing_permissions[:_MAX_NAMED])
+        hidden_count = len(missing_permissions) - _MAX_NAMED
         Problem.__init__(
             self,
-            f"{messages} And {rest} more." if rest > 0 else messages,
-            errors=[one.to_json() for one in lacks],
+            f"{messages} And {hidden_count} more." if hidden_count > 0 else messages,
+            errors=[missing.to_json() for missing in missing_permissions],
         )
         # Both parents write the text; pages print it.
-        self.args, self.permission = (self.detail,), lacks[0].requirement.permission
+        self.args, self.permission = (self.detail,), missing_permissions[0].requirement.permission
 
 
 def require_access(person: Principal, needs: Iterable[RequiredPermission]) -> None:
@@ -72,11 +72,11 @@ def require_access(person: Principal, needs: Iterable[RequiredPermission]) -> No
 
     Raises `MissingAccess` with the missing ones, `NotVisible` for a resource that the user may not view.
     """
-    lacks = find_missing_permissions(person, needs)
-    if any(not one.is_visible and not one.requirement.hint for one in lacks):
+    missing_permissions = find_missing_permissions(person, needs)
+    if any(not missing.is_visible and not missing.requirement.hint for missing in missing_permissions):
         raise NotVisible("Not found, or you cannot view it.")
-    if lacks:
-        raise MissingAccess(lacks)
+    if missing_permissions:
+        raise MissingAccess(missing_permissions)
 
 
 def find_missing_permissions(
@@ -130,16 +130,16 @@ def get_file_requirements(
 
 
 def _build_missing_permission(person: Principal, need: RequiredPermission) -> MissingPermission:
-    is_seen = can(person, get_view_permission(need.permission), need.resource)
-    resource = f"{need.title} in {need.scope}" if is_seen else need.hint
+    is_visible = can(person, get_view_permission(need.permission), need.resource)
+    resource = f"{need.title} in {need.scope}" if is_visible else need.hint
     granting_role = min(
-        (one for one in BUILTIN_ROLES if need.permission in one.permissions), key=_count_permissions
+        (role for role in BUILTIN_ROLES if need.permission in role.permissions), key=_count_permissions
     ).name
     sentence = (
         f"You need {need.permission} on {resource}. The role {granting_role} in that scope grants it; "
         f"{_describe_grantors(person, need)}."
     )
-    return MissingPermission(need, is_seen, sentence)
+    return MissingPermission(need, is_visible, sentence)
 
 
 def _count_permissions(role: Any) -> int:

@@ -34,8 +34,10 @@ class ResourceUsages:
 
     def __str__(self) -> str:
         named = [use.title for use in self.visible[:_MAX_NAMED]]
-        rest = len(self.visible) - len(named) + self.hidden
-        return " and ".join(part for part in (", ".join(named), f"{rest} more" if rest else "") if part)
+        unnamed_count = len(self.visible) - len(named) + self.hidden
+        return " and ".join(
+            part for part in (", ".join(named), f"{unnamed_count} more" if unnamed_count else "") if part
+        )
 
 
 UsageFinder = Callable[[UsableResource, Principal], ResourceUsages]
@@ -50,8 +52,10 @@ def register_usage_finder(finder: UsageFinder) -> UsageFinder:
 
 def find_usages(thing: UsableResource, principal: Principal) -> ResourceUsages:
     """Return all references to a resource; `principal` gets the names of visible ones."""
-    found = [finder(thing, principal) for finder in _USAGE_FINDERS]
-    return ResourceUsages(_join_usages(one.visible for one in found), sum(one.hidden for one in found))
+    usages = [finder(thing, principal) for finder in _USAGE_FINDERS]
+    return ResourceUsages(
+        _join_usages(usage.visible for usage in usages), sum(usage.hidden for usage in usages)
+    )
 
 
 @register_usage_finder
@@ -59,12 +63,15 @@ def find_secret_usages(thing: UsableResource, principal: Principal) -> ResourceU
     """Return the connectors that use a secret."""
     if not isinstance(thing, Secret):
         return ResourceUsages()
-    found = Connector.objects.filter(secret=thing).select_related("scope")
-    visible = filter_visible(principal, "core_connector_view", found).order_by("scope__path", "identifier")
-    shown = tuple(
-        ResourceUsage(f"connector {one.name}", reverse("connector", args=[one.pk])) for one in visible
+    connectors = Connector.objects.filter(secret=thing).select_related("scope")
+    visible = filter_visible(principal, "core_connector_view", connectors).order_by(
+        "scope__path", "identifier"
     )
-    return ResourceUsages(shown, hidden=found.count() - len(shown))
+    usages = tuple(
+        ResourceUsage(f"connector {connector.name}", reverse("connector", args=[connector.pk]))
+        for connector in visible
+    )
+    return ResourceUsages(usages, hidden=connectors.count() - len(usages))
 
 
 def require_unused_file(node: FileNode, principal: Principal) -> None:
@@ -76,5 +83,5 @@ def require_unused_file(node: FileNode, principal: Principal) -> None:
         )
 
 
-def _join_usages(shown: Iterable[tuple[ResourceUsage, ...]]) -> tuple[ResourceUsage, ...]:
-    return tuple(use for one in shown for use in one)
+def _join_usages(usage_groups: Iterable[tuple[ResourceUsage, ...]]) -> tuple[ResourceUsage, ...]:
+    return tuple(use for group in usage_groups for use in group)

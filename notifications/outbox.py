@@ -132,10 +132,10 @@ def build_notification(fact: NotificationEvent, rule: NotificationRule, now: dat
 def _list_rules_by_path(facts: Iterable[NotificationEvent]) -> dict[str, list[NotificationRule]]:
     paths = {path for fact in facts for path in fact.scope.ancestor_paths()}
     rows = _list_enabled_rules(paths)
-    found: dict[str, list[NotificationRule]] = {}
+    rules_by_path: dict[str, list[NotificationRule]] = {}
     for rule in rows.select_related("scope").defer("url", "secret").order_by("pk"):
-        found.setdefault(rule.scope.path, []).append(rule)
-    return found
+        rules_by_path.setdefault(rule.scope.path, []).append(rule)
+    return rules_by_path
 
 
 def _list_enabled_rules(paths: Collection[str]) -> QuerySet[NotificationRule]:

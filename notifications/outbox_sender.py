@@ -93,9 +93,9 @@ class OutboxSender:
         pool = ThreadPoolExecutor(MOST_PARALLEL_SENDS, thread_name_prefix="notification")
         try:
             while self._claim_and_submit(pool) or self._running:
-                left = ROUND_SECONDS - self._get_elapsed()
-                done, _ = wait(self._running, max(0.0, min(POLL_SECONDS, left)), FIRST_COMPLETED)
-                if not done and left <= 0:
+                remaining_seconds = ROUND_SECONDS - self._get_elapsed()
+                done, _ = wait(self._running, max(0.0, min(POLL_SECONDS, remaining_seconds)), FIRST_COMPLETED)
+                if not done and remaining_seconds <= 0:
                     logger.warning("%s receivers did not answer in time", len(self._running))
                     break
                 for future in done:
@@ -110,12 +110,14 @@ class OutboxSender:
         free = MOST_PARALLEL_SENDS - len(self._running)
         if self._get_elapsed() > CLAIM_WINDOW_SECONDS or not free:
             return False
-        found = claim_due_notifications(self._now(), free, {one.rule for one in self._running.values()})
-        for one in found:
-            if one.webhook is not None:
-                self._running[pool.submit(send_webhook, one.webhook, get_outgoing_reach())] = one
-        self._tries += len(found)
-        return bool(found)
+        claimed = claim_due_notifications(
+            self._now(), free, {running.rule for running in self._running.values()}
+        )
+        for claim in claimed:
+            if claim.webhook is not None:
+                self._running[pool.submit(send_webhook, claim.webhook, get_outgoing_reach())] = claim
+        self._tries += len(claimed)
+        return bool(claimed)
 
     def _get_elapsed(self) -> float:
         return time.monotonic() - self._began
@@ -146,7 +148,7 @@ def claim_due_notifications(
         )
     )
     chosen = rules.exclude(next=None).order_by("waits_since", "pk")[:most]
-    return [one for rule in chosen if (one := _claim_next(rule, now)) is not None]
+    return [claim for rule in chosen if (claim := _claim_next(rule, now)) is not None]
 
 
 def _claim_next(rule: NotificationRule, now: datetime) -> ClaimedNotification | None:

@@ -16,13 +16,13 @@ class Console:
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream or sys.stdout
         self._colorful = self._stream.isatty() and not os.environ.get("NO_COLOR")
-        self._seen: dict[str, str] = {}
+        self._colors_by_name: dict[str, str] = {}
 
     def line(self, name: str, text: str) -> None:
         """Write one line of the process `name`."""
         prefix = f"{name:<{_WIDTH}} |"
         if self._colorful:
-            color = self._seen.setdefault(name, _COLORS[len(self._seen) % len(_COLORS)])
+            color = self._colors_by_name.setdefault(name, _COLORS[len(self._colors_by_name) % len(_COLORS)])
             prefix = f"\x1b[{color}m{prefix}\x1b[0m"
         self.block(f"{prefix} {text}")
 
@@ -48,16 +48,16 @@ class LineSplitter:
     """Splitter of a byte stream into lines."""
 
     def __init__(self) -> None:
-        self._rest = b""
+        self._buffer = b""
 
     def feed(self, chunk: bytes) -> list[str]:
         """Return the lines that this chunk completes."""
-        *whole, self._rest = (self._rest + chunk).split(b"\n")
-        if len(self._rest) > _MAX_LINE_BYTES:
-            whole, self._rest = [*whole, self._rest], b""
+        *whole, self._buffer = (self._buffer + chunk).split(b"\n")
+        if len(self._buffer) > _MAX_LINE_BYTES:
+            whole, self._buffer = [*whole, self._buffer], b""
         return [line.decode(errors="replace").rstrip("\r") for line in whole]
 
     def end(self) -> list[str]:
-        """Return the rest at the end of the stream."""
-        rest, self._rest = self._rest, b""
-        return [rest.decode(errors="replace")] if rest else []
+        """Return the unfinished last line, if any."""
+        tail, self._buffer = self._buffer, b""
+        return [tail.decode(errors="replace")] if tail else []

@@ -35,8 +35,8 @@ def seed_demo(facts: SandboxFacts) -> None:
     admin = _create_users(project)
     connector = _create_connector(admin, project)
     _create_infrastructure(project, connector, facts)
-    for one in DEMO_PIPELINES:
-        seed_pipeline(one, admin=admin, project=project, facts=facts)
+    for demo_pipeline in DEMO_PIPELINES:
+        seed_pipeline(demo_pipeline, admin=admin, project=project, facts=facts)
 
 
 def _create_project() -> Scope:

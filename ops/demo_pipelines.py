@@ -55,7 +55,7 @@ class SandboxFacts:
 
     def values(self) -> dict[str, str]:
         """Return the values of the samples' placeholders."""
-        found = {
+        placeholders = {
             "role_arn": self.role_arn,
             "region": self.region,
             "subnets": json.dumps(self.subnets),
@@ -63,14 +63,14 @@ class SandboxFacts:
         }
         if balancer := self.load_balancer:
             prod, stage = balancer["prod_listener"], balancer["stage_listener"]
-            found |= {
+            placeholders |= {
                 "load_balancer": balancer["arn"],
                 "prod_listener": prod["arn"],
                 "prod_rule": prod["default_rule_arn"],
                 "stage_listener": stage["arn"],
                 "stage_rule": stage["default_rule_arn"],
             }
-        return found
+        return placeholders
 
 
 @dataclass(frozen=True)

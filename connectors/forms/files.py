@@ -91,11 +91,11 @@ class _MultipleFileField(forms.FileField):
 
     def clean(self, data: Any, initial: Any = None) -> list[UploadedFile]:
         # Without choices the list is empty, so the field must be required explicitly.
-        given = (data or [None]) if isinstance(data, list | tuple) else [data]
-        cleaned = [super(_MultipleFileField, self).clean(one, initial) for one in given]
-        for one in cleaned:
-            if one.size > SPEC_BYTES:
-                raise forms.ValidationError(f"{one.name} is larger than {SPEC_BYTES}.")
+        uploads = (data or [None]) if isinstance(data, list | tuple) else [data]
+        cleaned = [super(_MultipleFileField, self).clean(upload, initial) for upload in uploads]
+        for file in cleaned:
+            if file.size > SPEC_BYTES:
+                raise forms.ValidationError(f"{file.name} is larger than {SPEC_BYTES}.")
         return cleaned
 
 

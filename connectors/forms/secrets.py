@@ -47,19 +47,19 @@ class SecretValueForm(PageForm):
 
     def clean(self) -> dict[str, Any]:
         """Return the input with the value from exactly one source."""
-        given = super().clean() or {}
-        text, file = given.get("value", ""), given.get("file")
+        cleaned = super().clean() or {}
+        text, file = cleaned.get("value", ""), cleaned.get("file")
         if bool(text) == bool(file):
             self.add_error("value", "Enter a value or choose a file." if not text else "Enter a value.")
         elif file and file.size > SECRET_BYTES:
             self.add_error("file", f"A secret must be at most {SECRET_BYTES}.")
         elif file:
-            self._read(file, given)
-        return given
+            self._read(file, cleaned)
+        return cleaned
 
-    def _read(self, file: Any, given: dict[str, Any]) -> None:
+    def _read(self, file: Any, cleaned: dict[str, Any]) -> None:
         try:
-            given["value"] = file.read().decode()
+            cleaned["value"] = file.read().decode()
         except UnicodeDecodeError as exc:
             self.add_error("file", f"This is not UTF-8 text: byte {exc.start + 1} is not valid.")
 

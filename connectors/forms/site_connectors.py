@@ -128,13 +128,13 @@ class SiteConnectorForm(BaseConnectorForm):
 
     def spec(self) -> dict[str, Any]:
         """Return the connector's spec with only the fields of its authentication."""
-        given = self.cleaned_data
+        data = self.cleaned_data
         names = ["url", "authentication", "test_repository"]
-        if given["authentication"] == PASSWORD:
+        if data["authentication"] == PASSWORD:
             names.append("username")
-        spec = {name: given.get(name, "") for name in names} | self.build_route()
-        if given["authentication"] == SSH_KEY:
-            spec["host_key"] = given.get("host_key", "")
+        spec = {name: data.get(name, "") for name in names} | self.build_route()
+        if data["authentication"] == SSH_KEY:
+            spec["host_key"] = data.get("host_key", "")
         return {name: value for name, value in spec.items() if value}
 
     @property

@@ -153,8 +153,8 @@ def accept_host_key(*, actor: User, connector: Connector, fingerprint: str) -> C
     none.
     """
     require(actor, "core_connector_edit", connector)
-    found = Connector.objects.select_for_update(of=("self",)).select_related("scope").get(pk=connector.pk)
-    server = get_known_server(found)
+    locked = Connector.objects.select_for_update(of=("self",)).select_related("scope").get(pk=connector.pk)
+    server = get_known_server(locked)
     if server.offered is None:
         raise Conflict("The server offers no new key. Test the connector, then try again.")
     if server.offered.fingerprint != fingerprint.strip():
@@ -163,19 +163,19 @@ def accept_host_key(*, actor: User, connector: Connector, fingerprint: str) -> C
             f"accept it."
         )
     if server.configured:
-        found.spec = {**found.spec, "host_key": str(server.offered)}
-    found.host_key = {
-        "place": found.host_key["place"],
+        locked.spec = {**locked.spec, "host_key": str(server.offered)}
+    locked.host_key = {
+        "place": locked.host_key["place"],
         "key": str(server.offered),
-        "seen_at": found.host_key["offered_at"],
+        "seen_at": locked.host_key["offered_at"],
     }
-    found.clear_test_result()
-    found.save()
+    locked.clear_test_result()
+    locked.save()
     record_audit_entry(
         actor=actor,
         action="connector.accept_host_key",
-        thing=found,
-        before={"fingerprints": [one.fingerprint for one in server.keys]},
+        thing=locked,
+        before={"fingerprints": [key.fingerprint for key in server.keys]},
         after={"fingerprints": [server.offered.fingerprint]},
     )
-    return found
+    return locked

@@ -77,14 +77,16 @@ def create_folder(*, actor: User, scope: Scope, path: str) -> FileNode:
 def create_parent_folders(actor: User, scope: Scope, path: str) -> None:
     """Create the missing folders of a path. Raises `Conflict` if one of them is a file."""
     above = list_parent_folders(path)
-    there = dict(FileNode.objects.filter(scope=scope, path__in=above).values_list("path", "is_folder"))
+    is_folder_by_path = dict(
+        FileNode.objects.filter(scope=scope, path__in=above).values_list("path", "is_folder")
+    )
     for folder in above:
-        if folder not in there:
+        if folder not in is_folder_by_path:
             node = _insert_node(FileNode(scope=scope, path=folder, is_folder=True, updated_by=actor))
             record_audit_entry(
                 actor=actor, action="folder.create", thing=node, after=build_audit_values(node)
             )
-        elif not there[folder]:
+        elif not is_folder_by_path[folder]:
             raise Conflict(f"{folder} is a file, so it cannot contain files.")
 
 

@@ -33,6 +33,6 @@ def build_identifier_conflict(kind: str, identifier: str) -> Conflict:
 
 def build_in_use_conflict(thing: Model, problem: ProtectedError) -> Conflict:
     """Return the refusal to delete something that others point at."""
-    users = sorted({f"{one._meta.verbose_name} {one}" for one in problem.protected_objects})
-    shown = ", ".join(users[:5]) + (f" and {len(users) - 5} more" if len(users) > 5 else "")
-    return Conflict(f"{thing} is still in use by {shown}. Remove these references first.")
+    users = sorted({f"{row._meta.verbose_name} {row}" for row in problem.protected_objects})
+    names = ", ".join(users[:5]) + (f" and {len(users) - 5} more" if len(users) > 5 else "")
+    return Conflict(f"{thing} is still in use by {names}. Remove these references first.")

@@ -70,10 +70,10 @@ class ConnectorPage(ResourcePage[Connector]):
 def list_connectors(request: PageRequest) -> HttpResponse:
     """List connectors with the result of their last test."""
     connectors = list_visible(request, VIEW_PERMISSION, Connector.objects.select_related("scope", "secret"))
-    shown = paginate_queryset(connectors, request)
+    page = paginate_queryset(connectors, request)
     content = {
-        "page": shown,
-        "testable": _list_testable(request, shown.items),
+        "page": page,
+        "testable": _list_testable(request, page.items),
         "can_add": can_anywhere(request.user, EDIT_PERMISSION),
     }
     return render(request, "connectors/connectors.html", content)
@@ -127,16 +127,16 @@ class NewConnector(ConnectorFormPage, ConnectorPage, CreatePage[Connector]):
         return super().get_context(form) | {"heading": f"New {_get_kind(form).label} connector"}
 
     def save(self, form: AnyConnectorForm) -> Connector:
-        given = form.cleaned_data
+        data = form.cleaned_data
         with transaction.atomic():
             return create_connector(
                 actor=self.request.user,
-                scope=given["in_scope"],
-                identifier=given["identifier"],
-                name=given["name"],
+                scope=data["in_scope"],
+                identifier=data["identifier"],
+                name=data["name"],
                 kind=_get_kind(form),
                 spec=form.spec(),
-                secret=_get_or_create_secret(self.request, form, given["in_scope"], given["identifier"]),
+                secret=_get_or_create_secret(self.request, form, data["in_scope"], data["identifier"]),
             )
 
 
@@ -188,16 +188,16 @@ def _get_or_create_secret(
     request: PageRequest, form: AnyConnectorForm, scope: Scope, identifier: str
 ) -> Secret | None:
     """Return the selected secret, or a new one with the entered value."""
-    given = form.cleaned_data
-    if not form.needs_secret or not given["secret_value"]:
-        return given["secret"] if form.needs_secret else None
+    data = form.cleaned_data
+    if not form.needs_secret or not data["secret_value"]:
+        return data["secret"] if form.needs_secret else None
     suffix, title = _SECRET_NAMES.get(_get_kind(form), ("login", "Login of"))
     return create_secret(
         actor=request.user,
         scope=scope,
         identifier=_find_free_identifier(scope, f"{identifier}_{suffix}"),
-        name=f"{title} {given['name']}"[:128],
-        value=given["secret_value"],
+        name=f"{title} {data['name']}"[:128],
+        value=data["secret_value"],
     )
 
 
@@ -206,16 +206,23 @@ def _find_free_identifier(scope: Scope, preferred: str) -> str:
     numbered = (
         preferred if number == 1 else f"{preferred}_{number}" for number in range(1, len(identifiers) + 2)
     )
-    return next(one for one in numbered if one not in identifiers)
+    return next(candidate for candidate in numbered if candidate not in identifiers)
 
 
-def _list_testable(request: PageRequest, shown: Sequence[Connector]) -> set[int]:
+def _list_testable(request: PageRequest, connectors: Sequence[Connector]) -> set[int]:
     """Return the connectors of a list that the reader may use, with their secrets."""
     secrets = get_permitted_ids(
-        request, "core_secret_access", Secret, [one.secret for one in shown if one.secret]
+        request,
+        "core_secret_access",
+        Secret,
+        [connector.secret for connector in connectors if connector.secret],
     )
-    allowed = get_permitted_ids(request, ACCESS_PERMISSION, Connector, shown)
-    return {one.pk for one in shown if one.pk in allowed and one.secret_id in {None, *secrets}}
+    allowed = get_permitted_ids(request, ACCESS_PERMISSION, Connector, connectors)
+    return {
+        connector.pk
+        for connector in connectors
+        if connector.pk in allowed and connector.secret_id in {None, *secrets}
+    }
 
 
 @require_sign_in

@@ -63,8 +63,8 @@ class NewFolder(FileFormPage):
     folder_field = "path"
 
     def save(self, form: NewFolderForm) -> FileNode:
-        given = form.cleaned_data
-        return create_folder(actor=self.request.user, scope=given["in_scope"], path=given["path"])
+        data = form.cleaned_data
+        return create_folder(actor=self.request.user, scope=data["in_scope"], path=data["path"])
 
 
 class UploadFiles(FileFormPage):
@@ -78,9 +78,9 @@ class UploadFiles(FileFormPage):
     folder_field = "folder"
 
     def save(self, form: UploadFilesForm) -> FileNode:
-        given = form.cleaned_data
+        data = form.cleaned_data
         saved = _save_uploads(
-            self.request.user, given["in_scope"], given["folder"], given["uploaded"], replace=given["replace"]
+            self.request.user, data["in_scope"], data["folder"], data["uploaded"], replace=data["replace"]
         )
         uploaded = saved[0].path if len(saved) == 1 else f"{len(saved)} files"
         messages.success(self.request, f"Uploaded {uploaded}.")
@@ -164,7 +164,7 @@ def _save_uploads(
     actor: User, scope: Scope, folder: str, files: Sequence[UploadedFile], *, replace: bool
 ) -> list[FileNode]:
     with transaction.atomic():
-        return [_save_upload(actor, scope, folder, one, replace=replace) for one in files]
+        return [_save_upload(actor, scope, folder, file, replace=replace) for file in files]
 
 
 def _save_upload(actor: User, scope: Scope, folder: str, file: UploadedFile, *, replace: bool) -> FileNode:

@@ -19,11 +19,11 @@ from web.http.problems import Problem
 def list_deletions(request: PageRequest) -> HttpResponse:
     """List the deletions that can still be undone."""
     rows = FileDeletion.objects.select_related("scope", "by")
-    shown = paginate_queryset(list_visible(request, VIEW_PERMISSION, rows), request)
+    page = paginate_queryset(list_visible(request, VIEW_PERMISSION, rows), request)
     content = {
-        "page": shown,
-        "restorable": get_permitted_ids(request, EDIT_PERMISSION, FileDeletion, shown.items),
-        "forgettable": get_permitted_ids(request, "core_file_delete", FileDeletion, shown.items),
+        "page": page,
+        "restorable": get_permitted_ids(request, EDIT_PERMISSION, FileDeletion, page.items),
+        "forgettable": get_permitted_ids(request, "core_file_delete", FileDeletion, page.items),
         "days": DELETED_FILE_DAYS,
     }
     return render(request, "connectors/files/deleted.html", content)

@@ -41,13 +41,13 @@ def new_file(request: PageRequest) -> HttpResponse:
         initial=initial,
     )
     if request.method == "POST" and form.is_valid():
-        given = form.cleaned_data
+        data = form.cleaned_data
         try:
             node = save_file(
                 actor=request.user,
-                scope=given["in_scope"],
-                path=given["path"],
-                content=given["content"],
+                scope=data["in_scope"],
+                path=data["path"],
+                content=data["content"],
                 expected_version=0,
             )
         except VersionConflict:
@@ -75,15 +75,15 @@ def edit_file(request: PageRequest, pk: int) -> HttpResponse:
     form = FileTextForm(request.POST)
     if not form.is_valid():
         return _render_edit(request, form, node)
-    given = form.cleaned_data
+    data = form.cleaned_data
     try:
         saved = save_file(
             actor=request.user,
             scope=node.scope,
             path=node.path,
-            content=given["content"],
-            note=given["note"],
-            expected_version=given["version"],
+            content=data["content"],
+            note=data["note"],
+            expected_version=data["version"],
         )
     except VersionConflict:
         return _render_edit_conflict(request, node)

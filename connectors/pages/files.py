@@ -90,8 +90,8 @@ def show_file_history(request: PageRequest, pk: int) -> HttpResponse:
         "page": paginate_queryset(rows, request, order="version"),
         "can_edit": can(request.user, EDIT_PERMISSION, node),
     }
-    if shown := request.GET.get("show"):
-        content["shown"] = _get_version(request, node, shown)
+    if version := request.GET.get("show"):
+        content["shown"] = _get_version(request, node, version)
     elif node.version > 1 or "from" in request.GET:
         newer = _get_version(request, node, request.GET.get("to") or str(node.version))
         older = _get_version(request, node, request.GET.get("from") or str(newer.version - 1))

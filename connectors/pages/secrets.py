@@ -69,12 +69,12 @@ class NewSecret(SecretPage, CreatePage[Secret]):
     done = "Secret {name} created."
 
     def save(self, form: NewSecretForm) -> Secret:
-        given = form.cleaned_data
+        data = form.cleaned_data
         return create_secret(
             actor=self.request.user,
-            scope=given["in_scope"],
-            identifier=given["identifier"],
-            name=given["name"],
+            scope=data["in_scope"],
+            identifier=data["identifier"],
+            name=data["name"],
             **form.submitted_value,
         )
 

@@ -59,8 +59,8 @@ def parse_aws_spec(spec: Mapping[str, Any]) -> AwsSpec:
 
 def find_aws_spec_problems(spec: Mapping[str, Any], *, has_secret: bool) -> list[dict[str, str]]:
     """Return the problems of a spec, each as {"path", "message"}."""
-    if found := AwsSpec.find_shape_problems(spec):
-        return found
+    if problems := AwsSpec.find_shape_problems(spec):
+        return problems
     read = parse_aws_spec(spec)
     return [
         *_find_delegate_problems(read),

@@ -26,7 +26,7 @@ def find_tag_problems(tags: Any) -> Iterator[str]:
 
 def parse_tag_list(text: str) -> list[str]:
     """Return the tags in a text that has commas or blanks between them, each once."""
-    return list(dict.fromkeys(one for one in re.split(r"[\s,]+", text) if one))
+    return list(dict.fromkeys(tag for tag in re.split(r"[\s,]+", text) if tag))
 
 
 _INVALID_TAG_MESSAGE = (
@@ -66,40 +66,40 @@ class ConnectorSpec(ABC):
     @classmethod
     def get_field_names(cls) -> list[str]:
         """Return the displayed names of the fields."""
-        return [one.name for one in fields(cls)]
+        return [field.name for field in fields(cls)]
 
     @classmethod
     def from_json(cls, spec: Mapping[str, Any]) -> Self:
         """Return the spec from JSON, without unknown keys."""
         texts = set(cls.get_field_names()) - {_SELECTORS_FIELD}
         texts_by_name: dict[str, Any] = {
-            key: str(one).strip() for key, one in spec.items() if key in texts and one
+            key: str(text).strip() for key, text in spec.items() if key in texts and text
         }
         tags = dict.fromkeys(str(tag).strip() for tag in spec.get(_SELECTORS_FIELD) or ())
         return cls(**texts_by_name, delegate_selectors=tuple(tag for tag in tags if tag))
 
     def to_json(self) -> dict[str, Any]:
-        found = asdict(self) | {_SELECTORS_FIELD: list(self.delegate_selectors)}
+        document = asdict(self) | {_SELECTORS_FIELD: list(self.delegate_selectors)}
         if not self.is_remote:
-            del found["connect_through"]
-        return {key: value for key, value in found.items() if value}
+            del document["connect_through"]
+        return {key: value for key, value in document.items() if value}
 
     @classmethod
     def find_shape_problems(cls, spec: Mapping[str, Any]) -> list[dict[str, str]]:
         """Return unknown keys and wrong types, each as {"path", "message"}; the other fields are used."""
         names = cls.get_field_names()
-        found = [
+        problems = [
             build_spec_problem(key, f"Unknown value; use one of {', '.join(names)}.")
             for key in spec
             if key not in names
         ]
-        found += [
+        problems += [
             build_spec_problem(key, "This must be text.")
             for key, value in spec.items()
             if key in names and key != _SELECTORS_FIELD and not isinstance(value, str | None)
         ]
         return [
-            *found,
+            *problems,
             *(
                 build_spec_problem(_SELECTORS_FIELD, text)
                 for text in find_tag_problems(spec.get(_SELECTORS_FIELD))

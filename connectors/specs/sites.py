@@ -63,8 +63,8 @@ def parse_site_spec(spec: Mapping[str, Any]) -> SiteSpec:
 
 def find_site_spec_problems(kind: str, spec: Mapping[str, Any], *, has_secret: bool) -> list[dict[str, str]]:
     """Return the problems of a spec, each as {"path", "message"}."""
-    if found := SiteSpec.find_shape_problems(spec):
-        return found
+    if problems := SiteSpec.find_shape_problems(spec):
+        return problems
     read = parse_site_spec(spec)
     entrance = [*_find_authentication_problems(kind, read, has_secret), *_find_host_key_problems(read)]
     return [*_find_location_problems(kind, read), *entrance]
@@ -118,7 +118,7 @@ def get_url_scheme(url: str) -> str:
 
 def _describe_ssh_problem(url: str) -> str:
     parts = urlsplit(normalize_ssh_url(url))
-    if not parts.hostname or parts.hostname.startswith("-") or any(one.isspace() for one in url):
+    if not parts.hostname or parts.hostname.startswith("-") or any(character.isspace() for character in url):
         return "This is not an SSH URL, such as ssh://git@example.com/team/app.git."
     return "Store the password in a secret, not in the URL." if parts.password else ""
 
@@ -163,12 +163,16 @@ def find_connector_spec_problems(
     return find_site_spec_problems(kind, spec, has_secret=has_secret)
 
 
-def has_same_login(kind: str, one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+def has_same_login(kind: str, spec: Mapping[str, Any], other_spec: Mapping[str, Any]) -> bool:
     """Return whether two specs use the same secret at the same address.
 
     A secret is never sent to another address: a change of the address requires entering it again.
     """
     if kind == Connector.Kind.AWS:
-        return parse_aws_spec(one).access_key_id == parse_aws_spec(other).access_key_id
-    here, there = parse_site_spec(one), parse_site_spec(other)
-    return (here.url, here.authentication, here.username) == (there.url, there.authentication, there.username)
+        return parse_aws_spec(spec).access_key_id == parse_aws_spec(other_spec).access_key_id
+    site, other_site = parse_site_spec(spec), parse_site_spec(other_spec)
+    return (site.url, site.authentication, site.username) == (
+        other_site.url,
+        other_site.authentication,
+        other_site.username,
+    )

@@ -74,9 +74,9 @@ class NotificationRuleListView(BaseApiView):
 
     @extend_schema(request=RuleInput, responses={201: RuleDocument})
     def post(self, request: Request) -> Response:
-        given, scope = self.get_validated_body(RuleInput), self.get_named_scope()
+        body, scope = self.get_validated_body(RuleInput), self.get_named_scope()
         made = operations.create_rule(
-            actor=self.principal, scope=scope, identifier=given["identifier"], spec=_build_spec(given)
+            actor=self.principal, scope=scope, identifier=body["identifier"], spec=_build_spec(body)
         )
         return respond_with_etag(RuleDocument(made).data, made.version, status=201)
 
@@ -90,8 +90,8 @@ class NotificationRuleDetailView(BaseApiView):
 
     @extend_schema(responses=RuleDocument)
     def get(self, request: Request, pk: int) -> Response:
-        found = self.rule(pk)
-        return respond_with_etag(RuleDocument(found).data, found.version)
+        rule = self.rule(pk)
+        return respond_with_etag(RuleDocument(rule).data, rule.version)
 
     @extend_schema(parameters=[IF_MATCH_PARAMETER], request=RuleChange, responses=RuleDocument)
     def put(self, request: Request, pk: int) -> Response:
@@ -113,15 +113,15 @@ def _list_rules() -> Any:
     return NotificationRule.objects.select_related("scope")
 
 
-def _build_spec(given: dict[str, Any]) -> NotificationRuleSpec:
-    secret = given.get("secret")
+def _build_spec(body: dict[str, Any]) -> NotificationRuleSpec:
+    secret = body.get("secret")
     return NotificationRuleSpec(
-        name=given["name"],
-        events=tuple(given["events"]),
-        url=given.get("url", ""),
+        name=body["name"],
+        events=tuple(body["events"]),
+        url=body.get("url", ""),
         secret=secret or "",
-        unsigned="secret" in given and secret is None,
-        is_enabled=given["is_enabled"],
+        unsigned="secret" in body and secret is None,
+        is_enabled=body["is_enabled"],
     )
 
 

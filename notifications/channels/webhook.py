@@ -96,8 +96,13 @@ def compute_signature(secret: str, sent_at: int, body: bytes) -> str:
 
 def _build_mask(letter: WebhookRequest) -> SecretMask:
     parts = urlsplit(letter.url)
-    given = [*parts.path.split("/"), parts.query, *_QUERY_SEPARATORS.split(parts.query)]
-    pieces = [one for piece in given for one in (piece, unquote_plus(piece)) if len(one) >= TOKEN_CHARACTERS]
+    url_parts = [*parts.path.split("/"), parts.query, *_QUERY_SEPARATORS.split(parts.query)]
+    pieces = [
+        token
+        for piece in url_parts
+        for token in (piece, unquote_plus(piece))
+        if len(token) >= TOKEN_CHARACTERS
+    ]
     return SecretMask([letter.url, f"{parts.path}?{parts.query}", *pieces, letter.secret])
 
 

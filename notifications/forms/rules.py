@@ -60,14 +60,14 @@ class NotificationRuleForm(PageForm):
 
     def build_spec(self) -> NotificationRuleSpec:
         """Return the spec from the input."""
-        given = self.cleaned_data
+        data = self.cleaned_data
         return NotificationRuleSpec(
-            name=given["name"],
-            events=tuple(given["events"]),
-            url=given["url"],
-            secret=given["secret"],
-            unsigned=given.get("unsigned", False),
-            is_enabled=given["is_enabled"],
+            name=data["name"],
+            events=tuple(data["events"]),
+            url=data["url"],
+            secret=data["secret"],
+            unsigned=data.get("unsigned", False),
+            is_enabled=data["is_enabled"],
         )
 
 

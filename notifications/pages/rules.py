@@ -53,10 +53,10 @@ class NotificationRulePage(ResourcePage[NotificationRule]):
 def list_rules(request: PageRequest) -> HttpResponse:
     """List the notification rules."""
     rules = list_visible(request, VIEW, NotificationRule.objects.select_related("scope"))
-    shown = paginate_queryset(rules.defer("url", "secret"), request)
+    page = paginate_queryset(rules.defer("url", "secret"), request)
     content = {
-        "page": shown,
-        "rows": [(rule, get_event_titles(rule)) for rule in shown.items],
+        "page": page,
+        "rows": [(rule, get_event_titles(rule)) for rule in page.items],
         "can_add": can_anywhere(request.user, EDIT),
     }
     return render(request, "notifications/list.html", content)
@@ -87,11 +87,11 @@ class NewNotificationRule(NotificationRulePage, CreatePage[NotificationRule]):
     done = "Notification rule {name} created. Send a test to verify it."
 
     def save(self, form: NewNotificationRuleForm) -> NotificationRule:
-        given = form.cleaned_data
+        data = form.cleaned_data
         return create_rule(
             actor=self.request.user,
-            scope=given["in_scope"],
-            identifier=given["identifier"],
+            scope=data["in_scope"],
+            identifier=data["identifier"],
             spec=form.build_spec(),
         )
 
@@ -156,12 +156,12 @@ def test_rule(request: PageRequest, pk: int) -> HttpResponse:
 def resend(request: PageRequest, pk: str) -> HttpResponse:
     """Send a notification again."""
     rows = Notification.objects.select_related("rule__scope")
-    found = get_visible(request, VIEW, rows, pk=pk)
-    require(request.user, EDIT, found.rule)
+    notification = get_visible(request, VIEW, rows, pk=pk)
+    require(request.user, EDIT, notification.rule)
     try:
-        resend_notification(actor=request.user, notification=found)
+        resend_notification(actor=request.user, notification=notification)
     except Conflict as problem:
         messages.warning(request, problem.detail)
     else:
         messages.success(request, SENDING_MESSAGE)
-    return redirect("notification-rule", pk=found.rule_id)
+    return redirect("notification-rule", pk=notification.rule_id)

@@ -27,12 +27,14 @@ def generate() -> Iterator[Page]:
 
 def list_operations(document: Schema) -> dict[str, list[Operation]]:
     """Return method, path and description of every operation, by resource."""
-    found: dict[str, list[Operation]] = {}
+    operations_by_tag: dict[str, list[Operation]] = {}
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
             if isinstance(operation, dict):
-                found.setdefault(operation["tags"][0], []).append((method.upper(), path, operation))
-    return dict(sorted(found.items()))
+                operations_by_tag.setdefault(operation["tags"][0], []).append(
+                    (method.upper(), path, operation)
+                )
+    return dict(sorted(operations_by_tag.items()))
 
 
 def _build_title(tag: str) -> str:
@@ -54,10 +56,10 @@ def _build_index_parts(operations: Mapping[str, list[Operation]]) -> Iterator[st
     rows = [
         (
             f"[{_build_title(tag)}]({tag}.md)",
-            ", ".join(sorted({method for method, _, _ in found})),
-            str(len(found)),
+            ", ".join(sorted({method for method, _, _ in tag_operations})),
+            str(len(tag_operations)),
         )
-        for tag, found in operations.items()
+        for tag, tag_operations in operations.items()
     ]
     yield table(("Resource", "Methods", "Operations"), rows)
 
@@ -87,13 +89,13 @@ class ResourcePage:
     def _build_parameters(self, operation: Schema) -> Iterator[str]:
         rows = [
             (
-                code(one["name"]),
-                one["in"],
-                self._format_type(one["schema"]),
-                "yes" if one.get("required") else "no",
-                self._describe({**one["schema"], "description": one.get("description", "")}),
+                code(parameter["name"]),
+                parameter["in"],
+                self._format_type(parameter["schema"]),
+                "yes" if parameter.get("required") else "no",
+                self._describe({**parameter["schema"], "description": parameter.get("description", "")}),
             )
-            for one in operation.get("parameters", ())
+            for parameter in operation.get("parameters", ())
         ]
         if rows:
             yield table(("Parameter", "In", "Type", "Required", "Description"), rows)
@@ -138,11 +140,11 @@ class ResourcePage:
 
     def _build_rows(self, schema: Schema, *, is_sent: bool) -> Iterator[list[str]]:
         hidden = "readOnly" if is_sent else "writeOnly"
-        for name, one in schema["properties"].items():
-            if one.get(hidden):
+        for name, field in schema["properties"].items():
+            if field.get(hidden):
                 continue
             needed = ["yes" if name in schema.get("required", ()) else "no"] if is_sent else []
-            yield [code(name), self._format_type(one), *needed, self._describe(one)]
+            yield [code(name), self._format_type(field), *needed, self._describe(field)]
 
     def _resolve(self, schema: Schema) -> Schema:
         while "$ref" in schema:
@@ -156,7 +158,7 @@ class ResourcePage:
         for key in ("allOf", "oneOf", "anyOf"):
             if key in schema:
                 return " or ".join(
-                    dict.fromkeys(name for one in schema[key] if (name := self._format_type(one)))
+                    dict.fromkeys(name for part in schema[key] if (name := self._format_type(part)))
                 )
         if schema.get("type") == "array":
             return f"list of {self._format_type(schema['items'])}"
@@ -173,10 +175,10 @@ class ResourcePage:
 
     def _describe(self, schema: Schema) -> str:
         resolved = self._resolve(schema)
-        choices = [str(one) for one in self._list_choices(resolved) if one not in ("", None)]
-        shown = ", ".join(map(code, choices[:_SHOWN_CHOICES]))
+        choices = [str(choice) for choice in self._list_choices(resolved) if choice not in ("", None)]
+        choice_list = ", ".join(map(code, choices[:_SHOWN_CHOICES]))
         more = " and more" if len(choices) > _SHOWN_CHOICES else ""
-        sentences = [plain(schema.get("description", "")), f"One of {shown}{more}." if choices else ""]
+        sentences = [plain(schema.get("description", "")), f"One of {choice_list}{more}." if choices else ""]
         if schema.get("default") not in ("", None, [], {}):
             sentences.append(f"Default {code(str(schema['default']))}.")
         if "maximum" in schema and "minimum" in schema:
@@ -187,4 +189,6 @@ class ResourcePage:
 
     def _list_choices(self, schema: Schema) -> list[Any]:
         own = list(schema.get("enum", ()))
-        return own + [one for part in schema.get("oneOf", ()) for one in self._resolve(part).get("enum", ())]
+        return own + [
+            choice for part in schema.get("oneOf", ()) for choice in self._resolve(part).get("enum", ())
+        ]

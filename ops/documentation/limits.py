@@ -60,7 +60,7 @@ def _build_parts() -> Iterator[str]:
         if note := _NOTES.get(section):
             yield note
         rows_of_section = [limits.LIMITS[name] for name in names]
-        rows = [(plain(one.subject), str(one), plain(one.source)) for one in rows_of_section]
+        rows = [(plain(limit.subject), str(limit), plain(limit.source)) for limit in rows_of_section]
         yield table(("Limit", "Maximum", "Source"), rows)
 
 

@@ -84,7 +84,7 @@ def list_log_lines() -> Iterator[LogLine]:
 
 def list_failures() -> Iterator[FailureMessage]:
     """Yield every failure with a code in the source."""
-    classes = {ActionFailed.__name__, *(one.__name__ for one in ActionFailed.__subclasses__())}
+    classes = {ActionFailed.__name__, *(subclass.__name__ for subclass in ActionFailed.__subclasses__())}
     for _, tree in _list_modules():
         constants = _list_constants(tree)
         for call in _list_calls(tree):
@@ -109,12 +109,14 @@ def _list_calls(tree: ast.Module) -> Iterator[ast.Call]:
 
 
 def _list_constants(tree: ast.Module) -> dict[str, str]:
-    found: dict[str, str] = {}
+    constants: dict[str, str] = {}
     for node in tree.body:
         if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(node.value, ast.Constant):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            found |= {one.id: str(node.value.value) for one in targets if isinstance(one, ast.Name)}
-    return found
+            constants |= {
+                target.id: str(node.value.value) for target in targets if isinstance(target, ast.Name)
+            }
+    return constants
 
 
 def _get_subject(path: Path) -> str:
@@ -123,8 +125,8 @@ def _get_subject(path: Path) -> str:
 
 
 def _get_level(call: ast.Call) -> str:
-    given = [*call.args[1:2], *(one.value for one in call.keywords if one.arg == "level")]
-    return " or ".join(_list_texts(given[0])) if given else "info"
+    level_values = [*call.args[1:2], *(keyword.value for keyword in call.keywords if keyword.arg == "level")]
+    return " or ".join(_list_texts(level_values[0])) if level_values else "info"
 
 
 def _is_logged(text: str) -> bool:
@@ -143,7 +145,7 @@ def _list_texts(node: ast.expr) -> list[str]:
     if isinstance(node, ast.IfExp):
         return [*_list_texts(node.body), *_list_texts(node.orelse)]
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-        return [left + right for left in _list_texts(node.left) for right in _list_texts(node.right)]
+        return [prefix + right for prefix in _list_texts(node.left) for right in _list_texts(node.right)]
     if isinstance(node, ast.JoinedStr):
         return ["".join(map(_render_part, node.values))]
     return []
@@ -158,13 +160,13 @@ def _render_part(node: ast.expr) -> str:
 def _get_value_name(node: ast.expr) -> str:
     """Return a name for a value: the last name in the expression."""
     names = [
-        one.id if isinstance(one, ast.Name) else one.attr
-        for one in ast.walk(node)
-        if isinstance(one, ast.Name | ast.Attribute)
+        part.id if isinstance(part, ast.Name) else part.attr
+        for part in ast.walk(node)
+        if isinstance(part, ast.Name | ast.Attribute)
     ]
     if isinstance(node, ast.Attribute | ast.Name):
         names = names[:1]
     elif isinstance(node, ast.Call | ast.Subscript):
-        names = [one for one in names if one not in ("len", "str", "int", "join")][:1]
+        names = [name for name in names if name not in ("len", "str", "int", "join")][:1]
     word = names[0].strip("_").replace("_", " ").lower() if names else "value"
     return word[:_LONGEST_NAME]

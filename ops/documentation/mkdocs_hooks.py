@@ -42,8 +42,8 @@ def _expand(nav: Any, docs: Path) -> Any:
 
 def _list_pages(folder: str, docs: Path) -> list[str]:
     """Return the pages of a folder in the order of the generator or of their names, the index first."""
-    written = sorted(path.relative_to(docs).as_posix() for path in (docs / folder).glob("*.md"))
-    pages = [path for path in (*generate_pages(), *written) if path.startswith(folder)]
+    existing_pages = sorted(path.relative_to(docs).as_posix() for path in (docs / folder).glob("*.md"))
+    pages = [path for path in (*generate_pages(), *existing_pages) if path.startswith(folder)]
     return sorted(pages, key=lambda path: path != f"{folder}index.md")
 
 

@@ -32,7 +32,10 @@ def _build_permission_parts() -> Iterator[str]:
     )
     for resource in RESOURCE_TYPES:
         yield f"## {resource.title}"
-        rows = [(code(one.identifier), one.title, _list_holders(one)) for one in resource.permissions]
+        rows = [
+            (code(permission.identifier), permission.title, _list_holders(permission))
+            for permission in resource.permissions
+        ]
         yield table(("Permission", "Action", "Built-in roles that have it"), rows)
 
 
@@ -57,8 +60,12 @@ def _build_role_parts() -> Iterator[str]:
     for role in BUILTIN_ROLES:
         yield f"## {role.name}"
         actions = ((resource, _list_actions(resource, role.permissions)) for resource in RESOURCE_TYPES)
-        yield table(("Resource", "Actions"), [(one.title, granted) for one, granted in actions if granted])
+        yield table(
+            ("Resource", "Actions"), [(resource.title, granted) for resource, granted in actions if granted]
+        )
 
 
 def _list_actions(resource: ResourceType, granted: frozenset[str]) -> str:
-    return ", ".join(one.title for one in resource.permissions if one.identifier in granted)
+    return ", ".join(
+        permission.title for permission in resource.permissions if permission.identifier in granted
+    )

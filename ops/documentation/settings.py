@@ -73,16 +73,16 @@ def _format_default(field: FieldInfo, required: tuple[str, ...]) -> str:
         return needed or "none"
     if isinstance(value, bool):
         value = str(value).lower()
-    shown = code(getattr(value, "name", None) or (f"{value:d}" if isinstance(value, int) else str(value)))
-    return f"{shown}; {needed}" if needed else shown
+    default = code(getattr(value, "name", None) or (f"{value:d}" if isinstance(value, int) else str(value)))
+    return f"{default}; {needed}" if needed else default
 
 
 def _describe(field: FieldInfo) -> str:
     bounds = {
-        name: getattr(one, name)
-        for one in field.metadata
+        name: getattr(constraint, name)
+        for constraint in field.metadata
         for name in ("gt", "ge", "lt", "le")
-        if hasattr(one, name)
+        if hasattr(constraint, name)
     }
     least, most = bounds.get("ge"), bounds.get("le")
     between = f"{least} to {most:,}." if least is not None and most is not None else ""

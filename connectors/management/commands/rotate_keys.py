@@ -46,8 +46,8 @@ class Command(BaseCommand):
         for column in list_rotatable_columns():
             key_counts = count_keys(column)
             used += key_counts
-            shown = [f"{count:,} under {name}" for name, count in sorted(key_counts.items())]
-            self.stdout.write(f"{column}: {', '.join(shown) or 'no values'}")
+            counts = [f"{count:,} under {name}" for name, count in sorted(key_counts.items())]
+            self.stdout.write(f"{column}: {', '.join(counts) or 'no values'}")
         if used[UNKNOWN_KEY]:
             raise CommandError(_describe_unreadable(used[UNKNOWN_KEY]))
         if older := used.total() - used[get_first_key_name()]:
