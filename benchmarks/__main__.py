@@ -1,4 +1,4 @@
-"""`make bench`: runs every measurement on a database of its own, or those that are named."""
+"""Command of `make bench`: runs all or the named measurements, each on a separate database."""
 
 import os
 import sys

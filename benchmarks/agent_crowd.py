@@ -1,4 +1,4 @@
-"""Many agents in one process, which note how soon they hear of tasks: a process of `benchmarks.agents`."""
+"""Many agents in one process that record the delays of tasks; a process of `benchmarks.agents`."""
 
 import asyncio
 import json
@@ -54,7 +54,7 @@ class Crowd:
                 await self._acquire(session, 0)
 
     async def poll(self, sessions: list[str]) -> None:
-        """Let each session wait for tasks, again and again."""
+        """Poll for tasks with each session, in a loop."""
         self.polling += [asyncio.create_task(self._poll(session)) for session in sessions]
 
     async def _poll(self, session: str) -> None:
@@ -83,15 +83,15 @@ class Crowd:
         return json.loads(answer.partition(b"\r\n\r\n")[2] or b"{}")
 
     async def beat(self, seconds: float, per_second: float) -> float:
-        """Send heartbeats over all sockets at a rate; give back how many were answered a second."""
+        """Send heartbeats over all sockets at a rate; return the answers per second."""
         text = json.dumps(
             {"type": "heartbeat", "running": [], "cpu_process": 1, "cpu_system": 2, "memory_mib": 50}
         )
         clock = asyncio.get_running_loop().time
         began, sent, before = clock(), 0, self.acknowledged
         while clock() < began + seconds:
-            wanted = int((clock() - began) * per_second)
-            while sent < wanted:
+            due_count = int((clock() - began) * per_second)
+            while sent < due_count:
                 await self.sockets[sent % len(self.sockets)].send(text)
                 sent += 1
             await asyncio.sleep(0.01)
@@ -100,7 +100,7 @@ class Crowd:
 
 
 async def main() -> None:
-    """Answer each line of input, an order, with a line."""
+    """Answer each order, a line of input, with a line."""
     loop = asyncio.get_running_loop()
     crowd = Crowd("")
 

@@ -1,4 +1,4 @@
-"""A web server's agents: memory of an idle socket, heartbeats, and how soon a task is told and taken."""
+"""Agents of a web server: memory of an idle socket, heartbeats, delays of tasks."""
 
 import contextlib
 import os
@@ -53,20 +53,20 @@ class Server:
 
     @property
     def kibibytes(self) -> int:
-        """What it holds in memory."""
+        """Return its resident memory."""
         lines = Path(f"/proc/{self.pid}/status").read_text().splitlines()
         return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS"))
 
     @property
     def cpu_seconds(self) -> float:
-        """What it used of the processor so far."""
+        """Return its CPU time so far."""
         fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(") ")[2].split()
         return (int(fields[11]) + int(fields[12])) / TICKS
 
 
 @dataclass(frozen=True)
 class Member:
-    """One agent: its session, and the delegate that it is the only instance of."""
+    """One agent: its session, and its delegate without other instances."""
 
     session: str
     instance: DelegateInstance
@@ -74,7 +74,7 @@ class Member:
 
 @dataclass(frozen=True)
 class Sockets:
-    """What sockets cost one server."""
+    """Costs of sockets in one server."""
 
     each_kibibytes: float
     beats: float
@@ -86,34 +86,37 @@ class Sockets:
 
 
 def report() -> Iterator[str]:
-    """Measure a server that knows nothing, then Slipway, with as many sockets and the same heartbeats."""
-    with _broker() as broker_url, override_settings(CHANNEL_LAYERS=_layers(broker_url)):
-        members = _members(SOCKETS + POLLING)
+    """Measure a bare server, then Slipway, with the same sockets and heartbeats."""
+    with _start_broker() as broker_url, override_settings(CHANNEL_LAYERS=_build_channel_layers(broker_url)):
+        members = _create_members(SOCKETS + POLLING)
         on_sockets, polling = members[:SOCKETS], members[SOCKETS:]
         environment = {**os.environ, "REDIS_URL": broker_url, "DATABASE_URL": _database_url()}
-        with _serving(BARE, environment) as bare, _crowd() as crowd:
-            base = _sockets(bare, crowd, on_sockets)
-        with _serving(SLIPWAY, environment) as server, _crowd() as crowd:
-            yield from _compared(_sockets(server, crowd, on_sockets), base)
+        with _start_server(BARE, environment) as bare, _start_crowd() as crowd:
+            base = _measure_sockets(bare, crowd, on_sockets)
+        with _start_server(SLIPWAY, environment) as server, _start_crowd() as crowd:
+            yield from _compare_sockets(_measure_sockets(server, crowd, on_sockets), base)
             before = server.kibibytes
-            crowd.ask(do="poll", sessions=[one.session for one in polling])
-            wait_until(lambda: _waiting() >= POLLING, "the polls to wait", seconds=120)
-            # Each also looks once for what is there already.
+            crowd.ask(do="poll", sessions=[member.session for member in polling])
+            wait_until(lambda: _count_waiting_polls() >= POLLING, "the polls to wait", seconds=120)
+            # Each poll first reads the tasks that already exist.
             time.sleep(SETTLES_SECONDS)
             grown = max(server.kibibytes - before, 0) / max(POLLING, 1)
-            yield f"  {POLLING:,} long polls: {grown:.0f} KiB each, {_threads(server)} threads in the server"
+            threads = _count_threads(server)
+            yield f"  {POLLING:,} long polls: {grown:.0f} KiB each, {threads} threads in the server"
             yield "  told and taken                       p50 ms    p99 ms    max ms"
-            yield from _told(crowd, "by socket, offered", on_sockets, TASKS, _offer)
-            yield from _told(crowd, "by long poll, offered", polling, TASKS, _offer)
-            yield from _told(crowd, "submitted and routed", on_sockets, ROUTED, _submit, per_second=1)
+            yield from _measure_delivery(crowd, "by socket, offered", on_sockets, TASKS, _offer_task)
+            yield from _measure_delivery(crowd, "by long poll, offered", polling, TASKS, _offer_task)
+            yield from _measure_delivery(
+                crowd, "submitted and routed", on_sockets, ROUTED, _submit_task, per_second=1
+            )
 
 
-def _sockets(server: Server, crowd: Helper, members: Sequence[Member]) -> Sockets:
-    # What the first requests load belongs to no socket.
+def _measure_sockets(server: Server, crowd: Helper, members: Sequence[Member]) -> Sockets:
+    # The first requests load modules; that memory is not a socket's.
     crowd.ask(do="open", url=server.url, path=SOCKET_PATH, sessions=[members[0].session])
     crowd.ask(do="beat", seconds=1, per_second=1)
     before = server.kibibytes
-    sessions = [one.session for one in members[1:]]
+    sessions = [member.session for member in members[1:]]
     crowd.ask(do="open", url=server.url, path=SOCKET_PATH, sessions=sessions)
     time.sleep(1)
     grown = (server.kibibytes - before) / max(len(sessions), 1)
@@ -123,7 +126,7 @@ def _sockets(server: Server, crowd: Helper, members: Sequence[Member]) -> Socket
     return Sockets(grown, beats * SECONDS / (time.monotonic() - began), share)
 
 
-def _compared(slipway: Sockets, bare: Sockets) -> Iterator[str]:
+def _compare_sockets(slipway: Sockets, bare: Sockets) -> Iterator[str]:
     yield f"  {SOCKETS:,} sockets                 Slipway      bare ASGI"
     yield f"  memory of an idle socket      {slipway.each_kibibytes:7.1f} KiB  {bare.each_kibibytes:7.1f} KiB"
     yield f"  heartbeats a second           {slipway.beats:7,.0f}      {bare.beats:7,.0f}"
@@ -137,8 +140,8 @@ def _compared(slipway: Sockets, bare: Sockets) -> Iterator[str]:
 Send = Callable[[DelegateInstance], DelegateTask]
 
 
-def _offer(instance: DelegateInstance) -> DelegateTask:
-    """A task that routing has decided on: one row and one notice."""
+def _offer_task(instance: DelegateInstance) -> DelegateTask:
+    """Offer a routed task to an instance: one row and one notification."""
     # So long that no second round of routing comes between.
     delegate, soon = instance.delegate, timezone.now() + timedelta(minutes=5)
     with transaction.atomic():
@@ -147,16 +150,16 @@ def _offer(instance: DelegateInstance) -> DelegateTask:
     return task
 
 
-def _submit(instance: DelegateInstance) -> DelegateTask:
-    """A task as deployments submit one: routing looks at every delegate."""
+def _submit_task(instance: DelegateInstance) -> DelegateTask:
+    """Submit a task as deployments do, with routing over all delegates."""
     url = f"https://{instance.pk}.example.com"
     scope, name = instance.delegate.scope, instance.delegate.name
     return submit_task(scope=scope, kind="check", title="Look", payload={"url": url}, selectors=[name])
 
 
-def _told(
+def _measure_delivery(
     crowd: Helper,
-    what: str,
+    label: str,
     members: Sequence[Member],
     count: int,
     send: Send,
@@ -169,20 +172,20 @@ def _told(
         began[str(send(members[number * 7 % len(members)].instance).pk)] = at
         time.sleep(max(due - time.monotonic(), 0))
     time.sleep(3)
-    found: Mapping[str, Mapping[str, float]] = crowd.ask(do="figures")["answer"]
+    figures: Mapping[str, Mapping[str, float]] = crowd.ask(do="figures")["answer"]
     for kind in ("heard", "taken"):
-        times = [(found[kind][pk] - at) * 1000 for pk, at in began.items() if pk in found[kind]]
+        times = [(figures[kind][pk] - at) * 1000 for pk, at in began.items() if pk in figures[kind]]
         if len(times) > 1:
-            yield _row(f"{what}, {kind}", times, len(began))
+            yield _format_row(f"{label}, {kind}", times, len(began))
 
 
-def _row(what: str, times: Sequence[float], sent: int) -> str:
+def _format_row(label: str, times: Sequence[float], sent: int) -> str:
     cuts = statistics.quantiles(times, n=100, method="inclusive")
-    return f"  {what:<35}{cuts[49]:8.1f}  {cuts[98]:8.1f}  {max(times):8.1f}   {len(times)} of {sent}"
+    return f"  {label:<35}{cuts[49]:8.1f}  {cuts[98]:8.1f}  {max(times):8.1f}   {len(times)} of {sent}"
 
 
-def _members(count: int) -> list[Member]:
-    """Delegates of one instance each, with sessions as if they had registered."""
+def _create_members(count: int) -> list[Member]:
+    """Create delegates of one registered instance each."""
     scope, members = Scope.objects.account(), []
     token = make_token(scope, f"bench {time.time()}")
     with transaction.atomic():
@@ -199,11 +202,11 @@ def _members(count: int) -> list[Member]:
     return members
 
 
-def _waiting() -> int:
+def _count_waiting_polls() -> int:
     return DelegateInstance.objects.filter(connection="POLLING").count()
 
 
-def _threads(server: Server) -> int:
+def _count_threads(server: Server) -> int:
     return len(list(Path(f"/proc/{server.pid}/task").iterdir()))
 
 
@@ -211,29 +214,29 @@ def _database_url() -> str:
     return f"sqlite:///{connection.settings_dict['NAME']}"
 
 
-def _layers(broker_url: str) -> dict[str, Any]:
+def _build_channel_layers(broker_url: str) -> dict[str, Any]:
     hosts = {"hosts": [f"{broker_url}?db=1"], "prefix": "slipway"}
     return {"default": {"BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer", "CONFIG": hosts}}
 
 
 @contextlib.contextmanager
-def _broker() -> Iterator[str]:
+def _start_broker() -> Iterator[str]:
     with tempfile.TemporaryDirectory(prefix="slipway-bench-") as folder:
         path = f"{folder}/v.sock"
         server = [find_server(), "--save", "", "--dir", folder, "--loglevel", "warning", "--port", "0"]
         with running([*server, "--unixsocket", path], os.environ):
-            wait_until(lambda: _answers(path), "Valkey's answer")
+            wait_until(lambda: _is_reachable(path), "Valkey's answer")
             yield f"unix://{path}"
 
 
-def _answers(path: str) -> bool:
+def _is_reachable(path: str) -> bool:
     with contextlib.suppress(redis.RedisError), redis.Redis(unix_socket_path=path) as client:
         return bool(client.ping())
     return False
 
 
 @contextlib.contextmanager
-def _serving(application: str, environment: Mapping[str, str]) -> Iterator[Server]:
+def _start_server(application: str, environment: Mapping[str, str]) -> Iterator[Server]:
     port = str(free_port())
     url = f"http://127.0.0.1:{port}"
     command = [sys.executable, "-m", "uvicorn", application, "--port", port, *UVICORN, *QUIET]
@@ -243,7 +246,7 @@ def _serving(application: str, environment: Mapping[str, str]) -> Iterator[Serve
 
 
 @contextlib.contextmanager
-def _crowd() -> Iterator[Helper]:
+def _start_crowd() -> Iterator[Helper]:
     helper = Helper("benchmarks.agent_crowd", {})
     try:
         yield helper

@@ -1,4 +1,4 @@
-"""What is compared with: a loop over boto3 that looks at ECS services and does nothing else.
+"""The baseline: a boto3 loop that only describes ECS services.
 
 As a program: python -m benchmarks.bare URL CLUSTER PREFIX COUNT CALLS_PER_SECOND looks until it is ended.
 """
@@ -31,7 +31,7 @@ KEY = "AKIABENCHBARELOOP000"
 
 
 def client(url: str) -> Any:
-    """A plain boto3 client for the pretend account, with a key of its own."""
+    """Return a plain boto3 client for the sandbox, with a separate key."""
     return boto3.client(
         "ecs",
         region_name="us-east-1",
@@ -42,7 +42,7 @@ def client(url: str) -> Any:
     )
 
 
-def tens(names: Sequence[str]) -> list[list[str]]:
+def split_batches(names: Sequence[str]) -> list[list[str]]:
     return [
         list(names[start : start + SERVICES_PER_CALL]) for start in range(0, len(names), SERVICES_PER_CALL)
     ]
@@ -50,7 +50,7 @@ def tens(names: Sequence[str]) -> list[list[str]]:
 
 @dataclass
 class Poller:
-    """A thread that looks at services each five seconds and notes when it first saw each one completed."""
+    """A thread that describes services every five seconds and records their completion times."""
 
     url: str
     cluster: str
@@ -72,39 +72,39 @@ class Poller:
         ecs = client(self.url)
         following = time.monotonic()
         while not self.ended.is_set():
-            for ten in tens(self.names):
-                for one in ecs.describe_services(cluster=self.cluster, services=ten)["services"]:
-                    self._note(one)
+            for batch in split_batches(self.names):
+                for service in ecs.describe_services(cluster=self.cluster, services=batch)["services"]:
+                    self._record(service)
             following += self.every
             self.ended.wait(max(following - time.monotonic(), 0))
 
-    def _note(self, service: dict[str, Any]) -> None:
+    def _record(self, service: dict[str, Any]) -> None:
         primary = service["deployments"][0]
         if primary["rolloutState"] == "COMPLETED":
             self.seen.setdefault(primary["id"], datetime.now(UTC))
 
 
-def updates(url: str, cluster: str, names: Sequence[str]) -> list[float]:
-    """Describe, register, update: the seconds from the first of these calls to the last one's answer."""
-    ecs, taken = client(url), []
+def time_updates(url: str, cluster: str, names: Sequence[str]) -> list[float]:
+    """Return the seconds to describe, register and update each service."""
+    ecs, durations = client(url), []
     for name in names:
         began = time.monotonic()
         (service,) = ecs.describe_services(cluster=cluster, services=[name])["services"]
-        found = ecs.describe_task_definition(taskDefinition=service["taskDefinition"])["taskDefinition"]
-        definition = {key: found[key] for key in KEPT if key in found}
+        current = ecs.describe_task_definition(taskDefinition=service["taskDefinition"])["taskDefinition"]
+        definition = {key: current[key] for key in KEPT if key in current}
         arn = ecs.register_task_definition(**definition)["taskDefinition"]["taskDefinitionArn"]
         ecs.update_service(cluster=cluster, service=name, taskDefinition=arn)
-        taken.append(time.monotonic() - began)
-    return taken
+        durations.append(time.monotonic() - began)
+    return durations
 
 
 def main(url: str, cluster: str, prefix: str, count: str, calls_per_second: str) -> None:
-    """Look at services named prefix0, prefix1 …, ten to a call, so many calls a second, for ever."""
+    """Describe services named prefix0, prefix1 …, ten in a call, at a fixed rate, without end."""
     ecs = client(url)
     wait = 1 / float(calls_per_second)
     following = time.monotonic()
-    for ten in itertools.cycle(tens([f"{prefix}{number}" for number in range(int(count))])):
-        ecs.describe_services(cluster=cluster, services=ten)
+    for batch in itertools.cycle(split_batches([f"{prefix}{number}" for number in range(int(count))])):
+        ecs.describe_services(cluster=cluster, services=batch)
         following += wait
         time.sleep(max(following - time.monotonic(), 0))
 

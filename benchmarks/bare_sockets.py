@@ -1,4 +1,4 @@
-"""What sockets cost without any product: an ASGI application that answers each message and knows nothing."""
+"""A bare ASGI application that answers each message: the baseline for sockets."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -8,7 +8,7 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 
 async def application(scope: dict[str, Any], receive: Receive, send: Send) -> None:
-    """Accept, answer, forget."""
+    """Accept a socket and answer its messages."""
     if scope["type"] == "http":
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": b"{}"})

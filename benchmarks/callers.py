@@ -1,4 +1,4 @@
-"""Which part of Slipway made a call, as far as the sandbox's journal shows it."""
+"""Attribution of calls in the sandbox's journal to parts of Slipway."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -9,7 +9,7 @@ _OF_DRIFT = frozenset({"DescribeScalingPolicies"})
 
 
 def caller_of(entry: Mapping[str, Any]) -> str:
-    """Return the likely caller: engine and drift read scalable targets alike, those count as the engine's."""
+    """Return the likely caller; reads of scalable targets by drift count as the engine's."""
     operation, params = entry["operation"], entry.get("params") or {}
     is_of_cluster = operation == "ListTasks" and "serviceName" not in params
     if operation in _OF_SYNC or is_of_cluster or "include" in params and operation == "DescribeServices":

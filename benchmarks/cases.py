@@ -1,4 +1,4 @@
-"""Every address of the site as somebody reads it, and each list by whoever has it hardest."""
+"""Requests for every URL of the site, and the slowest reader of each list."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -30,7 +30,7 @@ from web.http.pagination import Cursor
 
 @dataclass(frozen=True)
 class Case:
-    """One page as one person reads it."""
+    """One page with its reader."""
 
     name: str
     path: str
@@ -39,7 +39,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Readers:
-    """The same browser all along for each: of the account, of a project, and of one where little runs."""
+    """Signed-in clients: in the account, in a busy project, in a quiet project."""
 
     account: Client
     project: Client
@@ -47,7 +47,7 @@ class Readers:
 
 
 def signed_in(person: User, scope: Scope) -> Client:
-    """A browser of `person` that has chosen `scope`."""
+    """Return a client of `person` in `scope`."""
     reader = Client(SERVER_NAME="127.0.0.1")
     reader.force_login(person)
     reader.get("/deployments/", {"scope": scope.path})
@@ -55,7 +55,7 @@ def signed_in(person: User, scope: Scope) -> Client:
 
 
 def cases(site: Site) -> Iterator[Case]:
-    """Every address, read by an administrator of the whole account; then lists, by whoever has it hardest."""
+    """Yield every URL for an account administrator, then each list for its slowest reader."""
     readers = Readers(
         signed_in(site.admin, Scope.objects.account()),
         signed_in(site.admin, site.world.scope),
@@ -67,7 +67,7 @@ def cases(site: Site) -> Iterator[Case]:
     yield from _pages_of_executions(site, readers)
     yield from _pages_of_one_execution(readers)
     yield from _pages_of_the_overview(site, readers)
-    yield from _pages_of_what_runs(site, readers)
+    yield from _pages_of_inventory(site, readers)
     yield from _pages_of_drift(site, readers)
     yield from _pages_of_delegates(site, readers)
     yield from _pages_of_approvals_and_audit(readers)
@@ -75,14 +75,14 @@ def cases(site: Site) -> Iterator[Case]:
 
 
 def _pages_of_executions(site: Site, readers: Readers) -> Iterator[Case]:
-    path, deep = "/deployments/", _deep(Execution, "created_at")
+    path, deep = "/deployments/", _get_deep_cursor(Execution, "created_at")
     for word, _, _ in FILTERS:
         yield Case(f"executions, {word or 'all'}", f"{path}?status={word}", readers.account)
         yield Case(
             f"executions, {word or 'all'}, deep", f"{path}?status={word}&cursor={deep}", readers.account
         )
-    for what, text in (("name", "pipeline 1"), ("number", "#77"), ("tag", "v1"), ("nothing", "nowhere")):
-        yield Case(f"executions, search for a {what}", f"{path}?q={quote(text)}", readers.account)
+    for subject, text in (("name", "pipeline 1"), ("number", "#77"), ("tag", "v1"), ("nothing", "nowhere")):
+        yield Case(f"executions, search for a {subject}", f"{path}?q={quote(text)}", readers.account)
     organization = site.world.scope.parent or site.world.scope
     yield Case("executions of an organization", path, signed_in(site.admin, organization))
     yield Case("executions of a project", path, readers.project)
@@ -92,7 +92,7 @@ def _pages_of_executions(site: Site, readers: Readers) -> Iterator[Case]:
 
 
 def _pages_of_one_execution(readers: Readers) -> Iterator[Case]:
-    """Of the one with the longest log."""
+    """Yield the pages of the execution with the longest log."""
     longest = Execution.objects.latest("next_line_number", "pk")
     path, late = f"/api/v1/executions/{longest.pk}", longest.next_line_number * 9 // 10
     yield Case("execution with a long log", reverse("execution", args=[longest.pk]), readers.account)
@@ -117,7 +117,7 @@ def _pages_of_the_overview(site: Site, readers: Readers) -> Iterator[Case]:
     yield Case("overview of a quiet project", "/?days=90", readers.quiet)
     yield Case("figures of a project", "/figures/?days=90", readers.project)
     yield Case("figures of a quiet project", "/figures/?days=90", readers.quiet)
-    path, deep = "/events/", _deep(EcsServiceEvent, "at")
+    path, deep = "/events/", _get_deep_cursor(EcsServiceEvent, "at")
     for since in TIME_RANGES:
         yield Case(f"events of: {since}", f"{path}?since={since}", readers.account)
     for word, query in (
@@ -134,9 +134,9 @@ def _pages_of_the_overview(site: Site, readers: Readers) -> Iterator[Case]:
     yield Case("events of a quiet project", f"{path}?since=all", readers.quiet)
 
 
-def _pages_of_what_runs(site: Site, readers: Readers) -> Iterator[Case]:
-    path, deep = "/instances/", _deep(ServiceInstance, "created_at")
-    asked = (
+def _pages_of_inventory(site: Site, readers: Readers) -> Iterator[Case]:
+    path, deep = "/instances/", _get_deep_cursor(ServiceInstance, "created_at")
+    queries = (
         ("all", ""),
         ("deep", f"cursor={deep}"),
         ("search for an image", "q=registry"),
@@ -148,32 +148,36 @@ def _pages_of_what_runs(site: Site, readers: Readers) -> Iterator[Case]:
         ("a rare origin", "origin=AUTO_SCALED"),
     )
     largest, other = site.world.service, Service.objects.filter(identifier="service1").earliest("pk")
-    for name, query in asked:
-        in_api = f"cursor={_deep(ServiceInstance, 'pk')}" if name == "deep" else query
-        for shown in ("", "stopped"):
-            yield Case(f"instances {shown}, {name}", f"{path}?show={shown}&{query}", readers.account)
+    for name, query in queries:
+        in_api = f"cursor={_get_deep_cursor(ServiceInstance, 'pk')}" if name == "deep" else query
+        for status in ("", "stopped"):
+            yield Case(f"instances {status}, {name}", f"{path}?show={status}&{query}", readers.account)
             of = reverse("service-instances", args=[largest.pk])
-            yield Case(f"service-instances {shown}, {name}", f"{of}?show={shown}&{query}", readers.account)
-            of, is_stopped = reverse("api-service-instances", args=[largest.pk]), str(bool(shown)).lower()
+            yield Case(f"service-instances {status}, {name}", f"{of}?show={status}&{query}", readers.account)
+            of, is_stopped = reverse("api-service-instances", args=[largest.pk]), str(bool(status)).lower()
             yield Case(
-                f"api-instances {shown}, {name}", f"{of}?stopped={is_stopped}&{in_api}", readers.account
+                f"api-instances {status}, {name}", f"{of}?stopped={is_stopped}&{in_api}", readers.account
             )
     for name, reader in (("a project", readers.project), ("a quiet project", readers.quiet)):
-        for shown in ("", "stopped"):
-            yield Case(f"instances {shown} of {name}", f"{path}?show={shown}", reader)
+        for status in ("", "stopped"):
+            yield Case(f"instances {status} of {name}", f"{path}?show={status}", reader)
         yield Case(f"what runs where in {name}", "/running/", reader)
-    yield Case("what runs where, deep", f"/running/?cursor={_deep(Service, 'pk')}", readers.account)
+    yield Case(
+        "what runs where, deep", f"/running/?cursor={_get_deep_cursor(Service, 'pk')}", readers.account
+    )
     deployed = StageExecution.objects.filter(service=largest).order_by("-pk").values_list("pk", flat=True)
     compared = f"from={deployed[deployed.count() // 2]}&to={deployed[0]}"
     of_service = reverse("service-dashboard", args=[largest.pk])
-    yield Case("dashboard, deep", f"{of_service}?cursor={_deep(StageExecution, 'pk')}", readers.account)
+    yield Case(
+        "dashboard, deep", f"{of_service}?cursor={_get_deep_cursor(StageExecution, 'pk')}", readers.account
+    )
     yield Case("dashboard of another", reverse("service-dashboard", args=[other.pk]), readers.account)
     compare = reverse("compare-deployments", args=[largest.pk])
     yield Case("compare two deployments", f"{compare}?{compared}", readers.account)
 
 
 def _pages_of_drift(site: Site, readers: Readers) -> Iterator[Case]:
-    deep = _deep(DriftComparison, "pk")
+    deep = _get_deep_cursor(DriftComparison, "pk")
     for state, _ in STATE_CHOICES:
         yield Case(f"drift, {state}", f"/drift/?show={state}", readers.account)
     yield Case("drift, deep", f"/drift/?cursor={deep}", readers.account)
@@ -184,11 +188,15 @@ def _pages_of_drift(site: Site, readers: Readers) -> Iterator[Case]:
 
 
 def _pages_of_delegates(site: Site, readers: Readers) -> Iterator[Case]:
-    path, deep = "/delegates/tasks/", _deep(DelegateTask, "queued_at")
-    one = f"delegate={site.world.delegate.pk}"
+    path, deep = "/delegates/tasks/", _get_deep_cursor(DelegateTask, "queued_at")
+    delegate_filter = f"delegate={site.world.delegate.pk}"
     for word, _, _ in TASK_FILTERS:
         yield Case(f"delegate-tasks, {word or 'all'}", f"{path}?status={word}", readers.account)
-        yield Case(f"delegate-tasks of one, {word or 'all'}", f"{path}?status={word}&{one}", readers.account)
+        yield Case(
+            f"delegate-tasks of one, {word or 'all'}",
+            f"{path}?status={word}&{delegate_filter}",
+            readers.account,
+        )
     of_one = reverse("delegate", args=[site.world.delegate.pk])
     for tab in TABS:
         yield Case(f"delegate, {tab.name}", f"{of_one}?tab={tab.name}", readers.account)
@@ -198,13 +206,13 @@ def _pages_of_delegates(site: Site, readers: Readers) -> Iterator[Case]:
         yield Case(
             f"api-delegate-tasks, {status}", f"/api/v1/delegate-tasks?status={status}", readers.account
         )
-    yield Case("api-delegate-tasks of one", f"/api/v1/delegate-tasks?{one}", readers.account)
+    yield Case("api-delegate-tasks of one", f"/api/v1/delegate-tasks?{delegate_filter}", readers.account)
     yield Case("api-delegate-tasks, deep", f"/api/v1/delegate-tasks?cursor={deep}", readers.account)
 
 
 def _pages_of_approvals_and_audit(readers: Readers) -> Iterator[Case]:
     yield Case("approvals, mine", "/approvals/", readers.account)
-    deep = _deep(Approval, "requested_at")
+    deep = _get_deep_cursor(Approval, "requested_at")
     yield Case("approvals, deep", f"/approvals/?show=all&cursor={deep}", readers.account)
     yield Case("approvals of a quiet project", "/approvals/?show=all", readers.quiet)
     for status in ("WAITING", "REJECTED"):
@@ -219,7 +227,7 @@ def _pages_of_approvals_and_audit(readers: Readers) -> Iterator[Case]:
         ("an address", "address=192.0.2.7"),
         ("long ago", "until=2020-01-01"),
         ("a kind", "kind=pipelines.pipeline"),
-        ("deep", f"cursor={_deep(AuditEntry, 'pk')}"),
+        ("deep", f"cursor={_get_deep_cursor(AuditEntry, 'pk')}"),
     ):
         yield Case(f"audit-trail, {name}", f"/access/audit/?{query}", readers.account)
         yield Case(f"api-audit, {name}", f"/api/v1/audit?{query}", readers.account)
@@ -227,7 +235,7 @@ def _pages_of_approvals_and_audit(readers: Readers) -> Iterator[Case]:
 
 
 def _lists_of_the_api(site: Site, readers: Readers) -> Iterator[Case]:
-    path, deep, account = "/api/v1/executions", _deep(Execution, "created_at"), readers.account
+    path, deep, account = "/api/v1/executions", _get_deep_cursor(Execution, "created_at"), readers.account
     yield Case("api-executions, deep", f"{path}?cursor={deep}", account)
     for status in (Status.FAILED, Status.APPROVAL_REJECTED, Status.PAUSED):
         yield Case(f"api-executions, {status}", f"{path}?status={status}", account)
@@ -238,12 +246,12 @@ def _lists_of_the_api(site: Site, readers: Readers) -> Iterator[Case]:
     yield Case("api-executions, org", f"{path}?org=default", account)
     yield Case("api-executions, project", f"{path}?org=default&project=quiet", account)
     yield Case("api-executions, reader of a quiet project", path, readers.quiet)
-    yield Case("api-pipelines, deep", f"/api/v1/pipelines?cursor={_deep(Pipeline, 'pk')}", account)
+    yield Case("api-pipelines, deep", f"/api/v1/pipelines?cursor={_get_deep_cursor(Pipeline, 'pk')}", account)
     yield Case("api-running of a project", "/api/v1/running?org=default&project=demo", account)
 
 
-def _deep(model: type[Model], order: str) -> str:
-    """The cursor of a place nine tenths down the list."""
+def _get_deep_cursor(model: type[Model], order: str) -> str:
+    """Return the cursor at nine tenths of the list."""
     rows: Any = model._default_manager.order_by(f"-{order}")
     row = rows[rows.count() * 9 // 10]
     return Cursor(False, getattr(row, order), row.pk).encode()

@@ -1,4 +1,4 @@
-"""How a thing is timed: often, and the median counts."""
+"""Timing of a callable: the median of many runs."""
 
 import statistics
 import time
@@ -6,15 +6,15 @@ from collections.abc import Callable
 
 
 def seconds(work: Callable[[], object], times: int = 15) -> float:
-    """The median time of one run."""
-    taken = []
+    """Return the median seconds of a run."""
+    durations = []
     for _ in range(times):
         began = time.perf_counter()
         work()
-        taken.append(time.perf_counter() - began)
-    return statistics.median(taken)
+        durations.append(time.perf_counter() - began)
+    return statistics.median(durations)
 
 
-def row(what: str, measured: float, compared_with: float) -> str:
-    """One line of the report."""
-    return f"  {what:<58} {measured * 1000:9.2f} ms   x {measured / compared_with:6.2f}"
+def row(label: str, measured: float, compared_with: float) -> str:
+    """Return one line of the report."""
+    return f"  {label:<58} {measured * 1000:9.2f} ms   x {measured / compared_with:6.2f}"

@@ -1,4 +1,4 @@
-"""Copies rows: what differs is named, everything else stays as it was."""
+"""Copies of rows with some changed columns."""
 
 import copy
 from collections.abc import Iterable, Iterator
@@ -12,7 +12,7 @@ BATCH = 5_000
 
 
 def like(row: Row, **changes: Any) -> Row:
-    """A new row, not stored yet, that differs from `row` in `changes` only."""
+    """Return an unsaved copy of `row` with these changes."""
     made = copy.copy(row)
     made._state = copy.copy(row._state)
     made._state.adding, made._state.fields_cache = True, {}
@@ -23,7 +23,7 @@ def like(row: Row, **changes: Any) -> Row:
 
 
 def store(model: type[Row], rows: Iterable[Row]) -> None:
-    """Store rows, some thousands at a time."""
+    """Store rows in batches of some thousands."""
     waiting: Iterator[Row] = iter(rows)
     while some := list(islice(waiting, BATCH)):
         model._default_manager.bulk_create(some)

@@ -1,4 +1,4 @@
-"""The processes that an engine needs, around the database of the bench: broker, pretend AWS, one worker."""
+"""Processes of an engine on the benchmark's database: broker, sandbox, one worker."""
 
 import contextlib
 import os
@@ -21,7 +21,7 @@ from tests.fixtures.processes import running, wait_until, working
 
 @dataclass(frozen=True)
 class Crew:
-    """A broker and a pretend AWS account that workers can be started on."""
+    """A broker and a sandbox for workers."""
 
     sandbox: SandboxProcess
     folder: Path
@@ -29,7 +29,7 @@ class Crew:
 
     @contextlib.contextmanager
     def worker(self, quota_share: float) -> Iterator["subprocess.Popen[bytes]"]:
-        """One worker of one process that may use such a share of AWS's default quota."""
+        """Run a worker of one process with this share of the default AWS quota."""
         environment = {
             **os.environ,
             "REDIS_URL": self.broker_url,
@@ -40,24 +40,24 @@ class Crew:
             yield process
 
     def mark(self) -> int:
-        """The number of the last call that reached AWS."""
+        """Return the number of the last call to AWS."""
         return int(self.sandbox.control("GET", "journal?after=999999999")["last"])
 
     def speed(self, speed: float) -> None:
-        """Let the time of AWS pass so much faster; 0 lets it stand still."""
+        """Set the speed of the sandbox's clock; 0 pauses it."""
         self.sandbox.control("POST", "clock", {"paused": speed == 0, "speed": speed or 1})
 
 
 @contextlib.contextmanager
-def hired() -> Iterator[Crew]:
-    """Broker and pretend AWS with the demo in it, until the block ends."""
+def start_crew() -> Iterator[Crew]:
+    """Run broker and sandbox with the demo until the block ends."""
     with tempfile.TemporaryDirectory(prefix="slipway-bench-") as name:
         folder = Path(name)
         socket = folder / "v.sock"
         server = [find_server(), "--save", "", "--dir", folder, "--loglevel", "warning"]
         with running([*server, "--port", "0", "--unixsocket", socket], os.environ):
             with redis.Redis(unix_socket_path=str(socket)) as client:
-                wait_until(lambda: _answers(client), "Valkey's answer")
+                wait_until(lambda: _is_reachable(client), "Valkey's answer")
             app.conf.broker_url = f"redis+socket://{socket}?virtual_host=0"
             sandbox = start_sandbox(paused=True)
             settings.SANDBOX_URL = sandbox.url
@@ -68,7 +68,7 @@ def hired() -> Iterator[Crew]:
                 sandbox.stop()
 
 
-def _answers(client: redis.Redis) -> bool:
+def _is_reachable(client: redis.Redis) -> bool:
     with contextlib.suppress(redis.RedisError):
         return bool(client.ping())
     return False

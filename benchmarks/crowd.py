@@ -1,4 +1,4 @@
-"""What the sandbox needs of a core as services and tasks grow: ten times as many, beside the fewer ones."""
+"""CPU time of the sandbox with few services and with ten times as many."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -16,18 +16,18 @@ CALLS = 40
 USER_TIME, SYSTEM_TIME = 13, 14
 
 
-def _used(sandbox: SandboxProcess) -> float:
-    """The seconds of a core that its process has had: other programs of this machine do not count."""
+def _get_cpu_seconds(sandbox: SandboxProcess) -> float:
+    """Return the CPU seconds of the sandbox's process."""
     fields = Path(f"/proc/{sandbox.process.pid}/stat").read_text().rpartition(")")[2].split()
-    # Process id and name are gone from the front.
+    # The fields after process id and name.
     ticks = int(fields[USER_TIME - 2]) + int(fields[SYSTEM_TIME - 2])
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
-def _cost(sandbox: SandboxProcess, work: Callable[[], object], *, per: int) -> float:
-    before = _used(sandbox)
+def _measure_cost(sandbox: SandboxProcess, work: Callable[[], object], *, per: int) -> float:
+    before = _get_cpu_seconds(sandbox)
     work()
-    return (_used(sandbox) - before) / per
+    return (_get_cpu_seconds(sandbox) - before) / per
 
 
 def _measure(services: int) -> Mapping[str, float]:
@@ -38,19 +38,19 @@ def _measure(services: int) -> Mapping[str, float]:
         for number in range(services):
             aws.create(serviceName=f"s{number}", taskDefinition=definition, count=TASKS)
         aws.advance(130)
-        quiet = _cost(sandbox, lambda: aws.advance(REPEATING_SECONDS), per=REPEATING_SECONDS)
-        found = {"a second of its time, nothing changing": quiet}
-        for name, call in _calls(aws).items():
-            found[name] = _cost(sandbox, lambda call=call: [call() for _ in range(CALLS)], per=CALLS)
+        quiet = _measure_cost(sandbox, lambda: aws.advance(REPEATING_SECONDS), per=REPEATING_SECONDS)
+        costs = {"a second of its time, nothing changing": quiet}
+        for name, call in _build_calls(aws).items():
+            costs[name] = _measure_cost(sandbox, lambda call=call: [call() for _ in range(CALLS)], per=CALLS)
         for number in range(ROLLING):
             aws.ecs.update_service(cluster=CLUSTER, service=f"s{number}", forceNewDeployment=True)
-        rolling = _cost(sandbox, lambda: aws.advance(ROLLOUT_SECONDS), per=ROLLOUT_SECONDS)
-        return {**found, f"a second of its time, {ROLLING} services rolling": rolling}
+        rolling = _measure_cost(sandbox, lambda: aws.advance(ROLLOUT_SECONDS), per=ROLLOUT_SECONDS)
+        return {**costs, f"a second of its time, {ROLLING} services rolling": rolling}
     finally:
         sandbox.stop()
 
 
-def _calls(aws: Aws) -> Mapping[str, Callable[[], object]]:
+def _build_calls(aws: Aws) -> Mapping[str, Callable[[], object]]:
     ecs = aws.ecs
     names = [f"s{number}" for number in range(10)]
     tasks = ecs.list_tasks(cluster=CLUSTER)["taskArns"]
@@ -63,7 +63,7 @@ def _calls(aws: Aws) -> Mapping[str, Callable[[], object]]:
 
 
 def report() -> Iterator[str]:
-    """Fill two sandboxes and ask both the same."""
+    """Fill two sandboxes and measure the same calls on both."""
     few, many = _measure(FEW), _measure(MANY)
     yield f"{MANY} services with {MANY * TASKS} tasks; x: compared with {FEW} services with {FEW * TASKS}"
     for name, measured in many.items():

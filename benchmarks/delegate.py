@@ -1,4 +1,4 @@
-"""A delegate's memory: idle, and with 500 calls to AWS under way at once (P14: at most 256 MiB)."""
+"""Memory of a delegate: idle, and with 500 concurrent AWS calls (P14: at most 256 MiB)."""
 
 import os
 import subprocess
@@ -20,8 +20,8 @@ IDLE_SECONDS = 20.0
 
 
 def report() -> Iterator[str]:
-    """Idle first, as a whole program; then the executors alone under their load."""
-    yield _idle()
+    """Measure the idle program, then the executors under load."""
+    yield _measure_idle()
     with _slow_aws() as url:
         busy = subprocess.run(
             [sys.executable, "-m", "benchmarks.delegate", url], capture_output=True, text=True, check=True
@@ -29,7 +29,7 @@ def report() -> Iterator[str]:
     yield busy.stdout.strip()
 
 
-def _idle() -> str:
+def _measure_idle() -> str:
     port = free_port()
     with tempfile.TemporaryDirectory() as home:
         environment = {
@@ -61,7 +61,7 @@ def _idle() -> str:
 
 
 class _Slow(BaseHTTPRequestHandler):
-    """Answers each call after some seconds, so that all calls are under way at once."""
+    """An endpoint with slow answers, so that all calls run at once."""
 
     protocol_version = "HTTP/1.1"
 
@@ -76,7 +76,7 @@ class _Slow(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Suppress the access log."""
 
 
 class _Server(ThreadingHTTPServer):
@@ -92,8 +92,8 @@ def _slow_aws() -> Iterator[str]:
     server.shutdown()
 
 
-def _busy(url: str) -> None:
-    """In a process of its own: the load, and what it took."""
+def _measure_busy(url: str) -> None:
+    """Run the load and print its costs; the main function of a separate process."""
     from delegates.agent.executors import ExecutorContext as Surroundings
     from delegates.agent.executors import TaskResult as Answer
     from delegates.agent.executors import execute_task as execute
@@ -110,8 +110,8 @@ def _busy(url: str) -> None:
             key = {"kind": "access_key", "access_key_id": "AKIAEXAMPLE", "secret_access_key": "x"}
             call = {"service": "ecs", "operation": "DescribeServices", "params": {"services": ["web"]}}
             params = {**call, "region": "us-east-1", "endpoint_url": url, "credentials": key}
-            held = work.take(Task(str(number), "aws", 1, params, time.monotonic()))
-            return execute(held, Surroundings(spool.open(held.task.id, 1))).status
+            task = work.take(Task(str(number), "aws", 1, params, time.monotonic()))
+            return execute(task, Surroundings(spool.open(task.task.id, 1))).status
 
         began = time.monotonic()
         futures = [pool.submit(run, number) for number in range(TASKS)]
@@ -129,4 +129,4 @@ def _busy(url: str) -> None:
 
 
 if __name__ == "__main__":
-    _busy(sys.argv[1])
+    _measure_busy(sys.argv[1])

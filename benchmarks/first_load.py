@@ -1,4 +1,4 @@
-"""How heavy a page is and when a browser has drawn it: nothing in its cache, then everything."""
+"""Size and paint times of pages with an empty and with a full browser cache."""
 
 import contextlib
 import os
@@ -42,8 +42,8 @@ class Load:
 
 
 @contextlib.contextmanager
-def site() -> Iterator[str]:
-    """The web server as in production, with compressed static files, on the database of this process."""
+def start_site() -> Iterator[str]:
+    """Run the web server as in production, with compressed static files, on this database."""
     port, valkey = free_port(), free_port()
     environment = {
         **os.environ,
@@ -73,32 +73,32 @@ def _is_up(url: str) -> bool:
 
 
 def report(reader: Client, pages: Mapping[str, str]) -> Iterator[str]:
-    """Load each page in Chromium as `reader`, who is signed in; says so where there is no Chromium."""
+    """Load each page in Chromium as `reader`, who is signed in; skip without Chromium."""
     program = find_chromium()
     if program is None:
         yield "No Chromium on this machine: nothing was loaded."
         return
-    cookies = [{"name": name, "value": one.value} for name, one in reader.cookies.items()]
+    cookies = [{"name": name, "value": cookie.value} for name, cookie in reader.cookies.items()]
     columns = f"{'KiB':>8}{'HTML':>7}{'CSS':>7}{'JS':>7}{'LCP ms':>9}{'again':>7}{'shift':>8}"
     yield f"{'':<34}{'requests':>9}{columns}"
-    with site() as url, sync_playwright() as playwright:
+    with start_site() as url, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=list(SWITCHES))
         for name, path in pages.items():
-            loads = [_loaded(browser, url, path, cookies) for _ in range(LOADS)]
-            yield _row(name, [first for first, _ in loads], [again for _, again in loads])
+            loads = [_load_page(browser, url, path, cookies) for _ in range(LOADS)]
+            yield _format_row(name, [first for first, _ in loads], [again for _, again in loads])
         browser.close()
 
 
-def _loaded(browser: Browser, url: str, path: str, cookies: list[dict[str, str]]) -> tuple[Load, Load]:
+def _load_page(browser: Browser, url: str, path: str, cookies: list[dict[str, str]]) -> tuple[Load, Load]:
     context = browser.new_context(viewport={"width": 1280, "height": 900})
     context.add_cookies([{**cookie, "url": url} for cookie in cookies])
     page = context.new_page()
-    first, again = _measured(page, url + path), _measured(page, url + path)
+    first, again = _measure_load(page, url + path), _measure_load(page, url + path)
     context.close()
     return first, again
 
 
-def _measured(page: Page, address: str) -> Load:
+def _measure_load(page: Page, address: str) -> Load:
     wire, kinds, sent = page.context.new_cdp_session(page), {}, {}
     wire.send("Network.enable")
     wire.on("Network.responseReceived", lambda event: kinds.update({event["requestId"]: event["type"]}))
@@ -116,13 +116,13 @@ def _measured(page: Page, address: str) -> Load:
     return Load(by_kind, len(sent), painted, shifted)
 
 
-def _row(name: str, first: list[Load], again: list[Load]) -> str:
-    one = first[0]
-    kib = [one.sent.get(kind, 0) / KIB for kind in ("Document", "Stylesheet", "Script")]
+def _format_row(name: str, first: list[Load], again: list[Load]) -> str:
+    sample = first[0]
+    kib = [sample.sent.get(kind, 0) / KIB for kind in ("Document", "Stylesheet", "Script")]
     painted = statistics.median(load.painted for load in first)
     later = statistics.median(load.painted for load in again)
     return (
-        f"{name:<34}{one.requests:>9}{sum(one.sent.values()) / KIB:>8.1f}"
+        f"{name:<34}{sample.requests:>9}{sum(sample.sent.values()) / KIB:>8.1f}"
         f"{kib[0]:>7.1f}{kib[1]:>7.1f}{kib[2]:>7.1f}{painted:>9.0f}{later:>7.0f}"
         f"{max(load.shifted for load in first):>8.3f}"
     )

@@ -1,4 +1,4 @@
-"""Fills a database with what a busy year leaves behind: projects, people, pipelines and their executions."""
+"""History of a busy year: projects, people, pipelines and executions."""
 
 import random
 import uuid
@@ -33,7 +33,7 @@ TEXT = "2026-01-01T00:00:00.000Z [nginx] 203.0.113.7 GET /index.html 200 612 " +
 
 @dataclass(frozen=True)
 class Site:
-    """A filled database, and who reads in it."""
+    """A filled database and its users."""
 
     world: World
     admin: User
@@ -43,10 +43,12 @@ class Site:
     pipelines: tuple[Pipeline, ...]
 
 
-def settle() -> Site:
-    """Make everything but the history: scopes, people, and in each project pipelines and what they use."""
+def create_site() -> Site:
+    """Create scopes, people and the pipelines of each project; no executions."""
     admin = make_person("admin", "account_admin", Scope.objects.account())
-    projects = [make_project(f"o{org}", f"p{one}") for org in range(ORGANIZATIONS) for one in range(PROJECTS)]
+    projects = [
+        make_project(f"o{org}", f"p{number}") for org in range(ORGANIZATIONS) for number in range(PROJECTS)
+    ]
     world = make_world(make_project("default", "demo"), admin, admin)
     quiet_project = make_project("default", "quiet")
     User.objects.bulk_create(User(username=f"person{number}") for number in range(PEOPLE))
@@ -58,19 +60,19 @@ def settle() -> Site:
         FileNode(scope=world.scope, path=f"/folder{number % 20}/task{number}.yaml", content=TEXT)
         for number in range(FILES)
     )
-    pipelines = [_pipeline(world, scope, number) for scope in projects for number in range(PIPELINES)]
+    pipelines = [_create_pipeline(world, scope, number) for scope in projects for number in range(PIPELINES)]
     return Site(
-        world=replace(world, execution=_ended(world)),
+        world=replace(world, execution=_create_ended_execution(world)),
         admin=admin,
         member=member,
         quiet=make_person("quiet", "viewer", quiet_project),
         quiet_project=quiet_project,
-        pipelines=(world.pipeline, *pipelines, _pipeline(world, quiet_project, 0)),
+        pipelines=(world.pipeline, *pipelines, _create_pipeline(world, quiet_project, 0)),
     )
 
 
-def _pipeline(world: World, scope: Scope, number: int) -> Pipeline:
-    """A pipeline with a service and an environment of its own, in `scope`."""
+def _create_pipeline(world: World, scope: Scope, number: int) -> Pipeline:
+    """Create a pipeline in `scope`, with its service and environment."""
     service = like(world.service, scope=scope, identifier=f"service{number}", name=f"Service {number}")
     service.save()
     Artifact.objects.create(service=service, image="registry/app", tag="v1")
@@ -82,13 +84,13 @@ def _pipeline(world: World, scope: Scope, number: int) -> Pipeline:
     return pipeline
 
 
-def _ended(world: World) -> Execution:
-    """The execution that the world has run, as it is when it has ended: with calls and a long log."""
+def _create_ended_execution(world: World) -> Execution:
+    """Return the ended execution of the world, with AWS calls and a long log."""
     execution = world.execution
     step = StepExecution.objects.filter(stage__execution=execution).order_by("position").first()
     actions = list(ActionRun.objects.filter(step=step))
     AwsCall.objects.bulk_create(
-        _call(execution, action, number) for action in actions for number in range(30)
+        _build_call(execution, action, number) for action in actions for number in range(30)
     )
     line = log.NewLogLine(
         at=timezone.now(), step_id=step.pk, step="deploy", unit="Deploy", level="info", text=TEXT
@@ -103,7 +105,7 @@ def _ended(world: World) -> Execution:
 
 
 def write(site: Site, count: int) -> None:
-    """Add executions until there are `count`, the newest last, and an entry of the audit trail for each."""
+    """Add executions up to `count`, oldest first, each with an audit entry."""
     dice, missing = random.Random(4711), count - Execution.objects.count()
     numbers = dict(
         Execution.objects.values("pipeline").annotate(n=Max("number")).values_list("pipeline", "n")
@@ -113,31 +115,33 @@ def write(site: Site, count: int) -> None:
     for start in range(0, missing, BATCH):
         rows = []
         for number in range(start, min(start + BATCH, missing)):
-            pipeline = _chosen(site, numbers, dice)
+            pipeline = _choose_pipeline(site, numbers, dice)
             numbers[pipeline.pk] = numbers.get(pipeline.pk, 0) + 1
             at = began + timedelta(days=364) * (number / missing)
-            run = _execution(plan.execution, pipeline, at, _status(dice, left=missing - number))
+            run = _build_execution(
+                plan.execution, pipeline, at, _choose_status(dice, remaining=missing - number)
+            )
             run.number, run.started_by = numbers[pipeline.pk], dice.choice(people)
             rows.append(run)
         _store(plan, rows)
     analyze()
 
 
-def _chosen(site: Site, numbers: dict[int, int], dice: random.Random) -> Pipeline:
-    """Few pipelines run often, most now and then, one of them hardly ever."""
+def _choose_pipeline(site: Site, numbers: dict[int, int], dice: random.Random) -> Pipeline:
+    """Choose a pipeline: a few run often, most sometimes, one hardly ever."""
     if numbers.get(site.pipelines[-1].pk, 0) < QUIET_RUNS:
         return site.pipelines[-1]
     return site.pipelines[min(int(dice.paretovariate(0.5)) - 1, len(site.pipelines) - 2)]
 
 
-def _status(dice: random.Random, *, left: int) -> Status:
-    if left <= 30:
+def _choose_status(dice: random.Random, *, remaining: int) -> Status:
+    if remaining <= 30:
         return Status.RUNNING
     drawn = dice.randrange(1000)
     return next((status for below, status in ENDINGS if drawn < below), Status.SUCCESS)
 
 
-def _execution(template: Execution, pipeline: Pipeline, at: datetime, status: Status) -> Execution:
+def _build_execution(template: Execution, pipeline: Pipeline, at: datetime, status: Status) -> Execution:
     failed = status in (Status.FAILED, Status.EXPIRED)
     return like(
         template,
@@ -155,7 +159,7 @@ def _execution(template: Execution, pipeline: Pipeline, at: datetime, status: St
 
 @dataclass(frozen=True)
 class _Plan:
-    """The rows of one execution, from which those of others are copied."""
+    """The rows of one execution, to copy for others."""
 
     execution: Execution
     stages: tuple[StageExecution, ...]
@@ -182,7 +186,7 @@ def _store(plan: _Plan, rows: list[Execution]) -> None:
         Execution.objects.filter(pk__in=[row.pk for row in rows]).update(created_at=F("started_at"))
         stages = [like(stage, execution=row, status=row.status) for row in rows for stage in plan.stages]
         StageExecution.objects.bulk_create(stages)
-        AuditEntry.objects.bulk_create(_audited(rows))
+        AuditEntry.objects.bulk_create(_build_audit_entries(rows))
         chosen = {row.pk for row in rows[::DETAILED]}
         _store_details(plan, [stage for stage in stages if stage.execution_id in chosen])
 
@@ -195,14 +199,14 @@ def _store_details(plan: _Plan, stages: list[StageExecution]) -> None:
     ]
     ActionRun.objects.bulk_create(actions)
     AwsCall.objects.bulk_create(
-        _call(action.step.stage.execution, action, number) for action in actions for number in range(3)
+        _build_call(action.step.stage.execution, action, number) for action in actions for number in range(3)
     )
     LogChunk.objects.bulk_create(
         like(chunk, execution=stage.execution) for stage in stages for chunk in plan.chunks
     )
 
 
-def _call(execution: Execution, action: ActionRun, number: int) -> AwsCall:
+def _build_call(execution: Execution, action: ActionRun, number: int) -> AwsCall:
     return AwsCall(
         execution=execution,
         step=action.step,
@@ -222,7 +226,7 @@ def _call(execution: Execution, action: ActionRun, number: int) -> AwsCall:
     )
 
 
-def _audited(rows: Iterable[Execution]) -> Iterator[AuditEntry]:
+def _build_audit_entries(rows: Iterable[Execution]) -> Iterator[AuditEntry]:
     for row in rows:
         yield AuditEntry(
             actor=row.started_by,
@@ -237,6 +241,6 @@ def _audited(rows: Iterable[Execution]) -> Iterator[AuditEntry]:
 
 
 def analyze() -> None:
-    """What the database does by itself in a quiet minute."""
+    """Update the statistics of the database, as autovacuum does."""
     with connection.cursor() as cursor:
         cursor.execute("VACUUM ANALYZE" if connection.vendor == "postgresql" else "ANALYZE")

@@ -1,4 +1,4 @@
-"""A whole Slipway as `make run` starts it, in a folder of its own, for measurements from outside."""
+"""A complete Slipway, started like `make run` in a separate folder, for measurements from outside."""
 
 import contextlib
 import json
@@ -36,22 +36,22 @@ class Installation:
 
     def ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
         """Call the REST API and return its JSON."""
-        return _ask(f"{self.url}/api/v1/{path}", method, body, {"X-Api-Key": self.token})
+        return _request_json(f"{self.url}/api/v1/{path}", method, body, {"X-Api-Key": self.token})
 
     def control(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
         """Call the control API of the sandbox and return its JSON."""
-        return _ask(f"{self.sandbox_url}/sandbox/{path}", method, body, {})
+        return _request_json(f"{self.sandbox_url}/sandbox/{path}", method, body, {})
 
 
-def _ask(url: str, method: str, body: Mapping[str, Any] | None, headers: Mapping[str, str]) -> Any:
+def _request_json(url: str, method: str, body: Mapping[str, Any] | None, headers: Mapping[str, str]) -> Any:
     data = None if body is None else json.dumps(body).encode()
-    wanted = {"Content-Type": "application/json", **headers}
-    with urlopen(Request(url, data=data, method=method, headers=wanted), timeout=60) as answer:
+    all_headers = {"Content-Type": "application/json", **headers}
+    with urlopen(Request(url, data=data, method=method, headers=all_headers), timeout=60) as answer:
         return json.load(answer)
 
 
 @contextlib.contextmanager
-def installed() -> Iterator[Installation]:
+def start_installation() -> Iterator[Installation]:
     """Run Slipway until the block ends. Raises `NotReady` when it does not start."""
     with tempfile.TemporaryDirectory(prefix="slipway-bench-") as folder:
         home, port, sandbox_port = Path(folder) / "h", free_port(), free_port()

@@ -1,4 +1,4 @@
-"""What it costs to store and read the log of an execution, by how many lines a commit brings."""
+"""Costs of storing and reading an execution's log by the number of lines in a commit."""
 
 from collections.abc import Iterator
 

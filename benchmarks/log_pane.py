@@ -1,4 +1,4 @@
-"""How long a browser needs to show 100,000 lines of a log, beside a page that makes a node for each line."""
+"""Time of a browser to show 100,000 log lines, compared with a page with a node for each line."""
 
 import statistics
 from collections.abc import Iterator
@@ -54,7 +54,7 @@ SEARCH = """() => {
 
 
 def report(url: str, session: str, execution: str, blocks: list[Any]) -> Iterator[str]:
-    """Open the page of an execution and give it `blocks`, as the server's answers hold them."""
+    """Open the page of an execution and pass it `blocks` as in the server's answers."""
     program = find_chromium()
     if program is None:
         yield "  no Chromium here: the pane was not measured"
@@ -66,19 +66,19 @@ def report(url: str, session: str, execution: str, blocks: list[Any]) -> Iterato
         page = context.new_page()
         page.goto(f"{url}/deployments/{execution}/")
         page.wait_for_function("document.querySelector('[data-connection]').textContent.includes('Live')")
-        yield from _measured(page, blocks)
+        yield from _measure_page(page, blocks)
         browser.close()
 
 
-def _measured(page: Page, blocks: list[Any]) -> Iterator[str]:
+def _measure_page(page: Page, blocks: list[Any]) -> Iterator[str]:
     texts = [text for block in blocks for text in block["texts"]]
-    shown = page.evaluate(SHOWN, blocks)
+    pane_ms = page.evaluate(SHOWN, blocks)
     jumps = page.evaluate(JUMPS)
     nodes = page.evaluate("document.querySelectorAll('[data-log] *').length")
-    found = page.evaluate(SEARCH)
-    # Last: what it leaves behind would slow down whatever comes after it.
+    search_ms = page.evaluate(SEARCH)
+    # The last measurement: its nodes would slow down later ones.
     naive = page.evaluate(NAIVE, texts)
     yield f"  {len(texts):,} lines in Chromium, from data to painted rows"
-    yield f"    a node for each line: {naive:,.0f} ms; the pane: {shown:,.0f} ms with {nodes:,} nodes"
+    yield f"    a node for each line: {naive:,.0f} ms; the pane: {pane_ms:,.0f} ms with {nodes:,} nodes"
     yield f"    a jump, painted: median {statistics.median(jumps):.0f} ms, longest {max(jumps):.0f} ms"
-    yield f"    a search through all of them: {found:.0f} ms"
+    yield f"    a search through all of them: {search_ms:.0f} ms"

@@ -1,4 +1,4 @@
-"""Many browsers' sockets, which note how late each line comes: a process of `benchmarks.logs`."""
+"""Sockets of many browsers that record the delay of each line; a process of `benchmarks.logs`."""
 
 import asyncio
 import json
@@ -12,7 +12,7 @@ from websockets.asyncio.client import connect
 
 
 class Watch:
-    """What all viewers saw together; delays in whole milliseconds."""
+    """Received lines of all viewers; delays in whole milliseconds."""
 
     def __init__(self) -> None:
         self.delays: Counter[int] = Counter()
@@ -26,26 +26,26 @@ class Watch:
         headers = {"Cookie": cookie}
         async with connect(
             address, origin=origin, additional_headers=headers, compression=None, max_queue=2
-        ) as one:  # type: ignore[arg-type]
+        ) as socket:  # type: ignore[arg-type]
             self.open += 1
-            async for text in one:
+            async for text in socket:
                 self.note(text, time.time() * 1000)
 
     def note(self, text: Any, now: float) -> None:
-        """Take one message apart."""
+        """Record the lines and delays of a message."""
         self.largest = max(self.largest, len(text.encode()))
         if text.startswith('{"type":"skipped"'):
             message = json.loads(text)
             self.skipped += message["last"] - message["first"] + 1
-        # Only the times are read: to take the texts of all viewers apart would be what is measured.
-        for rest in text.split('"at":[')[1:]:
-            times = accumulate(map(int, rest[: rest.index("]")].split(",")))
+        # Parse only the times: parsing all texts would dominate the measurement.
+        for part in text.split('"at":[')[1:]:
+            times = accumulate(map(int, part[: part.index("]")].split(",")))
             delays = [int(now - at / 1000) for at in times]
             self.lines += len(delays)
             self.delays.update(delays)
 
     def report(self) -> dict[str, Any]:
-        """The figures so far."""
+        """Return the current figures."""
         return {
             "open": self.open,
             "lines": self.lines,
@@ -57,16 +57,16 @@ class Watch:
         }
 
     def percentile(self, percent: int) -> int:
-        wanted, seen = self.delays.total() * percent / 100, 0
+        threshold, count = self.delays.total() * percent / 100, 0
         for delay in sorted(self.delays):
-            seen += self.delays[delay]
-            if seen >= wanted:
+            count += self.delays[delay]
+            if count >= threshold:
                 return delay
         return 0
 
 
 async def main() -> None:
-    """Open the sockets that the first line of input names; then answer each line with figures."""
+    """Open the sockets named in the first line of input; answer each further line with figures."""
     loop, watch = asyncio.get_running_loop(), Watch()
     order = json.loads(await loop.run_in_executor(None, sys.stdin.readline))
     ids = order["executions"]

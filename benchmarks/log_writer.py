@@ -1,4 +1,4 @@
-"""Writes logs as a worker does, paced or as fast as it can: a process of `benchmarks.logs`."""
+"""A log writer like a worker, paced or at full speed; a process of `benchmarks.logs`."""
 
 import json
 import os
@@ -16,7 +16,7 @@ from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_K
 from django.db import connection, transaction
 from django.utils import timezone
 
-from benchmarks.log_source import SECRETS, printed
+from benchmarks.log_source import SECRETS, generate_lines
 from deployments.engine.execution_rows import ExecutionRows
 from deployments.engine.lease import Lease, load_execution
 from deployments.journal.runtime import LIVE_RUNTIME
@@ -36,7 +36,7 @@ READ_BYTES = 8192
 
 
 class Writer:
-    """One execution whose container prints; its lines go the way of the product's own."""
+    """One execution with a printing container; its lines take the product's own path."""
 
     def __init__(self, number: int) -> None:
         scope = Scope.objects.account()
@@ -58,12 +58,12 @@ class Writer:
         self.rows = ExecutionRows(lease, execution)
         self.mask = SecretMask(SECRETS)
         self.output = MaskedLineReader(self.mask)
-        self.source = printed(number)
+        self.source = generate_lines(number)
 
     def write(self, count: int, began: float, lasted: float) -> None:
         """Print `count` lines over `lasted` seconds from `began` on, then store them in one commit."""
         data = "".join(f"{next(self.source)}\n" for _ in range(count)).encode()
-        texts = [text for piece in _reads(data) for text in self.output.feed(piece)]
+        texts = [text for piece in _split_reads(data) for text in self.output.feed(piece)]
         new = [
             NewLogLine(
                 datetime.fromtimestamp(began + lasted * index / count, UTC),
@@ -75,12 +75,12 @@ class Writer:
         self.rows.save()
 
 
-def _reads(data: bytes) -> Iterator[bytes]:
+def _split_reads(data: bytes) -> Iterator[bytes]:
     for start in range(0, len(data), READ_BYTES):
         yield data[start : start + READ_BYTES]
 
 
-def _session() -> str:
+def _create_session() -> str:
     admin = User.objects.get(username="admin")
     session = SessionStore()
     session[SESSION_KEY] = str(admin.pk)
@@ -90,8 +90,8 @@ def _session() -> str:
     return str(session.session_key)
 
 
-def _paced(writers: list[Writer], lines_a_second: int, seconds: float) -> int:
-    """Each writer commits ten times a second; a batch holds what was printed since the one before."""
+def _write_paced(writers: list[Writer], lines_a_second: int, seconds: float) -> int:
+    """Commit ten times a second with each writer, and return the number of lines."""
     count = int(lines_a_second * BATCH_SECONDS / len(writers))
     apart = BATCH_SECONDS / len(writers)
     began, turns = time.time(), int(seconds / apart)
@@ -109,8 +109,8 @@ def _at_once(writer: Writer, lines: int, batch: int) -> int:
 
 
 def _as_rows(lines: int, batch: int) -> int:
-    """The naive way: a row for each line, committed in batches."""
-    source, mask = printed(0), SecretMask(SECRETS)
+    """Store one row for each line, committed in batches: the baseline."""
+    source, mask = generate_lines(0), SecretMask(SECRETS)
     with connection.cursor() as cursor:
         cursor.execute(ROWS_TABLE)
         for start in range(0, lines, batch):
@@ -136,23 +136,23 @@ def _as_rows(lines: int, batch: int) -> int:
 def _bytes_used() -> int:
     with connection.cursor() as cursor:
         cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        found = []
+        values = []
         for name in ("page_count", "freelist_count", "page_size"):
             cursor.execute(f"PRAGMA {name}")
-            found.append(int(cursor.fetchone()[0]))
-    return (found[0] - found[1]) * found[2]
+            values.append(int(cursor.fetchone()[0]))
+    return (values[0] - values[1]) * values[2]
 
 
 def _source_alone(lines: int) -> float:
-    """What printing costs, which is no part of the log."""
-    source, cpu = printed(1), time.process_time()
+    """Return the CPU time of generating the lines, which is no part of the log."""
+    source, cpu = generate_lines(1), time.process_time()
     for _ in range(lines):
         next(source)
     return time.process_time() - cpu
 
 
 def main() -> None:
-    """Take orders from the standard input, a JSON object each, and answer each with one."""
+    """Answer each order, a JSON object in a line of standard input, with one."""
     writers: list[Writer] = []
     for order in map(json.loads, sys.stdin):
         used, cpu, began = _bytes_used(), time.process_time(), time.perf_counter()
@@ -161,7 +161,7 @@ def main() -> None:
             case "begin":
                 writers = [Writer(number) for number in range(order["executions"])]
             case "paced":
-                lines = _paced(writers, order["rate"], order["seconds"])
+                lines = _write_paced(writers, order["rate"], order["seconds"])
             case "at once":
                 lines = _at_once(writers[0], order["lines"], order["batch"])
             case "rows":
@@ -172,7 +172,7 @@ def main() -> None:
             "cpu": time.process_time() - cpu - _source_alone(lines),
             "bytes": _bytes_used() - used,
             "executions": [str(writer.execution.pk) for writer in writers],
-            "session": _session() if order["do"] == "begin" else "",
+            "session": _create_session() if order["do"] == "begin" else "",
             "pid": os.getpid(),
         }
         print(json.dumps(answer), flush=True)

@@ -1,4 +1,4 @@
-"""The log: lines a second from a container's output to a hundred sockets, beside a row for each line."""
+"""Log lines a second from a container to a hundred sockets, compared with a row for each line."""
 
 import contextlib
 import json
@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import log_pane
-from benchmarks.installation import ROOT, Installation, installed
-from benchmarks.log_source import printed
+from benchmarks.installation import ROOT, Installation, start_installation
+from benchmarks.log_source import generate_lines
 from deployments.log.lines import BlockEntry, encode_blocks
 
 RATE, SECONDS = int(os.environ.get("RATE", "20000")), 15.0
@@ -23,7 +23,7 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Helper:
-    """A process that answers each line with a line, both JSON."""
+    """A process that answers each JSON line with a JSON line."""
 
     def __init__(self, module: str, environment: Mapping[str, str]) -> None:
         self.process = subprocess.Popen(
@@ -44,7 +44,7 @@ class Helper:
 
 
 @contextlib.contextmanager
-def _helper(module: str, environment: Mapping[str, str]) -> Iterator[Helper]:
+def _start_helper(module: str, environment: Mapping[str, str]) -> Iterator[Helper]:
     helper = Helper(module, environment)
     try:
         yield helper
@@ -55,7 +55,7 @@ def _helper(module: str, environment: Mapping[str, str]) -> Iterator[Helper]:
 
 def report() -> Iterator[str]:
     """Measure storing alone, then a paced stream with all viewers, then the pane in a browser."""
-    with installed() as at:
+    with start_installation() as at:
         chosen = {
             "DJANGO_SETTINGS_MODULE": "config.settings",
             "DATABASE_URL": "",
@@ -64,34 +64,37 @@ def report() -> Iterator[str]:
             "SLIPWAY_HOME": str(at.home),
             "PORT": at.url.rsplit(":", 1)[1],
         }
-        with _helper("benchmarks.log_writer", chosen) as writer:
-            yield from _stored(writer)
-            yield from _watched(at, writer, chosen)
-            yield from _shown(at, writer)
+        with _start_helper("benchmarks.log_writer", chosen) as writer:
+            yield from _measure_storage(writer)
+            yield from _measure_viewers(at, writer, chosen)
+            yield from _measure_pane(at, writer)
 
 
-def _stored(writer: Helper) -> Iterator[str]:
+def _measure_storage(writer: Helper) -> Iterator[str]:
     writer.ask(do="begin", executions=1)
     base = writer.ask(do="rows", lines=AS_ROWS // 10, batch=1)
     yield "  stored, nobody watches            lines/s   lines/s of CPU   bytes/line"
-    yield _row("a row and a commit for each line", base, base)
-    yield _row("a row for each line, 200 a commit", writer.ask(do="rows", lines=AS_ROWS, batch=200), base)
+    yield _format_row("a row and a commit for each line", base, base)
+    yield _format_row(
+        "a row for each line, 200 a commit", writer.ask(do="rows", lines=AS_ROWS, batch=200), base
+    )
     for batch, lines in ((1, AS_ROWS // 10), (10, AS_ROWS), (200, AT_ONCE), (2000, AT_ONCE)):
         blocks = writer.ask(do="at once", lines=lines, batch=batch)
-        yield _row(f"blocks, {batch} lines a commit", blocks, base)
+        yield _format_row(f"blocks, {batch} lines a commit", blocks, base)
 
 
-def _row(what: str, one: Mapping[str, Any], base: Mapping[str, Any]) -> str:
-    per_cpu = one["lines"] / one["cpu"]
+def _format_row(label: str, stats: Mapping[str, Any], base: Mapping[str, Any]) -> str:
+    per_cpu = stats["lines"] / stats["cpu"]
     times = per_cpu / (base["lines"] / base["cpu"])
-    wall = one["lines"] / one["seconds"]
-    return f"  {what:<34} {wall:8,.0f} {per_cpu:12,.0f} x {times:4.1f} {one['bytes'] / one['lines']:9.1f}"
+    wall = stats["lines"] / stats["seconds"]
+    line_bytes = stats["bytes"] / stats["lines"]
+    return f"  {label:<34} {wall:8,.0f} {per_cpu:12,.0f} x {times:4.1f} {line_bytes:9.1f}"
 
 
-def _watched(at: Installation, writer: Helper, chosen: Mapping[str, str]) -> Iterator[str]:
+def _measure_viewers(at: Installation, writer: Helper, chosen: Mapping[str, str]) -> Iterator[str]:
     begun = writer.ask(do="begin", executions=EXECUTIONS)
     server = _listening_on(int(chosen["PORT"]))
-    with _helper("benchmarks.log_viewers", {}) as viewers:
+    with _start_helper("benchmarks.log_viewers", {}) as viewers:
         viewers.ask(
             socket=at.url.replace("http", "ws"),
             origin=at.url,
@@ -100,40 +103,41 @@ def _watched(at: Installation, writer: Helper, chosen: Mapping[str, str]) -> Ite
             viewers=VIEWERS,
         )
         before = _cpu_of(server)
-        written = writer.ask(do="paced", rate=RATE, seconds=SECONDS)
-        expected = written["lines"] * VIEWERS // EXECUTIONS
-        seen = _all_seen(viewers, expected)
+        stored = writer.ask(do="paced", rate=RATE, seconds=SECONDS)
+        expected = stored["lines"] * VIEWERS // EXECUTIONS
+        received = _wait_for_delivery(viewers, expected)
         served = _cpu_of(server) - before
-    took, lines = written["seconds"], written["lines"]
+    took, lines = stored["seconds"], stored["lines"]
     yield f"  {RATE:,} lines/s asked for {took:.0f} s, {EXECUTIONS} executions, {VIEWERS} sockets open"
-    yield f"    stored {lines / took:,.0f} lines/s, {written['bytes'] / lines:.1f} bytes/line"
-    yield f"    seen {seen['lines']:,} of {expected:,}, told as skipped {seen['skipped']:,}"
-    yield f"    from line to socket: p50 {seen['p50']} ms, p99 {seen['p99']} ms, at most {seen['max']} ms"
-    yield f"    CPU of a core: writer {written['cpu'] / took:.0%}, web server {served / took:.0%}"
-    yield f"    largest message: {seen['largest']:,} bytes"
+    yield f"    stored {lines / took:,.0f} lines/s, {stored['bytes'] / lines:.1f} bytes/line"
+    yield f"    seen {received['lines']:,} of {expected:,}, told as skipped {received['skipped']:,}"
+    delays = f"p50 {received['p50']} ms, p99 {received['p99']} ms, at most {received['max']} ms"
+    yield f"    from line to socket: {delays}"
+    yield f"    CPU of a core: writer {stored['cpu'] / took:.0%}, web server {served / took:.0%}"
+    yield f"    largest message: {received['largest']:,} bytes"
 
 
-def _shown(at: Installation, writer: Helper) -> Iterator[str]:
+def _measure_pane(at: Installation, writer: Helper) -> Iterator[str]:
     begun = writer.ask(do="begin", executions=1)
     entries = [
         BlockEntry(1_800_000_000_000_000 + number, ("run", "Run", "info", "container"), text)
-        for number, text in enumerate(islice(printed(7), PANE_LINES))
+        for number, text in enumerate(islice(generate_lines(7), PANE_LINES))
     ]
     blocks = [json.loads(block.body) for block in encode_blocks(1, entries)]
     yield from log_pane.report(at.url, begun["session"], begun["executions"][0], blocks)
 
 
-def _all_seen(viewers: Helper, expected: int) -> dict[str, Any]:
+def _wait_for_delivery(viewers: Helper, expected: int) -> dict[str, Any]:
     deadline = time.monotonic() + 30
     while True:
-        seen = viewers.ask()
-        if seen["lines"] + seen["skipped"] >= expected or time.monotonic() > deadline:
-            return seen
+        stats = viewers.ask()
+        if stats["lines"] + stats["skipped"] >= expected or time.monotonic() > deadline:
+            return stats
         time.sleep(0.5)
 
 
 def _listening_on(port: int) -> int:
-    """The process id of the web server that has this port in its command."""
+    """Return the process id of the web server on this port."""
     for folder in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             words = (folder / "cmdline").read_bytes().split(b"\0")

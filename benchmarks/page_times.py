@@ -1,4 +1,4 @@
-"""`python -m benchmarks.page_times`: what `benchmarks.pages` measures, on the database of DATABASE_URL."""
+"""Command `python -m benchmarks.page_times`: page times on the database of DATABASE_URL."""
 
 import os
 
@@ -22,9 +22,9 @@ from psycopg import sql
 
 from benchmarks import first_load
 from benchmarks.cases import Case, cases, signed_in
-from benchmarks.history import Site, analyze, settle, write
-from benchmarks.remains import leave
-from benchmarks.running import INSTANCES, lengthen_logs, run_everywhere
+from benchmarks.history import Site, analyze, create_site, write
+from benchmarks.remains import create_other_rows
+from benchmarks.running import INSTANCES, create_inventory, lengthen_logs
 from deployments.models import StepExecution
 from rbac.models import Scope
 from web.http.gc_tuning import collect_garbage, configure_garbage_collection
@@ -37,8 +37,8 @@ ONLY = os.environ.get("BENCH_PAGES", "").split()
 
 
 @dataclass(frozen=True)
-class Found:
-    """What a page took: queries, its rounds in milliseconds, and how much of each this process worked."""
+class PageTimes:
+    """Costs of a page: queries, rounds in milliseconds, and CPU time of each."""
 
     queries: int
     times: tuple[float, ...]
@@ -50,16 +50,16 @@ class Found:
 
     @property
     def p95(self) -> float:
-        # Of what was measured: the other way guesses beyond the slowest of a few rounds.
+        # Inclusive: the exclusive method extrapolates beyond the slowest of a few rounds.
         return statistics.quantiles(self.times, n=20, method="inclusive")[-1]
 
 
-def measured(found: list[Case]) -> dict[str, Found]:
-    """Load every page in turn, again and again: what disturbs the machine for a second disturbs all alike."""
+def measure_cases(page_cases: list[Case]) -> dict[str, PageTimes]:
+    """Load all pages in turn, many rounds, so that a disturbance affects all alike."""
     queries: dict[str, int] = {}
-    times: dict[str, list[tuple[float, float]]] = {case.name: [] for case in found}
-    for case in found:
-        # Once before it counts: sessions begin, templates and content types are read.
+    times: dict[str, list[tuple[float, float]]] = {case.name: [] for case in page_cases}
+    for case in page_cases:
+        # The first load is not counted: it starts sessions and reads templates and content types.
         case.reader.get(case.path)
         with CaptureQueriesContext(connection) as context:
             status = case.reader.get(case.path).status_code
@@ -69,20 +69,20 @@ def measured(found: list[Case]) -> dict[str, Found]:
     # As the web server does at its start, and after each answer.
     configure_garbage_collection()
     for _ in range(ROUNDS):
-        for case in found:
+        for case in page_cases:
             began, cpu = time.perf_counter(), time.thread_time()
             case.reader.get(case.path)
             collect_garbage()
-            taken = time.perf_counter() - began, time.thread_time() - cpu
-            times[case.name].append((taken[0] * 1000, taken[1] * 1000))
-    return {name: Found(count, *zip(*times[name], strict=True)) for name, count in queries.items()}
+            durations = time.perf_counter() - began, time.thread_time() - cpu
+            times[case.name].append((durations[0] * 1000, durations[1] * 1000))
+    return {name: PageTimes(count, *zip(*times[name], strict=True)) for name, count in queries.items()}
 
 
 def fill(site: Site) -> int:
-    """Write all of the larger database; how many lines its logs have."""
+    """Fill the larger database, and return the number of its log lines."""
     write(site, MANY)
-    run_everywhere(site.world.service)
-    leave()
+    create_inventory(site.world.service)
+    create_other_rows()
     steps = StepExecution.objects.exclude(stage__execution=site.world.execution)
     longest = steps.filter(stage__execution__ended_at__isnull=False).latest("pk").stage.execution
     lines = lengthen_logs(longest)
@@ -90,17 +90,17 @@ def fill(site: Site) -> int:
     return lines
 
 
-def _wanted(site: Site) -> list[Case]:
-    return [one for one in cases(site) if not ONLY or any(word in one.name for word in ONLY)]
+def _select_cases(site: Site) -> list[Case]:
+    return [case for case in cases(site) if not ONLY or any(word in case.name for word in ONLY)]
 
 
 def _make_database() -> None:
-    """PostgreSQL begins with none of that name."""
-    wanted = settings.DATABASES["default"]
+    """Create the database on PostgreSQL."""
+    database = settings.DATABASES["default"]
     if connection.vendor == "postgresql":
-        address = {"host": wanted["HOST"], "port": wanted["PORT"], "user": wanted["USER"]}
+        address = {"host": database["HOST"], "port": database["PORT"], "user": database["USER"]}
         with psycopg.connect(**address, dbname="postgres", autocommit=True) as server:
-            server.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(wanted["NAME"])))
+            server.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(database["NAME"])))
 
 
 def main() -> None:
@@ -108,25 +108,25 @@ def main() -> None:
     _make_database()
     call_command("migrate", verbosity=0)
     settings.API_REQUESTS_PER_MINUTE = 10_000_000
-    site = settle()
+    site = create_site()
     write(site, FEW)
-    few = measured(_wanted(site))
+    few = measure_cases(_select_cases(site))
     began = time.perf_counter()
     lines = fill(site)
-    written = time.perf_counter() - began
-    many = measured(_wanted(site))
+    fill_seconds = time.perf_counter() - began
+    many = measure_cases(_select_cases(site))
     load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
     print(
         f"\n{connection.vendor}, {MANY:,} executions, {INSTANCES:,} instances, {lines:,} lines, "
-        f"written in {written:.0f} s; load of the machine {load}"
+        f"written in {fill_seconds:.0f} s; load of the machine {load}"
     )
     base = f"{f'{FEW:,}: best':>14}{'p50':>7}{'p95':>8}"
     print(f"{'':<42}{'queries':>9}{'best':>7}{'p50':>7}{'p95 ms':>8}{'cpu':>7}{base}")
-    for name, one in sorted(many.items(), key=lambda pair: -pair[1].p95):
-        print(_row(name, one, few[name]))
-    shown = {"the list of executions": "/deployments/", "an execution, 5,000 lines": _path(site)}
+    for name, result in sorted(many.items(), key=lambda pair: -pair[1].p95):
+        print(_format_row(name, result, few[name]))
+    pages = {"the list of executions": "/deployments/", "an execution, 5,000 lines": _path(site)}
     print("\nfirst load in a browser, median of five, nothing in its cache; again, everything in it")
-    for line in first_load.report(signed_in(site.admin, Scope.objects.account()), shown):
+    for line in first_load.report(signed_in(site.admin, Scope.objects.account()), pages):
         print(line)
 
 
@@ -134,12 +134,13 @@ def _path(site: Site) -> str:
     return reverse("execution", args=[site.world.execution.pk])
 
 
-def _row(name: str, one: Found, base: Found) -> str:
-    count = str(one.queries) if one.queries == base.queries else f"{base.queries} -> {one.queries}"
+def _format_row(name: str, result: PageTimes, base: PageTimes) -> str:
+    count = str(result.queries) if result.queries == base.queries else f"{base.queries} -> {result.queries}"
+    verdict = "" if result.p95 <= GOAL_MS else "  missed"
     return (
-        f"{name:<42}{count:>9}{min(one.times):>7.1f}{one.p50:>7.1f}{one.p95:>8.1f}"
-        f"{statistics.median(one.cpu):>7.1f}"
-        f"{min(base.times):>14.1f}{base.p50:>7.1f}{base.p95:>8.1f}{'' if one.p95 <= GOAL_MS else '  missed'}"
+        f"{name:<42}{count:>9}{min(result.times):>7.1f}{result.p50:>7.1f}{result.p95:>8.1f}"
+        f"{statistics.median(result.cpu):>7.1f}"
+        f"{min(base.times):>14.1f}{base.p50:>7.1f}{base.p95:>8.1f}{verdict}"
     )
 
 

@@ -1,4 +1,4 @@
-"""Every page and list of the API with 1,000 and with 100,000 executions, on SQLite and on PostgreSQL."""
+"""Times of every page and API list with 1,000 and 100,000 executions, on SQLite and PostgreSQL."""
 
 import os
 import subprocess
@@ -14,18 +14,18 @@ TIMES = [sys.executable, "-m", "benchmarks.page_times"]
 
 
 def report() -> Iterator[str]:
-    """Measure in a process of its own for each database; what it prints, line by line."""
-    wanted = os.environ.get("BENCH_DATABASE", "sqlite postgres")
-    if "sqlite" in wanted:
-        yield from _measured("")
-    if "postgres" in wanted:
+    """Measure each database in a separate process, and yield its output by line."""
+    databases = os.environ.get("BENCH_DATABASE", "sqlite postgres")
+    if "sqlite" in databases:
+        yield from _measure_database("")
+    if "postgres" in databases:
         with ExitStack() as stack:
             folder = TemporaryDirectory(prefix="slipway-bench-", ignore_cleanup_errors=True)
             server = stack.enter_context(postgres(Path(stack.enter_context(folder))))
-            yield from _measured(server.url)
+            yield from _measure_database(server.url)
 
 
-def _measured(database_url: str) -> Iterator[str]:
+def _measure_database(database_url: str) -> Iterator[str]:
     with TemporaryDirectory(prefix="slipway-bench-", ignore_cleanup_errors=True) as home:
         chosen = {"DATABASE_URL": database_url, "SLIPWAY_TESTS_HOME": home, "PYTHONUNBUFFERED": "1"}
         environment = {**os.environ, **chosen}

@@ -1,4 +1,4 @@
-"""Fills a database with what sync sees: ECS services, their tasks and events; and with long logs."""
+"""Rows of sync: ECS services with tasks and events; and long logs."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -28,48 +28,53 @@ STOPPED, DAYS = 20_000, 30
 LONGEST_LOG, COMMIT = 200_000, 500
 
 
-def run_everywhere(service: Service) -> None:
-    """Let every service run in infrastructures of its scope, `service` with the most tasks."""
+def create_inventory(service: Service) -> None:
+    """Create ECS services and tasks for every service in its scope, most for `service`."""
     cluster, task = SyncedCluster.objects.earliest("pk"), ServiceInstance.objects.earliest("pk")
-    first, places = EcsServiceRecord.objects.earliest("pk"), _places()
-    others = cycle(Service.objects.exclude(pk=service.pk).filter(scope__in=places).order_by("pk"))
+    first, places = EcsServiceRecord.objects.earliest("pk"), _list_infrastructures()
+    other_services = cycle(Service.objects.exclude(pk=service.pk).filter(scope__in=places).order_by("pk"))
     made = EcsServiceRecord.objects.bulk_create(
-        like(first, name=f"ecs{number}", service=one, infrastructure_id=next(places[one.scope_id]))
-        for number, one in zip(range(1, SERVICES), others, strict=False)
+        like(
+            first,
+            name=f"ecs{number}",
+            service=other_service,
+            infrastructure_id=next(places[other_service.scope_id]),
+        )
+        for number, other_service in zip(range(1, SERVICES), other_services, strict=False)
     )
     EcsServiceRecord.objects.bulk_create(
         like(first, name=f"unknown{number}", service=None, infrastructure=None) for number in range(UNKNOWN)
     )
-    store(ServiceInstance, _running(task, [first, *made], cluster))
-    store(ServiceInstance, _stopped(task, [first, *made], cluster))
-    store(EcsServiceEvent, _events([first, *made]))
+    store(ServiceInstance, _build_running_tasks(task, [first, *made], cluster))
+    store(ServiceInstance, _build_stopped_tasks(task, [first, *made], cluster))
+    store(EcsServiceEvent, _build_events([first, *made]))
 
 
-def _places() -> dict[int, Iterator[int]]:
-    """By scope its infrastructures, some of them, round and round."""
-    found: defaultdict[int, list[int]] = defaultdict(list)
+def _list_infrastructures() -> dict[int, Iterator[int]]:
+    """Return a cycle of infrastructures for each scope."""
+    infrastructures: defaultdict[int, list[int]] = defaultdict(list)
     for scope, pk in Infrastructure.objects.order_by("pk").values_list("environment__scope", "pk"):
-        found[scope].append(pk)
-    return {scope: cycle(keys[:ENVIRONMENTS]) for scope, keys in found.items()}
+        infrastructures[scope].append(pk)
+    return {scope: cycle(keys[:ENVIRONMENTS]) for scope, keys in infrastructures.items()}
 
 
-def _running(
+def _build_running_tasks(
     task: ServiceInstance, services: list[EcsServiceRecord], cluster: SyncedCluster
 ) -> Iterator[ServiceInstance]:
     numbers, each = count(1), (INSTANCES - LARGEST) // max(len(services) - 1, 1)
-    for one in services:
-        for number in (next(numbers) for _ in range(LARGEST if one == services[0] else each)):
-            yield _task(task, one, cluster, number)
+    for service in services:
+        for number in (next(numbers) for _ in range(LARGEST if service == services[0] else each)):
+            yield _build_task(task, service, cluster, number)
 
 
-def _stopped(
+def _build_stopped_tasks(
     task: ServiceInstance, services: list[EcsServiceRecord], cluster: SyncedCluster
 ) -> Iterator[ServiceInstance]:
-    """They stopped one after the other, each an hour after it was made."""
+    """Yield tasks that stopped one after the other, each after an hour."""
     now = timezone.now()
-    for number, one in zip(range(STOPPED), cycle(services), strict=False):
+    for number, service in zip(range(STOPPED), cycle(services), strict=False):
         at = now - timedelta(days=DAYS) * (1 - number / STOPPED)
-        told = {
+        states = {
             "last_status": "STOPPED",
             "desired_status": "STOPPED",
             "stop_code": "ServiceSchedulerInitiated",
@@ -80,15 +85,17 @@ def _stopped(
             "started_at": at - timedelta(hours=1),
             "stopped_at": at,
         }
-        yield like(_task(task, one, cluster, INSTANCES + number), stopped_reason=reason, **told, **times)
+        yield like(
+            _build_task(task, service, cluster, INSTANCES + number), stopped_reason=reason, **states, **times
+        )
 
 
-def _task(
-    task: ServiceInstance, seen: EcsServiceRecord, cluster: SyncedCluster, number: int
+def _build_task(
+    task: ServiceInstance, record: EcsServiceRecord, cluster: SyncedCluster, number: int
 ) -> ServiceInstance:
     return like(
         task,
-        ecs_service=seen,
+        ecs_service=record,
         cluster=cluster,
         arn=f"{task.arn}/{number}",
         task_id=f"{number:032x}",
@@ -98,20 +105,20 @@ def _task(
     )
 
 
-def _events(services: list[EcsServiceRecord]) -> Iterator[EcsServiceEvent]:
+def _build_events(services: list[EcsServiceRecord]) -> Iterator[EcsServiceEvent]:
     now = timezone.now()
     for number in range(1, EVENTS_EACH):
-        for one in services:
+        for service in services:
             yield EcsServiceEvent(
-                ecs_service=one,
+                ecs_service=service,
                 event=f"{number}",
-                at=now - timedelta(hours=number * 12 + one.pk / 1000),
-                message=f"(service {one.name}) has reached a steady state.",
+                at=now - timedelta(hours=number * 12 + service.pk / 1000),
+                message=f"(service {service.name}) has reached a steady state.",
             )
 
 
 def lengthen_logs(longest: Execution) -> int:
-    """Give one execution a log of its own length, the others 5 million lines in all; how many there are."""
+    """Add log lines, 5 million in all, and return their number."""
     _lengthen(longest)
     length, shift = F("last") - F("first") + 1, 1_000_000
     while (lines := LogChunk.objects.aggregate(lines=Sum(length))["lines"] or 0) and lines < LINES:
