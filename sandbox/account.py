@@ -141,9 +141,9 @@ class Account:
         cloudwatch.install_cloudwatch()
         self.inside = InternalClient()
         self.cloudformation = CloudFormationService(self.inside)
-        self.seed = self._restore() or self._fresh()
+        self.seed = self._restore() or self._create_seed()
 
-    def _fresh(self) -> AccountSeed:
+    def _create_seed(self) -> AccountSeed:
         self.is_dirty = True
         return create_seed()
 
@@ -188,7 +188,7 @@ class Account:
             reset_model_data()
             CLOCK.reset()
             self.cloudformation.stacks = []
-            self.seed = self._fresh()
+            self.seed = self._create_seed()
 
     def advance(self, seconds: float, *, by_hand: bool) -> None:
         """Advance the clock in small steps, and run the scheduler after each."""

@@ -93,6 +93,6 @@ def parse_error_code(answer: AwsHttpResponse) -> str:
     if answer.status < 400:
         return ""
     text = answer.body.decode("utf-8", "replace")
-    if found := re.search(r"<Code>([^<]+)</Code>", text):
-        return found[1]
+    if match := re.search(r"<Code>([^<]+)</Code>", text):
+        return match[1]
     return str(_parse_json(answer.body).get("__type", "") or f"HTTP {answer.status}").rpartition("#")[2]

@@ -35,11 +35,11 @@ class ControlApi:
         self.routes: dict[tuple[str, str], Callable[[RequestValues], Any]] = {
             ("GET", "/sandbox/health"): lambda _: account.describe(),
             ("GET", "/sandbox/seed"): lambda _: account.seed.to_wire(),
-            ("GET", "/sandbox/journal"): self._journal,
+            ("GET", "/sandbox/journal"): self._get_journal,
             ("GET", "/sandbox/faults"): self._list_faults,
             ("POST", "/sandbox/faults"): self._add_fault,
             ("DELETE", "/sandbox/faults"): self._clear_faults,
-            ("GET", "/sandbox/programs"): self._programs,
+            ("GET", "/sandbox/programs"): self._list_programs,
             ("GET", "/sandbox/clock"): lambda _: CLOCK.describe(),
             ("POST", "/sandbox/clock"): self._set_clock,
             ("POST", "/sandbox/container-instances"): self._add_instances,
@@ -49,11 +49,11 @@ class ControlApi:
     def respond(self, method: str, path: str, environ: RequestValues, body: bytes) -> AwsHttpResponse:
         if path.startswith(task_metadata.METADATA_PREFIX) and method == "GET":
             with self.account.lock:
-                found = task_metadata.get_metadata(path)
+                metadata = task_metadata.get_metadata(path)
             return (
                 _build_json_response({"error": f"no {path}"}, 404)
-                if found is None
-                else _build_json_response(found)
+                if metadata is None
+                else _build_json_response(metadata)
             )
         route = self.routes.get((method, path.rstrip("/")))
         if route is None:
@@ -62,31 +62,31 @@ class ControlApi:
             )
         try:
             query = {k: v[-1] for k, v in parse_qs(environ.get("QUERY_STRING", "")).items()}
-            given = {**query, **_parse_body(body)}
-            return _build_json_response(route(given))
+            data = {**query, **_parse_body(body)}
+            return _build_json_response(route(data))
         except (InvalidControlRequest, InvalidFault) as exc:
             return _build_json_response({"error": str(exc)}, 400)
 
-    def _journal(self, given: RequestValues) -> Any:
+    def _get_journal(self, data: RequestValues) -> Any:
         try:
-            after = int(given.get("after", 0))
+            after = int(data.get("after", 0))
         except ValueError as exc:
-            raise InvalidControlRequest(f"after is a number, not {given['after']!r}") from exc
+            raise InvalidControlRequest(f"after is a number, not {data['after']!r}") from exc
         with self.account.lock:
             return {"entries": self.account.journal.after(after), "last": self.account.journal.last_number}
 
-    def _programs(self, _: RequestValues) -> Any:
+    def _list_programs(self, _: RequestValues) -> Any:
         with self.account.lock:
             return {"programs": [program.to_wire() for program in CONTAINER_PROCESSES.running.values()]}
 
-    def _add_instances(self, given: RequestValues) -> Any:
+    def _add_instances(self, data: RequestValues) -> Any:
         """Register machines: `cluster` by name, `count`, `type`, and an optional `region`."""
-        count, kind = given.get("count", 1), given.get("type", container_instances.DEFAULT_TYPE)
+        count, kind = data.get("count", 1), data.get("type", container_instances.DEFAULT_TYPE)
         if kind not in container_instances.INSTANCE_TYPES:
             raise InvalidControlRequest(f"type is one of {', '.join(container_instances.INSTANCE_TYPES)}")
         if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MAX_INSTANCES:
             raise InvalidControlRequest(f"count is a number from 1 to {MAX_INSTANCES}")
-        region, cluster = given.get("region", self.account.seed.region), str(given.get("cluster"))
+        region, cluster = data.get("region", self.account.seed.region), str(data.get("cluster"))
         with self.account.lock:
             backend = cast("SandboxEcs", ecs_backends[self.account.seed.account][region])
             if cluster not in backend.clusters:
@@ -99,10 +99,10 @@ class ControlApi:
         with self.account.lock:
             return {"faults": [f.to_wire() for f in self.account.faults.active]}
 
-    def _add_fault(self, given: RequestValues) -> Any:
+    def _add_fault(self, data: RequestValues) -> Any:
         with self.account.lock:
-            snapshot = self.account.snapshot() if given.get("kind") == "stale_reads" else b""
-            fault = self.account.faults.add(given, snapshot)
+            snapshot = self.account.snapshot() if data.get("kind") == "stale_reads" else b""
+            fault = self.account.faults.add(data, snapshot)
             if fault.kind == "refuse":
                 self.account.faults.active.remove(fault)
                 self.stop_listening(fault.seconds or DEFAULT_REFUSAL_SECONDS)
@@ -113,11 +113,11 @@ class ControlApi:
             self.account.faults.clear()
         return {"faults": []}
 
-    def _set_clock(self, given: RequestValues) -> Any:
-        seconds, speed = (_read_number(given, name) for name in ("advance", "speed"))
+    def _set_clock(self, data: RequestValues) -> Any:
+        seconds, speed = (_read_number(data, name) for name in ("advance", "speed"))
         with self.account.lock:
-            if "paused" in given:
-                CLOCK.paused = bool(given["paused"])
+            if "paused" in data:
+                CLOCK.paused = bool(data["paused"])
             if speed is not None:
                 CLOCK.speed = speed
             if seconds is not None:
@@ -141,8 +141,8 @@ def _parse_body(body: bytes) -> dict[str, Any]:
     return value
 
 
-def _read_number(given: RequestValues, name: str) -> float | None:
-    value = given.get(name)
+def _read_number(data: RequestValues, name: str) -> float | None:
+    value = data.get(name)
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:

@@ -68,7 +68,7 @@ class Gateway:
             fault = self.account.faults.strike(call)
             if fault is None and is_simulation(call):
                 respond = simulate_policy(call, self.account.faults.active)
-                self._note(call, error="", fault="")
+                self._record_call(call, error="", fault="")
             elif fault is None or fault.kind in ("stale_reads", "lost_answer"):
                 respond = self._execute(call, environ, body, fault)
             else:
@@ -94,7 +94,7 @@ class Gateway:
             text = "The security token included in the request is invalid."
         else:
             return None
-        self._note(call, error=code, fault="")
+        self._record_call(call, error=code, fault="")
         return build_error_response(call, 400 if is_json else 403, code, text)
 
     def _refuse(self, call: AwsRequest, fault: InjectedFault) -> AwsHttpResponse:
@@ -110,7 +110,7 @@ class Gateway:
             )
         else:
             respond = NO_RESPONSE
-        self._note(call, error=parse_error_code(respond) or fault.kind, fault=fault.kind)
+        self._record_call(call, error=parse_error_code(respond) or fault.kind, fault=fault.kind)
         return respond
 
     def _deny(self, call: AwsRequest) -> AwsHttpResponse:
@@ -132,7 +132,7 @@ class Gateway:
         stale = fault is not None and fault.kind == "stale_reads"
         with self.account.as_of(fault.snapshot) if fault is not None and stale else nullcontext():
             respond = self._send_to_moto(call, environ, body)
-        self._note(call, error=parse_error_code(respond), fault=fault.kind if fault else "")
+        self._record_call(call, error=parse_error_code(respond), fault=fault.kind if fault else "")
         if not is_read(call.operation):
             self.account.is_dirty = True
         if fault is None or stale:
@@ -143,7 +143,7 @@ class Gateway:
             )
         return NO_RESPONSE
 
-    def _note(self, call: AwsRequest, *, error: str, fault: str) -> None:
+    def _record_call(self, call: AwsRequest, *, error: str, fault: str) -> None:
         self.account.journal.add(
             service=call.service,
             operation=call.operation,

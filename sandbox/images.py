@@ -136,7 +136,7 @@ def get_behavior(image: str) -> ImageBehavior:
 
 
 def get_task_behavior(containers: Iterable[Mapping[str, Any]]) -> ImageBehavior:
-    """Return the behavior of a task: that of its first essential container which does not simply run."""
+    """Return the behavior of the first essential container with a special one, or the default."""
     essential = [c for c in containers if c.get("essential", True)]
-    found = [get_behavior(c["image"]) for c in essential]
-    return next((b for b in found if b is not DEFAULT_BEHAVIOR), DEFAULT_BEHAVIOR)
+    behaviors = [get_behavior(c["image"]) for c in essential]
+    return next((b for b in behaviors if b is not DEFAULT_BEHAVIOR), DEFAULT_BEHAVIOR)

@@ -60,7 +60,7 @@ class JournalEntry:
 
 
 class SandboxJournal:
-    """The calls in the order in which they were carried out; the oldest are forgotten."""
+    """Journal of AWS calls in the order of execution; the oldest are dropped."""
 
     def __init__(self) -> None:
         self.entries: deque[JournalEntry] = deque(maxlen=MAX_ENTRIES)

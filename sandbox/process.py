@@ -55,15 +55,15 @@ class SandboxProcess:
         return int(self.control("GET", "health")["calls"])
 
     def seed(self) -> dict[str, Any]:
-        found: dict[str, Any] = self.control("GET", "seed")
-        return found
+        seed: dict[str, Any] = self.control("GET", "seed")
+        return seed
 
     def programs(self) -> list[dict[str, Any]]:
         """Return the containers that are real processes: task, container, pid (of the group), home, last
         lines.
         """
-        found: list[dict[str, Any]] = self.control("GET", "programs")["programs"]
-        return found
+        programs: list[dict[str, Any]] = self.control("GET", "programs")["programs"]
+        return programs
 
     def stop(self) -> None:
         """End the process as SIGTERM does, saving its state."""

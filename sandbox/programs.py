@@ -27,8 +27,8 @@ MAX_LINE_BYTES = 256 * 1024
 
 def get_default_command() -> tuple[str, ...]:
     """Return the command of a delegate's container: this checkout's agent, unless a variable overrides it."""
-    given = os.environ.get(COMMAND_VARIABLE, "")
-    return tuple(shlex.split(given)) or (sys.executable, "-m", "delegates.agent")
+    command = os.environ.get(COMMAND_VARIABLE, "")
+    return tuple(shlex.split(command)) or (sys.executable, "-m", "delegates.agent")
 
 
 @dataclass(eq=False)

@@ -96,12 +96,12 @@ class SandboxScaling(ApplicationAutoscalingBackend):
         service = _find_service(self, r_id)
         is_clamped = service is not None and _clamp_count(service, target)
         if is_clamped and service is not None:
-            self._note(r_id, dimension, service.desired_count, low)
+            self._record_activity(r_id, dimension, service.desired_count, low)
         if vars(target) == before and not is_clamped:
             mark_unchanged()
         return target
 
-    def _note(self, resource_id: str, dimension: str, count: int, low: int) -> None:
+    def _record_activity(self, resource_id: str, dimension: str, count: int, low: int) -> None:
         """Write down that scaling has set a desired count, as AWS does."""
         bound = "minimum" if count == low else "maximum"
         activity = {
@@ -125,9 +125,11 @@ class SandboxScaling(ApplicationAutoscalingBackend):
     ) -> tuple[str | None, list[dict[str, Any]]]:
         """Return the activities of one resource or of all, the newest first."""
         activities = vars(self).get("activities", ())
-        found = [one for one in activities if not resource_id or one["ResourceId"] == resource_id]
+        matches = [
+            activity for activity in activities if not resource_id or activity["ResourceId"] == resource_id
+        ]
         end = start + most
-        return (str(end) if end < len(found) else None), found[start:end]
+        return (str(end) if end < len(matches) else None), matches[start:end]
 
     def deregister_scalable_target(self, namespace: str, r_id: str, dimension: str) -> None:
         if not self._scalable_target_exists(r_id, dimension):
@@ -178,7 +180,7 @@ class SandboxScaling(ApplicationAutoscalingBackend):
         next_token: str,
     ) -> tuple[str | None, list[FakeApplicationAutoscalingPolicy]]:
         # moto compares by "is part of", and so mixes myapp with myapp-canary.
-        found = [
+        matches = [
             p
             for p in self.policies.values()
             if p.service_namespace == service_namespace
@@ -187,16 +189,16 @@ class SandboxScaling(ApplicationAutoscalingBackend):
         ]
         start = int(next_token) if next_token else 0
         end = start + (max_results or PAGE_SIZE)
-        return (str(end) if end < len(found) else None), found[start:end]
+        return (str(end) if end < len(matches) else None), matches[start:end]
 
 
 def _describe_scaling_activities(response: ApplicationAutoScalingResponse) -> str:
     get_param = response._get_param
     most = min(response._get_int_param("MaxResults") or PAGE_SIZE, PAGE_SIZE)
-    token, found = response.applicationautoscaling_backend.describe_scaling_activities(
+    token, activities = response.applicationautoscaling_backend.describe_scaling_activities(
         get_param("ResourceId"), int(get_param("NextToken") or 0), most
     )
-    return json.dumps({"ScalingActivities": found, **({"NextToken": token} if token else {})})
+    return json.dumps({"ScalingActivities": activities, **({"NextToken": token} if token else {})})
 
 
 def install_autoscaling() -> None:

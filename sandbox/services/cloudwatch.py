@@ -63,7 +63,7 @@ def _list_points(
 
 
 def _find_service(cloudwatch: CloudWatchBackend, metric: Mapping[str, Any]) -> SandboxService | None:
-    dimensions = {one["Name"]: one["Value"] for one in metric.get("Dimensions") or ()}
+    dimensions = {dimension["Name"]: dimension["Value"] for dimension in metric.get("Dimensions") or ()}
     if metric["Namespace"] != NAMESPACE or metric["MetricName"] not in _LEVELS:
         return None
     if set(dimensions) != {"ClusterName", "ServiceName"}:

@@ -31,8 +31,8 @@ def simulate_policy(call: AwsRequest, faults: Iterable[InjectedFault]) -> AwsHtt
 
 def _is_denied(action: str, denied: Iterable[InjectedFault], call: AwsRequest) -> bool:
     prefix, _, operation = action.partition(":")
-    meant = AwsRequest(_CLIENTS.get(prefix, prefix), operation, call.region, call.access_key, "")
-    return any(fault.selects(meant) for fault in denied)
+    checked_call = AwsRequest(_CLIENTS.get(prefix, prefix), operation, call.region, call.access_key, "")
+    return any(fault.selects(checked_call) for fault in denied)
 
 
 def _render_member(action: str, is_denied: bool) -> str:

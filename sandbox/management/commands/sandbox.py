@@ -17,5 +17,5 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         add_arguments(parser)
 
-    def handle(self, *_: Any, **given: Any) -> None:
-        serve(build_options(Namespace(**given)))
+    def handle(self, *_: Any, **options: Any) -> None:
+        serve(build_options(Namespace(**options)))

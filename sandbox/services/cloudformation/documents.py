@@ -16,9 +16,9 @@ from sandbox.services.cloudformation.templates import CloudFormationError, Stack
 PAGE_SIZE = 100
 
 
-def paginate(items: Sequence[Any], given: Mapping[str, Any], key: str) -> dict[str, Any]:
+def paginate(items: Sequence[Any], params: Mapping[str, Any], key: str) -> dict[str, Any]:
     """Return one page of a list, with the token of the next page."""
-    token = str(given.get("NextToken") or "")
+    token = str(params.get("NextToken") or "")
     try:
         start = int(base64.b64decode(token).decode()) if token else 0
     except ValueError as bad:
@@ -31,7 +31,7 @@ def paginate(items: Sequence[Any], given: Mapping[str, Any], key: str) -> dict[s
 def build_stack(stack: CloudFormationStack) -> dict[str, Any]:
     """Return a stack in DescribeStacks."""
     hidden = stack.target.template.hidden
-    shown = {
+    description = {
         "StackId": stack.id,
         "StackName": stack.name,
         "Description": stack.target.template.description or None,
@@ -54,7 +54,7 @@ def build_stack(stack: CloudFormationStack) -> dict[str, Any]:
         "Tags": [{"Key": key, "Value": value} for key, value in stack.target.tags.items()],
         "EnableTerminationProtection": False,
     }
-    return {key: value for key, value in shown.items() if value is not None}
+    return {key: value for key, value in description.items() if value is not None}
 
 
 def build_stack_summary(stack: CloudFormationStack) -> dict[str, Any]:
@@ -65,7 +65,7 @@ def build_stack_summary(stack: CloudFormationStack) -> dict[str, Any]:
 
 def build_event(stack: CloudFormationStack, event: CloudFormationStackEvent) -> dict[str, Any]:
     """Return an event in DescribeStackEvents."""
-    shown = {
+    description = {
         "StackId": stack.id,
         "EventId": event.id,
         "StackName": stack.name,
@@ -77,7 +77,7 @@ def build_event(stack: CloudFormationStack, event: CloudFormationStackEvent) -> 
         "ResourceStatusReason": event.reason or None,
         "ClientRequestToken": event.token or None,
     }
-    return {key: value for key, value in shown.items() if value is not None}
+    return {key: value for key, value in description.items() if value is not None}
 
 
 def build_resource(stack: CloudFormationStack, resource: StackResource) -> dict[str, Any]:

@@ -36,7 +36,7 @@ class TemplateValues:
     def resolve(self, value: Any) -> Any:
         """Return a part of the template with its functions filled in."""
         if isinstance(value, list):
-            return [one for inner in value if (one := self.resolve(inner)) is not NO_VALUE]
+            return [item for inner in value if (item := self.resolve(inner)) is not NO_VALUE]
         if not isinstance(value, dict):
             return value
         if len(value) == 1:
@@ -47,7 +47,7 @@ class TemplateValues:
                 return self.evaluate_condition(inner)
             if name in _FUNCTIONS:
                 return _FUNCTIONS[name](self, inner)
-        return {key: one for key, inner in value.items() if (one := self.resolve(inner)) is not NO_VALUE}
+        return {key: item for key, inner in value.items() if (item := self.resolve(inner)) is not NO_VALUE}
 
     def ref(self, name: str) -> Any:
         """Return the value of Ref."""
@@ -57,54 +57,60 @@ class TemplateValues:
             return self.pseudo[name]
         return self.parameters[name] if name in self.parameters else self.physical.get(name, "")
 
-    def get_att(self, given: Any) -> Any:
+    def get_att(self, reference: Any) -> Any:
         """Return the value of GetAtt. Raises `CloudFormationError`."""
-        parts = given.split(".", 1) if isinstance(given, str) else [str(self.resolve(one)) for one in given]
+        parts = (
+            reference.split(".", 1)
+            if isinstance(reference, str)
+            else [str(self.resolve(item)) for item in reference]
+        )
         name, attribute = parts[0], parts[1] if len(parts) > 1 else ""
-        known = self.attributes.get(name, {})
-        if name in self.physical and attribute not in known:
+        attributes = self.attributes.get(name, {})
+        if name in self.physical and attribute not in attributes:
             raise CloudFormationError(
                 f"Template error: resource {name} does not support attribute type {attribute} in Fn::GetAtt"
             )
-        return known.get(attribute, "")
+        return attributes.get(attribute, "")
 
-    def sub(self, given: Any) -> str:
+    def sub(self, expression: Any) -> str:
         """Return the value of Sub."""
-        text, own = (given[0], self.resolve(given[1])) if isinstance(given, list) else (given, {})
+        text, own = (
+            (expression[0], self.resolve(expression[1])) if isinstance(expression, list) else (expression, {})
+        )
 
-        def one(match: re.Match[str]) -> str:
+        def replace(match: re.Match[str]) -> str:
             name = match[1]
             if name.startswith("!"):
                 return f"${{{name[1:]}}}"
             if name in own:
                 return str(own[name])
-            found = self.ref(name) if "." not in name else self.get_att(name)
-            return ",".join(map(str, found)) if isinstance(found, list) else str(found)
+            value = self.ref(name) if "." not in name else self.get_att(name)
+            return ",".join(map(str, value)) if isinstance(value, list) else str(value)
 
-        return _SUB_PATTERN.sub(one, str(text))
-
-
-def _resolve_if(values: TemplateValues, given: Any) -> Any:
-    return values.resolve(given[1] if values.evaluate_condition(given[0]) else given[2])
+        return _SUB_PATTERN.sub(replace, str(text))
 
 
-def _resolve_find_in_map(values: TemplateValues, given: Any) -> Any:
-    found: Any = values.template.mappings
-    for key in values.resolve(given)[:3]:
-        if not isinstance(found, dict) or key not in found:
+def _resolve_if(values: TemplateValues, arguments: Any) -> Any:
+    return values.resolve(arguments[1] if values.evaluate_condition(arguments[0]) else arguments[2])
+
+
+def _resolve_find_in_map(values: TemplateValues, arguments: Any) -> Any:
+    node: Any = values.template.mappings
+    for key in values.resolve(arguments)[:3]:
+        if not isinstance(node, dict) or key not in node:
             raise CloudFormationError(
-                f"Template error: Unable to get mapping for {'::'.join(map(str, values.resolve(given)))}"
+                f"Template error: Unable to get mapping for {'::'.join(map(str, values.resolve(arguments)))}"
             )
-        found = found[key]
-    return found
+        node = node[key]
+    return node
 
 
-def _resolve_join(values: TemplateValues, given: Any) -> str:
-    return str(given[0]).join(map(str, values.resolve(given[1])))
+def _resolve_join(values: TemplateValues, arguments: Any) -> str:
+    return str(arguments[0]).join(map(str, values.resolve(arguments[1])))
 
 
-def _resolve_select(values: TemplateValues, given: Any) -> Any:
-    number, listed = int(values.resolve(given[0])), values.resolve(given[1])
+def _resolve_select(values: TemplateValues, arguments: Any) -> Any:
+    number, listed = int(values.resolve(arguments[0])), values.resolve(arguments[1])
     if not 0 <= number < len(listed):
         raise CloudFormationError(
             "Template error: Fn::Select cannot select nonexistent value at index " + str(number)
@@ -113,17 +119,19 @@ def _resolve_select(values: TemplateValues, given: Any) -> Any:
 
 
 _FUNCTIONS: dict[str, Callable[[TemplateValues, Any], Any]] = {
-    "Fn::GetAtt": lambda values, given: values.get_att(given),
-    "Fn::Sub": lambda values, given: values.sub(given),
+    "Fn::GetAtt": lambda values, arguments: values.get_att(arguments),
+    "Fn::Sub": lambda values, arguments: values.sub(arguments),
     "Fn::Join": _resolve_join,
     "Fn::Select": _resolve_select,
-    "Fn::Split": lambda values, given: str(values.resolve(given[1])).split(str(given[0])),
+    "Fn::Split": lambda values, arguments: str(values.resolve(arguments[1])).split(str(arguments[0])),
     "Fn::If": _resolve_if,
-    "Fn::Equals": lambda values, given: values.resolve(given[0]) == values.resolve(given[1]),
-    "Fn::And": lambda values, given: all(values.resolve(given)),
-    "Fn::Or": lambda values, given: any(values.resolve(given)),
-    "Fn::Not": lambda values, given: not values.resolve(given)[0],
+    "Fn::Equals": lambda values, arguments: values.resolve(arguments[0]) == values.resolve(arguments[1]),
+    "Fn::And": lambda values, arguments: all(values.resolve(arguments)),
+    "Fn::Or": lambda values, arguments: any(values.resolve(arguments)),
+    "Fn::Not": lambda values, arguments: not values.resolve(arguments)[0],
     "Fn::FindInMap": _resolve_find_in_map,
-    "Fn::Base64": lambda values, given: base64.b64encode(str(values.resolve(given)).encode()).decode(),
-    "Fn::GetAZs": lambda values, given: [f"{values.pseudo['AWS::Region']}{zone}" for zone in "ab"],
+    "Fn::Base64": lambda values, arguments: base64.b64encode(
+        str(values.resolve(arguments)).encode()
+    ).decode(),
+    "Fn::GetAZs": lambda values, arguments: [f"{values.pseudo['AWS::Region']}{zone}" for zone in "ab"],
 }

@@ -54,9 +54,9 @@ class InternalClient:
         return {name: value for name, value in answer.items() if name != "ResponseMetadata"}
 
     def _client(self, key: str, region: str, service: str) -> Any:
-        found = self._clients.get((key, region, service))
-        if found is None:
-            found = botocore.session.get_session().create_client(
+        client = self._clients.get((key, region, service))
+        if client is None:
+            client = botocore.session.get_session().create_client(
                 service,
                 region_name=region,
                 endpoint_url="http://127.0.0.1",
@@ -64,9 +64,9 @@ class InternalClient:
                 aws_secret_access_key="within",  # noqa: S106  -- the sandbox checks none
                 config=_CONFIG,
             )
-            found.meta.events.register("before-send.*.*", self._send)
-            self._clients[key, region, service] = found
-        return found
+            client.meta.events.register("before-send.*.*", self._send)
+            self._clients[key, region, service] = client
+        return client
 
     def _send(self, request: Any, **_: Any) -> Any:
         body = request.body or b""

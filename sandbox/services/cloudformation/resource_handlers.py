@@ -28,12 +28,12 @@ class ResourceHandler:
     """The properties that cannot be changed: another value means another resource."""
     name_property = ""
 
-    def create(self, call: ServiceCall, name: str, given: ResourceProperties) -> PhysicalResource:
+    def create(self, call: ServiceCall, name: str, properties: ResourceProperties) -> PhysicalResource:
         """Create the resource; `name` is used if the template has none."""
         raise NotImplementedError
 
     def update(
-        self, call: ServiceCall, made: PhysicalResource, given: ResourceProperties
+        self, call: ServiceCall, made: PhysicalResource, properties: ResourceProperties
     ) -> PhysicalResource:
         """Update the resource to these properties."""
         return made
@@ -48,12 +48,12 @@ class ClusterHandler(ResourceHandler):
     replacing = frozenset({"ClusterName"})
     name_property = "ClusterName"
 
-    def create(self, call: ServiceCall, name: str, given: ResourceProperties) -> PhysicalResource:
-        name = given.get("ClusterName") or name
+    def create(self, call: ServiceCall, name: str, properties: ResourceProperties) -> PhysicalResource:
+        name = properties.get("ClusterName") or name
         clusters = call("ecs", "DescribeClusters", {"clusters": [name]})["clusters"]
-        if any(one["status"] == "ACTIVE" for one in clusters):
+        if any(cluster["status"] == "ACTIVE" for cluster in clusters):
             raise ResourceFailed(f"{name} already exists")
-        tags = [{"key": one["Key"], "value": str(one["Value"])} for one in given.get("Tags") or ()]
+        tags = [{"key": tag["Key"], "value": str(tag["Value"])} for tag in properties.get("Tags") or ()]
         made = call("ecs", "CreateCluster", {"clusterName": name, "tags": tags})["cluster"]
         return PhysicalResource(name, {"Arn": made["clusterArn"]})
 
@@ -67,19 +67,19 @@ class LogGroupHandler(ResourceHandler):
     replacing = frozenset({"LogGroupName"})
     name_property = "LogGroupName"
 
-    def create(self, call: ServiceCall, name: str, given: ResourceProperties) -> PhysicalResource:
-        name = given.get("LogGroupName") or name
+    def create(self, call: ServiceCall, name: str, properties: ResourceProperties) -> PhysicalResource:
+        name = properties.get("LogGroupName") or name
         call("logs", "CreateLogGroup", {"logGroupName": name})
         groups = call("logs", "DescribeLogGroups", {"logGroupNamePrefix": name})["logGroups"]
         made = PhysicalResource(
-            name, {"Arn": next(one["arn"] for one in groups if one["logGroupName"] == name)}
+            name, {"Arn": next(group["arn"] for group in groups if group["logGroupName"] == name)}
         )
-        return self.update(call, made, given)
+        return self.update(call, made, properties)
 
     def update(
-        self, call: ServiceCall, made: PhysicalResource, given: ResourceProperties
+        self, call: ServiceCall, made: PhysicalResource, properties: ResourceProperties
     ) -> PhysicalResource:
-        if days := given.get("RetentionInDays"):
+        if days := properties.get("RetentionInDays"):
             params = {"logGroupName": made.physical_id, "retentionInDays": int(days)}
             call("logs", "PutRetentionPolicy", params)
         return made
@@ -94,32 +94,32 @@ class RoleHandler(ResourceHandler):
     replacing = frozenset({"RoleName", "Path"})
     name_property = "RoleName"
 
-    def create(self, call: ServiceCall, name: str, given: ResourceProperties) -> PhysicalResource:
-        name = given.get("RoleName") or name
-        trust = json.dumps(given.get("AssumeRolePolicyDocument") or {})
+    def create(self, call: ServiceCall, name: str, properties: ResourceProperties) -> PhysicalResource:
+        name = properties.get("RoleName") or name
+        trust = json.dumps(properties.get("AssumeRolePolicyDocument") or {})
         made = call("iam", "CreateRole", {"RoleName": name, "AssumeRolePolicyDocument": trust})["Role"]
         return self.update(
-            call, PhysicalResource(name, {"Arn": made["Arn"], "RoleId": made["RoleId"]}), given
+            call, PhysicalResource(name, {"Arn": made["Arn"], "RoleId": made["RoleId"]}), properties
         )
 
     def update(
-        self, call: ServiceCall, made: PhysicalResource, given: ResourceProperties
+        self, call: ServiceCall, made: PhysicalResource, properties: ResourceProperties
     ) -> PhysicalResource:
         role_name = {"RoleName": made.physical_id}
-        self._empty(call, role_name)
-        for policy in given.get("Policies") or ():
+        self._delete_policies(call, role_name)
+        for policy in properties.get("Policies") or ():
             document = json.dumps(policy["PolicyDocument"])
             policy_params = {**role_name, "PolicyName": policy["PolicyName"], "PolicyDocument": document}
             call("iam", "PutRolePolicy", policy_params)
-        for arn in given.get("ManagedPolicyArns") or ():
+        for arn in properties.get("ManagedPolicyArns") or ():
             call("iam", "AttachRolePolicy", {**role_name, "PolicyArn": arn})
         return made
 
     def delete(self, call: ServiceCall, made: PhysicalResource) -> None:
-        self._empty(call, {"RoleName": made.physical_id})
+        self._delete_policies(call, {"RoleName": made.physical_id})
         call("iam", "DeleteRole", {"RoleName": made.physical_id})
 
-    def _empty(self, call: ServiceCall, role_name: ResourceProperties) -> None:
+    def _delete_policies(self, call: ServiceCall, role_name: ResourceProperties) -> None:
         for name in call("iam", "ListRolePolicies", role_name)["PolicyNames"]:
             call("iam", "DeleteRolePolicy", {**role_name, "PolicyName": name})
         for policy in call("iam", "ListAttachedRolePolicies", role_name)["AttachedPolicies"]:
@@ -139,10 +139,13 @@ class TargetGroupHandler(ResourceHandler):
         "UnhealthyThresholdCount",
     )
 
-    def create(self, call: ServiceCall, name: str, given: ResourceProperties) -> PhysicalResource:
-        params = {key: given[key] for key in ("Protocol", "VpcId", "TargetType") if key in given}
-        params |= {"Name": given.get("Name") or name[:32].strip("-"), **self._health(given)}
-        params |= {"Port": int(given["Port"])} if "Port" in given else {}
+    def create(self, call: ServiceCall, name: str, properties: ResourceProperties) -> PhysicalResource:
+        params = {key: properties[key] for key in ("Protocol", "VpcId", "TargetType") if key in properties}
+        params |= {
+            "Name": properties.get("Name") or name[:32].strip("-"),
+            **self._build_health_checks(properties),
+        }
+        params |= {"Port": int(properties["Port"])} if "Port" in properties else {}
         (made,) = call("elbv2", "CreateTargetGroup", params)["TargetGroups"]
         arn, title = made["TargetGroupArn"], made["TargetGroupName"]
         return PhysicalResource(
@@ -151,18 +154,22 @@ class TargetGroupHandler(ResourceHandler):
         )
 
     def update(
-        self, call: ServiceCall, made: PhysicalResource, given: ResourceProperties
+        self, call: ServiceCall, made: PhysicalResource, properties: ResourceProperties
     ) -> PhysicalResource:
-        call("elbv2", "ModifyTargetGroup", {"TargetGroupArn": made.physical_id, **self._health(given)})
+        call(
+            "elbv2",
+            "ModifyTargetGroup",
+            {"TargetGroupArn": made.physical_id, **self._build_health_checks(properties)},
+        )
         return made
 
     def delete(self, call: ServiceCall, made: PhysicalResource) -> None:
         call("elbv2", "DeleteTargetGroup", {"TargetGroupArn": made.physical_id})
 
-    def _health(self, given: ResourceProperties) -> dict[str, Any]:
+    def _build_health_checks(self, properties: ResourceProperties) -> dict[str, Any]:
         return {
-            **{key: str(given[key]) for key in self._CHECKS if key in given},
-            **{key: int(given[key]) for key in self._COUNTS if key in given},
+            **{key: str(properties[key]) for key in self._CHECKS if key in properties},
+            **{key: int(properties[key]) for key in self._COUNTS if key in properties},
         }
 
 
@@ -172,27 +179,30 @@ class SecurityGroupHandler(ResourceHandler):
     replacing = frozenset({"GroupName", "GroupDescription", "VpcId"})
     name_property = "GroupName"
 
-    def create(self, call: ServiceCall, name: str, given: ResourceProperties) -> PhysicalResource:
-        params = {"GroupName": given.get("GroupName") or name, "Description": given["GroupDescription"]}
-        params |= {"VpcId": given["VpcId"]} if "VpcId" in given else {}
+    def create(self, call: ServiceCall, name: str, properties: ResourceProperties) -> PhysicalResource:
+        params = {
+            "GroupName": properties.get("GroupName") or name,
+            "Description": properties["GroupDescription"],
+        }
+        params |= {"VpcId": properties["VpcId"]} if "VpcId" in properties else {}
         made = call("ec2", "CreateSecurityGroup", params)["GroupId"]
-        if rules := [self._rule(one) for one in given.get("SecurityGroupIngress") or ()]:
+        if rules := [self._build_rule(rule) for rule in properties.get("SecurityGroupIngress") or ()]:
             call("ec2", "AuthorizeSecurityGroupIngress", {"GroupId": made, "IpPermissions": rules})
-        return PhysicalResource(made, {"GroupId": made, "VpcId": str(given.get("VpcId", ""))})
+        return PhysicalResource(made, {"GroupId": made, "VpcId": str(properties.get("VpcId", ""))})
 
     def delete(self, call: ServiceCall, made: PhysicalResource) -> None:
         call("ec2", "DeleteSecurityGroup", {"GroupId": made.physical_id})
 
-    def _rule(self, given: ResourceProperties) -> dict[str, Any]:
-        rule: dict[str, Any] = {"IpProtocol": str(given.get("IpProtocol", "-1"))}
-        rule |= {key: int(given[key]) for key in ("FromPort", "ToPort") if key in given}
-        return rule | ({"IpRanges": [{"CidrIp": given["CidrIp"]}]} if "CidrIp" in given else {})
+    def _build_rule(self, properties: ResourceProperties) -> dict[str, Any]:
+        rule: dict[str, Any] = {"IpProtocol": str(properties.get("IpProtocol", "-1"))}
+        rule |= {key: int(properties[key]) for key in ("FromPort", "ToPort") if key in properties}
+        return rule | ({"IpRanges": [{"CidrIp": properties["CidrIp"]}]} if "CidrIp" in properties else {})
 
 
 class WaitConditionHandler(ResourceHandler):
     """Handler of AWS::CloudFormation::WaitConditionHandle, which creates nothing."""
 
-    def create(self, call: ServiceCall, name: str, given: ResourceProperties) -> PhysicalResource:
+    def create(self, call: ServiceCall, name: str, properties: ResourceProperties) -> PhysicalResource:
         return PhysicalResource(f"https://cloudformation-waitcondition.example/{name}")
 
 

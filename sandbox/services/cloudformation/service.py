@@ -33,8 +33,8 @@ def parse_parameters(call: AwsRequest, body: bytes) -> dict[str, Any]:
     """Return the parameters of a request."""
     form = MultiDict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True))
     model = get_service_model(SERVICE_NAME).operation_model(call.operation)
-    found: dict[str, Any] = QueryParser(model).parse({"values": form})
-    return found
+    parameters: dict[str, Any] = QueryParser(model).parse({"values": form})
+    return parameters
 
 
 def build_response(call: AwsRequest, result: dict[str, Any]) -> AwsHttpResponse:
@@ -68,18 +68,18 @@ class CloudFormationService:
         self._inside = inside
         self._machine = StackEngine(inside)
         self._operations: dict[str, Callable[[AwsRequest, RequestParameters], Any]] = {
-            "CancelUpdateStack": self._cancel,
-            "ContinueUpdateRollback": self._continue,
-            "CreateStack": self._create,
-            "DeleteStack": self._delete,
-            "DescribeStackEvents": self._events,
-            "DescribeStackResources": self._resources,
-            "DescribeStacks": self._describe,
-            "GetTemplate": self._template,
+            "CancelUpdateStack": self._cancel_update,
+            "ContinueUpdateRollback": self._continue_rollback,
+            "CreateStack": self._create_stack,
+            "DeleteStack": self._delete_stack,
+            "DescribeStackEvents": self._describe_events,
+            "DescribeStackResources": self._describe_resources,
+            "DescribeStacks": self._describe_stacks,
+            "GetTemplate": self._get_template,
             "ListStackResources": self._list_resources,
-            "ListStacks": self._list,
-            "UpdateStack": self._update,
-            "ValidateTemplate": self._validate,
+            "ListStacks": self._list_summaries,
+            "UpdateStack": self._update_stack,
+            "ValidateTemplate": self._validate_template,
         }
 
     def respond(self, call: AwsRequest, body: bytes) -> AwsHttpResponse:
@@ -101,57 +101,57 @@ class CloudFormationService:
         account = get_account_id_from(call.access_key)
         return [stack for stack in self.stacks if (stack.account, stack.region) == (account, call.region)]
 
-    def _find(self, call: AwsRequest, named: str) -> CloudFormationStack | None:
+    def _find_stack(self, call: AwsRequest, reference: str) -> CloudFormationStack | None:
         """Return the stack: by id also a deleted one, by name only an existing one."""
-        for one in reversed(self._list_stacks(call)):
-            if named == one.id or (named == one.name and not one.is_deleted):
-                return one
+        for stack in reversed(self._list_stacks(call)):
+            if reference == stack.id or (reference == stack.name and not stack.is_deleted):
+                return stack
         return None
 
-    def _get_stack(self, call: AwsRequest, named: str) -> CloudFormationStack:
-        found = self._find(call, named)
-        if found is None:
-            raise CloudFormationError(f"Stack with id {named} does not exist")
-        return found
+    def _get_stack(self, call: AwsRequest, reference: str) -> CloudFormationStack:
+        stack = self._find_stack(call, reference)
+        if stack is None:
+            raise CloudFormationError(f"Stack with id {reference} does not exist")
+        return stack
 
-    def _create(self, call: AwsRequest, given: RequestParameters) -> Any:
-        name = str(given.get("StackName", ""))
+    def _create_stack(self, call: AwsRequest, params: RequestParameters) -> Any:
+        name = str(params.get("StackName", ""))
         if not re.fullmatch(NAME_PATTERN, name) or len(name) > 128:
             raise CloudFormationError(
                 f"1 validation error detected: Value '{name}' at 'stackName' failed to satisfy constraint: "
                 f"Member must satisfy regular expression pattern: {NAME_PATTERN}"
             )
-        token = str(given.get("ClientRequestToken", ""))
-        existing = self._find(call, name)
+        token = str(params.get("ClientRequestToken", ""))
+        existing = self._find_stack(call, name)
         if existing is not None:
             if token and existing.tokens.get(token) == "CREATE":
                 mark_unchanged()
                 return {"StackId": existing.id}
             raise CloudFormationError(f"Stack [{name}] already exists", "AlreadyExistsException")
-        template = self._parse_template(call, given)
+        template = self._parse_template(call, params)
         target = StackTarget(
             template,
-            templates.resolve_parameters(template, given.get("Parameters") or ()),
-            _read_tags(given),
+            templates.resolve_parameters(template, params.get("Parameters") or ()),
+            _read_tags(params),
         )
-        self._check_capabilities(template, given)
+        self._check_capabilities(template, params)
         stack = CloudFormationStack(
             name,
             get_account_id_from(call.access_key),
             call.region,
             call.access_key,
             target,
-            list(given.get("Capabilities") or ()),
-            self._role(call, given),
-            "DO_NOTHING" if given.get("DisableRollback") else str(given.get("OnFailure") or "ROLLBACK"),
+            list(params.get("Capabilities") or ()),
+            self._read_role(call, params),
+            "DO_NOTHING" if params.get("DisableRollback") else str(params.get("OnFailure") or "ROLLBACK"),
         )
         self.stacks.append(stack)
         self._machine.begin(stack, "CREATE", token)
         return {"StackId": stack.id}
 
-    def _update(self, call: AwsRequest, given: RequestParameters) -> Any:
-        name, token = str(given.get("StackName", "")), str(given.get("ClientRequestToken", ""))
-        stack = self._find(call, name)
+    def _update_stack(self, call: AwsRequest, params: RequestParameters) -> Any:
+        name, token = str(params.get("StackName", "")), str(params.get("ClientRequestToken", ""))
+        stack = self._find_stack(call, name)
         if stack is None or stack.is_deleted:
             raise CloudFormationError(f"Stack [{name}] does not exist")
         if token and token in stack.tokens:
@@ -159,91 +159,93 @@ class CloudFormationService:
             return {"StackId": stack.id}
         if stack.status not in UPDATABLE_STATUSES:
             raise CloudFormationError(f"Stack:{stack.id} is in {stack.status} state and can not be updated.")
-        is_same_text = bool(given.get("UsePreviousTemplate"))
-        template = stack.target.template if is_same_text else self._parse_template(call, given)
+        is_same_text = bool(params.get("UsePreviousTemplate"))
+        template = stack.target.template if is_same_text else self._parse_template(call, params)
         before = stack.target.parameters
-        parameters = templates.resolve_parameters(template, given.get("Parameters") or (), before)
-        self._check_capabilities(template, given)
+        parameters = templates.resolve_parameters(template, params.get("Parameters") or (), before)
+        self._check_capabilities(template, params)
         target = StackTarget(
-            template, parameters, _read_tags(given) if "Tags" in given else stack.target.tags
+            template, parameters, _read_tags(params) if "Tags" in params else stack.target.tags
         )
         if target.is_same(stack.target):
             raise CloudFormationError(NO_UPDATES_MESSAGE)
-        stack.role = self._role(call, given) or stack.role
-        stack.capabilities = list(given.get("Capabilities") or ())
+        stack.role = self._read_role(call, params) or stack.role
+        stack.capabilities = list(params.get("Capabilities") or ())
         self._machine.begin(stack, "UPDATE", token, target)
         return {"StackId": stack.id}
 
-    def _delete(self, call: AwsRequest, given: RequestParameters) -> Any:
-        name, token = str(given.get("StackName", "")), str(given.get("ClientRequestToken", ""))
-        stack = self._find(call, name)
+    def _delete_stack(self, call: AwsRequest, params: RequestParameters) -> Any:
+        name, token = str(params.get("StackName", "")), str(params.get("ClientRequestToken", ""))
+        stack = self._find_stack(call, name)
         if stack is None or stack.is_deleted or stack.status == "DELETE_IN_PROGRESS":
             mark_unchanged()
             return {}
         if stack.status == "UPDATE_ROLLBACK_IN_PROGRESS":
             raise CloudFormationError(f"Stack [{name}] cannot be deleted while in status {stack.status}")
-        stack.role = self._role(call, given) or stack.role
+        stack.role = self._read_role(call, params) or stack.role
         self._machine.begin(stack, "DELETE", token)
         return {}
 
-    def _cancel(self, call: AwsRequest, given: RequestParameters) -> Any:
-        stack = self._get_stack(call, str(given.get("StackName", "")))
+    def _cancel_update(self, call: AwsRequest, params: RequestParameters) -> Any:
+        stack = self._get_stack(call, str(params.get("StackName", "")))
         if stack.status != "UPDATE_IN_PROGRESS":
             raise CloudFormationError("CancelUpdateStack cannot be called from current stack status")
         self._machine.roll_back(stack, INITIATED)
         return {}
 
-    def _continue(self, call: AwsRequest, given: RequestParameters) -> Any:
-        stack = self._get_stack(call, str(given.get("StackName", "")))
+    def _continue_rollback(self, call: AwsRequest, params: RequestParameters) -> Any:
+        stack = self._get_stack(call, str(params.get("StackName", "")))
         if stack.status != "UPDATE_ROLLBACK_FAILED":
             raise CloudFormationError(
                 f"Stack:{stack.id} is in {stack.status} state and can not continue an update rollback."
             )
-        self._machine.begin(stack, "UPDATE_ROLLBACK", str(given.get("ClientRequestToken", "")))
+        self._machine.begin(stack, "UPDATE_ROLLBACK", str(params.get("ClientRequestToken", "")))
         return {}
 
-    def _describe(self, call: AwsRequest, given: RequestParameters) -> Any:
-        named = given.get("StackName")
-        found = (
-            [self._get_stack(call, named)]
-            if named
-            else [one for one in self._list_stacks(call) if not one.is_deleted]
+    def _describe_stacks(self, call: AwsRequest, params: RequestParameters) -> Any:
+        reference = params.get("StackName")
+        stacks = (
+            [self._get_stack(call, reference)]
+            if reference
+            else [stack for stack in self._list_stacks(call) if not stack.is_deleted]
         )
-        return documents.paginate([documents.build_stack(one) for one in found], given, "Stacks")
+        return documents.paginate([documents.build_stack(stack) for stack in stacks], params, "Stacks")
 
-    def _events(self, call: AwsRequest, given: RequestParameters) -> Any:
-        stack = self._get_stack(call, str(given.get("StackName", "")))
+    def _describe_events(self, call: AwsRequest, params: RequestParameters) -> Any:
+        stack = self._get_stack(call, str(params.get("StackName", "")))
         return documents.paginate(
-            [documents.build_event(stack, event) for event in reversed(stack.events)], given, "StackEvents"
+            [documents.build_event(stack, event) for event in reversed(stack.events)], params, "StackEvents"
         )
 
-    def _resources(self, call: AwsRequest, given: RequestParameters) -> Any:
-        stack = self._get_stack(call, str(given.get("StackName", "")))
-        logical_id = given.get("LogicalResourceId")
-        found = [one for one in stack.resources.values() if logical_id in (None, one.logical_id)]
-        return {"StackResources": [documents.build_resource(stack, one) for one in found]}
+    def _describe_resources(self, call: AwsRequest, params: RequestParameters) -> Any:
+        stack = self._get_stack(call, str(params.get("StackName", "")))
+        logical_id = params.get("LogicalResourceId")
+        resources = [
+            resource for resource in stack.resources.values() if logical_id in (None, resource.logical_id)
+        ]
+        return {"StackResources": [documents.build_resource(stack, resource) for resource in resources]}
 
-    def _list_resources(self, call: AwsRequest, given: RequestParameters) -> Any:
-        stack = self._get_stack(call, str(given.get("StackName", "")))
-        found = [documents.build_resource_summary(resource) for resource in stack.resources.values()]
-        return documents.paginate(found, given, "StackResourceSummaries")
+    def _list_resources(self, call: AwsRequest, params: RequestParameters) -> Any:
+        stack = self._get_stack(call, str(params.get("StackName", "")))
+        summaries = [documents.build_resource_summary(resource) for resource in stack.resources.values()]
+        return documents.paginate(summaries, params, "StackResourceSummaries")
 
-    def _list(self, call: AwsRequest, given: RequestParameters) -> Any:
-        statuses = given.get("StackStatusFilter")
-        found = [one for one in self._list_stacks(call) if not statuses or one.status in statuses]
+    def _list_summaries(self, call: AwsRequest, params: RequestParameters) -> Any:
+        statuses = params.get("StackStatusFilter")
+        stacks = [stack for stack in self._list_stacks(call) if not statuses or stack.status in statuses]
         return documents.paginate(
-            [documents.build_stack_summary(one) for one in found], given, "StackSummaries"
+            [documents.build_stack_summary(stack) for stack in stacks], params, "StackSummaries"
         )
 
-    def _template(self, call: AwsRequest, given: RequestParameters) -> Any:
-        stack = self._get_stack(call, str(given.get("StackName", "")))
+    def _get_template(self, call: AwsRequest, params: RequestParameters) -> Any:
+        stack = self._get_stack(call, str(params.get("StackName", "")))
         return {"TemplateBody": stack.target.template.text, "StagesAvailable": ["Original", "Processed"]}
 
-    def _validate(self, call: AwsRequest, given: RequestParameters) -> Any:
-        return documents.build_validation(self._parse_template(call, given))
+    def _validate_template(self, call: AwsRequest, params: RequestParameters) -> Any:
+        return documents.build_validation(self._parse_template(call, params))
 
-    def _parse_template(self, call: AwsRequest, given: RequestParameters) -> StackTemplate:
-        body, url = given.get("TemplateBody"), given.get("TemplateURL")
+    def _parse_template(self, call: AwsRequest, params: RequestParameters) -> StackTemplate:
+        body, url = params.get("TemplateBody"), params.get("TemplateURL")
         if (body is None) == (url is None):
             raise CloudFormationError("Either Template URL or Template Body must be specified.")
         if body is not None and len(str(body).encode()) > MAX_BODY_BYTES:
@@ -261,24 +263,24 @@ class CloudFormationService:
             raise CloudFormationError("TemplateURL must be a supported URL.")
         bucket, key = place
         try:
-            found = self._inside.call(
+            response = self._inside.call(
                 call.access_key, call.region, "s3", "GetObject", {"Bucket": bucket, "Key": key}
             )
         except ResourceFailed as failed:
             text = "Access Denied" if "NoSuchKey" not in str(failed) else "The specified key does not exist."
             raise CloudFormationError(f"S3 error: {text}") from failed
-        return bytes(found["Body"]).decode("utf-8", "replace")
+        return bytes(response["Body"]).decode("utf-8", "replace")
 
-    def _check_capabilities(self, template: StackTemplate, given: RequestParameters) -> None:
-        agreed = set(given.get("Capabilities") or ())
+    def _check_capabilities(self, template: StackTemplate, params: RequestParameters) -> None:
+        agreed = set(params.get("Capabilities") or ())
         required = template.capabilities
         if required and not agreed & {*required, "CAPABILITY_NAMED_IAM"}:
             raise CloudFormationError(
                 f"Requires capabilities : [{required[0]}]", "InsufficientCapabilitiesException"
             )
 
-    def _role(self, call: AwsRequest, given: RequestParameters) -> str:
-        arn = str(given.get("RoleARN") or "")
+    def _read_role(self, call: AwsRequest, params: RequestParameters) -> str:
+        arn = str(params.get("RoleARN") or "")
         if arn:
             try:
                 name = arn.rpartition("/")[2]
@@ -288,17 +290,17 @@ class CloudFormationService:
         return arn
 
 
-def _read_tags(given: RequestParameters) -> dict[str, str]:
-    listed: Sequence[RequestParameters] = given.get("Tags") or ()
-    return {str(one["Key"]): str(one["Value"]) for one in listed}
+def _read_tags(params: RequestParameters) -> dict[str, str]:
+    listed: Sequence[RequestParameters] = params.get("Tags") or ()
+    return {str(tag["Key"]): str(tag["Value"]) for tag in listed}
 
 
 def _parse_s3_url(url: str) -> tuple[str, str] | None:
     """Return bucket and key of an S3 URL, with the bucket in the host or in the path."""
     parts = urlsplit(url)
     host, path = parts.hostname or "", unquote(parts.path.lstrip("/"))
-    if found := re.fullmatch(r"(.+)\.s3[.-](?:[\w-]+\.)?amazonaws\.com(?:\.cn)?", host):
-        return (found[1], path) if path else None
+    if match := re.fullmatch(r"(.+)\.s3[.-](?:[\w-]+\.)?amazonaws\.com(?:\.cn)?", host):
+        return (match[1], path) if path else None
     if re.fullmatch(r"s3[.-](?:[\w-]+\.)?amazonaws\.com", host) or host in ("127.0.0.1", "localhost"):
         bucket, _, key = path.partition("/")
         return (bucket, key) if key else None

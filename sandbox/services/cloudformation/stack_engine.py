@@ -66,10 +66,10 @@ class StackEngine:
 
     def _list_deletions(self, stack: CloudFormationStack) -> list[tuple[str, str]]:
         order = [name for name in stack.target.template.order() if name in stack.resources]
-        others = [name for name in stack.resources if name not in order]
+        unordered = [name for name in stack.resources if name not in order]
         return [
             ("delete", name)
-            for name in [*others, *reversed(order)]
+            for name in [*unordered, *reversed(order)]
             if stack.resources[name].status != "DELETE_COMPLETE"
         ]
 
@@ -99,8 +99,8 @@ class StackEngine:
         if resource is None or (is_new and not operation.begun):
             resource = stack.resources[name] = StackResource(name, body["Type"])
         try:
-            given = stack.values().resolve(body.get("Properties") or {})
-            if not is_new and dict(resource.given) == given and resource.type == body["Type"]:
+            properties = stack.values().resolve(body.get("Properties") or {})
+            if not is_new and dict(resource.given) == properties and resource.type == body["Type"]:
                 return True
             verb = "CREATE" if is_new else "UPDATE"
             if not operation.begun:
@@ -108,36 +108,40 @@ class StackEngine:
                 self._wait(operation, name)
                 return False
             if is_new:
-                self._create(stack, resource, given)
+                self._create(stack, resource, properties)
             else:
-                self._change(stack, operation, resource, given)
+                self._update(stack, operation, resource, properties)
         except (ResourceFailed, CloudFormationError) as failed:
             self._fail(stack, operation, resource, "CREATE" if is_new else "UPDATE", str(failed))
             return False
-        resource.given = given
+        resource.given = properties
         stack.add_resource_event(resource, f"{verb}_COMPLETE")
         return True
 
-    def _create(self, stack: CloudFormationStack, resource: StackResource, given: Mapping[str, Any]) -> None:
+    def _create(
+        self, stack: CloudFormationStack, resource: StackResource, properties: Mapping[str, Any]
+    ) -> None:
         _fail_by_name(resource.logical_id, "Fails", but=("FailsToUpdate", "FailsToDelete"))
         maker = RESOURCE_HANDLERS[resource.type]
         name = generate_name(stack.name, resource.logical_id)
-        resource.made = maker.create(self._call(stack), name, given)
+        resource.made = maker.create(self._bind_call(stack), name, properties)
         stack.add_resource_event(resource, "CREATE_IN_PROGRESS", "Resource creation Initiated")
 
-    def _change(
+    def _update(
         self,
         stack: CloudFormationStack,
         operation: StackOperation,
         resource: StackResource,
-        given: Mapping[str, Any],
+        properties: Mapping[str, Any],
     ) -> None:
         if operation.kind == "UPDATE":
             _fail_by_name(resource.logical_id, "FailsToUpdate")
         maker = RESOURCE_HANDLERS[resource.type]
-        changed = {key for key in {*resource.given, *given} if resource.given.get(key) != given.get(key)}
+        changed = {
+            key for key in {*resource.given, *properties} if resource.given.get(key) != properties.get(key)
+        }
         if not changed & maker.replacing:
-            resource.made = maker.update(self._call(stack), resource.made, given)
+            resource.made = maker.update(self._bind_call(stack), resource.made, properties)
             return
         stack.add_resource_event(
             resource,
@@ -145,7 +149,9 @@ class StackEngine:
             "Requested update requires the creation of a new physical resource; hence creating one.",
         )
         old = StackResource(resource.logical_id, resource.type, resource.made, resource.given)
-        made = maker.create(self._call(stack), generate_name(stack.name, resource.logical_id), given)
+        made = maker.create(
+            self._bind_call(stack), generate_name(stack.name, resource.logical_id), properties
+        )
         operation.replaced.append(old)
         resource.made = made
 
@@ -202,7 +208,7 @@ class StackEngine:
             return False
         try:
             _fail_by_name(name, "FailsToDelete")
-            RESOURCE_HANDLERS[resource.type].delete(self._call(stack), resource.made)
+            RESOURCE_HANDLERS[resource.type].delete(self._bind_call(stack), resource.made)
         except ResourceFailed as failed:
             operation.failed.append(name)
             stack.add_resource_event(resource, "DELETE_FAILED", str(failed))
@@ -247,13 +253,15 @@ class StackEngine:
             return
         stack.add_resource_event(resource, "DELETE_IN_PROGRESS")
         try:
-            RESOURCE_HANDLERS[resource.type].delete(self._call(stack), resource.made)
+            RESOURCE_HANDLERS[resource.type].delete(self._bind_call(stack), resource.made)
         except ResourceFailed as failed:
             stack.add_resource_event(resource, "DELETE_FAILED", str(failed))
             return
         stack.add_resource_event(resource, "DELETE_COMPLETE")
 
-    def _call(self, stack: CloudFormationStack) -> Callable[[str, str, Mapping[str, Any]], dict[str, Any]]:
+    def _bind_call(
+        self, stack: CloudFormationStack
+    ) -> Callable[[str, str, Mapping[str, Any]], dict[str, Any]]:
         return lambda service, operation, params: self._inside.call(
             stack.key, stack.region, service, operation, params
         )
@@ -269,7 +277,7 @@ def _fail_by_name(name: str, begins: str, but: tuple[str, ...] = ()) -> None:
 
 def _build_outputs(stack: CloudFormationStack) -> list[dict[str, str]]:
     values = stack.values()
-    found = []
+    outputs = []
     for name, body in stack.target.template.outputs.items():
         if "Condition" in body and not values.evaluate_condition(body["Condition"]):
             continue
@@ -279,5 +287,5 @@ def _build_outputs(stack: CloudFormationStack) -> list[dict[str, str]]:
             output["Description"] = str(body["Description"])
         if body.get("Export"):
             output["ExportName"] = str(values.resolve(body["Export"]["Name"]))
-        found.append(output)
-    return found
+        outputs.append(output)
+    return outputs

@@ -41,7 +41,6 @@ class CloudFormationStackEvent:
     reason: str
     token: str
     at: datetime
-    given: str = ""
 
 
 @dataclass(frozen=True)
@@ -125,26 +124,26 @@ class CloudFormationStack:
             "AWS::StackName": self.name,
             "AWS::URLSuffix": "amazonaws.com",
         }
-        made = {name: one.made for name, one in self.resources.items() if one.made.physical_id}
+        made = {name: resource.made for name, resource in self.resources.items() if resource.made.physical_id}
         return TemplateValues(
             target.template,
             target.parameters,
             pseudo,
-            {name: one.physical_id for name, one in made.items()},
-            {name: one.attributes for name, one in made.items()},
+            {name: made_resource.physical_id for name, made_resource in made.items()},
+            {name: made_resource.attributes for name, made_resource in made.items()},
         )
 
     def add_event(self, status: str, reason: str = "") -> None:
         """Set the status of the stack and add an event."""
         self.status, self.reason = status, reason
-        self._note(self.name, self.id, STACK_TYPE, status, reason)
+        self._add_event(self.name, self.id, STACK_TYPE, status, reason)
 
     def add_resource_event(self, resource: StackResource, status: str, reason: str = "") -> None:
         """Set the status of a resource and add an event."""
         resource.status, resource.reason, resource.at = status, reason, CLOCK.now()
-        self._note(resource.logical_id, resource.made.physical_id, resource.type, status, reason)
+        self._add_event(resource.logical_id, resource.made.physical_id, resource.type, status, reason)
 
-    def _note(self, logical_id: str, physical_id: str, type_: str, status: str, reason: str) -> None:
+    def _add_event(self, logical_id: str, physical_id: str, type_: str, status: str, reason: str) -> None:
         token = self.operation.token if self.operation else ""
         is_own = type_ == STACK_TYPE
         name = (

@@ -60,8 +60,8 @@ class _TemplateLoader(yaml.SafeLoader):
 
 
 _TemplateLoader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in known if tag != "tag:yaml.org,2002:timestamp"]
-    for first, known in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
 
 
@@ -96,16 +96,20 @@ class StackTemplate:
     @property
     def hidden(self) -> set[str]:
         """Return the parameters with values that CloudFormation does not show."""
-        return {n for n, one in self.parameters.items() if str(one.get("NoEcho", "")).lower() == "true"}
+        return {n for n, body in self.parameters.items() if str(body.get("NoEcho", "")).lower() == "true"}
 
     @property
     def capabilities(self) -> list[str]:
         """Return the capabilities that creating the stack requires."""
-        iam_resources = [one for one in self.resources.values() if one.get("Type") in _IAM_TYPES]
+        iam_resources = [
+            resource for resource in self.resources.values() if resource.get("Type") in _IAM_TYPES
+        ]
         if not iam_resources:
             return []
         named = any(
-            name in (one.get("Properties") or {}) for one in iam_resources for name in _IAM_NAME_PROPERTIES
+            name in (resource.get("Properties") or {})
+            for resource in iam_resources
+            for name in _IAM_NAME_PROPERTIES
         )
         return ["CAPABILITY_NAMED_IAM"] if named else ["CAPABILITY_IAM"]
 
@@ -116,7 +120,9 @@ class StackTemplate:
         """
         needs = {
             name: {
-                one for one in (*find_references(body), *_list_dependencies(body)) if one in self.resources
+                reference
+                for reference in (*find_references(body), *_list_dependencies(body))
+                if reference in self.resources
             }
             for name, body in self.resources.items()
         }
@@ -161,8 +167,8 @@ def _validate_template(template: StackTemplate, known_types: frozenset[str]) -> 
         raise CloudFormationError("Template format error: At least one Resources member must be defined.")
     _validate_resources(template, known_types)
     _validate_names(template)
-    for name, one in template.outputs.items():
-        if not isinstance(one, dict) or "Value" not in one:
+    for name, output in template.outputs.items():
+        if not isinstance(output, dict) or "Value" not in output:
             raise CloudFormationError(f"Template format error: Output {name} is malformed.")
     template.order()
 
@@ -185,7 +191,9 @@ def _validate_resources(template: StackTemplate, known_types: frozenset[str]) ->
 def _validate_names(template: StackTemplate) -> None:
     declared = {*template.resources, *template.parameters, *(f"AWS::{name}" for name in PSEUDO_PARAMETERS)}
     for section, inside in (("Resources", template.resources), ("Outputs", template.outputs)):
-        if unresolved := sorted({one for one in find_references(inside) if one not in declared}):
+        if unresolved := sorted(
+            {reference for reference in find_references(inside) if reference not in declared}
+        ):
             raise CloudFormationError(
                 f"Template format error: Unresolved resource dependencies [{', '.join(unresolved)}] in the "
                 f"{section} block of the template"
@@ -226,14 +234,16 @@ _LIST_TYPES = ("CommaDelimitedList", "List<")
 
 
 def resolve_parameters(
-    template: StackTemplate, given: Sequence[Mapping[str, Any]], before: Mapping[str, Any] | None = None
+    template: StackTemplate, supplied: Sequence[Mapping[str, Any]], before: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
     """Return the value of every parameter of a template. Raises `CloudFormationError`."""
-    values = dict(_read_parameter(one, before) for one in given)
+    values = dict(_read_parameter(parameter, before) for parameter in supplied)
     if strange := sorted(set(values) - set(template.parameters)):
         raise CloudFormationError(f"Parameters: [{', '.join(strange)}] do not exist in the template")
     defaults = {
-        name: _format_value(one["Default"]) for name, one in template.parameters.items() if "Default" in one
+        name: _format_value(body["Default"])
+        for name, body in template.parameters.items()
+        if "Default" in body
     }
     values = {**defaults, **values}
     if missing := [name for name in template.parameters if name not in values]:
@@ -243,10 +253,10 @@ def resolve_parameters(
     return {name: _convert_value(template.parameters[name], value) for name, value in values.items()}
 
 
-def _read_parameter(one: Mapping[str, Any], before: Mapping[str, Any] | None) -> tuple[str, str]:
-    name = str(one.get("ParameterKey", ""))
-    if not one.get("UsePreviousValue"):
-        return name, str(one.get("ParameterValue", ""))
+def _read_parameter(supplied: Mapping[str, Any], before: Mapping[str, Any] | None) -> tuple[str, str]:
+    name = str(supplied.get("ParameterKey", ""))
+    if not supplied.get("UsePreviousValue"):
+        return name, str(supplied.get("ParameterValue", ""))
     if before is None or name not in before:
         raise CloudFormationError(
             f"Invalid input for parameter key {name}. Cannot specify usePreviousValue as true for a "
@@ -263,12 +273,12 @@ def _format_value(value: Any) -> str:
 
 def _convert_value(body: Mapping[str, Any], value: str) -> Any:
     if str(body.get("Type", "String")).startswith(_LIST_TYPES):
-        return [one.strip() for one in value.split(",")] if value else []
+        return [item.strip() for item in value.split(",")] if value else []
     return value
 
 
 def _validate_value(name: str, body: Mapping[str, Any], value: str) -> None:
-    allowed = [_format_value(one) for one in body.get("AllowedValues") or ()]
+    allowed = [_format_value(allowed_value) for allowed_value in body.get("AllowedValues") or ()]
     if allowed and value not in allowed:
         raise CloudFormationError(f"Parameter '{name}' must be one of AllowedValues")
     pattern = body.get("AllowedPattern")

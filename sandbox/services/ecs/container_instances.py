@@ -112,8 +112,8 @@ class SandboxContainerInstance:
         cpu, memory = INSTANCE_TYPES[self.instance_type]
         used = [t.reserved for t in tasks if t.reserved is not None]
         ports = {*RESERVED_PORTS, *(port for need in used for port in need["ports"])}
-        left = (cpu - sum(n["cpu"] for n in used), memory - sum(n["memory"] for n in used))
-        return (*left, tuple(sorted(ports)))
+        free = (cpu - sum(n["cpu"] for n in used), memory - sum(n["memory"] for n in used))
+        return (*free, tuple(sorted(ports)))
 
     def lacks(self, need: TaskResources, tasks: Sequence[SandboxTask]) -> str:
         """Return the reason why a task does not fit, in the words of RunTask's failures; empty if it fits."""
@@ -247,10 +247,10 @@ def list_instance_tasks(
 def find_container_instance(
     backend: "SandboxEcs", cluster: str, reference: str
 ) -> SandboxContainerInstance | None:
-    found: SandboxContainerInstance | None = backend.container_instances.get(cluster, {}).get(
+    machine: SandboxContainerInstance | None = backend.container_instances.get(cluster, {}).get(
         reference.rpartition("/")[2]
     )
-    return found
+    return machine
 
 
 def describe_container_instances(
@@ -259,15 +259,15 @@ def describe_container_instances(
     """Return the machines with these ids or ARNs, and a failure for each that is missing."""
     if not references:
         raise InvalidEcsParameter("Container Instances cannot be empty.")
-    found, failures = [], []
+    machines, failures = [], []
     prefix = f"arn:aws:ecs:{backend.region_name}:{backend.account_id}:container-instance/{cluster}"
     for reference in references:
         machine = find_container_instance(backend, cluster, reference)
         if machine is None:
             failures.append({"arn": f"{prefix}/{reference.rpartition('/')[2]}", "reason": "MISSING"})
         else:
-            found.append(machine.to_wire(list_instance_tasks(backend, cluster, machine)))
-    return found, failures
+            machines.append(machine.to_wire(list_instance_tasks(backend, cluster, machine)))
+    return machines, failures
 
 
 def set_instance_status(

@@ -73,12 +73,12 @@ def _build_defined_variables(
     backend: "SandboxEcs", task: SandboxTask, definition: Mapping[str, Any]
 ) -> dict[str, str]:
     """Return the variables of the task definition, its secrets and the overrides of RunTask."""
-    given = {e["name"]: e.get("value") or "" for e in definition.get("environment") or []}
-    given |= get_secret_values(backend.account_id, backend.region_name, definition)
+    variables = {e["name"]: e.get("value") or "" for e in definition.get("environment") or []}
+    variables |= get_secret_values(backend.account_id, backend.region_name, definition)
     for override in task.overrides.get("containerOverrides") or []:
         if override.get("name") == definition["name"]:
-            given |= {e["name"]: e.get("value") or "" for e in override.get("environment") or []}
-    return {name: value for name, value in given.items() if _is_allowed(name, value)}
+            variables |= {e["name"]: e.get("value") or "" for e in override.get("environment") or []}
+    return {name: value for name, value in variables.items() if _is_allowed(name, value)}
 
 
 def _is_allowed(name: str, value: str) -> bool:

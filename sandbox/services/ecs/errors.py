@@ -37,9 +37,9 @@ class ClientTokenConflict(ECSException):
 class ClusterNotEmpty(ECSException):
     """A cluster that still has something in it cannot be deleted."""
 
-    def __init__(self, what: str) -> None:
+    def __init__(self, content: str) -> None:
         super().__init__(
-            f"ClusterContains{what}Exception", f"The Cluster cannot be deleted while {what} are active."
+            f"ClusterContains{content}Exception", f"The Cluster cannot be deleted while {content} are active."
         )
 
 

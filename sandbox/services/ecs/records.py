@@ -24,8 +24,8 @@ class SandboxTaskDefinition:
 
     @property
     def containers(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self.document["containerDefinitions"]
-        return found
+        definitions: list[dict[str, Any]] = self.document["containerDefinitions"]
+        return definitions
 
     @property
     def network_mode(self) -> str:

@@ -36,22 +36,22 @@ class EcsActionResult(ActionResult):
 
     def execute_result(self, context: ActionContext) -> TYPE_RESPONSE:
         shape = context.operation_model.output_shape
-        written = _get_writer(shape)(self.result) if shape is not None else {}
+        document = _get_writer(shape)(self.result) if shape is not None else {}
         if self.hiding is not None:
             key, member = self.hiding
-            for item in written.get(key, ()):
+            for item in document.get(key, ()):
                 item.pop(member, None)
-        return 200, {"Content-Type": CONTENT_TYPE}, json.dumps(written)
+        return 200, {"Content-Type": CONTENT_TYPE}, json.dumps(document)
 
 
 def _get_writer(shape: Shape) -> Writer:
     """Return the JSON writer of a shape, cached for each shape."""
-    found = _writers.get(shape.name)
-    if found is None:
+    writer = _writers.get(shape.name)
+    if writer is None:
         # A shape may contain itself: nested writers look up the finished one.
         _writers[shape.name] = lambda value: _writers[shape.name](value)
-        found = _writers[shape.name] = _build_writer(shape)
-    return found
+        writer = _writers[shape.name] = _build_writer(shape)
+    return writer
 
 
 def _build_writer(shape: Shape) -> Writer:
@@ -70,13 +70,13 @@ def _build_structure_writer(shape: StructureShape) -> Writer:
     members = [(name, xform_name(name), _get_writer(inner)) for name, inner in shape.members.items()]
 
     def write(value: Any) -> dict[str, Any]:
-        written = {}
+        document = {}
         is_dict = isinstance(value, dict)
         for name, attribute, member in members:
             member_value = value.get(name) if is_dict else getattr(value, attribute, None)
             if member_value is not None:
-                written[name] = member(member_value)
-        return written
+                document[name] = member(member_value)
+        return document
 
     return write
 
@@ -124,8 +124,8 @@ class SandboxEcsResponse(EC2ContainerServiceResponse):
 
     @property
     def backend(self) -> SandboxEcs:
-        found = ecs_backends[self.current_account][self.region]
-        return cast("SandboxEcs", found)
+        backend = ecs_backends[self.current_account][self.region]
+        return cast("SandboxEcs", backend)
 
     @property
     def request_params(self) -> dict[str, Any]:
@@ -182,19 +182,19 @@ class SandboxEcsResponse(EC2ContainerServiceResponse):
     def describe_container_instances(self) -> ActionResult:
         cluster = services.get_cluster(self.backend, self.request_params)
         references = self.request_params.get("containerInstances") or []
-        found, failures = container_instances.describe_container_instances(
+        machines, failures = container_instances.describe_container_instances(
             self.backend, cluster.name, references
         )
         hidden = self._hidden_tags("containerInstances")
-        return EcsActionResult({"containerInstances": found, "failures": failures}, hiding=hidden)
+        return EcsActionResult({"containerInstances": machines, "failures": failures}, hiding=hidden)
 
     def update_container_instances_state(self) -> ActionResult:
         cluster = services.get_cluster(self.backend, self.request_params)
         references = self.request_params.get("containerInstances") or []
-        found, failures = container_instances.set_instance_status(
+        machines, failures = container_instances.set_instance_status(
             self.backend, cluster.name, references, self.request_params.get("status") or ""
         )
-        return EcsActionResult({"containerInstances": found, "failures": failures})
+        return EcsActionResult({"containerInstances": machines, "failures": failures})
 
     def deregister_container_instance(self) -> ActionResult:
         cluster = services.get_cluster(self.backend, self.request_params)
@@ -217,9 +217,9 @@ class SandboxEcsResponse(EC2ContainerServiceResponse):
         return EcsActionResult({"taskDefinition": made.to_wire(), "tags": made.tags})
 
     def describe_task_definition(self) -> ActionResult:
-        found = self.backend.definitions.get(self.request_params["taskDefinition"])
-        tags = found.tags if "TAGS" in (self.request_params.get("include") or []) else None
-        return EcsActionResult({"taskDefinition": found.to_wire(), "tags": tags})
+        definition = self.backend.definitions.get(self.request_params["taskDefinition"])
+        tags = definition.tags if "TAGS" in (self.request_params.get("include") or []) else None
+        return EcsActionResult({"taskDefinition": definition.to_wire(), "tags": tags})
 
     def deregister_task_definition(self) -> ActionResult:
         return EcsActionResult(
@@ -261,9 +261,9 @@ class SandboxEcsResponse(EC2ContainerServiceResponse):
         return EcsActionResult({"service": services.delete_service(self.backend, self.request_params)})
 
     def describe_services(self) -> ActionResult:
-        found, failures = services.describe_services(self.backend, self.request_params)
+        described, failures = services.describe_services(self.backend, self.request_params)
         return EcsActionResult(
-            {"services": found, "failures": failures}, hiding=self._hidden_tags("services")
+            {"services": described, "failures": failures}, hiding=self._hidden_tags("services")
         )
 
     def list_services(self) -> ActionResult:
@@ -278,7 +278,7 @@ class SandboxEcsResponse(EC2ContainerServiceResponse):
         service = services.find_service(self.backend, self.request_params, self.request_params["service"])
         statuses = self.request_params.get("status") or []
         created = self.request_params.get("createdAt") or {}
-        found = [
+        deployments = [
             d
             for d in service.history
             if (not statuses or d.status in statuses)
@@ -286,13 +286,17 @@ class SandboxEcsResponse(EC2ContainerServiceResponse):
             and (not created.get("before") or d.created_at.timestamp() <= _parse_seconds(created["before"]))
         ]
         return EcsActionResult(
-            paginate(found, self.request_params, key="serviceDeployments", size=MAX_DESCRIBED_DEPLOYMENTS)
+            paginate(
+                deployments, self.request_params, key="serviceDeployments", size=MAX_DESCRIBED_DEPLOYMENTS
+            )
         )
 
     def describe_service_deployments(self) -> ActionResult:
         by_arn = {d.service_deployment_arn: d for s in self.backend.services.values() for d in s.history}
-        found, failures = _select_existing(self.request_params.get("serviceDeploymentArns") or [], by_arn)
-        return EcsActionResult({"serviceDeployments": found, "failures": failures})
+        deployments, failures = _select_existing(
+            self.request_params.get("serviceDeploymentArns") or [], by_arn
+        )
+        return EcsActionResult({"serviceDeployments": deployments, "failures": failures})
 
     def stop_service_deployment(self) -> ActionResult:
         kind = self.request_params.get("stopType") or "ROLLBACK"
@@ -303,8 +307,8 @@ class SandboxEcsResponse(EC2ContainerServiceResponse):
         by_arn = {
             r.service_revision_arn: r for s in self.backend.services.values() for r in s.revisions.values()
         }
-        found, failures = _select_existing(self.request_params.get("serviceRevisionArns") or [], by_arn)
-        return EcsActionResult({"serviceRevisions": found, "failures": failures})
+        revisions, failures = _select_existing(self.request_params.get("serviceRevisionArns") or [], by_arn)
+        return EcsActionResult({"serviceRevisions": revisions, "failures": failures})
 
     # Tasks
 
@@ -316,8 +320,8 @@ class SandboxEcsResponse(EC2ContainerServiceResponse):
         return EcsActionResult({"task": tasks.stop_task_by_request(self.backend, self.request_params)})
 
     def describe_tasks(self) -> ActionResult:
-        found, failures = tasks.describe_tasks(self.backend, self.request_params)
-        return EcsActionResult({"tasks": found, "failures": failures}, hiding=self._hidden_tags("tasks"))
+        described, failures = tasks.describe_tasks(self.backend, self.request_params)
+        return EcsActionResult({"tasks": described, "failures": failures}, hiding=self._hidden_tags("tasks"))
 
     def list_tasks(self) -> ActionResult:
         return EcsActionResult(

@@ -105,8 +105,8 @@ TASKS_FAILED = "ECS deployment circuit breaker: tasks failed to start."
 
 
 def get_breaker_settings(service: SandboxService) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = service.deployment_configuration.get("deploymentCircuitBreaker") or {}
-    return found
+    settings: Mapping[str, Any] = service.deployment_configuration.get("deploymentCircuitBreaker") or {}
+    return settings
 
 
 def compute_threshold(service: SandboxService) -> int:

@@ -138,7 +138,7 @@ def _scale_service(backend: "SandboxEcs", view: ServiceView, primary: SandboxDep
     lower = math.ceil(service.desired_count * configuration["minimumHealthyPercent"] / 100)
     upper = math.floor(service.desired_count * configuration["maximumPercent"] / 100)
     current = view.live_of(primary)
-    others = [t for t in view.live if t not in current]
+    other_tasks = [t for t in view.live if t not in current]
     missing = service.desired_count - len(current)
     if primary.rollout_state == "FAILED":
         return False
@@ -146,7 +146,7 @@ def _scale_service(backend: "SandboxEcs", view: ServiceView, primary: SandboxDep
     stopped = _stop_tasks(
         backend,
         service,
-        _list_excess_tasks(view, current, others, lower=lower, missing=max(missing - room, 0)),
+        _list_excess_tasks(view, current, other_tasks, lower=lower, missing=max(missing - room, 0)),
     )
     room = max(upper - len(view.live), 0)
     started = 0
@@ -160,7 +160,7 @@ def _scale_service(backend: "SandboxEcs", view: ServiceView, primary: SandboxDep
 def _list_excess_tasks(
     view: ServiceView,
     current: Sequence[SandboxTask],
-    others: Sequence[SandboxTask],
+    other_tasks: Sequence[SandboxTask],
     *,
     lower: int,
     missing: int,
@@ -172,9 +172,9 @@ def _list_excess_tasks(
     count.
     """
     desired = view.service.desired_count
-    chosen = [t for t in others if not view.serves(t)]
+    chosen = [t for t in other_tasks if not view.serves(t)]
     # The youngest first: the older ones are healthy.
-    serving = sorted((t for t in others if view.serves(t)), key=view.is_healthy)
+    serving = sorted((t for t in other_tasks if view.serves(t)), key=view.is_healthy)
     counted = len(serving) + sum(1 for t in current if view.is_healthy(t))
     surplus = max(counted - desired, missing - len(chosen), 0)
     allowed = max(min(counted - lower, surplus), 0)

@@ -29,8 +29,8 @@ def get_secret_values(account_id: str, region: str, container: Mapping[str, Any]
     optionally `:json-key:version-stage:version-id` (ECS developer guide, "Pass Secrets Manager secrets").
     """
     return {
-        one["name"]: _get_value(account_id, region, one["valueFrom"])
-        for one in container.get("secrets") or []
+        secret["name"]: _get_value(account_id, region, secret["valueFrom"])
+        for secret in container.get("secrets") or []
     }
 
 
@@ -60,19 +60,19 @@ def _get_value(account_id: str, region: str, reference: str) -> str:
 def _read_secret(account_id: str, region: str, arn: str, *, stage: str, version: str) -> str:
     backend = secretsmanager_backends[account_id][region]
     name = arn.rpartition(":")[2]
-    # A name that itself ends in a hyphen and six characters is found by the first of the two.
+    # The full text first: a name may itself end in a hyphen and six characters.
     for identifier in (arn, name):
         try:
-            found = backend.get_secret_value(identifier, version or None, stage or None)
+            secret = backend.get_secret_value(identifier, version or None, stage or None)
         except SecretsManagerClientError:
             continue
-        return str(found.get("SecretString") or found.get("SecretBinary") or "")
+        return str(secret.get("SecretString") or secret.get("SecretBinary") or "")
     raise SecretUnavailable(arn, NOT_FOUND)
 
 
 def _get_json_key(arn: str, text: str, key: str) -> str:
     try:
-        found = loads(text)[key]
+        json_value = loads(text)[key]
     except (JSONDecodeError, KeyError, TypeError) as exc:
         raise SecretUnavailable(arn, f"retrieved secret did not contain json key {key}") from exc
-    return str(found)
+    return str(json_value)

@@ -59,10 +59,10 @@ def get_cluster(backend: "SandboxEcs", params: Mapping[str, Any]) -> Any:
 def find_service(backend: "SandboxEcs", params: Mapping[str, Any], name: str) -> SandboxService:
     """Return the service with a name or ARN. Raises ClusterNotFound or ServiceNotFound."""
     cluster = get_cluster(backend, params)
-    found = backend.services.get(f"{cluster.name}:{name.rpartition('/')[2]}")
-    if found is None:
+    service = backend.services.get(f"{cluster.name}:{name.rpartition('/')[2]}")
+    if service is None:
         raise ServiceNotFoundException
-    return found
+    return service
 
 
 def save_client_token(
@@ -152,8 +152,8 @@ def _build_service(backend: "SandboxEcs", cluster: Any, params: Mapping[str, Any
 
 
 def _merge_configuration(before: Mapping[str, Any], params: Mapping[str, Any]) -> dict[str, Any]:
-    given = params.get("deploymentConfiguration") or {}
-    merged = {**copy.deepcopy(dict(before)), **copy.deepcopy(given)}
+    configuration = params.get("deploymentConfiguration") or {}
+    merged = {**copy.deepcopy(dict(before)), **copy.deepcopy(configuration)}
     validations.check_deployment_configuration(merged)
     return merged
 
@@ -273,16 +273,16 @@ def describe_services(
     if len(names) > MAX_DESCRIBED:
         raise InvalidEcsParameter(f"You can describe at most {MAX_DESCRIBED} services at once.")
     cluster = get_cluster(backend, params)
-    found, failures = [], []
+    described, failures = [], []
     for name in names:
         short = name.rpartition("/")[2]
         service = backend.services.get(f"{cluster.name}:{short}")
         if service is None:
             arn = f"arn:aws:ecs:{backend.region_name}:{backend.account_id}:service/{cluster.name}/{short}"
             failures.append({"arn": arn, "reason": "MISSING"})
-        elif service not in found:
-            found.append(service)
-    return found, failures
+        elif service not in described:
+            described.append(service)
+    return described, failures
 
 
 def list_service_arns(backend: "SandboxEcs", params: Mapping[str, Any]) -> list[str]:

@@ -88,22 +88,22 @@ class TaskDefinitionRegistry:
         return max(active, key=lambda d: d.revision, default=None)
 
     def get(self, reference: str) -> SandboxTaskDefinition:
-        found = self.find(reference)
-        if found is None:
+        definition = self.find(reference)
+        if definition is None:
             raise TaskDefinitionNotFoundException
-        return found
+        return definition
 
     def get_usable(self, reference: str) -> SandboxTaskDefinition:
         """Return the revision for new tasks.
 
         Raises the AWS error for a missing or inactive one.
         """
-        found = self.find(reference)
-        if found is None:
+        definition = self.find(reference)
+        if definition is None:
             raise EcsClientException("TaskDefinition not found.")
-        if found.status != "ACTIVE":
+        if definition.status != "ACTIVE":
             raise EcsClientException("TaskDefinition is inactive")
-        return found
+        return definition
 
     def deregister(self, reference: str) -> SandboxTaskDefinition:
         _, _, revision = reference.rpartition("/")[2].partition(":")
@@ -111,13 +111,13 @@ class TaskDefinitionRegistry:
             raise RevisionNotFoundException
         if not revision.isdigit():
             raise InvalidEcsParameter(f"Invalid revision number. Number: {revision}")
-        found = self.find(reference)
-        if found is None:
+        definition = self.find(reference)
+        if definition is None:
             raise TaskDefinitionNotFoundException
-        if found.status == "ACTIVE":
-            found.status = "INACTIVE"
-            found.deregistered_at = CLOCK.now()
-        return found
+        if definition.status == "ACTIVE":
+            definition.status = "INACTIVE"
+            definition.deregistered_at = CLOCK.now()
+        return definition
 
     def delete(self, references: list[str]) -> tuple[list[SandboxTaskDefinition], list[dict[str, str]]]:
         """Delete deregistered revisions; others are returned as failures."""
@@ -143,15 +143,15 @@ class TaskDefinitionRegistry:
                     del revisions[number]
 
     def list_arns(self, *, family: str | None, status: str, newest_first: bool) -> list[str]:
-        found = [
+        definitions = [
             d
             for name, revisions in sorted(self.families.items())
             if family is None or name == family
             for d in revisions.values()
             if d.status == status
         ]
-        found.sort(key=lambda d: (d.family, d.revision), reverse=newest_first)
-        return [d.arn for d in found]
+        definitions.sort(key=lambda d: (d.family, d.revision), reverse=newest_first)
+        return [d.arn for d in definitions]
 
     def list_families(self, *, prefix: str, status: str) -> list[str]:
         def matches(revisions: dict[int, SandboxTaskDefinition]) -> bool:

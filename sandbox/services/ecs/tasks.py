@@ -113,21 +113,21 @@ def describe_tasks(
         raise InvalidEcsParameter("Tasks cannot be empty.")
     if len(references) > MAX_DESCRIBED:
         raise InvalidEcsParameter(f"You can describe at most {MAX_DESCRIBED} tasks at once.")
-    found, failures = [], []
+    described, failures = [], []
     for reference in references:
         task = find_task(backend, cluster.name, reference)
         if task is None:
             prefix = f"arn:aws:ecs:{backend.region_name}:{backend.account_id}:task/{cluster.name}"
             failures.append({"arn": f"{prefix}/{reference.rpartition('/')[2]}", "reason": "MISSING"})
         else:
-            found.append(task)
-    return found, failures
+            described.append(task)
+    return described, failures
 
 
 def list_task_arns(backend: "SandboxEcs", params: Mapping[str, Any]) -> list[str]:
     cluster = get_cluster(backend, params)
-    others = [n for n in ("family", "serviceName", "containerInstance", "launchType") if params.get(n)]
-    if params.get("startedBy") and others:
+    other_filters = [n for n in ("family", "serviceName", "containerInstance", "launchType") if params.get(n)]
+    if params.get("startedBy") and other_filters:
         raise InvalidEcsParameter("startedBy cannot be combined with other filters.")
     status = params.get("desiredStatus") or "RUNNING"
     if status not in STATUSES:
@@ -140,10 +140,10 @@ def list_task_arns(backend: "SandboxEcs", params: Mapping[str, Any]) -> list[str
 
 
 def _get_service(backend: "SandboxEcs", cluster: str, name: str) -> SandboxService:
-    found = backend.services.get(f"{cluster}:{name.rpartition('/')[2]}")
-    if found is None:
+    service = backend.services.get(f"{cluster}:{name.rpartition('/')[2]}")
+    if service is None:
         raise ServiceNotFoundException
-    return found
+    return service
 
 
 def _build_filters(params: Mapping[str, Any]) -> list[Callable[[SandboxTask], bool]]:

@@ -22,8 +22,8 @@ SIZE_PATTERN = re.compile(r"^\s*(\d+(?:\.\d+)?|\.\d+)\s*(vcpu|gb)\s*$", re.IGNOR
 
 def parse_size(text: str) -> int | None:
     """Return the CPU units or MiB of a task size: `1024`, `1 vCPU`, `2GB`; None for other texts."""
-    if found := SIZE_PATTERN.match(text):
-        return int(float(found[1]) * 1024)
+    if match := SIZE_PATTERN.match(text):
+        return int(float(match[1]) * 1024)
     return int(text) if text.strip().isdigit() else None
 
 
