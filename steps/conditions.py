@@ -159,11 +159,11 @@ def _require_boolean(value: Any) -> bool:
 
 def _is_equal(left: Any, right: Any) -> bool:
     """Compare; a text that reads as a number or boolean equals that value, because inputs are often texts."""
-    for one, other in ((left, right), (right, left)):
-        if isinstance(one, bool) and isinstance(other, str):
-            return other == ("true" if one else "false")
-        if _is_number(one) and isinstance(other, str):
-            return bool(_NUMBER.fullmatch(other)) and float(other) == one
+    for operand, other in ((left, right), (right, left)):
+        if isinstance(operand, bool) and isinstance(other, str):
+            return other == ("true" if operand else "false")
+        if _is_number(operand) and isinstance(other, str):
+            return bool(_NUMBER.fullmatch(other)) and float(other) == operand
     if isinstance(left, bool) != isinstance(right, bool):
         return False
     return bool(left == right)
@@ -171,9 +171,9 @@ def _is_equal(left: Any, right: Any) -> bool:
 
 def _is_in(left: Any, right: Any) -> bool:
     if isinstance(right, list):
-        return any(_is_equal(left, one) for one in right)
+        return any(_is_equal(left, element) for element in right)
     if isinstance(right, str):
-        return any(_is_equal(left, one.strip()) for one in right.split(","))
+        return any(_is_equal(left, element.strip()) for element in right.split(","))
     raise UnclearConditionError(f"{_format_value(right)} is not a list: write in ['a', 'b'].")
 
 
@@ -261,10 +261,12 @@ class _ConditionParser:
 
     def _parse_comparison(self, depth: int) -> _ConditionNode:
         left = self._parse_operand(depth)
-        sign = next((one for one in _COMPARISONS if self._accept(one)), None)
+        sign = next((comparison for comparison in _COMPARISONS if self._accept(comparison)), None)
         if sign is not None:
             return _ComparisonNode(sign, left, self._parse_operand(depth))
-        method = next((one for one in _TEXT_OPERATORS if self._accept(f".{one}")), None)
+        method = next(
+            (text_operator for text_operator in _TEXT_OPERATORS if self._accept(f".{text_operator}")), None
+        )
         if method is None:
             return left
         self._expect("(")

@@ -80,7 +80,7 @@ IsDeferred = Callable[[str], bool]
 
 def resolve_expressions(
     value: Any,
-    known: Mapping[str, Any],
+    values: Mapping[str, Any],
     where: tuple[str | int, ...] = (),
     *,
     is_deferred: IsDeferred = lambda path: False,
@@ -90,7 +90,7 @@ def resolve_expressions(
     An expression that is a whole text keeps the type of its value; inside a longer text it becomes text.
     Values are never scanned for expressions. Raises `BadExpressionError`.
     """
-    return _Resolver(known, is_deferred).resolve(value, where)
+    return _Resolver(values, is_deferred).resolve(value, where)
 
 
 def find_paths(value: Any, where: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], str]]:
@@ -106,9 +106,9 @@ def find_paths(value: Any, where: tuple[str | int, ...] = ()) -> Iterator[tuple[
             yield where, match[1].strip()
 
 
-def get_path_value(path: str, known: Mapping[str, Any]) -> Any:
+def get_path_value(path: str, values: Mapping[str, Any]) -> Any:
     """Return the value of a path. Raises `BadExpressionError`."""
-    return _get_value(path, known, ())
+    return _get_value(path, values, ())
 
 
 def is_path(text: str) -> bool:
@@ -124,8 +124,8 @@ def has_expression(text: str) -> bool:
 class _Resolver:
     """Resolution of one document, with a limit on the length of all values together."""
 
-    def __init__(self, known: Mapping[str, Any], is_deferred: IsDeferred) -> None:
-        self.known = known
+    def __init__(self, values: Mapping[str, Any], is_deferred: IsDeferred) -> None:
+        self.values = values
         self.is_deferred = is_deferred
         self.remaining_characters = int(EXPRESSION_RESULT_CHARACTERS)
 
@@ -147,7 +147,7 @@ class _Resolver:
             return (
                 text
                 if self.is_deferred(expression[1].strip())
-                else _get_value(expression[1], self.known, where)
+                else _get_value(expression[1], self.values, where)
             )
         matches = list(_PATH_EXPRESSION.finditer(text))
         if text.count(_OPEN) != len(matches):
@@ -163,7 +163,7 @@ class _Resolver:
     def _get_text(self, match: re.Match[str], where: tuple[str | int, ...]) -> str:
         if self.is_deferred(match[1].strip()):
             return match[0]
-        return _format_scalar(_get_value(match[1], self.known, where), match[1], where)
+        return _format_scalar(_get_value(match[1], self.values, where), match[1], where)
 
     def _count_characters(self, characters: int, where: tuple[str | int, ...]) -> None:
         self.remaining_characters -= characters
@@ -181,7 +181,7 @@ def _find_unclosed(text: str, matches: list[re.Match[str]]) -> str:
     return f"The expression in column {column + 1} has no end: write it as <+path.to.value>."
 
 
-def _get_value(path: str, known: Mapping[str, Any], where: tuple[str | int, ...]) -> Any:
+def _get_value(path: str, values: Mapping[str, Any], where: tuple[str | int, ...]) -> Any:
     path = path.strip()
     if message := describe_secret_problem(f"<+{path}>"):
         raise BadExpressionError(message, where)
@@ -189,25 +189,25 @@ def _get_value(path: str, known: Mapping[str, Any], where: tuple[str | int, ...]
         raise BadExpressionError(
             f"<+{path[:_SHOWN_CHARACTERS]}> is not a path such as <+service.name>.", where
         )
-    value: Any = known
+    value: Any = values
     for part in path.split("."):
         if not isinstance(value, Mapping) or part not in value:
-            raise BadExpressionError(_describe_unknown_path(path, known), where)
+            raise BadExpressionError(_describe_unknown_path(path, values), where)
         value = value[part]
     return value
 
 
-def _describe_unknown_path(path: str, known: Mapping[str, Any]) -> str:
+def _describe_unknown_path(path: str, values: Mapping[str, Any]) -> str:
     if len(path) > _SHOWN_CHARACTERS:
         return f"<+{path[:_SHOWN_CHARACTERS]}…> is unknown here."
-    matches = difflib.get_close_matches(path, list(list_paths(known)), n=1, cutoff=0.4)
+    matches = difflib.get_close_matches(path, list(list_paths(values)), n=1, cutoff=0.4)
     hint = f" Did you mean <+{matches[0]}>?" if matches else ""
     return f"<+{path}> is unknown here.{hint}"
 
 
-def list_paths(known: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+def list_paths(values: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
     """Yield every path of a mapping of values."""
-    for key, value in known.items():
+    for key, value in values.items():
         path = f"{prefix}.{key}" if prefix else str(key)
         if isinstance(value, Mapping) and value:
             yield from list_paths(value, path)

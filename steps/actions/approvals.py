@@ -93,8 +93,8 @@ class Approvers:
 
         Raises `BadStepSettingError`.
         """
-        written = _mapping(value, cls, ("approvers",))
-        groups = written.get("userGroups")
+        fields = _mapping(value, cls, ("approvers",))
+        groups = fields.get("userGroups")
         if not isinstance(groups, list | tuple) or not groups or not all(map(_is_name, groups)):
             raise BadStepSettingError(
                 "userGroups lists the groups whose members can approve, one at least", _GROUPS
@@ -103,7 +103,7 @@ class Approvers:
             raise BadStepSettingError(
                 f"userGroups names {len(groups)} groups; {APPROVAL_GROUPS} at most", _GROUPS
             )
-        return cls(tuple(dict.fromkeys(groups)), _count(written), _flag(written, "disallowPipelineExecutor"))
+        return cls(tuple(dict.fromkeys(groups)), _count(fields), _flag(fields, "disallowPipelineExecutor"))
 
 
 @dataclass(frozen=True)
@@ -118,8 +118,8 @@ class ApproverInput:
     @classmethod
     def from_document(cls, value: Any, path: tuple[str, ...]) -> Self:
         """Parse one entry of `approverInputs`. Raises `BadStepSettingError`."""
-        written = _mapping(value, cls, path)
-        name, allowed = written.get("name"), written.get("allowedValues", ())
+        fields = _mapping(value, cls, path)
+        name, allowed = fields.get("name"), fields.get("allowedValues", ())
         if not _is_name(name):
             raise BadStepSettingError(
                 f"name is a text of {NAME_CHARACTERS} characters at most", (*path, "name")
@@ -127,11 +127,11 @@ class ApproverInput:
         if not isinstance(allowed, list | tuple) or len(allowed) > APPROVAL_INPUTS:
             message = f"allowedValues lists {APPROVAL_INPUTS} values at most"
             raise BadStepSettingError(message, (*path, "allowedValues"))
-        default = _text(written.get("defaultValue", ""), (*path, "defaultValue"))
+        default = _text(fields.get("defaultValue", ""), (*path, "defaultValue"))
         values = tuple(_text(item, (*path, "allowedValues")) for item in allowed)
         if default and values and default not in values and not has_expression(default):
             raise BadStepSettingError(f"{default} is none of the allowedValues", (*path, "defaultValue"))
-        return cls(str(name), default, values, _flag(written, "required", path))
+        return cls(str(name), default, values, _flag(fields, "required", path))
 
 
 def parse_approver_inputs(value: Any) -> tuple[ApproverInput, ...]:
@@ -160,8 +160,8 @@ def _is_name(value: object) -> bool:
     return isinstance(value, str) and 0 < len(value) <= NAME_CHARACTERS
 
 
-def _count(written: Mapping[str, Any]) -> int:
-    value = written.get("minimumCount", 1)
+def _count(fields: Mapping[str, Any]) -> int:
+    value = fields.get("minimumCount", 1)
     if isinstance(value, str) and has_expression(value):
         return 1
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= APPROVALS_NEEDED:
@@ -170,8 +170,8 @@ def _count(written: Mapping[str, Any]) -> int:
     return value
 
 
-def _flag(written: Mapping[str, Any], name: str, path: tuple[str, ...] = ("approvers",)) -> bool:
-    value = written.get(name, False)
+def _flag(fields: Mapping[str, Any], name: str, path: tuple[str, ...] = ("approvers",)) -> bool:
+    value = fields.get(name, False)
     if isinstance(value, str) and has_expression(value):
         return False
     if not isinstance(value, bool):

@@ -116,12 +116,12 @@ class AttachAutoScaling(Action):
         self, context: StepContext, name: str, before: ScalingState, live: ScalingState
     ) -> None:
         manifest_policies = {policy["PolicyName"] for policy in self._get_manifest_scaling(context).policies}
-        others = [policy.name for policy in live.policies if policy.name not in manifest_policies]
-        if before.target is None and others:
-            text = (
-                f"Scaling Policies {', '.join(others)} were added outside Slipway: the Scalable Target stays"
+        other_policies = [policy.name for policy in live.policies if policy.name not in manifest_policies]
+        if before.target is None and other_policies:
+            names = ", ".join(other_policies)
+            context.log(
+                f"Scaling Policies {names} were added outside Slipway: the Scalable Target stays", "warning"
             )
-            context.log(text, "warning")
         elif before.target is None:
             context.log(f"Deregistering Scalable Targets from service {name}..")
             context.scaling.deregister_target(context.cluster, name)

@@ -94,15 +94,16 @@ def _assess_canary(candidates: LeftoverCandidates, base: str, canary: EcsService
         candidates.services.get(name)
         for name in (base, *(f"{base}{suffix}" for suffix in LEFTOVER_PAIR_SUFFIXES))
     )
-    others = [
+    running_services = [
         service
         for service in candidates_in_service
         if service is not None and service.status == "ACTIVE" and service.running
     ]
-    if not others:
+    if not running_services:
         return False, f"Service {base} runs no task: this may be the only service that receives traffic."
     server = next(
-        (service for service in others if set(shared_groups) <= set(_list_target_groups(service))), None
+        (service for service in running_services if set(shared_groups) <= set(_list_target_groups(service))),
+        None,
     )
     if server is None:
         return (

@@ -144,10 +144,10 @@ class NonAwsCalls:
                 **({"output_file": script.output_file} if script.output_file else {}),
             },
         )
-        written = answer.get("written")
+        output_text = answer.get("written")
         outputs = {str(name): str(value) for name, value in (answer.get("outputs") or {}).items()}
         return ScriptRunResult(
-            int(answer.get("exit_code", 0)), outputs, written if isinstance(written, str) else None
+            int(answer.get("exit_code", 0)), outputs, output_text if isinstance(output_text, str) else None
         )
 
     def run_terraform(self, params: Mapping[str, Any]) -> TerraformRunResult:

@@ -123,10 +123,10 @@ class RunProvisionerScript(Action):
         missing = [name for name in self.secret_outputs if name not in outputs]
         if missing:
             raise ActionFailed(_BAD_OUTPUTS, f"The script did not write output {', '.join(missing)}.")
-        others = {name: value for name, value in outputs.items() if not isinstance(value, str)}
-        if typed_secrets := [name for name in self.secret_outputs if name in others]:
+        other_outputs = {name: value for name, value in outputs.items() if not isinstance(value, str)}
+        if typed_secrets := [name for name in self.secret_outputs if name in other_outputs]:
             raise ActionFailed(_BAD_OUTPUTS, f"The secret output {typed_secrets[0]} must be a text.")
-        context.set_outputs(**others)
+        context.set_outputs(**other_outputs)
         for name, value in outputs.items():
             if isinstance(value, str):
                 context.set_output(name, value, is_secret=name in self.secret_outputs)
@@ -137,9 +137,9 @@ class RunProvisionerScript(Action):
         return Indeterminate("DELEGATE_LOST", WORKER_LOST_MESSAGE)
 
 
-def parse_provisioner_outputs(written: str | None) -> dict[str, Any]:
+def parse_provisioner_outputs(output_text: str | None) -> dict[str, Any]:
     """Return the outputs that a script wrote. Raises `ActionFailed` unless they are a JSON object."""
-    if written is None:
+    if output_text is None:
         raise ActionFailed(
             _BAD_OUTPUTS,
             f"The script wrote no file ${OUTPUT_PATH_VARIABLE}: write a JSON object of outputs to it, "
@@ -147,7 +147,7 @@ def parse_provisioner_outputs(written: str | None) -> dict[str, Any]:
             '{"cluster_name": "orders"}. Upgrade the delegate if it does not set this variable.',
         )
     try:
-        outputs = parse_json(written)
+        outputs = parse_json(output_text)
     except InputRejected as refused:
         raise ActionFailed(
             _BAD_OUTPUTS, f"What the script wrote to ${OUTPUT_PATH_VARIABLE} is not valid JSON: {refused}"

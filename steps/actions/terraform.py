@@ -298,7 +298,7 @@ class ApplyTerraform(TerraformAction):
         context.log(f"Applied {self.identifier}: {format_changes(result)}")
 
     def may_undo(self, context: StepContext) -> bool:
-        """Return True; raise `ChangedByOthers` if somebody has applied it since."""
+        """Return True; raise `ChangedByOthers` after a later apply by another run or user."""
         latest = context.provisions.latest(self.identifier)
         if latest is not None and latest.id not in (
             context.load_for_rollback("kept"),

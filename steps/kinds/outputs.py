@@ -79,7 +79,7 @@ def list_provisioner_outputs(steps: Iterable[tuple[str, Mapping[str, Any]]]) -> 
     return names
 
 
-def describe_path_problem(path: str, known: set[str] | None, *, has_any: bool) -> str:
+def describe_path_problem(path: str, known_names: set[str] | None, *, has_any: bool) -> str:
     """Return the problem of `provisioner.NAME` after these steps; empty if it is valid."""
     name = path.partition(".")[2]
     if not name:
@@ -89,8 +89,8 @@ def describe_path_problem(path: str, known: set[str] | None, *, has_any: bool) -
             f"<+{path}> is the output of a provisioner, and no step before this makes infrastructure: add "
             "one, such as ShellScriptProvision, under environment.provisioner.steps of the stage."
         )
-    if known is None or name.partition(".")[0] in known:
+    if known_names is None or name.partition(".")[0] in known_names:
         return ""
-    matches = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.4)
+    matches = difflib.get_close_matches(name, sorted(known_names), n=1, cutoff=0.4)
     hint = f" Did you mean <+provisioner.{matches[0]}>?" if matches else ""
     return f"<+{path}> is no output of the provisioner.{hint}"

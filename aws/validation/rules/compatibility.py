@@ -21,7 +21,7 @@ def validate_compatibility(service: RuleDocument, task_definition: RuleDocument)
     if service.get("enableExecuteCommand") and not task_definition.get("taskRoleArn"):
         message = "ECS Exec needs a taskRoleArn on the task definition"
         yield ShapeProblem(("enableExecuteCommand",), message)
-    volumes = {one.get("name") for one in task_definition.get("volumes") or []}
+    volumes = {definition_volume.get("name") for definition_volume in task_definition.get("volumes") or []}
     yield from _check_overrides(service, task_definition)
     for number, volume in enumerate(service.get("volumeConfigurations") or []):
         if is_literal(volume.get("name")) and volume["name"] not in volumes:
@@ -31,12 +31,11 @@ def validate_compatibility(service: RuleDocument, task_definition: RuleDocument)
 
 def _check_overrides(request: RuleDocument, task_definition: RuleDocument) -> Iterator[ShapeProblem]:
     """Yield the problems of RunTask's container overrides, by name."""
-    names = [str(one.get("name")) for one in task_definition.get("containerDefinitions") or []]
-    for number, one in enumerate((request.get("overrides") or {}).get("containerOverrides") or []):
-        if is_literal(one.get("name")) and one["name"] not in names:
-            message = (
-                f"the task definition has no container {quote_value(one['name'])}; it has {', '.join(names)}"
-            )
+    names = [str(container.get("name")) for container in task_definition.get("containerDefinitions") or []]
+    for number, override in enumerate((request.get("overrides") or {}).get("containerOverrides") or []):
+        if is_literal(override.get("name")) and override["name"] not in names:
+            name = quote_value(override["name"])
+            message = f"the task definition has no container {name}; it has {', '.join(names)}"
             yield ShapeProblem(("overrides", "containerOverrides", number, "name"), message)
 
 
@@ -65,7 +64,7 @@ def _check_launch_type(service: RuleDocument, task_definition: RuleDocument) -> 
         yield ShapeProblem(("launchType",), f"{message} ({', '.join(compatible)})")
     volumes = task_definition.get("volumes") or []
     if service.get("platformVersion") in PLATFORMS_WITHOUT_EFS and any(
-        one.get(EFS_CONFIGURATION) for one in volumes
+        volume.get(EFS_CONFIGURATION) for volume in volumes
     ):
         message = "has no EFS volumes, which the task definition uses; use 1.4.0 or LATEST"
         yield ShapeProblem(("platformVersion",), message)
@@ -73,12 +72,14 @@ def _check_launch_type(service: RuleDocument, task_definition: RuleDocument) -> 
 
 def _check_ports(service: RuleDocument, task_definition: RuleDocument) -> Iterator[ShapeProblem]:
     mapped = {
-        one.get("name"): {mapping.get("containerPort") for mapping in one.get("portMappings") or []}
-        for one in task_definition.get("containerDefinitions") or []
+        container.get("name"): {
+            mapping.get("containerPort") for mapping in container.get("portMappings") or []
+        }
+        for container in task_definition.get("containerDefinitions") or []
     }
     for key in ("loadBalancers", "serviceRegistries"):
-        for number, one in enumerate(service.get(key) or []):
-            yield from _check_port((key, number), one, mapped)
+        for number, target in enumerate(service.get(key) or []):
+            yield from _check_port((key, number), target, mapped)
 
 
 def _check_port(

@@ -81,13 +81,13 @@ def identify_pair(
             raise _build_unknown_traffic_error(candidate, [*prod, *stage])
         if candidate.has_tasks and candidate is not blue and candidate.name == family.rolling:
             raise _build_stage_not_free_error(candidate, stage)
-    others = [
+    other_services = [
         candidate for candidate in candidates if candidate is not blue and candidate.name in family.pair
     ]
-    if len(others) == 2 and all(candidate.has_tasks for candidate in others):
-        raise _build_two_greens_error(others, stage[0])
+    if len(other_services) == 2 and all(candidate.has_tasks for candidate in other_services):
+        raise _build_two_greens_error(other_services, stage[0])
     green = min(
-        others,
+        other_services,
         key=lambda candidate: (candidate.version_tag != GREEN, candidate.running, candidate.name),
         default=None,
     )

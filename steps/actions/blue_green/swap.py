@@ -76,7 +76,7 @@ class SaveTraffic(Action):
 
 
 def _get_stage_service(context: StepContext) -> EcsService:
-    """Return the stage service; raises `ActionFailed` if somebody else changed it."""
+    """Return the stage service. Raises `ActionFailed` if it was changed outside this run."""
     name = context.load_for_rollback("pair")["green"]
     service = context.ecs.describe_service(context.cluster, name)
     if service is None or not service.is_active or service.primary is None:

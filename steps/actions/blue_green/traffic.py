@@ -183,5 +183,5 @@ def _is_last_running_service(context: StepContext, service: EcsService) -> bool:
     names: Sequence[str] = [
         name for name in context.load_for_rollback("pair")["names"] if name != service.name
     ]
-    others = context.ecs.describe_services(context.cluster, names)
-    return not any(other.is_active and other.running for other in others)
+    other_services = context.ecs.describe_services(context.cluster, names)
+    return not any(other.is_active and other.running for other in other_services)

@@ -52,7 +52,7 @@ def is_undo_possible(context: StepContext, name: str) -> bool:
 
 
 def _refuse_deleted(context: StepContext, name: str, live: Stack | None) -> None:
-    """Raise an error that names this run or somebody else as the one who deleted the stack."""
+    """Raise an error about the deleted stack: deleted by this run, or outside it."""
     if live is not None and _is_changed_by_this_run(context, live):
         raise ActionFailed(
             "STACK_DELETED", f"A later step of this run has deleted stack {name}: it cannot be restored."

@@ -89,8 +89,10 @@ def _build_answer(service: EcsService, own_deployment: EcsDeployment) -> dict[st
         for deployment in deployments
         if deployment.get("id") == own_deployment.id
     ]
-    others = [deployment for deployment in deployments if deployment.get("id") != own_deployment.id]
-    return {**service.raw, "deployments": own + others}
+    other_deployments = [
+        deployment for deployment in deployments if deployment.get("id") != own_deployment.id
+    ]
+    return {**service.raw, "deployments": own + other_deployments}
 
 
 def _find_finished_deployment(

@@ -163,7 +163,7 @@ def _log_stability_window(context: StepContext, name: str) -> None:
 
 
 def _note_deregistered_revision(context: StepContext) -> None:
-    """Add a note if somebody deregistered the deployed revision; read only after tasks have failed."""
+    """Add a note about a deregistered revision; the read happens only after task failures."""
     arn = context.get_output("taskDefinitionArn")
     try:
         is_active = context.ecs.describe_task_definition(arn).is_active

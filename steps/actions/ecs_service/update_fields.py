@@ -56,10 +56,10 @@ def select_restored_fields(
     """
     now = None if live is None else merge_deployment_fields(live)
     changes = {}
-    for key, given in sorted(select_changeable_fields(definition).items()):
-        earlier = _convert_to_parameter(key, before.get(key), given)
+    for key, definition_value in sorted(select_changeable_fields(definition).items()):
+        earlier = _convert_to_parameter(key, before.get(key), definition_value)
         if earlier is not None and (
-            now is None or earlier != _convert_to_parameter(key, now.get(key), given)
+            now is None or earlier != _convert_to_parameter(key, now.get(key), definition_value)
         ):
             changes[key] = earlier
     if requires_new_deployment(changes, live):
@@ -88,17 +88,17 @@ def build_restoring_update(
     return changes
 
 
-def _convert_to_parameter(key: str, shown: Any, given: Any) -> Any:
-    """Return the update parameter that results in the `shown` value; None if there is none."""
-    if shown not in (None, [], {}):
-        return shown
-    return _RESET_VALUES.get(key, [] if isinstance(given, list) else None)
+def _convert_to_parameter(key: str, returned_value: Any, definition_value: Any) -> Any:
+    """Return the update parameter that results in `returned_value`; None if there is none."""
+    if returned_value not in (None, [], {}):
+        return returned_value
+    return _RESET_VALUES.get(key, [] if isinstance(definition_value, list) else None)
 
 
 def list_ignored_fields(definition: Mapping[str, Any], live: EcsService) -> Iterator[str]:
     """Yield a sentence for each differing field that AWS accepts only at creation of a service (R241)."""
-    for key, shown in _IMMUTABLE_FIELDS.items():
-        current = live.raw.get(shown)
+    for key, returned_key in _IMMUTABLE_FIELDS.items():
+        current = live.raw.get(returned_key)
         if (
             key in definition
             and current

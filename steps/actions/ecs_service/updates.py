@@ -333,7 +333,7 @@ def _list_known_deployments(context: StepContext) -> set[Any]:
 
 
 def _recreate_deleted_service(context: StepContext, name: str) -> None:
-    """Create a service that somebody deleted meanwhile, as it was before, once a person has agreed."""
+    """Recreate a service that was deleted during the step, after a user's consent."""
     before = context.load_for_rollback("service before")
     as_before = (
         f"task definition {_get_restored_task_definition(context)} and desired count {before['desired']}"
