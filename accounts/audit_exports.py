@@ -50,9 +50,9 @@ def export_entries(request: HttpRequest, entries: QuerySet[AuditEntry], form: st
 def _iterate_entries(entries: QuerySet[AuditEntry]) -> Iterator[list[dict[str, Any]]]:
     """Yield the entries in batches; each batch is a query of its own, so none stays open for long."""
     below = entries
-    while found := list(below[:_CHUNK_ROWS]):
-        yield [_build_row(entry) for entry in found]
-        below = entries.filter(pk__lt=found[-1].pk)
+    while batch := list(below[:_CHUNK_ROWS]):
+        yield [_build_row(entry) for entry in batch]
+        below = entries.filter(pk__lt=batch[-1].pk)
 
 
 def _build_row(entry: AuditEntry) -> dict[str, Any]:
@@ -81,9 +81,9 @@ def _render_csv(pieces: Iterator[list[dict[str, Any]]]) -> Iterator[bytes]:
 
 
 def _render_lines(rows: Any) -> bytes:
-    written = io.StringIO()
-    csv.writer(written).writerows(rows)
-    return written.getvalue().encode("utf-8", "replace")
+    buffer = io.StringIO()
+    csv.writer(buffer).writerows(rows)
+    return buffer.getvalue().encode("utf-8", "replace")
 
 
 def _escape_cell(value: Any) -> Any:

@@ -100,12 +100,12 @@ def get_view_permission(permission: str) -> str:
 
 
 def _select_permissions(resources: Iterable[str], actions: Iterable[str] | None = None) -> frozenset[str]:
-    wanted = set(resources)
+    resource_set = set(resources)
     allowed = None if actions is None else set(actions)
     return frozenset(
         p.identifier
         for p in PERMISSIONS.values()
-        if p.resource in wanted and (allowed is None or p.action in allowed)
+        if p.resource in resource_set and (allowed is None or p.action in allowed)
     )
 
 

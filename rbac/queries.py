@@ -18,9 +18,9 @@ def list_visible_users(principal: Principal) -> QuerySet[User]:
     scopes = list_permitted_scopes(principal, "core_user_view")
     if scopes.filter(kind=Scope.Kind.ACCOUNT).exists():
         return people
-    here = scopes.values("pk")
-    assigned = RoleAssignment.objects.filter(scope__in=here)
-    groups = UserGroup.objects.filter(Q(scope__in=here) | Q(pk__in=assigned.values("group_id")))
+    scope_ids = scopes.values("pk")
+    assigned = RoleAssignment.objects.filter(scope__in=scope_ids)
+    groups = UserGroup.objects.filter(Q(scope__in=scope_ids) | Q(pk__in=assigned.values("group_id")))
     members = UserGroup.users.through.objects.filter(usergroup__in=groups.values("pk"))
     return people.filter(Q(pk__in=assigned.values("user_id")) | Q(pk__in=members.values("user_id")))
 
@@ -63,9 +63,9 @@ _CHOICES_BY_MODEL: Final[dict[type[Model], Callable[[Principal], QuerySet[Any]]]
 
 
 def list_restorable_scopes(principal: Principal) -> QuerySet[Scope]:
-    """Return the archived scopes that the principal may bring back, not those below another archived one."""
+    """Return the archived scopes that the principal may restore, without those below another archived one."""
     kinds = (("ORGANIZATION", "core_organization_delete"), ("PROJECT", "core_project_delete"))
-    found = Q(pk__in=[])
+    condition = Q(pk__in=[])
     for kind, permission in kinds:
-        found |= Q(kind=kind, parent__in=list_permitted_scopes(principal, permission).values("pk"))
-    return Scope.objects.filter(found, archived_at__isnull=False, parent__archived_at__isnull=True)
+        condition |= Q(kind=kind, parent__in=list_permitted_scopes(principal, permission).values("pk"))
+    return Scope.objects.filter(condition, archived_at__isnull=False, parent__archived_at__isnull=True)

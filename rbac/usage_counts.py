@@ -117,6 +117,6 @@ def _get_subject(limit: AttemptLimit, account: str, address: str) -> str:
     return account if limit.by == "account" else address
 
 
-def is_within_limit(what: str, subject: str, *, at_most: int, seconds: int = 60) -> bool:
-    """Count one event `what` of `subject`, and return whether the limit allows it."""
-    return counts.increment(AttemptLimit(what, at_most, seconds).key(subject), seconds=seconds) <= at_most
+def is_within_limit(event: str, subject: str, *, at_most: int, seconds: int = 60) -> bool:
+    """Count an `event` of `subject`, and return whether the limit allows it."""
+    return counts.increment(AttemptLimit(event, at_most, seconds).key(subject), seconds=seconds) <= at_most

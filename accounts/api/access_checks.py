@@ -84,18 +84,18 @@ class AccessCheckView(BaseApiView):
 
     @extend_schema(request=AccessCheckInput, responses=AccessVerdictDocument)
     def post(self, request: Request) -> Response:
-        given = self.get_validated_body(AccessCheckInput)
-        thing = self._thing(given["resource"])
-        subject = self._subject(given.get("principal"), thing)
-        verdict = PermissionVerdict(given["permission"], is_granted=False, reason=RESOURCE_NOT_FOUND)
+        data = self.get_validated_body(AccessCheckInput)
+        thing = self._thing(data["resource"])
+        subject = self._subject(data.get("principal"), thing)
+        verdict = PermissionVerdict(data["permission"], is_granted=False, reason=RESOURCE_NOT_FOUND)
         if thing is not None:
-            (verdict,) = explain_permissions(subject, thing, [given["permission"]])
+            (verdict,) = explain_permissions(subject, thing, [data["permission"]])
         by = verdict.assignments[0] if verdict.assignments else None
         answer = {
             "permitted": verdict.is_granted,
             "permission": verdict.permission,
             "principal": build_principal_document(subject),
-            "resource": dict(given["resource"]),
+            "resource": dict(data["resource"]),
             "assignment": None if by is None else AssignmentDocument(by).data,
             "reason": verdict.reason,
         }
@@ -119,5 +119,5 @@ class AccessCheckView(BaseApiView):
         scope = thing if isinstance(thing, Scope) else thing.scope
         if not can(self.principal, VIEW_USERS, scope):
             raise Forbidden(VIEW_USERS)
-        found = get_named_principal(self.principal, principal, scope)
-        return found["group"] if "group" in found else found["user"]
+        target = get_named_principal(self.principal, principal, scope)
+        return target["group"] if "group" in target else target["user"]

@@ -85,10 +85,10 @@ class BaseApiKeyView(BaseApiView):
         rows = ServiceAccount.objects.select_related("user", "scope")
         return filter_visible(self.principal, VIEW, rows)
 
-    def found(self, pk: int) -> ApiKey:
+    def get_api_key(self, pk: int) -> ApiKey:
         """Return the caller's own key, or a key of a visible service account."""
-        mine = Q(user=self.principal) | Q(user__service_account__in=self.accounts().values("pk"))
-        return self.get_row(_list_api_keys().filter(mine), pk=pk)
+        key_filter = Q(user=self.principal) | Q(user__service_account__in=self.accounts().values("pk"))
+        return self.get_row(_list_api_keys().filter(key_filter), pk=pk)
 
 
 class ApiKeyListView(BaseApiKeyView):
@@ -96,21 +96,21 @@ class ApiKeyListView(BaseApiKeyView):
 
     @extend_schema(parameters=[OWNER_PARAMETER, *PAGE_PARAMETERS], responses=KeyDocument(many=True))
     def get(self, request: Request) -> Response:
-        asked = parse_number(request, "service_account")
-        if asked is None:
+        account_id = parse_number(request, "service_account")
+        if account_id is None:
             return self.paginate(_list_api_keys().filter(user=self.principal), KeyDocument)
-        account = self.get_row(self.accounts(), pk=asked)
+        account = self.get_row(self.accounts(), pk=account_id)
         return self.paginate(_list_api_keys().filter(user=account.user), KeyDocument)
 
     @extend_schema(request=KeyInput, responses={201: ShownKeyDocument})
     def post(self, request: Request) -> Response:
-        given = self.get_validated_body(KeyInput)
-        account, path = given.pop("service_account"), given.pop("scope")
+        data = self.get_validated_body(KeyInput)
+        account, path = data.pop("service_account"), data.pop("scope")
         made, token = operations.create_api_key(
             actor=self.principal,
             user=self.principal if account is None else self.get_row(self.accounts(), pk=account).user,
             scope=None if path is None else self.get_scope(path),
-            **given,
+            **data,
         )
         return _respond_with_token(made, token, status=201)
 
@@ -120,12 +120,12 @@ class ApiKeyDetailView(BaseApiKeyView):
 
     @extend_schema(responses=KeyDocument)
     def get(self, request: Request, pk: int) -> Response:
-        return Response(KeyDocument(self.found(pk)).data)
+        return Response(KeyDocument(self.get_api_key(pk)).data)
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, pk: int) -> Response:
         """Revoke the key permanently. Its row stays."""
-        operations.revoke_api_key(actor=self.principal, key=self.found(pk))
+        operations.revoke_api_key(actor=self.principal, key=self.get_api_key(pk))
         return Response(status=204)
 
 
@@ -135,8 +135,8 @@ class ApiKeyRotationView(BaseApiKeyView):
     @extend_schema(request=ApiKeyRotationInput, responses=ShownKeyDocument)
     def post(self, request: Request, pk: int) -> Response:
         """Create a new token for the key; the previous token stays valid for the grace period."""
-        key, given = self.found(pk), self.get_validated_body(ApiKeyRotationInput)
-        token = operations.rotate_api_key(actor=self.principal, key=key, **given)
+        key, data = self.get_api_key(pk), self.get_validated_body(ApiKeyRotationInput)
+        token = operations.rotate_api_key(actor=self.principal, key=key, **data)
         return _respond_with_token(key, token)
 
 

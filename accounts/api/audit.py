@@ -106,5 +106,5 @@ class AuditEntryDetailView(BaseApiView):
 
 def filter_entries(request: Request, principal: Principal) -> QuerySet[AuditEntry]:
     """Return the entries that match the query. Raises `BadInput`."""
-    found = filter_by_scope(request, list_readable_entries(principal), by_identifier=False)
-    return found.filter(AuditFilterForm(request.GET).condition)
+    entries = filter_by_scope(request, list_readable_entries(principal), by_identifier=False)
+    return entries.filter(AuditFilterForm(request.GET).condition)

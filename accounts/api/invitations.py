@@ -70,16 +70,16 @@ class InvitationListView(BaseApiView):
 
     @extend_schema(request=InvitationInput, responses={201: SentDocument})
     def post(self, request: Request) -> Response:
-        given = self.get_validated_body(InvitationInput)
-        scope = self.get_scope(given["scope"])
+        data = self.get_validated_body(InvitationInput)
+        scope = self.get_scope(data["scope"])
         # Checked first: the errors below reveal existing roles.
         require(self.principal, MANAGE, scope)
         made, token = operations.create_invitation(
             actor=self.principal,
-            email=given["email"],
+            email=data["email"],
             scope=scope,
-            role=_get_role(given["role"], scope),
-            days=given["days"],
+            role=_get_role(data["role"], scope),
+            days=data["days"],
         )
         return _send_and_respond(made, token, status=201)
 
@@ -93,8 +93,8 @@ class InvitationDetailView(BaseApiView):
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, pk: int) -> Response:
-        found = self.get_visible(VIEW, _list_invitations(), pk=pk)
-        operations.revoke_invitation(actor=self.principal, invitation=found)
+        invitation = self.get_visible(VIEW, _list_invitations(), pk=pk)
+        operations.revoke_invitation(actor=self.principal, invitation=invitation)
         return Response(status=204)
 
 
@@ -103,10 +103,10 @@ class InvitationSendView(BaseApiView):
 
     @extend_schema(request=DaysInput, responses=SentDocument)
     def post(self, request: Request, pk: int) -> Response:
-        found = self.get_visible(VIEW, _list_invitations(), pk=pk)
+        invitation = self.get_visible(VIEW, _list_invitations(), pk=pk)
         days = self.get_validated_body(DaysInput)["days"]
-        token = operations.renew_invitation(actor=self.principal, invitation=found, days=days)
-        return _send_and_respond(found, token, status=200)
+        token = operations.renew_invitation(actor=self.principal, invitation=invitation, days=days)
+        return _send_and_respond(invitation, token, status=200)
 
 
 def _list_invitations() -> QuerySet[Invitation]:
@@ -114,17 +114,17 @@ def _list_invitations() -> QuerySet[Invitation]:
 
 
 def _send_and_respond(invitation: Invitation, token: str, *, status: int) -> Response:
-    found = _list_invitations().get(pk=invitation.pk)
-    found.is_sent = send_invitation(found, token)  # type: ignore[attr-defined]
-    return Response(SentDocument(found).data, status=status)
+    row = _list_invitations().get(pk=invitation.pk)
+    row.is_sent = send_invitation(row, token)  # type: ignore[attr-defined]
+    return Response(SentDocument(row).data, status=status)
 
 
 def _get_role(identifier: str, scope: Scope) -> Role:
     near = Q(scope=None) | Q(scope__path__in=scope.ancestor_paths())
     roles = Role.objects.filter(near, identifier=identifier).select_related("scope")
-    found = roles.order_by("-builtin", "-scope__path").first()
-    if found is None:
+    role = roles.order_by("-builtin", "-scope__path").first()
+    if role is None:
         raise BadInput(
             "The input is not valid.", errors=[{"path": "role", "message": "does not exist in this scope"}]
         )
-    return found
+    return role

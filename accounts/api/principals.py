@@ -59,21 +59,23 @@ def build_principal_document(principal: User | UserGroup | None) -> dict[str, An
     return {"type": "user", "id": principal.pk, "name": principal.username}
 
 
-def get_named_principal(asker: Principal, given: dict[str, Any], scope: Scope) -> AssignmentTarget:
+def get_named_principal(asker: Principal, reference: dict[str, Any], scope: Scope) -> AssignmentTarget:
     """Return the named principal if `asker` may view it, or if it belongs to `scope` or a scope above.
 
     Raises `BadInput` if there is none.
     """
-    if given["type"] == "user":
-        return {"user": _get_row(list_visible_users(asker), given["id"])}
-    if given["type"] == "group":
+    if reference["type"] == "user":
+        return {"user": _get_row(list_visible_users(asker), reference["id"])}
+    if reference["type"] == "group":
         return {
             "group": _get_assignable_row(
-                asker, "core_usergroup_view", UserGroup.objects.all(), given["id"], scope
+                asker, "core_usergroup_view", UserGroup.objects.all(), reference["id"], scope
             )
         }
     accounts = ServiceAccount.objects.select_related("user")
-    return {"user": _get_assignable_row(asker, "core_serviceaccount_view", accounts, given["id"], scope).user}
+    return {
+        "user": _get_assignable_row(asker, "core_serviceaccount_view", accounts, reference["id"], scope).user
+    }
 
 
 def _get_assignable_row(asker: Principal, permission: str, rows: QuerySet[Any], pk: int, scope: Scope) -> Any:
@@ -82,8 +84,8 @@ def _get_assignable_row(asker: Principal, permission: str, rows: QuerySet[Any], 
 
 
 def _get_row(rows: QuerySet[Any], pk: int) -> Any:
-    found = rows.filter(pk=pk).first()
-    if found is None:
+    row = rows.filter(pk=pk).first()
+    if row is None:
         errors = [{"path": "principal.id", "message": "does not exist in this scope"}]
         raise BadInput("The input is not valid.", errors=errors)
-    return found
+    return row

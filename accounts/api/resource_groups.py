@@ -67,9 +67,9 @@ class ResourceGroupListView(BaseApiView):
 
     @extend_schema(request=ResourceGroupInput, responses={201: ResourceGroupDocument})
     def post(self, request: Request) -> Response:
-        given = self.get_validated_body(ResourceGroupInput)
-        scope, entries = self.get_scope(given.pop("scope")), _build_entries(given.pop("entries"))
-        made = operations.create_resource_group(actor=self.principal, scope=scope, entries=entries, **given)
+        data = self.get_validated_body(ResourceGroupInput)
+        scope, entries = self.get_scope(data.pop("scope")), _build_entries(data.pop("entries"))
+        made = operations.create_resource_group(actor=self.principal, scope=scope, entries=entries, **data)
         return Response(_build_document(made.pk), status=201)
 
 
@@ -78,29 +78,29 @@ class ResourceGroupDetailView(BaseApiView):
 
     @extend_schema(responses=ResourceGroupDocument)
     def get(self, request: Request, pk: int) -> Response:
-        return Response(ResourceGroupDocument(self._found(pk)).data)
+        return Response(ResourceGroupDocument(self._get_group(pk)).data)
 
     @extend_schema(request=ResourceGroupChange, responses=ResourceGroupDocument)
     def patch(self, request: Request, pk: int) -> Response:
         """Update a resource group; `entries` replace the current ones."""
-        group = self._found(pk)
-        given = self.get_validated_body(ResourceGroupChange)
-        entries = given.get("entries", list(group.entries.values("resource", "identifier")))
+        group = self._get_group(pk)
+        data = self.get_validated_body(ResourceGroupChange)
+        entries = data.get("entries", list(group.entries.values("resource", "identifier")))
         operations.update_resource_group(
             actor=self.principal,
             group=group,
-            name=given.get("name", group.name),
-            description=given.get("description", group.description),
+            name=data.get("name", group.name),
+            description=data.get("description", group.description),
             entries=_build_entries(entries),
         )
         return Response(_build_document(group.pk))
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, pk: int) -> Response:
-        operations.delete_resource_group(actor=self.principal, group=self._found(pk))
+        operations.delete_resource_group(actor=self.principal, group=self._get_group(pk))
         return Response(status=204)
 
-    def _found(self, pk: int) -> ResourceGroup:
+    def _get_group(self, pk: int) -> ResourceGroup:
         return self.get_visible(VIEW, _list_resource_groups(), pk=pk)
 
 

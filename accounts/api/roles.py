@@ -68,13 +68,13 @@ class RoleListView(BaseRoleView):
 
     @extend_schema(request=RoleInput, responses={201: RoleDocument})
     def post(self, request: Request) -> Response:
-        given = self.get_validated_body(RoleInput)
+        data = self.get_validated_body(RoleInput)
         made = operations.create_role(
             actor=self.principal,
             scope=self.get_named_scope(),
-            identifier=given["identifier"],
-            name=given["name"],
-            permissions=given["permissions"],
+            identifier=data["identifier"],
+            name=data["name"],
+            permissions=data["permissions"],
         )
         return Response(RoleDocument(made).data, status=201)
 
@@ -146,17 +146,17 @@ class RoleAssignmentListView(BaseApiView):
 
     @extend_schema(request=AssignmentInput, responses={201: AssignmentDocument})
     def post(self, request: Request) -> Response:
-        given = self.get_validated_body(AssignmentInput)
-        scope = self.get_scope(given["scope"])
+        data = self.get_validated_body(AssignmentInput)
+        scope = self.get_scope(data["scope"])
         # Checked first: the errors below reveal existing principals.
         require(self.principal, "core_user_manage", scope)
         made = operations.assign_role(
             actor=self.principal,
             scope=scope,
-            role=_get_role(given["role"], scope),
-            resource_group=_get_resource_group(given["resource_group"], scope),
-            expires_at=given["expires_at"],
-            **get_named_principal(self.principal, given["principal"], scope),
+            role=_get_role(data["role"], scope),
+            resource_group=_get_resource_group(data["resource_group"], scope),
+            expires_at=data["expires_at"],
+            **get_named_principal(self.principal, data["principal"], scope),
         )
         return Response(AssignmentDocument(_list_assignments().get(pk=made.pk)).data, status=201)
 
@@ -166,14 +166,14 @@ class RoleAssignmentDetailView(BaseApiView):
 
     @extend_schema(responses=AssignmentDocument)
     def get(self, request: Request, pk: int) -> Response:
-        return Response(AssignmentDocument(self._found(pk)).data)
+        return Response(AssignmentDocument(self._get_assignment(pk)).data)
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, pk: int) -> Response:
-        operations.remove_assignment(actor=self.principal, assignment=self._found(pk))
+        operations.remove_assignment(actor=self.principal, assignment=self._get_assignment(pk))
         return Response(status=204)
 
-    def _found(self, pk: int) -> RoleAssignment:
+    def _get_assignment(self, pk: int) -> RoleAssignment:
         return self.get_visible("core_user_view", _list_assignments(), pk=pk)
 
 
@@ -209,16 +209,16 @@ def _get_resource_group(identifier: str | None, scope: Scope) -> ResourceGroup |
     if identifier is None:
         return None
     groups = ResourceGroup.objects.filter(scope__path__in=scope.ancestor_paths(), identifier=identifier)
-    found: ResourceGroup = _get_named(
+    group: ResourceGroup = _get_named(
         groups.select_related("scope").order_by("-scope__path"), "resource_group"
     )
-    return found
+    return group
 
 
-def _get_named(rows: QuerySet[Any], what: str) -> Any:
-    found = rows.first()
-    if found is None:
+def _get_named(rows: QuerySet[Any], field: str) -> Any:
+    row = rows.first()
+    if row is None:
         raise BadInput(
-            "The input is not valid.", errors=[{"path": what, "message": "does not exist in this scope"}]
+            "The input is not valid.", errors=[{"path": field, "message": "does not exist in this scope"}]
         )
-    return found
+    return row

@@ -62,13 +62,13 @@ class OrganizationListView(BaseApiView):
     )
     def get(self, request: Request) -> Response:
         principal = self.principal
-        found = (
+        visible_scopes = (
             list_restorable_scopes(principal)
             if self.is_flag_set("archived")
             else list_member_scopes(principal)
         )
         return self.paginate(
-            get_named_row(request, found.filter(kind=Scope.Kind.ORGANIZATION)), ScopeDocument
+            get_named_row(request, visible_scopes.filter(kind=Scope.Kind.ORGANIZATION)), ScopeDocument
         )
 
     @extend_schema(request=ScopeInput, responses={201: ScopeDocument})
@@ -114,25 +114,25 @@ class OrganizationRestoreView(BaseApiView):
 
     @extend_schema(request=None, responses=ScopeDocument)
     def post(self, request: Request, org: str) -> Response:
-        found = self.get_row(list_restorable_scopes(self.principal), path=build_scope_path(org, ""))
-        return Response(ScopeDocument(operations.restore_scope(actor=self.principal, scope=found)).data)
+        scope = self.get_row(list_restorable_scopes(self.principal), path=build_scope_path(org, ""))
+        return Response(ScopeDocument(operations.restore_scope(actor=self.principal, scope=scope)).data)
 
 
 class BaseProjectListView(BaseApiView):
     """Base of the project lists."""
 
-    def shown(self) -> QuerySet[Scope]:
+    def list_projects(self) -> QuerySet[Scope]:
         """Return the visible projects, or the archived ones that the caller may restore."""
         if self.is_flag_set("archived"):
-            found = list_restorable_scopes(self.principal)
+            visible_scopes = list_restorable_scopes(self.principal)
         else:
-            found = filter_visible(self.principal, "core_project_view", Scope.objects.all())
-        return get_named_row(self.request, found.filter(kind=Scope.Kind.PROJECT))
+            visible_scopes = filter_visible(self.principal, "core_project_view", Scope.objects.all())
+        return get_named_row(self.request, visible_scopes.filter(kind=Scope.Kind.PROJECT))
 
-    def made(self, org: str, given: dict[str, Any]) -> Response:
+    def create_project(self, org: str, data: dict[str, Any]) -> Response:
         """Create a project in the organization. The caller must be a member."""
         parent = self.get_row(list_member_scopes(self.principal), path=build_scope_path(org, ""))
-        made = operations.create_project(actor=self.principal, organization=parent, **given)
+        made = operations.create_project(actor=self.principal, organization=parent, **data)
         return Response(ScopeDocument(made).data, status=201)
 
 
@@ -144,15 +144,15 @@ class AllProjectsView(BaseProjectListView):
         responses=ScopeDocument(many=True),
     )
     def get(self, request: Request) -> Response:
-        found = self.shown()
+        projects = self.list_projects()
         if org := request.GET.get("org"):
-            found = found.filter(parent__path=build_scope_path(org, ""))
-        return self.paginate(found, ScopeDocument)
+            projects = projects.filter(parent__path=build_scope_path(org, ""))
+        return self.paginate(projects, ScopeDocument)
 
     @extend_schema(request=ProjectInput, responses={201: ScopeDocument})
     def post(self, request: Request) -> Response:
-        given = self.get_validated_body(ProjectInput)
-        return self.made(given.pop("org"), given)
+        data = self.get_validated_body(ProjectInput)
+        return self.create_project(data.pop("org"), data)
 
 
 class ProjectListView(BaseProjectListView):
@@ -163,11 +163,13 @@ class ProjectListView(BaseProjectListView):
         responses=ScopeDocument(many=True),
     )
     def get(self, request: Request, org: str) -> Response:
-        return self.paginate(self.shown().filter(parent__path=build_scope_path(org, "")), ScopeDocument)
+        return self.paginate(
+            self.list_projects().filter(parent__path=build_scope_path(org, "")), ScopeDocument
+        )
 
     @extend_schema(request=ScopeInput, responses={201: ScopeDocument})
     def post(self, request: Request, org: str) -> Response:
-        return self.made(org, self.get_validated_body(ScopeInput))
+        return self.create_project(org, self.get_validated_body(ScopeInput))
 
 
 class BaseProjectView(BaseApiView):
@@ -207,8 +209,8 @@ class ProjectRestoreView(BaseApiView):
 
     @extend_schema(request=None, responses=ScopeDocument)
     def post(self, request: Request, org: str, project: str) -> Response:
-        found = self.get_row(list_restorable_scopes(self.principal), path=build_scope_path(org, project))
-        return Response(ScopeDocument(operations.restore_scope(actor=self.principal, scope=found)).data)
+        scope = self.get_row(list_restorable_scopes(self.principal), path=build_scope_path(org, project))
+        return Response(ScopeDocument(operations.restore_scope(actor=self.principal, scope=scope)).data)
 
 
 def get_named_row(request: Request, scopes: QuerySet[Scope]) -> QuerySet[Scope]:

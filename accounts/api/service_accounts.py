@@ -53,9 +53,9 @@ class ServiceAccountListView(BaseApiView):
 
     @extend_schema(request=ServiceAccountInput, responses={201: ServiceAccountDocument})
     def post(self, request: Request) -> Response:
-        given = self.get_validated_body(ServiceAccountInput)
-        scope = self.get_scope(given.pop("scope"))
-        made = operations.create_service_account(actor=self.principal, scope=scope, **given)
+        data = self.get_validated_body(ServiceAccountInput)
+        scope = self.get_scope(data.pop("scope"))
+        made = operations.create_service_account(actor=self.principal, scope=scope, **data)
         return Response(ServiceAccountDocument(made).data, status=201)
 
 
@@ -64,23 +64,23 @@ class ServiceAccountDetailView(BaseApiView):
 
     @extend_schema(responses=ServiceAccountDocument)
     def get(self, request: Request, pk: int) -> Response:
-        return Response(ServiceAccountDocument(self._found(pk)).data)
+        return Response(ServiceAccountDocument(self._get_account(pk)).data)
 
     @extend_schema(request=ServiceAccountChange, responses=ServiceAccountDocument)
     def patch(self, request: Request, pk: int) -> Response:
-        account = self._found(pk)
-        given = {"name": account.name, "description": account.description}
-        given |= self.get_validated_body(ServiceAccountChange)
-        changed = operations.update_service_account(actor=self.principal, account=account, **given)
+        account = self._get_account(pk)
+        data = {"name": account.name, "description": account.description}
+        data |= self.get_validated_body(ServiceAccountChange)
+        changed = operations.update_service_account(actor=self.principal, account=account, **data)
         return Response(ServiceAccountDocument(changed).data)
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, pk: int) -> Response:
         """Delete the service account, revoke its keys and remove its roles."""
-        operations.delete_service_account(actor=self.principal, account=self._found(pk))
+        operations.delete_service_account(actor=self.principal, account=self._get_account(pk))
         return Response(status=204)
 
-    def _found(self, pk: int) -> ServiceAccount:
+    def _get_account(self, pk: int) -> ServiceAccount:
         return self.get_visible(VIEW, _list_service_accounts(), pk=pk)
 
 

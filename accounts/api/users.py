@@ -83,10 +83,10 @@ class UserListView(BaseApiView):
         people = list_visible_users(self.principal)
         if search := request.GET.get("search", "").strip():
             columns = ("username", "email", "first_name", "last_name")
-            found = Q()
+            search_filter = Q()
             for column in columns:
-                found |= Q(**{f"{column}__icontains": search})
-            people = people.filter(found)
+                search_filter |= Q(**{f"{column}__icontains": search})
+            people = people.filter(search_filter)
         return self.paginate(people, UserDocument)
 
 
@@ -107,10 +107,10 @@ class UserGroupListView(BaseApiView):
 
     @extend_schema(request=GroupInput, responses={201: GroupDocument})
     def post(self, request: Request) -> Response:
-        given = self.get_validated_body(GroupInput)
-        scope = self.get_scope(given.pop("scope"))
-        given["users"] = _get_users(given.get("users", []), list_visible_users(self.principal))
-        made = operations.create_user_group(actor=self.principal, scope=scope, **given)
+        data = self.get_validated_body(GroupInput)
+        scope = self.get_scope(data.pop("scope"))
+        data["users"] = _get_users(data.get("users", []), list_visible_users(self.principal))
+        made = operations.create_user_group(actor=self.principal, scope=scope, **data)
         return Response(_build_group_document(made.pk), status=201)
 
 
@@ -119,31 +119,31 @@ class UserGroupDetailView(BaseApiView):
 
     @extend_schema(responses=GroupDocument)
     def get(self, request: Request, pk: int) -> Response:
-        return Response(GroupDocument(self._found(pk)).data)
+        return Response(GroupDocument(self._get_group(pk)).data)
 
     @extend_schema(request=GroupChange, responses=GroupDocument)
     def patch(self, request: Request, pk: int) -> Response:
         """Update a group; `users` replace the current members."""
-        group = self._found(pk)
-        given = self.get_validated_body(GroupChange)
-        known = User.objects.filter(
+        group = self._get_group(pk)
+        data = self.get_validated_body(GroupChange)
+        selectable_users = User.objects.filter(
             Q(pk__in=list_visible_users(self.principal).values("pk")) | Q(pk__in=group.users.values("pk"))
         )
         operations.update_user_group(
             actor=self.principal,
             group=group,
-            name=given.get("name", group.name),
-            external_name=given.get("external_name", group.external_name),
-            users=_get_users(given["users"], known) if "users" in given else list(group.users.all()),
+            name=data.get("name", group.name),
+            external_name=data.get("external_name", group.external_name),
+            users=_get_users(data["users"], selectable_users) if "users" in data else list(group.users.all()),
         )
         return Response(_build_group_document(group.pk))
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, pk: int) -> Response:
-        operations.delete_user_group(actor=self.principal, group=self._found(pk))
+        operations.delete_user_group(actor=self.principal, group=self._get_group(pk))
         return Response(status=204)
 
-    def _found(self, pk: int) -> UserGroup:
+    def _get_group(self, pk: int) -> UserGroup:
         return self.get_visible(VIEW, _list_groups(), pk=pk)
 
 
@@ -155,16 +155,16 @@ def _build_group_document(pk: int) -> dict[str, Any]:
     return GroupDocument(_list_groups().get(pk=pk)).data
 
 
-def _get_users(keys: list[int], known: QuerySet[User]) -> list[User]:
-    found = {user.pk: user for user in known.filter(pk__in=keys)}
+def _get_users(keys: list[int], selectable_users: QuerySet[User]) -> list[User]:
+    users = {user.pk: user for user in selectable_users.filter(pk__in=keys)}
     errors = [
         {"path": f"users.{index}", "message": "does not exist in this scope"}
         for index, key in enumerate(keys)
-        if key not in found
+        if key not in users
     ]
     if errors:
         raise BadInput("The input is not valid.", errors=errors)
-    return list(found.values())
+    return list(users.values())
 
 
 class MeDocument(serializers.Serializer[Any]):

@@ -51,9 +51,9 @@ class SignInAdapter(DefaultAccountAdapter):
 
     def get_client_ip(self, request: HttpRequest) -> str:
         # A proxy may forward any value; the table accepts addresses only.
-        given = str(request.META.get("REMOTE_ADDR", "")).partition("%")[0]
+        address = str(request.META.get("REMOTE_ADDR", "")).partition("%")[0]
         try:
-            return str(ip_address(given))
+            return str(ip_address(address))
         except ValueError:
             return UNKNOWN_ADDRESS
 

@@ -18,8 +18,8 @@ class AdminSecondFactorMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        asked = settings.ADMIN_NEEDS_SECOND_FACTOR and request.path.startswith("/admin/")
-        if asked and isinstance(request.user, User) and not has_two_factor(request.user):
+        is_required = settings.ADMIN_NEEDS_SECOND_FACTOR and request.path.startswith("/admin/")
+        if is_required and isinstance(request.user, User) and not has_two_factor(request.user):
             messages.warning(
                 request,
                 "The admin site requires two-factor authentication. Set up an authenticator app first.",

@@ -57,15 +57,15 @@ def discover_endpoints() -> ProviderEndpoints:
     """Read the provider's own description. Raises `SignOnFailed`."""
     issuer = settings.OIDC_ISSUER
     with create_safe_session() as session:
-        found = _fetch_json(session.get(f"{issuer.rstrip('/')}/.well-known/openid-configuration"))
-    if str(found.get("issuer", "")).rstrip("/") != issuer.rstrip("/"):
+        metadata = _fetch_json(session.get(f"{issuer.rstrip('/')}/.well-known/openid-configuration"))
+    if str(metadata.get("issuer", "")).rstrip("/") != issuer.rstrip("/"):
         raise SignOnFailed("The issuer of the provider does not match OIDC_ISSUER.")
-    methods = found.get("token_endpoint_auth_methods_supported")
+    methods = metadata.get("token_endpoint_auth_methods_supported")
     return ProviderEndpoints(
-        authorize=_get_endpoint(found, "authorization_endpoint"),
-        token=_get_endpoint(found, "token_endpoint"),
-        keys=_get_endpoint(found, "jwks_uri"),
-        userinfo=_get_endpoint(found, "userinfo_endpoint") if "userinfo_endpoint" in found else "",
+        authorize=_get_endpoint(metadata, "authorization_endpoint"),
+        token=_get_endpoint(metadata, "token_endpoint"),
+        keys=_get_endpoint(metadata, "jwks_uri"),
+        userinfo=_get_endpoint(metadata, "userinfo_endpoint") if "userinfo_endpoint" in metadata else "",
         # Defaults of the specification for a provider that omits them.
         takes_basic="client_secret_basic" in methods if isinstance(methods, list) else True,
     )
@@ -75,7 +75,7 @@ def build_authorization_url(
     endpoints: ProviderEndpoints, *, callback: str, state: str, nonce: str, challenge: str
 ) -> str:
     """Return the authorization URL for a browser; the provider redirects to `callback` with a code."""
-    asked = {
+    query = {
         "response_type": "code",
         "client_id": settings.OIDC_CLIENT_ID,
         "redirect_uri": callback,
@@ -86,7 +86,7 @@ def build_authorization_url(
         "code_challenge_method": "S256",
     }
     separator = "&" if urlsplit(endpoints.authorize).query else "?"
-    return f"{endpoints.authorize}{separator}{urlencode(asked)}"
+    return f"{endpoints.authorize}{separator}{urlencode(query)}"
 
 
 @_convert_errors
@@ -107,7 +107,7 @@ def fetch_claims(code: str, *, callback: str, verifier: str, nonce: str) -> dict
 def _fetch_tokens(
     session: requests.Session, endpoints: ProviderEndpoints, *, code: str, callback: str, verifier: str
 ) -> dict[str, Any]:
-    asked = {
+    body = {
         "grant_type": "authorization_code",
         "code": code,
         "redirect_uri": callback,
@@ -115,11 +115,11 @@ def _fetch_tokens(
     }
     secret = (settings.OIDC_CLIENT_ID, settings.OIDC_CLIENT_SECRET)
     if not endpoints.takes_basic:
-        asked |= {"client_id": secret[0], "client_secret": secret[1]}
+        body |= {"client_id": secret[0], "client_secret": secret[1]}
     return _fetch_json(
         session.post(
             endpoints.token,
-            data=asked,
+            data=body,
             auth=secret if endpoints.takes_basic else None,
             # The target of a redirect would receive our secret.
             allow_redirects=False,
@@ -129,11 +129,11 @@ def _fetch_tokens(
 
 def _verify_id_token(statement: str, keys: Mapping[str, Any]) -> dict[str, Any]:
     header = jwt.get_unverified_header(statement)
-    known = jwt.PyJWKSet.from_dict(dict(keys)).keys
-    fitting = [key for key in known if header.get("kid") in (None, key.key_id)]
+    provider_keys = jwt.PyJWKSet.from_dict(dict(keys)).keys
+    fitting = [key for key in provider_keys if header.get("kid") in (None, key.key_id)]
     if len(fitting) != 1 or header.get("alg") not in ALGORITHMS:
         raise SignOnFailed("The ID token is not signed with a key of the provider.")
-    found: dict[str, Any] = jwt.decode(
+    claims: dict[str, Any] = jwt.decode(
         statement,
         fitting[0].key,
         algorithms=[str(header["alg"])],
@@ -141,17 +141,17 @@ def _verify_id_token(statement: str, keys: Mapping[str, Any]) -> dict[str, Any]:
         leeway=CLOCK_SKEW_SECONDS,
         options={"require": ["iss", "sub", "aud", "exp", "iat"]},
     )
-    if str(found["iss"]).rstrip("/") != settings.OIDC_ISSUER.rstrip("/"):
+    if str(claims["iss"]).rstrip("/") != settings.OIDC_ISSUER.rstrip("/"):
         raise SignOnFailed("The ID token was issued by another provider.")
     if (
-        isinstance(found["aud"], list)
-        and len(found["aud"]) > 1
-        and found.get("azp") != settings.OIDC_CLIENT_ID
+        isinstance(claims["aud"], list)
+        and len(claims["aud"]) > 1
+        and claims.get("azp") != settings.OIDC_CLIENT_ID
     ):
         raise SignOnFailed("The ID token was issued for another client.")
-    if not _is_subject(found["sub"]):
+    if not _is_subject(claims["sub"]):
         raise SignOnFailed("The ID token has no subject.")
-    return found
+    return claims
 
 
 def _add_userinfo(
@@ -166,23 +166,23 @@ def _add_userinfo(
     return {**more, **claims}
 
 
-def _is_subject(given: object) -> bool:
+def _is_subject(value: object) -> bool:
     """Return whether a text is a valid subject identifier (OpenID Connect Core 1.0, section 2)."""
-    return isinstance(given, str) and given.isascii() and given.isprintable() and 0 < len(given) <= 255
+    return isinstance(value, str) and value.isascii() and value.isprintable() and 0 < len(value) <= 255
 
 
 def _fetch_json(response: requests.Response) -> dict[str, Any]:
     if response.status_code != requests.codes.ok:
         where = urlsplit(response.url or "").path
         raise SignOnFailed(f"The provider answered {response.status_code} at {where}.")
-    found = response.json()
-    if not isinstance(found, dict):
+    document = response.json()
+    if not isinstance(document, dict):
         raise SignOnFailed("The response of the provider is not a JSON object.")
-    return found
+    return document
 
 
-def _get_endpoint(found: Mapping[str, Any], name: str) -> str:
-    address = found.get(name)
+def _get_endpoint(metadata: Mapping[str, Any], name: str) -> str:
+    address = metadata.get(name)
     if not isinstance(address, str) or urlsplit(address).scheme not in ("https", "http"):
         raise SignOnFailed(f"The metadata of the provider has no {name}.")
     if urlsplit(settings.OIDC_ISSUER).scheme == "https" and not address.startswith("https://"):

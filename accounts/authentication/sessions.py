@@ -47,10 +47,10 @@ def begin_session(request: HttpRequest) -> None:
 def _check_lifetime(request: HttpRequest) -> None:
     if STARTED_KEY not in request.session:
         begin_session(request)
-    now, seen = timezone.now(), datetime.fromisoformat(request.session[SEEN_AT_KEY])
-    if now - seen < SEEN_INTERVAL:
+    now, last_seen = timezone.now(), datetime.fromisoformat(request.session[SEEN_AT_KEY])
+    if now - last_seen < SEEN_INTERVAL:
         return
-    if now >= _terminate(request, seen):
+    if now >= _terminate(request, last_seen):
         logout(request)
     else:
         _record_activity(request, now)
@@ -79,9 +79,11 @@ def _get_session_key(request: HttpRequest) -> str:
     return str(request.session.session_key)
 
 
-def _terminate(request: HttpRequest, seen: datetime) -> datetime:
+def _terminate(request: HttpRequest, last_seen: datetime) -> datetime:
     started = datetime.fromisoformat(request.session[STARTED_KEY])
-    return min(seen + timedelta(seconds=SESSION_IDLE_SECONDS), started + timedelta(seconds=SESSION_SECONDS))
+    return min(
+        last_seen + timedelta(seconds=SESSION_IDLE_SECONDS), started + timedelta(seconds=SESSION_SECONDS)
+    )
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,7 @@ def list_user_sessions(person: User, current: str | None) -> list[UserSessionSum
     latest.
     """
     this = hash_session_key(current or "")
-    found = [
+    sessions = [
         UserSessionSummary(
             pk=row.pk,
             device=describe_device(row.user_agent),
@@ -112,7 +114,7 @@ def list_user_sessions(person: User, current: str | None) -> list[UserSessionSum
         )
         for row in _list_open_user_sessions(person).order_by("-last_seen_at")[:200]
     ]
-    return sorted(found, key=lambda place: not place.is_this)
+    return sorted(sessions, key=lambda place: not place.is_this)
 
 
 @transaction.atomic
@@ -130,13 +132,13 @@ def end_session(*, actor: User, pk: int) -> bool:
 @transaction.atomic
 def end_other_sessions(*, actor: User, current: str | None) -> int:
     """End all sessions of the actor but the one with the key `current`, and return how many there were."""
-    others = list(_list_open_user_sessions(actor).exclude(session_key=hash_session_key(current or "")))
-    for row in others:
+    rows = list(_list_open_user_sessions(actor).exclude(session_key=hash_session_key(current or "")))
+    for row in rows:
         _terminate_listed(row)
-    if others:
-        after = {"sessions": len(others)}
+    if rows:
+        after = {"sessions": len(rows)}
         audit.record_audit_entry(actor=actor, action="user.sessions_end", thing=actor, after=after)
-    return len(others)
+    return len(rows)
 
 
 def end_all_sessions(person: User) -> None:

@@ -44,10 +44,10 @@ def get_or_create_user(claims: Mapping[str, Any]) -> User:
 @transaction.atomic
 def link_identity(*, actor: User, claims: Mapping[str, Any]) -> None:
     """Link the signed-in `actor` to the identity in `claims`. Raises `SignOnFailed`."""
-    known = SocialAccount.objects.filter(**_get_identity(claims)).first()
-    if known is not None and known.user_id != actor.pk:
+    link = SocialAccount.objects.filter(**_get_identity(claims)).first()
+    if link is not None and link.user_id != actor.pk:
         raise SignOnFailed("Another Slipway user is already linked to this account.")
-    if known is None:
+    if link is None:
         _create_link(actor, claims)
         audit.record_audit_entry(actor=actor, action="user.sign_on_link", thing=actor)
     _sync_groups(actor, claims)
@@ -78,8 +78,8 @@ def _create_user(claims: Mapping[str, Any]) -> User:
             "If you have a password, sign in with it and link your account on the account page. "
             "Otherwise ask an administrator."
         )
-    wanted = str(claims.get("preferred_username") or claims.get("email") or claims["sub"])
-    user = User(username=_find_free_username(wanted), email=_get_email(claims))
+    preferred_name = str(claims.get("preferred_username") or claims.get("email") or claims["sub"])
+    user = User(username=_find_free_username(preferred_name), email=_get_email(claims))
     user.first_name, user.last_name = (
         _get_text_claim(claims, "given_name"),
         _get_text_claim(claims, "family_name"),
@@ -90,8 +90,10 @@ def _create_user(claims: Mapping[str, Any]) -> User:
     return user
 
 
-def _find_free_username(wanted: str) -> str:
-    name = re.sub(r"[^A-Za-z0-9.@+_-]+", "-", wanted)[: MOST_NAME_CHARACTERS - 8].strip("-") or "person"
+def _find_free_username(preferred_name: str) -> str:
+    name = (
+        re.sub(r"[^A-Za-z0-9.@+_-]+", "-", preferred_name)[: MOST_NAME_CHARACTERS - 8].strip("-") or "person"
+    )
     number, free = 1, name
     while User.objects.filter(username__iexact=free).exists():
         number += 1
@@ -109,14 +111,14 @@ def _get_email(claims: Mapping[str, Any]) -> str:
     return str(email)
 
 
-def _is_valid_name(given: object) -> bool:
-    return isinstance(given, str) and given.isprintable() and given != ""
+def _is_valid_name(value: object) -> bool:
+    return isinstance(value, str) and value.isprintable() and value != ""
 
 
 def _get_text_claim(claims: Mapping[str, Any], name: str) -> str:
     value = claims.get(name)
-    kept = "".join(sign for sign in value if sign.isprintable()) if isinstance(value, str) else ""
-    return kept.strip()[:MOST_NAME_CHARACTERS]
+    text = "".join(sign for sign in value if sign.isprintable()) if isinstance(value, str) else ""
+    return text.strip()[:MOST_NAME_CHARACTERS]
 
 
 def _sync_groups(user: User, claims: Mapping[str, Any]) -> None:
@@ -130,16 +132,16 @@ def _sync_groups(user: User, claims: Mapping[str, Any]) -> None:
             f"The provider returned more than {SIGN_ON_GROUPS} for your user. Ask an administrator to "
             "reduce them."
         )
-    theirs = set(UserGroup.objects.filter(external_name__in=names))
+    after = set(UserGroup.objects.filter(external_name__in=names))
     before = set(user.user_groups.exclude(external_name=""))
-    if theirs == before:
+    if after == before:
         return
-    user.user_groups.remove(*(before - theirs))
-    user.user_groups.add(*(theirs - before))
+    user.user_groups.remove(*(before - after))
+    user.user_groups.add(*(after - before))
     audit.record_audit_entry(
         actor=None,
         action="user.follow_groups",
         thing=user,
         before={"groups": sorted(group.external_name for group in before)},
-        after={"groups": sorted(group.external_name for group in theirs)},
+        after={"groups": sorted(group.external_name for group in after)},
     )

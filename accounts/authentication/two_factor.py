@@ -45,8 +45,8 @@ def has_two_factor(person: User) -> bool:
 
 def count_recovery_codes(person: User) -> int:
     """Return the number of unused recovery codes."""
-    found = Authenticator.objects.filter(user=person, type=Authenticator.Type.RECOVERY_CODES).first()
-    return len(RecoveryCodes(found).get_unused_codes()) if found else 0
+    authenticator = Authenticator.objects.filter(user=person, type=Authenticator.Type.RECOVERY_CODES).first()
+    return len(RecoveryCodes(authenticator).get_unused_codes()) if authenticator else 0
 
 
 def create_encrypted_secret() -> str:
@@ -62,11 +62,11 @@ def decrypt_secret(sealed: str) -> str:
 
 
 def render_qr_code(person: User, secret: str) -> str:
-    """Return the secret as a picture to photograph: an SVG in a data address, for an `img`."""
-    kept = BytesIO()
+    """Return the secret as a QR code: an SVG in a data URL, for an `img`."""
+    buffer = BytesIO()
     address = get_adapter().build_totp_url(person, secret)
-    qrcode.make(address, image_factory=SvgPathImage, border=2).save(kept)
-    return f"data:image/svg+xml;base64,{base64.b64encode(kept.getvalue()).decode()}"
+    qrcode.make(address, image_factory=SvgPathImage, border=2).save(buffer)
+    return f"data:image/svg+xml;base64,{base64.b64encode(buffer.getvalue()).decode()}"
 
 
 @transaction.atomic
@@ -107,8 +107,8 @@ def accept_code(person: User, code: str) -> bool:
     code = code.replace(" ", "")
     if len(code) == CODE_DIGITS:
         return _accept_totp(person, code)
-    found = Authenticator.objects.filter(user=person, type=Authenticator.Type.RECOVERY_CODES).first()
-    if found is None or not RecoveryCodes(found).validate_code(code):
+    authenticator = Authenticator.objects.filter(user=person, type=Authenticator.Type.RECOVERY_CODES).first()
+    if authenticator is None or not RecoveryCodes(authenticator).validate_code(code):
         return False
     audit.record_audit_entry(actor=person, action="user.recovery_code_use", thing=person)
     return True
@@ -143,16 +143,16 @@ def _generate_codes(person: User) -> list[str]:
     return RecoveryCodes.activate(person).generate_codes()
 
 
-def verify_identity(person: User, given: str, *, address: str) -> bool:
-    """Return whether `given` is the user's password, or a code if the user has no password.
+def verify_identity(person: User, proof: str, *, address: str) -> bool:
+    """Return whether `proof` is the user's password, or a code if the user has no password.
 
     Failures count as failed sign-ins. Raises `TooManyRequests`.
     """
     if not person.has_usable_password():
-        return verify_code(person, given, address=address)
+        return verify_code(person, proof, address=address)
     account = f"proof of {person.pk}"
     _require_attempt(account, address)
-    if not person.check_password(given):
+    if not person.check_password(proof):
         return False
     usage_counts.reset_attempts(account=account, address=address)
     return True

@@ -39,13 +39,13 @@ class EffectiveAccessForm(PageForm):
         self._asker = asker
 
     def clean(self) -> dict[str, Any]:
-        found = super().clean() or {}
+        cleaned = super().clean() or {}
         if self.errors:
-            return found
-        scope = get_member_scope(self._asker, found["scope"])
+            return cleaned
+        scope = get_member_scope(self._asker, cleaned["scope"])
         if scope is None:
             raise ValidationError({"scope": "This scope does not exist, or you cannot view it."})
-        return {**found, "thing": self._thing(scope), "subject": self._subject(scope)}
+        return {**cleaned, "thing": self._thing(scope), "subject": self._subject(scope)}
 
     def _thing(self, scope: Scope) -> HasScope:
         kind, identifier = self.cleaned_data["kind"], self.cleaned_data["identifier"]

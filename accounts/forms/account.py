@@ -49,10 +49,10 @@ class ReauthenticationForm(PageForm):
             self.fields["proof"].label = "Code from your app"
 
     def clean_proof(self) -> str:
-        given: str = self.cleaned_data["proof"]
-        if not verify_identity(self.person, given, address=self.address):
+        proof: str = self.cleaned_data["proof"]
+        if not verify_identity(self.person, proof, address=self.address):
             raise forms.ValidationError("The password or code is not correct.")
-        return given
+        return proof
 
 
 class TwoFactorEnableForm(PageForm):
@@ -75,10 +75,10 @@ class TwoFactorEnableForm(PageForm):
             del self.fields["proof"]
 
     def clean_proof(self) -> str:
-        given: str = self.cleaned_data["proof"]
-        if not verify_identity(self.person, given, address=self.address):
+        proof: str = self.cleaned_data["proof"]
+        if not verify_identity(self.person, proof, address=self.address):
             raise forms.ValidationError("The password is not correct.")
-        return given
+        return proof
 
 
 class ProfileForm(PageForm):
@@ -103,8 +103,8 @@ class ProfileForm(PageForm):
     )
 
     def __init__(self, *args: Any, person: User, address: str, **kwargs: Any) -> None:
-        given = {name: getattr(person, name) for name in ("first_name", "last_name", "email")}
-        super().__init__(*args, initial=given, **kwargs)
+        initial = {name: getattr(person, name) for name in ("first_name", "last_name", "email")}
+        super().__init__(*args, initial=initial, **kwargs)
         self.person, self.address = person, address
         if not person.has_usable_password():
             self.fields["email"].disabled = True
@@ -118,11 +118,11 @@ class ProfileForm(PageForm):
         return self._name("last_name")
 
     def clean(self) -> dict[str, Any]:
-        given: dict[str, Any] = super().clean() or self.cleaned_data
-        is_new = "email" in given and given["email"] != self.person.email
-        if is_new and not verify_identity(self.person, given.get("proof", ""), address=self.address):
+        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        is_new = "email" in cleaned and cleaned["email"] != self.person.email
+        if is_new and not verify_identity(self.person, cleaned.get("proof", ""), address=self.address):
             self.add_error("proof", "Enter your password to change the email address.")
-        return given
+        return cleaned
 
     def _name(self, field: str) -> str:
         name: str = self.cleaned_data[field]
@@ -162,10 +162,10 @@ class ChangePasswordForm(NewPasswordForm):
         self.address = address
 
     def clean_old_password(self) -> str:
-        given: str = self.cleaned_data["old_password"]
-        if not verify_identity(self.user, given, address=self.address):
+        proof: str = self.cleaned_data["old_password"]
+        if not verify_identity(self.user, proof, address=self.address):
             raise forms.ValidationError("The password is not correct.")
-        return given
+        return proof
 
 
 TOO_MANY_ATTEMPTS = "too_many"

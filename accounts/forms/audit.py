@@ -27,8 +27,10 @@ _APPS: Final = ("rbac", "connectors", "delegates", "catalog", "pipelines", "depl
 def list_resource_types() -> list[tuple[str, str]]:
     """Return the resource types of entries with their names: ("connectors.connector", "Connector")."""
     models = (model for name in _APPS for model in apps.get_app_config(name).get_models())
-    found = [(model._meta.label_lower, str(model._meta.verbose_name).capitalize()) for model in models]
-    return sorted(found, key=lambda kind: kind[1])
+    resource_types = [
+        (model._meta.label_lower, str(model._meta.verbose_name).capitalize()) for model in models
+    ]
+    return sorted(resource_types, key=lambda kind: kind[1])
 
 
 class TimestampField(forms.DateTimeField):
@@ -40,13 +42,13 @@ class TimestampField(forms.DateTimeField):
         self.widget = forms.TextInput(attrs={"type": "datetime-local", "step": "1"})
 
     def to_python(self, value: Any) -> datetime | None:
-        found = super().to_python(value)
-        if found is None:
+        timestamp = super().to_python(value)
+        if timestamp is None:
             return None
-        if found.year not in YEAR_RANGE:
+        if timestamp.year not in YEAR_RANGE:
             raise forms.ValidationError(f"Enter a year from {YEAR_RANGE[0]} to {YEAR_RANGE[-1]}.")
         is_day = isinstance(value, str) and _DAY.fullmatch(value.strip())
-        return found + timedelta(days=1) if self._is_end and is_day else found
+        return timestamp + timedelta(days=1) if self._is_end and is_day else timestamp
 
 
 def _build_text_field(length: int, label: str, placeholder: str = "") -> forms.CharField:
@@ -105,13 +107,13 @@ class AuditFilterForm(PageForm):
         return any(self.data.get(name) for name in self.fields)
 
     def _condition(self) -> Q:
-        found = Q()
+        condition = Q()
         for name, lookup in _LOOKUPS.items():
             if value := self.cleaned_data[name]:
-                found &= Q(**{lookup: value})
+                condition &= Q(**{lookup: value})
         if action := self.cleaned_data["action"]:
-            found &= Q(action=action) | Q(action__startswith=f"{action}.")
-        return found
+            condition &= Q(action=action) | Q(action__startswith=f"{action}.")
+        return condition
 
 
 _LOOKUPS: Final = {

@@ -40,10 +40,10 @@ class InvitationForm(ScopedForm):
 
     def __init__(self, *args: Any, person: Principal, permission: str, **kwargs: Any) -> None:
         super().__init__(*args, person=person, permission=permission, **kwargs)
-        here = list_permitted_scopes(person, permission).values("pk")
-        roles = Role.objects.filter(Q(scope=None) | Q(scope__in=here)).select_related("scope")
+        scope_ids = list_permitted_scopes(person, permission).values("pk")
+        roles = Role.objects.filter(Q(scope=None) | Q(scope__in=scope_ids)).select_related("scope")
         self.fields["role"].queryset = roles.order_by("-builtin", "name")  # type: ignore[attr-defined]
-        # The least of them: more is chosen, never left standing by mistake.
+        # Default to the role with the fewest permissions, so that nobody grants more by mistake.
         self.fields["role"].initial = Role.objects.filter(identifier="viewer", scope=None).first()
 
 
@@ -72,14 +72,14 @@ class InvitationAcceptForm(PageForm):
 
     def clean(self) -> dict[str, Any]:
         """Return the input after checking the password's strength and its repetition."""
-        given: dict[str, Any] = super().clean() or {}
-        password = given.get("password")
-        if password and password != given.get("again"):
+        cleaned: dict[str, Any] = super().clean() or {}
+        password = cleaned.get("password")
+        if password and password != cleaned.get("again"):
             self.add_error("again", "The passwords do not match.")
         if password:
-            person = User(username=given.get("username", ""), email=self._email)
+            person = User(username=cleaned.get("username", ""), email=self._email)
             try:
                 validate_password(password, person)
             except ValidationError as error:
                 self.add_error("password", error)
-        return given
+        return cleaned

@@ -30,11 +30,11 @@ class AccessSection:
 @require_sign_in
 @require_safe
 def effective_access(request: PageRequest) -> HttpResponse:
-    """Show each permission of a person or group on a thing, with the role that it comes from."""
+    """Show each permission of a user or group on a resource, with the role that grants it."""
     scope = request.current_scope
-    asked = {"who": request.user.username, "scope": scope.path if scope else ""}
-    asked |= {key: value for key, value in request.GET.items() if isinstance(value, str) and value}
-    form = EffectiveAccessForm(asked, asker=request.user)
+    query = {"who": request.user.username, "scope": scope.path if scope else ""}
+    query |= {key: value for key, value in request.GET.items() if isinstance(value, str) and value}
+    form = EffectiveAccessForm(query, asker=request.user)
     content = {
         "form": form,
         "subjects": list_principal_suggestions(request.user),
@@ -52,11 +52,16 @@ def effective_access(request: PageRequest) -> HttpResponse:
 
 
 def _build_sections(verdicts: list[PermissionVerdict]) -> list[AccessSection]:
-    found: list[AccessSection] = []
+    sections: list[AccessSection] = []
     for resource in RESOURCE_TYPES:
-        mine = [one for one in verdicts if PERMISSIONS[one.permission].resource == resource.identifier]
-        if mine:
-            found.append(
-                AccessSection(resource.title, [(PERMISSIONS[one.permission].title, one) for one in mine])
+        resource_verdicts = [
+            verdict for verdict in verdicts if PERMISSIONS[verdict.permission].resource == resource.identifier
+        ]
+        if resource_verdicts:
+            sections.append(
+                AccessSection(
+                    resource.title,
+                    [(PERMISSIONS[verdict.permission].title, verdict) for verdict in resource_verdicts],
+                )
             )
-    return found
+    return sections

@@ -27,12 +27,12 @@ PENDING_SECRET_KEY = "pending_second_factor"  # noqa: S105 - no password
 @sensitive_post_parameters()
 @require_get_or_post
 def account(request: PageRequest) -> HttpResponse:
-    """Show who one is here, and let one change it."""
+    """Show the user's profile, and save changes to it."""
     form = ProfileForm(get_posted_data(request), person=request.user, address=get_client_address(request))
     if request.method == "POST" and form.is_valid():
-        given = form.cleaned_data
+        data = form.cleaned_data
         names = ("first_name", "last_name", "email")
-        update_profile(actor=request.user, **{name: given[name] for name in names})
+        update_profile(actor=request.user, **{name: data[name] for name in names})
         messages.success(request, "Saved.")
         return redirect("account")
     content = {
@@ -50,7 +50,7 @@ def account(request: PageRequest) -> HttpResponse:
 @sensitive_post_parameters()
 @require_get_or_post
 def password(request: PageRequest) -> HttpResponse:
-    """Let one change the password."""
+    """Change the user's password."""
     if not request.user.has_usable_password():
         raise Http404
     form = ChangePasswordForm(request.user, get_posted_data(request), address=get_client_address(request))
@@ -111,7 +111,7 @@ def renew_codes(request: PageRequest) -> HttpResponse:
     return _run_reauthenticated(request, "codes")
 
 
-def _run_reauthenticated(request: PageRequest, wanted: str) -> HttpResponse:
+def _run_reauthenticated(request: PageRequest, action: str) -> HttpResponse:
     if not two_factor.has_two_factor(request.user):
         return redirect("second-factor")
     form = ReauthenticationForm(
@@ -120,7 +120,7 @@ def _run_reauthenticated(request: PageRequest, wanted: str) -> HttpResponse:
     if not form.is_valid():
         content = {"codes_left": two_factor.count_recovery_codes(request.user), "form": form}
         return render(request, "accounts/account/two_factor.html", content, status=form.http_status)
-    if wanted == "codes":
+    if action == "codes":
         codes = two_factor.renew_recovery_codes(actor=request.user)
         return render(request, "accounts/account/codes.html", {"codes": codes})
     two_factor.disable_two_factor(actor=request.user, person=request.user)

@@ -71,9 +71,9 @@ def new_password_link(request: HttpRequest, number: str, token: str) -> HttpResp
 @sensitive_post_parameters()
 @require_get_or_post
 def new_password(request: HttpRequest) -> HttpResponse:
-    """Let who came by a link set a new password."""
-    kept = request.session.get(RESET_LINK_SESSION_KEY)
-    number, _, token = decrypt(kept, RESET_LINK_SESSION_KEY).partition(" ") if kept else ("", "", "")
+    """Set a new password for the user of a reset link."""
+    sealed = request.session.get(RESET_LINK_SESSION_KEY)
+    number, _, token = decrypt(sealed, RESET_LINK_SESSION_KEY).partition(" ") if sealed else ("", "", "")
     person = get_user_by_reset_link(number, token)
     if person is None:
         return render_sign_in_refusal(

@@ -35,11 +35,11 @@ from web.templatetags.slipway import when
 
 
 def _find_api_key(request: PageRequest, pk: int) -> ApiKey:
-    """Return a key that one manages. Raises `NotVisible`, `Forbidden`."""
+    """Return a key that the user may manage. Raises `NotVisible`, `Forbidden`."""
     accounts = filter_visible(request.user, VIEW, ServiceAccount.objects.all())
-    mine = Q(user=request.user) | Q(user__service_account__in=accounts.values("pk"))
+    key_filter = Q(user=request.user) | Q(user__service_account__in=accounts.values("pk"))
     rows = ApiKey.objects.select_related("user__service_account__scope", "scope")
-    key = rows.filter(mine, pk=pk).first()
+    key = rows.filter(key_filter, pk=pk).first()
     if key is None:
         raise NotVisible("This key does not exist, or you cannot view it.")
     account: ServiceAccount | None = getattr(key.user, "service_account", None)
@@ -140,7 +140,7 @@ class NewServiceAccountKey(ApiKeyFormPage, ServiceAccountPage, CreateChildPage[S
 
 @method_decorator(never_cache, name="dispatch")
 class RotateApiKey(ApiKeyPage, ApiKeyFormPage):
-    """Give a key a new token, and show it once."""
+    """Rotate a key, and show its new token once."""
 
     verb = "Rotate"
     here = "Rotate a key"

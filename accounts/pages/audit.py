@@ -17,30 +17,30 @@ from web.http.problems import BadInput
 @require_sign_in
 @require_safe
 def audit_trail(request: PageRequest) -> HttpResponse:
-    """List what was done in the chosen scope and below, newest first."""
-    wanted = AuditFilterForm(request.GET)
-    found = list_readable_entries(request.user, request.current_scope).defer("before", "after")
+    """List the audit entries of the current scope and the scopes below it, newest first."""
+    form = AuditFilterForm(request.GET)
+    entries = list_readable_entries(request.user, request.current_scope).defer("before", "after")
     try:
-        found = found.filter(wanted.condition)
+        entries = entries.filter(form.condition)
     except BadInput:
-        found = found.none()
+        entries = entries.none()
     content = {
-        "page": paginate_queryset(found, request),
-        "filter": wanted,
+        "page": paginate_queryset(entries, request),
+        "filter": form,
         "most_exported": str(AUDIT_EXPORT_ROWS),
         "may_read": can_anywhere(request.user, VIEW_AUDIT),
     }
-    return render(request, "accounts/audit/trail.html", content, status=wanted.http_status)
+    return render(request, "accounts/audit/trail.html", content, status=form.http_status)
 
 
 @require_sign_in
 @require_safe
 def export_audit_trail(request: PageRequest) -> HttpResponseBase:
-    """Give what the list shows, all pages of it, as a file."""
-    found = list_readable_entries(request.user, request.current_scope).filter(
+    """Export all pages of the filtered list as a file."""
+    entries = list_readable_entries(request.user, request.current_scope).filter(
         AuditFilterForm(request.GET).condition
     )
-    return export_entries(request, found, request.GET.get("as", ""))
+    return export_entries(request, entries, request.GET.get("as", ""))
 
 
 @require_sign_in

@@ -40,7 +40,7 @@ def open_invitation_link(request: HttpRequest, token: str) -> HttpResponse:
 @never_cache
 @require_get_or_post
 def accept_invitation_page(request: HttpRequest) -> HttpResponse:
-    """Show what waits, and give it to who is signed in, or to who is new here."""
+    """Show an open invitation, and accept it for the signed-in user or a new one."""
     invitation = get_invitation_by_hash(request.session.get(INVITATION_SESSION_KEY, ""))
     if invitation is None:
         return _render_ended(request)
@@ -48,10 +48,10 @@ def accept_invitation_page(request: HttpRequest) -> HttpResponse:
         return _accept_and_redirect(request, invitation, request.user)
     form = InvitationAcceptForm(get_posted_data(request), email=invitation.email)
     if request.method == "POST" and form.is_valid():
-        given = form.cleaned_data
+        data = form.cleaned_data
         try:
             person = create_user_from_invitation(
-                invitation=invitation, username=given["username"], password=given["password"]
+                invitation=invitation, username=data["username"], password=data["password"]
             )
         except ValidationError as error:
             form.add_problem(error)

@@ -42,10 +42,10 @@ class InvitationPage(ResourcePage[Invitation]):
 @require_sign_in
 @require_safe
 def invitations(request: PageRequest) -> HttpResponse:
-    """List who was invited to the chosen scope and below."""
+    """List the invitations to the current scope and the scopes below it."""
     rows = Invitation.objects.select_related("scope", "role", "invited_by", "accepted_by")
-    found = list_visible(request, VIEW, rows)
-    content = {"page": paginate_queryset(found, request), "can_invite": can_anywhere(request.user, MANAGE)}
+    visible = list_visible(request, VIEW, rows)
+    content = {"page": paginate_queryset(visible, request), "can_invite": can_anywhere(request.user, MANAGE)}
     return render(request, "accounts/invitations/list.html", content)
 
 
@@ -58,14 +58,14 @@ class NewInvitation(InvitationPage, CreatePage[Invitation]):
     refusal_title = "Could not send the invitation"
 
     def save(self, form: InvitationForm) -> Invitation:
-        given = form.cleaned_data
+        data = form.cleaned_data
         try:
             invitation, token = operations.create_invitation(
                 actor=self.request.user,
-                email=given["email"],
-                scope=given["in_scope"],
-                role=given["role"],
-                days=given["days"],
+                email=data["email"],
+                scope=data["in_scope"],
+                role=data["role"],
+                days=data["days"],
             )
         except Forbidden as error:
             message = f"You cannot assign this role: you do not have {error.permission}."
@@ -77,15 +77,17 @@ class NewInvitation(InvitationPage, CreatePage[Invitation]):
 @require_sign_in
 @require_POST
 def send_invitation_again(request: PageRequest, pk: int) -> HttpResponse:
-    """Send a new link that counts from now on; the one sent before is void."""
-    found = _get_invitation(request, pk)
-    require(request.user, MANAGE, found)
+    """Send a new link that is valid from now on; the previous link becomes invalid."""
+    invitation = _get_invitation(request, pk)
+    require(request.user, MANAGE, invitation)
     try:
-        token = operations.renew_invitation(actor=request.user, invitation=found, days=DEFAULT_EXPIRY_DAYS)
+        token = operations.renew_invitation(
+            actor=request.user, invitation=invitation, days=DEFAULT_EXPIRY_DAYS
+        )
     except ValidationError as error:
         messages.error(request, error.messages[0])
     else:
-        _send_mail(request, found, token)
+        _send_mail(request, invitation, token)
     return redirect("invitations")
 
 

@@ -45,7 +45,7 @@ CHILD_PERMISSIONS = {
 @require_sign_in
 @require_safe
 def scopes(request: PageRequest) -> HttpResponse:
-    """Show the account, its organizations and their projects, or what is sought among them."""
+    """Show the account, its organizations and their projects, or the matches of a search."""
     visible, account = list_member_scopes(request.user), Scope.objects.account()
     sought = request.GET.get("q", "").strip()[:MOST_SEARCH_CHARACTERS]
     content = {
@@ -57,16 +57,20 @@ def scopes(request: PageRequest) -> HttpResponse:
     }
     if sought:
         named = Q(name__icontains=sought) | Q(identifier__icontains=sought)
-        found = visible.filter(named).exclude(pk=account.pk).select_related("parent")
-        shown = paginate_queryset(found, request, order="path", oldest_first=True)
-        return render(request, "accounts/scopes/found.html", content | {"page": shown})
+        matches = visible.filter(named).exclude(pk=account.pk).select_related("parent")
+        page = paginate_queryset(matches, request, order="path", oldest_first=True)
+        return render(request, "accounts/scopes/found.html", content | {"page": page})
     organizations = visible.filter(kind=Scope.Kind.ORGANIZATION)
-    shown = paginate_queryset(organizations, request, order="path", oldest_first=True)
+    page = paginate_queryset(organizations, request, order="path", oldest_first=True)
     growing = list_permitted_scopes(request.user, CHILD_PERMISSIONS[Scope.Kind.ORGANIZATION])
     content |= {
-        "page": shown,
-        "branches": list_organization_projects(shown.items, visible),
-        "growing": set(growing.filter(pk__in=[one.pk for one in shown.items]).values_list("pk", flat=True)),
+        "page": page,
+        "branches": list_organization_projects(page.items, visible),
+        "growing": set(
+            growing.filter(pk__in=[organization.pk for organization in page.items]).values_list(
+                "pk", flat=True
+            )
+        ),
     }
     return render(request, "accounts/scopes/list.html", content)
 
@@ -75,16 +79,16 @@ def scopes(request: PageRequest) -> HttpResponse:
 @require_safe
 def scope(request: PageRequest, pk: int) -> HttpResponse:
     """Show the account, one organization with its projects, or one project."""
-    found = get_member_scope_or_404(request, pk)
-    inside = list_member_scopes(request.user).filter(parent=found)
-    rights = get_permissions(request.user, found)
+    member_scope = get_member_scope_or_404(request, pk)
+    inside = list_member_scopes(request.user).filter(parent=member_scope)
+    rights = get_permissions(request.user, member_scope)
     content = {
-        "scope": found,
+        "scope": member_scope,
         "page": paginate_queryset(inside, request, order="path", oldest_first=True),
-        "can_rename": f"core_{found.resource}_edit" in rights,
-        "can_archive": found.parent is not None and f"core_{found.resource}_delete" in rights,
-        "can_add": CHILD_PERMISSIONS.get(Scope.Kind(found.kind)) in rights,
-        "is_account": found.kind == Scope.Kind.ACCOUNT,
+        "can_rename": f"core_{member_scope.resource}_edit" in rights,
+        "can_archive": member_scope.parent is not None and f"core_{member_scope.resource}_delete" in rights,
+        "can_add": CHILD_PERMISSIONS.get(Scope.Kind(member_scope.kind)) in rights,
+        "is_account": member_scope.kind == Scope.Kind.ACCOUNT,
     }
     return render(request, "accounts/scopes/detail.html", content)
 
@@ -92,12 +96,12 @@ def scope(request: PageRequest, pk: int) -> HttpResponse:
 @require_sign_in
 @require_safe
 def archived_scopes(request: PageRequest) -> HttpResponse:
-    """List what is archived and may be brought back."""
-    found = list_restorable_scopes(request.user).select_related("parent")
+    """List the archived scopes that the user may restore."""
+    restorable = list_restorable_scopes(request.user).select_related("parent")
     return render(
         request,
         "accounts/scopes/archived.html",
-        {"page": paginate_queryset(found, request, order="archived_at")},
+        {"page": paginate_queryset(restorable, request, order="archived_at")},
     )
 
 
@@ -112,10 +116,10 @@ def scope_choices(request: PageRequest) -> HttpResponse:
 
 def get_member_scope_or_404(request: PageRequest, pk: int) -> Scope:
     """Return a scope that the reader belongs to. Raises `NotVisible`."""
-    found = list_member_scopes(request.user).select_related("parent").filter(pk=pk).first()
-    if found is None:
+    member_scope = list_member_scopes(request.user).select_related("parent").filter(pk=pk).first()
+    if member_scope is None:
         raise NotVisible("This scope does not exist, or you cannot view it.")
-    return found
+    return member_scope
 
 
 def list_scope_parents(scope: Scope) -> list[Breadcrumb]:
@@ -213,17 +217,17 @@ class ArchiveScope(ScopePage, ConfirmPage[Scope]):
         return list_work_in_progress(self.object)
 
     def get_texts(self) -> list[str]:
-        found, inside, owner = self.object, "", "organizations"
-        if found.kind == Scope.Kind.ORGANIZATION:
-            count = Scope.objects.filter(parent=found, archived_at=None).count()
+        target, inside, owner = self.object, "", "organizations"
+        if target.kind == Scope.Kind.ORGANIZATION:
+            count = Scope.objects.filter(parent=target, archived_at=None).count()
             inside = f" and in its {count} project{pluralize(count)}"
-        elif found.parent is not None:
-            owner = f"projects of {found.parent.name}"
+        elif target.parent is not None:
+            owner = f"projects of {target.parent.name}"
         return [
             format_html(
                 "Resources in <code>{}</code>{} can no longer be viewed or used. Its pages, API "
                 "requests, open connections and delegates are refused.",
-                found.path,
+                target.path,
                 inside,
             ),
             f"Nothing is deleted. Users with the permission to delete {owner} can restore it at any time.",
@@ -250,10 +254,10 @@ class ArchiveScope(ScopePage, ConfirmPage[Scope]):
 @require_sign_in
 @require_POST
 def restore_scope(request: PageRequest, pk: int) -> HttpResponse:
-    """Bring an archived scope back."""
-    found = list_restorable_scopes(request.user).select_related("parent").filter(pk=pk).first()
-    if found is None:
+    """Restore an archived scope."""
+    restorable = list_restorable_scopes(request.user).select_related("parent").filter(pk=pk).first()
+    if restorable is None:
         raise NotVisible("This archived scope does not exist, or you cannot view it.")
-    operations.restore_scope(actor=request.user, scope=found)
-    messages.success(request, f"{found.name} restored with all its resources.")
+    operations.restore_scope(actor=request.user, scope=restorable)
+    messages.success(request, f"{restorable.name} restored with all its resources.")
     return redirect("access-scope", pk=pk)

@@ -40,13 +40,13 @@ class ServiceAccountPage(ResourcePage[ServiceAccount]):
 @require_sign_in
 @require_safe
 def service_accounts(request: PageRequest) -> HttpResponse:
-    """List the service accounts of the chosen scope and below."""
+    """List the service accounts of the current scope and the scopes below it."""
     rows = ServiceAccount.objects.select_related("scope", "user").annotate(
         key_count=Count("user__api_keys", filter=Q(user__api_keys__revoked_at=None)),
         last_used_at=Max("user__api_keys__last_used_at"),
     )
-    found = list_visible(request, VIEW, rows)
-    content = {"page": paginate_queryset(found, request), "can_add": can_anywhere(request.user, EDIT)}
+    visible = list_visible(request, VIEW, rows)
+    content = {"page": paginate_queryset(visible, request), "can_add": can_anywhere(request.user, EDIT)}
     return render(request, "accounts/service_accounts/list.html", content)
 
 
@@ -75,12 +75,12 @@ class NewServiceAccount(ServiceAccountPage, CreatePage[ServiceAccount]):
     done = "Service account {name} created. Assign a role and create an API key."
 
     def save(self, form: NewServiceAccountForm) -> ServiceAccount:
-        given = form.cleaned_data
+        data = form.cleaned_data
         return operations.create_service_account(
             actor=self.request.user,
-            scope=given["in_scope"],
-            name=given["name"],
-            description=given["description"],
+            scope=data["in_scope"],
+            name=data["name"],
+            description=data["description"],
         )
 
 

@@ -67,10 +67,10 @@ def get_redirect_url(request: HttpRequest) -> str:
 
 
 def _get_requested_url(request: HttpRequest) -> str:
-    """Return the page to go on to, if it is one of ours: an open redirect would lend our name to any site."""
-    asked = request.POST.get("next", "") or request.GET.get("next", "")
-    own = url_has_allowed_host_and_scheme(asked, {request.get_host()}, require_https=request.is_secure())
-    return asked if own else ""
+    """Return the requested page if it is on this site: an open redirect would help phishing."""
+    url = request.POST.get("next", "") or request.GET.get("next", "")
+    own = url_has_allowed_host_and_scheme(url, {request.get_host()}, require_https=request.is_secure())
+    return url if own else ""
 
 
 def admin_sign_in(request: HttpRequest) -> HttpResponse:

@@ -121,12 +121,12 @@ def _complete_link(request: HttpRequest, person: int, claims: dict[str, Any]) ->
 def _build_authorization_url(request: HttpRequest, state: dict[str, Any]) -> str:
     _require_attempt(request)
     challenge, nonce = generate_code_challenge(), secrets.token_urlsafe(24)
-    kept = {**state, "nonce": nonce, "verifier": challenge["code_verifier"]}
+    stashed = {**state, "nonce": nonce, "verifier": challenge["code_verifier"]}
     endpoints = discover_endpoints()
     return build_authorization_url(
         endpoints,
         callback=_process_callback(request),
-        state=statekit.stash_state(request, provider_id=PROVIDER_ID, state=kept),
+        state=statekit.stash_state(request, provider_id=PROVIDER_ID, state=stashed),
         nonce=nonce,
         challenge=challenge["code_challenge"].decode(),
     )

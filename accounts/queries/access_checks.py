@@ -37,8 +37,8 @@ def get_resource_by_identifier(
 
 
 def _get_visible_resource(asker: Principal, kind: str, rows: QuerySet[Any]) -> HasScope | None:
-    found: HasScope | None = filter_visible(asker, get_type_view_permission(kind), rows).first()
-    return found
+    row: HasScope | None = filter_visible(asker, get_type_view_permission(kind), rows).first()
+    return row
 
 
 GROUP_PREFIX = "group:"
@@ -74,10 +74,10 @@ def list_principal_suggestions(asker: Principal) -> list[PrincipalSuggestion]:
         .select_related("scope")[:_MOST_SUGGESTIONS]
     )
     return [
-        *(PrincipalSuggestion(one.username, one.get_full_name()) for one in users),
+        *(PrincipalSuggestion(user.username, user.get_full_name()) for user in users),
         *(
-            PrincipalSuggestion(f"{GROUP_PREFIX}{one.scope.path}/{one.identifier}", one.name)
-            for one in groups
+            PrincipalSuggestion(f"{GROUP_PREFIX}{group.scope.path}/{group.identifier}", group.name)
+            for group in groups
         ),
     ]
 

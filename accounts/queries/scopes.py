@@ -30,16 +30,16 @@ def list_organization_projects(
     organizations: Iterable[Scope], visible: QuerySet[Scope]
 ) -> list[OrganizationProjects]:
     """Return each organization with the first of its projects among `visible`, by name; one query for all."""
-    shown = list(organizations)
-    inside = visible.filter(kind=Scope.Kind.PROJECT, parent__in=[one.pk for one in shown])
+    parents = list(organizations)
+    inside = visible.filter(kind=Scope.Kind.PROJECT, parent__in=[parent.pk for parent in parents])
     ranked = inside.annotate(
         rank=Window(RowNumber(), partition_by=F("parent"), order_by=["name", "pk"]),
         siblings=Window(Count("pk"), partition_by=F("parent")),
     )
-    found: dict[int | None, list[Scope]] = {}
+    projects: dict[int | None, list[Scope]] = {}
     for project in ranked.filter(rank__lte=MOST_LISTED_PROJECTS).order_by("name", "pk"):
-        found.setdefault(project.parent_id, []).append(project)
-    return [_build_organization_projects(one, found.get(one.pk, [])) for one in shown]
+        projects.setdefault(project.parent_id, []).append(project)
+    return [_build_organization_projects(parent, projects.get(parent.pk, [])) for parent in parents]
 
 
 def _build_organization_projects(organization: Scope, projects: list[Scope]) -> OrganizationProjects:

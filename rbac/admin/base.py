@@ -97,10 +97,10 @@ class AllowedFiltersAdmin(ModelAdmin):
     show_full_result_count = False
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest | None = None) -> bool:
-        field, _, asked_by = lookup.partition("__")
+        field, _, lookup_name = lookup.partition("__")
         # A filter with its own class defines its parameter.
-        offered = {getattr(one, "parameter_name", one) for one in (*self.list_filter, self.date_hierarchy)}
-        return field in offered and asked_by in _ALLOWED_LOOKUPS
+        offered = {getattr(item, "parameter_name", item) for item in (*self.list_filter, self.date_hierarchy)}
+        return field in offered and lookup_name in _ALLOWED_LOOKUPS
 
 
 class PolicyAdmin(RefusalAdmin, AllowedFiltersAdmin):
@@ -149,11 +149,11 @@ class PolicyAdmin(RefusalAdmin, AllowedFiltersAdmin):
             return False
         if obj is None:
             return has_permission_anywhere(request, permission)
-        known = _get_admin_permissions(request).on_rows
+        on_rows = _get_admin_permissions(request).on_rows
         row = (type(self), permission, type(obj), obj.pk, getattr(obj, "scope_id", None))
-        if obj.pk is None or row not in known:
-            known[row] = self._has_row_permission(get_principal(request), permission, obj)
-        return known[row]
+        if obj.pk is None or row not in on_rows:
+            on_rows[row] = self._has_row_permission(get_principal(request), permission, obj)
+        return on_rows[row]
 
     def _has_row_permission(self, principal: User, permission: str, obj: Any) -> bool:
         return can(principal, permission, obj)
@@ -184,10 +184,10 @@ def has_permission_anywhere(request: HttpRequest, permission: str) -> bool:
 
 
 def _get_admin_permissions(request: HttpRequest) -> _AdminPermissions:
-    found: _AdminPermissions | None = getattr(request, "granted_in_admin", None)
-    if found is None:
-        found = request.granted_in_admin = _AdminPermissions(get_principal(request))  # type: ignore[attr-defined]
-    return found
+    permissions: _AdminPermissions | None = getattr(request, "granted_in_admin", None)
+    if permissions is None:
+        permissions = request.granted_in_admin = _AdminPermissions(get_principal(request))  # type: ignore[attr-defined]
+    return permissions
 
 
 def get_principal(request: HttpRequest) -> User:

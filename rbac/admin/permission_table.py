@@ -44,18 +44,20 @@ class PermissionTable(forms.CheckboxSelectMultiple):
     ) -> SafeString:
         ticked = frozenset(value or ()) | {self.always}
         lines = [self._line(resource, ticked) for resource in RESOURCE_TYPES]
-        shown = {
+        context = {
             "name": name,
             "lines": lines,
             "titles": COLUMN_TITLES,
             "id": (attrs or {}).get("id", f"id_{name}"),
         }
-        return render_to_string("admin/rbac/permissions.html", shown)
+        return render_to_string("admin/rbac/permissions.html", context)
 
     def _line(self, resource: ResourceType, ticked: frozenset[str]) -> PermissionRow:
         boxes = {p.action: self._box(resource, p, ticked) for p in resource.permissions}
-        others = tuple(box for action, box in boxes.items() if action not in ACTION_COLUMNS)
-        return PermissionRow(resource.title, tuple(boxes.get(action) for action in ACTION_COLUMNS), others)
+        other_boxes = tuple(box for action, box in boxes.items() if action not in ACTION_COLUMNS)
+        return PermissionRow(
+            resource.title, tuple(boxes.get(action) for action in ACTION_COLUMNS), other_boxes
+        )
 
     def _box(
         self, resource: ResourceType, permission: Permission, ticked: frozenset[str]

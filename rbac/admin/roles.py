@@ -101,13 +101,15 @@ class RoleAssignmentForm(forms.ModelForm):  # type: ignore[type-arg]
 
     def clean(self) -> dict[str, Any]:
         """Reject assignments without or with two principals, and duplicates."""
-        given = super().clean() or {}
-        user, group = given.get("user"), given.get("group")
-        if {"user", "group"} <= given.keys() and (user is None) == (group is None):
+        cleaned = super().clean() or {}
+        user, group = cleaned.get("user"), cleaned.get("group")
+        if {"user", "group"} <= cleaned.keys() and (user is None) == (group is None):
             self.add_error("user", "Choose one user or one group.")
-        elif RoleAssignment.objects.filter(**{name: given.get(name) for name in _ASSIGNMENT_FIELDS}).exists():
+        elif RoleAssignment.objects.filter(
+            **{name: cleaned.get(name) for name in _ASSIGNMENT_FIELDS}
+        ).exists():
             self.add_error("role", f"{user or group} already has this role in this scope.")
-        return given
+        return cleaned
 
 
 @admin.register(RoleAssignment)
@@ -209,12 +211,12 @@ class ResourceGroupAdmin(PolicyAdmin):
         for formset in formsets:
             # The framework's history needs the saved objects of its formsets.
             formset.new_objects, formset.changed_objects, formset.deleted_objects = [], [], []
-        given = {"name": group.name, "description": group.description, "entries": entries}
+        values = {"name": group.name, "description": group.description, "entries": entries}
         if change:
-            operations.update_resource_group(actor=actor, group=group, **given)
+            operations.update_resource_group(actor=actor, group=group, **values)
             return
         made = operations.create_resource_group(
-            actor=actor, scope=group.scope, identifier=group.identifier, **given
+            actor=actor, scope=group.scope, identifier=group.identifier, **values
         )
         group.pk = made.pk
 
@@ -223,5 +225,5 @@ class ResourceGroupAdmin(PolicyAdmin):
 
 
 def _build_entries(formset: Any) -> list[tuple[str, str]]:
-    kept = [data for data in formset.cleaned_data if data.get("resource") and not data.get("DELETE")]
-    return [(data["resource"], data["identifier"]) for data in kept]
+    rows = [data for data in formset.cleaned_data if data.get("resource") and not data.get("DELETE")]
+    return [(data["resource"], data["identifier"]) for data in rows]

@@ -35,20 +35,20 @@ class ScopeForm(forms.ModelForm):  # type: ignore[type-arg]
 
     def clean_archived(self) -> bool:
         """Refuse to archive a scope with work in progress."""
-        wanted = bool(self.cleaned_data["archived"])
-        if wanted and not self.was_archived and (work := list_work_in_progress(self.instance)):
+        is_archived = bool(self.cleaned_data["archived"])
+        if is_archived and not self.was_archived and (work := list_work_in_progress(self.instance)):
             raise forms.ValidationError(str(ScopeBusy(self.instance, work)))
-        return wanted
+        return is_archived
 
     def clean(self) -> dict[str, Any]:
-        """Refuse an identifier that is taken where the scope is to hang."""
-        given = super().clean() or {}
-        parent, identifier = given.get("parent"), given.get("identifier")
+        """Refuse an identifier that exists already below the parent."""
+        cleaned = super().clean() or {}
+        parent, identifier = cleaned.get("parent"), cleaned.get("identifier")
         if parent and identifier and Scope.objects.filter(path=f"{parent.path}/{identifier}").exists():
             self.add_error(
                 "identifier", (f"{identifier} already exists in {parent.path}. It may be archived.")
             )
-        return given
+        return cleaned
 
 
 @admin.register(Scope)
@@ -65,9 +65,9 @@ class ScopeAdmin(PolicyAdmin):
     ordering = ("path",)
 
     def get_queryset(self, request: HttpRequest) -> "QuerySet[Scope]":
-        shown = super().get_queryset(request).values("pk")
+        visible = super().get_queryset(request).values("pk")
         archived = list_restorable_scopes(get_principal(request)).values("pk")
-        return Scope.objects.filter(Q(pk__in=shown) | Q(pk__in=archived)).select_related("parent")
+        return Scope.objects.filter(Q(pk__in=visible) | Q(pk__in=archived)).select_related("parent")
 
     def get_fields(self, request: HttpRequest, obj: Scope | None = None) -> Any:
         fields = ["parent", "identifier", "name"]
@@ -94,11 +94,11 @@ class ScopeAdmin(PolicyAdmin):
         if change:
             _apply_change(actor, obj, form)
             return
-        given = {"identifier": obj.identifier, "name": obj.name}
+        values = {"identifier": obj.identifier, "name": obj.name}
         if obj.parent is not None and obj.parent.kind == Scope.Kind.ORGANIZATION:
-            made = operations.create_project(actor=actor, organization=obj.parent, **given)
+            made = operations.create_project(actor=actor, organization=obj.parent, **values)
         else:
-            made = operations.create_organization(actor=actor, **given)
+            made = operations.create_organization(actor=actor, **values)
         obj.pk, obj.kind, obj.path = made.pk, made.kind, made.path
 
     def _has_row_permission(self, principal: User, permission: str, obj: Scope) -> bool:
@@ -118,11 +118,11 @@ def _can_archive(principal: User, scope: Scope) -> bool:
 
 
 def _apply_change(actor: User, scope: Scope, form: "forms.ModelForm[Scope]") -> None:
-    """Rename, archive or bring back; an archived scope is brought back before it is renamed."""
-    wanted, is_archived = form.cleaned_data.get("archived"), scope.archived_at is not None
-    if wanted is False and is_archived:
+    """Rename, archive or restore a scope; an archived scope is restored before it is renamed."""
+    archive, is_archived = form.cleaned_data.get("archived"), scope.archived_at is not None
+    if archive is False and is_archived:
         operations.restore_scope(actor=actor, scope=scope)
     if "name" in form.changed_data:
         operations.rename_scope(actor=actor, scope=scope, name=scope.name)
-    if wanted and not is_archived:
+    if archive and not is_archived:
         operations.archive_scope(actor=actor, scope=scope)

@@ -127,12 +127,12 @@ class UserGroupAdmin(PolicyAdmin):
     def save_model(
         self, request: HttpRequest, obj: UserGroup, form: "forms.ModelForm[UserGroup]", change: bool
     ) -> None:
-        given = {field: form.cleaned_data[field] for field in ("name", "external_name", "users")}
+        values = {field: form.cleaned_data[field] for field in ("name", "external_name", "users")}
         actor = get_principal(request)
         if change:
-            operations.update_user_group(actor=actor, group=obj, **given)
+            operations.update_user_group(actor=actor, group=obj, **values)
             return
-        made = operations.create_user_group(actor=actor, scope=obj.scope, identifier=obj.identifier, **given)
+        made = operations.create_user_group(actor=actor, scope=obj.scope, identifier=obj.identifier, **values)
         obj.pk = made.pk
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
@@ -214,8 +214,8 @@ class ApiKeyAdmin(AccountPolicyAdmin):
         if db_field.name == "scope":
             kwargs["queryset"] = list_member_scopes(principal).order_by("path")
             return admin.ModelAdmin.formfield_for_foreignkey(self, db_field, request, **kwargs)
-        mine = filter_visible(principal, MANAGE_API_KEYS, ServiceAccount.objects.all())
-        kwargs["queryset"] = User.objects.filter(Q(pk=principal.pk) | Q(pk__in=mine.values("user_id")))
+        accounts = filter_visible(principal, MANAGE_API_KEYS, ServiceAccount.objects.all())
+        kwargs["queryset"] = User.objects.filter(Q(pk=principal.pk) | Q(pk__in=accounts.values("user_id")))
         return super().formfield_for_foreignkey(db_field, request, **kwargs)
 
     def save_model(
@@ -234,13 +234,13 @@ class ApiKeyAdmin(AccountPolicyAdmin):
 
     def response_add(self, request: HttpRequest, obj: ApiKey, post_url_continue: Any = None) -> HttpResponse:
         # Part of the answer itself, so that it is stored neither in a session nor in a cookie.
-        shown = {
+        context = {
             **self.admin_site.each_context(request),
             "title": "API key",
             "key": obj,
             "token": request.new_token,  # type: ignore[attr-defined]
         }
-        return TemplateResponse(request, "admin/rbac/apikey/token.html", shown)
+        return TemplateResponse(request, "admin/rbac/apikey/token.html", context)
 
     def delete_model(self, request: HttpRequest, obj: ApiKey) -> None:
         revoke_api_key(actor=get_principal(request), key=obj)

@@ -41,13 +41,14 @@ class Role(NamedModel):
 
     def set_permissions(self, identifiers: Iterable[str]) -> None:
         """Replace the permissions of the role."""
-        wanted = set(identifiers)
-        for identifier in wanted:
+        permissions = set(identifiers)
+        for identifier in permissions:
             validate_permission(identifier)
         present = set(self.permissions.values_list("permission", flat=True))
-        self.permissions.filter(permission__in=present - wanted).delete()
+        self.permissions.filter(permission__in=present - permissions).delete()
         RolePermission.objects.bulk_create(
-            [RolePermission(role=self, permission=p) for p in sorted(wanted - present)], ignore_conflicts=True
+            [RolePermission(role=self, permission=p) for p in sorted(permissions - present)],
+            ignore_conflicts=True,
         )
 
 

@@ -52,10 +52,15 @@ def create_api_key(
     if token and len(token) < MIN_TOKEN_CHARACTERS:
         raise ValidationError({"token": f"An API key must have at least {MIN_TOKEN_CHARACTERS} characters."})
     validate_name(name)
-    wanted = _validate_permissions(permissions)
+    permission_list = _validate_permissions(permissions)
     token = token or _generate_token()
     key = ApiKey(
-        user=user, name=name, expires_at=expires_at, scope=scope, permissions=wanted, created_by=actor
+        user=user,
+        name=name,
+        expires_at=expires_at,
+        scope=scope,
+        permissions=permission_list,
+        created_by=actor,
     )
     key.prefix, key.hash = token[:VISIBLE_CHARACTERS], hash_token(token)
     try:
@@ -145,13 +150,13 @@ def _require_revoke(actor: User | None, user: User) -> None:
 
 
 def _validate_permissions(permissions: Iterable[str]) -> list[str]:
-    wanted = sorted(set(permissions))
-    for permission in wanted:
+    identifiers = sorted(set(permissions))
+    for permission in identifiers:
         try:
             validate_permission(permission)
         except ValidationError as exc:
             raise ValidationError({"permissions": exc.messages}) from exc
-    return wanted
+    return identifiers
 
 
 def _generate_token() -> str:

@@ -19,8 +19,8 @@ def refuse_escalation(actor: User | None, permissions: Iterable[str], scope: Sco
     """Refuse to grant permissions that the actor lacks at `scope` or below. Raises `Forbidden`."""
     if actor is None:
         return
-    if lacking := sorted(set(permissions) - get_permissions_over_scope(actor, scope)):
-        raise Forbidden(lacking[0])
+    if missing := sorted(set(permissions) - get_permissions_over_scope(actor, scope)):
+        raise Forbidden(missing[0])
 
 
 def refuse_role_escalation(actor: User | None, assignments: QuerySet[RoleAssignment]) -> None:

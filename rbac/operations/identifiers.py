@@ -22,10 +22,10 @@ def build_unique_identifier(name: str, rows: QuerySet[Any], fallback: str) -> st
 
 
 def find_free_name(stem: str, rows: QuerySet[Any] | Manager[Any], column: str) -> str:
-    """Return `stem`, with a number behind it where one of `rows` has it in `column` already."""
+    """Return `stem`, with a number appended if `column` of a row has it already."""
     stem = stem[:_STEM_CHARACTERS]
-    taken = set(rows.filter(**{f"{column}__startswith": stem}).values_list(column, flat=True))
-    return next(name for name in _generate_numbered(stem) if name not in taken)
+    used_names = set(rows.filter(**{f"{column}__startswith": stem}).values_list(column, flat=True))
+    return next(name for name in _generate_numbered(stem) if name not in used_names)
 
 
 def _generate_numbered(stem: str) -> Iterator[str]:
@@ -33,10 +33,10 @@ def _generate_numbered(stem: str) -> Iterator[str]:
     yield from (f"{stem}_{number}" for number in count(2))
 
 
-def create_unique(thing: Model, taken: ValidationError) -> None:
-    """Save a new row. Raises `taken` for a duplicate, also after a race."""
+def create_unique(thing: Model, error: ValidationError) -> None:
+    """Save a new row. Raises `error` for a duplicate, also after a race."""
     try:
         with transaction.atomic():
             thing.save()
     except IntegrityError as exc:
-        raise taken from exc
+        raise error from exc

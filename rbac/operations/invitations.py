@@ -59,22 +59,22 @@ def create_invitation(
 @transaction.atomic
 def renew_invitation(*, actor: User, invitation: Invitation, days: int) -> str:
     """Restart the validity of an invitation, and return its new token; the old link becomes invalid."""
-    found = _lock_invitation(invitation)
-    require_permission(actor, "core_user_manage", found.scope)
-    permissions = found.role.permissions.values_list("permission", flat=True)
-    refuse_escalation(actor, permissions, found.scope)
-    if found.accepted_at or found.revoked_at:
+    locked = _lock_invitation(invitation)
+    require_permission(actor, "core_user_manage", locked.scope)
+    permissions = locked.role.permissions.values_list("permission", flat=True)
+    refuse_escalation(actor, permissions, locked.scope)
+    if locked.accepted_at or locked.revoked_at:
         raise ValidationError(
             "This invitation was accepted or revoked. Create a new invitation.", code="state"
         )
     _refuse_too_many(actor)
-    before = _build_audit_values(found)
-    token, found.expires_at = _generate_token(days)
+    before = _build_audit_values(locked)
+    token, locked.expires_at = _generate_token(days)
     # The sender is responsible: acceptance checks the sender's permissions.
-    found.hash, found.invited_by = hash_token(token), actor
-    found.save(update_fields=["hash", "expires_at", "invited_by"])
+    locked.hash, locked.invited_by = hash_token(token), actor
+    locked.save(update_fields=["hash", "expires_at", "invited_by"])
     audit.record_audit_entry(
-        actor=actor, action="invitation.renew", thing=found, before=before, after=_build_audit_values(found)
+        actor=actor, action="invitation.renew", thing=locked, before=before, after=_build_audit_values(locked)
     )
     return token
 
@@ -82,15 +82,15 @@ def renew_invitation(*, actor: User, invitation: Invitation, days: int) -> str:
 @transaction.atomic
 def revoke_invitation(*, actor: User, invitation: Invitation) -> None:
     """Revoke an invitation; its link becomes invalid."""
-    found = _lock_invitation(invitation)
-    require_permission(actor, "core_user_manage", found.scope)
-    if found.accepted_at:
+    locked = _lock_invitation(invitation)
+    require_permission(actor, "core_user_manage", locked.scope)
+    if locked.accepted_at:
         raise ValidationError("This invitation was accepted. Remove the role assignment instead.")
-    if found.revoked_at is None:
-        found.revoked_at = timezone.now()
-        found.save(update_fields=["revoked_at"])
+    if locked.revoked_at is None:
+        locked.revoked_at = timezone.now()
+        locked.save(update_fields=["revoked_at"])
         audit.record_audit_entry(
-            actor=actor, action="invitation.revoke", thing=found, before=_build_audit_values(found)
+            actor=actor, action="invitation.revoke", thing=locked, before=_build_audit_values(locked)
         )
 
 
@@ -99,11 +99,11 @@ def get_invitation_by_token(token: str) -> Invitation | None:
     return get_invitation_by_hash(hash_token(token))
 
 
-def get_invitation_by_hash(found_by: str) -> Invitation | None:
+def get_invitation_by_hash(token_hash: str) -> Invitation | None:
     """Return the open invitation of a token's hash; only the hash is stored."""
     rows = Invitation.objects.select_related("scope__parent__parent", "role", "invited_by")
-    found = rows.filter(hash=found_by).first()
-    return found if found is not None and found.state == Invitation.OPEN else None
+    invitation = rows.filter(hash=token_hash).first()
+    return invitation if invitation is not None and invitation.state == Invitation.OPEN else None
 
 
 @transaction.atomic
@@ -112,15 +112,15 @@ def accept_invitation(*, person: User, invitation: Invitation) -> None:
 
     Raises `ValidationError` for an ended invitation, or if its sender may no longer assign the role.
     """
-    found = _lock_invitation(invitation)
-    if found.state != Invitation.OPEN:
+    locked = _lock_invitation(invitation)
+    if locked.state != Invitation.OPEN:
         raise ValidationError(INVITATION_ENDED)
-    if not person.assignments.filter(scope=found.scope, role=found.role, resource_group=None).exists():
-        _assign_role(found, person)
-    found.accepted_at, found.accepted_by = timezone.now(), person
-    found.save(update_fields=["accepted_at", "accepted_by"])
+    if not person.assignments.filter(scope=locked.scope, role=locked.role, resource_group=None).exists():
+        _assign_role(locked, person)
+    locked.accepted_at, locked.accepted_by = timezone.now(), person
+    locked.save(update_fields=["accepted_at", "accepted_by"])
     audit.record_audit_entry(
-        actor=person, action="invitation.accept", thing=found, after=_build_audit_values(found)
+        actor=person, action="invitation.accept", thing=locked, after=_build_audit_values(locked)
     )
 
 

@@ -31,17 +31,17 @@ def create_resource_group(
     Without an `identifier` it is derived from the name. Raises `ValidationError`, `Forbidden`, `NotVisible`.
     """
     require_permission(actor, "core_resourcegroup_edit", scope)
-    here = ResourceGroup.objects.filter(scope=scope)
+    siblings = ResourceGroup.objects.filter(scope=scope)
     group = ResourceGroup(scope=scope, name=name, description=description)
-    group.identifier = identifier or build_unique_identifier(name, here, "resource_group")
+    group.identifier = identifier or build_unique_identifier(name, siblings, "resource_group")
     group.full_clean(validate_constraints=False)
-    wanted = _validate_entries(entries)
+    entry_set = _validate_entries(entries)
     create_unique(
         group, ValidationError({"identifier": f"A resource group {group.identifier} already exists."})
     )
-    _set_entries(group, wanted)
+    _set_entries(group, entry_set)
     audit.record_audit_entry(
-        actor=actor, action="resourcegroup.create", thing=group, after=_build_audit_values(group, wanted)
+        actor=actor, action="resourcegroup.create", thing=group, after=_build_audit_values(group, entry_set)
     )
     return group
 
@@ -60,20 +60,20 @@ def update_resource_group(
     New entries extend the roles that are limited to the group, so the actor needs their permissions.
     """
     require_permission(actor, "core_resourcegroup_edit", group.scope)
-    wanted, present = _validate_entries(entries), _entries(group)
-    if wanted - present:
+    entry_set, present = _validate_entries(entries), _entries(group)
+    if entry_set - present:
         refuse_role_escalation(actor, group.assignments.all())
     stored = ResourceGroup.objects.get(pk=group.pk)
     group.name, group.description = name, description
     group.full_clean()
     group.save(update_fields=["name", "description"])
-    _set_entries(group, wanted)
+    _set_entries(group, entry_set)
     audit.record_audit_entry(
         actor=actor,
         action="resourcegroup.update",
         thing=group,
         before=_build_audit_values(stored, present),
-        after=_build_audit_values(group, wanted),
+        after=_build_audit_values(group, entry_set),
     )
     return group
 
@@ -90,28 +90,28 @@ def delete_resource_group(*, actor: User | None, group: ResourceGroup) -> None:
 
 
 def _validate_entries(entries: Iterable[ResourceGroupEntrySpec]) -> set[ResourceGroupEntrySpec]:
-    wanted = set(entries)
-    if len(wanted) > RESOURCE_GROUP_ENTRIES:
+    entry_set = set(entries)
+    if len(entry_set) > RESOURCE_GROUP_ENTRIES:
         raise ValidationError({"entries": f"A resource group can have at most {RESOURCE_GROUP_ENTRIES}."})
-    for resource, identifier in sorted(wanted):
+    for resource, identifier in sorted(entry_set):
         try:
             ResourceGroupEntry(resource=resource, identifier=identifier).clean_fields(exclude=["group"])
         except ValidationError as exc:
             raise ValidationError({"entries": exc.messages}) from exc
-    return wanted
+    return entry_set
 
 
 def _entries(group: ResourceGroup) -> set[ResourceGroupEntrySpec]:
     return set(group.entries.values_list("resource", "identifier"))
 
 
-def _set_entries(group: ResourceGroup, wanted: set[ResourceGroupEntrySpec]) -> None:
+def _set_entries(group: ResourceGroup, entries: set[ResourceGroupEntrySpec]) -> None:
     present = {(entry.resource, entry.identifier): entry.pk for entry in group.entries.all()}
-    gone = [pk for entry, pk in present.items() if entry not in wanted]
-    group.entries.filter(pk__in=gone).delete()
+    removed = [pk for entry, pk in present.items() if entry not in entries]
+    group.entries.filter(pk__in=removed).delete()
     ResourceGroupEntry.objects.bulk_create(
         ResourceGroupEntry(group=group, resource=resource, identifier=identifier)
-        for resource, identifier in sorted(wanted - set(present))
+        for resource, identifier in sorted(entries - set(present))
     )
 
 

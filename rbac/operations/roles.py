@@ -21,18 +21,18 @@ _BUILTIN = frozenset(role.identifier for role in BUILTIN_ROLES)
 def create_role(
     *, actor: User | None, scope: Scope, identifier: str, name: str, permissions: Iterable[str]
 ) -> Role:
-    """Add a role that can be assigned at `scope` and below, of permissions that the actor has there."""
+    """Create a role for `scope` and below; the actor must have all its permissions there."""
     require_permission(actor, "core_role_edit", scope)
-    wanted = _validate_permissions(permissions) | {ALWAYS_GRANTED}
-    refuse_escalation(actor, wanted, scope)
+    permission_set = _validate_permissions(permissions) | {ALWAYS_GRANTED}
+    refuse_escalation(actor, permission_set, scope)
     if identifier in _BUILTIN:
         raise ValidationError({"identifier": f"{identifier} is a built-in role. Choose another identifier."})
     role = Role(scope=scope, identifier=identifier, name=name)
     role.full_clean()
     create_unique(role, ValidationError({"identifier": f"A role {identifier} already exists."}))
-    role.set_permissions(wanted)
+    role.set_permissions(permission_set)
     audit.record_audit_entry(
-        actor=actor, action="role.create", thing=role, after=_build_audit_values(name, wanted)
+        actor=actor, action="role.create", thing=role, after=_build_audit_values(name, permission_set)
     )
     return role
 
@@ -45,23 +45,23 @@ def update_role(*, actor: User | None, role: Role, name: str, permissions: Itera
     """
     scope = _get_own_scope(role)
     require_permission(actor, "core_role_edit", scope)
-    wanted = _validate_permissions(permissions)
+    permission_set = _validate_permissions(permissions)
     present = set(role.permissions.values_list("permission", flat=True))
-    if ALWAYS_GRANTED in present - wanted:
+    if ALWAYS_GRANTED in present - permission_set:
         raise ValidationError(
             {"permissions": f"{ALWAYS_GRANTED} cannot be removed from a role: it is always granted."}
         )
-    refuse_escalation(actor, wanted - present, scope)
+    refuse_escalation(actor, permission_set - present, scope)
     before, role.name = role.name, name
     role.full_clean()
     role.save(update_fields=["name"])
-    role.set_permissions(wanted)
+    role.set_permissions(permission_set)
     audit.record_audit_entry(
         actor=actor,
         action="role.update",
         thing=role,
         before=_build_audit_values(before, present),
-        after=_build_audit_values(name, wanted),
+        after=_build_audit_values(name, permission_set),
     )
     return role
 
@@ -85,10 +85,10 @@ def delete_role(*, actor: User | None, role: Role) -> None:
 
 
 def _validate_permissions(permissions: Iterable[str]) -> set[str]:
-    wanted = set(permissions)
-    for permission in wanted:
+    permission_set = set(permissions)
+    for permission in permission_set:
         validate_permission(permission)
-    return wanted
+    return permission_set
 
 
 def _get_own_scope(role: Role) -> Scope:

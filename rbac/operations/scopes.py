@@ -98,8 +98,10 @@ def _create_scope(actor: User | None, kind: Scope.Kind, parent: Scope, identifie
         with transaction.atomic():
             scope.save()
     except IntegrityError as exc:
-        found = Scope.objects.get(path=scope.path)
-        archived = " It is archived. Restore it, or choose another identifier." if found.archived_at else ""
+        existing = Scope.objects.get(path=scope.path)
+        archived = (
+            " It is archived. Restore it, or choose another identifier." if existing.archived_at else ""
+        )
         raise ValidationError(
             {"identifier": (f"{kind.label} {identifier} already exists.{archived}")}
         ) from exc

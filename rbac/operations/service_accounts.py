@@ -21,13 +21,15 @@ def create_service_account(
     Without an `identifier` it is derived from the name. Raises `ValidationError`, `Forbidden`, `NotVisible`.
     """
     require_permission(actor, "core_serviceaccount_edit", scope)
-    here = ServiceAccount.objects.filter(scope=scope)
+    siblings = ServiceAccount.objects.filter(scope=scope)
     account = ServiceAccount(scope=scope, name=name, description=description)
-    account.identifier = identifier or build_unique_identifier(name, here, "service_account")
+    account.identifier = identifier or build_unique_identifier(name, siblings, "service_account")
     account.full_clean(exclude=["user"], validate_constraints=False)
-    taken = ValidationError({"identifier": f"A service account {account.identifier} already exists."})
-    account.user = _create_user(account, taken)
-    create_unique(account, taken)
+    duplicate_error = ValidationError(
+        {"identifier": f"A service account {account.identifier} already exists."}
+    )
+    account.user = _create_user(account, duplicate_error)
+    create_unique(account, duplicate_error)
     audit.record_audit_entry(
         actor=actor, action="serviceaccount.create", thing=account, after=_build_audit_values(account)
     )
@@ -61,7 +63,7 @@ def delete_service_account(*, actor: User | None, account: ServiceAccount) -> No
     user = account.user
     assignments = RoleAssignment.objects.filter(user=user).select_related("role", "scope")
     before = _build_audit_values(account) | {
-        "roles": [f"{one.role.identifier} at {one.scope.path}" for one in assignments]
+        "roles": [f"{assignment.role.identifier} at {assignment.scope.path}" for assignment in assignments]
     }
     assignments.delete()
     user.user_groups.clear()
@@ -71,12 +73,12 @@ def delete_service_account(*, actor: User | None, account: ServiceAccount) -> No
     account.delete()
 
 
-def _create_user(account: ServiceAccount, taken: ValidationError) -> User:
+def _create_user(account: ServiceAccount, duplicate_error: ValidationError) -> User:
     stem = f"{account.identifier}@{account.scope.identifier}".replace("$", "_")
     user = User(username=find_free_name(stem, User.objects, "username"), kind=User.Kind.SERVICE_ACCOUNT)
     user.set_unusable_password()
     user.full_clean()
-    create_unique(user, taken)
+    create_unique(user, duplicate_error)
     return user
 
 

@@ -30,9 +30,9 @@ def create_user_group(
     derived from the name. Raises `ValidationError`, `Forbidden`, `NotVisible`.
     """
     require_permission(actor, MANAGE_USER_GROUPS, scope)
-    here, members = UserGroup.objects.filter(scope=scope), list(users)
+    siblings, members = UserGroup.objects.filter(scope=scope), list(users)
     group = UserGroup(scope=scope, name=name, external_name=external_name)
-    group.identifier = identifier or build_unique_identifier(name, here, "group")
+    group.identifier = identifier or build_unique_identifier(name, siblings, "group")
     group.full_clean(validate_constraints=False)
     _validate_members(group, members)
     create_unique(group, ValidationError({"identifier": f"A user group {group.identifier} already exists."}))

@@ -65,7 +65,7 @@ def get_permissions(principal: Principal, thing: HasScope) -> frozenset[str]:
 
 
 def get_permissions_over_scope(principal: Principal, scope: Scope) -> frozenset[str]:
-    """Return all permissions of the principal on every resource at `scope` and below: what it may grant."""
+    """Return the permissions of the principal on every resource at `scope` and below: those it may grant."""
     return get_grants(principal).get_permissions_over_scope(principal, scope.pk)
 
 
@@ -127,8 +127,8 @@ def filter_visible(
 
 
 def _list_keys(grants: Grants, reach: Reach, within: frozenset[int] | None) -> frozenset[int]:
-    found = grants.list_scope_ids(reach)
-    return found if within is None else found & within
+    scope_ids = grants.list_scope_ids(reach)
+    return scope_ids if within is None else scope_ids & within
 
 
 def _list_scopes(grants: Grants, reach: Reach) -> QuerySet[Scope]:

@@ -42,9 +42,9 @@ def explain_permissions(
     It agrees with `can`. For a group, it covers the permissions that its members get from it. The number of
     queries is constant.
     """
-    asked = list_resource_permissions(thing) if permissions is None else permissions
+    identifiers = list_resource_permissions(thing) if permissions is None else permissions
     case = _PermissionCase(subject, thing)
-    return [case.verdict(permission) for permission in asked]
+    return [case.verdict(permission) for permission in identifiers]
 
 
 def list_resource_permissions(thing: HasScope) -> tuple[str, ...]:
@@ -63,12 +63,16 @@ class _PermissionCase:
         self.now = timezone.now()
 
     def verdict(self, permission: str) -> PermissionVerdict:
-        found = [one for one in self.assignments if self._gives(one, permission)]
+        candidates = [assignment for assignment in self.assignments if self._gives(assignment, permission)]
         fault = self._fault(permission)
-        granting = [] if fault else [one for one in found if not self._flaw(one, permission)]
+        granting = (
+            []
+            if fault
+            else [assignment for assignment in candidates if not self._flaw(assignment, permission)]
+        )
         if granting:
             return PermissionVerdict(permission, True, self._why(granting[0], permission), tuple(granting))
-        flaws = [flaw for one in found if (flaw := self._flaw(one, permission))]
+        flaws = [flaw for assignment in candidates if (flaw := self._flaw(assignment, permission))]
         reason = fault or next(iter(flaws), f"No role grants {permission} in this scope.")
         roles = tuple(role.name for role in BUILTIN_ROLES if permission in role.permissions)
         return PermissionVerdict(permission, False, reason, granting_roles=roles)
@@ -79,24 +83,24 @@ class _PermissionCase:
         rows = _list_assignments(self.subject).select_related(
             "role", "scope__parent__parent", "user__service_account", "group", "resource_group"
         )
-        return sorted(rows, key=lambda one: (-one.scope.path.count("/"), one.group_id or 0, one.pk))
+        return sorted(rows, key=lambda row: (-row.scope.path.count("/"), row.group_id or 0, row.pk))
 
     @cached_property
     def roles(self) -> dict[int, set[str]]:
         """Return the permissions of each role."""
-        found: dict[int, set[str]] = {}
-        rows = Role.objects.filter(pk__in={one.role_id for one in self.assignments})
+        permissions: dict[int, set[str]] = {}
+        rows = Role.objects.filter(pk__in={assignment.role_id for assignment in self.assignments})
         for role, permission in rows.values_list("pk", "permissions__permission"):
-            found.setdefault(role, set()).add(permission)
-        return found
+            permissions.setdefault(role, set()).add(permission)
+        return permissions
 
     @cached_property
     def listed(self) -> set[tuple[int, str]]:
-        """Return the resource groups that speak of the thing, each with the kind it does so as."""
+        """Return the resource groups that contain the resource, each with the type of its entry."""
         called = Q(identifier="")
         for resource, identifier in self.identities.items():
             called |= Q(resource=resource, identifier=identifier)
-        groups = {one.resource_group_id for one in self.assignments}
+        groups = {assignment.resource_group_id for assignment in self.assignments}
         rows = ResourceGroupEntry.objects.filter(called, group__in=groups - {None})
         return set(rows.values_list("group_id", "resource"))
 
@@ -147,15 +151,15 @@ class _PermissionCase:
 
     def _flaw(self, assignment: RoleAssignment, permission: str) -> str:
         """Return the reason why this assignment does not apply, although its role has the permission."""
-        what = f"{assignment.role.name} at {assignment.scope.path}"
+        name = f"{assignment.role.name} at {assignment.scope.path}"
         if assignment.expires_at is not None and assignment.expires_at <= self.now:
-            return f"{what} expired at {assignment.expires_at:%Y-%m-%d %H:%M} UTC."
+            return f"{name} expired at {assignment.expires_at:%Y-%m-%d %H:%M} UTC."
         if archived := _describe_archived(assignment.scope):
             return archived
         group, kind = assignment.resource_group, PERMISSIONS[permission].resource
         if group is None or permission == ALWAYS_GRANTED or (group.pk, kind) in self.listed:
             return ""
-        return f"{what} is limited to the resource group {group.name}, which does not contain this resource."
+        return f"{name} is limited to the resource group {group.name}, which does not contain this resource."
 
     def _why(self, assignment: RoleAssignment, permission: str) -> str:
         parts = [f"{assignment.role.name} at {assignment.scope.path}"]
@@ -181,12 +185,14 @@ def _list_assignments(subject: ExplainedPrincipal) -> QuerySet[RoleAssignment]:
 
 def _list_ancestors(scope: Scope) -> list[Scope]:
     """Return the scope and its ancestors; its parents must be loaded."""
-    found = [scope]
-    while (parent := found[-1].parent) is not None:
-        found.append(parent)
-    return found
+    lineage = [scope]
+    while (parent := lineage[-1].parent) is not None:
+        lineage.append(parent)
+    return lineage
 
 
 def _describe_archived(scope: Scope) -> str:
-    archived = next((one for one in _list_ancestors(scope) if one.archived_at is not None), None)
+    archived = next(
+        (ancestor for ancestor in _list_ancestors(scope) if ancestor.archived_at is not None), None
+    )
     return "" if archived is None else f"{archived.path} is archived. Restore it first."

@@ -85,11 +85,11 @@ class Grants:
     """
 
     def __init__(self, principals: Iterable[Principal], *, reads_scopes_singly: bool = False) -> None:
-        asked = list(principals)
+        principal_list = list(principals)
         self._assigned, self._permissions = (
-            _load_for_one(asked[0]) if len(asked) == 1 else _load_for_many(asked)
+            _load_for_one(principal_list[0]) if len(principal_list) == 1 else _load_for_many(principal_list)
         )
-        groups = {one.group_id for each in self._assigned.values() for one in each}
+        groups = {assignment.group_id for each in self._assigned.values() for assignment in each}
         self._entries = _load_group_entries({pk for pk in groups if pk is not None})
         self._reads_scopes_singly = reads_scopes_singly
         self._scope_ids: dict[Reach, frozenset[int]] = {}
@@ -98,16 +98,16 @@ class Grants:
         """Return all permissions of the principal on the resource at `place`."""
         lineage = self._get_lineage(place.scope_id)
         over: set[str] = set()
-        seen: set[str] = set()
-        for one in self._assigned.get(principal.pk, ()) if lineage else ():
-            if one.lineage and one.lineage[0] in lineage:
-                over |= self._list_given(one, place.names)
-            elif place.scope_id in one.lineage:
-                seen |= self._list_given(one, place.names)
+        shared: set[str] = set()
+        for assignment in self._assigned.get(principal.pk, ()) if lineage else ():
+            if assignment.lineage and assignment.lineage[0] in lineage:
+                over |= self._list_permissions(assignment, place.names)
+            elif place.scope_id in assignment.lineage:
+                shared |= self._list_permissions(assignment, place.names)
         key = get_key_scope(principal)
         if key is not None and key not in lineage:
-            over, seen = set(), over | seen if place.scope_id in self._get_lineage(key) else set()
-        return _filter_by_key(principal, over | (seen & SHARED_VIEW_PERMISSIONS))
+            over, shared = set(), over | shared if place.scope_id in self._get_lineage(key) else set()
+        return _filter_by_key(principal, over | (shared & SHARED_VIEW_PERMISSIONS))
 
     def get_permissions_over_scope(self, principal: Principal, scope: int) -> frozenset[str]:
         """Return all permissions of the principal on every resource at `scope` and below.
@@ -119,40 +119,44 @@ class Grants:
         if key is not None and key not in lineage:
             return frozenset()
         over: set[str] = set()
-        for one in self._assigned.get(principal.pk, ()):
-            if one.lineage and one.lineage[0] in lineage:
-                over |= self._list_given(one, {})
+        for assignment in self._assigned.get(principal.pk, ()):
+            if assignment.lineage and assignment.lineage[0] in lineage:
+                over |= self._list_permissions(assignment, {})
         return _filter_by_key(principal, over)
 
     def get_permissions_anywhere(self, principal: Principal) -> frozenset[str]:
         """Return every permission that the principal has on any resource in any scope."""
-        found: set[str] = set()
-        for one in self._assigned.get(principal.pk, ()):
-            if one.lineage:
-                names = dict(self._entries[one.group_id]) if one.group_id is not None else {}
-                found |= self._list_given(one, names)
-        return _filter_by_key(principal, found)
+        permissions: set[str] = set()
+        for assignment in self._assigned.get(principal.pk, ()):
+            if assignment.lineage:
+                names = dict(self._entries[assignment.group_id]) if assignment.group_id is not None else {}
+                permissions |= self._list_permissions(assignment, names)
+        return _filter_by_key(principal, permissions)
 
     def get_reach(self, principal: Principal, permission: str) -> Reach:
         """Return the scopes where `permission` is granted on all resources of its type."""
         assigned = self._assigned.get(principal.pk, ())
-        lineages = [one.lineage for one in assigned if permission in self._list_given(one, {})]
+        lineages = [
+            assignment.lineage
+            for assignment in assigned
+            if permission in self._list_permissions(assignment, {})
+        ]
         return self._narrow_by_key(principal, permission, lineages)
 
     def get_reaches_by_name(self, principal: Principal, permission: str) -> dict[Reach, set[str]]:
         """Return the names of single resources with `permission`, by the scopes where they have it."""
-        found: dict[Reach, set[str]] = defaultdict(set)
+        names_by_reach: dict[Reach, set[str]] = defaultdict(set)
         kind = PERMISSIONS[permission].resource
-        for one in self._assigned.get(principal.pk, ()):
-            if one.group_id is not None and permission in self._permissions[one.role_id]:
-                names = {name for of, name in self._entries[one.group_id] if of == kind and name}
-                if names and (reach := self._narrow_by_key(principal, permission, [one.lineage])):
-                    found[reach] |= names
-        return found
+        for assignment in self._assigned.get(principal.pk, ()):
+            if assignment.group_id is not None and permission in self._permissions[assignment.role_id]:
+                names = {name for of, name in self._entries[assignment.group_id] if of == kind and name}
+                if names and (reach := self._narrow_by_key(principal, permission, [assignment.lineage])):
+                    names_by_reach[reach] |= names
+        return names_by_reach
 
     def get_member_reach(self, principal: Principal) -> Reach:
-        """Return the scopes that the principal belongs to: of any role, with all below and above."""
-        lineages = [one.lineage for one in self._assigned.get(principal.pk, ())]
+        """Return the scopes of the principal's roles, with all scopes below and above them."""
+        lineages = [assignment.lineage for assignment in self._assigned.get(principal.pk, ())]
         return _build_reach(lineages, self._get_key_lineage(principal), is_shared=True)
 
     def get_permitted_scope_ids(self, principal: Principal, permission: str) -> frozenset[int]:
@@ -172,7 +176,11 @@ class Grants:
 
     def has_names(self, principal: Principal) -> bool:
         """Return whether resource groups of the principal list single resources."""
-        groups = {one.group_id for one in self._assigned.get(principal.pk, ()) if one.group_id is not None}
+        groups = {
+            assignment.group_id
+            for assignment in self._assigned.get(principal.pk, ())
+            if assignment.group_id is not None
+        }
         return any(name for group in groups for _, name in self._entries[group])
 
     @cached_property
@@ -195,14 +203,14 @@ class Grants:
         key = self._get_key_lineage(principal)
         return _build_reach(lineages, key, is_shared=permission in SHARED_VIEW_PERMISSIONS)
 
-    def _list_given(self, one: _Assignment, names: Mapping[str, str]) -> set[str]:
+    def _list_permissions(self, assignment: _Assignment, names: Mapping[str, str]) -> set[str]:
         """Return the permissions of an assignment on a resource with `names`; without, on all of its type."""
-        found = self._permissions[one.role_id]
-        if one.group_id is not None:
-            entries = self._entries[one.group_id]
+        permissions = self._permissions[assignment.role_id]
+        if assignment.group_id is not None:
+            entries = self._entries[assignment.group_id]
             kinds = {kind for kind, name in entries if not name or names.get(kind) == name}
-            found = {each for each in found if PERMISSIONS[each].resource in kinds}
-        return found | {ALWAYS_GRANTED}
+            permissions = {each for each in permissions if PERMISSIONS[each].resource in kinds}
+        return permissions | {ALWAYS_GRANTED}
 
 
 def _filter_by_key(principal: Principal, permissions: Iterable[str]) -> frozenset[str]:
@@ -236,29 +244,31 @@ def _load_for_one(principal: Principal) -> tuple[_ByPerson, _ByRole]:
     permissions: _ByRole = defaultdict(set)
     rows = list_valid_assignments(principal).values_list("role__permissions__permission", *_COLUMNS)
     for permission, *columns in rows:
-        one = _read_assignment(columns)
-        assigned[principal.pk].add(one)
+        assignment = _read_assignment(columns)
+        assigned[principal.pk].add(assignment)
         if permission in PERMISSIONS:
-            permissions[one.role_id].add(permission)
+            permissions[assignment.role_id].add(permission)
     return assigned, permissions
 
 
 def _load_for_many(principals: Iterable[Principal]) -> tuple[_ByPerson, _ByRole]:
     """Return the active assignments with the permissions of their roles, in two queries for many."""
-    assigned = _load_assignments([one.pk for one in principals if one.pk is not None])
-    return assigned, _load_role_permissions({one.role_id for each in assigned.values() for one in each})
+    assigned = _load_assignments([assignment.pk for assignment in principals if assignment.pk is not None])
+    return assigned, _load_role_permissions(
+        {assignment.role_id for each in assigned.values() for assignment in each}
+    )
 
 
 def _load_assignments(people: list[int]) -> _ByPerson:
-    """Return the assignments that count now, by person: their own, and those of their groups."""
+    """Return the valid assignments by user: direct ones, and those of the user's groups."""
     active = User.objects.filter(_ACTIVE_USERS, pk__in=people).values("pk")
     counting = RoleAssignment.objects.filter(build_validity_filter())
     own = counting.filter(user__in=active).values_list("user_id", *_COLUMNS)
     by_group = counting.filter(group__users__in=active).values_list("group__users", *_COLUMNS)
-    found: _ByPerson = defaultdict(set)
+    assignments: _ByPerson = defaultdict(set)
     for person, *columns in own.union(by_group):
-        found[person].add(_read_assignment(columns))
-    return found
+        assignments[person].add(_read_assignment(columns))
+    return assignments
 
 
 def _read_assignment(columns: list[Any]) -> _Assignment:
@@ -269,22 +279,22 @@ def _read_assignment(columns: list[Any]) -> _Assignment:
 
 
 def _load_role_permissions(roles: Collection[int]) -> _ByRole:
-    found: _ByRole = defaultdict(set)
+    permissions: _ByRole = defaultdict(set)
     rows = RolePermission.objects.filter(role__in=roles).values_list("role_id", "permission")
     for role_id, permission in rows:
         if permission in PERMISSIONS:
-            found[role_id].add(permission)
-    return found
+            permissions[role_id].add(permission)
+    return permissions
 
 
 def _load_group_entries(groups: Collection[int]) -> dict[int, set[tuple[str, str]]]:
-    found: dict[int, set[tuple[str, str]]] = defaultdict(set)
+    entries: dict[int, set[tuple[str, str]]] = defaultdict(set)
     rows = ResourceGroupEntry.objects.filter(group__in=groups).values_list(
         "group_id", "resource", "identifier"
     )
     for group_id, *entry in rows:
-        found[group_id].add((entry[0], entry[1]))
-    return found
+        entries[group_id].add((entry[0], entry[1]))
+    return entries
 
 
 _RequestGrants = dict[tuple[int | None, ApiKeyLimits | None], Grants]

@@ -11,7 +11,7 @@ Principal = User | AnonymousUser
 
 
 def list_valid_assignments(principal: Principal) -> QuerySet[RoleAssignment]:
-    """Return the assignments that count now: the user is active (read afresh) and they have not expired."""
+    """Return the valid assignments: they have not expired, and the user is active (read from the database)."""
     if not isinstance(principal, User) or principal.pk is None:
         return RoleAssignment.objects.none()
     active = Q(user__is_active=True)
@@ -19,8 +19,8 @@ def list_valid_assignments(principal: Principal) -> QuerySet[RoleAssignment]:
         # A service account of an archived scope is inactive in all scopes.
         active &= build_not_archived_filter("user__service_account__scope__")
     groups = UserGroup.users.through.objects.filter(active, user=principal.pk)
-    mine = Q(active, user=principal.pk) | Q(group__in=groups.values("usergroup_id"))
-    return RoleAssignment.objects.filter(mine, build_validity_filter())
+    owner_filter = Q(active, user=principal.pk) | Q(group__in=groups.values("usergroup_id"))
+    return RoleAssignment.objects.filter(owner_filter, build_validity_filter())
 
 
 def build_validity_filter() -> Q:

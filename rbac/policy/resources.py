@@ -54,7 +54,7 @@ def get_resource_models() -> dict[str, type[Model]]:
     """Return the models with a `RESOURCE_TYPE`, by that type."""
     return {
         model.RESOURCE_TYPE: model
-        for model in sorted(apps.get_models(), key=lambda one: one._meta.label)
+        for model in sorted(apps.get_models(), key=lambda candidate: candidate._meta.label)
         if hasattr(model, "RESOURCE_TYPE")
     }
 

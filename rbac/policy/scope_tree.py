@@ -18,8 +18,8 @@ def get_scope_lineages(scope: int | None = None) -> dict[int, Lineage]:
     rows = Scope.objects.filter(build_not_archived_filter())
     if scope is not None:
         rows = rows.filter(pk=scope)
-    found = rows.values_list("pk", "parent_id", "parent__parent_id")
-    return {pk: tuple(one for one in (pk, *above) if one is not None) for pk, *above in found}
+    lineages = rows.values_list("pk", "parent_id", "parent__parent_id")
+    return {pk: tuple(key for key in (pk, *above) if key is not None) for pk, *above in lineages}
 
 
 def build_below_filter(scope: Scope, path: str = "scope") -> Q:
@@ -41,5 +41,5 @@ def build_not_archived_filter(path: str = "") -> Q:
 
 def build_ancestor_filter(scopes: frozenset[int]) -> Q:
     """Return the condition that an active scope is one of `scopes` or below one of them."""
-    found = reduce(or_, (Q(**{f"{way}pk__in": sorted(scopes)}) for way in _ANCESTORS))
-    return found & build_not_archived_filter()
+    condition = reduce(or_, (Q(**{f"{way}pk__in": sorted(scopes)}) for way in _ANCESTORS))
+    return condition & build_not_archived_filter()

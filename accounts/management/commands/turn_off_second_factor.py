@@ -10,7 +10,7 @@ from rbac.models import User
 
 
 class Command(BaseCommand):
-    """Let a person sign in with the password alone again."""
+    """Turn off two-factor authentication of a user."""
 
     help = "Turn off two-factor authentication for a user. Verify the identity of the person first."
 
