@@ -28,26 +28,26 @@ def _build_sqlite_settings(path: str) -> dict[str, Any]:
     }
 
 
-def keep_sqlite_open(found: Mapping[str, Any]) -> sqlite3.Connection | None:
+def keep_sqlite_open(database: Mapping[str, Any]) -> sqlite3.Connection | None:
     """Hold a SQLite database open, so that it stays readable on a full disk.
 
     SQLite deletes its auxiliary files with the last connection, and could not create them again.
     """
-    if not found["ENGINE"].endswith("sqlite3") or not Path(found["NAME"]).exists():
+    if not database["ENGINE"].endswith("sqlite3") or not Path(database["NAME"]).exists():
         return None
-    connection = sqlite3.connect(found["NAME"], check_same_thread=False)
+    connection = sqlite3.connect(database["NAME"], check_same_thread=False)
     connection.execute("SELECT 1 FROM sqlite_master").fetchone()
     return connection
 
 
 def _build_postgres_settings(url: SplitResult) -> dict[str, Any]:
-    given = dict(parse_qsl(url.query))
+    options = dict(parse_qsl(url.query))
     return {
         "ENGINE": "django.db.backends.postgresql",
         "NAME": unquote(url.path.lstrip("/")),
         "USER": unquote(url.username or ""),
         "PASSWORD": unquote(url.password or ""),
-        "HOST": url.hostname or given.pop("host", ""),
+        "HOST": url.hostname or options.pop("host", ""),
         "PORT": str(url.port or ""),
         # The pool tests a connection before handing it out.
         "CONN_HEALTH_CHECKS": True,
@@ -61,18 +61,18 @@ def _build_postgres_settings(url: SplitResult) -> dict[str, Any]:
             "options": f"-c idle_in_transaction_session_timeout={IDLE_TRANSACTION_TIMEOUT_MS}",
             "application_name": "slipway",
             # Further options of libpq: sslmode, sslrootcert and so on.
-            **given,
+            **options,
         },
     }
 
 
-def build_web_options(found: Mapping[str, Any], pool_size: int) -> dict[str, Any]:
+def build_web_options(database: Mapping[str, Any], pool_size: int) -> dict[str, Any]:
     """Return the database options of web processes: short timeouts and, for PostgreSQL, a pool.
 
     Under ASGI, one connection per request costs two thirds of the throughput (`asgi.py`). If the wait for a
     connection or server is too long, the response is 503 (`web.http.outages`).
     """
-    if not found["ENGINE"].endswith("postgresql"):
+    if not database["ENGINE"].endswith("postgresql"):
         return {"timeout": LOCK_TIMEOUT_MS / 1000}
     return {
         "pool": {
@@ -84,6 +84,6 @@ def build_web_options(found: Mapping[str, Any], pool_size: int) -> dict[str, Any
         },
         "application_name": "slipway web",
         # A user waits for the response: an early error is better, and frees the connection.
-        "options": f"{found['OPTIONS'].get('options', '')} -c lock_timeout={LOCK_TIMEOUT_MS}"
+        "options": f"{database['OPTIONS'].get('options', '')} -c lock_timeout={LOCK_TIMEOUT_MS}"
         f" -c statement_timeout={STATEMENT_TIMEOUT_MS}",
     }

@@ -39,8 +39,8 @@ def list_scope_choices(principal: Principal, sought: str = "") -> ScopeChoices:
         member_scopes = member_scopes.filter(Q(name__icontains=sought) | Q(identifier__icontains=sought))
     scopes = list(member_scopes.order_by("path")[: MOST_SCOPE_CHOICES + 1])
     # Databases differ in where they sort a slash.
-    shown = sorted(scopes[:MOST_SCOPE_CHOICES], key=lambda scope: scope.path.split("/"))
-    offered = tuple(ScopeChoice(scope, 0 if sought else scope.path.count("/")) for scope in shown)
+    sorted_scopes = sorted(scopes[:MOST_SCOPE_CHOICES], key=lambda scope: scope.path.split("/"))
+    offered = tuple(ScopeChoice(scope, 0 if sought else scope.path.count("/")) for scope in sorted_scopes)
     return ScopeChoices(offered, has_more=len(scopes) > MOST_SCOPE_CHOICES)
 
 

@@ -17,7 +17,7 @@ MOST_SCOPES = 100
 
 @dataclass(frozen=True)
 class AccessSection:
-    """The verdicts on one kind of resource."""
+    """Verdicts on one type of resource."""
 
     title: str
     rows: list[tuple[str, PermissionVerdict]]

@@ -67,7 +67,7 @@ def password(request: PageRequest) -> HttpResponse:
 @sensitive_post_parameters()
 @require_get_or_post
 def second_factor(request: PageRequest) -> HttpResponse:
-    """Show that signing in takes a code, or else what an app has to be told, and take the first one."""
+    """Show the state of two-factor authentication, or set it up with the first code of an app."""
     if two_factor.has_two_factor(request.user):
         content = {
             "codes_left": two_factor.count_recovery_codes(request.user),
@@ -98,7 +98,7 @@ def second_factor(request: PageRequest) -> HttpResponse:
 @sensitive_post_parameters()
 @require_POST
 def turn_off(request: PageRequest) -> HttpResponse:
-    """Ask for no code any more."""
+    """Turn off two-factor authentication."""
     return _run_reauthenticated(request, "off")
 
 
@@ -107,7 +107,7 @@ def turn_off(request: PageRequest) -> HttpResponse:
 @sensitive_post_parameters()
 @require_POST
 def renew_codes(request: PageRequest) -> HttpResponse:
-    """Show new recovery codes, this once."""
+    """Create recovery codes, and show them once."""
     return _run_reauthenticated(request, "codes")
 
 
@@ -132,7 +132,7 @@ def _run_reauthenticated(request: PageRequest, action: str) -> HttpResponse:
 @never_cache
 @require_safe
 def sessions(request: PageRequest) -> HttpResponse:
-    """List where one is signed in."""
+    """List the user's sessions."""
     content = {"sessions": list_user_sessions(request.user, request.session.session_key)}
     return render(request, "accounts/account/sessions.html", content)
 
@@ -140,7 +140,7 @@ def sessions(request: PageRequest) -> HttpResponse:
 @require_sign_in
 @require_POST
 def end_one_session(request: PageRequest, pk: int) -> HttpResponse:
-    """Sign out in one other place."""
+    """End another session of the user."""
     if not end_session(actor=request.user, pk=pk):
         raise Http404
     messages.success(request, "The session was signed out.")
@@ -150,12 +150,12 @@ def end_one_session(request: PageRequest, pk: int) -> HttpResponse:
 @require_sign_in
 @require_POST
 def end_sessions(request: PageRequest) -> HttpResponse:
-    """Sign out everywhere else."""
+    """End all other sessions of the user."""
     count = end_other_sessions(actor=request.user, current=request.session.session_key)
     messages.success(request, f"All other sessions were signed out ({count}).")
     return redirect("sessions")
 
 
 def get_client_address(request: HttpRequest) -> str:
-    """Where the request came from; failures are counted by it."""
+    """Return the client's address; failed attempts are counted by it."""
     return str(request.META.get("REMOTE_ADDR", ""))

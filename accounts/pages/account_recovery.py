@@ -28,7 +28,7 @@ RESET_LINK_SESSION_KEY = "new_password_link"
 @sensitive_post_parameters()
 @require_get_or_post
 def second_step(request: HttpRequest) -> HttpResponse:
-    """Ask who gave the right password for a code."""
+    """Check the code of the second sign-in step, after the password."""
     stage = LoginStageController.enter(request, SecondFactorStage.key)
     if stage is None or stage.login.user is None:
         return redirect("sign-in")
@@ -37,7 +37,7 @@ def second_step(request: HttpRequest) -> HttpResponse:
         if request.method == "POST" and form.is_valid():
             return stage.exit()
     except TooManyRequests:
-        # Whoever guesses begins with the password again.
+        # After too many guesses, sign-in starts again with the password.
         clear_login(request)
         raise
     return render(request, "accounts/second_step.html", {"form": form}, status=form.http_status)
@@ -46,7 +46,7 @@ def second_step(request: HttpRequest) -> HttpResponse:
 @never_cache
 @require_get_or_post
 def forgotten_password(request: HttpRequest) -> HttpResponse:
-    """Take an e-mail address. What is answered is the same whether somebody has it or not."""
+    """Send a reset link to an email address. The response does not reveal whether a user has it."""
     form = PasswordResetRequestForm(get_posted_data(request))
     if request.method != "POST" or not form.is_valid():
         return render(request, "accounts/forgotten_password.html", {"form": form}, status=form.http_status)
@@ -61,8 +61,8 @@ def forgotten_password(request: HttpRequest) -> HttpResponse:
 @never_cache
 @require_safe
 def new_password_link(request: HttpRequest, number: str, token: str) -> HttpResponse:
-    """Keep what a link says in the session, and go on to where no log and no page names it."""
-    # Encrypted: who reads the table of sessions must not be able to follow it too.
+    """Store the token of a reset link in the session, and redirect to a URL without it."""
+    # Encrypted, so that a leaked session table contains no usable link.
     request.session[RESET_LINK_SESSION_KEY] = encrypt(f"{number} {token}", RESET_LINK_SESSION_KEY)
     return redirect("new-password")
 

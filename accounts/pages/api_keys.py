@@ -62,14 +62,14 @@ def list_key_parents(user: User) -> list[Breadcrumb]:
 @require_sign_in
 @require_safe
 def list_own_api_keys(request: PageRequest) -> HttpResponse:
-    """List one's own API keys."""
+    """List the user's own API keys."""
     rows = ApiKey.objects.filter(user=request.user).select_related("scope", "created_by")
     content = {"page": paginate_queryset(rows, request), "rights": {MANAGE_API_KEYS}}
     return render(request, "accounts/keys/list.html", content)
 
 
 class ApiKeyPage(ResourcePage[ApiKey]):
-    """A page about an API key, of one's own or of a service account."""
+    """Base of pages about an API key of the user or of a service account."""
 
     load = staticmethod(_find_api_key)
     noun = "API key"
@@ -115,7 +115,7 @@ class ApiKeyFormPage(FormPage[Any]):
 
 @method_decorator(never_cache, name="dispatch")
 class NewApiKey(ApiKeyFormPage, CreatePage[ApiKey]):
-    """Create a key of one's own, and show its token once."""
+    """Create an API key of the user, and show its token once."""
 
     noun = "API key"
     parents = (("My API keys", "my-api-keys"),)

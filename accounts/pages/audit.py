@@ -46,7 +46,7 @@ def export_audit_trail(request: PageRequest) -> HttpResponseBase:
 @require_sign_in
 @require_safe
 def audit_entry(request: PageRequest, pk: int) -> HttpResponse:
-    """Show one entry whole, with what differs between before and after."""
+    """Show an audit entry with the differences between before and after."""
     entry = list_readable_entries(request.user).filter(pk=pk).first()
     if entry is None:
         raise NotVisible("This audit entry does not exist, or you cannot view it.")

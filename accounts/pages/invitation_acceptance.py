@@ -20,7 +20,7 @@ from rbac.operations.invitations import (
 from web.forms.page_forms import get_posted_data
 from web.forms.pages import require_get_or_post
 
-# The hash waits in the session: no Referer and no history has the token, and no table of sessions either.
+# The session stores the hash, so the token is in no Referer, no history and no session table.
 INVITATION_SESSION_KEY = "invitation"
 INVITATION_GONE_STATUS = 404
 
@@ -28,7 +28,7 @@ INVITATION_GONE_STATUS = 404
 @never_cache
 @require_safe
 def open_invitation_link(request: HttpRequest, token: str) -> HttpResponse:
-    """Remember whom a link is for, and go on without it in the address."""
+    """Store the hash of an invitation link in the session, and redirect to a URL without the token."""
     invitation = get_invitation_by_token(token)
     if invitation is None:
         return _render_ended(request)

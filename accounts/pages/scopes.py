@@ -108,14 +108,14 @@ def archived_scopes(request: PageRequest) -> HttpResponse:
 @require_sign_in
 @require_safe
 def scope_choices(request: PageRequest) -> HttpResponse:
-    """Draw the entries of the scope switcher for what is sought, as a fragment of any page."""
+    """Render the entries of the scope switcher that match a search, as a fragment."""
     sought = request.GET.get("q", "")
     content = {"choices": list_scope_choices(request.user, sought), "sought": sought}
     return render(request, "parts/_scope_choices.html", content)
 
 
 def get_member_scope_or_404(request: PageRequest, pk: int) -> Scope:
-    """Return a scope that the reader belongs to. Raises `NotVisible`."""
+    """Return a scope of which the user is a member. Raises `NotVisible`."""
     member_scope = list_member_scopes(request.user).select_related("parent").filter(pk=pk).first()
     if member_scope is None:
         raise NotVisible("This scope does not exist, or you cannot view it.")
@@ -213,7 +213,7 @@ class ArchiveScope(ScopePage, ConfirmPage[Scope]):
 
     @cached_property
     def work(self) -> list[WorkInProgress]:
-        """Return the work that keeps the scope from being archived."""
+        """Return the work in progress that blocks archiving."""
         return list_work_in_progress(self.object)
 
     def get_texts(self) -> list[str]:

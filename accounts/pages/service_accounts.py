@@ -24,7 +24,7 @@ MOST_ROLES: Final = 100
 
 
 def get_service_account(request: PageRequest, pk: int) -> ServiceAccount:
-    """Return a service account that may be seen. Raises `NotVisible` (404)."""
+    """Return a visible service account. Raises `NotVisible` (404)."""
     return get_visible(request, VIEW, ServiceAccount.objects.select_related("scope", "user"), pk=pk)
 
 
@@ -100,7 +100,7 @@ class EditServiceAccount(ServiceAccountPage, EditPage[ServiceAccount]):
 
 
 class DeleteServiceAccount(ServiceAccountPage, DeletePage[ServiceAccount]):
-    """Delete a service account, after telling how many of its keys stop working."""
+    """Delete a service account, after showing the number of its active keys."""
 
     permission = DELETE
     done = "Service account {name} deleted. Its API keys no longer work."

@@ -26,7 +26,7 @@ TOO_MANY_REQUESTS = 429
 @never_cache
 @require_get_or_post
 def sign_in(request: HttpRequest) -> HttpResponse:
-    """Show the form, or check what was typed and go on to where the person was heading."""
+    """Show the sign-in form, or check the credentials and redirect to the requested page."""
     if request.method != "POST" and request.user.is_authenticated:
         return HttpResponseRedirect(get_redirect_url(request))
     form = SignInForm(request, data=request.POST if request.method == "POST" else None)
@@ -47,7 +47,7 @@ def sign_in(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def sign_out(request: HttpRequest) -> HttpResponse:
-    """End the session, on this browser."""
+    """End the session of this browser."""
     if isinstance(request.user, User):
         audit.record_audit_entry(actor=request.user, action="user.sign_out", thing=request.user)
     forget_session(request.session.session_key)
@@ -62,7 +62,7 @@ def _record_failure(form: SignInForm) -> None:
 
 
 def get_redirect_url(request: HttpRequest) -> str:
-    """Return where to go once signed in."""
+    """Return the page to redirect to after sign-in."""
     return _get_requested_url(request) or resolve_url(settings.LOGIN_REDIRECT_URL)
 
 
@@ -74,7 +74,7 @@ def _get_requested_url(request: HttpRequest) -> str:
 
 
 def admin_sign_in(request: HttpRequest) -> HttpResponse:
-    """Lead to the one sign-in page, whose guesses are counted, instead of the admin site's own."""
+    """Redirect the sign-in page of the admin site to ours, which limits failed attempts."""
     if request.user.is_authenticated:
         raise PermissionDenied("Your user cannot use the admin site.")
     return HttpResponseRedirect(f"{resolve_url(settings.LOGIN_URL)}?{request.GET.urlencode()}")
@@ -82,5 +82,5 @@ def admin_sign_in(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def admin_password(request: HttpRequest) -> HttpResponse:
-    """Lead to the one page that changes passwords, whose guesses are counted, instead of the admin site's."""
+    """Redirect the password page of the admin site to ours, which limits failed attempts."""
     return redirect("change-password")

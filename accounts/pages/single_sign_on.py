@@ -43,10 +43,10 @@ _log = logging.getLogger(__name__)
 @never_cache
 @require_safe
 def begin_sign_on(request: HttpRequest) -> HttpResponse:
-    """Send the browser to the provider.
+    """Redirect the browser to the provider.
 
-    A link and no form, for our policy lets forms lead to our own pages only; all that a foreign page wins by
-    calling it is that its visitor is asked to sign on.
+    This is a link, because our content security policy limits form targets to this site. A foreign page that
+    opens it only makes its visitor sign on.
     """
     if request.user.is_authenticated:
         return HttpResponseRedirect(get_redirect_url(request))
@@ -60,7 +60,7 @@ def begin_sign_on(request: HttpRequest) -> HttpResponse:
 @never_cache
 @require_POST
 def link_account(request: PageRequest) -> HttpResponse:
-    """Show where to go on to, so that who is signed in may come in by the provider too."""
+    """Show a link to the provider that links its account to the signed-in user."""
     try:
         address = _build_authorization_url(request, {"link": request.user.pk})
     except SignOnFailed as problem:
@@ -71,7 +71,7 @@ def link_account(request: PageRequest) -> HttpResponse:
 @require_sign_in
 @require_POST
 def unlink_account(request: PageRequest) -> HttpResponse:
-    """End signing on with the provider, for those who can still come in by password."""
+    """Unlink the provider's account from a user with a password."""
     if not request.user.has_usable_password():
         messages.error(
             request, ("You have no other way to sign in. Set a password first, then unlink single sign-on.")
@@ -85,7 +85,7 @@ def unlink_account(request: PageRequest) -> HttpResponse:
 @never_cache
 @require_safe
 def handle_callback(request: HttpRequest) -> HttpResponse:
-    """Take what the provider says, and sign its person in."""
+    """Handle the provider's callback, and sign its user in."""
     _require_attempt(request)
     state = statekit.unstash_state(request, provider_id=PROVIDER_ID, state_id=request.GET.get("state", ""))
     if state is None:

@@ -44,10 +44,10 @@ def build_traffic_pair(ecs_service: EcsServiceRecord, task_definition: Mapping[s
     """Build the pair for the search of traffic options."""
     partner = get_partner(ecs_service)
     pair_keys = {ecs_service.pk, partner.pk if partner else ecs_service.pk}
-    others = EcsServiceRecord.objects.filter(cluster=ecs_service.cluster_id, gone_at=None).exclude(
+    other_services = EcsServiceRecord.objects.filter(cluster=ecs_service.cluster_id, gone_at=None).exclude(
         pk__in=pair_keys
     )
-    load_balancers = others.values_list("description__loadBalancers", flat=True)
+    load_balancers = other_services.values_list("description__loadBalancers", flat=True)
     ports = {
         int(mapping["containerPort"])
         for container in task_definition.get("containerDefinitions") or ()
@@ -58,7 +58,7 @@ def build_traffic_pair(ecs_service: EcsServiceRecord, task_definition: Mapping[s
         group=list_target_groups(ecs_service.description)[0],
         partner=next(iter(list_target_groups(partner.description)), "") if partner else "",
         ports=frozenset(ports),
-        taken=frozenset(
+        used_groups=frozenset(
             arn
             for entries in load_balancers
             if entries

@@ -126,7 +126,7 @@ class DriftListRoute(BaseApiView):
 class ComparisonRoute(BaseApiView):
     """Base of the routes of one comparison."""
 
-    def comparison(self, pk: int) -> DriftComparison:
+    def get_comparison(self, pk: int) -> DriftComparison:
         """Return the comparison in the URL."""
         return self.get_visible(
             queries_drift.VIEW_ENVIRONMENT,
@@ -134,9 +134,9 @@ class ComparisonRoute(BaseApiView):
             pk=pk,
         )
 
-    def shown(self, pk: int, status: int = 200) -> Response:
+    def build_response(self, pk: int, status: int = 200) -> Response:
         """Return a response with the current comparison."""
-        return Response(queries_drift.serialize_comparison_with_drift(self.comparison(pk)), status=status)
+        return Response(queries_drift.serialize_comparison_with_drift(self.get_comparison(pk)), status=status)
 
 
 class ServiceDriftRoute(ComparisonRoute):
@@ -144,7 +144,7 @@ class ServiceDriftRoute(ComparisonRoute):
 
     @extend_schema(responses=ComparisonDocument)
     def get(self, request: Request, pk: int) -> Response:
-        return self.shown(pk)
+        return self.build_response(pk)
 
 
 class RequestDriftScanRoute(ComparisonRoute):
@@ -152,8 +152,8 @@ class RequestDriftScanRoute(ComparisonRoute):
 
     @extend_schema(request=None, responses={202: ComparisonDocument})
     def post(self, request: Request, pk: int) -> Response:
-        drift.request_drift_scan(actor=self.principal, comparison=self.comparison(pk))
-        return self.shown(pk, 202)
+        drift.request_drift_scan(actor=self.principal, comparison=self.get_comparison(pk))
+        return self.build_response(pk, 202)
 
 
 class AcceptDriftRoute(ComparisonRoute):
@@ -163,9 +163,12 @@ class AcceptDriftRoute(ComparisonRoute):
     def post(self, request: Request, pk: int) -> Response:
         body = self.get_validated_body(AcceptInput)
         drift.accept_drift(
-            actor=self.principal, comparison=self.comparison(pk), keys=body["drifts"], reason=body["reason"]
+            actor=self.principal,
+            comparison=self.get_comparison(pk),
+            keys=body["drifts"],
+            reason=body["reason"],
         )
-        return self.shown(pk)
+        return self.build_response(pk)
 
 
 class RevokeDriftAcceptanceRoute(ComparisonRoute):
@@ -174,5 +177,5 @@ class RevokeDriftAcceptanceRoute(ComparisonRoute):
     @extend_schema(request=RevokeAcceptanceInput, responses=ComparisonDocument)
     def post(self, request: Request, pk: int) -> Response:
         body = self.get_validated_body(RevokeAcceptanceInput)
-        drift.revoke_acceptance(actor=self.principal, comparison=self.comparison(pk), keys=body["drifts"])
-        return self.shown(pk)
+        drift.revoke_acceptance(actor=self.principal, comparison=self.get_comparison(pk), keys=body["drifts"])
+        return self.build_response(pk)

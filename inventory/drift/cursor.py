@@ -177,8 +177,8 @@ def _group_by_service(cluster: str, rows: Sequence[AwsPayload]) -> dict[str, Any
 
 def _read_service_name(cluster: str, row: AwsPayload) -> str:
     """Return the ECS service of this cluster that a row belongs to; empty for others."""
-    kind, _, rest = row.text("ResourceId").partition("/")
-    cluster_name, _, name = rest.partition("/")
+    kind, _, resource_path = row.text("ResourceId").partition("/")
+    cluster_name, _, name = resource_path.partition("/")
     is_match = kind == "service" and cluster_name == cluster.rsplit("/", 1)[-1]
     return name if is_match and row.raw.get("ScalableDimension", DIMENSION) == DIMENSION else ""
 

@@ -270,10 +270,10 @@ def _claim_adoption(actor: User, adoption: Adoption, service: Service, pipeline:
 
 
 def _raise_already_adopted(adoption: Adoption, cause: Exception | None = None) -> NoReturn:
-    others = Adoption.objects.filter(
+    conflicts = Adoption.objects.filter(
         reserved_arn=get_reserved_arn(adoption.ecs_service), state=AdoptionStates.ADOPTED
     )
-    winner = others.select_related("adopted_by").first()
+    winner = conflicts.select_related("adopted_by").first()
     raise Conflict(_describe_other_owner(winner or adoption)) from cause
 
 

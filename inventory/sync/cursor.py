@@ -154,15 +154,15 @@ class SyncCursor:
         return ReadCall(operation, {"cluster": cluster, member: batch, **include}, lists=False)
 
     def after_list_page(
-        self, response: Mapping[str, Any], *, known: Iterable[str] = (), ended: Iterable[str] = ()
+        self, response: Mapping[str, Any], *, stored: Iterable[str] = (), ended: Iterable[str] = ()
     ) -> Self:
         """Return the cursor after a page of a list.
 
-        `known` need not be described again; `ended` are described too after the last page. Raises
+        `stored` need not be described again; `ended` are described too after the last page. Raises
         `InvalidAwsResponse` for an invalid page token.
         """
         _, member, _ = _LIST_CALLS[self.phase]
-        skip, token = set(known), self._read_next_token(response)
+        skip, token = set(stored), self._read_next_token(response)
         new = tuple(arn for arn in list_arns(response, member) if arn not in skip)
         ended_arns = () if token else tuple(ended)
         return replace(

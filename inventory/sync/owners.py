@@ -49,9 +49,9 @@ class EcsServiceOwners:
             pk: (service, infra) for pk, service, infra in rows.values_list("pk", "service", "infrastructure")
         }
         by_name: OwnerKeys = {name: owners[stage] for name, stage in latest.items() if stage in owners}
-        others = [name for name in names if name not in by_name]
-        for source in _owner_sources if others else ():
-            by_name = {**source(cluster, others), **by_name}
+        unowned_names = [name for name in names if name not in by_name]
+        for source in _owner_sources if unowned_names else ():
+            by_name = {**source(cluster, unowned_names), **by_name}
         return cls(by_name)
 
     def get_owner(self, name: str) -> tuple[int | None, int | None]:

@@ -189,12 +189,14 @@ class SyncScan(ClusterScan):
             self._fill_phase(now)
 
     def _apply_list_page(self, response: Mapping[str, Any]) -> SyncCursor:
-        known: set[str] = set()
+        stored_arns: set[str] = set()
         if self.cursor.phase == STOPPED:
-            known = filter_stored_stopped(self.cluster, list_arns(response, "taskArns"))
+            stored_arns = filter_stored_stopped(self.cluster, list_arns(response, "taskArns"))
         if self.cursor.phase == SERVICES and not self.cluster.account:
             self.cluster.account = parse_account_id(next(iter(list_arns(response, "serviceArns")), ""))
-        return self.cursor.after_list_page(response, known=known, ended=self._find_ended_tasks(response))
+        return self.cursor.after_list_page(
+            response, stored=stored_arns, ended=self._find_ended_tasks(response)
+        )
 
     def _find_ended_tasks(self, response: Mapping[str, Any]) -> list[str]:
         """Return the stored tasks that no page of running tasks contained, in a follow-up."""

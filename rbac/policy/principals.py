@@ -11,7 +11,7 @@ Principal = User | AnonymousUser
 
 
 def list_valid_assignments(principal: Principal) -> QuerySet[RoleAssignment]:
-    """Return the valid assignments: they have not expired, and the user is active (read from the database)."""
+    """Return the valid assignments: not expired, and of an active user (read from the database)."""
     if not isinstance(principal, User) or principal.pk is None:
         return RoleAssignment.objects.none()
     active = Q(user__is_active=True)

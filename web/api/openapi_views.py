@@ -10,7 +10,7 @@ from rest_framework.request import Request
 
 from web.api.openapi import get_public_schema
 
-_RENDERERS = {one.media_type: one for one in SpectacularAPIView.renderer_classes}
+_RENDERERS = {renderer.media_type: renderer for renderer in SpectacularAPIView.renderer_classes}
 
 
 class OpenApiView(SpectacularAPIView):

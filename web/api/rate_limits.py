@@ -66,13 +66,13 @@ def count_request(caller: str, *, most: int, now: float) -> RateLimitDecision:
     number, passed = int(now // WINDOW_SECONDS), now % WINDOW_SECONDS / WINDOW_SECONDS
     key = f"api:{caller}:{number}"
     before = counts.get(f"api:{caller}:{number - 1}")
-    here = counts.increment(key, seconds=2 * WINDOW_SECONDS)
-    used = here + before * (1 - passed)
+    count = counts.increment(key, seconds=2 * WINDOW_SECONDS)
+    used = count + before * (1 - passed)
     if used <= most:
         return RateLimitDecision(most, int(most - used), 0.0)
     # A refusal is not counted, otherwise persistent callers would wait forever.
     counts.decrement(key)
-    return RateLimitDecision(most, 0, _compute_wait(before, here - 1, passed, most))
+    return RateLimitDecision(most, 0, _compute_wait(before, count - 1, passed, most))
 
 
 def add_rate_limit_headers(request: Request, response: Response) -> None:
@@ -89,9 +89,9 @@ def _get_caller_key(request: Request) -> str:
     return f"user:{request.user.pk}"
 
 
-def _compute_wait(before: int, here: int, passed: float, most: int) -> float:
+def _compute_wait(before: int, count: int, passed: float, most: int) -> float:
     """Return the seconds until the next request is allowed."""
-    if here + 1 <= most:
-        share = 1 - (most - here - 1) / before
+    if count + 1 <= most:
+        share = 1 - (most - count - 1) / before
         return max((share - passed) * WINDOW_SECONDS, 0.01)
-    return (1 - passed + 1 - (most - 1) / here) * WINDOW_SECONDS
+    return (1 - passed + 1 - (most - 1) / count) * WINDOW_SECONDS

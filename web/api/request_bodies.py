@@ -49,16 +49,20 @@ def validate_empty_body(body: Any) -> None:
 
 
 def drop_unchanged(
-    body: Mapping[str, Any], document: Mapping[str, Any], *, known: Collection[str], needed: Collection[str]
+    body: Mapping[str, Any],
+    document: Mapping[str, Any],
+    *,
+    accepted: Collection[str],
+    needed: Collection[str],
 ) -> dict[str, Any]:
     """Return `body` without values that equal `document`; `needed` keys stay.
 
-    Keys that are neither `known` nor in `document` stay for `validate_body`. Raises `BadInput` for each
+    Keys that are neither `accepted` nor in `document` stay for `validate_body`. Raises `BadInput` for each
     unknown key whose value differs.
     """
     readable = [name for name in body if name in document and name not in needed]
     same = {name for name in readable if body[name] == document[name]}
-    if changed := [name for name in readable if name not in same and name not in known]:
+    if changed := [name for name in readable if name not in same and name not in accepted]:
         errors = [
             _build_error(name, _READ_ONLY_MESSAGE.format(shown=_format_value(document[name])))
             for name in changed
@@ -103,13 +107,13 @@ def _find_key_errors(
     serializer: Serializer[Any], value: Mapping[str, Any], path: str
 ) -> Iterator[dict[str, str]]:
     for name, inner in value.items():
-        known = serializer.fields.get(name)
-        if known is None:
+        field = serializer.fields.get(name)
+        if field is None:
             yield _build_error(
                 _join_path(path, name), f"unknown field; use one of {_list_field_names(serializer)}"
             )
         else:
-            yield from _find_errors(known, inner, _join_path(path, name))
+            yield from _find_errors(field, inner, _join_path(path, name))
 
 
 def _find_type_mismatch(field: Field[Any, Any, Any, Any] | None, value: Any) -> str:

@@ -126,7 +126,7 @@ class BaseApiView(APIView):
             is_whole = self.request.method == "PUT"
             # PATCH may omit unchanged fields, which are not always writable in their read format.
             needed = {name for name, field in fields.items() if is_whole or field.required}
-            body = drop_unchanged(body, self._get_current_document(), known=fields, needed=needed)
+            body = drop_unchanged(body, self._get_current_document(), accepted=fields, needed=needed)
         checked = serializer(data=body, partial=partial)
         validate_body(checked, body)
         checked.is_valid(raise_exception=True)

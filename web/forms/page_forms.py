@@ -65,10 +65,10 @@ class PageForm(forms.Form):
         content = convert_exception(problem) or {"detail": str(problem)}
         for error in content.get("errors") or [{"path": "", "message": content["detail"]}]:
             path = str(error.get("path", ""))
-            known = path if path in self.fields else None
+            field = path if path in self.fields else None
             # A refusal that names no field of this form keeps the name of its place.
-            message = str(error["message"]) if known or not path else f"{path}: {error['message']}"
-            self.add_error(known, message)
+            message = str(error["message"]) if field or not path else f"{path}: {error['message']}"
+            self.add_error(field, message)
 
 
 class ConfirmForm(PageForm):

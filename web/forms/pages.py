@@ -100,5 +100,5 @@ def get_permitted_ids(
 ) -> set[Any]:
     """Return the keys of the rows on which the user has a permission, in one query."""
     principal: Principal = request.user
-    shown = model._default_manager.filter(pk__in=[item.pk for item in items])
-    return set(filter_visible(principal, permission, shown).values_list("pk", flat=True))
+    rows = model._default_manager.filter(pk__in=[item.pk for item in items])
+    return set(filter_visible(principal, permission, rows).values_list("pk", flat=True))

@@ -51,8 +51,8 @@ class IdentifierForm(PageForm):
 
     def clean_identifier(self) -> str:
         """Return the submitted identifier, or one made from the name."""
-        given: str = self.cleaned_data["identifier"]
-        return given or suggest_identifier(self.data.get(self.add_prefix("name"), ""))
+        identifier: str = self.cleaned_data["identifier"]
+        return identifier or suggest_identifier(self.data.get(self.add_prefix("name"), ""))
 
 
 class ScopedForm(PageForm):

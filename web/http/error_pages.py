@@ -38,8 +38,8 @@ def render_problem(
         return JsonResponse(content, status=status, content_type=PROBLEM_MEDIA_TYPE)
     # Server errors, and errors before authentication, are rendered without the request: the page must not
     # need a session or a database.
-    known = request if status < SERVER_ERROR_STATUS and hasattr(request, "user") else None
-    page = render_to_string([f"{status}.html", "400.html"], {"problem": content}, known)
+    page_request = request if status < SERVER_ERROR_STATUS and hasattr(request, "user") else None
+    page = render_to_string([f"{status}.html", "400.html"], {"problem": content}, page_request)
     return HttpResponse(page, status=status)
 
 

@@ -118,19 +118,19 @@ def record_csp_reports(request: HttpRequest) -> HttpResponse:
     if len(request.body) > CSP_REPORT_BYTES:
         return render_problem(request, 413, detail=f"A report must be at most {CSP_REPORT_BYTES}.")
     try:
-        given = parse_json(request.body.decode("utf-8", "replace"))
+        document = parse_json(request.body.decode("utf-8", "replace"))
     except InputRejected as refused:
         return render_problem(request, 400, detail=refused.problem.display_message)
-    for report in _list_reports(given)[:_MOST_REPORTS]:
+    for report in _list_reports(document)[:_MOST_REPORTS]:
         log.warning("A page was not allowed something: %s", json.dumps(report))
     return HttpResponse(status=204)
 
 
-def _list_reports(given: Any) -> list[dict[str, str]]:
+def _list_reports(document: Any) -> list[dict[str, str]]:
     """Return the violations of a body: {"csp-report": {…}}, or a list of {"type": "csp-violation", "body":
     {…}}.
     """
-    reports = given if isinstance(given, list) else [given]
+    reports = document if isinstance(document, list) else [document]
     bodies = [report.get("body", report.get("csp-report")) for report in reports if isinstance(report, dict)]
     return [_format_report(body) for body in bodies if isinstance(body, dict)]
 

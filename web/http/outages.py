@@ -123,7 +123,7 @@ class OutageLogFilter(logging.Filter):
         """Return whether the line is written."""
         if getattr(getattr(record, "request", None), "is_outage", False):
             return False
-        if not any(isinstance(one, OUTAGE_ERRORS) and is_outage(one) for one in _list_errors(record)):
+        if not any(isinstance(error, OUTAGE_ERRORS) and is_outage(error) for error in _list_errors(record)):
             return True
         record.exc_info = record.exc_text = None
         line, now = (record.name, str(record.msg)), time.monotonic()

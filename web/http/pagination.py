@@ -91,16 +91,16 @@ def paginate_items(
     back, place = _parse_item_cursor(request)
     if place is not None:
         items = [item for item in items if (key(item) < place if back else key(item) > place)]
-    shown = items[-limit:] if back else items[:limit]
+    page_items = items[-limit:] if back else items[:limit]
     more = len(items) > limit
     has_next, has_previous = (True, more) if back else (more, place is not None)
     return Page(
-        items=list(shown),
-        next_url=_build_cursor_url(request, Cursor(False, "", key(shown[-1])))
-        if shown and has_next
+        items=list(page_items),
+        next_url=_build_cursor_url(request, Cursor(False, "", key(page_items[-1])))
+        if page_items and has_next
         else None,
-        previous_url=_build_cursor_url(request, Cursor(True, "", key(shown[0])))
-        if shown and has_previous
+        previous_url=_build_cursor_url(request, Cursor(True, "", key(page_items[0])))
+        if page_items and has_previous
         else None,
     )
 
@@ -137,12 +137,12 @@ class CursorPagination(BasePagination):
 
 
 def _parse_page_size(request: HttpRequest | Request) -> int:
-    given = request.GET.get("page_size")
-    if given is None:
+    text = request.GET.get("page_size")
+    if text is None:
         return DEFAULT_PAGE_SIZE
-    if not given.isascii() or not given.isdigit() or len(given) > len(f"{int(PAGE_ROWS)}") or int(given) < 1:
+    if not text.isascii() or not text.isdigit() or len(text) > len(f"{int(PAGE_ROWS)}") or int(text) < 1:
         raise BadInput(f"page_size must be a number from 1 to {int(PAGE_ROWS)}.")
-    return min(int(given), PAGE_ROWS)
+    return min(int(text), PAGE_ROWS)
 
 
 def _parse_row_cursor(request: HttpRequest | Request, model: type[Model], order: str) -> Cursor | None:
@@ -173,10 +173,10 @@ def _parse_item_cursor(request: HttpRequest | Request) -> tuple[bool, str | None
 
 def _decode_cursor(request: HttpRequest | Request) -> Any:
     """Return the content of a cursor. Raises `ValueError` or `PageNotFound` for an invalid one."""
-    given = request.GET.get("cursor", "")
-    if len(given) > CURSOR_CHARACTERS:
+    text = request.GET.get("cursor", "")
+    if len(text) > CURSOR_CHARACTERS:
         raise PageNotFound(_INVALID_CURSOR)
-    padded = given + "=" * (-len(given) % 4)
+    padded = text + "=" * (-len(text) % 4)
     return parse_json(base64.b64decode(padded, altchars=b"-_", validate=True).decode())
 
 

@@ -125,4 +125,4 @@ def _is_valid_for(user: User, session: Mapping[str, Any]) -> bool:
     if not load_backend(path).user_can_authenticate(user):  # type: ignore[attr-defined]
         return False
     seals = (user.get_session_auth_hash(), *user.get_session_auth_fallback_hash())
-    return any(constant_time_compare(seal, one) for one in seals)
+    return any(constant_time_compare(seal, candidate) for candidate in seals)

@@ -71,17 +71,17 @@ class _WatchedSource:
         """Store the new snapshots, and yield the changed ones."""
         for key, current in snapshots.items():
             before = {snapshot.location: snapshot for snapshot in self.snapshots.get(key, ())}
-            kept = []
+            snapshot_list = []
             for snapshot in current:
                 was = before.pop(snapshot.location, None)
                 is_same = was is not None and was.state == snapshot.state
                 if was is not None and is_same and not (with_age and was.age != snapshot.age):
                     # Unreported changes of age are not counted.
-                    kept.append(replace(snapshot, age=was.age))
+                    snapshot_list.append(replace(snapshot, age=was.age))
                     continue
-                kept.append(snapshot)
+                snapshot_list.append(snapshot)
                 yield snapshot
-            self.snapshots[key] = tuple(kept)
+            self.snapshots[key] = tuple(snapshot_list)
             yield from before.values()
         for key in set(requested_keys) - snapshots.keys():
             yield from self.snapshots.pop(key, ())
@@ -200,8 +200,8 @@ class Broadcaster:
             ]
             if changed:
                 self._record_changes(changed, await self._lines())
-            rest = min(LONGEST_REST_SECONDS, REST_FACTOR * (loop.time() - begun))
-            await asyncio.sleep(max(BROADCAST_INTERVAL_SECONDS, rest))
+            pause = min(LONGEST_REST_SECONDS, REST_FACTOR * (loop.time() - begun))
+            await asyncio.sleep(max(BROADCAST_INTERVAL_SECONDS, pause))
         # No viewer came meanwhile: the next one starts a new broadcaster.
         if _broadcasters.get(loop) is self:
             del _broadcasters[loop]
@@ -227,12 +227,12 @@ class Broadcaster:
             return await self._compare(watched, named) if named else []
         watched.changed_keys.clear()
         snapshots = await self._read(watched.source, watched.keys_to_read())
-        gone = watched.snapshots.keys() - snapshots.keys()
+        ended_keys = watched.snapshots.keys() - snapshots.keys()
         changed = list(watched.update(snapshots, (), with_age=True))
-        if gone:
+        if ended_keys:
             # The end of an object was published already, unless its message was lost.
-            changed += await self._compare(watched, gone)
-            for key in gone:
+            changed += await self._compare(watched, ended_keys)
+            for key in ended_keys:
                 watched.snapshots.pop(key, None)
         took = asyncio.get_running_loop().time() - begun
         watched.read_at = begun

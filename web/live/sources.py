@@ -29,8 +29,8 @@ class Audience:
         """Return whether `grants` make this person a member."""
         if self.location is None:
             return person.pk is not None and person.pk == self.person_id
-        held = grants.get_permissions(person, self.location)
-        return self.permission in held if self.permission else bool(held)
+        permissions = grants.get_permissions(person, self.location)
+        return self.permission in permissions if self.permission else bool(permissions)
 
 
 @dataclass(frozen=True)
@@ -134,8 +134,8 @@ def audience_of_rows(model: type[Model], permission: str) -> AudienceLookup:
 def audience_of_scopes(keys: Collection[str]) -> dict[str, Audience]:
     """Return the audiences of scope topics: all members; each change has its own audience."""
     by_key = parse_primary_keys(Scope, keys)
-    there = Scope.objects.filter(pk__in=list(by_key)).values_list("pk", flat=True)
-    return {by_key[pk]: Audience(ResourceLocation(pk, {})) for pk in there}
+    scope_ids = Scope.objects.filter(pk__in=list(by_key)).values_list("pk", flat=True)
+    return {by_key[pk]: Audience(ResourceLocation(pk, {})) for pk in scope_ids}
 
 
 def parse_primary_keys(model: type[Model], keys: Iterable[str]) -> dict[Any, str]:

@@ -17,13 +17,13 @@ listener; nothing contradicts it; a person chooses at each run."""
 class TrafficPair:
     """The target groups of a pair: of the ECS service, and of its partner if there is one.
 
-    `ports` are the ports of its containers, `taken` the target groups of other ECS services.
+    `ports` are the ports of its containers, `used_groups` the target groups of other ECS services.
     """
 
     group: str
     partner: str
     ports: Collection[int]
-    taken: Collection[str]
+    used_groups: Collection[str]
 
 
 @dataclass(frozen=True)
@@ -181,7 +181,7 @@ class _PairRoutes:
         """Return whether the group has no targets of another service."""
         if group == self.pair.partner:
             return True
-        return group not in self.pair.taken and self.cursor.targets.get(group) == 0
+        return group not in self.pair.used_groups and self.cursor.targets.get(group) == 0
 
 
 def _list_warnings(routes: _PairRoutes, productions: Sequence[_BalancerRoute]) -> Iterator[str]:

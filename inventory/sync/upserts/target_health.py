@@ -49,19 +49,19 @@ def update_target_health(
     ]
     for ecs_service in rows:
         arns = set(list_target_groups(ecs_service))
-        others = [entry_ for entry_ in ecs_service.targets if entry_.get("arn") in arns - {arn}]
+        other_entries = [entry_ for entry_ in ecs_service.targets if entry_.get("arn") in arns - {arn}]
         ecs_service.targets, ecs_service.targets_read_at = (
-            sorted([*others, entry], key=lambda entry_: str(entry_["arn"])),
+            sorted([*other_entries, entry], key=lambda entry_: str(entry_["arn"])),
             now,
         )
     EcsServiceRecord.objects.bulk_update(rows, ["targets", "targets_read_at"])
 
 
 def _build_group_entry(arn: str, answer: Mapping[str, Any] | None, now: datetime) -> dict[str, Any]:
-    targets = [_build_target(one) for one in list_payloads(answer, "TargetHealthDescriptions")]
-    counts = Counter(one["state"] for one in targets)
-    bad = [one for one in targets if one["state"].startswith(_UNHEALTHY_STATES)]
-    others = [one for one in targets if one["state"] != "healthy" and one not in bad]
+    targets = [_build_target(payload) for payload in list_payloads(answer, "TargetHealthDescriptions")]
+    counts = Counter(target["state"] for target in targets)
+    bad = [target for target in targets if target["state"].startswith(_UNHEALTHY_STATES)]
+    other_targets = [target for target in targets if target["state"] != "healthy" and target not in bad]
     return {
         "arn": arn,
         "name": arn.split("/")[1],
@@ -70,7 +70,7 @@ def _build_group_entry(arn: str, answer: Mapping[str, Any] | None, now: datetime
         "total": len(targets),
         "unhealthy": bad[: int(SYNC_TARGETS)],
         "unhealthy_total": len(bad),
-        "others": others[: int(SYNC_TARGETS)],
+        "others": other_targets[: int(SYNC_TARGETS)],
         "read_at": now.isoformat(),
     }
 
@@ -88,5 +88,5 @@ def _build_target(described: AwsPayload) -> dict[str, Any]:
 
 
 def _read_member(described: AwsPayload, name: str) -> AwsPayload:
-    found = described.raw.get(name)
-    return AwsPayload(found if isinstance(found, Mapping) else {})
+    payload = described.raw.get(name)
+    return AwsPayload(payload if isinstance(payload, Mapping) else {})
