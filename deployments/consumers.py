@@ -66,12 +66,12 @@ class ExecutionConsumer(LiveConsumer):
         async with get_execution_broadcaster(self.execution_id) as hub:
             self.sent = min(self.sent, hub.last)
             while not hub.is_gone and not hub.is_broken:
-                news = hub.news
+                changed = hub.changed
                 await self._send_state(hub)
                 await self._send_lines(hub)
                 await self._send_end(hub)
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(news.wait(), STATE_REFRESH_SECONDS)
+                    await asyncio.wait_for(changed.wait(), STATE_REFRESH_SECONDS)
             await self.close(code=CLOSE_FORBIDDEN if hub.is_gone else CLOSE_INTERNAL_ERROR)
 
     async def _send_lines(self, hub: ExecutionBroadcaster) -> None:

@@ -127,7 +127,7 @@ class ExecutionBroadcaster:
         self.state: ExecutionState | None = None
         self.is_gone = False
         self.is_broken = False
-        self.news = asyncio.Event()
+        self.changed = asyncio.Event()
         self.viewers = 0
         self.ready = asyncio.Event()
         self._waiting: list[log.LogBlock] = []
@@ -200,8 +200,8 @@ class ExecutionBroadcaster:
         self._wake()
 
     def _wake(self) -> None:
-        self.news.set()
-        self.news = asyncio.Event()
+        self.changed.set()
+        self.changed = asyncio.Event()
 
     async def _fill(self) -> None:
         """Read missed blocks from the database."""

@@ -49,9 +49,9 @@ def list_due_clusters(now: datetime, limit: int) -> list[int]:
 
     Clusters that sync has not read since their last scan are skipped.
     """
-    has_news = Q(compared_at=None) | Q(compared_at__lt=F("cluster__synced_at"))
+    is_outdated = Q(compared_at=None) | Q(compared_at__lt=F("cluster__synced_at"))
     rows = ClusterDriftScan.objects.filter(
-        build_unleased_filter(now), has_news, due_at__lte=now, cluster__due_at__isnull=False
+        build_unleased_filter(now), is_outdated, due_at__lte=now, cluster__due_at__isnull=False
     ).order_by("due_at")
     return list(rows.values_list("pk", flat=True)[:limit])
 
