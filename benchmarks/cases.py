@@ -161,9 +161,9 @@ def _pages_of_inventory(site: Site, readers: Readers) -> Iterator[Case]:
     for name, reader in (("a project", readers.project), ("a quiet project", readers.quiet)):
         for status in ("", "stopped"):
             yield Case(f"instances {status} of {name}", f"{path}?show={status}", reader)
-        yield Case(f"what runs where in {name}", "/running/", reader)
+        yield Case(f"what runs where in {name}", "/inventory/", reader)
     yield Case(
-        "what runs where, deep", f"/running/?cursor={_get_deep_cursor(Service, 'pk')}", readers.account
+        "what runs where, deep", f"/inventory/?cursor={_get_deep_cursor(Service, 'pk')}", readers.account
     )
     deployed = StageExecution.objects.filter(service=largest).order_by("-pk").values_list("pk", flat=True)
     compared = f"from={deployed[deployed.count() // 2]}&to={deployed[0]}"

@@ -1,13 +1,15 @@
 """URLs of the pages of the overview, dashboards, instances, drift and adoption."""
 
 from django.urls import path
+from django.views.generic import RedirectView
 
 from inventory.pages import adoptions, drift, events, instances, overview, services
 
 urlpatterns = [
     path("", overview.show_overview, name="overview"),
     path("figures/", overview.show_statistics, name="overview-figures"),
-    path("running/", services.show_environment_matrix, name="what-runs-where"),
+    path("inventory/", services.show_environment_matrix, name="inventory"),
+    path("running/", RedirectView.as_view(pattern_name="inventory", query_string=True), name="old-inventory"),
     path("events/", events.list_events, name="events"),
     path("services/<int:pk>/dashboard/", services.show_dashboard, name="service-dashboard"),
     path("services/<int:pk>/compare/", services.compare_deployments_page, name="compare-deployments"),

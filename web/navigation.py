@@ -77,57 +77,145 @@ def set_theme(request: HttpRequest) -> HttpResponse:
     return response
 
 
+class NavigationTab(NamedTuple):
+    """One list page of a section."""
+
+    label: str
+    url: str
+    staff_only: bool = False
+
+
 class NavigationItem(NamedTuple):
-    """A place in the navigation; `key` is the second key of its shortcut."""
+    """A section of the navigation; `key` is the second key of its shortcut.
+
+    A page belongs to the section whose tabs or `roots` share the first segment of its path. `badge`
+    names the count that the section shows.
+    """
 
     label: str
     url: str
     icon: str
     key: str
+    tabs: tuple[NavigationTab, ...] = ()
+    roots: tuple[str, ...] = ()
+    badge: str = ""
+
+    @property
+    def segments(self) -> frozenset[str]:
+        urls = (self.url, *(tab.url for tab in self.tabs))
+        return frozenset((*(_get_first_segment(url) for url in urls), *self.roots))
 
 
-NAVIGATION_ITEMS: Final = (
-    NavigationItem("Overview", "/", "overview", "w"),
-    NavigationItem("Executions", "/deployments/", "executions", "e"),
-    NavigationItem("Approvals", "/approvals/", "approvals", "o"),
-    NavigationItem("Pipelines", "/pipelines/", "pipelines", "p"),
-    NavigationItem("Services", "/services/", "services", "s"),
-    NavigationItem("Environments", "/environments/", "environments", "v"),
-    NavigationItem("Inventory", "/running/", "matrix", "m"),
-    NavigationItem("Instances", "/instances/", "instances", "n"),
-    NavigationItem("Events", "/events/", "events", "t"),
-    NavigationItem("Drift", "/drift/", "drift", "l"),
-    NavigationItem("Delegates", "/delegates/", "delegates", "d"),
-    NavigationItem("Connectors", "/connectors/", "connectors", "c"),
-    NavigationItem("Notifications", "/notifications/", "notifications", "b"),
-    NavigationItem("Secrets", "/secrets/", "secrets", "k"),
-    NavigationItem("Files", "/files/", "files", "f"),
-    NavigationItem("Access", "/access/scopes/", "access", "r"),
+NAVIGATION_GROUPS: Final = (
+    (
+        NavigationItem("Overview", "/", "overview", "w"),
+        NavigationItem(
+            "Deployments",
+            "/deployments/",
+            "executions",
+            "e",
+            (NavigationTab("Deployments", "/deployments/"), NavigationTab("Approvals", "/approvals/")),
+        ),
+        NavigationItem("Pipelines", "/pipelines/", "pipelines", "p"),
+        NavigationItem(
+            "Services",
+            "/services/",
+            "services",
+            "s",
+            (
+                NavigationTab("Services", "/services/"),
+                NavigationTab("Inventory", "/inventory/"),
+                NavigationTab("Drift", "/drift/"),
+            ),
+            ("adoptions",),
+            "drift",
+        ),
+        NavigationItem(
+            "Environments",
+            "/environments/",
+            "environments",
+            "v",
+            (
+                NavigationTab("Environments", "/environments/"),
+                NavigationTab("Instances", "/instances/"),
+                NavigationTab("Events", "/events/"),
+                NavigationTab("Freezes", "/freezes/"),
+            ),
+            ("infrastructures",),
+        ),
+    ),
+    (
+        NavigationItem(
+            "Delegates",
+            "/delegates/",
+            "delegates",
+            "d",
+            (
+                NavigationTab("Delegates", "/delegates/"),
+                NavigationTab("Tasks", "/delegates/tasks/"),
+                NavigationTab("Tokens", "/delegates/tokens/"),
+                NavigationTab("Configurations", "/delegates/configurations/"),
+                NavigationTab("Help", "/delegates/help/"),
+            ),
+        ),
+        NavigationItem(
+            "Connectors and secrets",
+            "/connectors/",
+            "connectors",
+            "c",
+            (
+                NavigationTab("Connectors", "/connectors/"),
+                NavigationTab("Secrets", "/secrets/"),
+                NavigationTab("IAM policies", "/iam-policies/"),
+            ),
+        ),
+        NavigationItem("Files", "/files/", "files", "f"),
+    ),
+    (
+        NavigationItem(
+            "Access and settings",
+            "/access/scopes/",
+            "access",
+            "r",
+            (
+                NavigationTab("Organizations and projects", "/access/scopes/"),
+                NavigationTab("Effective access", "/access/effective/"),
+                NavigationTab("Service accounts", "/access/service-accounts/"),
+                NavigationTab("My API keys", "/access/keys/"),
+                NavigationTab("Invitations", "/access/invitations/"),
+                NavigationTab("Audit trail", "/access/audit/"),
+                NavigationTab("Notifications", "/notifications/"),
+                NavigationTab("Administration", "/admin/", staff_only=True),
+            ),
+        ),
+    ),
 )
-ADMIN_ITEM: Final = NavigationItem("Administration", "/admin/", "admin", "a")
-API_ITEM: Final = NavigationItem("API", "/api/docs/", "api", "i")
+NAVIGATION_ITEMS: Final = tuple(item for group in NAVIGATION_GROUPS for item in group)
 
 
 def get_navigation_context(request: HttpRequest) -> dict[str, Any]:
     """Return the template context of the page frame, with one query at most."""
+    section = _get_section(request.path)
     return {
         "theme": get_theme(request),
-        "nav_entries": NAVIGATION_ITEMS,
-        "nav_more": (ADMIN_ITEM, API_ITEM) if getattr(request.user, "is_staff", False) else (API_ITEM,),
-        "nav_current": _get_current_url(request.path),
+        "nav_groups": NAVIGATION_GROUPS,
+        "nav_section": section,
+        "nav_tabs": _list_tabs(request, section),
         "nav_scopes": _LazyScopeChoices(request),
     }
 
 
-def _get_current_url(path: str) -> str:
-    if path == "/":
-        return path
-    urls = (
-        entry.url
-        for entry in (*NAVIGATION_ITEMS, ADMIN_ITEM)
-        if path.startswith(f"/{_get_first_segment(entry.url)}/")
-    )
-    return next(urls, "")
+def _get_section(path: str) -> NavigationItem | None:
+    segment = _get_first_segment(path)
+    return next((item for item in NAVIGATION_ITEMS if segment in item.segments), None)
+
+
+def _list_tabs(request: HttpRequest, section: NavigationItem | None) -> tuple[NavigationTab, ...]:
+    """Return the tabs to show: those of the section, on its list pages only."""
+    if section is None or request.path not in {tab.url for tab in section.tabs}:
+        return ()
+    is_staff = getattr(request.user, "is_staff", False)
+    return tuple(tab for tab in section.tabs if is_staff or not tab.staff_only)
 
 
 def _get_first_segment(path: str) -> str:

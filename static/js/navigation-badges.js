@@ -1,29 +1,29 @@
 // Badges of the navigation, such as the number of waiting approvals, updated by a socket while the page is visible.
 
-import { h, find } from "./dom.js";
+import { h, find, findAll } from "./dom.js";
 
 const LONGEST_WAIT = 60_000;
 const GONE = new Set([4401, 4403, 4404]);
-const BADGES = {
-  waiting: { place: "/approvals/", words: " waiting for you" },
-  drift: { place: "/drift/", words: " changed outside Slipway" },
-};
+const LABELS = { waiting: " waiting for you", drift: " changed outside Slipway" };
+const findLinks = (name) => findAll(`[data-badge="${name}"]`);
 
-function show(name, count) {
-  const { place, words } = BADGES[name];
-  const link = find(`.nav [href="${place}"]`);
-  if (!link) return;
+function showCount(link, name, count) {
   const badge = find(".badge", link) || link.appendChild(h("span", { class: "badge" }));
   const before = badge.dataset.count;
   badge.dataset.count = count;
   badge.hidden = !count;
-  badge.replaceChildren(count.toLocaleString(), h("span", { class: "visually-hidden" }, words));
+  badge.replaceChildren(count.toLocaleString(), h("span", { class: "visually-hidden" }, LABELS[name]));
+  return before !== undefined && before !== String(count);
+}
+
+function show(name, count) {
+  const changes = findLinks(name).map((link) => showCount(link, name, count));
   // Lists of the counted objects refresh too.
-  if (before !== undefined && before !== String(count)) document.body.dispatchEvent(new Event(`${name}-changed`));
+  if (changes.includes(true)) document.body.dispatchEvent(new Event(`${name}-changed`));
 }
 
 export function startNavigationBadges() {
-  if (!Object.values(BADGES).some(({ place }) => find(`.nav [href="${place}"]`))) return;
+  if (!Object.keys(LABELS).some((name) => findLinks(name).length)) return;
   const address = `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/ws/approvals/`;
   let socket = null;
   let timer = 0;
@@ -35,7 +35,7 @@ export function startNavigationBadges() {
     socket = new WebSocket(address);
     socket.addEventListener("message", ({ data }) => {
       failures = 0;
-      for (const [name, count] of Object.entries(JSON.parse(data))) if (BADGES[name]) show(name, count);
+      for (const [name, count] of Object.entries(JSON.parse(data))) if (LABELS[name]) show(name, count);
     });
     socket.addEventListener("close", ({ code }) => {
       socket = null;

@@ -24,7 +24,7 @@ from tests.api.requests import (
     to_delete,
     version_of,
 )
-from tests.api.required_access import HERE, Anywhere, Lists, Makes, Needs, Saves, SignedIn
+from tests.api.required_access import HERE, Anywhere, Lists, Makes, Needs, Open, Saves, SignedIn
 from tests.api.sample_project import CANARY, PIPELINE
 
 FREEZE_FORM = {
@@ -41,7 +41,8 @@ DEPLOYMENT_PAGES: dict[str, Row] = {
     "sync-infrastructure": Row(
         (Ask("post", Needs("core_environment_access", 302), is_form=True),), of("infrastructure")
     ),
-    "what-runs-where": only(Lists("core_service_view")),
+    "old-inventory": Row((get(Open(302, anonymous=302)),)),
+    "inventory": only(Lists("core_service_view")),
     "events": Row(
         (
             get(Lists("core_environment_view")),

@@ -55,7 +55,7 @@ def home(page: Page, complaints: list[str], live_server: LiveServer, newcomer: U
 
 def follow(page: Page, stop: str) -> None:
     """Take the next stop that the page offers."""
-    page.get_by_role("link", name="Executions", exact=True).first.click()
+    page.get_by_role("link", name="Deployments", exact=True).first.click()
     expect(page.locator("[aria-current=step] strong")).to_have_text(stop)
     page.get_by_role("link", name=stop, exact=True).click()
 

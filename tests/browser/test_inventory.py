@@ -113,7 +113,7 @@ def addresses(world: World) -> list[str]:
     stage = StageExecution.objects.get(execution=world.execution).pk
     return [
         "/",
-        "/running/",
+        "/inventory/",
         f"/services/{service}/dashboard/",
         f"/services/{service}/compare/?from={stage}&to={stage}",
         f"/services/{service}/instances/",
@@ -158,7 +158,7 @@ def test_axe_finds_nothing_where_nothing_runs(
     for path in (
         "/",
         "/figures/",
-        "/running/",
+        "/inventory/",
         "/instances/",
         "/instances/?show=stopped",
         "/events/?since=all",

@@ -150,7 +150,7 @@ def test_a_narrow_page_shows_in_its_navigation_where_the_reader_is(
     page: Page, visit: Visit, demo: Pipeline
 ) -> None:
     page.set_viewport_size({"width": 390, "height": 800})
-    for address, name in (("/secrets/", "Secrets"), ("/", "Overview")):
+    for address, name in (("/access/keys/", "Access and settings"), ("/", "Overview")):
         visit(address)
         expect(page.get_by_label("Main").get_by_role("link", name=name)).to_be_in_viewport(ratio=1)
 

@@ -43,8 +43,8 @@ def test_a_project_is_made_put_away_and_brought_back(page: Page, visit: Visit, d
     expect(page.get_by_text("account/default/web_shop")).to_be_visible()
     page.get_by_role("link", name="Archive").click()
     page.get_by_role("button", name="Archive").click()
-    expect(page.get_by_text("Web shop is archived.")).to_be_visible()
+    expect(page.get_by_text("Web shop archived.")).to_be_visible()
     page.get_by_role("link", name="Archived").click()
     page.get_by_role("button", name="Restore Web shop").click()
-    expect(page.get_by_text("Web shop is restored")).to_be_visible()
+    expect(page.get_by_text("Web shop restored")).to_be_visible()
     assert Scope.objects.get(path="account/default/web_shop").archived_at is None

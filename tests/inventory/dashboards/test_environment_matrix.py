@@ -60,7 +60,7 @@ def test_an_environment_that_one_may_not_see_is_no_column(world: World) -> None:
 
 def test_the_page_names_service_environment_and_version(world: World, reader: Client) -> None:
     runs_too(world, "prod", "app:2.1")
-    text = reader.get(reverse("what-runs-where")).content.decode()
+    text = reader.get(reverse("inventory")).content.decode()
     assert "Prod" in text
     assert "2.1" in text
     assert "versions differ" in text
