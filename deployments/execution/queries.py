@@ -1,9 +1,10 @@
 """Queries of executions: visible to a person, open in a scope, waiting for a service lock."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Exists, OuterRef, Prefetch, Q, QuerySet
+from django.db.models import Exists, OuterRef, Prefetch, Q, QuerySet, Subquery
 
 from deployments.models import AwsCall, Execution, ServiceLock, ServiceLockClaim, StageExecution
 from pipelines.models import Pipeline
@@ -11,7 +12,7 @@ from pipelines.queries import list_visible_pipelines
 from rbac.archive_guards import WorkInProgress
 from rbac.models import Scope, User
 from rbac.policy import build_below_filter, filter_visible
-from steps.states import TERMINAL_STATUSES, CallState
+from steps.states import TERMINAL_STATUSES, CallState, Status
 
 MOST_DIGITS = 9
 
@@ -22,6 +23,74 @@ def list_visible_executions(principal: User, scope: Scope | None = None) -> Quer
     stages = StageExecution.objects.order_by("position").only("execution", "position", "values")
     visible = filter_visible(principal, "core_pipeline_view", rows, scope)
     return visible.prefetch_related(Prefetch("stages", queryset=stages))
+
+
+# Runs of a pipeline that its success rate counts, and that the list of pipelines shows.
+MOST_RATED_RUNS = 20
+MOST_RECENT_RUNS = 5
+SUCCESSES = (Status.SUCCESS, Status.IGNORE_FAILED)
+
+
+@dataclass(frozen=True)
+class PipelineActivity:
+    """Newest runs of a pipeline, the newest first."""
+
+    runs: tuple[Execution, ...] = ()
+
+    @property
+    def recent(self) -> list[Execution]:
+        """Return the runs to show, the newest last."""
+        return list(reversed(self.runs[:MOST_RECENT_RUNS]))
+
+    @property
+    def last(self) -> Execution | None:
+        return self.runs[0] if self.runs else None
+
+    @property
+    def running_count(self) -> int:
+        return sum(not run.is_over for run in self.runs)
+
+    @property
+    def success_rate(self) -> int | None:
+        """Return the percentage of successes among the ended runs, rounded down; None without any."""
+        ended = [run for run in self.runs if run.is_over]
+        return 100 * sum(run.status in SUCCESSES for run in ended) // len(ended) if ended else None
+
+
+def load_pipeline_activity(principal: User, pipelines: Sequence[Pipeline]) -> dict[int, PipelineActivity]:
+    """Return the newest visible runs of each pipeline by its key; one query."""
+    newest = Execution.objects.filter(pipeline=OuterRef("pipeline")).order_by("-number").values("number")[:1]
+    rows = Execution.objects.only(
+        "pk", "pipeline_id", "scope_id", "number", "status", "outcome", "created_at", "started_at", "ended_at"
+    ).filter(pipeline__in=pipelines, number__gt=Subquery(newest) - MOST_RATED_RUNS)
+    visible = filter_visible(principal, "core_pipeline_view", rows)
+    runs: dict[int, list[Execution]] = {pipeline.pk: [] for pipeline in pipelines}
+    for execution in visible.order_by("-number"):
+        runs[execution.pipeline_id].append(execution)
+    return {pk: PipelineActivity(tuple(executions)) for pk, executions in runs.items()}
+
+
+PIPELINE_FILTERS = {
+    "": "All pipelines",
+    "running": "Running now",
+    "failed": "Last run failed",
+    "never": "Never run",
+}
+
+
+def filter_pipelines_by_activity(pipelines: QuerySet[Pipeline], name: str) -> QuerySet[Pipeline]:
+    """Return the pipelines that match one of `PIPELINE_FILTERS`."""
+    runs = Execution.objects.filter(pipeline=OuterRef("pk"))
+    if name == "running":
+        return pipelines.filter(Exists(runs.exclude(status__in=TERMINAL_STATUSES)))
+    if name == "never":
+        return pipelines.filter(~Exists(runs))
+    if name == "failed":
+        last = runs.order_by("-number").values("status")[:1]
+        return pipelines.alias(last_status=Subquery(last)).filter(
+            last_status__in=set(TERMINAL_STATUSES) - set(SUCCESSES)
+        )
+    return pipelines
 
 
 def filter_by_text(executions: QuerySet[Execution], principal: User, text: str) -> QuerySet[Execution]:

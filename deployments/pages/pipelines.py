@@ -20,7 +20,15 @@ from pipelines.inputs import input_sets
 from pipelines.models import Pipeline
 from pipelines.pages.pipelines import build_graph_of_text
 from rbac.policy import can, can_anywhere, get_permissions, require
-from web.forms.pages import PageRequest, get_permitted_ids, get_visible, require_get_or_post, require_sign_in
+from web.forms.lists import build_name_filter, read_list_options
+from web.forms.pages import (
+    PageRequest,
+    get_list_topics,
+    get_permitted_ids,
+    get_visible,
+    require_get_or_post,
+    require_sign_in,
+)
 from web.http.pagination import paginate_queryset
 from web.http.problems import Conflict, Problem
 
@@ -34,16 +42,26 @@ SETS_SHOWN: Final = 50
 @require_sign_in
 @require_safe
 def pipelines(request: PageRequest) -> HttpResponse:
-    """List pipelines."""
+    """List pipelines with their last runs."""
+    options = read_list_options(request, queries.PIPELINE_FILTERS)
+    rows = pipelines_queries.list_visible_pipelines(request.user, request.current_scope)
+    rows = queries.filter_pipelines_by_activity(rows, options.filter)
     page = paginate_queryset(
-        pipelines_queries.list_visible_pipelines(request.user, request.current_scope), request
-    )
-    runnable = get_permitted_ids(request, EXECUTE, Pipeline, page.items)
-    return render(
+        rows.filter(build_name_filter(options.text)),
         request,
-        "pipelines/list.html",
-        {"page": page, "runnable": runnable, "may_add": can_anywhere(request.user, EDIT)},
+        order=options.order.column,
+        oldest_first=options.order.is_ascending,
     )
+    activity = queries.load_pipeline_activity(request.user, page.items)
+    runnable = get_permitted_ids(request, EXECUTE, Pipeline, page.items)
+    context = {
+        "page": page,
+        "rows": [(item, activity[item.pk], item.pk in runnable) for item in page.items],
+        "options": options,
+        "may_add": can_anywhere(request.user, EDIT),
+        "topics": get_list_topics(request, "executions"),
+    }
+    return render(request, "pipelines/list.html", context)
 
 
 @require_sign_in

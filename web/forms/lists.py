@@ -1,0 +1,74 @@
+"""Options of list pages, all of them in the address: search text, filter, sort order and density."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from django.db.models import Q
+from django.http import HttpRequest
+
+from guards.limits import NAME_CHARACTERS
+from guards.text import sanitize_text
+from web.search_filters import contains_text
+
+
+class SortOrder(NamedTuple):
+    """Order of a list: a column that never changes in a row, or seldom, and its direction."""
+
+    label: str
+    column: str
+    is_ascending: bool
+
+
+NEWEST: SortOrder = SortOrder("Newest first", "pk", is_ascending=False)
+BY_NAME: SortOrder = SortOrder("Name", "name", is_ascending=True)
+SORT_ORDERS: Mapping[str, SortOrder] = {"": NEWEST, "name": BY_NAME}
+COMPACT = "compact"
+
+
+@dataclass(frozen=True)
+class ListOptions:
+    """Options that a reader chose; unknown values count as not given."""
+
+    text: str
+    filter: str
+    sort: str
+    density: str
+    filters: Mapping[str, str]
+    """Title of each filter by its value; "" is no filter."""
+
+    @property
+    def order(self) -> SortOrder:
+        return SORT_ORDERS[self.sort]
+
+    @property
+    def sorts(self) -> list[tuple[str, str]]:
+        return [(value, order.label) for value, order in SORT_ORDERS.items()]
+
+    @property
+    def is_compact(self) -> bool:
+        return self.density == COMPACT
+
+    @property
+    def is_narrowed(self) -> bool:
+        """Return whether the list shows a selection."""
+        return bool(self.text or self.filter)
+
+
+def read_list_options(request: HttpRequest, filters: Mapping[str, str]) -> ListOptions:
+    """Return the options in `?q=`, `?show=`, `?sort=` and `?density=`."""
+    chosen_filter, sort = request.GET.get("show", ""), request.GET.get("sort", "")
+    return ListOptions(
+        text=sanitize_text(request.GET.get("q", "")).strip()[:NAME_CHARACTERS],
+        filter=chosen_filter if chosen_filter in filters else "",
+        sort=sort if sort in SORT_ORDERS else "",
+        density=COMPACT if request.GET.get("density") == COMPACT else "",
+        filters=filters,
+    )
+
+
+def build_name_filter(text: str) -> Q:
+    """Return the condition that name or identifier contains a text; without a text all rows match."""
+    if not text:
+        return Q()
+    return Q(contains_text("name", text)) | Q(contains_text("identifier", text))
