@@ -89,16 +89,16 @@ class PipelineDraft:
         self.pipeline: dict[str, Any] = pipeline if isinstance(pipeline, dict) else {}
         stages = self.pipeline.get("stages")
         self.stages: list[Any] = stages if isinstance(stages, list) else []
-        self.nodes = [one for n, stage in enumerate(self.stages) for one in _list_stage_nodes(stage, n)]
+        self.nodes = [node for n, stage in enumerate(self.stages) for node in _list_stage_nodes(stage, n)]
 
     def find_node_at_line(self, line: int) -> DraftNode | None:
         """Return the node of a line (from 1): the last one that starts before it."""
-        found = None
+        node = None
         for mark in self.nodes:
             begins = self.document.get_line(mark.path[:-1])
             if begins is not None and begins <= line:
-                found = mark
-        return found
+                node = mark
+        return node
 
     def find_node_at_path(self, path: TreePath) -> DraftNode | None:
         """Return the node at a path, or around it."""
@@ -107,19 +107,19 @@ class PipelineDraft:
 
     def list_choices(self) -> list[StepChoice]:
         """Return the positions that a user can select: each step, the end of each stage, rollback steps."""
-        found: list[StepChoice] = []
+        choices: list[StepChoice] = []
         for number, stage in enumerate(self.stages):
             body = get_body(stage)
             before, title = str(body.get("identifier") or ""), str(body.get("name") or body.get("identifier"))
             steps = [
-                (one.is_forward, StepChoice(f"{before}/{one.identifier}", one.title, title))
-                for one in self.nodes
-                if one.stage == number and one.kind == "step" and one.identifier
+                (node.is_forward, StepChoice(f"{before}/{node.identifier}", node.title, title))
+                for node in self.nodes
+                if node.stage == number and node.kind == "step" and node.identifier
             ]
-            found += [choice for is_forward, choice in steps if is_forward]
-            found.append(StepChoice(f"{before}/", AFTER_LAST_STEP, title))
-            found += [choice.as_rollback_choice() for is_forward, choice in steps if not is_forward]
-        return found
+            choices += [choice for is_forward, choice in steps if is_forward]
+            choices.append(StepChoice(f"{before}/", AFTER_LAST_STEP, title))
+            choices += [choice.as_rollback_choice() for is_forward, choice in steps if not is_forward]
+        return choices
 
     def find_node(self, key: str) -> tuple[DraftNode, bool]:
         """Return the node of STAGE/STEP, and whether the end of the stage is meant.
@@ -139,48 +139,50 @@ class PipelineDraft:
 
     def list_items(self, mark: DraftNode | None, *, is_behind: bool = False) -> list[CompletionItem]:
         """Return the available expressions, except those of service and target."""
-        found = [
+        items = [
             CompletionItem(path, describe_source(path, {}), about)
             for path, about in {**FIXED, **DIGEST}.items()
         ]
-        found += self._list_variables()
+        items += self._list_variables()
         if mark is not None:
-            found += self._list_outputs(mark, is_behind=is_behind)
+            items += self._list_outputs(mark, is_behind=is_behind)
             kind = get_step_kinds().get(mark.type)
             if kind is not None and not is_behind:
-                found += [
+                items += [
                     CompletionItem(name, "This step, while it runs", about, CompletionState.LATER)
                     for name, about in kind.own_expressions.items()
                 ]
-        return found
+        return items
 
     def _list_variables(self) -> Iterator[CompletionItem]:
         variables = self.pipeline.get("variables")
-        for name, said in variables.items() if isinstance(variables, dict) else ():
-            is_secret = isinstance(said, dict) and said.get("type") == SECRET_TYPE
-            about = said.get("description", "") if isinstance(said, dict) else ""
+        for name, definition in variables.items() if isinstance(variables, dict) else ():
+            is_secret = isinstance(definition, dict) and definition.get("type") == SECRET_TYPE
+            about = definition.get("description", "") if isinstance(definition, dict) else ""
             for path in (f"pipeline.variables.{name}", f"variables.{name}"):
-                one = CompletionItem(path, describe_source(path, {}), about if isinstance(about, str) else "")
-                yield mask_item(one) if is_secret else one
+                item = CompletionItem(
+                    path, describe_source(path, {}), about if isinstance(about, str) else ""
+                )
+                yield mask_item(item) if is_secret else item
 
     def _list_outputs(self, mark: DraftNode, *, is_behind: bool) -> Iterator[CompletionItem]:
-        for one in self._list_earlier_steps(mark, is_behind=is_behind):
-            if not one.identifier:
+        for step in self._list_earlier_steps(mark, is_behind=is_behind):
+            if not step.identifier:
                 continue
-            source = f"Step {one.body.get('name') or one.identifier}"
-            for name, about in list_outputs(one.type, one.body.get("spec")).items():
-                path = f"execution.steps.{one.identifier}.output.{name}"
+            source = f"Step {step.body.get('name') or step.identifier}"
+            for name, about in list_outputs(step.type, step.body.get("spec")).items():
+                path = f"execution.steps.{step.identifier}.output.{name}"
                 yield CompletionItem(path, source, about, CompletionState.LATER)
-                if one.stage == mark.stage and one.type in list_provisioner_types():
+                if step.stage == mark.stage and step.type in list_provisioner_types():
                     yield CompletionItem(f"provisioner.{name}", source, about, CompletionState.LATER)
 
     def _list_earlier_steps(self, mark: DraftNode, *, is_behind: bool) -> list[DraftNode]:
         """Return the steps that have ended at a node; a rollback step follows all steps of its stage."""
-        steps = [one for one in self.nodes if one.is_forward]
+        steps = [step for step in self.nodes if step.is_forward]
         if is_behind or "rollbackSteps" in mark.path:
-            return [one for one in steps if one.stage <= mark.stage]
+            return [step for step in steps if step.stage <= mark.stage]
         at = self.nodes.index(mark)
-        return [one for one in steps if self.nodes.index(one) < at and not one.is_parallel_to(mark)]
+        return [step for step in steps if self.nodes.index(step) < at and not step.is_parallel_to(mark)]
 
 
 def list_draft_items(
@@ -190,10 +192,10 @@ def list_draft_items(
 
     Services and environments that `person` may not view are left out.
     """
-    found = draft.list_items(mark, is_behind=is_behind)
+    items = draft.list_items(mark, is_behind=is_behind)
     stage = get_body(draft.stages[mark.stage]) if mark is not None else {}
     spec = stage.get("spec")
-    return [*found, *_list_target_items(spec if isinstance(spec, dict) else {}, scope, person)]
+    return [*items, *_list_target_items(spec if isinstance(spec, dict) else {}, scope, person)]
 
 
 def _list_target_items(spec: Mapping[str, Any], scope: Scope, person: Principal) -> Iterator[CompletionItem]:
@@ -205,34 +207,34 @@ def _list_target_items(spec: Mapping[str, Any], scope: Scope, person: Principal)
         service = None
     if environment is not None and not can(person, "core_environment_view", environment):
         environment = None
-    of_service = {*service.variables, *service.required_variables} if service else set()
-    of_environment = set(environment.variables) if environment else set()
-    counting = of_service | of_environment
+    service_names = {*service.variables, *service.required_variables} if service else set()
+    environment_names = set(environment.variables) if environment else set()
+    effective_names = service_names | environment_names
     if service and environment:
-        counting |= _list_override_variables(service, environment, spec)
+        effective_names |= _list_override_variables(service, environment, spec)
     names = {
-        "service.variables": of_service,
-        "env.variables": of_environment,
-        "serviceVariables": counting,
-        "variables": counting,
+        "service.variables": service_names,
+        "env.variables": environment_names,
+        "serviceVariables": effective_names,
+        "variables": effective_names,
     }
-    for before, known in names.items():
-        for name in known:
+    for before, variable_names in names.items():
+        for name in variable_names:
             yield CompletionItem(f"{before}.{name}", describe_source(f"{before}.{name}", {}))
 
 
 def _list_override_variables(service: Service, environment: Environment, spec: Mapping[str, Any]) -> set[str]:
-    written = spec["environment"].get("infrastructureDefinitions")
-    first = written[0] if isinstance(written, list) and written else {}
+    definitions = spec["environment"].get("infrastructureDefinitions")
+    first = definitions[0] if isinstance(definitions, list) and definitions else {}
     identifier = str(first.get("identifier") or "") if isinstance(first, dict) else ""
     place = Infrastructure.objects.filter(environment=environment, identifier=identifier).first()
     return {name for level in load_override_set(service, environment, place).values for name in level}
 
 
-def _get_reference(spec: Mapping[str, Any], what: str, name: str) -> str:
-    found = spec.get(what)
-    said = found.get(name) if isinstance(found, dict) else ""
-    return said if isinstance(said, str) else ""
+def _get_reference(spec: Mapping[str, Any], section: str, name: str) -> str:
+    reference = spec.get(section)
+    identifier = reference.get(name) if isinstance(reference, dict) else ""
+    return identifier if isinstance(identifier, str) else ""
 
 
 def _parse_leniently(text: str) -> Document:
@@ -280,11 +282,11 @@ def _list_nodes(
     is_parallel: bool = False,
 ) -> Iterator[DraftNode]:
     for number, item in enumerate(items):
-        kind, here = get_kind(item), (*at, number)
+        kind, path = get_kind(item), (*at, number)
         inside = (*around, (at, is_parallel, number))
         if kind in ("step", "stepGroup"):
-            yield DraftNode(get_body(item), kind, (*here, kind), stage, inside)
-        inner, where = get_children(item, here)
+            yield DraftNode(get_body(item), kind, (*path, kind), stage, inside)
+        inner, where = get_children(item, path)
         if inner:
             yield from _list_nodes(inner, where, stage, inside, is_parallel=kind == "parallel")
 

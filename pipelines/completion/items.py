@@ -79,9 +79,9 @@ def format_step_title(name: str, identifier: str) -> str:
     return f"Step {name or identifier}" if identifier in name or not name else f"Step {name} ({identifier})"
 
 
-def mask_item(one: CompletionItem) -> CompletionItem:
+def mask_item(item: CompletionItem) -> CompletionItem:
     """Return the item without its value."""
-    return replace(one, state=CompletionState.SECRET, value=MASKED_VALUE)
+    return replace(item, state=CompletionState.SECRET, value=MASKED_VALUE)
 
 
 def iterate_leaves(value: Any, before: str) -> Iterator[tuple[str, Any]]:
@@ -97,17 +97,17 @@ def _is_nameable(before: str, key: str) -> bool:
     return is_path(key) and len(before) + len(key) < LONGEST_PATH
 
 
-def search_items(found: Iterable[CompletionItem], search: str = "") -> list[CompletionItem]:
+def search_items(items: Iterable[CompletionItem], search: str = "") -> list[CompletionItem]:
     """Return the distinct items with `search` in name or value, in alphabetical order."""
-    wanted = search.strip().removeprefix("<+").removesuffix(">").casefold()[:LONGEST_SEARCH]
-    by_path = {one.path: one for one in found}
+    needle = search.strip().removeprefix("<+").removesuffix(">").casefold()[:LONGEST_SEARCH]
+    by_path = {item.path: item for item in items}
     ordered = [by_path[path] for path in sorted(by_path)]
-    return [one for one in ordered if wanted in _build_search_text(one)] if wanted else ordered
+    return [item for item in ordered if needle in _build_search_text(item)] if needle else ordered
 
 
-def _build_search_text(one: CompletionItem) -> str:
-    shown = one.full_text if one.state == CompletionState.KNOWN and one.value is not None else ""
-    return f"{one.path}\n{one.source}\n{shown}".casefold()
+def _build_search_text(item: CompletionItem) -> str:
+    value_text = item.full_text if item.state == CompletionState.KNOWN and item.value is not None else ""
+    return f"{item.path}\n{item.source}\n{value_text}".casefold()
 
 
 _VARIABLE_SOURCES: Mapping[str, str] = {
@@ -131,7 +131,7 @@ _ROOT_SOURCES: Mapping[str, str] = {
 
 def describe_source(path: str, values: Mapping[str, Any]) -> str:
     """Describe the origin of a value; `values` are those of the stage, with display names."""
-    before = next((one for one in _VARIABLE_SOURCES if path.startswith(f"{one}.")), "")
+    before = next((prefix for prefix in _VARIABLE_SOURCES if path.startswith(f"{prefix}.")), "")
     if before:
         return _VARIABLE_SOURCES[before]
     root = path.partition(".")[0]

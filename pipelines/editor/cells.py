@@ -86,14 +86,14 @@ def render_cell(column: SpecColumn, value: Any) -> str | None:
     return "" if value is None else _RENDERERS.get(column.kind, _render_scalar)(value)
 
 
-def parse_cell(column: SpecColumn, given: str) -> Any:
+def parse_cell(column: SpecColumn, text: str) -> Any:
     """Parse the text of a cell, None if empty. Raises `ValueError` with a message."""
-    given = given.replace("\r\n", "\n")
-    if not given.strip():
+    text = text.replace("\r\n", "\n")
+    if not text.strip():
         if column.is_needed:
             raise ValueError("Enter a value.")
         return None
-    return _PARSERS.get(column.kind, _parse_text)(given, column)
+    return _PARSERS.get(column.kind, _parse_text)(text, column)
 
 
 def _render_scalar(value: Any) -> str | None:
@@ -117,7 +117,7 @@ def _render_number(value: Any) -> str | None:
 
 def _render_names(value: Any) -> str | None:
     is_plain = isinstance(value, list) and all(
-        isinstance(one, str) and one and one == one.strip() and "\n" not in one for one in value
+        isinstance(name, str) and name and name == name.strip() and "\n" not in name for name in value
     )
     return "\n".join(value) if is_plain else None
 
@@ -125,53 +125,53 @@ def _render_names(value: Any) -> str | None:
 def _render_pairs(value: Any) -> str | None:
     if not isinstance(value, Mapping):
         return None
-    pairs = [(str(name), _render_scalar(one)) for name, one in value.items()]
-    if any(one is None or "=" in name or name != name.strip() for name, one in pairs):
+    pairs = [(str(name), _render_scalar(item)) for name, item in value.items()]
+    if any(text is None or "=" in name or name != name.strip() for name, text in pairs):
         return None
-    return "\n".join(f"{name}={one}" for name, one in pairs)
+    return "\n".join(f"{name}={text}" for name, text in pairs)
 
 
-def _parse_text(given: str, column: SpecColumn) -> str:
-    return given.strip()
+def _parse_text(text: str, column: SpecColumn) -> str:
+    return text.strip()
 
 
-def _parse_lines(given: str, column: SpecColumn) -> str:
-    return given
+def _parse_lines(text: str, column: SpecColumn) -> str:
+    return text
 
 
-def _parse_choice(given: str, column: SpecColumn) -> str:
-    if given not in column.choices:
+def _parse_choice(text: str, column: SpecColumn) -> str:
+    if text not in column.choices:
         raise ValueError(f"Choose one of {', '.join(column.choices)}.")
-    return given
+    return text
 
 
-def _parse_flag(given: str, column: SpecColumn) -> bool:
-    if given not in _FLAG_TEXTS.values():
+def _parse_flag(text: str, column: SpecColumn) -> bool:
+    if text not in _FLAG_TEXTS.values():
         raise ValueError("Choose yes or no.")
-    return given == "true"
+    return text == "true"
 
 
-def _parse_number(given: str, column: SpecColumn) -> Any:
-    given = given.strip()
-    if has_expression(given):
-        return given
-    if not _NUMBER_PATTERN.fullmatch(given):
+def _parse_number(text: str, column: SpecColumn) -> Any:
+    text = text.strip()
+    if has_expression(text):
+        return text
+    if not _NUMBER_PATTERN.fullmatch(text):
         raise ValueError("Enter a number.")
-    return float(given) if "." in given else int(given)
+    return float(text) if "." in text else int(text)
 
 
-def _parse_names(given: str, column: SpecColumn) -> list[str]:
-    return list(dict.fromkeys(line.strip() for line in given.split("\n") if line.strip()))
+def _parse_names(text: str, column: SpecColumn) -> list[str]:
+    return list(dict.fromkeys(line.strip() for line in text.split("\n") if line.strip()))
 
 
-def _parse_pairs(given: str, column: SpecColumn) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for line in _parse_names(given, column):
+def _parse_pairs(text: str, column: SpecColumn) -> dict[str, str]:
+    pairs: dict[str, str] = {}
+    for line in _parse_names(text, column):
         name, is_pair, value = line.partition("=")
         if not is_pair or not name.strip():
             raise ValueError(f"Enter one name=value per line; {line[:40]!r} is not valid.")
-        found[name.strip()] = value.strip()
-    return found
+        pairs[name.strip()] = value.strip()
+    return pairs
 
 
 _RENDERERS: dict[str, Callable[[Any], str | None]] = {

@@ -43,49 +43,49 @@ class _CommandInput:
     data: Mapping[str, str]
 
 
-def run_command(text: str, given: Mapping[str, str]) -> CommandResult:
+def run_command(text: str, data: Mapping[str, str]) -> CommandResult:
     """Write the open form into the text, then run the command.
 
     If either fails, the text is unchanged and `problem` or `errors` have the reason.
     """
     text = text.replace("\r\n", "\n")
-    open_at = given.get("form_at", "")
-    if given.get("do") == SHOW:
+    open_at = data.get("form_at", "")
+    if data.get("do") == SHOW:
         return CommandResult(text, open_at)
     try:
-        text, errors = _apply_form(text, open_at, given)
-        if errors and given.get("do") == CLOSE:
+        text, errors = _apply_form(text, open_at, data)
+        if errors and data.get("do") == CLOSE:
             return CommandResult(text, message="Closed. Your entries could not be applied.")
         if errors:
             return CommandResult(text, open_at, errors=errors, problem=errors.get("", ""))
-        done = given.get("do", APPLY)
-        if done == APPLY:
+        name = data.get("do", APPLY)
+        if name == APPLY:
             return CommandResult(text, open_at, message="Applied.")
-        return _apply_command(text, done, given)
+        return _apply_command(text, name, data)
     except NotEditable as refused:
         return CommandResult(text, open_at, problem=str(refused))
 
 
-def _apply_form(text: str, at: str, given: Mapping[str, str]) -> tuple[str, Mapping[str, str]]:
+def _apply_form(text: str, at: str, data: Mapping[str, str]) -> tuple[str, Mapping[str, str]]:
     if not at:
         return text, {}
     draft = YamlDraft(text)
     path = parse_path(at)
-    _require_identifier(draft.value, path, given.get("form_is", ""))
-    errors = write_form(draft.value, path, given)
+    _require_identifier(draft.value, path, data.get("form_is", ""))
+    errors = write_form(draft.value, path, data)
     return (text, errors) if errors else (draft.render(), {})
 
 
-def _apply_command(text: str, name: str, given: Mapping[str, str]) -> CommandResult:
+def _apply_command(text: str, name: str, data: Mapping[str, str]) -> CommandResult:
     command = _COMMANDS.get(name)
     if command is None:
         raise NotEditable(f"Unknown command {name}.")
     draft = YamlDraft(text)
-    at = parse_path(given.get("at", ""))
-    if "is" in given:
-        _require_identifier(draft.value, at, given["is"])
-    opened, said = command(_CommandInput(draft.value, at, given))
-    return CommandResult(draft.render(), format_path(opened), said)
+    at = parse_path(data.get("at", ""))
+    if "is" in data:
+        _require_identifier(draft.value, at, data["is"])
+    open_path, message = command(_CommandInput(draft.value, at, data))
+    return CommandResult(draft.render(), format_path(open_path), message)
 
 
 def _require_identifier(tree: Any, at: TreePath, identifier: str) -> None:
@@ -101,86 +101,86 @@ def _get_title(tree: Any, at: TreePath) -> str:
     )
 
 
-def _open(asked: _CommandInput) -> tuple[TreePath, str]:
-    return asked.path, ""
+def _open(inputs: _CommandInput) -> tuple[TreePath, str]:
+    return inputs.path, ""
 
 
-def _close(asked: _CommandInput) -> tuple[TreePath, str]:
+def _close(inputs: _CommandInput) -> tuple[TreePath, str]:
     return (), ""
 
 
-def _add_stage(asked: _CommandInput) -> tuple[TreePath, str]:
-    name = asked.data.get("stage_name", "").strip()
+def _add_stage(inputs: _CommandInput) -> tuple[TreePath, str]:
+    name = inputs.data.get("stage_name", "").strip()
     if not 0 < len(name) <= 128:
         raise NotEditable("Enter a stage name of at most 128 characters.")
-    at = edits.add_stage(asked.tree, name)
+    at = edits.add_stage(inputs.tree, name)
     return at, f"Stage {name} added. Choose its service, environment and strategy."
 
 
-def _add_step(asked: _CommandInput) -> tuple[TreePath, str]:
-    type_ = asked.data.get("type", "")
-    at = edits.add_step(asked.tree, asked.path, type_)
+def _add_step(inputs: _CommandInput) -> tuple[TreePath, str]:
+    type_ = inputs.data.get("type", "")
+    at = edits.add_step(inputs.tree, inputs.path, type_)
     return at, f"{get_step_kinds()[type_].title} added."
 
 
-def _set_strategy(asked: _CommandInput) -> tuple[TreePath, str]:
-    name = asked.data.get("strategy", "")
-    edits.set_strategy(asked.tree, asked.path, name)
-    return asked.path, f"Steps and rollback steps of {name} added to the stage."
+def _set_strategy(inputs: _CommandInput) -> tuple[TreePath, str]:
+    name = inputs.data.get("strategy", "")
+    edits.set_strategy(inputs.tree, inputs.path, name)
+    return inputs.path, f"Steps and rollback steps of {name} added to the stage."
 
 
-def _set_provisioner(asked: _CommandInput) -> tuple[TreePath, str]:
-    name = asked.data.get("provisioner", "")
-    set_provisioner(asked.tree, asked.path, name)
-    return asked.path, f"Steps of {name} added to the stage. They run before the deployment."
+def _set_provisioner(inputs: _CommandInput) -> tuple[TreePath, str]:
+    name = inputs.data.get("provisioner", "")
+    set_provisioner(inputs.tree, inputs.path, name)
+    return inputs.path, f"Steps of {name} added to the stage. They run before the deployment."
 
 
-def _delete_provisioner(asked: _CommandInput) -> tuple[TreePath, str]:
-    delete_provisioner(asked.tree, asked.path)
+def _delete_provisioner(inputs: _CommandInput) -> tuple[TreePath, str]:
+    delete_provisioner(inputs.tree, inputs.path)
     return (
-        asked.path,
-        f"{_get_title(asked.tree, asked.path)} deploys to an existing infrastructure.",
+        inputs.path,
+        f"{_get_title(inputs.tree, inputs.path)} deploys to an existing infrastructure.",
     )
 
 
-def _choose_target(asked: _CommandInput) -> tuple[TreePath, str]:
-    place = asked.data.get("chosen", "")
-    set_target(asked.tree, asked.path, place)
-    return asked.path, f"{_get_title(asked.tree, asked.path)} deploys to {place}."
+def _choose_target(inputs: _CommandInput) -> tuple[TreePath, str]:
+    place = inputs.data.get("chosen", "")
+    set_target(inputs.tree, inputs.path, place)
+    return inputs.path, f"{_get_title(inputs.tree, inputs.path)} deploys to {place}."
 
 
-def _delete(asked: _CommandInput) -> tuple[TreePath, str]:
-    said = f"{_get_title(asked.tree, asked.path)} deleted."
-    edits.delete_item(asked.tree, asked.path)
-    return (), said
+def _delete(inputs: _CommandInput) -> tuple[TreePath, str]:
+    message = f"{_get_title(inputs.tree, inputs.path)} deleted."
+    edits.delete_item(inputs.tree, inputs.path)
+    return (), message
 
 
-def _move_up(asked: _CommandInput) -> tuple[TreePath, str]:
-    return _move(asked, -1, "up")
+def _move_up(inputs: _CommandInput) -> tuple[TreePath, str]:
+    return _move(inputs, -1, "up")
 
 
-def _move_down(asked: _CommandInput) -> tuple[TreePath, str]:
-    return _move(asked, 1, "down")
+def _move_down(inputs: _CommandInput) -> tuple[TreePath, str]:
+    return _move(inputs, 1, "down")
 
 
-def _move(asked: _CommandInput, by: int, where: str) -> tuple[TreePath, str]:
-    title = _get_title(asked.tree, asked.path)
-    return edits.move_item(asked.tree, asked.path, by), f"{title} moved {where}."
+def _move(inputs: _CommandInput, by: int, where: str) -> tuple[TreePath, str]:
+    title = _get_title(inputs.tree, inputs.path)
+    return edits.move_item(inputs.tree, inputs.path, by), f"{title} moved {where}."
 
 
-def _make_parallel(asked: _CommandInput) -> tuple[TreePath, str]:
-    title = _get_title(asked.tree, asked.path)
-    return edits.make_parallel(asked.tree, asked.path), f"{title} runs in parallel with the previous step."
+def _make_parallel(inputs: _CommandInput) -> tuple[TreePath, str]:
+    title = _get_title(inputs.tree, inputs.path)
+    return edits.make_parallel(inputs.tree, inputs.path), f"{title} runs in parallel with the previous step."
 
 
-def _wrap_in_group(asked: _CommandInput) -> tuple[TreePath, str]:
-    title = _get_title(asked.tree, asked.path)
-    return edits.wrap_in_group(asked.tree, asked.path), f"{title} moved into a step group."
+def _wrap_in_group(inputs: _CommandInput) -> tuple[TreePath, str]:
+    title = _get_title(inputs.tree, inputs.path)
+    return edits.wrap_in_group(inputs.tree, inputs.path), f"{title} moved into a step group."
 
 
-def _move_out(asked: _CommandInput) -> tuple[TreePath, str]:
-    title = _get_title(asked.tree, asked.path)
-    return edits.move_out(asked.tree, asked.path), f"{title} moved out of the group."
+def _move_out(inputs: _CommandInput) -> tuple[TreePath, str]:
+    title = _get_title(inputs.tree, inputs.path)
+    return edits.move_out(inputs.tree, inputs.path), f"{title} moved out of the group."
 
 
 _COMMANDS: dict[str, Callable[[_CommandInput], tuple[TreePath, str]]] = {

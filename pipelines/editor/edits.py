@@ -34,10 +34,10 @@ def add_stage(tree: Any, name: str) -> TreePath:
     if not isinstance(tree, dict) or not isinstance(tree.get("pipeline"), dict):
         raise NotEditable("The YAML must start with `pipeline:`.")
     stages = get_or_create_list(tree, STAGES_PATH)
-    taken = {str(get_body(one).get("identifier")) for one in stages}
+    identifiers = {str(get_body(item).get("identifier")) for item in stages}
     stage = {
         "name": name,
-        "identifier": build_unique_identifier(name, taken),
+        "identifier": build_unique_identifier(name, identifiers),
         "type": "Deployment",
         "spec": {"deploymentType": "ECS"},
     }
@@ -69,17 +69,17 @@ def add_step(tree: Any, into: TreePath, type_: str) -> TreePath:
 def build_step(stage: Any, type_: str) -> dict[str, Any]:
     """Build a step of a type with a name that is unique in the stage."""
     kind = get_step_kinds()[type_]
-    taken = {str(one.get("identifier")) for one in iterate_bodies(stage)}
-    identifier = build_unique_identifier(type_[:1].lower() + type_[1:], taken)
+    identifiers = {str(body.get("identifier")) for body in iterate_bodies(stage)}
+    identifier = build_unique_identifier(type_[:1].lower() + type_[1:], identifiers)
     step = {"type": type_, "identifier": identifier, "name": _build_unique_name(kind.title, stage)}
     return {"step": {**step, **({"spec": deepcopy(dict(kind.starter))} if kind.starter else {})}}
 
 
 def _build_unique_name(title: str, stage: Any) -> str:
     """Return a unique name for a new step."""
-    taken = {str(one.get("name")) for one in iterate_bodies(stage)}
+    names = {str(body.get("name")) for body in iterate_bodies(stage)}
     name, number = title, 1
-    while name in taken:
+    while name in names:
         number += 1
         name = f"{title} {number}"
     return name
@@ -98,53 +98,57 @@ def set_strategy(tree: Any, stage_at: TreePath, name: str) -> None:
     spec = get_body(stage)["spec"]
     spec.pop("strategy", None)
     filling = strategies[name]()
-    theirs = {
-        type_ for one in strategies.values() for type_ in _list_types(one().steps + one().rollback_steps)
+    strategy_types = {
+        type_
+        for strategy in strategies.values()
+        for type_ in _list_types(strategy().steps + strategy().rollback_steps)
     }
     for section, new in zip(SECTIONS, (filling.steps, filling.rollback_steps), strict=True):
         items = get_or_create_list(tree, (*get_execution_path(stage_at), section))
-        places = [n for n, one in enumerate(items) if get_body(one).get("type") in theirs]
+        places = [n for n, item in enumerate(items) if get_body(item).get("type") in strategy_types]
         at = places[0] if places else 0 if section == "steps" else len(items)
         old = {get_body(items[n]).get("type"): items[n] for n in places}
-        items[:] = [one for n, one in enumerate(items) if n not in places]
-        items[at:at] = [old.get(_get_type(one)) or deepcopy(dict(one)) for one in new]
+        items[:] = [item for n, item in enumerate(items) if n not in places]
+        items[at:at] = [old.get(_get_type(item)) or deepcopy(dict(item)) for item in new]
 
 
 def delete_item(tree: Any, at: TreePath) -> None:
     """Delete a stage, step or group, with rollback steps that are no longer needed."""
     items, number = get_list_position(tree, at)
-    gone = items.pop(number)
+    item = items.pop(number)
     _delete_empty_group(tree, at[:-1])
     if len(at) == len(STAGES_PATH) + 1 or get_section(at) != "steps":
         return
-    delete_unneeded_rollbacks(get_node(tree, get_stage_path(at)), list_step_types(gone))
+    delete_unneeded_rollbacks(get_node(tree, get_stage_path(at)), list_step_types(item))
 
 
-def delete_unneeded_rollbacks(stage: Any, gone: Collection[str]) -> None:
+def delete_unneeded_rollbacks(stage: Any, deleted_types: Collection[str]) -> None:
     """Delete the rollback steps of a stage that only steps of these types needed."""
-    left = {str(one.get("type")) for one in iterate_bodies(stage)}
+    remaining_types = {str(body.get("type")) for body in iterate_bodies(stage)}
     kinds = get_step_kinds()
-    partners = {kinds[type_].undone_by for type_ in gone if type_ in kinds}
+    partners = {kinds[type_].undone_by for type_ in deleted_types if type_ in kinds}
     for undoing in (
         list_execution_items(stage, "rollbackSteps"),
         list_provisioner_items(stage, "rollbackSteps"),
     ):
-        _delete_rollbacks_in(undoing, partners, left)
+        _delete_rollbacks_in(undoing, partners, remaining_types)
     _delete_empty_provisioner(stage)
 
 
-def _delete_rollbacks_in(items: list[Any], partners: set[str], left: set[str]) -> None:
+def _delete_rollbacks_in(items: list[Any], partners: set[str], remaining_types: set[str]) -> None:
     """Delete rollback steps that no remaining type needs, in a list and its groups."""
     for number in reversed(range(len(items))):
         item = items[number]
         inside = get_children(item, ())[0]
         before = len(inside)
-        _delete_rollbacks_in(inside, partners, left)
+        _delete_rollbacks_in(inside, partners, remaining_types)
         if before and not inside:
             items.pop(number)
         elif get_kind(item) == "parallel" and len(inside) == 1 < before:
             items[number] = inside[0]
-        elif _get_type(item) in partners and not left & set(get_step_kinds()[_get_type(item)].undoes):
+        elif _get_type(item) in partners and not remaining_types & set(
+            get_step_kinds()[_get_type(item)].undoes
+        ):
             items.pop(number)
 
 
@@ -174,8 +178,12 @@ def wrap_in_group(tree: Any, at: TreePath) -> TreePath:
     """Wrap an item in a group; return the path of the group."""
     items, number = get_list_position(tree, at)
     stage = get_node(tree, get_stage_path(at))
-    taken = {str(one.get("identifier")) for one in iterate_bodies(stage)}
-    group = {"identifier": build_unique_identifier("group", taken), "name": "Group", "steps": [items[number]]}
+    identifiers = {str(body.get("identifier")) for body in iterate_bodies(stage)}
+    group = {
+        "identifier": build_unique_identifier("group", identifiers),
+        "name": "Group",
+        "steps": [items[number]],
+    }
     items[number] = {"stepGroup": group}
     return at
 
@@ -190,7 +198,7 @@ def move_out(tree: Any, at: TreePath) -> TreePath:
     item = items.pop(number)
     outer.insert(place + 1, item)
     _delete_empty_group(tree, at[:-1])
-    return (*around[:-1], next(n for n, one in enumerate(outer) if one is item))
+    return (*around[:-1], next(n for n, sibling in enumerate(outer) if sibling is item))
 
 
 def get_section(path: TreePath) -> str:
@@ -212,11 +220,11 @@ def _delete_empty_provisioner(stage: Any) -> None:
     environment = (get_body(stage).get("spec") or {}).get("environment")
     if not isinstance(environment, dict):
         return
-    said = environment.get("provisioner")
-    if isinstance(said, dict) and said.get("steps") == []:
+    provisioner = environment.get("provisioner")
+    if isinstance(provisioner, dict) and provisioner.get("steps") == []:
         environment.pop("provisioner")
-    elif isinstance(said, dict) and said.get("rollbackSteps") == []:
-        said.pop("rollbackSteps")
+    elif isinstance(provisioner, dict) and provisioner.get("rollbackSteps") == []:
+        provisioner.pop("rollbackSteps")
 
 
 def _write_out_strategy(tree: Any, stage_at: TreePath) -> None:
@@ -255,13 +263,13 @@ def _delete_empty_group(tree: Any, items_path: TreePath) -> None:
 
 def _has_step_type(stage: Any, section: str, type_: str) -> bool:
     items = [*list_execution_items(stage, section), *list_provisioner_items(stage, section)]
-    return any(type_ in list_step_types(one) for one in items)
+    return any(type_ in list_step_types(item) for item in items)
 
 
 def list_step_types(item: Any) -> set[str]:
     """Return the type of a step, or the types of all steps in a group or parallel block."""
     inside = get_children(item, ())[0]
-    return {str(get_body(item).get("type"))}.union(*(list_step_types(one) for one in inside))
+    return {str(get_body(item).get("type"))}.union(*(list_step_types(child) for child in inside))
 
 
 def _get_type(item: Any) -> str:
@@ -269,4 +277,4 @@ def _get_type(item: Any) -> str:
 
 
 def _list_types(items: Any) -> set[str]:
-    return {_get_type(one) for one in items}
+    return {_get_type(item) for item in items}

@@ -47,23 +47,25 @@ class FailureRows:
         try:
             reaction = entry["onFailure"]
             cells = {"errors": list(reaction["errors"]), **_build_action_cells(reaction["action"])}
-            shown = {one.name: render_cell(one, cells.get(one.name)) for one in self.columns}
-            found = {name: text for name, text in shown.items() if text is not None}
-            is_whole = len(found) == len(shown) and _remove_empty_specs(entry) == self.parse_cells(found)
+            texts = {column.name: render_cell(column, cells.get(column.name)) for column in self.columns}
+            cell_texts = {name: text for name, text in texts.items() if text is not None}
+            is_whole = len(cell_texts) == len(texts) and _remove_empty_specs(entry) == self.parse_cells(
+                cell_texts
+            )
         except (KeyError, TypeError, AttributeError, CellErrors):
             return None
-        return found if is_whole else None
+        return cell_texts if is_whole else None
 
     def parse_cells(self, cells: CellTexts) -> dict[str, Any]:
         """Parse the cells of an entry. Raises `CellErrors`."""
         errors: dict[str, str] = {}
-        of = _CellReader(cells, errors)
-        named, type_ = of.read("errors"), of.read("action")
+        reader = _CellReader(cells, errors)
+        named, type_ = reader.read("errors"), reader.read("action")
         action: dict[str, Any] = {"type": type_}
         if type_ == RETRY:
-            action["spec"] = _build_retry(of)
+            action["spec"] = _build_retry(reader)
         elif type_ == MANUAL_INTERVENTION:
-            action["spec"] = _build_manual_intervention(of)
+            action["spec"] = _build_manual_intervention(reader)
         if errors:
             raise CellErrors(errors)
         return {"onFailure": {"errors": named, "action": action}}
@@ -74,7 +76,7 @@ class _CellReader:
 
     def __init__(self, cells: CellTexts, errors: dict[str, str]) -> None:
         self.cells, self.errors = cells, errors
-        self.columns = {one.name: one for one in FailureRows.columns}
+        self.columns = {column.name: column for column in FailureRows.columns}
 
     def read(self, name: str) -> Any:
         try:
@@ -84,38 +86,43 @@ class _CellReader:
             return None
 
     def read_duration(self, name: str) -> Any:
-        found = self.read(name)
-        if found is not None and not re.search(DURATION_PATTERN, found):
+        duration = self.read(name)
+        if duration is not None and not re.search(DURATION_PATTERN, duration):
             self.errors[name] = _DURATION_ADVICE
-        return found
+        return duration
 
     def read_durations(self, name: str) -> list[str]:
-        found = [one.strip() for one in str(self.read(name) or "").split(",") if one.strip()]
-        if name not in self.errors and not all(re.search(DURATION_PATTERN, one) for one in found):
+        durations = [part.strip() for part in str(self.read(name) or "").split(",") if part.strip()]
+        if name not in self.errors and not all(
+            re.search(DURATION_PATTERN, duration) for duration in durations
+        ):
             self.errors[name] = _INTERVALS_ADVICE
-        return found
+        return durations
 
     def read_count(self, name: str) -> Any:
-        found = self.read(name)
-        if found is not None and not (isinstance(found, int) and 1 <= found <= RETRIES):
+        count = self.read(name)
+        if count is not None and not (isinstance(count, int) and 1 <= count <= RETRIES):
             self.errors[name] = f"Enter a whole number from 1 to {int(RETRIES)}."
-        return found
+        return count
 
 
-def _build_retry(of: _CellReader) -> dict[str, Any]:
-    spec = {"retryCount": of.read_count("retryCount"), "retryIntervals": of.read_durations("retryIntervals")}
-    if after := of.read("afterRetries"):
+def _build_retry(reader: _CellReader) -> dict[str, Any]:
+    spec = {
+        "retryCount": reader.read_count("retryCount"),
+        "retryIntervals": reader.read_durations("retryIntervals"),
+    }
+    if after := reader.read("afterRetries"):
         action = {
             "type": after,
-            **({"spec": _build_manual_intervention(of)} if after == MANUAL_INTERVENTION else {}),
+            **({"spec": _build_manual_intervention(reader)} if after == MANUAL_INTERVENTION else {}),
         }
         spec["onRetryFailure"] = {"action": action}
     return spec
 
 
-def _build_manual_intervention(of: _CellReader) -> dict[str, Any]:
-    spec = {"timeout": of.read_duration("timeout")}
-    if end := of.read("onTimeout"):
+def _build_manual_intervention(reader: _CellReader) -> dict[str, Any]:
+    spec = {"timeout": reader.read_duration("timeout")}
+    if end := reader.read("onTimeout"):
         spec["onTimeout"] = {"action": {"type": end}}
     return spec
 
@@ -138,4 +145,6 @@ def _remove_empty_specs(value: Any) -> Any:
     """Remove empty specs, which the schema allows for actions without parameters."""
     if not isinstance(value, Mapping):
         return value
-    return {key: _remove_empty_specs(one) for key, one in value.items() if not (key == "spec" and one == {})}
+    return {
+        key: _remove_empty_specs(item) for key, item in value.items() if not (key == "spec" and item == {})
+    }

@@ -51,15 +51,15 @@ class MappingRows:
 
     def render_cells(self, entry: Any) -> dict[str, str] | None:
         """Return the cells of an entry; None for other keys or values that do not fit."""
-        if not isinstance(entry, Mapping) or not set(entry) <= {one.name for one in self.columns}:
+        if not isinstance(entry, Mapping) or not set(entry) <= {column.name for column in self.columns}:
             return None
-        found = {one.name: render_cell(one, entry.get(one.name)) for one in self.columns}
-        shown = {name: text for name, text in found.items() if text is not None}
-        return shown if len(shown) == len(found) else None
+        texts = {column.name: render_cell(column, entry.get(column.name)) for column in self.columns}
+        cells = {name: text for name, text in texts.items() if text is not None}
+        return cells if len(cells) == len(texts) else None
 
     def parse_cells(self, cells: CellTexts) -> dict[str, Any]:
         """Return the mapping without empty cells. Raises `CellErrors`."""
-        found: dict[str, Any] = {}
+        entry: dict[str, Any] = {}
         errors: dict[str, str] = {}
         for column in self.columns:
             try:
@@ -67,16 +67,16 @@ class MappingRows:
             except ValueError as bad:
                 errors[column.name] = str(bad)
             else:
-                found |= {} if value is None else {column.name: value}
+                entry |= {} if value is None else {column.name: value}
         if errors:
             raise CellErrors(errors)
-        return found
+        return entry
 
 
 def is_presentable(table: RowTable, value: Any) -> bool:
     """Return whether rows can show a value: empty, or a list of entries that cells can show."""
     return value is None or (
-        isinstance(value, list) and all(table.render_cells(one) is not None for one in value)
+        isinstance(value, list) and all(table.render_cells(entry) is not None for entry in value)
     )
 
 
@@ -88,8 +88,8 @@ def is_submitted(name: str, entered: Mapping[str, str]) -> bool:
 def build_rows(name: str, table: RowTable, value: Any, errors: Mapping[str, str]) -> tuple[FieldRow, ...]:
     """Build the rows of a list as written."""
     return tuple(
-        _build_row(name, table, str(n), table.render_cells(one) or {}, errors)
-        for n, one in enumerate(value or ())
+        _build_row(name, table, str(n), table.render_cells(entry) or {}, errors)
+        for n, entry in enumerate(value or ())
     )
 
 
@@ -108,30 +108,30 @@ def build_blank_row(name: str, table: RowTable) -> FieldRow:
     return _build_row(name, table, ROW_PLACEHOLDER, {}, {})
 
 
-def parse_entries(name: str, table: RowTable, entered: Mapping[str, str], written: Any) -> list[Any]:
+def parse_entries(name: str, table: RowTable, entered: Mapping[str, str], value: Any) -> list[Any]:
     """Return the submitted list; unchanged entries stay as written.
 
     Raises `CellErrors` with the names of the form controls.
     """
-    old = written if isinstance(written, list) else []
-    found, errors = [], {}
+    old = value if isinstance(value, list) else []
+    entries, errors = [], {}
     for n, cells in group_cells_by_row(name, table, entered).items():
         before = old[n] if n < len(old) else None
         if before is not None and is_unchanged(table, before, cells):
-            found.append(before)
+            entries.append(before)
             continue
         if before is None and not any(cells.values()):
             continue
         try:
-            found.append(merge_value(before, table.parse_cells(cells)))
+            entries.append(merge_value(before, table.parse_cells(cells)))
         except CellErrors as bad:
             errors.update({f"{name}.{n}.{key}": sentence for key, sentence in bad.errors.items()})
     if errors:
         raise CellErrors(errors)
-    if isinstance(written, list):
-        written[:] = found
-        return written
-    return found
+    if isinstance(value, list):
+        value[:] = entries
+        return value
+    return entries
 
 
 def merge_value(old: Any, new: Any) -> Any:
@@ -160,26 +160,26 @@ def _normalize_newlines(text: str) -> str:
 def group_cells_by_row(name: str, table: RowTable, entered: Mapping[str, str]) -> dict[int, dict[str, str]]:
     """Return the submitted cells of each row, in the order of the row numbers."""
     pattern = re.compile(rf"{re.escape(name)}\.([0-9]{{1,6}})\.([A-Za-z]+)(?:\.([A-Za-z]+))?")
-    kinds = {one.name: one.kind for one in table.columns}
-    found: dict[int, dict[str, str]] = {}
+    kinds = {column.name: column.kind for column in table.columns}
+    rows: dict[int, dict[str, str]] = {}
     for key, value in entered.items():
         match = pattern.fullmatch(key)
         if not match or match[2] not in kinds:
             continue
-        cells = found.setdefault(int(match[1]), {})
+        cells = rows.setdefault(int(match[1]), {})
         if kinds[match[2]] == "checks":
             cells[match[2]] = "\n".join(filter(None, [cells.get(match[2], ""), match[3] or ""]))
         else:
             cells[match[2]] = value
-    return dict(sorted(found.items()))
+    return dict(sorted(rows.items()))
 
 
 def _build_row(
     name: str, table: RowTable, number: str, cells: CellTexts, errors: Mapping[str, str]
 ) -> FieldRow:
     built = [
-        build_cell(one, f"{name}.{number}.{one.name}", cells.get(one.name, ""), errors)
-        for one in table.columns
+        build_cell(column, f"{name}.{number}.{column.name}", cells.get(column.name, ""), errors)
+        for column in table.columns
     ]
     chosen = built[0].value if built else ""
     return FieldRow(
@@ -198,7 +198,7 @@ def _format_empty_choice(column: SpecColumn) -> str:
 
 def build_cell(column: SpecColumn, name: str, value: str, errors: Mapping[str, str]) -> StepField:
     """Build the control of one cell."""
-    kind, choices = column.kind, tuple((one, one) for one in column.choices)
+    kind, choices = column.kind, tuple((choice, choice) for choice in column.choices)
     if kind == "flag":
         default = column.default or "no"
         kind, choices = "choice", (("", f"Default: {default}"), ("true", "Yes"), ("false", "No"))
@@ -207,7 +207,7 @@ def build_cell(column: SpecColumn, name: str, value: str, errors: Mapping[str, s
     if kind == "choice" and value and value not in dict(choices):
         choices = (*choices, (value, value))
     if kind == "checks":
-        choices = tuple((one, format_label(one)) for one in column.choices)
+        choices = tuple((choice, format_label(choice)) for choice in column.choices)
     return StepField(
         name=name,
         key=column.name,
@@ -242,22 +242,22 @@ class StepManifestRow:
 
     def render_cells(self, entry: Any) -> dict[str, str] | None:
         """Return the cells of a mapping; None if cells cannot show it."""
-        found = {one.name: "" for one in self.columns}
+        cells = {column.name: "" for column in self.columns}
         if entry == {}:
-            return found
+            return cells
         if not isinstance(entry, Mapping) or not isinstance(entry.get("spec"), Mapping):
             return None
         spec = dict(entry["spec"])
         files = spec.pop("files", None)
         spec |= {} if files is None else {"file": files[0] if _is_single_file(files) else files}
-        columns = {one.name: one for one in self.columns}
+        columns = {column.name: column for column in self.columns}
         for name, value in {"store": entry.get("type"), **spec}.items():
-            shown = render_cell(columns[name], value) if name in columns else None
-            if shown is None:
+            text = render_cell(columns[name], value) if name in columns else None
+            if text is None:
                 return None
-            found[name] = shown
+            cells[name] = text
         return (
-            found if set(spec) <= set(self._list_store_columns(found["store"])) and found["store"] else None
+            cells if set(spec) <= set(self._list_store_columns(cells["store"])) and cells["store"] else None
         )
 
     def parse_cells(self, cells: CellTexts) -> dict[str, Any] | None:
@@ -267,7 +267,7 @@ class StepManifestRow:
             return None
         errors: dict[str, str] = {}
         spec: dict[str, Any] = {}
-        columns = {one.name: one for one in self.columns}
+        columns = {column.name: column for column in self.columns}
         for name in ("store", *self._list_store_columns(store)):
             try:
                 value = parse_cell(columns[name], cells.get(name, ""))
@@ -281,14 +281,16 @@ class StepManifestRow:
 
     def _list_store_columns(self, name: str) -> tuple[str, ...]:
         store = get_store(name)
-        return (*(one.name for one in store.place_fields), "file" if store.has_paths else "content")
+        return (*(field.name for field in store.place_fields), "file" if store.has_paths else "content")
 
 
 def _build_columns(stores: Sequence[ManifestStore]) -> Iterator[SpecColumn]:
     """Yield the cells of any store, each with the stores that it belongs to."""
     fields = {field.name: field for store in stores for field in store.place_fields}
     for name, field in fields.items():
-        owners = tuple(store.name for store in stores if name in {one.name for one in store.place_fields})
+        owners = tuple(
+            store.name for store in stores if name in {place_field.name for place_field in store.place_fields}
+        )
         yield SpecColumn(name, "text", field.cell_help, is_needed=field.is_needed, shown_for=owners)
     owners = tuple(store.name for store in stores if store.has_paths)
     yield SpecColumn("file", "text", _FILE_HELP, is_needed=True, shown_for=owners)

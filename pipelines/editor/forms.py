@@ -93,22 +93,27 @@ def build_form(
     kind, body = _get_item(tree, at)
     if kind not in ("pipeline", "stage", "step", "stepGroup"):
         return None
-    of = get_step_kinds().get(str(body.get("type"))) if kind == "step" else None
+    step_kind = get_step_kinds().get(str(body.get("type"))) if kind == "step" else None
     errors = errors or {}
     fields = _build_common_fields(kind, body, nearby, entered, errors)
-    if of:
+    if step_kind:
         spec = body.get("spec")
         own = (
-            build_entered_fields(of, spec, entered, errors) if errors and entered else build_fields(of, spec)
+            build_entered_fields(step_kind, spec, entered, errors)
+            if errors and entered
+            else build_fields(step_kind, spec)
         )
-        fields += [add_choices(nearby, one) for one in own]
-    again = entered if errors else None
-    fields += [build_field(one, body.get(one.keys[0]), again, errors) for one in _list_common_fields(kind)]
+        fields += [add_choices(nearby, field) for field in own]
+    invalid_input = entered if errors else None
+    fields += [
+        build_field(place, body.get(place.keys[0]), invalid_input, errors)
+        for place in _list_common_fields(kind)
+    ]
     return EditorForm(
         path=format_path(at),
         kind=kind,
         title=str(body.get("name") or body.get("identifier") or "").strip() or "No name",
-        about=_get_description(of) if of else "",
+        about=_get_description(step_kind) if step_kind else "",
         identifier="" if kind == PIPELINE else str(body.get("identifier") or ""),
         fields=fields,
         has_errors=bool(errors),
@@ -168,18 +173,22 @@ def _build_common_fields(
     entered: Mapping[str, str] | None,
     errors: Mapping[str, str],
 ) -> list[StepField]:
-    def one(name: str, label: str, **more: Any) -> StepField:
+    def build_text_field(name: str, label: str, **more: Any) -> StepField:
         value = str(body.get(name) or "") if entered is None else entered.get(name, "")
         return StepField(name=name, label=label, kind="text", value=value, error=errors.get(name, ""), **more)
 
     fields = [
-        one("name", "Name", is_required=kind in ("stage", PIPELINE)),
-        one("identifier", "Identifier", is_required=True, help="Used in expressions and in the API."),
+        build_text_field("name", "Name", is_required=kind in ("stage", PIPELINE)),
+        build_text_field(
+            "identifier", "Identifier", is_required=True, help="Used in expressions and in the API."
+        ),
     ]
     if kind == "step":
-        of = get_step_kinds().get(str(body.get("type")))
-        usual = f"{of.timeout_minutes}m" if of else ""
-        fields.append(one("timeout", "Timeout", default=usual, help="Such as 90s, 30m or 2h."))
+        step_kind = get_step_kinds().get(str(body.get("type")))
+        default_timeout = f"{step_kind.timeout_minutes}m" if step_kind else ""
+        fields.append(
+            build_text_field("timeout", "Timeout", default=default_timeout, help="Such as 90s, 30m or 2h.")
+        )
     if kind == "stage":
         fields += build_target_fields(body, nearby)
     return [*fields, *(_build_condition_fields(kind, body, entered) if kind in _STATUS_KEYS else ())]
@@ -189,9 +198,9 @@ def _build_condition_fields(
     kind: str, body: Mapping[str, Any], entered: Mapping[str, str] | None
 ) -> list[StepField]:
     when = body.get("when")
-    said = when if isinstance(when, dict) else {}
-    status, condition = said.get(_STATUS_KEYS[kind], ""), said.get("condition", "")
-    shown = str(condition).lower() if isinstance(condition, bool) else str(condition)
+    values = when if isinstance(when, dict) else {}
+    status, condition = values.get(_STATUS_KEYS[kind], ""), values.get("condition", "")
+    condition_text = str(condition).lower() if isinstance(condition, bool) else str(condition)
     entered = entered or {}
     return [
         StepField(
@@ -205,7 +214,7 @@ def _build_condition_fields(
             name="when.condition",
             label="Condition",
             kind="text",
-            value=entered.get("when.condition", shown),
+            value=entered.get("when.condition", condition_text),
             help='For example <+env.type> == "Production".',
         ),
     ]
@@ -216,16 +225,16 @@ def _write_condition(kind: str, body: dict[str, Any], entered: Mapping[str, str]
     when = body.get("when")
     if "when.status" not in entered or (when is not None and not isinstance(when, dict)):
         return
-    said = when or {}
+    values = when or {}
     for key, name in ((_STATUS_KEYS[kind], "when.status"), ("condition", "when.condition")):
-        given, old = entered.get(name, "").strip(), said.get(key, "")
-        is_same = given == (str(old).lower() if isinstance(old, bool) else str(old))
-        if not is_same and given:
-            said[key] = given
-        elif not given:
-            said.pop(key, None)
-    if said:
-        body["when"] = said
+        text, old = entered.get(name, "").strip(), values.get(key, "")
+        is_same = text == (str(old).lower() if isinstance(old, bool) else str(old))
+        if not is_same and text:
+            values[key] = text
+        elif not text:
+            values.pop(key, None)
+    if values:
+        body["when"] = values
     else:
         body.pop("when", None)
 
@@ -240,19 +249,19 @@ def _write_text(
     pattern: str = "",
     wrong: str = _IDENTIFIER_ADVICE,
 ) -> None:
-    given = entered.get(name)
-    if given is None or (given := given.strip()) == str(body.get(name) or ""):
+    text = entered.get(name)
+    if text is None or (text := text.strip()) == str(body.get(name) or ""):
         return
-    if not given and not needed:
+    if not text and not needed:
         body.pop(name, None)
-    elif not given:
+    elif not text:
         errors[name] = needed
-    elif pattern and not re.search(pattern, given):
+    elif pattern and not re.search(pattern, text):
         errors[name] = wrong
-    elif len(given) > 128:
+    elif len(text) > 128:
         errors[name] = "Use at most 128 characters."
     else:
-        body[name] = given
+        body[name] = text
 
 
 def _get_description(kind: StepKind) -> str:

@@ -110,8 +110,8 @@ def build_graph(pipeline: PipelineSpec) -> PipelineGraph:
         top += stages[-1].height + _BETWEEN
     middle = WIDTH // 2
     lines = [
-        GraphArrow(middle, one.y + one.height, middle, following.y)
-        for one, following in zip(stages, stages[1:], strict=False)
+        GraphArrow(middle, stage.y + stage.height, middle, following.y)
+        for stage, following in zip(stages, stages[1:], strict=False)
     ]
     return PipelineGraph(pipeline.name, tuple(stages), tuple(lines), top - _BETWEEN + 1)
 
@@ -152,19 +152,19 @@ class _StepColumn:
         """Lay out the direct children of a group: its steps and groups."""
         is_parallel = group is not None and self.groups[group].kind == PARALLEL
         above: int | None = None
-        for inner, members in itertools.groupby(specs, lambda spec: self._child(spec, group)):
-            for member in self._parts(inner, list(members)):
+        for inner, members in itertools.groupby(specs, lambda spec: self._get_child(spec, group)):
+            for member in self._split_members(inner, list(members)):
                 top = self.y
                 if above is not None and not is_parallel:
                     middle = self.x + _COLUMN // 2
                     self.lines.append(GraphArrow(middle, above, middle, top, self.is_rollback))
-                self._add_one(inner, member, depth)
+                self._add_member(inner, member, depth)
                 above = self.y - _GAP
 
-    def _parts(self, inner: int | None, members: list[StepSpec]) -> list[list[StepSpec]]:
-        return [[one] for one in members] if inner is None else [members]
+    def _split_members(self, inner: int | None, members: list[StepSpec]) -> list[list[StepSpec]]:
+        return [[member] for member in members] if inner is None else [members]
 
-    def _add_one(self, inner: int | None, members: list[StepSpec], depth: int) -> None:
+    def _add_member(self, inner: int | None, members: list[StepSpec], depth: int) -> None:
         indent = depth * _INDENT
         if inner is None:
             spec = members[0]
@@ -182,13 +182,13 @@ class _StepColumn:
         self.frames.append(GroupBox(title, self.x + indent, top, _COLUMN - 2 * indent, height))
         self.y += _INDENT
 
-    def _child(self, spec: StepSpec, group: int | None) -> int | None:
+    def _get_child(self, spec: StepSpec, group: int | None) -> int | None:
         """Return the direct child of `group` that contains a step; None if the step itself is one."""
-        found: int | None = None
+        child: int | None = None
         key = spec.group
         while key is not None and key != group:
-            found, key = key, self.groups[key].parent
-        return found
+            child, key = key, self.groups[key].parent
+        return child
 
 
 def _truncate(text: str, most: int) -> str:

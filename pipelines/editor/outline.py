@@ -39,7 +39,7 @@ class OutlineRow:
     is_last: bool
     is_inside: bool = False
     into: str = ""
-    """Where a step that is added inside would stand."""
+    """Path of the list to which an added step belongs."""
     children: tuple["OutlineRow", ...] = ()
     problems: tuple[str, ...] = ()
     sections: tuple["OutlineSection", ...] = ()
@@ -69,25 +69,27 @@ def build_outline(tree: Any, problems: Sequence[Mapping[str, Any]] = ()) -> list
     stages = pipeline.get("stages") if isinstance(pipeline, dict) else None
     if not isinstance(stages, list):
         return []
-    said = [(f"{one.get('path', '')}.", str(one.get("message", ""))) for one in problems]
-    return [_build_stage(one, (*STAGES_PATH, n), len(stages), said) for n, one in enumerate(stages)]
+    messages = [(f"{problem.get('path', '')}.", str(problem.get("message", ""))) for problem in problems]
+    return [_build_stage(stage, (*STAGES_PATH, n), len(stages), messages) for n, stage in enumerate(stages)]
 
 
-def _build_stage(stage: Any, at: TreePath, count: int, said: list[tuple[str, str]]) -> OutlineRow:
-    sections = tuple(_build_section(stage, at, name, said) for name in SECTIONS)
+def _build_stage(stage: Any, at: TreePath, count: int, messages: list[tuple[str, str]]) -> OutlineRow:
+    sections = tuple(_build_section(stage, at, name, messages) for name in SECTIONS)
     if has_provisioner(stage):
-        making, taking_down = (_build_provisioner_section(stage, at, name, said) for name in SECTIONS)
-        sections = (making, *sections, taking_down)
-    inside = tuple(f"{one.into}." for one in sections)
-    own = [(path, message) for path, message in said if not path.startswith(inside)]
+        provisioner_section, rollback_section = (
+            _build_provisioner_section(stage, at, name, messages) for name in SECTIONS
+        )
+        sections = (provisioner_section, *sections, rollback_section)
+    inside = tuple(f"{section.into}." for section in sections)
+    own = [(path, message) for path, message in messages if not path.startswith(inside)]
     return _build_row(stage, at, count, own, detail="Deploys to Amazon ECS", sections=sections)
 
 
 def _build_provisioner_section(
-    stage: Any, at: TreePath, name: str, said: list[tuple[str, str]]
+    stage: Any, at: TreePath, name: str, messages: list[tuple[str, str]]
 ) -> OutlineSection:
     into = (*get_provisioner_path(at), name)
-    rows = _build_rows(list_provisioner_items(stage, name), into, said, name)
+    rows = _build_rows(list_provisioner_items(stage, name), into, messages, name)
     return OutlineSection(
         _PROVISIONER_TITLES[name], format_path(into), rows, list_provisioner_step_types(name)
     )
@@ -98,7 +100,7 @@ def list_provisioner_step_types(section: str) -> tuple[tuple[str, str], ...]:
     return tuple((type_, title) for type_, title in list_step_types(section) if not needs_cluster(type_))
 
 
-def _build_section(stage: Any, at: TreePath, name: str, said: list[tuple[str, str]]) -> OutlineSection:
+def _build_section(stage: Any, at: TreePath, name: str, messages: list[tuple[str, str]]) -> OutlineSection:
     into = (*get_execution_path(at), name)
     spec = get_body(stage).get("spec")
     items = list_execution_items(stage, name)
@@ -107,7 +109,7 @@ def _build_section(stage: Any, at: TreePath, name: str, said: list[tuple[str, st
         if isinstance(spec, dict) and not list_execution_items(stage, "steps")
         else ""
     )
-    rows = _build_rows(items, into, said, name)
+    rows = _build_rows(items, into, messages, name)
     if filled_by not in get_strategies():
         filled_by = ""
     return OutlineSection(
@@ -118,26 +120,29 @@ def _build_section(stage: Any, at: TreePath, name: str, said: list[tuple[str, st
 def _build_rows(
     items: Iterable[Any],
     into: TreePath,
-    said: list[tuple[str, str]],
+    messages: list[tuple[str, str]],
     section: str,
     *,
     is_inside: bool = False,
 ) -> tuple[OutlineRow, ...]:
     listed = list(items)
     return tuple(
-        _build_item(one, (*into, n), len(listed), said, section, is_inside) for n, one in enumerate(listed)
+        _build_item(item, (*into, n), len(listed), messages, section, is_inside)
+        for n, item in enumerate(listed)
     )
 
 
 def _build_item(
-    item: Any, at: TreePath, count: int, said: list[tuple[str, str]], section: str, is_inside: bool
+    item: Any, at: TreePath, count: int, messages: list[tuple[str, str]], section: str, is_inside: bool
 ) -> OutlineRow:
     inner, where = get_children(item, at)
     kind = get_kind(item)
-    children = _build_rows(inner, where, said, section, is_inside=True)
-    holds = kind in ("parallel", "stepGroup")
-    own = [one for one in said if not (holds and one[0].startswith(f"{format_path(where)}."))]
-    more = {"into": format_path(where), "palette": list_step_types(section)} if holds else {}
+    children = _build_rows(inner, where, messages, section, is_inside=True)
+    is_container = kind in ("parallel", "stepGroup")
+    own = [
+        entry for entry in messages if not (is_container and entry[0].startswith(f"{format_path(where)}."))
+    ]
+    more = {"into": format_path(where), "palette": list_step_types(section)} if is_container else {}
     return _build_row(
         item,
         at,
@@ -150,16 +155,18 @@ def _build_item(
     )
 
 
-def _build_row(item: Any, at: TreePath, count: int, said: list[tuple[str, str]], **more: Any) -> OutlineRow:
-    body, kind, here = get_body(item), get_kind(item), format_path(at)
+def _build_row(
+    item: Any, at: TreePath, count: int, messages: list[tuple[str, str]], **more: Any
+) -> OutlineRow:
+    body, kind, row_path = get_body(item), get_kind(item), format_path(at)
     title = (
         _PARALLEL_TITLE
         if kind == "parallel"
         else str(body.get("name") or body.get("identifier") or more["detail"])
     )
-    problems = tuple(message for path, message in said if path.startswith(f"{here}."))
+    problems = tuple(message for path, message in messages if path.startswith(f"{row_path}."))
     return OutlineRow(
-        path=here,
+        path=row_path,
         kind=kind,
         title=title,
         identifier=str(body.get("identifier") or ""),
@@ -172,6 +179,6 @@ def _build_row(item: Any, at: TreePath, count: int, said: list[tuple[str, str]],
 
 def _describe_item(item: Any, kind: str) -> str:
     type_ = str(get_body(item).get("type") or "")
-    known = get_step_kinds().get(type_)
+    step_kind = get_step_kinds().get(type_)
     words = {"stepGroup": "Group", "parallel": "Parallel", "": "Unknown"}
-    return words.get(kind) or (known.title if known else type_ or "Step")
+    return words.get(kind) or (step_kind.title if step_kind else type_ or "Step")

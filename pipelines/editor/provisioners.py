@@ -43,7 +43,7 @@ _PROVISIONER_OPTIONS = (
 
 def list_provisioners() -> list[ProvisionerOption]:
     """Return the provisioners that a stage can use."""
-    return [one for one in _PROVISIONER_OPTIONS if one.is_available]
+    return [option for option in _PROVISIONER_OPTIONS if option.is_available]
 
 
 def has_provisioner(stage: Any) -> bool:
@@ -59,34 +59,36 @@ def set_provisioner(tree: Any, stage_at: TreePath, name: str) -> None:
     Steps that belong to no provisioner, such as an approval, stay; rollback steps may be mixed with others.
     Raises `NotEditable`.
     """
-    chosen = next((one for one in list_provisioners() if one.name == name), None)
+    chosen = next((option for option in list_provisioners() if option.name == name), None)
     if chosen is None:
-        known = ", ".join(one.name for one in list_provisioners())
-        raise NotEditable(f"Unknown provisioner {name}. Use one of {known}.")
+        names = ", ".join(option.name for option in list_provisioners())
+        raise NotEditable(f"Unknown provisioner {name}. Use one of {names}.")
     stage = _get_stage(tree, stage_at)
     spec = get_body(stage).setdefault("spec", {"deploymentType": "ECS"})
     environment = spec.setdefault("environment", {}) if isinstance(spec, dict) else None
-    said = environment.setdefault("provisioner", {}) if isinstance(environment, dict) else None
-    if not isinstance(said, dict):
+    provisioner = environment.setdefault("provisioner", {}) if isinstance(environment, dict) else None
+    if not isinstance(provisioner, dict):
         raise NotEditable(
             "The spec.environment of this stage is not a mapping. Correct it in the YAML first."
         )
-    theirs = {type_ for one in _PROVISIONER_OPTIONS for type_ in (*one.steps, *one.rollback_steps)}
-    gone = {type_ for one in list_provisioner_items(stage, "steps") for type_ in list_step_types(one)}
-    elsewhere = {
-        type_ for one in list_execution_items(stage, "rollbackSteps") for type_ in list_step_types(one)
+    provisioner_types = {
+        type_ for option in _PROVISIONER_OPTIONS for type_ in (*option.steps, *option.rollback_steps)
     }
-    undoing = tuple(type_ for type_ in chosen.rollback_steps if type_ not in elsewhere)
+    old_types = {type_ for item in list_provisioner_items(stage, "steps") for type_ in list_step_types(item)}
+    execution_types = {
+        type_ for item in list_execution_items(stage, "rollbackSteps") for type_ in list_step_types(item)
+    }
+    undoing = tuple(type_ for type_ in chosen.rollback_steps if type_ not in execution_types)
     for section, types in (("steps", chosen.steps), ("rollbackSteps", undoing)):
         items = list_provisioner_items(stage, section)
-        old = {_get_type(one): one for one in items if _get_type(one) in types}
-        kept = [one for one in items if _get_type(one) not in theirs]
-        said[section] = kept
+        old = {_get_type(item): item for item in items if _get_type(item) in types}
+        new_items = [item for item in items if _get_type(item) not in provisioner_types]
+        provisioner[section] = new_items
         for number, type_ in enumerate(types):
-            kept.insert(number, old.get(type_) or build_step(stage, type_))
-    if not said["rollbackSteps"]:
-        said.pop("rollbackSteps")
-    delete_unneeded_rollbacks(stage, gone)
+            new_items.insert(number, old.get(type_) or build_step(stage, type_))
+    if not provisioner["rollbackSteps"]:
+        provisioner.pop("rollbackSteps")
+    delete_unneeded_rollbacks(stage, old_types)
 
 
 def delete_provisioner(tree: Any, stage_at: TreePath) -> None:
@@ -97,20 +99,20 @@ def delete_provisioner(tree: Any, stage_at: TreePath) -> None:
     stage = _get_stage(tree, stage_at)
     if not has_provisioner(stage):
         raise NotEditable("This stage has no provisioner.")
-    gone = {type_ for one in list_provisioner_items(stage, "steps") for type_ in list_step_types(one)}
+    old_types = {type_ for item in list_provisioner_items(stage, "steps") for type_ in list_step_types(item)}
     get_node(tree, get_provisioner_path(stage_at)[:-1]).pop("provisioner")
-    delete_unneeded_rollbacks(stage, gone)
+    delete_unneeded_rollbacks(stage, old_types)
 
 
 def get_provisioner_name(stage: Any) -> str:
     """Return the name of a stage's provisioner, judged by its steps."""
     types = set(_list_types(list_provisioner_items(stage, "steps")))
-    return next((one.name for one in _PROVISIONER_OPTIONS if types & set(one.steps)), "")
+    return next((option.name for option in _PROVISIONER_OPTIONS if types & set(option.steps)), "")
 
 
 def _list_types(items: list[Any]) -> Iterator[str]:
-    for one in items:
-        yield _get_type(one)
+    for item in items:
+        yield _get_type(item)
 
 
 def _get_type(item: Any) -> str:

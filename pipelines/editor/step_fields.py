@@ -49,14 +49,14 @@ class FieldSpec:
 
 def build_fields(kind: StepKind, spec: Any) -> list[StepField]:
     """Build the fields of a step's form with the values of the text."""
-    return [build_field(one, value) for one, value in _list_shown_fields(kind, spec)]
+    return [build_field(place, value) for place, value in _list_shown_fields(kind, spec)]
 
 
 def build_entered_fields(
     kind: StepKind, spec: Any, entered: Mapping[str, str], errors: Mapping[str, str]
 ) -> list[StepField]:
     """Build the fields of a step's form with submitted values and errors."""
-    return [build_field(one, value, entered, errors) for one, value in _list_shown_fields(kind, spec)]
+    return [build_field(place, value, entered, errors) for place, value in _list_shown_fields(kind, spec)]
 
 
 def write_spec(kind: StepKind, body: dict[str, Any], entered: Mapping[str, str]) -> dict[str, str]:
@@ -64,8 +64,8 @@ def write_spec(kind: StepKind, body: dict[str, Any], entered: Mapping[str, str])
 
     Unchanged fields are left as written.
     """
-    written = body.get("spec")
-    spec = written if isinstance(written, dict) else {}
+    old_spec = body.get("spec")
+    spec = old_spec if isinstance(old_spec, dict) else {}
     errors = write_fields(_list_fields(kind), spec, entered)
     if errors:
         return errors
@@ -100,16 +100,16 @@ def write_fields(
 def _is_submitted(place: FieldSpec, value: Any, entered: Mapping[str, str]) -> bool:
     if _get_control(place, value)[0] in ("rows", "item"):
         return is_submitted(place.name, entered)
-    given = entered.get(place.name)
-    return given is not None and not _is_unchanged(given, place, value)
+    text = entered.get(place.name)
+    return text is not None and not _is_unchanged(text, place, value)
 
 
 def _parse_field(place: FieldSpec, value: Any, entered: Mapping[str, str]) -> Any:
     """Parse the input of a field; None for the default. Raises `ValueError` with a message."""
     kind = _get_control(place, value)[0]
     if place.table and kind == "item":
-        found = parse_entries(place.name, place.table, entered, [value] if value else [])
-        return found[0] if found else None
+        entries = parse_entries(place.name, place.table, entered, [value] if value else [])
+        return entries[0] if entries else None
     if isinstance(place.table, VariableRows) and kind == "rows":
         return place.table.parse_variables(place.name, entered, value)
     if place.table and kind == "rows":
@@ -118,9 +118,9 @@ def _parse_field(place: FieldSpec, value: Any, entered: Mapping[str, str]) -> An
 
 
 def _list_shown_fields(kind: StepKind, spec: Any) -> Iterator[tuple[FieldSpec, Any]]:
-    written = spec if isinstance(spec, dict) else {}
+    values = spec if isinstance(spec, dict) else {}
     for place in _list_fields(kind):
-        value = _get_value(written, place.keys)
+        value = _get_value(values, place.keys)
         if value is not None or not place.metadata.get("is_rare"):
             yield place, value
 
@@ -132,19 +132,21 @@ def _list_fields(kind: StepKind) -> Iterator[FieldSpec]:
 def _list_dataclass_fields(
     spec: Any, manifests: Mapping[str, str], before: tuple[str, ...] = ()
 ) -> Iterator[FieldSpec]:
-    for name, one in spec.__dataclass_fields__.items():
-        if not one.init:
+    for name, spec_field in spec.__dataclass_fields__.items():
+        if not spec_field.init:
             continue
-        wanted = resolve_plain_type(one.type)
-        if is_dataclass(wanted):
-            yield from _list_dataclass_fields(wanted, {}, (*before, name))
+        plain_type = resolve_plain_type(spec_field.type)
+        if is_dataclass(plain_type):
+            yield from _list_dataclass_fields(plain_type, {}, (*before, name))
             continue
-        default = one.default if one.default_factory is MISSING else one.default_factory()
-        columns = one.metadata.get("columns")
+        default = (
+            spec_field.default if spec_field.default_factory is MISSING else spec_field.default_factory()
+        )
+        columns = spec_field.metadata.get("columns")
         table: RowTable | None = MappingRows(columns) if columns else None
         if name in manifests:
             table = StepManifestRow(is_needed=default is MISSING)
-        yield FieldSpec((*before, name), one.type, default, one.metadata, table)
+        yield FieldSpec((*before, name), spec_field.type, default, spec_field.metadata, table)
 
 
 def build_field(
@@ -156,15 +158,15 @@ def build_field(
     """Build the control of a field with the written or submitted value."""
     errors = errors or {}
     kind, choices = _get_control(place, value)
-    shown = _render_value(value, kind) if entered is None else entered.get(place.name, "")
-    if kind == "choice" and shown and shown not in dict(choices):
-        choices = (*choices, (shown, shown))
+    text = _render_value(value, kind) if entered is None else entered.get(place.name, "")
+    if kind == "choice" and text and text not in dict(choices):
+        choices = (*choices, (text, text))
     metadata = place.metadata
     return StepField(
         name=place.name,
         label=metadata.get("label") or format_label(place.keys[-1]),
         kind=kind,
-        value=shown,
+        value=text,
         help=metadata.get("help", ""),
         is_required=place.default is MISSING,
         choices=choices,
@@ -180,9 +182,9 @@ def _build_rows(
     if place.table is None or kind not in ("rows", "item"):
         return {}
     name, table = place.name, place.table
-    written = [value or {}] if kind == "item" else _list_entries(table, value)
+    entries = [value or {}] if kind == "item" else _list_entries(table, value)
     rows = (
-        build_rows(name, table, written, errors)
+        build_rows(name, table, entries, errors)
         if entered is None
         else build_entered_rows(name, table, entered, errors)
     )
@@ -190,19 +192,19 @@ def _build_rows(
 
 
 def _get_control(place: FieldSpec, value: Any) -> tuple[str, tuple[tuple[str, str], ...]]:
-    wanted = resolve_plain_type(place.type)
+    plain_type = resolve_plain_type(place.type)
     options = place.metadata.get("choices") or (
         get_args(place.type) if get_origin(place.type) is Literal else ()
     )
     if options:
         none = () if place.default is MISSING else (("", f"Default: {place.default}"),)
-        return "choice", (*none, *((str(one), str(one)) for one in options))
-    if wanted is bool:
-        said = {True: "yes", False: "no"}.get(place.default, "from the service definition")
-        return "choice", (("", f"Default: {said}"), ("true", "Yes"), ("false", "No"))
-    if wanted is int:
+        return "choice", (*none, *((str(option), str(option)) for option in options))
+    if plain_type is bool:
+        default = {True: "yes", False: "no"}.get(place.default, "from the service definition")
+        return "choice", (("", f"Default: {default}"), ("true", "Yes"), ("false", "No"))
+    if plain_type is int:
         return "number", ()
-    if wanted is str:
+    if plain_type is str:
         is_long = place.metadata.get("is_multiline") or (isinstance(value, str) and "\n" in value)
         return ("lines" if is_long else "text"), ()
     return _get_list_control(place, value), ()
@@ -238,34 +240,34 @@ def _format_default(place: FieldSpec) -> str:
     return str(place.default)
 
 
-def _is_unchanged(given: str, place: FieldSpec, value: Any) -> bool:
+def _is_unchanged(text: str, place: FieldSpec, value: Any) -> bool:
     kind, _ = _get_control(place, value)
-    return given.replace("\r\n", "\n").rstrip("\n") == _render_value(value, kind).rstrip("\n")
+    return text.replace("\r\n", "\n").rstrip("\n") == _render_value(value, kind).rstrip("\n")
 
 
-def _parse_value(given: str, place: FieldSpec, kind: str) -> Any:
+def _parse_value(text: str, place: FieldSpec, kind: str) -> Any:
     """Parse the text of a field; None for the default. Raises `ValueError` with a message."""
-    given = given.replace("\r\n", "\n")
-    if not given.strip():
+    text = text.replace("\r\n", "\n")
+    if not text.strip():
         if place.default is MISSING:
             raise ValueError("Enter a value.")
         return None
-    if has_expression(given) and resolve_plain_type(place.type) in (bool, int):
-        return given.strip()
+    if has_expression(text) and resolve_plain_type(place.type) in (bool, int):
+        return text.strip()
     if resolve_plain_type(place.type) is bool:
-        return parse_cell(_FLAG_COLUMN, given)
+        return parse_cell(_FLAG_COLUMN, text)
     if kind == "number":
-        if not re.fullmatch(r"-?[0-9]{1,12}", given.strip()):
+        if not re.fullmatch(r"-?[0-9]{1,12}", text.strip()):
             raise ValueError("Enter a whole number, or an expression such as <+pipeline.variables.count>.")
-        return int(given)
+        return int(text)
     if kind == "names":
-        return parse_cell(_NAMES_COLUMN, given)
-    return _parse_yaml(given) if kind == "yaml" else given
+        return parse_cell(_NAMES_COLUMN, text)
+    return _parse_yaml(text) if kind == "yaml" else text
 
 
-def _parse_yaml(given: str) -> Any:
+def _parse_yaml(text: str) -> Any:
     try:
-        return parse_yaml(given).value
+        return parse_yaml(text).value
     except InputRejected as refused:
         raise ValueError(refused.problem.display_message) from refused
 

@@ -30,8 +30,8 @@ def build_suggestions(scope: Scope | None, principal: Principal) -> dict[str, An
         environment__scope__path__in=scope.ancestor_paths()
     )
     infrastructures = [
-        {"value": one.identifier, "detail": f"in {one.environment.identifier}: {one.cluster}, {one.region}"}
-        for one in places.select_related("environment").order_by("identifier")[:MAX_SUGGESTIONS]
+        {"value": row.identifier, "detail": f"in {row.environment.identifier}: {row.cluster}, {row.region}"}
+        for row in places.select_related("environment").order_by("identifier")[:MAX_SUGGESTIONS]
     ]
     return {
         "schema": build_full_schema(),
@@ -52,7 +52,7 @@ def build_full_schema() -> dict[str, Any]:
     execution = spec["properties"]["execution"]["properties"]
     kinds = get_step_kinds().values()
     for section in execution:
-        # Groups and parallels hold steps of the section that they stand in.
+        # Groups and parallel blocks contain steps of their own section.
         schema["$defs"][section] = _build_steps_schema(
             _replace_references(STEPS, section), [kind for kind in kinds if section in kind.sections]
         )
@@ -64,15 +64,15 @@ def _replace_references(schema: Any, section: str) -> Any:
     """Return a part of the schema with references to the steps of this section."""
     if isinstance(schema, dict):
         return {
-            key: f"#/$defs/{section}" if key == "$ref" else _replace_references(one, section)
-            for key, one in schema.items()
+            key: f"#/$defs/{section}" if key == "$ref" else _replace_references(part, section)
+            for key, part in schema.items()
         }
     return schema
 
 
 def _build_steps_schema(schema: dict[str, Any], kinds: list[StepKind]) -> dict[str, Any]:
-    found = deepcopy(schema)
-    step = found["items"]["properties"]["step"]
+    steps_schema = deepcopy(schema)
+    step = steps_schema["items"]["properties"]["step"]
     step["properties"]["type"] = {"enum": sorted(kind.type for kind in kinds)}
     step["oneOf"] = [
         {
@@ -83,7 +83,7 @@ def _build_steps_schema(schema: dict[str, Any], kinds: list[StepKind]) -> dict[s
         }
         for kind in sorted(kinds, key=lambda kind: kind.type)
     ]
-    return found
+    return steps_schema
 
 
 def _build_fields_schema(kind: StepKind) -> dict[str, Any]:
@@ -113,10 +113,10 @@ def _build_properties(spec: Any) -> dict[str, Any]:
     }
 
 
-def _build_property(of: Any) -> dict[str, Any]:
-    if is_dataclass(of):
-        return {"type": "object", "properties": _build_properties(of)}
-    return {"type": _JSON_TYPES[of]} if of in _JSON_TYPES else {}
+def _build_property(type_: Any) -> dict[str, Any]:
+    if is_dataclass(type_):
+        return {"type": "object", "properties": _build_properties(type_)}
+    return {"type": _JSON_TYPES[type_]} if type_ in _JSON_TYPES else {}
 
 
 def _list_names(
@@ -124,6 +124,6 @@ def _list_names(
 ) -> list[dict[str, str]]:
     near = filter_visible(principal, permission, rows).filter(scope__path__in=scope.ancestor_paths())
     return [
-        {"value": one.identifier, "detail": one.name}
-        for one in near.select_related("scope").order_by("identifier")[:MAX_SUGGESTIONS]
+        {"value": row.identifier, "detail": row.name}
+        for row in near.select_related("scope").order_by("identifier")[:MAX_SUGGESTIONS]
     ]

@@ -53,25 +53,26 @@ def add_choices(nearby: EditorChoices, field: StepField) -> StepField:
 
 
 def _add_row_choices(nearby: EditorChoices, row: FieldRow) -> FieldRow:
-    known = {"connector": nearby.connectors, "region": nearby.regions}
+    options = {"connector": nearby.connectors, "region": nearby.regions}
     return replace(
         row,
         cells=tuple(
-            _add_cell_choices(known[one.key], one) if known.get(one.key) else one for one in row.cells
+            _add_cell_choices(options[cell.key], cell) if options.get(cell.key) else cell
+            for cell in row.cells
         ),
     )
 
 
-def _add_cell_choices(known: LabeledChoices, cell: StepField) -> StepField:
+def _add_cell_choices(options: LabeledChoices, cell: StepField) -> StepField:
     """Add choices to a cell; a value outside of them, such as an expression, stays."""
     empty = ("", f"Choose a {cell.key}")
-    other = ((cell.value, f"{cell.value} (not found)"),) if cell.value not in {"", *dict(known)} else ()
-    return replace(cell, kind="choice", choices=(empty, *other, *known), help="")
+    other = ((cell.value, f"{cell.value} (not found)"),) if cell.value not in {"", *dict(options)} else ()
+    return replace(cell, kind="choice", choices=(empty, *other, *options), help="")
 
 
-def _build_choice_field(name: str, label: str, value: str, known: LabeledChoices, empty: str) -> StepField:
-    choices = [*(() if value else (("", empty),)), *known]
-    if value and value not in dict(known):
+def _build_choice_field(name: str, label: str, value: str, options: LabeledChoices, empty: str) -> StepField:
+    choices = [*(() if value else (("", empty),)), *options]
+    if value and value not in dict(options):
         choices.insert(0, (value, f"{value} (not found)"))
     return StepField(
         name=name, label=label, kind="choice", value=value, choices=tuple(choices), is_required=True

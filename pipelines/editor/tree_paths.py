@@ -93,10 +93,10 @@ def get_provisioner_path(stage: TreePath) -> TreePath:
 
 def list_provisioner_items(stage: Any, section: str) -> list[Any]:
     """Return the items of a stage's provisioner in a section; empty without a provisioner."""
-    found: Any = get_body(stage)
+    node: Any = get_body(stage)
     for name in ("spec", "environment", "provisioner", section):
-        found = found.get(name) if isinstance(found, dict) else None
-    return found if isinstance(found, list) else []
+        node = node.get(name) if isinstance(node, dict) else None
+    return node if isinstance(node, list) else []
 
 
 def list_execution_items(stage: Any, section: str) -> list[Any]:
@@ -109,20 +109,20 @@ def list_execution_items(stage: Any, section: str) -> list[Any]:
 
 def iterate_bodies(stage: Any) -> Iterator[dict[str, Any]]:
     """Yield the bodies of all steps and groups of a stage, in both sections."""
-    waiting = [one for section in SECTIONS for one in list_execution_items(stage, section)]
-    waiting += [one for section in SECTIONS for one in list_provisioner_items(stage, section)]
+    waiting = [entry for section in SECTIONS for entry in list_execution_items(stage, section)]
+    waiting += [entry for section in SECTIONS for entry in list_provisioner_items(stage, section)]
     while waiting:
         item = waiting.pop()
         yield get_body(item)
         waiting += get_children(item, ())[0]
 
 
-def build_unique_identifier(name: str, taken: set[str]) -> str:
+def build_unique_identifier(name: str, existing: set[str]) -> str:
     """Build a unique identifier from a name."""
     plain = re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_")[:110] or "item"
     base = f"_{plain}" if plain[0].isdigit() else plain
-    found_name, number = base, 1
-    while found_name in taken:
+    candidate, number = base, 1
+    while candidate in existing:
         number += 1
-        found_name = f"{base}_{number}"
-    return found_name
+        candidate = f"{base}_{number}"
+    return candidate

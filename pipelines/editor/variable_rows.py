@@ -29,8 +29,8 @@ _COLUMNS = (
     SpecColumn("pattern", "text", "Regular expression for the whole value."),
     SpecColumn("description", "text", "Help text in the run form."),
 )
-_COLUMNS_BY_NAME = {one.name: one for one in _COLUMNS}
-# Cells whose values are of the variable's own type.
+_COLUMNS_BY_NAME = {column.name: column for column in _COLUMNS}
+# Cells whose values have the type of the variable.
 _TYPED_COLUMNS = ("value", "default")
 
 
@@ -48,26 +48,28 @@ class VariableRows:
         """Return the cells of a variable; None if cells cannot show it."""
         if not isinstance(entry, tuple):
             return None
-        name, said = str(entry[0]), entry[1]
-        found = dict.fromkeys(_COLUMNS_BY_NAME, "") | {"name": name}
-        if not isinstance(said, Mapping):
-            shown = render_cell(_COLUMNS_BY_NAME["value"], said)
-            return None if said is None or shown is None else found | {"value": shown}
-        said = {"type": STRING, **said}
-        if said["type"] not in TYPES or not set(said) <= set(_COLUMNS_BY_NAME) - {"name"}:
+        name, definition = str(entry[0]), entry[1]
+        cells = dict.fromkeys(_COLUMNS_BY_NAME, "") | {"name": name}
+        if not isinstance(definition, Mapping):
+            value_text = render_cell(_COLUMNS_BY_NAME["value"], definition)
+            return None if definition is None or value_text is None else cells | {"value": value_text}
+        definition = {"type": STRING, **definition}
+        if definition["type"] not in TYPES or not set(definition) <= set(_COLUMNS_BY_NAME) - {"name"}:
             return None
-        names = said.get("allowedValues")
-        spoken_names = [format_variable_value(one) for one in names] if isinstance(names, list) else names
+        names = definition.get("allowedValues")
+        formatted_names = (
+            [format_variable_value(choice) for choice in names] if isinstance(names, list) else names
+        )
         texts = {
-            key: render_cell(_COLUMNS_BY_NAME[key], one)
-            for key, one in said.items()
+            key: render_cell(_COLUMNS_BY_NAME[key], part)
+            for key, part in definition.items()
             if key != "allowedValues"
         }
-        texts["allowedValues"] = render_cell(_COLUMNS_BY_NAME["allowedValues"], spoken_names)
+        texts["allowedValues"] = render_cell(_COLUMNS_BY_NAME["allowedValues"], formatted_names)
         if any(text is None for text in texts.values()):
             return None
-        found |= {key: text for key, text in texts.items() if text is not None}
-        return found if _is_round_trip(found, said) else None
+        cells |= {key: text for key, text in texts.items() if text is not None}
+        return cells if _is_round_trip(cells, definition) else None
 
     def parse_cells(self, cells: CellTexts) -> tuple[str, Any]:
         """Return the name, and a plain value or a mapping without empty cells.
@@ -75,57 +77,59 @@ class VariableRows:
         Raises `CellErrors`.
         """
         name, errors = cells.get("name", "").strip(), dict[str, str]()
-        said = _parse_typed(cells, errors) if cells.get("type") else _parse_untyped(cells.get("value", ""))
+        definition = (
+            _parse_typed(cells, errors) if cells.get("type") else _parse_untyped(cells.get("value", ""))
+        )
         if not is_path(name) or "." in name or len(name) > NAME_CHARACTERS:
             errors["name"] = _COLUMNS_BY_NAME["name"].help if name else "Enter a value."
         if not errors:
             errors = {
                 _get_problem_cell(at, cells): message
-                for (_, *at), message in find_variable_problems({name: said})
+                for (_, *at), message in find_variable_problems({name: definition})
             }
         if errors:
             raise CellErrors(errors)
-        return name, said
+        return name, definition
 
-    def parse_variables(self, name: str, entered: Mapping[str, str], written: Any) -> dict[str, Any] | None:
+    def parse_variables(self, name: str, entered: Mapping[str, str], value: Any) -> dict[str, Any] | None:
         """Return the submitted variables; unchanged ones as written, None without any.
 
         Raises `CellErrors` with the names of the form controls.
         """
-        old = list(written.items()) if isinstance(written, dict) else []
-        found: dict[str, Any] = {}
+        old = list(value.items()) if isinstance(value, dict) else []
+        variables: dict[str, Any] = {}
         errors: dict[str, str] = {}
         for n, cells in group_cells_by_row(name, self, entered).items():
             before = old[n] if n < len(old) else None
             if before is None and not any(cells.values()):
                 continue
             try:
-                key, said = self._entry(before, cells)
+                key, definition = self._parse_entry(before, cells)
             except CellErrors as bad:
                 errors.update({f"{name}.{n}.{key}": sentence for key, sentence in bad.errors.items()})
                 continue
-            if key in found:
+            if key in variables:
                 errors[f"{name}.{n}.name"] = f"Two variables have the name {key}. Names must be unique."
-            found[key] = said
+            variables[key] = definition
         if errors:
             raise CellErrors(errors)
-        if isinstance(written, dict):
-            written.clear()
-            written.update(found)
-            return written or None
-        return found or None
+        if isinstance(value, dict):
+            value.clear()
+            value.update(variables)
+            return value or None
+        return variables or None
 
-    def _entry(self, before: tuple[str, Any] | None, cells: CellTexts) -> tuple[str, Any]:
+    def _parse_entry(self, before: tuple[str, Any] | None, cells: CellTexts) -> tuple[str, Any]:
         if before is None:
             return self.parse_cells(cells)
         if is_unchanged(self, before, cells):
             return before
-        shown = self.render_cells(before) or {}
-        if not cells.get("type") and not shown["type"] and cells.get("value", "") == shown["value"]:
-            # Only the name is another: "3" stays the text that it was.
+        old_cells = self.render_cells(before) or {}
+        if not cells.get("type") and not old_cells["type"] and cells.get("value", "") == old_cells["value"]:
+            # Only the name changed: the text "3" stays a text.
             return self.parse_cells({**cells, "value": "x"})[0], before[1]
-        name, said = self.parse_cells(cells)
-        return name, merge_value(before[1], said)
+        name, definition = self.parse_cells(cells)
+        return name, merge_value(before[1], definition)
 
 
 def _parse_untyped(text: str) -> Any:
@@ -136,8 +140,8 @@ def _parse_untyped(text: str) -> Any:
 
 def _parse_typed(cells: CellTexts, errors: dict[str, str]) -> dict[str, Any]:
     """Parse cells into a mapping; invalid ones are added to `errors`."""
-    found: dict[str, Any] = {"type": cells["type"]}
-    of = PipelineVariable("", cells["type"])
+    definition: dict[str, Any] = {"type": cells["type"]}
+    variable = PipelineVariable("", cells["type"])
     for key in list(_COLUMNS_BY_NAME)[2:]:
         text = cells.get(key, "")
         if not text.strip():
@@ -148,11 +152,11 @@ def _parse_typed(cells: CellTexts, errors: dict[str, str]) -> dict[str, Any]:
             errors[key] = str(bad)
             continue
         if key == "allowedValues":
-            value = [of.parse_value(one) for one in value]
+            value = [variable.parse_value(choice) for choice in value]
         elif key in _TYPED_COLUMNS and not value.startswith(_RUNTIME_INPUT):
-            value = of.parse_value(value)
-        found[key] = value
-    return found
+            value = variable.parse_value(value)
+        definition[key] = value
+    return definition
 
 
 def _get_problem_cell(at: Sequence[str], cells: CellTexts) -> str:
@@ -162,12 +166,12 @@ def _get_problem_cell(at: Sequence[str], cells: CellTexts) -> str:
     return "value" if cells.get("value") or not cells.get("default") else "default"
 
 
-def _is_round_trip(cells: CellTexts, said: Mapping[str, Any]) -> bool:
+def _is_round_trip(cells: CellTexts, definition: Mapping[str, Any]) -> bool:
     """Return whether cells parse back to the definition, including types: the text 3 is not the number."""
-    again = _parse_typed(cells, {})
-    return again == said and all(
-        [type(one) for one in _as_list(value)] == [type(one) for one in _as_list(again[key])]
-        for key, value in said.items()
+    parsed = _parse_typed(cells, {})
+    return parsed == definition and all(
+        [type(item) for item in _as_list(value)] == [type(item) for item in _as_list(parsed[key])]
+        for key, value in definition.items()
     )
 
 

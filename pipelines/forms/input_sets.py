@@ -27,42 +27,48 @@ class RunVariableInput:
     @property
     def choices(self) -> list[tuple[str, str]]:
         """Return the options of a variable with allowed values, or of a Boolean."""
-        one = self.variable
-        said = [format_variable_value(value) for value in one.allowed] or (
-            ["true", "false"] if one.type == "Boolean" else []
+        variable = self.variable
+        options = [format_variable_value(value) for value in variable.allowed] or (
+            ["true", "false"] if variable.type == "Boolean" else []
         )
-        empty = [] if self.value in said or not said else [("", "Choose")]
-        return empty + [(value, value) for value in said]
+        empty = [] if self.value in options or not options else [("", "Choose")]
+        return empty + [(value, value) for value in options]
 
 
 class InputSetForm(ResourceForm):
     """Form of an input set; `initial_inputs` are the values before editing."""
 
-    def __init__(self, *args: Any, pipeline: Pipeline, begun: Mapping[str, Any], **kwargs: Any) -> None:
+    def __init__(
+        self, *args: Any, pipeline: Pipeline, initial_inputs: Mapping[str, Any], **kwargs: Any
+    ) -> None:
         super().__init__(*args, **kwargs)
-        self.initial_inputs = begun
-        self.variables = [one for one in list_pipeline_variables(pipeline) if not one.is_secret]
+        self.initial_inputs = initial_inputs
+        self.variables = [
+            variable for variable in list_pipeline_variables(pipeline) if not variable.is_secret
+        ]
         self.input_errors: dict[str, str] = {}
 
     def add_problem(self, problem: Any) -> None:
         """Show the problem of an input at its field."""
         errors = problem.errors if isinstance(problem, Problem) else []
-        self.input_errors = {str(one["path"]).removeprefix("inputs."): str(one["message"]) for one in errors}
+        self.input_errors = {
+            str(error["path"]).removeprefix("inputs."): str(error["message"]) for error in errors
+        }
         super().add_problem(problem)
 
     def inputs(self) -> dict[str, Any]:
         """Return the submitted inputs without empty fields."""
-        entered = {one: self.data.get(f"input.{one.name}", "") for one in self.variables}
-        return {one.name: one.parse_value(text) for one, text in entered.items() if text != ""}
+        entered = {variable: self.data.get(f"input.{variable.name}", "") for variable in self.variables}
+        return {variable.name: variable.parse_value(text) for variable, text in entered.items() if text != ""}
 
     def list_inputs(self) -> list[RunVariableInput]:
         """Return a field for each input."""
         return [
-            RunVariableInput(one, self._shown(one), self.input_errors.get(one.name, ""))
-            for one in self.variables
+            RunVariableInput(variable, self._get_text(variable), self.input_errors.get(variable.name, ""))
+            for variable in self.variables
         ]
 
-    def _shown(self, variable: PipelineVariable) -> str:
+    def _get_text(self, variable: PipelineVariable) -> str:
         name = f"input.{variable.name}"
         if self.is_bound and name in self.data:
             return str(self.data[name])

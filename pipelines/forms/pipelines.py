@@ -17,7 +17,7 @@ from web.forms.page_forms import PageForm, ScopeField
 from web.forms.resource_forms import ScopedForm
 from web.http.problems import Problem
 
-# What needs nothing but a service and a cluster is what a newcomer begins with.
+# The strategy that needs only a service and a cluster.
 DEFAULT_STRATEGY = "Rolling"
 EXAMPLE_SERVICE, EXAMPLE_INFRASTRUCTURE = "my_service", ("my_environment", "my_infrastructure")
 
@@ -42,8 +42,8 @@ class PipelineForm(PageForm):
         if isinstance(problem, ValidationError):
             super().add_problem(problem)
             return
-        self.problems = [one for one in problem.errors if one.get("line")]
-        placeless = [one for one in problem.errors if not one.get("line")]
+        self.problems = [error for error in problem.errors if error.get("line")]
+        placeless = [error for error in problem.errors if not error.get("line")]
         if placeless or not problem.errors:
             super().add_problem(type(problem)(problem.detail, errors=placeless))
         else:
@@ -91,7 +91,7 @@ class PipelineTemplateForm(PageForm):
         near = scope.ancestor_paths() if scope else []
         services = Service.objects.filter(scope__path__in=near).select_related("scope")
         places = Infrastructure.objects.filter(environment__scope__path__in=near)
-        # Those that are there already come first: the others need a provisioner.
+        # Existing infrastructures come first; dynamic ones need a provisioner.
         order = ("is_dynamic", "environment__identifier", "identifier")
         places = places.select_related("environment__scope").order_by(*order)
         self.services = filter_visible(person, "core_service_view", services)

@@ -18,10 +18,10 @@ from web.forms.resource_forms import suggest_identifier
 from web.http.problems import Problem
 
 EDIT = "core_environment_edit"
-# As many connectors as the form offers.
+# Limit of the connectors that the form offers.
 MAX_CONNECTORS = 200
 _ENVIRONMENT_FIELDS = {"name": "environment_name", "identifier": "environment_identifier"}
-# What has a value before anybody enters something.
+# Fields with a default value.
 _PRESELECTED_FIELDS = frozenset(
     {"connector", "region", "cluster", "kind", "in_scope", "method", "mapped_region", "mapped_cluster"}
 )
@@ -72,19 +72,19 @@ class StageInfrastructureForm(NewInfrastructureForm):
     ) -> None:
         """Build the form for a pipeline of `scope`, with the resources there and above that the user may use.
 
-        `entered` is shown without validation: it has not been submitted yet.
+        `entered` is displayed without validation, because it was not submitted yet.
         """
-        found = filter_visible(person, "core_connector_access", list_connectors(scope))
-        self.connectors = list(found[:MAX_CONNECTORS])
+        connectors = filter_visible(person, "core_connector_access", list_connectors(scope))
+        self.connectors = list(connectors[:MAX_CONNECTORS])
         super().__init__(*args, connectors=self.connectors, prefix="new", auto_id="visual-%s", **kwargs)
         if self.connectors:
             self.fields["region"].initial = parse_aws_spec(self.connectors[0].spec).test_region
         above = scope.ancestor_paths()
         rows = Environment.objects.filter(scope__path__in=above).select_related("scope")
-        shown = filter_visible(person, EDIT, rows).order_by("name", "pk")
+        environments = filter_visible(person, EDIT, rows).order_by("name", "pk")
         environment, in_scope = self.fields["environment"], self.fields["in_scope"]
         if isinstance(environment, EnvironmentField):
-            environment.queryset = shown
+            environment.queryset = environments
         if isinstance(in_scope, ScopeField):
             in_scope.queryset = list_permitted_scopes(person, EDIT).filter(path__in=above).order_by("path")
             in_scope.initial = scope.path
@@ -108,33 +108,31 @@ class StageInfrastructureForm(NewInfrastructureForm):
 
     def clean(self) -> dict[str, Any]:
         """Check the fields that a new environment requires."""
-        given = super().clean() or self.cleaned_data
-        if given.get("environment"):
-            return given
-        if not given.get("environment_name", "").strip():
+        data = super().clean() or self.cleaned_data
+        if data.get("environment"):
+            return data
+        if not data.get("environment_name", "").strip():
             self.add_error(
                 "environment_name", ("Enter a name for the new environment, or choose an existing one.")
             )
-        elif not given.get("environment_identifier"):
-            given["environment_identifier"] = suggest_identifier(given["environment_name"])
-        if not given.get("in_scope"):
+        elif not data.get("environment_identifier"):
+            data["environment_identifier"] = suggest_identifier(data["environment_name"])
+        if not data.get("in_scope"):
             self.add_error("in_scope", "Choose the scope of the environment.")
-        return given
+        return data
 
     def environment_spec(self) -> EnvironmentSpec:
         """Build the spec of the new environment."""
-        given = self.cleaned_data
-        return EnvironmentSpec(
-            given["environment_name"], kind=given["kind"] or Environment.Kind.PRE_PRODUCTION
-        )
+        data = self.cleaned_data
+        return EnvironmentSpec(data["environment_name"], kind=data["kind"] or Environment.Kind.PRE_PRODUCTION)
 
     @property
     def target_identifiers(self) -> tuple[str, str]:
         """Return the identifiers of environment and infrastructure, as the stage references them."""
-        given = self.cleaned_data
-        found = given["environment"]
-        named = found.identifier if found else given["environment_identifier"]
-        return named, given["identifier"]
+        data = self.cleaned_data
+        environment = data["environment"]
+        named = environment.identifier if environment else data["environment_identifier"]
+        return named, data["identifier"]
 
     def add_environment_errors(self, problem: Problem) -> None:
         """Add the problems of a rejected environment to its fields."""

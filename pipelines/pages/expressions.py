@@ -21,10 +21,10 @@ MAX_LINE_DIGITS = 7
 @require_sign_in
 @require_safe
 def list_pipeline_expressions(request: PageRequest, pk: int) -> HttpResponse:
-    """List what may be written at a step of a pipeline; values are known to its runs alone."""
-    found = get_visible(request, VIEW, Pipeline.objects.select_related("scope"), pk=pk)
-    chosen, names = list_pipeline_items(found, request.GET.get("at", ""), request.user)
-    context = {"pipeline": found, "choices": PipelineDraft(found.yaml).list_choices(), "chosen": chosen}
+    """List the expressions available at a step of a pipeline; only its runs have the values."""
+    pipeline = get_visible(request, VIEW, Pipeline.objects.select_related("scope"), pk=pk)
+    chosen, names = list_pipeline_items(pipeline, request.GET.get("at", ""), request.user)
+    context = {"pipeline": pipeline, "choices": PipelineDraft(pipeline.yaml).list_choices(), "chosen": chosen}
     return render_expressions(request, names, context)
 
 
@@ -32,16 +32,16 @@ def render_expressions(
     request: PageRequest, names: list[CompletionItem], context: dict[str, Any]
 ) -> HttpResponse:
     text = request.GET.get("q", "")[:LONGEST_SEARCH]
-    shown = paginate_items(search_items(names, text), request, key=lambda one: one.path)
-    return render(request, "deployments/expressions.html", {**context, "text": text.strip(), "page": shown})
+    page = paginate_items(search_items(names, text), request, key=lambda item: item.path)
+    return render(request, "deployments/expressions.html", {**context, "text": text.strip(), "page": page})
 
 
 @require_sign_in
 @require_POST
 def list_draft_expressions(request: PageRequest) -> HttpResponse:
-    """Say what may be named at a place of the text that is being written; the editor asks.
+    """Return the expressions available at a position of an unsaved text, for the editor.
 
-    The place is a `line` of the text (from 1), or the path of a form in `at`.
+    The position is a `line` of the text (from 1), or the path of a form in `at`.
     """
     scope = get_object_or_404(
         list_permitted_scopes(request.user, VIEW), path=request.POST.get("in_scope", "")
@@ -51,5 +51,5 @@ def list_draft_expressions(request: PageRequest) -> HttpResponse:
     at = request.POST.get("at", "")[:LONGEST_SEARCH]
     mark = draft.find_node_at_line(int(line)) if is_line else draft.find_node_at_path(parse_path(at))
     names = search_items(list_draft_items(draft, mark, scope, request.user))
-    shown = [{"value": one.path, "detail": one.about or one.source} for one in names]
-    return JsonResponse({"expressions": shown})
+    expressions = [{"value": item.path, "detail": item.about or item.source} for item in names]
+    return JsonResponse({"expressions": expressions})

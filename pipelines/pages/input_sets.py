@@ -59,14 +59,14 @@ def list_input_set_parents(pipeline: Pipeline) -> list[Breadcrumb]:
 @require_safe
 def list_pipeline_input_sets(request: PageRequest, pk: int) -> HttpResponse:
     """List the input sets of a pipeline."""
-    found = get_pipeline(request, pk)
+    pipeline = get_pipeline(request, pk)
     content = {
-        "pipeline": found,
+        "pipeline": pipeline,
         "page": paginate_queryset(
-            input_sets.list_visible_input_sets(found, request.user).order_by(), request
+            input_sets.list_visible_input_sets(pipeline, request.user).order_by(), request
         ),
-        "may_edit": can(request.user, input_sets.EDIT, found),
-        "may_delete": can(request.user, input_sets.DELETE, found),
+        "may_edit": can(request.user, input_sets.EDIT, pipeline),
+        "may_delete": can(request.user, input_sets.DELETE, pipeline),
     }
     return render(request, "pipelines/input_sets.html", content)
 
@@ -89,8 +89,8 @@ class NewInputSet(PipelinePage, CreateChildPage[Pipeline]):
 
     def build_form(self) -> NewInputSetForm:
         if "from_run" not in self.request.POST:
-            return NewInputSetForm(get_posted_data(self.request), pipeline=self.object, begun={})
-        form = NewInputSetForm(pipeline=self.object, begun={})
+            return NewInputSetForm(get_posted_data(self.request), pipeline=self.object, initial_inputs={})
+        form = NewInputSetForm(pipeline=self.object, initial_inputs={})
         form.initial_inputs = {
             variable.name: text
             for variable in form.variables
@@ -113,7 +113,7 @@ def _get_input_set_of_visible_pipeline(request: PageRequest, pk: int, number: in
 
 
 class EditInputSet(InputSetPage, VersionedEditPage[InputSet]):
-    """Edit an input set, on request after a review of the changes."""
+    """Edit an input set; a review of the changes is optional."""
 
     load = staticmethod(_get_input_set_of_visible_pipeline)
     template_name = "pipelines/input_set.html"
@@ -129,7 +129,7 @@ class EditInputSet(InputSetPage, VersionedEditPage[InputSet]):
         return {"pipeline": self.object.pipeline, "input_set": self.object}
 
     def get_form_options(self) -> dict[str, Any]:
-        options = {"pipeline": self.object.pipeline, "begun": self.object.inputs}
+        options = {"pipeline": self.object.pipeline, "initial_inputs": self.object.inputs}
         return super().get_form_options() | options
 
     def post(self, request: PageRequest, **kwargs: Any) -> HttpResponseBase:
@@ -158,7 +158,7 @@ class EditInputSet(InputSetPage, VersionedEditPage[InputSet]):
         entered = asdict(_build_spec(form))
         overwriting = InputSetForm(
             pipeline=self.object.pipeline,
-            begun=entered["inputs"],
+            initial_inputs=entered["inputs"],
             initial=entered | {"version": self.object.version},
         )
         return self.render_form(overwriting, 409, diff=self.describe_change(form))
@@ -168,7 +168,7 @@ class EditInputSet(InputSetPage, VersionedEditPage[InputSet]):
 
 
 class DeleteInputSet(InputSetPage, DeletePage[InputSet]):
-    """Delete an input set, after telling how often runs took values from it."""
+    """Delete an input set, after showing how many runs used it."""
 
     permission = input_sets.DELETE
     done = "Input set {name} deleted."
@@ -177,19 +177,19 @@ class DeleteInputSet(InputSetPage, DeletePage[InputSet]):
         return [] if self.object.runs else ["No run has used this input set."]
 
     def get_notice(self) -> Notice | None:
-        found = self.object
-        if not found.runs:
+        input_set = self.object
+        if not input_set.runs:
             return None
-        last = format_html("Last used {}. These runs keep their values.", when(found.last_run_at, "ago"))
+        last = format_html("Last used {}. These runs keep their values.", when(input_set.last_run_at, "ago"))
         refused = format_html(
-            "API requests that run a pipeline with <code>{}</code> will fail.", found.identifier
+            "API requests that run a pipeline with <code>{}</code> will fail.", input_set.identifier
         )
-        return Notice(f"Used by {found.runs} run{pluralize(found.runs)}", [last, refused])
+        return Notice(f"Used by {input_set.runs} run{pluralize(input_set.runs)}", [last, refused])
 
     def perform(self, **values: Any) -> None:
         input_sets.delete_input_set(actor=self.request.user, input_set=self.object)
 
 
 def _build_spec(form: InputSetForm) -> input_sets.InputSetSpec:
-    given = form.cleaned_data
-    return input_sets.InputSetSpec(given["name"], given["description"], form.inputs())
+    data = form.cleaned_data
+    return input_sets.InputSetSpec(data["name"], data["description"], form.inputs())

@@ -28,12 +28,12 @@ DELETE: Final = "core_pipeline_delete"
 
 
 def get_pipeline(request: PageRequest, pk: int) -> Pipeline:
-    """Return the pipeline that is meant. Raises `NotVisible` (404)."""
+    """Return the pipeline with this key. Raises `NotVisible` (404)."""
     return get_visible(request, VIEW, Pipeline.objects.select_related("scope"), pk=pk)
 
 
 def build_graph_of_text(yaml: str) -> PipelineGraph | None:
-    """Return the graph of a text, None where it is no pipeline."""
+    """Return the graph of a pipeline text; None if the text is invalid."""
     try:
         return build_graph(parse_pipeline(yaml))
     except InvalidPipelineError:
@@ -43,7 +43,7 @@ def build_graph_of_text(yaml: str) -> PipelineGraph | None:
 @require_sign_in
 @require_get_or_post
 def create_pipeline(request: PageRequest) -> HttpResponse:
-    """Create a pipeline from a text that begins as a template."""
+    """Create a pipeline; the text starts from a template."""
     start = EmptyPipelineForm(request.GET if "name" in request.GET else None)
     template = PipelineTemplateForm(
         request.GET if "strategy" in request.GET else None, person=request.user, scope=request.current_scope
@@ -56,9 +56,9 @@ def create_pipeline(request: PageRequest) -> HttpResponse:
         initial={"yaml": start.text() or template.text()},
     )
     if request.method == "POST" and form.is_valid():
-        given = form.cleaned_data
+        data = form.cleaned_data
         try:
-            made = pipelines.save_pipeline(actor=request.user, scope=given["in_scope"], yaml=given["yaml"])
+            made = pipelines.save_pipeline(actor=request.user, scope=data["in_scope"], yaml=data["yaml"])
         except Problem as problem:
             form.add_problem(problem)
         else:
@@ -70,39 +70,39 @@ def create_pipeline(request: PageRequest) -> HttpResponse:
 @require_sign_in
 @require_get_or_post
 def edit_pipeline(request: PageRequest, pk: int) -> HttpResponse:
-    """Save a new version of a pipeline; what somebody else saved meanwhile is shown, not lost."""
-    # What one may not see is as gone as what is deleted: the answer must not tell them apart.
-    mine = filter_visible(request.user, VIEW, Pipeline.objects.filter(pk=pk))
-    if request.method == "POST" and not mine.exists():
+    """Save a new version of a pipeline; show the conflict if someone else saved meanwhile."""
+    # The answer for a hidden pipeline equals the one for a deleted pipeline.
+    visible_rows = filter_visible(request.user, VIEW, Pipeline.objects.filter(pk=pk))
+    if request.method == "POST" and not visible_rows.exists():
         return _render_deleted_conflict(request)
-    found = get_pipeline(request, pk)
-    require(request.user, EDIT, found)
+    pipeline = get_pipeline(request, pk)
+    require(request.user, EDIT, pipeline)
     if request.method != "POST":
-        form = PipelineForm(initial={"yaml": found.yaml, "version": found.version})
-        return _render_form(request, form, found.scope, pipeline=found)
+        form = PipelineForm(initial={"yaml": pipeline.yaml, "version": pipeline.version})
+        return _render_form(request, form, pipeline.scope, pipeline=pipeline)
     form = PipelineForm(request.POST)
     if not form.is_valid():
-        return _render_form(request, form, found.scope, pipeline=found)
-    given = form.cleaned_data
+        return _render_form(request, form, pipeline.scope, pipeline=pipeline)
+    data = form.cleaned_data
     try:
         saved = pipelines.save_pipeline(
             actor=request.user,
-            scope=found.scope,
-            yaml=given["yaml"],
-            pipeline=found,
-            version=given["version"] or 0,
+            scope=pipeline.scope,
+            yaml=data["yaml"],
+            pipeline=pipeline,
+            version=data["version"] or 0,
         )
     except VersionConflict:
-        return _render_edit_conflict(request, pk, given["yaml"])
+        return _render_edit_conflict(request, pk, data["yaml"])
     except Problem as problem:
         form.add_problem(problem)
-        return _render_form(request, form, found.scope, pipeline=found)
+        return _render_form(request, form, pipeline.scope, pipeline=pipeline)
     messages.success(request, f"{saved.name} saved as version {saved.version}.")
     return redirect("pipeline", pk=pk)
 
 
 class PipelinePage(ResourcePage[Pipeline]):
-    """A page about a pipeline."""
+    """Page of a pipeline."""
 
     load = staticmethod(get_pipeline)
     noun = "pipeline"
@@ -127,7 +127,7 @@ class DeletePipeline(PipelinePage, DeletePage[Pipeline]):
 @require_sign_in
 @require_POST
 def check_pipeline(request: PageRequest) -> HttpResponse:
-    """Say what is wrong with a pipeline that is being written; the editor asks."""
+    """Return the problems of an unsaved pipeline text, for the editor."""
     scopes = list_permitted_scopes(request.user, VIEW)
     scope = get_object_or_404(scopes, path=request.POST.get("in_scope", ""))
     return JsonResponse(pipelines.check_pipeline(request.POST.get("yaml", ""), scope, request.user))
@@ -136,7 +136,7 @@ def check_pipeline(request: PageRequest) -> HttpResponse:
 @require_sign_in
 @require_POST
 def draw_pipeline(request: PageRequest) -> HttpResponse:
-    """Draw the text that is being written; one that cannot be read leaves the last drawing."""
+    """Render the graph of an unsaved pipeline text; an invalid text keeps the previous graph."""
     graph = build_graph_of_text(request.POST.get("yaml", ""))
     response = render(request, "pipelines/_graph.html", {"graph": graph, "is_followed": True})
     if graph is None:
@@ -147,20 +147,20 @@ def draw_pipeline(request: PageRequest) -> HttpResponse:
 @require_sign_in
 @require_safe
 def show_history(request: PageRequest, pk: int) -> HttpResponse:
-    """List the versions of a pipeline, and show one of them or the difference of two."""
-    found = get_pipeline(request, pk)
-    rows = PipelineVersion.objects.filter(pipeline=found).defer("yaml").select_related("saved_by")
+    """List the versions of a pipeline, and show one version or the diff of two."""
+    pipeline = get_pipeline(request, pk)
+    rows = PipelineVersion.objects.filter(pipeline=pipeline).defer("yaml").select_related("saved_by")
     content: dict[str, Any] = {
-        "pipeline": found,
+        "pipeline": pipeline,
         "page": paginate_queryset(rows, request, order="number"),
-        "can_edit": can(request.user, EDIT, found),
+        "can_edit": can(request.user, EDIT, pipeline),
     }
-    if shown := request.GET.get("show"):
-        content["shown"] = _get_version(found, shown)
-        content["graph"] = build_graph_of_text(content["shown"].yaml)
-    elif found.version > 1:
-        newer = _get_version(found, request.GET.get("to") or str(found.version))
-        older = _get_version(found, request.GET.get("from") or str(newer.number - 1))
+    if number := request.GET.get("show"):
+        content["selected_version"] = _get_version(pipeline, number)
+        content["graph"] = build_graph_of_text(content["selected_version"].yaml)
+    elif pipeline.version > 1:
+        newer = _get_version(pipeline, request.GET.get("to") or str(pipeline.version))
+        older = _get_version(pipeline, request.GET.get("from") or str(newer.number - 1))
         content |= {"older": older, "newer": newer, "diff": compare_texts(older.yaml, newer.yaml)}
     return render(request, "pipelines/history.html", content)
 
@@ -168,9 +168,9 @@ def show_history(request: PageRequest, pk: int) -> HttpResponse:
 @require_sign_in
 @require_POST
 def restore_pipeline(request: PageRequest, pk: int, number: int) -> HttpResponse:
-    """Save an earlier version of a pipeline as its newest one."""
-    found = get_pipeline(request, pk)
-    restored = pipelines.restore_version(actor=request.user, pipeline=found, number=number)
+    """Restore an earlier version of a pipeline as a new version."""
+    pipeline = get_pipeline(request, pk)
+    restored = pipelines.restore_version(actor=request.user, pipeline=pipeline, number=number)
     messages.success(request, f"Version {number} of {restored.name} restored as version {restored.version}.")
     return redirect("pipeline-history", pk=pk)
 
@@ -183,21 +183,21 @@ def _get_version(pipeline: Pipeline, number: str) -> PipelineVersion:
     return version
 
 
-def _render_edit_conflict(request: PageRequest, pk: int, mine: str) -> HttpResponse:
-    """Show what was written over what was saved meanwhile; the next save means to replace that."""
+def _render_edit_conflict(request: PageRequest, pk: int, text: str) -> HttpResponse:
+    """Show the diff between the submitted text and the stored version; the next save overwrites it."""
     stored = get_pipeline(request, pk)
-    mine = mine.replace("\r\n", "\n")
-    form = PipelineForm(initial={"yaml": mine, "version": stored.version})
+    text = text.replace("\r\n", "\n")
+    form = PipelineForm(initial={"yaml": text, "version": stored.version})
     return _render_form(
-        request, form, stored.scope, pipeline=stored, diff=compare_texts(stored.yaml, mine), status=409
+        request, form, stored.scope, pipeline=stored, diff=compare_texts(stored.yaml, text), status=409
     )
 
 
 def _render_deleted_conflict(request: PageRequest) -> HttpResponse:
-    """Offer to keep what was written for a pipeline that is gone as a new one."""
-    begun = {name: request.POST.get(name, "") for name in ("in_scope", "yaml")}
-    scope = list_permitted_scopes(request.user, EDIT).filter(path=begun["in_scope"]).first()
-    form = NewPipelineForm(person=request.user, permission=EDIT, scope=scope, initial=begun)
+    """Offer to save the submitted text of a deleted pipeline as a new pipeline."""
+    initial = {name: request.POST.get(name, "") for name in ("in_scope", "yaml")}
+    scope = list_permitted_scopes(request.user, EDIT).filter(path=initial["in_scope"]).first()
+    form = NewPipelineForm(person=request.user, permission=EDIT, scope=scope, initial=initial)
     return _render_form(request, form, scope, is_gone=True, status=409)
 
 

@@ -27,7 +27,7 @@ _NOT_CREATED_MESSAGE = "The environment was not created. See the errors below."
 @require_sign_in
 @require_safe
 def list_stage_clusters(request: PageRequest) -> HttpResponse:
-    """Ask AWS which clusters a connector sees, for a place that a stage of a scope gets."""
+    """List the clusters of a connector for a new infrastructure of a stage."""
     scopes = list_permitted_scopes(request.user, "core_pipeline_view")
     scope = get_object_or_404(scopes, path=request.GET.get("in_scope", ""))
     form = StageInfrastructureForm(person=request.user, scope=scope)
@@ -39,7 +39,7 @@ def list_stage_clusters(request: PageRequest) -> HttpResponse:
 def create_stage_infrastructure(
     request: PageRequest, scope: Scope, text: str, words: dict[str, str]
 ) -> tuple[CommandResult, StageInfrastructureForm | None]:
-    """Make what was entered and let the stage deploy there; where either cannot be, neither is done."""
+    """Create the infrastructure and set it as target of the stage; both or neither."""
     opened = words.get("at", "")
     form = StageInfrastructureForm(request.POST, person=request.user, scope=scope)
     if not form.is_valid():
@@ -56,22 +56,22 @@ def create_stage_infrastructure(
 def build_infrastructure_form(
     request: PageRequest, scope: Scope, stage: EditorForm, words: dict[str, str]
 ) -> StageInfrastructureForm:
-    """Return the form for the stage that is open now, with what was entered for it and not created yet."""
-    is_of_it = stage.identifier in (words.get("new_of"), words.get("identifier")) and "new_of" in words
-    entered = words if is_of_it and words.get("do") != CREATE_INFRASTRUCTURE else None
+    """Return the infrastructure form of the open stage, with the input entered for that stage."""
+    is_same_stage = stage.identifier in (words.get("new_of"), words.get("identifier")) and "new_of" in words
+    entered = words if is_same_stage and words.get("do") != CREATE_INFRASTRUCTURE else None
     return StageInfrastructureForm(person=request.user, scope=scope, entered=entered)
 
 
 def _create_from_form(request: PageRequest, form: StageInfrastructureForm) -> bool:
-    """Create environment and infrastructure, and return whether both succeeded; the form has the errors."""
+    """Create environment and infrastructure; return whether both succeeded. The form has the errors."""
     try:
         with transaction.atomic():
             environment = form.cleaned_data["environment"] or _create_environment(request, form)
-            given: dict[str, Any] = form.cleaned_data
+            data: dict[str, Any] = form.cleaned_data
             operations.create_infrastructure(
                 actor=request.user,
                 environment=environment,
-                identifier=given["identifier"],
+                identifier=data["identifier"],
                 spec=form.build_spec(),
             )
     except _EnvironmentNotCreatedError as refused:
@@ -84,7 +84,7 @@ def _create_from_form(request: PageRequest, form: StageInfrastructureForm) -> bo
 
 
 class _EnvironmentNotCreatedError(Exception):
-    """The environment itself could not be made, so that nothing else is tried."""
+    """The environment could not be created."""
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem.detail)
@@ -92,12 +92,12 @@ class _EnvironmentNotCreatedError(Exception):
 
 
 def _create_environment(request: PageRequest, form: StageInfrastructureForm) -> Environment:
-    given = form.cleaned_data
+    data = form.cleaned_data
     try:
         return operations.create_environment(
             actor=request.user,
-            scope=given["in_scope"],
-            identifier=given["environment_identifier"],
+            scope=data["in_scope"],
+            identifier=data["environment_identifier"],
             spec=form.environment_spec(),
         )
     except Problem as problem:

@@ -37,14 +37,14 @@ _SCOPE_PREFIXES: Final[dict[str, str]] = {Scope.Kind.ACCOUNT: "account.", Scope.
 @require_sign_in
 @require_POST
 def edit_visually(request: PageRequest) -> HttpResponse:
-    """Make one change to the text that is being written, and show its stages and steps."""
+    """Apply one command to an unsaved pipeline text, and render its stages and steps."""
     scope = get_object_or_404(
         list_permitted_scopes(request.user, VIEW), path=request.POST.get("in_scope", "")
     )
-    given = request.POST
-    text = given.get("yaml", "").replace("\r\n", "\n")
-    words = _build_command_data(given)
-    if given.get("do") == CREATE_INFRASTRUCTURE:
+    data = request.POST
+    text = data.get("yaml", "").replace("\r\n", "\n")
+    words = _build_command_data(data)
+    if data.get("do") == CREATE_INFRASTRUCTURE:
         outcome, place = create_stage_infrastructure(request, scope, text, words)
     else:
         outcome, place = run_command(text, words), None
@@ -58,12 +58,12 @@ def edit_visually(request: PageRequest) -> HttpResponse:
     return render(request, "pipelines/_visual.html", content)
 
 
-def _build_command_data(given: QueryDict) -> dict[str, str]:
-    return {name: str(value)[: int(SPEC_BYTES)] for name, value in given.items() if name != "yaml"}
+def _build_command_data(data: QueryDict) -> dict[str, str]:
+    return {name: str(value)[: int(SPEC_BYTES)] for name, value in data.items() if name != "yaml"}
 
 
 def _build_context(
-    outcome: CommandResult, scope: Scope, person: Principal, given: dict[str, str]
+    outcome: CommandResult, scope: Scope, person: Principal, data: dict[str, str]
 ) -> dict[str, Any]:
     try:
         tree = YamlDraft(outcome.text).value
@@ -72,54 +72,66 @@ def _build_context(
     problems = check_pipeline(outcome.text, scope, person)["errors"]
     return {
         "rows": build_outline(tree, problems),
-        "form": _build_open_form(tree, outcome, list_editor_choices(scope, person), given),
+        "form": _build_open_form(tree, outcome, list_editor_choices(scope, person), data),
         "strategies": sorted(get_strategies()),
         "is_pipeline": isinstance(tree, dict) and isinstance(tree.get("pipeline"), dict),
-        "others": [one for one in problems if not str(one["path"]).startswith("pipeline.stages.")],
+        "pipeline_problems": [
+            problem for problem in problems if not str(problem["path"]).startswith("pipeline.stages.")
+        ],
         "count": len(problems),
     }
 
 
 def _build_open_form(
-    tree: Any, outcome: CommandResult, near: EditorChoices, given: dict[str, str]
+    tree: Any, outcome: CommandResult, near: EditorChoices, data: dict[str, str]
 ) -> EditorForm | None:
     if not outcome.open_path:
         return None
     try:
         return build_form(
-            tree, parse_path(outcome.open_path), near, given if outcome.errors else None, outcome.errors
+            tree, parse_path(outcome.open_path), near, data if outcome.errors else None, outcome.errors
         )
     except NotEditable:
         return None
 
 
 def list_editor_choices(scope: Scope, person: Principal) -> EditorChoices:
-    """Return the services and the places that a pipeline of a scope can name and that a person may see."""
+    """Return the visible services, infrastructures and connectors that a pipeline of a scope can use."""
     paths = scope.ancestor_paths()
     services = filter_visible(person, "core_service_view", Service.objects.filter(scope__path__in=paths))
     places = Infrastructure.objects.filter(environment__scope__path__in=paths)
-    shown = filter_visible(person, "core_environment_view", places).select_related("environment")
+    infrastructures = filter_visible(person, "core_environment_view", places).select_related("environment")
     return EditorChoices(
-        services=[(one.identifier, one.name) for one in services.order_by("identifier")[:MAX_SUGGESTIONS]],
+        services=[
+            (service.identifier, service.name)
+            for service in services.order_by("identifier")[:MAX_SUGGESTIONS]
+        ],
         infrastructures=[
-            (f"{one.environment.identifier}/{one.identifier}", f"{one.environment.name} / {one.name}")
-            for one in shown.order_by("environment__identifier", "identifier")[:MAX_SUGGESTIONS]
+            (
+                f"{infrastructure.environment.identifier}/{infrastructure.identifier}",
+                f"{infrastructure.environment.name} / {infrastructure.name}",
+            )
+            for infrastructure in infrastructures.order_by("environment__identifier", "identifier")[
+                :MAX_SUGGESTIONS
+            ]
         ],
         connectors=_list_connectors(scope, person),
-        regions=[(one.name, f"{one.title} ({one.name})") for one in list_regions()],
+        regions=[(region.name, f"{region.title} ({region.name})") for region in list_regions()],
     )
 
 
 def _list_connectors(scope: Scope, person: Principal) -> list[tuple[str, str]]:
-    """Return the connectors that lead to manifests, as steps name them; a farther namesake by its level."""
+    """Return the connectors for manifests by reference; a shadowed one with the prefix of its scope."""
     rows = list_connectors(scope, Connector.Kind.GIT, Connector.Kind.AWS)[: int(MAX_SUGGESTIONS)]
     usable = filter_visible(
-        person, "core_connector_access", Connector.objects.filter(pk__in=[one.pk for one in rows])
+        person, "core_connector_access", Connector.objects.filter(pk__in=[row.pk for row in rows])
     )
-    keys, seen, found = set(usable.values_list("pk", flat=True)), set[str](), []
-    for one in rows:
-        level = _SCOPE_PREFIXES.get(one.scope.kind, "") if one.identifier in seen else ""
-        seen.add(one.identifier)
-        if one.pk in keys:
-            found.append((f"{level}{one.identifier}", f"{one.name} ({one.get_kind_display()})"))
-    return found
+    keys, identifiers, choices = set(usable.values_list("pk", flat=True)), set[str](), []
+    for connector in rows:
+        level = _SCOPE_PREFIXES.get(connector.scope.kind, "") if connector.identifier in identifiers else ""
+        identifiers.add(connector.identifier)
+        if connector.pk in keys:
+            choices.append(
+                (f"{level}{connector.identifier}", f"{connector.name} ({connector.get_kind_display()})")
+            )
+    return choices
