@@ -44,8 +44,8 @@ def list_field_problems(region: str, cluster: str, *, is_dynamic: bool) -> Itera
 def _describe_expression_problem(text: str) -> str:
     try:
         resolve_expressions(text, {}, is_deferred=lambda path: True)
-    except BadExpressionError as bad:
-        return bad.message
+    except BadExpressionError as error:
+        return error.message
     for _, path in find_paths(text):
         if not is_path(path):
             return f"<+{path[:100]}> is not a path such as <+provisioner.cluster_name>."

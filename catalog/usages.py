@@ -36,10 +36,10 @@ class PipelineUsage:
         return ResourceUsages(tuple(usages), self.hidden)
 
     def __str__(self) -> str:
-        named = [f"pipeline {pipeline.name}" for pipeline in self.visible[:MOST_NAMED_PIPELINES]]
-        remaining = len(self.visible) - len(named) + self.hidden
+        names = [f"pipeline {pipeline.name}" for pipeline in self.visible[:MOST_NAMED_PIPELINES]]
+        remaining = len(self.visible) - len(names) + self.hidden
         return " and ".join(
-            part for part in (", ".join(named), f"{remaining} more" if remaining else "") if part
+            part for part in (", ".join(names), f"{remaining} more" if remaining else "") if part
         )
 
 

@@ -19,9 +19,9 @@ class ScopeBusy(Exception):
     """The scope cannot be archived while something is under way there."""
 
     def __init__(self, scope: Scope, work: list[WorkInProgress]) -> None:
-        under_way = " and ".join(item.description for item in work)
+        summary = " and ".join(item.description for item in work)
         steps = " ".join(item.next_step for item in work)
-        super().__init__(f"{under_way} in progress in {scope.path}. {steps}")
+        super().__init__(f"{summary} in progress in {scope.path}. {steps}")
         self.detail = str(self)
 
 

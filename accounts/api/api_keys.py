@@ -106,13 +106,13 @@ class ApiKeyListView(BaseApiKeyView):
     def post(self, request: Request) -> Response:
         data = self.get_validated_body(KeyInput)
         account, path = data.pop("service_account"), data.pop("scope")
-        made, token = operations.create_api_key(
+        key, token = operations.create_api_key(
             actor=self.principal,
             user=self.principal if account is None else self.get_row(self.accounts(), pk=account).user,
             scope=None if path is None else self.get_scope(path),
             **data,
         )
-        return _respond_with_token(made, token, status=201)
+        return _respond_with_token(key, token, status=201)
 
 
 class ApiKeyDetailView(BaseApiKeyView):

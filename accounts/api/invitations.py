@@ -74,14 +74,14 @@ class InvitationListView(BaseApiView):
         scope = self.get_scope(data["scope"])
         # Checked first: the errors below reveal existing roles.
         require(self.principal, MANAGE, scope)
-        made, token = operations.create_invitation(
+        invitation, token = operations.create_invitation(
             actor=self.principal,
             email=data["email"],
             scope=scope,
             role=_get_role(data["role"], scope),
             days=data["days"],
         )
-        return _send_and_respond(made, token, status=201)
+        return _send_and_respond(invitation, token, status=201)
 
 
 class InvitationDetailView(BaseApiView):
@@ -120,8 +120,8 @@ def _send_and_respond(invitation: Invitation, token: str, *, status: int) -> Res
 
 
 def _get_role(identifier: str, scope: Scope) -> Role:
-    near = Q(scope=None) | Q(scope__path__in=scope.ancestor_paths())
-    roles = Role.objects.filter(near, identifier=identifier).select_related("scope")
+    scope_filter = Q(scope=None) | Q(scope__path__in=scope.ancestor_paths())
+    roles = Role.objects.filter(scope_filter, identifier=identifier).select_related("scope")
     role = roles.order_by("-builtin", "-scope__path").first()
     if role is None:
         raise BadInput(

@@ -69,8 +69,8 @@ class ResourceGroupListView(BaseApiView):
     def post(self, request: Request) -> Response:
         data = self.get_validated_body(ResourceGroupInput)
         scope, entries = self.get_scope(data.pop("scope")), _build_entries(data.pop("entries"))
-        made = operations.create_resource_group(actor=self.principal, scope=scope, entries=entries, **data)
-        return Response(_build_document(made.pk), status=201)
+        group = operations.create_resource_group(actor=self.principal, scope=scope, entries=entries, **data)
+        return Response(_build_document(group.pk), status=201)
 
 
 class ResourceGroupDetailView(BaseApiView):

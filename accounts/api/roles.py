@@ -69,14 +69,14 @@ class RoleListView(BaseRoleView):
     @extend_schema(request=RoleInput, responses={201: RoleDocument})
     def post(self, request: Request) -> Response:
         data = self.get_validated_body(RoleInput)
-        made = operations.create_role(
+        role = operations.create_role(
             actor=self.principal,
             scope=self.get_named_scope(),
             identifier=data["identifier"],
             name=data["name"],
             permissions=data["permissions"],
         )
-        return Response(RoleDocument(made).data, status=201)
+        return Response(RoleDocument(role).data, status=201)
 
 
 class RoleDetailView(BaseRoleView):
@@ -150,7 +150,7 @@ class RoleAssignmentListView(BaseApiView):
         scope = self.get_scope(data["scope"])
         # Checked first: the errors below reveal existing principals.
         require(self.principal, "core_user_manage", scope)
-        made = operations.assign_role(
+        assignment = operations.assign_role(
             actor=self.principal,
             scope=scope,
             role=_get_role(data["role"], scope),
@@ -158,7 +158,7 @@ class RoleAssignmentListView(BaseApiView):
             expires_at=data["expires_at"],
             **get_named_principal(self.principal, data["principal"], scope),
         )
-        return Response(AssignmentDocument(_list_assignments().get(pk=made.pk)).data, status=201)
+        return Response(AssignmentDocument(_list_assignments().get(pk=assignment.pk)).data, status=201)
 
 
 class RoleAssignmentDetailView(BaseApiView):

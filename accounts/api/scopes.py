@@ -73,8 +73,10 @@ class OrganizationListView(BaseApiView):
 
     @extend_schema(request=ScopeInput, responses={201: ScopeDocument})
     def post(self, request: Request) -> Response:
-        made = operations.create_organization(actor=self.principal, **self.get_validated_body(ScopeInput))
-        return Response(ScopeDocument(made).data, status=201)
+        organization = operations.create_organization(
+            actor=self.principal, **self.get_validated_body(ScopeInput)
+        )
+        return Response(ScopeDocument(organization).data, status=201)
 
 
 class BaseOrganizationView(BaseApiView):
@@ -132,8 +134,8 @@ class BaseProjectListView(BaseApiView):
     def create_project(self, org: str, data: dict[str, Any]) -> Response:
         """Create a project in the organization. The caller must be a member."""
         parent = self.get_row(list_member_scopes(self.principal), path=build_scope_path(org, ""))
-        made = operations.create_project(actor=self.principal, organization=parent, **data)
-        return Response(ScopeDocument(made).data, status=201)
+        project = operations.create_project(actor=self.principal, organization=parent, **data)
+        return Response(ScopeDocument(project).data, status=201)
 
 
 class AllProjectsView(BaseProjectListView):

@@ -55,8 +55,8 @@ class ServiceAccountListView(BaseApiView):
     def post(self, request: Request) -> Response:
         data = self.get_validated_body(ServiceAccountInput)
         scope = self.get_scope(data.pop("scope"))
-        made = operations.create_service_account(actor=self.principal, scope=scope, **data)
-        return Response(ServiceAccountDocument(made).data, status=201)
+        account = operations.create_service_account(actor=self.principal, scope=scope, **data)
+        return Response(ServiceAccountDocument(account).data, status=201)
 
 
 class ServiceAccountDetailView(BaseApiView):

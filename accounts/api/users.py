@@ -110,8 +110,8 @@ class UserGroupListView(BaseApiView):
         data = self.get_validated_body(GroupInput)
         scope = self.get_scope(data.pop("scope"))
         data["users"] = _get_users(data.get("users", []), list_visible_users(self.principal))
-        made = operations.create_user_group(actor=self.principal, scope=scope, **data)
-        return Response(_build_group_document(made.pk), status=201)
+        group = operations.create_user_group(actor=self.principal, scope=scope, **data)
+        return Response(_build_group_document(group.pk), status=201)
 
 
 class UserGroupDetailView(BaseApiView):

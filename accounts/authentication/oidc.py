@@ -130,12 +130,12 @@ def _fetch_tokens(
 def _verify_id_token(statement: str, keys: Mapping[str, Any]) -> dict[str, Any]:
     header = jwt.get_unverified_header(statement)
     provider_keys = jwt.PyJWKSet.from_dict(dict(keys)).keys
-    fitting = [key for key in provider_keys if header.get("kid") in (None, key.key_id)]
-    if len(fitting) != 1 or header.get("alg") not in ALGORITHMS:
+    matches = [key for key in provider_keys if header.get("kid") in (None, key.key_id)]
+    if len(matches) != 1 or header.get("alg") not in ALGORITHMS:
         raise SignOnFailed("The ID token is not signed with a key of the provider.")
     claims: dict[str, Any] = jwt.decode(
         statement,
-        fitting[0].key,
+        matches[0].key,
         algorithms=[str(header["alg"])],
         audience=settings.OIDC_CLIENT_ID,
         leeway=CLOCK_SKEW_SECONDS,

@@ -125,8 +125,8 @@ def _sync_groups(user: User, claims: Mapping[str, Any]) -> None:
     """Make the user a member of exactly the groups that the provider names."""
     if not settings.OIDC_GROUPS_CLAIM:
         return
-    named = claims.get(settings.OIDC_GROUPS_CLAIM)
-    names = [name for name in named if _is_valid_name(name)] if isinstance(named, list) else []
+    claim = claims.get(settings.OIDC_GROUPS_CLAIM)
+    names = [name for name in claim if _is_valid_name(name)] if isinstance(claim, list) else []
     if len(names) > SIGN_ON_GROUPS:
         raise SignOnFailed(
             f"The provider returned more than {SIGN_ON_GROUPS} for your user. Ask an administrator to "

@@ -129,13 +129,13 @@ def _accept_totp(person: User, code: str) -> bool:
 
 def _find_counter(secret: str, code: str, *, after: int) -> int | None:
     """Return the half minute that `code` belongs to, if it is later than `after` (RFC 6238, section 5.2)."""
-    fitting = (
+    counters = (
         counter
         for counter in yield_hotp_counters_from_time()
         if counter > after
         and compare_user_code(actual=code, expected=format_hotp_value(hotp_value(secret, counter)))
     )
-    return next(fitting, None)
+    return next(counters, None)
 
 
 def _generate_codes(person: User) -> list[str]:

@@ -169,13 +169,13 @@ class RevokeApiKey(ApiKeyPage, ConfirmPage[ApiKey]):
     done = "API key {name} revoked."
 
     def get_texts(self) -> list[str]:
-        refused = (
+        effect = (
             "Requests with <code>{}…</code> are refused immediately. This includes a previous token of "
             "the key after a rotation."
         )
         used_at = self.object.last_used_at
         used = format_html("It was last used {}.", when(used_at, "ago")) if used_at else "It was never used."
-        return [format_html(refused, self.object.prefix), used, "This cannot be undone."]
+        return [format_html(effect, self.object.prefix), used, "This cannot be undone."]
 
     def perform(self, **values: Any) -> None:
         operations.revoke_api_key(actor=self.request.user, key=self.object)

@@ -56,18 +56,18 @@ def scopes(request: PageRequest) -> HttpResponse:
         "has_archived": list_restorable_scopes(request.user).exists(),
     }
     if sought:
-        named = Q(name__icontains=sought) | Q(identifier__icontains=sought)
-        matches = visible.filter(named).exclude(pk=account.pk).select_related("parent")
+        name_filter = Q(name__icontains=sought) | Q(identifier__icontains=sought)
+        matches = visible.filter(name_filter).exclude(pk=account.pk).select_related("parent")
         page = paginate_queryset(matches, request, order="path", oldest_first=True)
         return render(request, "accounts/scopes/found.html", content | {"page": page})
     organizations = visible.filter(kind=Scope.Kind.ORGANIZATION)
     page = paginate_queryset(organizations, request, order="path", oldest_first=True)
-    growing = list_permitted_scopes(request.user, CHILD_PERMISSIONS[Scope.Kind.ORGANIZATION])
+    parent_scopes = list_permitted_scopes(request.user, CHILD_PERMISSIONS[Scope.Kind.ORGANIZATION])
     content |= {
         "page": page,
         "branches": list_organization_projects(page.items, visible),
         "growing": set(
-            growing.filter(pk__in=[organization.pk for organization in page.items]).values_list(
+            parent_scopes.filter(pk__in=[organization.pk for organization in page.items]).values_list(
                 "pk", flat=True
             )
         ),
@@ -80,11 +80,11 @@ def scopes(request: PageRequest) -> HttpResponse:
 def scope(request: PageRequest, pk: int) -> HttpResponse:
     """Show the account, one organization with its projects, or one project."""
     member_scope = get_member_scope_or_404(request, pk)
-    inside = list_member_scopes(request.user).filter(parent=member_scope)
+    children = list_member_scopes(request.user).filter(parent=member_scope)
     rights = get_permissions(request.user, member_scope)
     content = {
         "scope": member_scope,
-        "page": paginate_queryset(inside, request, order="path", oldest_first=True),
+        "page": paginate_queryset(children, request, order="path", oldest_first=True),
         "can_rename": f"core_{member_scope.resource}_edit" in rights,
         "can_archive": member_scope.parent is not None and f"core_{member_scope.resource}_delete" in rights,
         "can_add": CHILD_PERMISSIONS.get(Scope.Kind(member_scope.kind)) in rights,
@@ -217,10 +217,10 @@ class ArchiveScope(ScopePage, ConfirmPage[Scope]):
         return list_work_in_progress(self.object)
 
     def get_texts(self) -> list[str]:
-        target, inside, owner = self.object, "", "organizations"
+        target, contents, owner = self.object, "", "organizations"
         if target.kind == Scope.Kind.ORGANIZATION:
             count = Scope.objects.filter(parent=target, archived_at=None).count()
-            inside = f" and in its {count} project{pluralize(count)}"
+            contents = f" and in its {count} project{pluralize(count)}"
         elif target.parent is not None:
             owner = f"projects of {target.parent.name}"
         return [
@@ -228,7 +228,7 @@ class ArchiveScope(ScopePage, ConfirmPage[Scope]):
                 "Resources in <code>{}</code>{} can no longer be viewed or used. Its pages, API "
                 "requests, open connections and delegates are refused.",
                 target.path,
-                inside,
+                contents,
             ),
             f"Nothing is deleted. Users with the permission to delete {owner} can restore it at any time.",
         ]

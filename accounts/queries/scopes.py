@@ -31,8 +31,8 @@ def list_organization_projects(
 ) -> list[OrganizationProjects]:
     """Return each organization with the first of its projects among `visible`, by name; one query for all."""
     parents = list(organizations)
-    inside = visible.filter(kind=Scope.Kind.PROJECT, parent__in=[parent.pk for parent in parents])
-    ranked = inside.annotate(
+    project_rows = visible.filter(kind=Scope.Kind.PROJECT, parent__in=[parent.pk for parent in parents])
+    ranked = project_rows.annotate(
         rank=Window(RowNumber(), partition_by=F("parent"), order_by=["name", "pk"]),
         siblings=Window(Count("pk"), partition_by=F("parent")),
     )

@@ -105,13 +105,13 @@ class Environments(BaseApiView):
     @extend_schema(request=EnvironmentInput, responses={201: EnvironmentDocument})
     def post(self, request: Request) -> Response:
         data, scope = self.get_validated_body(EnvironmentInput), self.get_named_scope()
-        made = operations.create_environment(
+        environment = operations.create_environment(
             actor=self.principal,
             scope=scope,
             identifier=data["identifier"],
             spec=_build_spec(data),
         )
-        return respond_with_etag(EnvironmentDocument(made).data, made.version, status=201)
+        return respond_with_etag(EnvironmentDocument(environment).data, environment.version, status=201)
 
 
 class EnvironmentRoute(BaseApiView):
@@ -186,13 +186,15 @@ class Infrastructures(EnvironmentRoute):
     @extend_schema(request=InfrastructureInput, responses={201: InfrastructureDocument})
     def post(self, request: Request, pk: int) -> Response:
         environment, data = self.get_environment(pk), self.get_validated_body(InfrastructureInput)
-        made = operations.create_infrastructure(
+        infrastructure = operations.create_infrastructure(
             actor=self.principal,
             environment=environment,
             identifier=data["identifier"],
             spec=self.build_infrastructure_spec(environment, data),
         )
-        return respond_with_etag(InfrastructureDocument(made).data, made.version, status=201)
+        return respond_with_etag(
+            InfrastructureDocument(infrastructure).data, infrastructure.version, status=201
+        )
 
 
 class InfrastructureDetail(EnvironmentRoute):

@@ -101,11 +101,11 @@ class Services(BaseApiView):
     @extend_schema(request=ServiceInput, responses={201: ServiceDocument})
     def post(self, request: Request) -> Response:
         data, scope = self.get_validated_body(ServiceInput), self.get_named_scope()
-        made = operations.create_service(
+        service = operations.create_service(
             actor=self.principal, scope=scope, identifier=data["identifier"], spec=_build_spec(data)
         )
         return respond_with_etag(
-            ServiceDocument(_load_services().get(pk=made.pk)).data, made.version, status=201
+            ServiceDocument(_load_services().get(pk=service.pk)).data, service.version, status=201
         )
 
 

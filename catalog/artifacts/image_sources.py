@@ -87,8 +87,8 @@ def get_newest_tag(tags: Sequence[str], pattern: str) -> str:
 def describe_tag_pattern_problem(pattern: str) -> str:
     """Describe the problem with a tag pattern; empty if it is valid."""
     if expression := _get_regular_expression(pattern):
-        why = describe_pattern_problem(expression)
-        return f"the regular expression of tagPattern {why}" if why else ""
+        problem = describe_pattern_problem(expression)
+        return f"the regular expression of tagPattern {problem}" if problem else ""
     if len(pattern) > MOST_PATTERN_CHARACTERS or not re.fullmatch(r"[\w.*-]*", pattern, re.ASCII):
         return (
             f"tagPattern must have at most {MOST_PATTERN_CHARACTERS} letters, digits, . _ - and * as "

@@ -39,8 +39,8 @@ def list_source_tags(
     """
     if not source.get("type"):
         raise Conflict(NO_SOURCE_MESSAGE)
-    if why := describe_source_problem(source):
-        raise BadInput("Tags cannot be listed yet.", errors=[{"path": "source", "message": why}])
+    if problem := describe_source_problem(source):
+        raise BadInput("Tags cannot be listed yet.", errors=[{"path": "source", "message": problem}])
     return request_tags(actor, source, find_source_connector(scope, source), is_narrowed=is_narrowed)
 
 
@@ -50,8 +50,8 @@ def list_source_repositories(*, actor: User, scope: Scope, source: ImageSource) 
     Raises `BadInput` without them, and the errors of `list_repositories`.
     """
     complete = {**source, "imagePath": source.get("imagePath") or "any"}
-    if why := describe_source_problem(complete):
-        raise BadInput("Tags cannot be listed yet.", errors=[{"path": "source", "message": why}])
+    if problem := describe_source_problem(complete):
+        raise BadInput("Tags cannot be listed yet.", errors=[{"path": "source", "message": problem}])
     connector = find_source_connector(scope, source)
     if connector is None:
         raise _build_missing_connector_error(source)

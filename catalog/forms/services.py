@@ -99,10 +99,10 @@ class ServiceForm(FormWithVariables, ResourceForm):
         data = self.cleaned_data
         if not data["source_type"]:
             return {}
-        named = {key: data[field] for key, field in SOURCE_FIELDS.items()}
+        fields = {key: data[field] for key, field in SOURCE_FIELDS.items()}
         if data["source_type"] != ECR:
-            del named["region"]
-        return {key: value for key, value in named.items() if value}
+            del fields["region"]
+        return {key: value for key, value in fields.items() if value}
 
     def build_spec(self) -> ServiceSpec:
         """Build the spec from the submitted values."""

@@ -105,10 +105,10 @@ class _ManifestCleanup:
         for deployment in deployments if isinstance(deployments, list) else ():
             if not isinstance(deployment, Mapping) or deployment.get("status") != "PRIMARY":
                 continue
-            lifted = [key for key in _DEPLOYMENT_KEYS if deployment.get(key) and key not in value]
-            value.update({key: deployment[key] for key in lifted})
-            if lifted:
-                yield f"Took {_join_names(lifted)} from the primary deployment."
+            keys = [key for key in _DEPLOYMENT_KEYS if deployment.get(key) and key not in value]
+            value.update({key: deployment[key] for key in keys})
+            if keys:
+                yield f"Took {_join_names(keys)} from the primary deployment."
 
     def _clean_value(self, value: Any, shape: Any, answer: Any, path: ParameterPath) -> None:
         if is_document_shape(shape):

@@ -57,11 +57,11 @@ def parse_template(text: str, name: str) -> Document:
             if number == 0 and not isinstance(event, yaml.MappingStartEvent):
                 raise _build_error(name, event, "a template is a mapping of keys to values")
             outline.add_event(event)
-    except yaml.YAMLError as bad:
-        mark = getattr(bad, "problem_mark", None)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
         line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
-        problem = getattr(bad, "problem", None) or "not valid YAML or JSON"
-        raise BadDocument(name, line, column, f"this cannot be parsed: {problem}") from bad
+        problem = getattr(error, "problem", None) or "not valid YAML or JSON"
+        raise BadDocument(name, line, column, f"this cannot be parsed: {problem}") from error
     if not outline.sections.get("Resources"):
         raise BadDocument(name, 1, 1, "a template has Resources with at least one resource")
     return Document(name, outline.sections, text=text)

@@ -62,9 +62,9 @@ def parse_document(text: str, name: str, *, expands_aliases: bool = False) -> Do
     """Parse one document. Raises `BadDocument` otherwise, within milliseconds for any text."""
     try:
         parsed = parse_yaml(text, expands_aliases=expands_aliases)
-    except InputRejected as refused:
-        fault = refused.problem
-        raise BadDocument(name, fault.line or 1, fault.column or 1, fault.message) from refused
+    except InputRejected as error:
+        fault = error.problem
+        raise BadDocument(name, fault.line or 1, fault.column or 1, fault.message) from error
     return Document(
         name, parsed.value, parsed.lines, columns=parsed.columns, text=text, number_texts=parsed.number_texts
     )

@@ -69,9 +69,9 @@ def _resolve_location(row: FetchRow, expression_values: Mapping[str, Any]) -> di
             **row,
             **resolve_expressions({"place": row["place"], "paths": list(row["paths"])}, expression_values),
         }
-    except BadExpressionError as bad:
-        where = ".".join(map(str, bad.where))
-        raise ActionFailed("UNKNOWN_EXPRESSION", f"{row['identifier']}, {where}: {bad.message}") from bad
+    except BadExpressionError as error:
+        where = ".".join(map(str, error.where))
+        raise ActionFailed("UNKNOWN_EXPRESSION", f"{row['identifier']}, {where}: {error.message}") from error
 
 
 def _fetch_files(rows: Sequence[FetchRow], fetch: FetchFiles) -> dict[str, Any]:

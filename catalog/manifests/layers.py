@@ -195,34 +195,34 @@ def _overlay(base: _MergeNode, over: _MergeNode, names: _KeyMatcher, key: str = 
 def _overlay_mapping(
     base: _MergeNode, below: Mapping[str, _MergeNode], above: Mapping[str, _MergeNode], names: _KeyMatcher
 ) -> _MergeNode:
-    inside, removed = dict(below), list(base.removed)
+    children, removed = dict(below), list(base.removed)
     for key, node in above.items():
-        matching_key = names.match_key(key, inside)
+        matching_key = names.match_key(key, children)
         if _is_null(node):
-            if matching_key in inside:
-                removed.append((matching_key, _mark_removed(inside.pop(matching_key), node)))
-        elif matching_key in inside:
-            inside[matching_key] = _overlay(inside[matching_key], node, names, matching_key)
+            if matching_key in children:
+                removed.append((matching_key, _mark_removed(children.pop(matching_key), node)))
+        elif matching_key in children:
+            children[matching_key] = _overlay(children[matching_key], node, names, matching_key)
         else:
-            inside[matching_key] = _drop_removals(node, names, matching_key)
+            children[matching_key] = _drop_removals(node, names, matching_key)
             removed = [entry for entry in removed if entry[0] != matching_key]
-    return replace(base, children=inside, removed=tuple(removed))
+    return replace(base, children=children, removed=tuple(removed))
 
 
 def _overlay_list(
     base: _MergeNode, below: Sequence[_MergeNode], above: Sequence[_MergeNode], names: _KeyMatcher, name: str
 ) -> _MergeNode:
-    inside, removed = _index_by_name(below, name), list(base.removed)
+    entries, removed = _index_by_name(below, name), list(base.removed)
     for node in above:
         key = _get_entry_name(node, name)
         if _is_removal(node):
-            if key in inside:
-                removed.append((str(key), _mark_removed(inside.pop(key), node)))
-        elif key is not None and key in inside:
-            inside[key] = _overlay(inside[key], node, names)
+            if key in entries:
+                removed.append((str(key), _mark_removed(entries.pop(key), node)))
+        elif key is not None and key in entries:
+            entries[key] = _overlay(entries[key], node, names)
         else:
-            inside[key if key is not None else object()] = _drop_removals(node, names)
-    return replace(base, children=list(inside.values()), removed=tuple(removed))
+            entries[key if key is not None else object()] = _drop_removals(node, names)
+    return replace(base, children=list(entries.values()), removed=tuple(removed))
 
 
 def _index_by_name(nodes: Sequence[_MergeNode], name: str) -> dict[Any, _MergeNode]:

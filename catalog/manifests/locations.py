@@ -135,8 +135,8 @@ def read_layers(
     each source is one. Later scalable targets are merged over earlier ones, as AWS does. Raises `StoreError`
     and `BadDocument`.
     """
-    counting = rows if kind in (SCALING_POLICY, SCALABLE_TARGET) else _drop_extra_manifests(rows)
-    return [layer for row in counting for layer in _read_row_layers(kind, row, scope, resolve)]
+    effective_rows = rows if kind in (SCALING_POLICY, SCALABLE_TARGET) else _drop_extra_manifests(rows)
+    return [layer for row in effective_rows for layer in _read_row_layers(kind, row, scope, resolve)]
 
 
 def format_manifest_name(row: LayerRow) -> str:

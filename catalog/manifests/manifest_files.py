@@ -49,11 +49,11 @@ def build_manifest_guide(kind: str, variables: Iterable[str] = ()) -> dict[str, 
     definition = MANIFEST_KINDS[kind]
     left_out = frozenset(definition.ignored) | frozenset(definition.filled_in)
     words = {**FIXED, **DIGEST, **IN_MANIFEST.get(kind, {})}
-    named = [{"value": path, "detail": about} for path, about in sorted(words.items())]
+    suggestions = [{"value": path, "detail": about} for path, about in sorted(words.items())]
     own = [{"value": f"serviceVariables.{name}", "detail": "A variable."} for name in sorted(variables)]
     return {
         "schema": build_input_schema(definition.service, definition.operation, left_out),
-        "expressions": [*named, *own],
+        "expressions": [*suggestions, *own],
     }
 
 
@@ -139,8 +139,8 @@ def _parse_text(text: str, name: str, *, empty: str) -> Document | FileCheck:
         return FileCheck(note=empty)
     try:
         return parse_manifest(text, name)
-    except BadDocument as bad:
-        return FileCheck((FileProblem(_capitalize(bad.message), bad.line, bad.column),))
+    except BadDocument as error:
+        return FileCheck((FileProblem(_capitalize(error.message), error.line, error.column),))
 
 
 def build_file_guide(text: FileText) -> dict[str, Any] | None:
@@ -180,10 +180,10 @@ def clean_manifest_text(kind: str, text: str, service: str) -> CleanedFile:
     """
     try:
         cleaned = clean_up_manifest(kind, text, service)
-    except BadDocument as bad:
-        message = f"Line {bad.line}, column {bad.column}: {bad.message}."
-        error = {"path": "content", "message": bad.message, "line": bad.line, "column": bad.column}
-        raise BadInput(message, errors=[error]) from bad
+    except BadDocument as error:
+        message = f"Line {error.line}, column {error.column}: {error.message}."
+        entry = {"path": "content", "message": error.message, "line": error.line, "column": error.column}
+        raise BadInput(message, errors=[entry]) from error
     return CleanedFile(text, cleaned.text, cleaned.changes)
 
 
@@ -220,11 +220,11 @@ def _parse_value(content: str) -> Any:
 
 def _check_kinds(kinds: Iterable[str], document: Document) -> FileCheck:
     checked = [check_manifest(kind, document) for kind in kinds]
-    spoken = " and ".join(_KIND_TITLES[kind] for kind in kinds)
+    titles = " and ".join(_KIND_TITLES[kind] for kind in kinds)
     return FileCheck(
-        tuple(_build_file_problem(problem) for each in checked for problem in each.problems),
-        tuple(_build_file_problem(problem) for each in checked for problem in each.warnings),
-        f"Checked as {spoken}.",
+        tuple(_build_file_problem(problem) for check in checked for problem in check.problems),
+        tuple(_build_file_problem(problem) for check in checked for problem in check.warnings),
+        f"Checked as {titles}.",
     )
 
 

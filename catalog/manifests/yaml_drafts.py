@@ -130,10 +130,10 @@ class YamlDraft:
             self.value: Any = parse_yaml(self.text).value
             snapshot = parse_yaml(self.text).value
             node = yaml.compose(self.text, Loader=_LOADER)
-        except InputRejected as refused:
-            raise NotEditable(refused.problem.display_message) from refused
-        except yaml.YAMLError as bad:
-            raise NotEditable("The text is not valid YAML.") from bad
+        except InputRejected as error:
+            raise NotEditable(error.problem.display_message) from error
+        except yaml.YAMLError as error:
+            raise NotEditable("The text is not valid YAML.") from error
         self.origins: dict[int, _NodeOrigin] = {}
         self._register(node, self.value, snapshot, (0, len(self.lines)))
         self.original = snapshot
@@ -147,8 +147,8 @@ class YamlDraft:
         text = "\n".join([*self._lines_of(self.value, 0), *after]) + "\n"
         try:
             means = parse_yaml(text).value
-        except InputRejected as refused:
-            raise NotEditable(refused.problem.display_message) from refused
+        except InputRejected as error:
+            raise NotEditable(error.problem.display_message) from error
         if not is_identical(means, self.value):
             raise NotEditable("This cannot be changed in a form; change it in the YAML.")
         return text

@@ -125,9 +125,9 @@ def _build_manifests_of_kind(
         several = merge_layers_of_kind(kind, read_layers(kind, rows, scope))
     except (StoreError, FileNotInStore) as missing:
         return [EffectiveManifest(kind, rows, error=str(missing))]
-    except BadDocument as bad:
-        place = ManifestProblem(bad.name, "document", bad.line, bad.message, bad.column)
-        return [EffectiveManifest(kind, rows, error=str(bad), error_location=place)]
+    except BadDocument as error:
+        place = ManifestProblem(error.name, "document", error.line, error.message, error.column)
+        return [EffectiveManifest(kind, rows, error=str(error), error_location=place)]
     return [
         EffectiveManifest(
             kind, _filter_used_rows(merged, rows), merged, check_manifest(kind, merged.document)

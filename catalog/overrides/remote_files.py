@@ -86,6 +86,6 @@ def _build_expression_values(override_set: ServiceOverrideSet) -> dict[str, Any]
 
 
 def _build_infrastructure_values(place: Infrastructure) -> dict[str, str]:
-    named = {"name": place.name, "identifier": place.identifier}
+    values = {"name": place.name, "identifier": place.identifier}
     # Values of a dynamic infrastructure exist only in a run.
-    return named if place.is_dynamic else {**named, "region": place.region}
+    return values if place.is_dynamic else {**values, "region": place.region}

@@ -128,6 +128,8 @@ def _list_overrides(request: PageRequest, environment: Environment) -> list[Serv
 def list_deployable_services(request: PageRequest, environment: Environment) -> QuerySet[Service]:
     """Return the services that can be deployed to an environment: at its scope, above it, below it."""
     path = environment.scope.path
-    near = Q(scope__path__in=environment.scope.ancestor_paths()) | Q(scope__path__startswith=f"{path}/")
-    visible = filter_visible(request.user, "core_service_view", Service.objects.filter(near))
+    related_scopes = Q(scope__path__in=environment.scope.ancestor_paths()) | Q(
+        scope__path__startswith=f"{path}/"
+    )
+    visible = filter_visible(request.user, "core_service_view", Service.objects.filter(related_scopes))
     return visible.order_by("name", "pk")[:MOST_SERVICES]

@@ -63,8 +63,8 @@ def choose_listeners(request: PageRequest) -> HttpResponse:
     if place is not None:
         try:
             _load_choices(request, place, content)
-        except LookupPending as still:
-            content["waits"] = still.lookup
+        except LookupPending as pending:
+            content["waits"] = pending.lookup
         except Problem as problem:
             content |= {
                 "refusal": problem.detail,

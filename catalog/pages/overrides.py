@@ -112,9 +112,9 @@ def edit_override(
             version=-1 if (version := form.cleaned_data["version"]) is None else version,
         )
     except VersionConflict:
-        again = get_override_set(request, pk, service, infrastructure)
-        differs = diff_values(_serialize_spec(_get_stored_spec(again)), _serialize_spec(spec))
-        return _render_editor(request, again, spec, diff=differs, status=409)
+        current = get_override_set(request, pk, service, infrastructure)
+        differs = diff_values(_serialize_spec(_get_stored_spec(current)), _serialize_spec(spec))
+        return _render_editor(request, current, spec, diff=differs, status=409)
     except Problem as problem:
         form.add_problem(problem)
         return _render_page(request, override_set, form, variables, manifests, status=400)

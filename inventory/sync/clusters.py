@@ -29,10 +29,12 @@ def create_clusters(now: datetime) -> int:
     same = SyncedCluster.objects.filter(
         connector=OuterRef("connector"), region=OuterRef("region"), cluster=OuterRef("cluster")
     )
-    named = Infrastructure.objects.filter(connector__kind=Connector.Kind.AWS).exclude(Exists(same))
+    infrastructures = Infrastructure.objects.filter(connector__kind=Connector.Kind.AWS).exclude(Exists(same))
     rows = [
         SyncedCluster(connector_id=connector, region=region, cluster=cluster, last_used_at=now, due_at=now)
-        for connector, region, cluster in named.values_list("connector", "region", "cluster").distinct()
+        for connector, region, cluster in infrastructures.values_list(
+            "connector", "region", "cluster"
+        ).distinct()
         if cluster and "<+" not in cluster + region
     ]
     stopped = SyncedCluster.objects.filter(due_at=None).filter(Exists(_filter_infrastructures()))

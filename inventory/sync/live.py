@@ -85,11 +85,11 @@ def _read_infrastructure_views(
     by_location = {(item.connector_id, item.region, item.cluster): item.pk for item in clusters}
     keys = set(by_location.values())
     views: dict[int, dict[int, _InfrastructureView]] = defaultdict(dict)
-    named = Infrastructure.objects.filter(
+    infrastructures = Infrastructure.objects.filter(
         connector__in={location[0] for location in by_location},
         cluster__in={location[2] for location in by_location},
     )
-    for pk, connector, region, cluster, *location in named.values_list(
+    for pk, connector, region, cluster, *location in infrastructures.values_list(
         "pk", "connector_id", "region", "cluster", *_LOCATION_COLUMNS
     ):
         if (cluster_id := by_location.get((connector, region, cluster))) is not None:

@@ -80,10 +80,10 @@ class RoleAdmin(PolicyAdmin):
             return
         if obj.scope is None:
             raise TypeError("Choose a scope.")
-        made = operations.create_role(
+        role = operations.create_role(
             actor=actor, scope=obj.scope, identifier=obj.identifier, name=obj.name, permissions=granted
         )
-        obj.pk = made.pk
+        obj.pk = role.pk
 
     def delete_model(self, request: HttpRequest, obj: Role) -> None:
         operations.delete_role(actor=get_principal(request), role=obj)
@@ -129,7 +129,7 @@ class RoleAssignmentAdmin(PolicyAdmin):
     def save_model(
         self, request: HttpRequest, obj: RoleAssignment, form: "forms.ModelForm[RoleAssignment]", change: bool
     ) -> None:
-        made = operations.assign_role(
+        assignment = operations.assign_role(
             actor=get_principal(request),
             scope=obj.scope,
             role=obj.role,
@@ -138,7 +138,7 @@ class RoleAssignmentAdmin(PolicyAdmin):
             resource_group=obj.resource_group,
             expires_at=obj.expires_at,
         )
-        obj.pk = made.pk
+        obj.pk = assignment.pk
 
     def delete_model(self, request: HttpRequest, obj: RoleAssignment) -> None:
         operations.remove_assignment(actor=get_principal(request), assignment=obj)
@@ -215,10 +215,10 @@ class ResourceGroupAdmin(PolicyAdmin):
         if change:
             operations.update_resource_group(actor=actor, group=group, **values)
             return
-        made = operations.create_resource_group(
+        row = operations.create_resource_group(
             actor=actor, scope=group.scope, identifier=group.identifier, **values
         )
-        group.pk = made.pk
+        group.pk = row.pk
 
     def delete_model(self, request: HttpRequest, obj: ResourceGroup) -> None:
         operations.delete_resource_group(actor=get_principal(request), group=obj)

@@ -96,10 +96,10 @@ class ScopeAdmin(PolicyAdmin):
             return
         values = {"identifier": obj.identifier, "name": obj.name}
         if obj.parent is not None and obj.parent.kind == Scope.Kind.ORGANIZATION:
-            made = operations.create_project(actor=actor, organization=obj.parent, **values)
+            scope = operations.create_project(actor=actor, organization=obj.parent, **values)
         else:
-            made = operations.create_organization(actor=actor, **values)
-        obj.pk, obj.kind, obj.path = made.pk, made.kind, made.path
+            scope = operations.create_organization(actor=actor, **values)
+        obj.pk, obj.kind, obj.path = scope.pk, scope.kind, scope.path
 
     def _has_row_permission(self, principal: User, permission: str, obj: Scope) -> bool:
         if obj.archived_at is not None:

@@ -132,8 +132,10 @@ class UserGroupAdmin(PolicyAdmin):
         if change:
             operations.update_user_group(actor=actor, group=obj, **values)
             return
-        made = operations.create_user_group(actor=actor, scope=obj.scope, identifier=obj.identifier, **values)
-        obj.pk = made.pk
+        group = operations.create_user_group(
+            actor=actor, scope=obj.scope, identifier=obj.identifier, **values
+        )
+        obj.pk = group.pk
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
         """Skip: the operation has set the members."""
@@ -168,14 +170,14 @@ class ServiceAccountAdmin(PolicyAdmin):
         form: "forms.ModelForm[ServiceAccount]",
         change: bool,
     ) -> None:
-        actor, named = get_principal(request), {"name": obj.name, "description": obj.description}
+        actor, values = get_principal(request), {"name": obj.name, "description": obj.description}
         if change:
-            operations.update_service_account(actor=actor, account=obj, **named)
+            operations.update_service_account(actor=actor, account=obj, **values)
             return
-        made = operations.create_service_account(
-            actor=actor, scope=obj.scope, identifier=obj.identifier, **named
+        account = operations.create_service_account(
+            actor=actor, scope=obj.scope, identifier=obj.identifier, **values
         )
-        obj.pk, obj.user = made.pk, made.user
+        obj.pk, obj.user = account.pk, account.user
 
     def delete_model(self, request: HttpRequest, obj: ServiceAccount) -> None:
         operations.delete_service_account(actor=get_principal(request), account=obj)
@@ -221,7 +223,7 @@ class ApiKeyAdmin(AccountPolicyAdmin):
     def save_model(
         self, request: HttpRequest, obj: ApiKey, form: "forms.ModelForm[ApiKey]", change: bool
     ) -> None:
-        made, token = create_api_key(
+        key, token = create_api_key(
             actor=get_principal(request),
             user=obj.user,
             name=obj.name,
@@ -229,7 +231,7 @@ class ApiKeyAdmin(AccountPolicyAdmin):
             permissions=obj.permissions,
             expires_at=obj.expires_at,
         )
-        obj.pk, obj.prefix = made.pk, made.prefix
+        obj.pk, obj.prefix = key.pk, key.prefix
         request.new_token = token  # type: ignore[attr-defined]
 
     def response_add(self, request: HttpRequest, obj: ApiKey, post_url_continue: Any = None) -> HttpResponse:

@@ -41,19 +41,19 @@ def create_invitation(
     same.filter(accepted_at=None, revoked_at=None, expires_at__lte=timezone.now()).update(
         revoked_at=timezone.now()
     )
-    made = Invitation(email=email.lower(), scope=scope, role=role, invited_by=actor)
-    made.hash, made.expires_at = hash_token(token), ends
-    made.full_clean(validate_constraints=False)
+    invitation = Invitation(email=email.lower(), scope=scope, role=role, invited_by=actor)
+    invitation.hash, invitation.expires_at = hash_token(token), ends
+    invitation.full_clean(validate_constraints=False)
     try:
         with transaction.atomic():
-            made.save()
+            invitation.save()
     except IntegrityError as exc:
         message = "This address already has an invitation with this role. Resend that invitation."
         raise ValidationError({"email": message}) from exc
     audit.record_audit_entry(
-        actor=actor, action="invitation.create", thing=made, after=_build_audit_values(made)
+        actor=actor, action="invitation.create", thing=invitation, after=_build_audit_values(invitation)
     )
-    return made, token
+    return invitation, token
 
 
 @transaction.atomic

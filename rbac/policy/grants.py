@@ -229,13 +229,13 @@ def _build_reach(lineages: Iterable[Lineage], key: Lineage | None, *, is_shared:
         return Reach(frozenset(roots), frozenset(above))
     if not key:
         return Reach()
-    inside = {line[0] for line in lines if key[0] in line}
+    scopes_below = {line[0] for line in lines if key[0] in line}
     if not roots.isdisjoint(key):
-        inside.add(key[0])
+        scopes_below.add(key[0])
     if is_shared:
         above |= {key[at]: key[at:] for at in range(1, len(key)) if not roots.isdisjoint(key[at:])}
-    near = {pk for pk, line in above.items() if pk in key or key[0] in line}
-    return Reach(frozenset(inside), frozenset(near))
+    scopes_above = {pk for pk, line in above.items() if pk in key or key[0] in line}
+    return Reach(frozenset(scopes_below), frozenset(scopes_above))
 
 
 def _load_for_one(principal: Principal) -> tuple[_ByPerson, _ByRole]:
@@ -262,9 +262,9 @@ def _load_for_many(principals: Iterable[Principal]) -> tuple[_ByPerson, _ByRole]
 def _load_assignments(people: list[int]) -> _ByPerson:
     """Return the valid assignments by user: direct ones, and those of the user's groups."""
     active = User.objects.filter(_ACTIVE_USERS, pk__in=people).values("pk")
-    counting = RoleAssignment.objects.filter(build_validity_filter())
-    own = counting.filter(user__in=active).values_list("user_id", *_COLUMNS)
-    by_group = counting.filter(group__users__in=active).values_list("group__users", *_COLUMNS)
+    assignment_rows = RoleAssignment.objects.filter(build_validity_filter())
+    own = assignment_rows.filter(user__in=active).values_list("user_id", *_COLUMNS)
+    by_group = assignment_rows.filter(group__users__in=active).values_list("group__users", *_COLUMNS)
     assignments: _ByPerson = defaultdict(set)
     for person, *columns in own.union(by_group):
         assignments[person].add(_read_assignment(columns))

@@ -18,11 +18,11 @@ class OpenApiView(SpectacularAPIView):
 
     @extend_schema(exclude=True)
     def get(self, request: Request, *args: Any, **kwargs: Any) -> HttpResponse:
-        named = super().get(request, *args, **kwargs)["Content-Disposition"]
+        disposition = super().get(request, *args, **kwargs)["Content-Disposition"]
         writer = request.accepted_renderer
         kind = "; charset=".join(filter(None, (writer.media_type, writer.charset)))
         return HttpResponse(
-            _render_schema(writer.media_type), content_type=kind, headers={"Content-Disposition": named}
+            _render_schema(writer.media_type), content_type=kind, headers={"Content-Disposition": disposition}
         )
 
 

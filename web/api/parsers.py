@@ -61,8 +61,8 @@ def parse_object(text: str) -> dict[str, Any]:
     """Return one JSON object. Raises `BadInput` with the position of the problem."""
     try:
         value = parse_json(text)
-    except InputRejected as refused:
-        raise build_body_error(refused.problem) from refused
+    except InputRejected as error:
+        raise build_body_error(error.problem) from error
     if not isinstance(value, dict):
         raise BadInput("The body must be a JSON object.")
     return value

@@ -182,12 +182,12 @@ def filter_by_scope(
         raise ScopeNotFound("A project requires its org.", errors=[{"path": "org", "message": "is missing"}])
     if org:
         path = build_scope_path(org, project)
-        near = Q(path=path) | Q(parent__path=path) | Q(parent__parent__path=path)
+        scope_filter = Q(path=path) | Q(parent__path=path) | Q(parent__parent__path=path)
         if with_shared:
-            near |= Q(path__in=[Scope.ROOT, build_scope_path(org, "")])
+            scope_filter |= Q(path__in=[Scope.ROOT, build_scope_path(org, "")])
         column = getattr(queryset.model, "SCOPE_PATH", "scope")
         # By keys, as in `filter_visible`: a query planner needs the expected rows.
-        keys = Scope.objects.filter(near).values_list("pk", flat=True)
+        keys = Scope.objects.filter(scope_filter).values_list("pk", flat=True)
         queryset = queryset.filter(**{f"{column}__in": list(keys)})
     return queryset
 

@@ -119,8 +119,8 @@ def record_csp_reports(request: HttpRequest) -> HttpResponse:
         return render_problem(request, 413, detail=f"A report must be at most {CSP_REPORT_BYTES}.")
     try:
         document = parse_json(request.body.decode("utf-8", "replace"))
-    except InputRejected as refused:
-        return render_problem(request, 400, detail=refused.problem.display_message)
+    except InputRejected as error:
+        return render_problem(request, 400, detail=error.problem.display_message)
     for report in _list_reports(document)[:_MOST_REPORTS]:
         log.warning("A page was not allowed something: %s", json.dumps(report))
     return HttpResponse(status=204)

@@ -122,8 +122,8 @@ def is_number_too_large(exc: BaseException) -> bool:
     """Return whether the database refused a number that fits no column; frameworks pass such on from
     addresses.
     """
-    refused = isinstance(exc, DataError) and isinstance(exc.__cause__, NumericValueOutOfRange)
-    return refused or isinstance(exc, OverflowError)
+    is_refused = isinstance(exc, DataError) and isinstance(exc.__cause__, NumericValueOutOfRange)
+    return is_refused or isinstance(exc, OverflowError)
 
 
 def build_problem(

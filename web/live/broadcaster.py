@@ -221,10 +221,10 @@ class Broadcaster:
     async def _poll_source(self, watched: _WatchedSource) -> list[TopicSnapshot]:
         begun = asyncio.get_running_loop().time()
         if begun < watched.due_at:
-            named, watched.changed_keys = watched.changed_keys, set()
-            if named and watched.source.reads_watched_keys:
-                named = set(watched.viewed_keys)
-            return await self._compare(watched, named) if named else []
+            keys, watched.changed_keys = watched.changed_keys, set()
+            if keys and watched.source.reads_watched_keys:
+                keys = set(watched.viewed_keys)
+            return await self._compare(watched, keys) if keys else []
         watched.changed_keys.clear()
         snapshots = await self._read(watched.source, watched.keys_to_read())
         ended_keys = watched.snapshots.keys() - snapshots.keys()
@@ -243,9 +243,9 @@ class Broadcaster:
             return []
         return changed
 
-    async def _compare(self, watched: _WatchedSource, named: Collection[str]) -> list[TopicSnapshot]:
-        snapshots = await self._read(watched.source, named)
-        return list(watched.update(snapshots, named, with_age=False))
+    async def _compare(self, watched: _WatchedSource, keys: Collection[str]) -> list[TopicSnapshot]:
+        snapshots = await self._read(watched.source, keys)
+        return list(watched.update(snapshots, keys, with_age=False))
 
     def _record_changes(self, changed: list[TopicSnapshot], lines: Mapping[int, tuple[int, ...]]) -> None:
         now = asyncio.get_running_loop().time()
@@ -275,8 +275,8 @@ _broadcasters: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Broadcaster]
 
 def _list_keys(source: TopicSource, topics: Iterable[str]) -> list[str]:
     """Return the keys that topics of a source name."""
-    named = (topic.partition(":") for topic in topics)
-    return [key for name, _, key in named if name in source.topics]
+    parts = (topic.partition(":") for topic in topics)
+    return [key for name, _, key in parts if name in source.topics]
 
 
 @asynccontextmanager

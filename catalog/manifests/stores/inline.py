@@ -30,8 +30,8 @@ class InlineStore(ManifestStore):
             return "an inline manifest needs its content"
         try:
             document = parse_manifest(content, "content")
-        except BadDocument as bad:
-            return f"line {bad.line}, column {bad.column}: {bad.message}"
+        except BadDocument as error:
+            return f"line {error.line}, column {error.column}: {error.message}"
         problem = next(iter(list_secret_problems(document)), None)
         return f"line {problem.line}: {problem.path}: {problem.message}" if problem else ""
 

@@ -60,16 +60,16 @@ def update_target_health(
 def _build_group_entry(arn: str, answer: Mapping[str, Any] | None, now: datetime) -> dict[str, Any]:
     targets = [_build_target(payload) for payload in list_payloads(answer, "TargetHealthDescriptions")]
     counts = Counter(target["state"] for target in targets)
-    bad = [target for target in targets if target["state"].startswith(_UNHEALTHY_STATES)]
-    other_targets = [target for target in targets if target["state"] != "healthy" and target not in bad]
+    unhealthy = [target for target in targets if target["state"].startswith(_UNHEALTHY_STATES)]
+    other_targets = [target for target in targets if target["state"] != "healthy" and target not in unhealthy]
     return {
         "arn": arn,
         "name": arn.split("/")[1],
         "is_missing": answer is None,
         "counts": dict(sorted(counts.items())),
         "total": len(targets),
-        "unhealthy": bad[: int(SYNC_TARGETS)],
-        "unhealthy_total": len(bad),
+        "unhealthy": unhealthy[: int(SYNC_TARGETS)],
+        "unhealthy_total": len(unhealthy),
         "others": other_targets[: int(SYNC_TARGETS)],
         "read_at": now.isoformat(),
     }
