@@ -146,12 +146,12 @@ class _LogBuffer:
 
     def __init__(self) -> None:
         self.written: list[dict[str, object]] = []
-        self._left, self._missing = int(TASK_LOG_BURST), 0
+        self._remaining_bytes, self._missing = int(TASK_LOG_BURST), 0
 
     def write(self, level: str, text: str) -> None:
         line: dict[str, object] = {"t": time.time_ns() // 1_000_000, "level": level, "text": text}
-        self._left -= len(json.dumps(line))
-        if self._left > 0:
+        self._remaining_bytes -= len(json.dumps(line))
+        if self._remaining_bytes > 0:
             self.written.append(line)
         else:
             self._missing += 1

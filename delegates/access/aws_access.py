@@ -52,7 +52,7 @@ class DelegateAwsAccess:
     selectors: tuple[str, ...] = ()
     endpoint_url: str | None = None
     uses_own_credentials: bool = False
-    """Whether the AWS account depends on who makes the call."""
+    """Whether the AWS account depends on the caller."""
 
     def criterion(self, service: str) -> str:
         """Return the URL that a call to a service needs to reach (R035)."""

@@ -35,7 +35,11 @@ class Remedy:
 def find_remedy(error: AwsError, spec: AwsSpec, region: str) -> Remedy:
     """Return the change that most likely makes the same call succeed."""
     if isinstance(error, Denied):
-        return _trust(error, spec) if error.action == "sts:AssumeRole" else _allow(error)
+        return (
+            _build_trust_remedy(error, spec)
+            if error.action == "sts:AssumeRole"
+            else _build_policy_remedy(error)
+        )
     if isinstance(error, Unauthenticated):
         return Remedy(_find_credentials_remedy(error.code, spec))
     if isinstance(error, Undelivered):
@@ -57,13 +61,13 @@ def find_remedy(error: AwsError, spec: AwsSpec, region: str) -> Remedy:
     return Remedy(f"Check that the region {region} is enabled in this account, then test again.")
 
 
-def _allow(error: Denied) -> Remedy:
+def _build_policy_remedy(error: Denied) -> Remedy:
     whom = get_role_arn(error.principal) or "the user or role of these credentials"
     statement = {"Effect": "Allow", "Action": error.action, "Resource": error.resource or "*"}
-    return Remedy(f"Add this policy to {whom}, then test again.", _policy(statement))
+    return Remedy(f"Add this policy to {whom}, then test again.", _render_policy(statement))
 
 
-def _trust(error: Denied, spec: AwsSpec) -> Remedy:
+def _build_trust_remedy(error: Denied, spec: AwsSpec) -> Remedy:
     caller = get_role_arn(error.principal)
     statement: dict[str, Any] = {
         "Effect": "Allow",
@@ -75,7 +79,7 @@ def _trust(error: Denied, spec: AwsSpec) -> Remedy:
     return Remedy(
         f"Make this the trust policy of {spec.role_arn}, and allow sts:AssumeRole on that role for "
         f"{caller or 'the caller'}, then test again.",
-        _policy(statement),
+        _render_policy(statement),
     )
 
 
@@ -113,7 +117,7 @@ def _find_credentials_remedy(code: str, spec: AwsSpec) -> str:
     return "Check the access key and its secret, then test again."
 
 
-def _policy(statement: dict[str, Any]) -> str:
+def _render_policy(statement: dict[str, Any]) -> str:
     return json.dumps({"Version": "2012-10-17", "Statement": [statement]}, indent=2)
 
 

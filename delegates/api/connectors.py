@@ -110,7 +110,7 @@ class RegionList(serializers.Serializer[Any]):
 class ConnectorAccessRoute(BaseApiView):
     """Base of the routes that use a connector's access."""
 
-    def usable(self, pk: int) -> Connector:
+    def get_usable_connector(self, pk: int) -> Connector:
         connector = self.get_visible(VIEW, Connector.objects.select_related("scope", "secret"), pk=pk)
         require_access(self.principal, get_connector_requirements(connector))
         return connector
@@ -121,7 +121,7 @@ class ConnectorTestRoute(ConnectorAccessRoute):
 
     @extend_schema(request=TestInput, responses={200: TestDocument, 202: LookupRequestDocument})
     def post(self, request: Request, pk: int) -> Response:
-        connector = self.usable(pk)
+        connector = self.get_usable_connector(pk)
         region = validate_region(self.get_validated_body(TestInput)["region"])
         if parse_aws_spec(connector.spec).is_remote:
             begun = create_lookup_request(
@@ -137,7 +137,7 @@ class ConnectorTestByDelegate(ConnectorAccessRoute):
 
     @extend_schema(responses=LookupRequestDocument)
     def get(self, request: Request, pk: int, inquiry: uuid.UUID) -> Response:
-        connector = self.usable(pk)
+        connector = self.get_usable_connector(pk)
         lookups = LookupRequest.objects.filter(
             connector=connector, kind=LookupRequest.Kind.TEST
         ).select_related("task")
@@ -152,14 +152,14 @@ class ConnectorClusters(ConnectorAccessRoute):
 
     @extend_schema(parameters=[REGION], responses={200: ClusterList, 202: LookupRequestDocument})
     def get(self, request: Request, pk: int) -> Response:
-        connector = self.usable(pk)
+        connector = self.get_usable_connector(pk)
         region = validate_region(request.GET.get("region", ""), required=True)
         if parse_aws_spec(connector.spec).is_remote:
-            return self._by_delegate(connector, region)
+            return self._build_delegate_response(connector, region)
         clusters = aws_access.list_clusters(actor=self.principal, connector=connector, region=region)
         return Response({"results": ClusterDocument(clusters, many=True).data, "next": None})
 
-    def _by_delegate(self, connector: Connector, region: str) -> Response:
+    def _build_delegate_response(self, connector: Connector, region: str) -> Response:
         result = list_clusters_by_delegate(actor=self.principal, connector=connector, region=region)
         if isinstance(result, LookupRequest):
             return Response(serialize_lookup_request(result), status=202)
@@ -269,7 +269,7 @@ class LookupRoute(ConnectorAccessRoute):
     subject: ClassVar[str] = ""
 
     def build_response(self, request: Request, pk: int) -> Response:
-        connector = self.usable(pk)
+        connector = self.get_usable_connector(pk)
         result = list_options(
             actor=self.principal,
             connector=connector,
@@ -362,7 +362,7 @@ class ConnectorRepositories(ConnectorAccessRoute):
         parameters=[_ECR_REGION, *_PAGED], responses={200: RepositoryList, 202: LookupRequestDocument}
     )
     def get(self, request: Request, pk: int) -> Response:
-        connector = self.usable(pk)
+        connector = self.get_usable_connector(pk)
         page = parse_number(request, "page", least=1, most=PAGES) or 1
         limit = parse_number(request, "limit", least=1, most=int(PAGE_ROWS)) or SHOWN
         is_aws = connector.kind == Connector.Kind.AWS
@@ -380,7 +380,7 @@ class ConnectorTags(ConnectorAccessRoute):
 
     @extend_schema(parameters=_PARAMETERS, responses={200: TagList, 202: LookupRequestDocument})
     def get(self, request: Request, pk: int) -> Response:
-        connector = self.usable(pk)
+        connector = self.get_usable_connector(pk)
         page = parse_number(request, "page", least=1, most=PAGES) or 1
         limit = parse_number(request, "limit", least=1, most=int(PAGE_ROWS)) or SHOWN
         is_aws = connector.kind == Connector.Kind.AWS

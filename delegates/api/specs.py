@@ -214,14 +214,14 @@ class TaskSpec(BaseApiView):
     )
     def post(self, request: Request) -> Response:
         body = self.get_validated_body(SpecInput)
-        token = self._token(body.pop("token_id", None))
+        token = self._find_token(body.pop("token_id", None))
         scope = token.scope if token else self.get_named_scope()
         spec = write_task_spec(
             actor=self.principal, scope=scope, token=token, request=_build_spec_request(body)
         )
         return _build_response(self.request, spec)
 
-    def _token(self, pk: int | None) -> DelegateToken | None:
+    def _find_token(self, pk: int | None) -> DelegateToken | None:
         if pk is None:
             return None
         return self.get_visible(VIEW, DelegateToken.objects.select_related("scope"), pk=pk)
@@ -293,16 +293,16 @@ def _build_response(request: Request, spec: DelegateSpecFiles, *further: str) ->
     document = _serialize_spec(spec)
     document["warnings"] = [*further, *document["warnings"]]
     if isinstance(request.accepted_renderer, ZipRenderer):
-        document["script"] = render_script(spec.of("find", "create", "verify"))
+        document["script"] = render_script(spec.list_commands("find", "create", "verify"))
     return Response(document, headers={"Cache-Control": "no-store"})
 
 
 def _serialize_spec(spec: DelegateSpecFiles) -> dict[str, Any]:
     return {
         "files": dict(spec.files),
-        "commands": [command.as_record() for command in spec.of("find", "create", "verify")],
-        "permissions": [permission.as_record() for permission in spec.of("permissions")],
-        "upgrade": [command.as_record() for command in spec.of("update")],
-        "diagnose": [command.as_record() for command in spec.of("diagnose")],
+        "commands": [command.as_record() for command in spec.list_commands("find", "create", "verify")],
+        "permissions": [permission.as_record() for permission in spec.list_commands("permissions")],
+        "upgrade": [command.as_record() for command in spec.list_commands("update")],
+        "diagnose": [command.as_record() for command in spec.list_commands("diagnose")],
         "warnings": list(spec.warnings),
     }

@@ -144,7 +144,7 @@ class DelegateTasks(BaseApiView):
 class TaskRoute(BaseApiView):
     """Base of the routes of one delegate task."""
 
-    def task(self, pk: uuid.UUID) -> DelegateTask:
+    def get_task(self, pk: uuid.UUID) -> DelegateTask:
         """Return the task in the URL."""
         return self.get_visible(VIEW, queries.list_tasks(), pk=pk)
 
@@ -154,7 +154,7 @@ class DelegateTaskDetail(TaskRoute):
 
     @extend_schema(responses=DelegateTaskDocument)
     def get(self, request: Request, pk: uuid.UUID) -> Response:
-        return Response(DelegateTaskDocument(self.task(pk)).data)
+        return Response(DelegateTaskDocument(self.get_task(pk)).data)
 
 
 class AbortDelegateTask(TaskRoute):
@@ -162,7 +162,7 @@ class AbortDelegateTask(TaskRoute):
 
     @extend_schema(request=None, responses=DelegateTaskDocument)
     def post(self, request: Request, pk: uuid.UUID) -> Response:
-        task = abort_task(actor=self.principal, task=self.task(pk))
+        task = abort_task(actor=self.principal, task=self.get_task(pk))
         return Response(DelegateTaskDocument(task).data)
 
 
@@ -191,7 +191,7 @@ class TaskDecisions(TaskRoute):
 
     @extend_schema(parameters=PAGE_PARAMETERS, responses=DecisionDocument(many=True))
     def get(self, request: Request, pk: uuid.UUID) -> Response:
-        decisions = RoutingDecision.objects.filter(task=self.task(pk)).select_related("chosen")
+        decisions = RoutingDecision.objects.filter(task=self.get_task(pk)).select_related("chosen")
         return self.paginate(decisions, self._build_document)
 
     def _build_document(self, decision: RoutingDecision) -> DecisionDocument:
@@ -204,7 +204,7 @@ class DelegateTaskLog(TaskRoute):
 
     @extend_schema(parameters=[AFTER], responses=TaskLog)
     def get(self, request: Request, pk: uuid.UUID) -> Response:
-        task = self.task(pk)
+        task = self.get_task(pk)
         # The state was read before the lines, so an ended task has written its last line.
         log_page = queries.read_task_log(task, parse_number(request, "after") or 0)
         return Response(

@@ -229,7 +229,9 @@ _ZIP_EPOCH = (1980, 1, 1, 0, 0, 0)
 
 def build_spec_zip(spec: DelegateSpecFiles) -> bytes:
     """Return the files and the script of a spec."""
-    return build_zip({**spec.files, SCRIPT_FILE: render_script(spec.of("find", "create", "verify"))})
+    return build_zip(
+        {**spec.files, SCRIPT_FILE: render_script(spec.list_commands("find", "create", "verify"))}
+    )
 
 
 def build_zip(files: Mapping[str, str]) -> bytes:

@@ -38,7 +38,7 @@ class DelegateSpecFiles:
     task_definition: Mapping[str, Any] = field(default_factory=dict)
     service: Mapping[str, Any] = field(default_factory=dict)
 
-    def of(self, *groups: CommandGroup) -> list[ShellCommand]:
+    def list_commands(self, *groups: CommandGroup) -> list[ShellCommand]:
         """Return the commands of some groups, in the order to run them."""
         return [command for command in self.commands if command.group in groups]
 

@@ -165,7 +165,7 @@ _HAS_RUN = ("ScriptFailed", "ProgramFailed")
 
 
 def get_result_variant(kind: str, params: Mapping[str, Any]) -> str:
-    """Return the variant of a task whose kind alone does not determine the schema."""
+    """Return the variant of a task for a kind with several schemas."""
     if kind == Kind.AWS:
         return f"{params.get('service', '')}:{params.get('operation', '')}"
     if kind == Kind.GIT:

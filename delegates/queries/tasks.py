@@ -181,7 +181,7 @@ def explain_current_decision(task: DelegateTask, principal: Principal, now: date
 def list_explained_decisions(
     task: DelegateTask, principal: Principal, most: int = MAX_DECISIONS
 ) -> list[ExplainedDecision]:
-    """Return the routing decisions, newest first; delegates out of reach only for users who may view them."""
+    """Return the routing decisions, newest first; unreachable delegates only for users with view access."""
     decisions = list(RoutingDecision.objects.filter(task=task).order_by("-number")[:most])
     visible = _list_visible_keys(principal, (row for decision in decisions for row in decision.rows))
     return [

@@ -84,18 +84,18 @@ class NotificationRuleListView(BaseApiView):
 class NotificationRuleDetailView(BaseApiView):
     """One notification rule."""
 
-    def rule(self, pk: int) -> NotificationRule:
+    def get_rule(self, pk: int) -> NotificationRule:
         """Return the rule in the URL."""
         return self.get_visible(VIEW, _list_rules(), pk=pk)
 
     @extend_schema(responses=RuleDocument)
     def get(self, request: Request, pk: int) -> Response:
-        rule = self.rule(pk)
+        rule = self.get_rule(pk)
         return respond_with_etag(RuleDocument(rule).data, rule.version)
 
     @extend_schema(parameters=[IF_MATCH_PARAMETER], request=RuleChange, responses=RuleDocument)
     def put(self, request: Request, pk: int) -> Response:
-        rule = self.rule(pk)
+        rule = self.get_rule(pk)
         check_version(request, rule.version)
         spec = _build_spec(self.get_validated_body(RuleChange))
         saved = operations.update_rule(actor=self.principal, rule=rule, spec=spec, version=rule.version)
@@ -103,7 +103,7 @@ class NotificationRuleDetailView(BaseApiView):
 
     @extend_schema(parameters=[IF_MATCH_PARAMETER], responses={204: None})
     def delete(self, request: Request, pk: int) -> Response:
-        rule = self.rule(pk)
+        rule = self.get_rule(pk)
         check_version(request, rule.version)
         operations.delete_rule(actor=self.principal, rule=rule)
         return Response(status=204)

@@ -72,7 +72,7 @@ def test_its_commands_make_the_service_of_a_delegate_and_tell_about_it(
     spec = write_spec(request)
     for file, text in spec.files.items():
         (tmp_path / file).write_text(text)
-    for one in spec.of("find", "permissions", "create", "verify", "update"):
+    for one in spec.list_commands("find", "permissions", "create", "verify", "update"):
         shell(one.command)
     cluster, service = spec.service["cluster"], spec.service["serviceName"]
     (made,) = aws.ecs.describe_services(cluster=cluster, services=[service])["services"]
@@ -81,7 +81,7 @@ def test_its_commands_make_the_service_of_a_delegate_and_tell_about_it(
     if request.launch_type == "FARGATE":
         stopped = {"cluster": cluster, "serviceName": service, "desiredStatus": "STOPPED"}
         wait_until(lambda: aws.ecs.list_tasks(**stopped)["taskArns"], "a stopped task")
-        for one in spec.of("diagnose"):
+        for one in spec.list_commands("diagnose"):
             shell(one.command.replace(" --follow", ""))
 
 

@@ -48,7 +48,7 @@ class GitStopped(Exception):
 class GitProgram:
     """Git commands of one task in a folder, with its login and a common deadline (monotonic)."""
 
-    held: HeldTask
+    held_task: HeldTask
     workspace: TaskWorkspace
     environment: Mapping[str, str] = field(repr=False)
     options: Sequence[str]
@@ -80,7 +80,7 @@ class GitProgram:
 
     def check_deadline(self) -> None:
         """Raise `GitStopped` after the deadline or an abort."""
-        if self.held.stopped.is_set() or time.monotonic() > self.until:
+        if self.held_task.stopped.is_set() or time.monotonic() > self.until:
             raise GitStopped
 
     def _wait(

@@ -227,7 +227,7 @@ def run_terraform(held_task: HeldTask, around: ExecutorContext) -> TaskResult:
 class _Run:
     """One job in a temporary folder."""
 
-    held: HeldTask
+    held_task: HeldTask
     around: ExecutorContext
     job: TerraformJob
     workspace: TaskWorkspace
@@ -366,7 +366,7 @@ class _Run:
         program = ProcessCommand(self.workspace, self.folder, command, self.environment)
         # Terraform finishes its current operations and writes its state; its providers ignore this signal.
         stop = StopSignal(signal.SIGINT, self.around.patience_seconds)
-        return run_process(self.held, listener, program, stop)
+        return run_process(self.held_task, listener, program, stop)
 
     def _check_exit(self, process_exit: ProcessExit, command: str) -> None:
         """Raise `_RunFinished` if the command failed."""

@@ -27,14 +27,14 @@ class TokenBucket:
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._rate, self._burst, self._clock, self._sleep = rate, burst, clock, sleep
-        self._left, self._counted_at = float(burst), clock()
+        self._balance, self._counted_at = float(burst), clock()
 
     def spend(self, size: int) -> bool:
         """Count `size` bytes, wait above the rate limit, and return whether it waited."""
         now = self._clock()
-        self._left = min(self._burst, self._left + (now - self._counted_at) * self._rate) - size
+        self._balance = min(self._burst, self._balance + (now - self._counted_at) * self._rate) - size
         self._counted_at = now
-        pause = -self._left / self._rate
+        pause = -self._balance / self._rate
         if pause < SHORTEST_PAUSE_SECONDS:
             return False
         self._sleep(pause)

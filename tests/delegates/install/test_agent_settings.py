@@ -40,7 +40,7 @@ def test_it_reads_the_task_s_environment(request_: SpecRequest) -> None:
 @pytest.mark.parametrize("flavour", ["legacy", "v3"])
 def test_it_reads_what_docker_run_and_the_compose_file_give_it(flavour: str) -> None:
     spec = write_spec(wanted(flavour, kind="DOCKER"))
-    (run,) = [one.command for one in spec.of("create")]
+    (run,) = [one.command for one in spec.list_commands("create")]
     words = shlex.split(run)
     given = dict(words[at + 1].split("=", 1) for at, word in enumerate(words) if word == "--env")
     assert_is_base(read_environment(given))
@@ -73,7 +73,7 @@ def test_it_trusts_the_certificates_where_the_host_s_file_is_mounted() -> None:
     (volume,) = spec.task_definition["volumes"]
     assert (mount["containerPath"], mount["readOnly"]) == ("/etc/slipway/ca.pem", True)
     assert volume == {"name": mount["sourceVolume"], "host": {"sourcePath": "/opt/ca/company.pem"}}
-    (run,) = [one.command for one in write_spec(wanted(kind="DOCKER", ca=ca)).of("create")]
+    (run,) = [one.command for one in write_spec(wanted(kind="DOCKER", ca=ca)).list_commands("create")]
     assert "--volume /opt/ca/company.pem:/etc/slipway/ca.pem:ro" in run
 
 

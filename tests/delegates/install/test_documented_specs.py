@@ -23,7 +23,9 @@ def environment(spec: DelegateSpecFiles) -> list[tuple[str, str]]:
 
 
 def command(spec: DelegateSpecFiles, start: str) -> str:
-    (found,) = [c.command for c in spec.of("find", "create", "verify") if c.command.startswith(start)]
+    (found,) = [
+        c.command for c in spec.list_commands("find", "create", "verify") if c.command.startswith(start)
+    ]
     return found
 
 
@@ -136,7 +138,7 @@ def test_a_v3_spec_for_ec2_is_the_documented_one() -> None:
             }
         ],
     }
-    assert [one.command for one in spec.of("find", "create", "verify")] == [
+    assert [one.command for one in spec.list_commands("find", "create", "verify")] == [
         "aws ecs create-cluster --cluster-name harness-delegate-cluster",
         "aws logs create-log-group --log-group-name /ecs/harness-delegate --region us-east-1",
         "aws ecs register-task-definition --cli-input-json file://task-definition.json",
@@ -172,7 +174,7 @@ def test_a_v3_spec_for_fargate_is_the_documented_one() -> None:
         "platformVersion": "LATEST",
         "schedulingStrategy": "REPLICA",
     }
-    assert [one.command for one in spec.of("find", "create", "verify")] == [
+    assert [one.command for one in spec.list_commands("find", "create", "verify")] == [
         'aws ec2 describe-subnets --query "Subnets[*].[SubnetId,VpcId,AvailabilityZone,CidrBlock]"'
         " --output table".replace('"', "'"),
         'aws ec2 describe-security-groups --query "SecurityGroups[*].[GroupId,GroupName,VpcId]"'
@@ -215,7 +217,7 @@ def test_a_token_of_secrets_manager_stands_in_no_file() -> None:
 
 def test_a_secret_to_create_is_created_before_the_service_that_needs_it() -> None:
     spec = write_spec(wanted("legacy", "EC2", secret=TokenSecret("CREATE")))
-    words = [one.command for one in spec.of("create")]
+    words = [one.command for one in spec.list_commands("create")]
     (made,) = [n for n, one in enumerate(words) if "create-secret" in one]
     (allowed,) = [n for n, one in enumerate(words) if "put-role-policy" in one]
     (used,) = [n for n, one in enumerate(words) if "create-service" in one]
@@ -260,7 +262,7 @@ def test_the_policy_of_deployments_has_the_documented_actions_and_no_other() -> 
 
 def test_a_newer_image_takes_a_new_revision_and_a_new_deployment() -> None:
     spec = write_spec(wanted("v3", "EC2"))
-    assert [one.command for one in spec.of("update")] == [
+    assert [one.command for one in spec.list_commands("update")] == [
         "aws ecs register-task-definition --cli-input-json file://task-definition.json",
         "aws ecs update-service --cluster harness-delegate-cluster --service harness-delegate-service"
         " --task-definition harness-delegate-task --force-new-deployment",
@@ -284,11 +286,11 @@ def test_arns_are_of_the_partition_of_the_region() -> None:
 def test_a_role_for_the_delegate_itself_gets_both_policies_before_the_service_needs_it() -> None:
     spec = write_spec(wanted(task_role="delegate-work"))
     assert spec.task_definition["taskRoleArn"] == f"arn:aws:iam::{ACCOUNT}:role/delegate-work"
-    words = [one.command for one in spec.of("create")]
+    words = [one.command for one in spec.list_commands("create")]
     attached = [one for one in words if "attach-role-policy --role-name delegate-work" in one]
     assert len(attached) == 2
     assert words.index(attached[-1]) < len(words) - 1
-    assert not spec.of("permissions")
+    assert not spec.list_commands("permissions")
 
 
 @pytest.mark.parametrize("launch_type", ["EC2", "FARGATE"])
@@ -306,5 +308,5 @@ def test_two_delegates_of_one_cluster_have_names_of_their_own(flavour: str, laun
     assert [one.service["serviceName"] for one in specs] == ["a-1-service", "b-service"]
     assert [one.service["taskDefinition"] for one in specs] == ["a-1-task", "b-task"]
     assert [one.task_definition["family"] for one in specs] == ["a-1-task", "b-task"]
-    (updated,) = [one.command for one in specs[0].of("update") if "update-service" in one.command]
+    (updated,) = [one.command for one in specs[0].list_commands("update") if "update-service" in one.command]
     assert "--service a-1-service --task-definition a-1-task" in updated

@@ -92,7 +92,7 @@ def test_docker_gets_each_value_as_one_word(
     spec = spec_of(request)
     if spec is None:
         return
-    (run,) = [one.command for one in spec.of("create")]
+    (run,) = [one.command for one in spec.list_commands("create")]
     words = shlex.split(run)
     assert words[:3] == ["docker", "run", "--detach"]
     assert words[-1] == request.image

@@ -56,7 +56,7 @@ def test_its_token_is_where_it_was_asked_for_and_in_no_command(request_: SpecReq
 @EVERY
 def test_its_create_service_command_and_its_service_say_the_same(request_: SpecRequest) -> None:
     spec = write_spec(request_)
-    (create,) = [one.command for one in spec.of("create") if "create-service" in one.command]
+    (create,) = [one.command for one in spec.list_commands("create") if "create-service" in one.command]
     words = shlex.split(create)[3:]
     flags = dict(zip(words[::2], words[1::2], strict=True))
     if "--cli-input-json" in flags:
