@@ -80,7 +80,7 @@ def _skipped(config: pytest.Config) -> list[pytest.TestReport]:
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
     # No registry that CI reaches has Terraform: it is tried where the machine brings it.
-    unwanted = [one for one in _skipped(session.config) if NO_TERRAFORM not in str(one.longrepr)]
+    unwanted = [report for report in _skipped(session.config) if NO_TERRAFORM not in str(report.longrepr)]
     if os.environ.get("CI") == "true" and unwanted:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 

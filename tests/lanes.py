@@ -74,10 +74,10 @@ def list_thorough(test_ids: Sequence[str], groups: Iterable[dict[str, Any]]) -> 
         by_test: dict[str, list[str]] = {}
         for test_id in match_tests(group["tests"], test_ids):
             by_test.setdefault(test_id.partition("[")[0], []).append(test_id)
-        kept = set(match_tests(group["keep"], test_ids)) if "keep" in group else set()
+        gate_ids = set(match_tests(group["keep"], test_ids)) if "keep" in group else set()
         for examples in by_test.values():
-            kept |= spread_evenly(examples, group.get("examples", 0))
-        thorough |= {test_id for examples in by_test.values() for test_id in examples} - kept
+            gate_ids |= spread_evenly(examples, group.get("examples", 0))
+        thorough |= {test_id for examples in by_test.values() for test_id in examples} - gate_ids
     return thorough
 
 

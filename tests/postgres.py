@@ -28,9 +28,9 @@ class NoPostgresError(SystemExit):
 
 
 def _postgres_programs() -> Path:
-    """The folder of initdb and postgres. Debian keeps them off PATH."""
-    if found := shutil.which("initdb"):
-        return Path(found).resolve().parent
+    """Return the folder of initdb and postgres, which Debian keeps off PATH."""
+    if path := shutil.which("initdb"):
+        return Path(path).resolve().parent
     versions = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda p: float(p.parts[-3]))
     if not versions:
         raise NoPostgresError(

@@ -41,9 +41,9 @@ def addresses(world: World) -> Iterator[Address]:
 
 
 def newest(model: type[models.Model]) -> models.Model | None:
-    """The row that was made last. Keys that are random say nothing about that, and change with each run."""
+    """Return the newest row; with random keys, by its timestamps."""
     fields = model._meta.concrete_fields
-    moments = [one.name for one in fields if isinstance(one, models.DateTimeField) and not one.null]
+    moments = [field.name for field in fields if isinstance(field, models.DateTimeField) and not field.null]
     is_random = isinstance(model._meta.pk, models.UUIDField)
     return model._default_manager.order_by(*(f"-{name}" for name in moments if is_random), "-pk").first()
 
@@ -53,7 +53,7 @@ def _admin_addresses() -> Iterator[Address]:
     for model in sorted(admin_site._registry, key=lambda model: model._meta.label):
         stem = f"admin:{model._meta.app_label}_{model._meta.model_name}"
         yield Address(f"{stem}_changelist", reverse(f"{stem}_changelist"), 200)
-        shown = newest(model)
-        if shown is None:
+        row = newest(model)
+        if row is None:
             raise NoCaseError(f"There is no {model._meta.label} to show in the administration.")
-        yield Address(f"{stem}_change", reverse(f"{stem}_change", args=[shown.pk]), 200)
+        yield Address(f"{stem}_change", reverse(f"{stem}_change", args=[row.pk]), 200)

@@ -15,9 +15,9 @@ from tests.fixtures.delegates import make_task
 
 
 def delegate_task(world: World) -> dict[str, Any]:
-    """A delegate task of the world's project that nobody has ended yet."""
-    found = DelegateTask.objects.filter(scope=world.scope).order_by("queued_at").first()
-    return {"pk": (found or make_task(world.scope)).pk}
+    """Return the key of an open delegate task of the world's project."""
+    task = DelegateTask.objects.filter(scope=world.scope).order_by("queued_at").first()
+    return {"pk": (task or make_task(world.scope)).pk}
 
 
 def decision(world: World) -> dict[str, Any]:
@@ -26,15 +26,15 @@ def decision(world: World) -> dict[str, Any]:
 
 
 def inquiry(world: World) -> dict[str, Any]:
-    """A test of the world's connector through a delegate."""
-    asked = LookupRequest.objects.filter(connector=world.connector).first() or LookupRequest.objects.create(
+    """Return the keys of a connector test through a delegate."""
+    lookup = LookupRequest.objects.filter(connector=world.connector).first() or LookupRequest.objects.create(
         connector=world.connector,
         kind=LookupRequest.Kind.TEST,
         region="us-east-1",
         requested_by=User.objects.earliest("pk"),
         requested_at=timezone.now(),
     )
-    return {"pk": world.connector.pk, "inquiry": asked.pk}
+    return {"pk": world.connector.pk, "inquiry": lookup.pk}
 
 
 def audit_entry(world: World) -> dict[str, Any]:

@@ -158,8 +158,8 @@ def token_form(world: World) -> dict[str, Any]:
 
 
 def delegate_form(world: World) -> dict[str, Any]:
-    given = {"in_scope": world.scope.path, "name": "made-here", "target": "FARGATE", "flavour": "v3"}
-    return given | {"region": "us-east-1", "secret_kind": "PLAINTEXT", "proxy_scheme": "http"}
+    fields = {"in_scope": world.scope.path, "name": "made-here", "target": "FARGATE", "flavour": "v3"}
+    return fields | {"region": "us-east-1", "secret_kind": "PLAINTEXT", "proxy_scheme": "http"}
 
 
 def configuration(world: World) -> dict[str, Any]:

@@ -21,7 +21,7 @@ FORBIDDEN, MISSING = 403, 404
 
 @dataclass(frozen=True)
 class Standing:
-    """A built-in role and the scope where somebody has it; neither for who has none."""
+    """A built-in role and its scope; both empty for a user without a role."""
 
     role: str = ""
     place: str = ""
@@ -77,17 +77,19 @@ class Needs:
     also: tuple[str, ...] = ()
     # What shows that the thing is there, where it is not the permission to view the like of it.
     seen_by: str = ""
-    # The answer to who sees the thing and may not do this.
+    # The answer to users who can view the object but lack the permission.
     refused: int = FORBIDDEN
 
-    def status(self, who: Standing) -> int:
-        if who.has(self.permission, self.at) and all(who.has(other, self.at) for other in self.also):
+    def status(self, standing: Standing) -> int:
+        if standing.has(self.permission, self.at) and all(
+            standing.has(other, self.at) for other in self.also
+        ):
             return self.done
-        return self.refused if self.shows(who) else MISSING
+        return self.refused if self.shows(standing) else MISSING
 
-    def shows(self, who: Standing) -> bool:
+    def shows(self, standing: Standing) -> bool:
         seen_by = self.seen_by or get_view_permission(self.permission)
-        return who.has(seen_by, self.at) or who.has(self.permission, self.at)
+        return standing.has(seen_by, self.at) or standing.has(self.permission, self.at)
 
 
 @dataclass(frozen=True)
@@ -97,27 +99,27 @@ class Belongs:
     at: str = HERE
     done: int = 200
 
-    def status(self, who: Standing) -> int:
-        return self.done if who.is_member(self.at) else MISSING
+    def status(self, standing: Standing) -> int:
+        return self.done if standing.is_member(self.at) else MISSING
 
-    def shows(self, who: Standing) -> bool:
-        return who.is_member(self.at)
+    def shows(self, standing: Standing) -> bool:
+        return standing.is_member(self.at)
 
 
 @dataclass(frozen=True)
 class Lists:
-    """A list, for everybody who is signed in; it shows what `permission` is granted on and no more."""
+    """A list for all signed-in users, filtered by `permission`."""
 
     permission: str
     done: int = 200
     # What tells that the world's thing is among what is listed; "" where it is filtered out.
     sign: str = CANARY
 
-    def status(self, who: Standing) -> int:
+    def status(self, standing: Standing) -> int:
         return self.done
 
-    def shows(self, who: Standing) -> bool:
-        return who.has(self.permission, HERE)
+    def shows(self, standing: Standing) -> bool:
+        return standing.has(self.permission, HERE)
 
 
 @dataclass(frozen=True)
@@ -127,43 +129,43 @@ class Anywhere:
     permission: str
     done: int = 200
 
-    def status(self, who: Standing) -> int:
-        return self.done if who.has_anywhere(self.permission) else FORBIDDEN
+    def status(self, standing: Standing) -> int:
+        return self.done if standing.has_anywhere(self.permission) else FORBIDDEN
 
-    def shows(self, who: Standing) -> bool:
-        return who.has_anywhere(self.permission)
+    def shows(self, standing: Standing) -> bool:
+        return standing.has_anywhere(self.permission)
 
 
 @dataclass(frozen=True)
 class Makes:
-    """Making something here: a scope that is not offered is a bad choice for who may make it elsewhere."""
+    """Creation in this scope; users with access elsewhere only get a validation error."""
 
     permission: str
     done: int = 302
 
-    def status(self, who: Standing) -> int:
-        if who.has(self.permission, HERE):
+    def status(self, standing: Standing) -> int:
+        if standing.has(self.permission, HERE):
             return self.done
-        return 400 if who.has_anywhere(self.permission) else FORBIDDEN
+        return 400 if standing.has_anywhere(self.permission) else FORBIDDEN
 
-    def shows(self, who: Standing) -> bool:
-        return who.has_anywhere(self.permission)
+    def shows(self, standing: Standing) -> bool:
+        return standing.has_anywhere(self.permission)
 
 
 @dataclass(frozen=True)
 class Saves:
-    """Saving a text; where there is none to be seen, it is offered as a new one to who may make one."""
+    """Saving of a text; users who cannot view it are offered a new one if they may create one."""
 
     permission: str
     offered: int
 
-    def status(self, who: Standing) -> int:
-        if self.shows(who):
-            return 302 if who.has(self.permission, HERE) else FORBIDDEN
-        return self.offered if who.has_anywhere(self.permission) else FORBIDDEN
+    def status(self, standing: Standing) -> int:
+        if self.shows(standing):
+            return 302 if standing.has(self.permission, HERE) else FORBIDDEN
+        return self.offered if standing.has_anywhere(self.permission) else FORBIDDEN
 
-    def shows(self, who: Standing) -> bool:
-        return who.has(get_view_permission(self.permission), HERE)
+    def shows(self, standing: Standing) -> bool:
+        return standing.has(get_view_permission(self.permission), HERE)
 
 
 @dataclass(frozen=True)
@@ -172,11 +174,11 @@ class SignedIn:
 
     done: int = 200
 
-    def status(self, who: Standing) -> int:
+    def status(self, standing: Standing) -> int:
         return self.done
 
-    def shows(self, who: Standing) -> bool:
-        return bool(who.role)
+    def shows(self, standing: Standing) -> bool:
+        return bool(standing.role)
 
 
 @dataclass(frozen=True)
@@ -185,11 +187,11 @@ class Owner:
 
     done: int = 200
 
-    def status(self, who: Standing) -> int:
-        return self.done if who.place == ACCOUNT and who.role == ADMIN.role else MISSING
+    def status(self, standing: Standing) -> int:
+        return self.done if standing.place == ACCOUNT and standing.role == ADMIN.role else MISSING
 
-    def shows(self, who: Standing) -> bool:
-        return self.status(who) == self.done
+    def shows(self, standing: Standing) -> bool:
+        return self.status(standing) == self.done
 
 
 @dataclass(frozen=True)
@@ -199,10 +201,10 @@ class Open:
     done: int = 200
     anonymous: int = 200
 
-    def status(self, who: Standing) -> int:
+    def status(self, standing: Standing) -> int:
         return self.done
 
-    def shows(self, who: Standing) -> bool:
+    def shows(self, standing: Standing) -> bool:
         return False
 
 
@@ -227,18 +229,18 @@ def sharpest(need: Need, turn: int) -> tuple[Standing, ...]:
     for place in (HERE, ORGANIZATION if turn % 2 else ACCOUNT):
         alike: dict[tuple[bool, int], list[Standing]] = {}
         for role in GRANTED:
-            who = Standing(role, place)
-            alike.setdefault((role in ADMINS or place != HERE, need.status(who)), []).append(who)
+            standing = Standing(role, place)
+            alike.setdefault((role in ADMINS or place != HERE, need.status(standing)), []).append(standing)
         some = [several[turn % len(several)] for (is_alike, _), several in alike.items() if is_alike]
-        others = [
-            who
+        other_standings = [
+            candidate
             for (is_alike, _), several in alike.items()
             if not is_alike
-            for who in (several if is_thorough() else several[turn % len(several) :][:1])
+            for candidate in (several if is_thorough() else several[turn % len(several) :][:1])
         ]
         if place != HERE and not is_thorough() and turn // 4 % 2:
             continue
-        chosen += [*some, *others] if place == HERE else some[turn // 2 % 2 :][:1] or some[:1]
+        chosen += [*some, *other_standings] if place == HERE else some[turn // 2 % 2 :][:1] or some[:1]
     outside = (Standing("account_admin", SIBLING), STRANGER, NOBODY)[turn % 3]
     owner = (ADMIN,) if isinstance(need, Owner) else ()
     is_outside_asked = is_thorough() or turn // 4 % 2

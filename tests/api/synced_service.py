@@ -27,12 +27,12 @@ TAKEN_OVER = {
 
 
 def what_runs(service: Service, place: Infrastructure, execution: Execution, canary: str) -> None:
-    """One ECS service with one task on one machine, as sync would have seen them."""
+    """Create the rows of one synced ECS service with one task on one machine."""
     now = timezone.now()
     cluster = SyncedCluster.objects.create(
         connector=place.connector, region=place.region, cluster=place.cluster, last_used_at=now, due_at=now
     )
-    seen = EcsServiceRecord.objects.create(
+    record = EcsServiceRecord.objects.create(
         cluster=cluster,
         name=canary,
         arn=f"arn:aws:ecs:us-east-1:123456789012:service/demo/{canary}",
@@ -42,8 +42,8 @@ def what_runs(service: Service, place: Infrastructure, execution: Execution, can
         first_seen_at=now,
         seen_at=now,
     )
-    what_was_changed(seen, execution, canary)
-    EcsServiceEvent.objects.create(ecs_service=seen, event="a", at=now, message=canary)
+    what_was_changed(record, execution, canary)
+    EcsServiceEvent.objects.create(ecs_service=record, event="a", at=now, message=canary)
     SyncPause.objects.get_or_create(
         key=f"a failing account of {place.region}",
         defaults={"paused_until": now, "failed_at": now, "failure": "a"},
@@ -56,7 +56,7 @@ def what_runs(service: Service, place: Infrastructure, execution: Execution, can
     )
     ServiceInstance.objects.create(
         cluster=cluster,
-        ecs_service=seen,
+        ecs_service=record,
         arn=f"arn:aws:ecs:us-east-1:123456789012:task/demo/{canary}",
         task_id=canary,
         task_definition="arn:aws:ecs:us-east-1:123456789012:task-definition/app:1",
@@ -71,15 +71,15 @@ def what_runs(service: Service, place: Infrastructure, execution: Execution, can
     )
 
 
-def what_was_changed(seen: EcsServiceRecord, execution: Execution, canary: str) -> None:
-    """One field of that ECS service that is not as it was deployed, and one that somebody took over."""
+def what_was_changed(record: EcsServiceRecord, execution: Execution, canary: str) -> None:
+    """Create drift of the ECS service and the adoption of another one."""
     now = timezone.now()
-    ClusterDriftScan.objects.create(cluster=seen.cluster, due_at=now)
+    ClusterDriftScan.objects.create(cluster=record.cluster, due_at=now)
     TaskDefinitionRevision.objects.get_or_create(
         arn=f"arn:{canary}", defaults={"content": "{}", "used_at": now}
     )
     comparison = DriftComparison.objects.create(
-        ecs_service=seen, state=DriftComparison.State.DRIFTED, execution=execution, compared_at=now
+        ecs_service=record, state=DriftComparison.State.DRIFTED, execution=execution, compared_at=now
     )
     Drift.objects.create(
         comparison=comparison,
@@ -91,10 +91,10 @@ def what_was_changed(seen: EcsServiceRecord, execution: Execution, canary: str) 
         attribution=canary,
         detected_at=now,
     )
-    theirs = EcsServiceRecord.objects.create(
-        cluster=seen.cluster,
+    foreign_record = EcsServiceRecord.objects.create(
+        cluster=record.cluster,
         name="theirs",
-        arn=f"{seen.arn}-theirs",
+        arn=f"{record.arn}-theirs",
         status="ACTIVE",
         desired=1,
         description={"serviceName": "theirs", "desiredCount": 1},
@@ -102,8 +102,8 @@ def what_was_changed(seen: EcsServiceRecord, execution: Execution, canary: str) 
         seen_at=now,
     )
     Adoption.objects.create(
-        infrastructure=seen.infrastructure,
-        ecs_service=theirs,
+        infrastructure=record.infrastructure,
+        ecs_service=foreign_record,
         state=Adoption.State.READY,
         documents=json.dumps(TAKEN_OVER),
         requested_at=now,

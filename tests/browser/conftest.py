@@ -53,24 +53,25 @@ def execution(demo: Pipeline, deployer: User) -> Execution:
 
 @pytest.fixture
 def complaints(page: Page, request: pytest.FixtureRequest) -> Iterator[list[str]]:
-    """What the browser complains about; a test ends with none."""
-    found: list[str] = []
+    """Collect the error messages of the browser; a test ends with none."""
+    messages: list[str] = []
     # This server has no sockets, and every page opens the first, many the second.
     page.route_web_socket("**/ws/approvals/", lambda socket: None)
     if "site" not in request.fixturenames:
         page.route_web_socket(re.compile("/ws/live/"), lambda socket: None)
-    page.on("console", lambda message: found.append(message.text) if message.type == "error" else None)
-    yield found
-    assert found == []
+    page.on("console", lambda message: messages.append(message.text) if message.type == "error" else None)
+    yield messages
+    assert messages == []
 
 
 @pytest.fixture
 def visit(page: Page, complaints: list[str], live_server: LiveServer, deployer: User) -> Visit:
-    """Go to an address of the site as the deployer."""
+    """Return a function that opens a URL of the site as the deployer."""
     client = Client()
     client.force_login(deployer)
     cookies = [
-        {"name": name, "value": one.value, "url": live_server.url} for name, one in client.cookies.items()
+        {"name": name, "value": morsel.value, "url": live_server.url}
+        for name, morsel in client.cookies.items()
     ]
     page.context.add_cookies(cookies)
     return lambda path: page.goto(f"{live_server.url}{path}")

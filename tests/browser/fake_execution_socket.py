@@ -33,13 +33,13 @@ def line(number: int, text: str = "", level: str = "info", unit: str = "Deploy")
 
 
 def blocks_of(lines: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Lines as the server sends them: one block for each stretch without a gap."""
+    """Return the lines in blocks, one for each stretch without a gap."""
     stretches: list[list[dict[str, Any]]] = []
-    for one in lines:
-        if stretches and stretches[-1][-1]["number"] + 1 == one["number"]:
-            stretches[-1].append(one)
+    for line in lines:
+        if stretches and stretches[-1][-1]["number"] + 1 == line["number"]:
+            stretches[-1].append(line)
         else:
-            stretches.append([one])
+            stretches.append([line])
     return [json.loads(block.body) for stretch in stretches for block in _encoded(stretch)]
 
 
@@ -48,11 +48,11 @@ def _encoded(stretch: list[dict[str, Any]]) -> list[LogBlock]:
         stretch[0]["number"],
         [
             BlockEntry(
-                to_microseconds(datetime.fromisoformat(one["at"])),
-                (one["step"], one["unit"], one["level"], one["origin"]),
-                one["text"],
+                to_microseconds(datetime.fromisoformat(line["at"])),
+                (line["step"], line["unit"], line["level"], line["origin"]),
+                line["text"],
             )
-            for one in stretch
+            for line in stretch
         ],
     )
 
@@ -101,7 +101,7 @@ class Wire:
             socket.close(code=1013)
             return
         self.sockets.append(socket)
-        missed = [one for one in self.log if one["number"] > after]
+        missed = [line for line in self.log if line["number"] > after]
         if missed and len(self.connected) > 1:
             self.tell(*missed)
 
@@ -112,18 +112,18 @@ class Wire:
             return
         after = int(query["after"])
         self.asked.append(after)
-        lines = [one for one in self.log if one["number"] > after][:LARGEST_PAGE]
+        lines = [line for line in self.log if line["number"] > after][:LARGEST_PAGE]
         self._answer(route, {"blocks": blocks_of(lines), "end": False})
 
     def _search(self, route: Route, query: dict[str, str]) -> None:
-        """As the server does it, two thousand lines at a time."""
+        """Search like the server, two thousand lines at a time."""
         self.searched.append(query)
         after = int(query["after"])
         levels = query.get("level", "").split(",")
         numbers = [
-            one["number"]
-            for one in self.log[after : after + 2 * LARGEST_PAGE]
-            if query.get("q", "") in one["text"] and (levels == [""] or one["level"] in levels)
+            line["number"]
+            for line in self.log[after : after + 2 * LARGEST_PAGE]
+            if query.get("q", "") in line["text"] and (levels == [""] or line["level"] in levels)
         ]
         more = after + 2 * LARGEST_PAGE
         self._answer(route, {"numbers": numbers, "next": more if more < len(self.log) else None})

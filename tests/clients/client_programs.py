@@ -89,10 +89,10 @@ def environment_of(home: Path, url: str, *, key: str = PRETEND_KEY) -> dict[str,
 
 
 def find_cli() -> str | None:
-    """The path of the AWS CLI, version 2, or None."""
+    """Return the path of AWS CLI version 2, or None."""
     for place in PLACES:
-        found = shutil.which(place)
-        version = subprocess.run([found, "--version"], capture_output=True, text=True) if found else None
-        if found and version and version.stdout.startswith("aws-cli/2"):
-            return found
+        path = shutil.which(place)
+        version = subprocess.run([path, "--version"], capture_output=True, text=True) if path else None
+        if path and version and version.stdout.startswith("aws-cli/2"):
+            return path
     return None

@@ -46,11 +46,11 @@ def patience(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def cli(aws: Aws, patience: Path, tmp_path: Path) -> Program:
     """`aws`, version 2. Where it is missing the test is skipped, which CI takes for a failure."""
-    found = find_cli()
-    if found is None:
+    path = find_cli()
+    if path is None:
         pytest.skip(INSTALL_THE_CLI)
     environment = {**environment_of(tmp_path, aws.endpoint.url), "AWS_DATA_PATH": str(patience)}
-    return Program((found, "--endpoint-url", aws.endpoint.url, "--output", "json"), environment)
+    return Program((path, "--endpoint-url", aws.endpoint.url, "--output", "json"), environment)
 
 
 @pytest.fixture

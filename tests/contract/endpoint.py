@@ -50,21 +50,21 @@ class Endpoint:
         )
 
     @classmethod
-    def from_environment(cls, given: Mapping[str, str]) -> "Endpoint | None":
-        """The endpoint that SLIPWAY_CONTRACT_ENDPOINT and its companions name; None without the first."""
+    def from_environment(cls, environment: Mapping[str, str]) -> "Endpoint | None":
+        """Return the endpoint of the SLIPWAY_CONTRACT_ variables; None without SLIPWAY_CONTRACT_ENDPOINT."""
         prefix = "SLIPWAY_CONTRACT_"
-        if not (url := given.get(f"{prefix}ENDPOINT")):
+        if not (url := environment.get(f"{prefix}ENDPOINT")):
             return None
         return cls(
             url=url,
-            region=given.get(f"{prefix}REGION", "us-east-1"),
-            subnets=tuple(given[f"{prefix}SUBNETS"].split(",")),
-            security_group=given[f"{prefix}SECURITY_GROUP"],
-            execution_role_arn=given[f"{prefix}EXECUTION_ROLE"],
-            vpc=given.get(f"{prefix}VPC", ""),
-            key=given.get(f"{prefix}ACCESS_KEY"),
-            image=given.get(f"{prefix}IMAGE", ANY_IMAGE),
-            speed=float(given.get(f"{prefix}SPEED", "1")),
+            region=environment.get(f"{prefix}REGION", "us-east-1"),
+            subnets=tuple(environment[f"{prefix}SUBNETS"].split(",")),
+            security_group=environment[f"{prefix}SECURITY_GROUP"],
+            execution_role_arn=environment[f"{prefix}EXECUTION_ROLE"],
+            vpc=environment.get(f"{prefix}VPC", ""),
+            key=environment.get(f"{prefix}ACCESS_KEY"),
+            image=environment.get(f"{prefix}IMAGE", ANY_IMAGE),
+            speed=float(environment.get(f"{prefix}SPEED", "1")),
         )
 
 
@@ -149,7 +149,7 @@ class Aws:
         return str(made["taskDefinition"]["taskDefinitionArn"])
 
     def create(self, tag: str = "v1", count: int = 1, **changes: Any) -> dict[str, Any]:
-        """Create the service and return it as CreateService answers it."""
+        """Create the service, and return the answer of CreateService."""
         params = {
             "cluster": CLUSTER,
             "serviceName": "myapp",
@@ -160,14 +160,14 @@ class Aws:
         }
         if "taskDefinition" not in params:
             params["taskDefinition"] = self.register(tag)
-        found: dict[str, Any] = self.ecs.create_service(**params)["service"]
-        return found
+        service: dict[str, Any] = self.ecs.create_service(**params)["service"]
+        return service
 
     def update(self, **changes: Any) -> dict[str, Any]:
-        found: dict[str, Any] = self.ecs.update_service(cluster=CLUSTER, service="myapp", **changes)[
+        service: dict[str, Any] = self.ecs.update_service(cluster=CLUSTER, service="myapp", **changes)[
             "service"
         ]
-        return found
+        return service
 
     def roll(self, tag: str) -> dict[str, Any]:
         return self.update(taskDefinition=self.register(tag))
@@ -179,13 +179,15 @@ class Aws:
         else:
             time.sleep(seconds / self.endpoint.speed)
 
-    def until(self, question: Callable[[], T], what: str, *, seconds: float = 600, step: float = 5) -> T:
-        """Let time go by until the answer is true, and return it; fail with `what` when it never is."""
+    def until(
+        self, question: Callable[[], T], description: str, *, seconds: float = 600, step: float = 5
+    ) -> T:
+        """Advance time until the answer is true, and return it; fail with `description` otherwise."""
         for _ in range(int(seconds / step)):
             if answer := question():
                 return answer
             self.advance(step)
-        raise AssertionError(f"{what} did not happen within {seconds:g} s")
+        raise AssertionError(f"{description} did not happen within {seconds:g} s")
 
     def until_completed(self, deployment: str = "", name: str = "myapp") -> dict[str, Any]:
         """Wait for the only deployment of a service (this one, if named) to complete; return the service."""
@@ -214,19 +216,19 @@ class Aws:
 
     def service(self, name: str = "myapp") -> dict[str, Any]:
         answer = self.ecs.describe_services(cluster=CLUSTER, services=[name], include=["TAGS"])
-        found: dict[str, Any] = answer["services"][0]
-        return found
+        service: dict[str, Any] = answer["services"][0]
+        return service
 
     def tasks(self, status: str = "RUNNING") -> list[dict[str, Any]]:
         arns = self.ecs.list_tasks(cluster=CLUSTER, serviceName="myapp", desiredStatus=status)["taskArns"]
         if not arns:
             return []
-        found: list[dict[str, Any]] = self.ecs.describe_tasks(cluster=CLUSTER, tasks=arns)["tasks"]
+        tasks: list[dict[str, Any]] = self.ecs.describe_tasks(cluster=CLUSTER, tasks=arns)["tasks"]
         if self.of is not None:
-            return found
+            return tasks
         # An earlier service of that name may have left some, which AWS shows for an hour.
         born = self.service()["createdAt"]
-        return [task for task in found if task["createdAt"] >= born]
+        return [task for task in tasks if task["createdAt"] >= born]
 
     def events(self) -> list[str]:
         """What the service said, oldest first."""
@@ -237,8 +239,8 @@ class Aws:
 
     def log_lines(self, task: dict[str, Any], container: str = "web") -> list[str]:
         stream = f"ecs/{container}/{task['taskArn'].rpartition('/')[2]}"
-        found = self.client("logs").get_log_events(logGroupName=LOG_GROUP, logStreamName=stream)
-        return [str(e["message"]) for e in found["events"]]
+        answer = self.client("logs").get_log_events(logGroupName=LOG_GROUP, logStreamName=stream)
+        return [str(e["message"]) for e in answer["events"]]
 
 
 def states(deployments: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:

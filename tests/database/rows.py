@@ -20,19 +20,21 @@ _made: dict[Hashable, tuple[Rows, Rows]] = {}
 
 
 def _tables() -> Mapping[str, str]:
-    """The tables that tests fill, each with its columns as they are stored: behind a plus none is a date."""
+    """Return the tables with their column lists; a plus sign stops the conversion of dates."""
     if not _columns:
         names = connection.introspection.django_table_names(only_existing=True, include_views=False)
         for table in sorted(set(names) - OF_DJANGO):
-            found = _raw().execute(f'PRAGMA table_info("{table}")').fetchall()
-            _columns[table] = ", ".join(f'+"{name}"' for _, name, *_ in found)
+            table_info = _raw().execute(f'PRAGMA table_info("{table}")').fetchall()
+            _columns[table] = ", ".join(f'+"{name}"' for _, name, *_ in table_info)
     return _columns
 
 
 def all_rows() -> Rows:
-    """Every row of every table that has any."""
+    """Return all rows of all tables with rows."""
     columns = _tables()
-    filled = " UNION ALL ".join(f"SELECT '{one}' WHERE EXISTS (SELECT 1 FROM \"{one}\")" for one in columns)
+    filled = " UNION ALL ".join(
+        f"SELECT '{table}' WHERE EXISTS (SELECT 1 FROM \"{table}\")" for table in columns
+    )
     return {
         table: _ask(f'SELECT {columns[table]} FROM "{table}" ORDER BY rowid') for (table,) in _ask(filled)
     }
@@ -75,10 +77,10 @@ def once(key: Hashable, make: Callable[[], None]) -> None:
     _made[key] = before, all_rows()
 
 
-def _become(there: Rows, wanted: Rows) -> None:
-    """Take away and add rows, so that all are as wanted."""
-    for table in there.keys() | wanted.keys():
-        old, new = there.get(table, []), wanted.get(table, [])
+def _become(current: Rows, desired: Rows) -> None:
+    """Delete and insert rows until the tables have the desired ones."""
+    for table in current.keys() | desired.keys():
+        old, new = current.get(table, []), desired.get(table, [])
         if old == new:
             continue
         if new[: len(old)] != old:
@@ -104,8 +106,8 @@ def _delete(table: str) -> None:
 
 
 def _ask(statement: str) -> list[Row]:
-    found: list[Row] = _raw().execute(statement).fetchall()
-    return found
+    rows: list[Row] = _raw().execute(statement).fetchall()
+    return rows
 
 
 def _raw() -> Any:

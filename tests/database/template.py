@@ -33,20 +33,20 @@ def _folder() -> Path:
 
 
 def fingerprint() -> str:
-    """Differs wherever migrating an empty database may come to something else."""
-    found = hashlib.sha256()
-    told = [version("django"), sqlite3.sqlite_version, *settings.INSTALLED_APPS]
-    found.update("\n".join(told).encode())
+    """Return a digest of the sources that decide the result of the migrations."""
+    digest = hashlib.sha256()
+    versions = [version("django"), sqlite3.sqlite_version, *settings.INSTALLED_APPS]
+    digest.update("\n".join(versions).encode())
     for path in sorted({path for pattern in SOURCES for path in ROOT.glob(pattern)}):
         content = path.read_bytes()
-        found.update(f"\n{path.relative_to(ROOT)} {len(content)}\n".encode() + content)
-    return found.hexdigest()[:32]
+        digest.update(f"\n{path.relative_to(ROOT)} {len(content)}\n".encode() + content)
+    return digest.hexdigest()[:32]
 
 
 @contextlib.contextmanager
 def _alone(lock: Path) -> Iterator[None]:
-    with lock.open("w") as held:
-        fcntl.flock(held, fcntl.LOCK_EX)
+    with lock.open("w") as lock_file:
+        fcntl.flock(lock_file, fcntl.LOCK_EX)
         yield
 
 

@@ -47,9 +47,9 @@ class Answer:
 
     @property
     def cookie(self) -> str:
-        """What a browser sends back from now on."""
-        kept = [SimpleCookie(text) for text in self.headers.get_all("Set-Cookie", [])]
-        return "; ".join(f"{name}={one.value}" for cookie in kept for name, one in cookie.items())
+        """Return the cookies for later requests."""
+        cookies = [SimpleCookie(text) for text in self.headers.get_all("Set-Cookie", [])]
+        return "; ".join(f"{name}={morsel.value}" for cookie in cookies for name, morsel in cookie.items())
 
 
 @dataclass(frozen=True)
@@ -184,10 +184,10 @@ def installed(folder: Path, *, concurrency: int = 2) -> Iterator[Installation]:
 
 
 def _environment(folder: Path, database_url: str, broker_port: int, concurrency: int) -> dict[str, str]:
-    ours = ("SLIPWAY_TESTS_HOME", "PORT")
-    given = {name: value for name, value in os.environ.items() if name not in ours}
+    own_names = ("SLIPWAY_TESTS_HOME", "PORT")
+    inherited = {name: value for name, value in os.environ.items() if name not in own_names}
     return {
-        **given,
+        **inherited,
         **production_environment(),
         "DJANGO_SETTINGS_MODULE": "tests.secret_watch.settings",
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",

@@ -32,10 +32,10 @@ class Workload:
     pipelines: dict[str, int] = field(default_factory=dict)
 
     def create(self, count: int) -> None:
-        """Make services with a pipeline each, like the demo's."""
+        """Create services with one pipeline each, like the demo's."""
         seed = self.installation.sandbox.seed()
-        found = self.installation.get("/api/v1/pipelines?org=default&project=demo&identifier=rolling_demo")
-        demo = found["results"][0]["yaml"]
+        answer = self.installation.get("/api/v1/pipelines?org=default&project=demo&identifier=rolling_demo")
+        demo = answer["results"][0]["yaml"]
         for number in range(1, count + 1):
             name = f"app{number}"
             self._post("services", _service(name, seed))
@@ -43,16 +43,16 @@ class Workload:
             made = self._post("pipelines", {"yaml": yaml, "org": "default", "project": "demo"})
             self.pipelines[name] = made.json()["id"]
 
-    def _post(self, what: str, body: object) -> Answer:
-        answer = self.installation.ask("POST", f"/api/v1/{what}", body)
+    def _post(self, resource: str, body: object) -> Answer:
+        answer = self.installation.ask("POST", f"/api/v1/{resource}", body)
         assert answer.status == 201, answer.body
         return answer
 
     def start(self, service: str, tag: str, *, key: str = "", web: int = 0) -> Run:
-        """Ask for an execution; with the same key as often as it takes, of one web server and the other."""
+        """Start an execution; retry with the same key on both web servers."""
         path = f"/api/v1/pipelines/{self.pipelines[service]}/executions"
         key = key or f"{service} {tag} {self.installation.sandbox.journal()[-1:]}"[:100]
-        found: list[str] = []
+        execution_ids: list[str] = []
 
         def asked() -> bool:
             for which in (web, 1 - web):
@@ -60,13 +60,13 @@ class Workload:
                     "POST", path, {"artifact": {"tag": tag}}, web=which, Idempotency_Key=key
                 )
                 if answer.status == 201:
-                    found.append(answer.json()["id"])
+                    execution_ids.append(answer.json()["id"])
                     return True
                 assert answer.status in (0, 429, 503), answer.body
             return False
 
         wait_until(asked, "an execution that is taken on", 60)
-        return Run(found[0], service, tag)
+        return Run(execution_ids[0], service, tag)
 
     def deploy_all(self, tag: str) -> list[Run]:
         """One execution of each service, until all are over."""
@@ -88,7 +88,7 @@ class Workload:
         return self.installation.sandbox.last_number()
 
     def check(self, runs: Sequence[Run], *, after: int) -> None:
-        """Each ended as its tag decides, nothing was written twice, and nothing is held any more."""
+        """Check the expected ends, single writes and released locks."""
         documents = {run.id: self.installation.get(f"/api/v1/executions/{run.id}") for run in runs}
         for run in runs:
             document = documents[run.id]
@@ -98,9 +98,9 @@ class Workload:
             numbers = [line["number"] for line in self._lines(run)]
             assert numbers == list(range(1, len(numbers) + 1)), f"{run} has gaps or doubles in its log"
         assert self.written(after) == _expected(runs)
-        held = "SELECT count(*) FROM deployments_servicelock"
+        locks_query = "SELECT count(*) FROM deployments_servicelock"
         mistakes = "SELECT result FROM deployments_interrupt WHERE kind = 'FAIL'"
-        assert self.installation.rows(held) == [(0,)]
+        assert self.installation.rows(locks_query) == [(0,)]
         assert self.installation.rows(mistakes) == []
 
     def written(self, after: int) -> Counter[tuple[str, str]]:

@@ -43,7 +43,7 @@ values = ["account", "account/default", "account/default/demo"]
 
 
 def main() -> int:
-    """Ask as each role in turn, and print what was asked and found."""
+    """Run the fuzzer with each role, and print a summary."""
     roles = os.environ.get("FUZZ_ROLES", " ".join(ROLES)).split()
     if unknown := set(roles) - ROLES.keys():
         sys.exit(f"FUZZ_ROLES names what is not there: {', '.join(sorted(unknown))}. Use {', '.join(ROLES)}.")
@@ -51,14 +51,14 @@ def main() -> int:
         if unknown := REFUSED_ALTHOUGH_DESCRIBED.keys() - installation.operations():
             sys.exit(f"tests/fuzz/exceptions.py names what is not there: {', '.join(sorted(unknown))}")
         askers = [installation.asker(role) for role in roles]
-        kept = [address for asker in askers for address in asker.addresses]
-        reports = {asker.role: _ask(installation, asker, kept, Path(name)) for asker in askers}
+        addresses = [address for asker in askers for address in asker.addresses]
+        reports = {asker.role: _ask(installation, asker, addresses, Path(name)) for asker in askers}
     for role, report in reports.items():
         print(f"{role}: {_summary(report)}")
     return int(any(_is_bad(report) for report in reports.values()))
 
 
-def _ask(installation: Installation, asker: Asker, kept: list[str], folder: Path) -> dict[str, Any]:
+def _ask(installation: Installation, asker: Asker, addresses: list[str], folder: Path) -> dict[str, Any]:
     """Run schemathesis as one role; return its report."""
     print(f"--- as {asker.role}", flush=True)
     config, report = folder / "schemathesis.toml", folder / f"{asker.role}.json"
@@ -66,7 +66,7 @@ def _ask(installation: Installation, asker: Asker, kept: list[str], folder: Path
     program = Path(sys.executable).with_name("schemathesis")
     command: list[str | Path] = [program, "--config-file", config, "run"]
     command += [f"{installation.url}/api/schema/?format=json", *_options(asker)]
-    environment = {**os.environ, "SLIPWAY_FUZZ_KEPT": "\n".join(kept), "PYTHONPATH": str(_ROOT)}
+    environment = {**os.environ, "SLIPWAY_FUZZ_KEPT": "\n".join(addresses), "PYTHONPATH": str(_ROOT)}
     ended = subprocess.run([*command, "--report-json-path", report], cwd=folder, env=environment, check=False)
     content = dict(json.loads(report.read_text()))
     content["exit_code"] = ended.returncode
@@ -90,12 +90,12 @@ def _is_bad(report: dict[str, Any]) -> bool:
 
 
 def _summary(report: dict[str, Any]) -> str:
-    cases, asked = report["test_cases"], report["operations"]
-    told = (
-        f"{cases['generated']} cases of {asked['tested']} operations in {report['running_time']:.0f} s, "
+    cases, operations = report["test_cases"], report["operations"]
+    summary = (
+        f"{cases['generated']} cases of {operations['tested']} operations in {report['running_time']:.0f} s, "
         f"{cases['unique_failures']} findings (seed {report['seed']})"
     )
-    return told if report["still_known"] else f"{told}; it lost its own key"
+    return summary if report["still_known"] else f"{summary}; it lost its own key"
 
 
 if __name__ == "__main__":

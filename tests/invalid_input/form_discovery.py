@@ -35,23 +35,23 @@ class Page(HTMLParser):
         self.feed(markup)
 
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
-        given = {name: value or "" for name, value in attributes}
+        values = {name: value or "" for name, value in attributes}
         if tag == "form":
-            address = urljoin(self.address, given.get("action") or self.address)
-            self.open = Form(address, given.get("method", "get").lower())
+            address = urljoin(self.address, values.get("action") or self.address)
+            self.open = Form(address, values.get("method", "get").lower())
             self.forms.append(self.open)
-        elif tag == "a" and given.get("href", "").startswith(("/", "?")):
-            self.links.add(urljoin(self.address, given["href"]))
+        elif tag == "a" and values.get("href", "").startswith(("/", "?")):
+            self.links.add(urljoin(self.address, values["href"]))
         elif tag in FIELDS and self.open is not None:
-            self._field(self.open, tag, given)
-        elif tag == "option" and self.open is not None and self.choosing and "selected" in given:
-            self.open.fields[self.choosing] = given.get("value", "")
+            self._field(self.open, tag, values)
+        elif tag == "option" and self.open is not None and self.choosing and "selected" in values:
+            self.open.fields[self.choosing] = values.get("value", "")
 
-    def _field(self, form: Form, tag: str, given: dict[str, str]) -> None:
-        name = given.get("name", "")
-        if not name or given.get("type") in NOT_SENT:
+    def _field(self, form: Form, tag: str, values: dict[str, str]) -> None:
+        name = values.get("name", "")
+        if not name or values.get("type") in NOT_SENT:
             return
-        form.fields[name] = given.get("value", "")
+        form.fields[name] = values.get("value", "")
         self.writing = name if tag == "textarea" else None
         self.choosing = name if tag == "select" else None
 
@@ -67,10 +67,10 @@ class Page(HTMLParser):
 
 
 def queries_of(addresses: set[str]) -> dict[str, set[str]]:
-    """Which names the queries of these addresses hold, by path."""
-    found: dict[str, set[str]] = {}
+    """Return the query parameters of these addresses by path."""
+    names_by_path: dict[str, set[str]] = {}
     for address in addresses:
         parts = urlsplit(address)
         names = {name for name, _ in parse_qsl(parts.query, keep_blank_values=True)}
-        found.setdefault(parts.path, set()).update(names)
-    return found
+        names_by_path.setdefault(parts.path, set()).update(names)
+    return names_by_path

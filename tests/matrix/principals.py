@@ -55,11 +55,11 @@ def address_of(person: User) -> str:
 
 
 def browser_of(person: User | None) -> Browser:
-    """A browser that is signed in as `person`, or as nobody."""
+    """Return a browser signed in as `person`, or signed out."""
     if person is None:
         return Browser()
     signed_in = Client()
     signed_in.force_login(person)
-    found = Browser(REMOTE_ADDR=address_of(person))
-    found.cookies = signed_in.cookies
-    return found
+    browser = Browser(REMOTE_ADDR=address_of(person))
+    browser.cookies = signed_in.cookies
+    return browser

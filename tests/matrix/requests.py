@@ -13,16 +13,16 @@ from tests.matrix.principals import Browser
 ASKS = [(name, ask) for name, row in ROWS.items() for ask in row.asks]
 
 
-def fault_of(ask: Ask, who: Standing | None, response: Any) -> str:
-    """What is wrong with what is shown: something of a project in which one has no part, or a list's gap."""
-    shown = response.getvalue().decode("utf-8", "replace")
-    has_part = who is not None and who.reaches(HERE)
-    if CANARY in shown and (response.status_code == MISSING or not has_part):
+def fault_of(ask: Ask, standing: Standing | None, response: Any) -> str:
+    """Return the problem of a response: foreign data, or a wrong list entry; empty if there is none."""
+    content = response.getvalue().decode("utf-8", "replace")
+    has_part = standing is not None and standing.reaches(HERE)
+    if CANARY in content and (response.status_code == MISSING or not has_part):
         return "sees what is foreign"
-    if who is None or not isinstance(ask.need, Lists) or not ask.need.sign:
+    if standing is None or not isinstance(ask.need, Lists) or not ask.need.sign:
         return ""
-    is_listed = ask.need.sign in shown
-    return "" if is_listed == ask.need.shows(who) else f"is listed: {is_listed}"
+    is_listed = ask.need.sign in content
+    return "" if is_listed == ask.need.shows(standing) else f"is listed: {is_listed}"
 
 
 def send(browser: Browser, name: str, ask: Ask, world: World, keys: dict[str, Any] | None = None) -> Any:

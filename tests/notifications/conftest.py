@@ -16,8 +16,8 @@ Ruled = Callable[..., NotificationRule]
 
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
-    with listening() as found:
-        yield found
+    with listening() as webhook_receiver:
+        yield webhook_receiver
 
 
 @pytest.fixture

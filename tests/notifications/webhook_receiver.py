@@ -28,8 +28,8 @@ class Received:
 
     @property
     def document(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self.body)
-        return found
+        document: dict[str, Any] = json.loads(self.body)
+        return document
 
 
 @dataclass
@@ -38,30 +38,30 @@ class Receiver:
 
     address: str
     received: list[Received] = field(default_factory=list)
-    answer: Callable[[Received], tuple[int, Mapping[str, str], bytes]] = lambda one: (204, {}, b"")
+    answer: Callable[[Received], tuple[int, Mapping[str, str], bytes]] = lambda request: (204, {}, b"")
 
     def url(self, path: str = "/hook") -> str:
         return f"{self.address}{path}"
 
     @property
     def events(self) -> list[str]:
-        return [one.document["event"] for one in self.received]
+        return [request.document["event"] for request in self.received]
 
     @property
     def ids(self) -> list[str]:
-        return [one.headers["Slipway-Notification"] for one in self.received]
+        return [request.headers["Slipway-Notification"] for request in self.received]
 
 
 @contextmanager
 def listening() -> Iterator[Receiver]:
-    """A receiver for as long as the block lasts."""
+    """Run a receiver until the block ends."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            one = Received(self.path, dict(self.headers.items()), body)
-            receiver.received.append(one)
-            status, headers, answer = receiver.answer(one)
+            request = Received(self.path, dict(self.headers.items()), body)
+            receiver.received.append(request)
+            status, headers, answer = receiver.answer(request)
             self.send_response(status)
             for name, value in headers.items():
                 self.send_header(name, value)
@@ -72,7 +72,7 @@ def listening() -> Iterator[Receiver]:
         do_GET = do_POST
 
         def log_message(self, *args: Any) -> None:
-            """Say nothing."""
+            """Suppress the access log."""
 
     server = Server(("127.0.0.1", 0), Handler)
     receiver = Receiver(f"http://127.0.0.1:{server.server_address[1]}")

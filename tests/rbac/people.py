@@ -8,20 +8,20 @@ from tests.secret_watch.marker import planted
 
 
 def project(path: str = "default/demo") -> Scope:
-    """Return the project "org/project", making it and its organization where they are missing."""
+    """Return the project "org/project", and create it and its organization if missing."""
     org, name = path.split("/")
     account = Scope.objects.account()
     parent = organization(org, account)
-    found = Scope.objects.filter(parent=parent, identifier=name).first()
-    return found or Scope.objects.create(
+    scope = Scope.objects.filter(parent=parent, identifier=name).first()
+    return scope or Scope.objects.create(
         kind=Scope.Kind.PROJECT, parent=parent, identifier=name, name=name.capitalize()
     )
 
 
 def organization(identifier: str, account: Scope | None = None) -> Scope:
     parent = account or Scope.objects.account()
-    found = Scope.objects.filter(parent=parent, identifier=identifier).first()
-    return found or Scope.objects.create(
+    scope = Scope.objects.filter(parent=parent, identifier=identifier).first()
+    return scope or Scope.objects.create(
         kind=Scope.Kind.ORGANIZATION, parent=parent, identifier=identifier, name=identifier.capitalize()
     )
 
@@ -39,9 +39,9 @@ def user(
 def grant(
     person: User, role: str, scope: Scope | None = None, *, expires_at: datetime | None = None
 ) -> RoleAssignment:
-    found = Role.objects.get(identifier=role, scope=None)
+    role_row = Role.objects.get(identifier=role, scope=None)
     return RoleAssignment.objects.create(
-        user=person, role=found, scope=scope or Scope.objects.account(), expires_at=expires_at
+        user=person, role=role_row, scope=scope or Scope.objects.account(), expires_at=expires_at
     )
 
 

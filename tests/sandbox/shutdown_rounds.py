@@ -124,15 +124,17 @@ def ask(request: Request) -> None:
 
 
 def end_some(folder: Path) -> list[tuple[str, str]]:
-    """Start some sandboxes, end each in its way at its moment, and tell what came of it."""
+    """Start some sandboxes, end each in its way at a random moment, and return the results."""
     living, ended = [start(folder, way) for way in WAYS], Event()
-    callers = [Thread(target=call, args=(one, random.choice(FAULTS), ended)) for one in living * CALLERS]
+    callers = [
+        Thread(target=call, args=(process, random.choice(FAULTS), ended)) for process in living * CALLERS
+    ]
     for caller in callers:
         caller.start()
-    for one in living:
+    for sandbox_process in living:
         time.sleep(random.uniform(0, LONGEST_LIFE / len(WAYS)))
-        one.end()
-    results = [(one.way, one.result()) for one in living]
+        sandbox_process.end()
+    results = [(process.way, process.result()) for process in living]
     ended.set()
     for caller in callers:
         caller.join()
@@ -140,14 +142,18 @@ def end_some(folder: Path) -> list[tuple[str, str]]:
 
 
 def main(rounds: int) -> None:
-    # The first account of a process reads much from disk, which would be most of a short life.
+    # The first account of a process reads many files: it would take most of a short life.
     Account(None)
     BackendDict.reset()
     reset_model_data()
     sandbox.server.SAVE_SECONDS, sandbox.server.SAVE_PAUSE_FACTOR = 0.01, 1.0
     with TemporaryDirectory() as folder:
         results = [result for _ in range(rounds) for result in end_some(Path(folder))]
-    print(json.dumps({way: Counter(result for told, result in results if told == way) for way in WAYS}))
+    print(
+        json.dumps(
+            {way: Counter(result for result_way, result in results if result_way == way) for way in WAYS}
+        )
+    )
 
 
 if __name__ == "__main__":

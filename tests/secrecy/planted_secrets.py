@@ -25,19 +25,19 @@ class Planted:
     value: str
 
     def forms(self) -> list[bytes]:
-        """The value as programs write it; written without a look at how Slipway hides it."""
+        """Return the encodings of the value, independent of Slipway's redaction."""
         parts = [self.value, *(line for line in self.value.splitlines() if len(line) >= _FEWEST)]
-        found: dict[bytes, None] = {}
+        forms: dict[bytes, None] = {}
         for part in parts:
             plain = part.encode()
-            found |= dict.fromkeys((plain, json.dumps(part)[1:-1].encode(), quote(part, safe="").encode()))
-            found |= dict.fromkeys((plain.hex().encode(), plain.hex().upper().encode()))
+            forms |= dict.fromkeys((plain, json.dumps(part)[1:-1].encode(), quote(part, safe="").encode()))
+            forms |= dict.fromkeys((plain.hex().encode(), plain.hex().upper().encode()))
             for before in range(3):
                 whole = base64.b64encode(b"." * before + plain + b"..")
                 # Without the letters that a neighbour has a part in.
                 inner = whole[4 if before else 0 : len(whole) // 4 * 4 - 8]
-                found |= dict.fromkeys((inner, inner.replace(b"+", b"-").replace(b"/", b"_")))
-        return [form for form in found if len(form) >= _FEWEST]
+                forms |= dict.fromkeys((inner, inner.replace(b"+", b"-").replace(b"/", b"_")))
+        return [form for form in forms if len(form) >= _FEWEST]
 
 
 @dataclass
@@ -49,7 +49,7 @@ class Search:
     looked_at: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._forms = [(one.name, form) for one in self.planted for form in one.forms()]
+        self._forms = [(secret.name, form) for secret in self.planted for form in secret.forms()]
 
     def look(self, place: str, content: object) -> None:
         """Look into a text or bytes, also as they are when unpacked."""
@@ -88,7 +88,7 @@ class Search:
 
 @contextlib.contextmanager
 def told_to_broker(url: str) -> Iterator[list[bytes]]:
-    """Collect every command that a Valkey is sent until the block ends: messages live for moments only."""
+    """Collect all commands sent to a Valkey until the block ends."""
     commands: list[bytes] = []
     with redis.Redis.from_url(url) as client, client.monitor() as monitor:
         begun, last_words = threading.Event(), f"no more after {id(commands)}"
@@ -97,8 +97,8 @@ def told_to_broker(url: str) -> Iterator[list[bytes]]:
             begun.set()
             # Valkey tells commands in their order: whatever came before the last words has been read then.
             while not (commands and last_words.encode() in commands[-1]):
-                said = monitor.connection.read_response()
-                raw = said if isinstance(said, bytes) else str(said).encode()
+                response = monitor.connection.read_response()
+                raw = response if isinstance(response, bytes) else str(response).encode()
                 # Valkey quotes what it tells.
                 commands.append(codecs.escape_decode(raw)[0])
 

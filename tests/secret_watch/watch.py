@@ -63,9 +63,9 @@ def look_in_file(path: Path) -> None:
         look(f"file {path}", path.read_bytes())
 
 
-def report(place: str, what: str) -> None:
-    """Tell the test process, which may be another one, of a find."""
-    line = json.dumps({"place": place, "what": what}) + "\n"
+def report(place: str, detail: str) -> None:
+    """Report a find to the test process, which may be another one."""
+    line = json.dumps({"place": place, "what": detail}) + "\n"
     file = os.open(os.environ[FOUND], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     try:
         os.write(file, line.encode())
@@ -104,9 +104,9 @@ finds = Finds()
 
 @contextmanager
 def expected() -> Iterator[list[str]]:
-    """Finds of the block are no faults; they are in the list after it."""
-    seen: list[str] = []
+    """Accept the finds of the block, and yield a list that contains them after it."""
+    new_finds: list[str] = []
     before = finds.new()
     assert not before, before
-    yield seen
-    seen += finds.new()
+    yield new_finds
+    new_finds += finds.new()

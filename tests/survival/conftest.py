@@ -111,12 +111,14 @@ class Story:
         return True
 
     def _decide(self, execution: Execution) -> None:
-        shown = Approval.objects.filter(execution=execution, status="WAITING").exclude(plan_hash="").first()
-        if shown is None or shown.is_being_refreshed or shown.decision_count:
+        approval = (
+            Approval.objects.filter(execution=execution, status="WAITING").exclude(plan_hash="").first()
+        )
+        if approval is None or approval.is_being_refreshed or approval.decision_count:
             return
         for number, person in enumerate(self.approvers):
             inputs = {} if number else {"ticket": "T-1"}
-            approve_step(actor=person, approval=shown, diff=shown.plan_hash, inputs=inputs)
+            approve_step(actor=person, approval=approval, diff=approval.plan_hash, inputs=inputs)
 
 
 @pytest.fixture

@@ -84,14 +84,14 @@ UNSCALE = "          - step: {identifier: unscale, type: EcsScaleRollback}\n"
 
 
 def everything(site: Site) -> str:
-    """The pipeline; its scripts, which share no file with anybody, ask the site each time that they run."""
+    """Return the pipeline; its scripts send a request to the site in each run."""
     address = site.url.removeprefix("http://").replace(":", "/")
     ran = f"exec 3<>/dev/tcp/{address}; printf 'GET /ran"
     words = {"site": site.url, "ran": ran, "ignored": IGNORED, "again": AGAIN, "not_now": NOT_NOW}
     first = stage_text(FIRST.format(**words), "first")
-    before, back, rest = first.partition("          - step: {identifier: back_first")
+    before, back, remainder = first.partition("          - step: {identifier: back_first")
     second = stage_text(SECOND.format(**words), "second", "when: {condition: <+env.type> != 'nowhere'}")
-    return pipeline_text(f"{before}{UNSCALE}{back}{rest}", second)
+    return pipeline_text(f"{before}{UNSCALE}{back}{remainder}", second)
 
 
 @dataclass(frozen=True)
@@ -119,46 +119,48 @@ class Came:
         return {name: step.status for name, step in self.steps.items()}
 
     def story(self) -> Counter[str]:
-        """What the log tells, without numbers, ids, and what depends on the moment of a look."""
+        """Count the log texts without numbers, ids and lines that depend on reconcile times."""
         # The second run of a tag finds that nothing changed, the first does not.
         same = "Nothing changed compared with"
         passing = ("# AWS Event", "Waiting for pending tasks", "Waiting for the tasks of", same)
         lines = [line["text"] for line in iterate_lines(self.execution.pk)]
-        return Counter(re.sub(r"[0-9a-f]{32}|\d+", "N", one) for one in lines if not one.startswith(passing))
+        return Counter(
+            re.sub(r"[0-9a-f]{32}|\d+", "N", line) for line in lines if not line.startswith(passing)
+        )
 
     def broken(self) -> list[str]:
-        """The promises that no death may break, whatever the run came to."""
+        """Return the broken promises of a run, whatever its outcome."""
         run, steps = self.execution, self.steps
-        found = [
+        problems = [
             f"{name} ran {self.times(name)} times in {steps[name].attempt} attempts"
             for name in ("build", "after")
             if self.times(name) > steps[name].attempt
         ]
         if self.asked()["/told"] > 1:
-            found.append("a request that may change something was sent twice")
+            problems.append("a request that may change something was sent twice")
         numbers = [line["number"] for line in iterate_lines(run.pk)]
         if numbers != list(range(1, len(numbers) + 1)):
-            found.append("the log has gaps or doubles")
-        found += [
+            problems.append("the log has gaps or doubles")
+        problems += [
             f"{step.identifier} is still {step.status}"
             for step in steps.values()
             if step.status not in TERMINAL_STATUSES
         ]
         if ServiceLock.objects.exists():
-            found.append("the ECS service is still held")
+            problems.append("the ECS service is still held")
         if Interrupt.objects.filter(execution=run, kind="FAIL").exists():
-            found.append("a look ended in a mistake")
+            problems.append("a look ended in a mistake")
         if DelegateTask.objects.filter(status__in=DelegateTask.OPEN).exists():
-            found.append("a delegate task is still open")
-        return found + self._of_approvals()
+            problems.append("a delegate task is still open")
+        return problems + self._of_approvals()
 
     def _of_approvals(self) -> list[str]:
-        asked = Approval.objects.filter(execution=self.execution)
-        ids = [str(one.pk) for one in asked]
+        approvals = Approval.objects.filter(execution=self.execution)
+        ids = [str(approval.pk) for approval in approvals]
         counts = {
-            "asked": asked.count(),
-            "open": asked.filter(status="WAITING").count(),
-            "decided": ApprovalDecision.objects.filter(approval__in=asked).count(),
+            "asked": approvals.count(),
+            "open": approvals.filter(status="WAITING").count(),
+            "decided": ApprovalDecision.objects.filter(approval__in=approvals).count(),
             "told": AuditEntry.objects.filter(action="approval.approved", thing_id__in=ids).count(),
         }
         most = {"asked": 1, "open": 0, "decided": 2, "told": 1}

@@ -50,20 +50,24 @@ class Registry:
         return (200 if parts.path == "/v2/" else 404), {}, b""
 
     def _catalog(self, last: str) -> tuple[int, dict[str, str], bytes]:
-        left = [name for name in sorted(self.repositories) if name > last]
-        shown = left[: self.page]
-        link = {"Link": f'</v2/_catalog?last={shown[-1]}>; rel="next"'} if len(left) > self.page else {}
-        return 200, link, json.dumps({"repositories": shown}).encode()
+        remaining_names = [name for name in sorted(self.repositories) if name > last]
+        page = remaining_names[: self.page]
+        link = (
+            {"Link": f'</v2/_catalog?last={page[-1]}>; rel="next"'}
+            if len(remaining_names) > self.page
+            else {}
+        )
+        return 200, link, json.dumps({"repositories": page}).encode()
 
     def _listed(self, last: str) -> tuple[int, dict[str, str], bytes]:
         self.asked += not last
         if self.status != 200:
             return self.status, {}, b"{}"
-        left = [tag for tag in sorted(self.tags) if tag > last]
-        shown = left[: self.page]
-        is_more = len(left) > self.page
-        link = {"Link": f'</v2/shop/web/tags/list?last={shown[-1]}>; rel="next"'} if is_more else {}
-        return 200, link, json.dumps({"tags": shown}).encode()
+        remaining_tags = [tag for tag in sorted(self.tags) if tag > last]
+        page = remaining_tags[: self.page]
+        is_more = len(remaining_tags) > self.page
+        link = {"Link": f'</v2/shop/web/tags/list?last={page[-1]}>; rel="next"'} if is_more else {}
+        return 200, link, json.dumps({"tags": page}).encode()
 
 
 @contextmanager

@@ -26,8 +26,8 @@ class Said(list[str]):
 
 def held_task(kind: str, params: dict[str, Any], *, age: float = 0, **more: Any) -> HeldTask:
     """A task that was acquired `age` seconds ago."""
-    given = {"id": "t", "fence": 1, "timeout_seconds": 20.0, **more}
-    return HeldTask(AgentTask(kind=kind, params=params, acquired_at=time.monotonic() - age, **given))
+    fields = {"id": "t", "fence": 1, "timeout_seconds": 20.0, **more}
+    return HeldTask(AgentTask(kind=kind, params=params, acquired_at=time.monotonic() - age, **fields))
 
 
 def run(kind: str, params: dict[str, Any], *, said: Said | None = None, **more: Any) -> TaskResult:
@@ -49,13 +49,13 @@ def unique_nap() -> str:
 
 
 def sleepers(nap: str) -> list[int]:
-    """The processes that sleep so long, whatever namespace they are in."""
-    found = []
+    """Return the processes that sleep this long, in all namespaces."""
+    process_ids = []
     for line in Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):
             if line.read_bytes().split(b"\0")[:2] == [b"sleep", nap.encode()]:
-                found.append(int(line.parent.name))
-    return found
+                process_ids.append(int(line.parent.name))
+    return process_ids
 
 
 def open_to_all(folder: Path) -> None:

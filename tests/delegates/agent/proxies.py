@@ -13,17 +13,17 @@ Target = tuple[str, int]
 
 @contextmanager
 def tunnel(take: Callable[[socket.socket], tuple[socket.socket, bytes]], to: Target) -> Iterator[int]:
-    """Listen, let `take` begin each connection, and pass bytes both ways; the port."""
+    """Listen, start each connection with `take`, forward bytes both ways, and yield the port."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
         def serve(connection: socket.socket) -> None:
             with suppress(OSError), connection:
-                ours, first = take(connection)
-                with ours, socket.create_connection(to) as theirs:
-                    theirs.sendall(first)
-                    back = threading.Thread(target=_pass, args=(theirs, ours), daemon=True)
+                client_socket, first = take(connection)
+                with client_socket, socket.create_connection(to) as target_socket:
+                    target_socket.sendall(first)
+                    back = threading.Thread(target=_pass, args=(target_socket, client_socket), daemon=True)
                     back.start()
-                    _pass(ours, theirs)
+                    _pass(client_socket, target_socket)
                     back.join()
 
         def listen() -> None:
@@ -46,14 +46,14 @@ def _pass(source: socket.socket, target: socket.socket) -> None:
 
 
 @contextmanager
-def proxy(to: Target, asked: list[str]) -> Iterator[int]:
-    """A proxy that leads everybody to one place and keeps the first line of each connection."""
+def proxy(to: Target, requests: list[str]) -> Iterator[int]:
+    """Run a proxy to one target that records the head of each connection."""
 
     def take(connection: socket.socket) -> tuple[socket.socket, bytes]:
         head = b""
         while b"\r\n\r\n" not in head:
             head += connection.recv(65_536)
-        asked.append(head.decode("latin-1"))
+        requests.append(head.decode("latin-1"))
         if not head.startswith(b"CONNECT "):
             return connection, head
         connection.sendall(b"HTTP/1.1 200 Connected\r\n\r\n")

@@ -75,19 +75,19 @@ class Socket:
         self.app = ApplicationCommunicator(application, scope)
 
     async def open(self) -> dict[str, Any]:
-        """Knock, and give back what the door says."""
+        """Connect, and return the first message of the server."""
         await self.app.send_input({"type": "websocket.connect"})
-        said: dict[str, Any] = await self.app.receive_output(PATIENCE)
-        return said
+        message: dict[str, Any] = await self.app.receive_output(PATIENCE)
+        return message
 
     async def say(self, message: Mapping[str, Any] | str) -> None:
         text = message if isinstance(message, str) else json.dumps(message)
         await self.app.send_input({"type": "websocket.receive", "text": text})
 
     async def hear(self) -> dict[str, Any]:
-        """The next thing that is sent: a notice as its content, or the close."""
-        said: dict[str, Any] = await self.app.receive_output(PATIENCE)
-        return json.loads(said["text"]) if said["type"] == "websocket.send" else said
+        """Return the next message: the content of a notice, or the close."""
+        message: dict[str, Any] = await self.app.receive_output(PATIENCE)
+        return json.loads(message["text"]) if message["type"] == "websocket.send" else message
 
     async def close(self, code: int = 1000) -> None:
         await self.app.send_input({"type": "websocket.disconnect", "code": code})

@@ -29,13 +29,13 @@ class Panel:
     outsider: User
 
     def asks(self, **spec: Any) -> None:
-        """Put an approval step before the deployment, with these fields; `timeout` is the step's own."""
+        """Insert an approval step with these fields before the deployment; `timeout` is the step's."""
         document = yaml.safe_load(self.drive.pipeline.yaml)
         spec_of_stage = document["pipeline"]["stages"][0]["stage"]["spec"]
         steps = spec_of_stage.pop("execution", {}).get("steps") or [
             {"step": {"type": "EcsRollingDeploy", "identifier": "deploy"}}
         ]
-        steps = [one for one in steps if one["step"]["type"] != "HarnessApproval"]
+        steps = [entry for entry in steps if entry["step"]["type"] != "HarnessApproval"]
         spec_of_stage.pop("strategy", None)
         step = {"type": "HarnessApproval", "identifier": "ask", "timeout": spec.pop("timeout", "1h")}
         approvers = {"userGroups": ["ops"], **spec.pop("approvers", {})}
@@ -77,9 +77,9 @@ class Panel:
         client.credentials(HTTP_X_API_KEY=token)
         return client
 
-    def decide(self, person: User, approval: Approval, what: str = "approve", **body: Any) -> Any:
-        """Decide by the API about what is shown now."""
-        address = f"/api/v1/approvals/{approval.pk}/{what}"
+    def decide(self, person: User, approval: Approval, verdict: str = "approve", **body: Any) -> Any:
+        """Decide by the API about the current plan."""
+        address = f"/api/v1/approvals/{approval.pk}/{verdict}"
         approval.refresh_from_db()
         return self.program(person).post(address, {"diff": approval.plan_hash, **body}, format="json")
 
@@ -92,11 +92,11 @@ class Panel:
 
 @pytest.fixture
 def panel(drive: Drive) -> Panel:
-    """A pipeline with an approval step, a group of two, and one who is in no group."""
+    """Return a pipeline with an approval step, two approvers and an outsider."""
     scope = drive.pipeline.scope
     alice, bob, outsider = (make_person(name, "viewer", scope) for name in ("alice", "bob", "outsider"))
     group = UserGroup.objects.create(scope=Scope.objects.account(), identifier="ops", name="Operations")
     group.users.add(alice, bob)
-    found = Panel(drive, group, alice, bob, outsider)
-    found.asks()
-    return found
+    approval_panel = Panel(drive, group, alice, bob, outsider)
+    approval_panel.asks()
+    return approval_panel

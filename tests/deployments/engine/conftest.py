@@ -50,7 +50,7 @@ def pipeline_text(*stages: str, variables: str = "{}") -> str:
 
 
 def job(drive: Drive, name: str, more: str = "", definition: str = "", rest: str = "") -> str:
-    """A step that runs a task, which is over after a few seconds."""
+    """Return a step with a task that ends after a few seconds."""
     spec = inline("runTaskRequestDefinition", request_text(drive))
     ends = DEFINITION.replace("<+primary.artifact.tag>", "done")
     spec += rest or inline("taskDefinition", definition or ends)

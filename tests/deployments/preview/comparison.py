@@ -13,15 +13,15 @@ _PLACEHOLDER = re.compile(r"<[^<>+][^<>]*>")
 
 
 def preview(drive: Drive, tag: str = "1.27") -> dict[str, Any]:
-    found = preview_pipeline(actor=drive.deployer, pipeline=drive.pipeline, artifact_tag=tag)
-    assert isinstance(found, PreviewDetails)
-    return found.to_json()
+    preview_details = preview_pipeline(actor=drive.deployer, pipeline=drive.pipeline, artifact_tag=tag)
+    assert isinstance(preview_details, PreviewDetails)
+    return preview_details.to_json()
 
 
-def planned(found: Mapping[str, Any]) -> list[tuple[str, str, Any]]:
+def planned(document: Mapping[str, Any]) -> list[tuple[str, str, Any]]:
     return [
         (step["identifier"], f"{call['service']}:{call['operation']}", call["params"])
-        for step in found["steps"]
+        for step in document["steps"]
         for call in step["calls"]
     ]
 
@@ -31,24 +31,24 @@ def recorded(execution: Execution) -> list[tuple[str, str, Any]]:
     return [(call.step.identifier, f"{call.service}:{call.operation}", call.preview) for call in calls]
 
 
-def assert_same(said: list[tuple[str, str, Any]], done: list[tuple[str, str, Any]]) -> None:
-    """Call by call; each placeholder must stand for one value, whatever that is."""
-    assert [one[:2] for one in said] == [one[:2] for one in done]
+def assert_same(planned_calls: list[tuple[str, str, Any]], done: list[tuple[str, str, Any]]) -> None:
+    """Compare call by call; each placeholder must stand for one value."""
+    assert [call[:2] for call in planned_calls] == [call[:2] for call in done]
     stands_for: dict[str, Any] = {}
-    for (*_, expected), (*place, found) in zip(said, done, strict=True):
-        _compare(expected, found, stands_for, "/".join(map(str, place)))
+    for (*_, expected), (*place, actual) in zip(planned_calls, done, strict=True):
+        _compare(expected, actual, stands_for, "/".join(map(str, place)))
 
 
-def _compare(expected: Any, found: Any, stands_for: dict[str, Any], where: str) -> None:
+def _compare(expected: Any, actual: Any, stands_for: dict[str, Any], where: str) -> None:
     if isinstance(expected, str) and _PLACEHOLDER.fullmatch(expected):
-        assert stands_for.setdefault(expected, found) == found, where
+        assert stands_for.setdefault(expected, actual) == actual, where
     elif isinstance(expected, Mapping):
-        assert expected.keys() == found.keys(), where
+        assert expected.keys() == actual.keys(), where
         for key, value in expected.items():
-            _compare(value, found[key], stands_for, f"{where}.{key}")
+            _compare(value, actual[key], stands_for, f"{where}.{key}")
     elif isinstance(expected, list):
-        assert len(expected) == len(found), where
+        assert len(expected) == len(actual), where
         for number, value in enumerate(expected):
-            _compare(value, found[number], stands_for, f"{where}.{number}")
+            _compare(value, actual[number], stands_for, f"{where}.{number}")
     else:
-        assert expected == found, where
+        assert expected == actual, where

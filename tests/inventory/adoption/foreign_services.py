@@ -17,7 +17,7 @@ STEADY_SECONDS = 120
 
 
 def task_definition(drive: Drive, **fields: Any) -> dict[str, Any]:
-    """What somebody registers; a field of None is left out."""
+    """Return a task definition of a foreign service, without fields that are None."""
     seed = drive.sandbox.seed()
     web = {
         "name": "web",
@@ -26,7 +26,7 @@ def task_definition(drive: Drive, **fields: Any) -> dict[str, Any]:
         "portMappings": [{"containerPort": 80, "protocol": "tcp"}],
         "environment": [{"name": "LOG", "value": "info"}, {"name": "EMPTY", "value": ""}],
     }
-    found = {
+    definition = {
         "family": "legacy",
         "requiresCompatibilities": ["FARGATE"],
         "networkMode": "awsvpc",
@@ -36,7 +36,7 @@ def task_definition(drive: Drive, **fields: Any) -> dict[str, Any]:
         "containerDefinitions": [web],
         **fields,
     }
-    return {key: value for key, value in found.items() if value is not None}
+    return {key: value for key, value in definition.items() if value is not None}
 
 
 def network(drive: Drive) -> dict[str, Any]:

@@ -23,9 +23,9 @@ _MADE_BY = {
 
 
 def whole(kind: str) -> dict[str, Any]:
-    """A document with two entries in each list and a value that is nobody's default in each field."""
-    found: dict[str, Any] = _value(get_input_shape(*_MADE_BY[kind]), "x", frozenset())
-    return {key: value for key, value in found.items() if key not in IGNORED_FIELDS[kind]}
+    """Return a document with two entries in each list and a non-default value in each field."""
+    document: dict[str, Any] = _value(get_input_shape(*_MADE_BY[kind]), "x", frozenset())
+    return {key: value for key, value in document.items() if key not in IGNORED_FIELDS[kind]}
 
 
 def _value(shape: Any, name: str, inside: frozenset[str]) -> Any:

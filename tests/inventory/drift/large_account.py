@@ -60,16 +60,22 @@ class Account(large_cluster.Crowd):
         if operation == "DescribeTaskDefinition":
             self.calls[operation] += 1
             return self._DescribeTaskDefinition(params)
-        said = json.loads(json.dumps(params).replace(self.prefix, large_cluster.PREFIX))
-        answer = super().call(service, operation, said)
-        found: dict[str, Any] = json.loads(json.dumps(answer).replace(large_cluster.PREFIX, self.prefix))
-        return found
+        request = json.loads(json.dumps(params).replace(self.prefix, large_cluster.PREFIX))
+        answer = super().call(service, operation, request)
+        document: dict[str, Any] = json.loads(json.dumps(answer).replace(large_cluster.PREFIX, self.prefix))
+        return document
 
     def _DescribeScalableTargets(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        asked = params["ResourceIds"]
-        assert 0 < len(asked) <= 50
+        resource_ids = params["ResourceIds"]
+        assert 0 < len(resource_ids) <= 50
         scaled = set(self.scaled_names)
-        return {"ScalableTargets": [_target(one) for one in asked if one.rpartition("/")[2] in scaled]}
+        return {
+            "ScalableTargets": [
+                _target(resource_id)
+                for resource_id in resource_ids
+                if resource_id.rpartition("/")[2] in scaled
+            ]
+        }
 
     def _DescribeScalingActivities(self, params: Mapping[str, Any]) -> dict[str, Any]:
         return {"ScalingActivities": []}
@@ -115,13 +121,13 @@ def definition(family: str) -> dict[str, Any]:
 
 
 def place(scope: Scope, account: Account, many: int = 1) -> Infrastructure:
-    """Where the ECS services of an account run, each deployed `many` times."""
+    """Create the infrastructure of an account's ECS services, each deployed `many` times."""
     name = f"a{account.account}_{account.region.replace('-', '_')}"
     connector = Connector.objects.create(
         scope=scope, identifier=name, name=name, spec={"credentials": "InheritFromDelegate"}
     )
     environment = Environment.objects.create(scope=scope, identifier=name, name=name)
-    found = Infrastructure.objects.create(
+    infrastructure = Infrastructure.objects.create(
         environment=environment,
         identifier=name,
         name=name,
@@ -129,8 +135,8 @@ def place(scope: Scope, account: Account, many: int = 1) -> Infrastructure:
         region=account.region,
         cluster="large",
     )
-    _deploy(scope, account, found, many)
-    return found
+    _deploy(scope, account, infrastructure, many)
+    return infrastructure
 
 
 def _deploy(scope: Scope, account: Account, place: Infrastructure, many: int) -> None:

@@ -36,18 +36,18 @@ def _after_the_story() -> None:
 
 
 def story_now() -> datetime:
-    """A moment after all that has happened."""
+    """Return a moment after the end of all steps and executions."""
     steps, executions = StepExecution.objects, Execution.objects
     ends = [steps.aggregate(at=Max("ended_at"))["at"], executions.aggregate(at=Max("ended_at"))["at"]]
-    return max([get_database_time(), *(one for one in ends if one)])
+    return max([get_database_time(), *(end for end in ends if end)])
 
 
 def asked_for(cluster: SyncedCluster) -> ClusterDriftScan:
-    """A look that begins now, by the clock of the story."""
-    one = clusters.advance_due_date(cluster, get_database_time())
+    """Create a scan that starts now, by the clock of the story."""
+    scan = clusters.advance_due_date(cluster, get_database_time())
     begun = create_cursor(cluster, story_now()).to_row()
-    ClusterDriftScan.objects.filter(pk=one.pk, cursor__isnull=True).update(cursor=begun)
-    return one
+    ClusterDriftScan.objects.filter(pk=scan.pk, cursor__isnull=True).update(cursor=begun)
+    return scan
 
 
 def compared() -> ClusterDriftScan:
@@ -56,20 +56,20 @@ def compared() -> ClusterDriftScan:
 
 
 def looked_at(cluster: SyncedCluster) -> ClusterDriftScan:
-    """The same after a whole look at what sync has seen."""
+    """Run a complete scan, and return its row."""
     rate_limits.reset_buckets()
     clusters.create_cluster_scans(get_database_time())
-    one = asked_for(cluster)
-    run_scan(drift_scan.DriftScan, one.pk)
-    one.refresh_from_db()
-    assert (one.failure, one.cursor) == ("", None)
-    return one
+    scan = asked_for(cluster)
+    run_scan(drift_scan.DriftScan, scan.pk)
+    scan.refresh_from_db()
+    assert (scan.failure, scan.cursor) == ("", None)
+    return scan
 
 
 def drifts() -> list[str]:
-    """What differs now, after a look."""
+    """Return the open drifts after a scan."""
     compared()
-    return sorted(f"{one.document}:{one.path}" for one in Drift.objects.filter(resolved_at=None))
+    return sorted(f"{drift.document}:{drift.path}" for drift in Drift.objects.filter(resolved_at=None))
 
 
 def state(name: str = "myapp") -> str:

@@ -54,8 +54,12 @@ class Crowd:
             "taskDefinition": f"{PREFIX}:task-definition/{name}:7",
             "deployments": [],
             "events": [
-                {"id": f"{name}-{one}", "createdAt": self.began.isoformat(), "message": f"(service {name})"}
-                for one in range(3)
+                {
+                    "id": f"{name}-{number}",
+                    "createdAt": self.began.isoformat(),
+                    "message": f"(service {name})",
+                }
+                for number in range(3)
             ],
         }
 
@@ -78,9 +82,9 @@ class Crowd:
         return {"ScalableTargets": []}
 
     def _DescribeContainerInstances(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        asked = params["containerInstances"]
-        assert 0 < len(asked) <= 100
-        return {"containerInstances": [self._machine(arn) for arn in asked]}
+        arns = params["containerInstances"]
+        assert 0 < len(arns) <= 100
+        return {"containerInstances": [self._machine(arn) for arn in arns]}
 
     def _machine(self, arn: str) -> dict[str, Any]:
         number = arn.rpartition("/")[2]

@@ -66,22 +66,24 @@ def site() -> Iterator[Site]:
     class Handler(BaseHTTPRequestHandler):
         def _answer(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode()
-            found.asked.append((self.command, self.path, dict(self.headers), body))
-            said = found.body.replace("{authorization}", self.headers.get("Authorization", "")).encode()
-            self.send_response(found.status)
-            self.send_header("Content-Length", str(len(said)))
+            fake_site.asked.append((self.command, self.path, dict(self.headers), body))
+            content = fake_site.body.replace(
+                "{authorization}", self.headers.get("Authorization", "")
+            ).encode()
+            self.send_response(fake_site.status)
+            self.send_header("Content-Length", str(len(content)))
             self.end_headers()
-            self.wfile.write(said)
+            self.wfile.write(content)
 
         do_GET = do_POST = _answer
 
         def log_message(self, format: str, *args: object) -> None: ...
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    found = Site(f"http://127.0.0.1:{server.server_port}")
+    fake_site = Site(f"http://127.0.0.1:{server.server_port}")
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
-    yield found
+    yield fake_site
     server.shutdown()
     server.server_close()
     thread.join()

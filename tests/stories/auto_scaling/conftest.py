@@ -79,25 +79,25 @@ class AutoScaling:
 
     @property
     def target(self) -> dict[str, Any] | None:
-        asked = {"ServiceNamespace": "ecs", "ResourceIds": [PLACE["ResourceId"]]}
-        found = self.drive.call("application-autoscaling", "DescribeScalableTargets", asked)
-        return next(iter(found["ScalableTargets"]), None)
+        params = {"ServiceNamespace": "ecs", "ResourceIds": [PLACE["ResourceId"]]}
+        answer = self.drive.call("application-autoscaling", "DescribeScalableTargets", params)
+        return next(iter(answer["ScalableTargets"]), None)
 
     @property
     def policies(self) -> dict[str, dict[str, Any]]:
-        found = self.call("DescribeScalingPolicies")["ScalingPolicies"]
-        return {one["PolicyName"]: one for one in found}
+        policies = self.call("DescribeScalingPolicies")["ScalingPolicies"]
+        return {policy["PolicyName"]: policy for policy in policies}
 
     @property
     def is_active(self) -> bool:
         return self.target is not None and not any(self.target["SuspendedState"].values())
 
     def everything(self) -> dict[str, Any]:
-        """All that AWS says of it, dates aside."""
+        """Return the scalable target and its policies without dates."""
         target = {k: v for k, v in (self.target or {}).items() if k != "CreationTime"}
         policies = {
-            name: {k: v for k, v in one.items() if k not in ("CreationTime", "Alarms")}
-            for name, one in self.policies.items()
+            name: {k: v for k, v in policy.items() if k not in ("CreationTime", "Alarms")}
+            for name, policy in self.policies.items()
         }
         return {"target": target, "policies": policies}
 

@@ -30,13 +30,13 @@ class Shop:
 
     @property
     def prod(self) -> dict[str, Any]:
-        found: dict[str, Any] = self.balancer["prod_listener"]
-        return found
+        listener: dict[str, Any] = self.balancer["prod_listener"]
+        return listener
 
     @property
     def stage(self) -> dict[str, Any]:
-        found: dict[str, Any] = self.balancer["stage_listener"]
-        return found
+        listener: dict[str, Any] = self.balancer["stage_listener"]
+        return listener
 
     def group(self, name: str) -> str:
         """The ARN of a target group."""
@@ -88,10 +88,10 @@ class Shop:
         )
 
     def choose_steps(self, *types: str) -> None:
-        """Save a pipeline that has only these of its steps."""
+        """Save the pipeline with these step types only."""
         document = self.document()
         execution = document["pipeline"]["stages"][0]["stage"]["spec"]["execution"]
-        execution["steps"] = [one for one in execution["steps"] if one["step"]["type"] in types]
+        execution["steps"] = [step for step in execution["steps"] if step["step"]["type"] in types]
         self._save(document)
 
     def use_network_balancer(self) -> None:
@@ -135,9 +135,9 @@ class Shop:
         self.call("elbv2", "ModifyListener", ListenerArn=listener["arn"], DefaultActions=actions)
 
     def actions(self, listener: dict[str, Any]) -> list[dict[str, Any]]:
-        """What a listener's default rule does, as AWS tells it."""
-        (found,) = self.call("elbv2", "DescribeListeners", ListenerArns=[listener["arn"]])["Listeners"]
-        actions: list[dict[str, Any]] = found["DefaultActions"]
+        """Return the actions of a listener's default rule."""
+        (description,) = self.call("elbv2", "DescribeListeners", ListenerArns=[listener["arn"]])["Listeners"]
+        actions: list[dict[str, Any]] = description["DefaultActions"]
         return actions
 
     def call(self, service: str, operation: str, /, **params: Any) -> dict[str, Any]:
@@ -148,18 +148,18 @@ class Shop:
     # --- what is true -----------------------------------------------------------------------------
 
     def service(self, name: str) -> dict[str, Any]:
-        """An ECS service as AWS has it; empty if it has none."""
-        found = self.call("ecs", "DescribeServices", cluster="demo", services=[name])["services"]
-        one: dict[str, Any] = found[0] if found else {}
-        return {} if one.get("status") == "INACTIVE" else one
+        """Return an ECS service; empty if it does not exist."""
+        services = self.call("ecs", "DescribeServices", cluster="demo", services=[name])["services"]
+        service: dict[str, Any] = services[0] if services else {}
+        return {} if service.get("status") == "INACTIVE" else service
 
     def tags(self, name: str) -> dict[str, str]:
         arn = self.service(name)["serviceArn"]
-        found = self.call("ecs", "ListTagsForResource", resourceArn=arn)["tags"]
-        return {tag["key"]: tag["value"] for tag in found}
+        tags = self.call("ecs", "ListTagsForResource", resourceArn=arn)["tags"]
+        return {tag["key"]: tag["value"] for tag in tags}
 
     def forwards(self, listener: dict[str, Any], path: bool = False) -> list[str]:
-        """Where a listener's rule sends traffic."""
+        """Return the target groups of a listener's rule."""
         actions = self.actions(listener)
         if path:
             rule = listener["path_rule_arn"]
@@ -167,14 +167,14 @@ class Shop:
         groups: list[str] = []
         for action in actions:
             config = action.get("ForwardConfig", {}).get("TargetGroups", [])
-            groups += [one["TargetGroupArn"] for one in config if one.get("Weight", 1)]
+            groups += [group["TargetGroupArn"] for group in config if group.get("Weight", 1)]
             if not config:
                 groups.append(action["TargetGroupArn"])
         return groups
 
     def healthy(self, group: str) -> int:
-        found = self.call("elbv2", "DescribeTargetHealth", TargetGroupArn=group)
-        states = [one["TargetHealth"]["State"] for one in found["TargetHealthDescriptions"]]
+        answer = self.call("elbv2", "DescribeTargetHealth", TargetGroupArn=group)
+        states = [description["TargetHealth"]["State"] for description in answer["TargetHealthDescriptions"]]
         return states.count("healthy")
 
     def state(self) -> dict[str, Any]:
@@ -187,11 +187,11 @@ class Shop:
         }
 
     def _service_state(self, name: str) -> dict[str, Any]:
-        one = self.service(name)
-        if not one:
+        service = self.service(name)
+        if not service:
             return {}
-        kept = ("taskDefinition", "desiredCount", "runningCount", "loadBalancers", "launchType", "status")
-        return {**{key: one.get(key) for key in kept}, "tags": self.tags(name)}
+        fields = ("taskDefinition", "desiredCount", "runningCount", "loadBalancers", "launchType", "status")
+        return {**{key: service.get(key) for key in fields}, "tags": self.tags(name)}
 
     # --- a client ---------------------------------------------------------------------------------
 

@@ -65,9 +65,9 @@ def step_of(execution: Execution, name: str = "infra") -> StepExecution:
 
 
 def stack(drive: Drive, name: str = "shop") -> dict[str, str]:
-    """The newest stack of a name as the account lists it, also one that is deleted."""
-    found = drive.call("cloudformation", "ListStacks", {})["StackSummaries"]
-    return next((one for one in reversed(found) if one["StackName"] == name), {})
+    """Return the newest stack of a name, including deleted ones."""
+    stacks = drive.call("cloudformation", "ListStacks", {})["StackSummaries"]
+    return next((summary for summary in reversed(stacks) if summary["StackName"] == name), {})
 
 
 def clusters(drive: Drive) -> list[str]:

@@ -54,7 +54,7 @@ def work(
 
 @pytest.fixture
 def start(work: Work, manager: Manager, tmp_path: Path) -> Iterator[StartDying]:
-    """Starts agents with credentials of their own, which may be told where to die; waits for each."""
+    """Return a function that starts an agent, optionally with a crash point, and waits for it."""
     admin = User.objects.get(username="admin")
     token = create_token(actor=admin, scope=Scope.objects.get(path="account"), name="agents")
     started: list[Part] = []
@@ -83,8 +83,8 @@ def start(work: Work, manager: Manager, tmp_path: Path) -> Iterator[StartDying]:
         part = Part("output", program, environment=environment, folder=home)
         started.append(part)
         part.start()
-        there = DelegateInstance.objects.filter(delegate__name=name, connection="WEBSOCKET")
-        wait_until(there.exists, f"{name}: {part.log}")
+        instances = DelegateInstance.objects.filter(delegate__name=name, connection="WEBSOCKET")
+        wait_until(instances.exists, f"{name}: {part.log}")
         return part
 
     yield begin

@@ -8,8 +8,8 @@ from delegates.agent.__main__ import main
 from delegates.agent.task_runner import set_failpoint_hook
 
 
-def _die(name: str, what: str) -> None:
-    if f"{name}:{what}" == os.environ.get("DIES_AT"):
+def _die(name: str, moment: str) -> None:
+    if f"{name}:{moment}" == os.environ.get("DIES_AT"):
         os.kill(os.getpid(), signal.SIGKILL)
 
 

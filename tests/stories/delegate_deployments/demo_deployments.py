@@ -20,8 +20,8 @@ class Work:
     deployer: User
 
     def run(self, tag: str, pipeline: str = "rolling_demo") -> Execution:
-        asked = Pipeline.objects.get(identifier=pipeline)
-        return run_pipeline(actor=self.deployer, pipeline=asked, artifact_tag=tag)
+        pipeline_row = Pipeline.objects.get(identifier=pipeline)
+        return run_pipeline(actor=self.deployer, pipeline=pipeline_row, artifact_tag=tag)
 
     def until_over(self, execution: Execution, seconds: float = 180) -> Execution:
         def is_over() -> bool:
@@ -46,7 +46,7 @@ class Work:
         return [call.served_by for call in AwsCall.objects.filter(execution=execution).order_by("pk")]
 
     def check_once(self, execution: Execution, *, after: int) -> None:
-        """It is COMPLETED, and nothing took effect twice."""
+        """Check that the execution is COMPLETED and no write took effect twice."""
         assert (execution.status, execution.outcome) == ("SUCCESS", "COMPLETED"), execution.failure
-        twice = {what: count for what, count in self.effects(after).items() if count > 1}
+        twice = {effect: count for effect, count in self.effects(after).items() if count > 1}
         assert not twice

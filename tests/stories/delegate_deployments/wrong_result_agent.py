@@ -14,10 +14,10 @@ LIES = json.loads(os.environ.get("LIES", "{}"))
 
 
 def _lying(executor: dispatch.Executor) -> dispatch.Executor:
-    def run(held: HeldTask, around: ExecutorContext) -> TaskResult:
-        answer = executor(held, around)
-        what = str(held.task.params.get("operation", held.task.kind))
-        return replace(answer, result=LIES[what]) if what in LIES else answer
+    def run(held_task: HeldTask, around: ExecutorContext) -> TaskResult:
+        answer = executor(held_task, around)
+        operation = str(held_task.task.params.get("operation", held_task.task.kind))
+        return replace(answer, result=LIES[operation]) if operation in LIES else answer
 
     return run
 

@@ -16,25 +16,27 @@ THERE_ALREADY = ("EntityAlreadyExists", "ResourceAlreadyExistsException")
 
 
 def run(url: str, command: str, files: Mapping[str, str]) -> Any:
-    """Run one `aws …` command against an endpoint; `file://` names one of `files`."""
+    """Run one `aws …` command against an endpoint; `file://` refers to one of `files`."""
     program, service, operation, *words = shlex.split(command)
     assert program == "aws", command
     flags = _flags(words)
     region = flags.pop("region", ["us-east-1"])[0]
-    for ours in ("query", "output"):
-        flags.pop(ours, None)
-    found = client(url, service, region=region)
+    for output_flag in ("query", "output"):
+        flags.pop(output_flag, None)
+    service_client = client(url, service, region=region)
     method = operation.replace("-", "_")
-    model = found.meta.service_model.operation_model(found.meta.method_to_api_mapping[method])
+    model = service_client.meta.service_model.operation_model(
+        service_client.meta.method_to_api_mapping[method]
+    )
     params: dict[str, Any] = {}
     if document := flags.pop("cli-input-json", None):
         params = json.loads(files[document[0].removeprefix(FILE)])
     shapes = {xform_name(name, "-"): (name, shape) for name, shape in model.input_shape.members.items()}
     for flag, values in flags.items():
         name, shape = shapes[flag]
-        params[name] = _value(shape.type_name, [_text(one, files) for one in values])
+        params[name] = _value(shape.type_name, [_text(value, files) for value in values])
     try:
-        return getattr(found, method)(**params)
+        return getattr(service_client, method)(**params)
     except ClientError as exc:
         if exc.response["Error"]["Code"] not in THERE_ALREADY:
             raise

@@ -42,8 +42,8 @@ class Proxy:
     def _drop_all(self) -> None:
         with self._lock:
             dropped, self._open = self._open, set()
-        for one in dropped:
-            _hang_up(one)
+        for connection in dropped:
+            _hang_up(connection)
 
     def _accept(self) -> None:
         with contextlib.suppress(OSError):
@@ -64,27 +64,27 @@ class Proxy:
             Thread(target=self._pass_on, args=(manager, caller), daemon=True).start()
             self._pass_on(caller, manager)
         except OSError:
-            # Whoever is not there is heard of by the other end.
+            # The other end notices the missing connection.
             return
         finally:
-            for one in (caller, manager):
-                if one is not None:
-                    _hang_up(one)
+            for connection in (caller, manager):
+                if connection is not None:
+                    _hang_up(connection)
 
     def _pass_on(self, giver: socket.socket, taker: socket.socket) -> None:
         with contextlib.suppress(OSError):
             while data := giver.recv(CHUNK):
                 taker.sendall(data)
-        for one in (giver, taker):
-            _hang_up(one)
+        for connection in (giver, taker):
+            _hang_up(connection)
         with self._lock:
             self._open -= {giver, taker}
 
 
-def _hang_up(one: socket.socket) -> None:
+def _hang_up(connection: socket.socket) -> None:
     with contextlib.suppress(OSError):
-        one.shutdown(socket.SHUT_RDWR)
-    one.close()
+        connection.shutdown(socket.SHUT_RDWR)
+    connection.close()
 
 
 @contextlib.contextmanager

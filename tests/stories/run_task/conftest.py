@@ -87,7 +87,7 @@ pipeline:
 
 @pytest.fixture
 def job(drive: Drive) -> Callable[..., Drive]:
-    """Let the drive run a pipeline whose only step runs tasks."""
+    """Return a function that gives the drive a pipeline with one RunTask step."""
 
     def make(
         definition: str = DEFINITION, more: str = "", request: str = "", rest: str = "", **choices: Any

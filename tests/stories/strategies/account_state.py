@@ -45,77 +45,92 @@ def _services(call: Call, cluster: str) -> State:
     arns = call("ecs", "ListServices", {"cluster": cluster, "maxResults": 100})["serviceArns"]
     if not arns:
         return {}
-    asked = {"cluster": cluster, "services": arns, "include": ["TAGS"]}
-    return {one["serviceName"]: _service(one) for one in call("ecs", "DescribeServices", asked)["services"]}
-
-
-def _service(found: Mapping[str, Any]) -> State:
+    params = {"cluster": cluster, "services": arns, "include": ["TAGS"]}
     return {
-        **{key: found.get(key) for key in OF_SERVICES},
+        service["serviceName"]: _service(service)
+        for service in call("ecs", "DescribeServices", params)["services"]
+    }
+
+
+def _service(service: Mapping[str, Any]) -> State:
+    return {
+        **{key: service.get(key) for key in OF_SERVICES},
         "deployments": [
-            (one["status"], one["taskDefinition"], one["desiredCount"], one["runningCount"])
-            for one in found["deployments"]
+            (
+                deployment["status"],
+                deployment["taskDefinition"],
+                deployment["desiredCount"],
+                deployment["runningCount"],
+            )
+            for deployment in service["deployments"]
         ],
-        "tags": {tag["key"]: tag["value"] for tag in found.get("tags") or ()},
+        "tags": {tag["key"]: tag["value"] for tag in service.get("tags") or ()},
     }
 
 
 def _tasks(call: Call, cluster: str) -> State:
-    """How many tasks run of which revision, for which service or person."""
+    """Return the number of tasks by group and revision."""
     arns = call("ecs", "ListTasks", {"cluster": cluster})["taskArns"]
-    found = call("ecs", "DescribeTasks", {"cluster": cluster, "tasks": arns})["tasks"] if arns else []
-    return dict(Counter(f"{one['group']} of {one['taskDefinitionArn']}" for one in found))
+    tasks = call("ecs", "DescribeTasks", {"cluster": cluster, "tasks": arns})["tasks"] if arns else []
+    return dict(Counter(f"{task['group']} of {task['taskDefinitionArn']}" for task in tasks))
 
 
 def _listeners(call: Call) -> State:
     balancers = call("elbv2", "DescribeLoadBalancers", {})["LoadBalancers"]
     listeners = [
-        one
+        listener
         for balancer in balancers
-        for one in call("elbv2", "DescribeListeners", {"LoadBalancerArn": balancer["LoadBalancerArn"]})[
+        for listener in call("elbv2", "DescribeListeners", {"LoadBalancerArn": balancer["LoadBalancerArn"]})[
             "Listeners"
         ]
     ]
-    return {f"port {one['Port']}": _rules(call, one["ListenerArn"]) for one in listeners}
+    return {f"port {listener['Port']}": _rules(call, listener["ListenerArn"]) for listener in listeners}
 
 
 def _rules(call: Call, listener: str) -> State:
     rules = call("elbv2", "DescribeRules", {"ListenerArn": listener})["Rules"]
     return {
-        one["Priority"]: {"conditions": one["Conditions"], "forwards": _forwards(one["Actions"])}
-        for one in rules
+        rule["Priority"]: {"conditions": rule["Conditions"], "forwards": _forwards(rule["Actions"])}
+        for rule in rules
     }
 
 
 def _forwards(actions: Sequence[Mapping[str, Any]]) -> list[Any]:
-    """The groups and weights of the actions: AWS answers one group in two spellings."""
-    found: list[Any] = []
-    for one in actions:
-        groups = one.get("ForwardConfig", {}).get("TargetGroups") or [
-            {"TargetGroupArn": one.get("TargetGroupArn")}
+    """Return the groups and weights of the actions; AWS has two forms for a single group."""
+    forwards: list[Any] = []
+    for action in actions:
+        groups = action.get("ForwardConfig", {}).get("TargetGroups") or [
+            {"TargetGroupArn": action.get("TargetGroupArn")}
         ]
         share = len(groups) > 1
-        found.append([(group["TargetGroupArn"], group.get("Weight") if share else None) for group in groups])
-    return found
+        forwards.append(
+            [(group["TargetGroupArn"], group.get("Weight") if share else None) for group in groups]
+        )
+    return forwards
 
 
 def _groups(call: Call) -> State:
-    """How many targets of a group are in which state; their addresses are those of tasks."""
+    """Return the number of targets of each group by state."""
     groups = call("elbv2", "DescribeTargetGroups", {})["TargetGroups"]
-    return {one["TargetGroupName"]: _targets(call, one["TargetGroupArn"]) for one in groups}
+    return {group["TargetGroupName"]: _targets(call, group["TargetGroupArn"]) for group in groups}
 
 
 def _targets(call: Call, group: str) -> State:
-    found = call("elbv2", "DescribeTargetHealth", {"TargetGroupArn": group})["TargetHealthDescriptions"]
-    states = (f"{one['TargetHealth']['State']} on port {one['Target']['Port']}" for one in found)
+    descriptions = call("elbv2", "DescribeTargetHealth", {"TargetGroupArn": group})[
+        "TargetHealthDescriptions"
+    ]
+    states = (
+        f"{description['TargetHealth']['State']} on port {description['Target']['Port']}"
+        for description in descriptions
+    )
     return dict(Counter(state for state in states if not state.startswith("draining")))
 
 
 def _scaling(call: Call, operation: str, member: str, keys: Sequence[str]) -> State:
-    found = call("application-autoscaling", operation, SCALING)[member]
+    rows = call("application-autoscaling", operation, SCALING)[member]
     return {
-        f"{one['ResourceId']} {one.get('PolicyName', '')}".strip(): {key: one.get(key) for key in keys}
-        for one in found
+        f"{row['ResourceId']} {row.get('PolicyName', '')}".strip(): {key: row.get(key) for key in keys}
+        for row in rows
     }
 
 

@@ -41,10 +41,10 @@ class Play:
         self._asked(f"/api/v1/executions/{execution.pk}/abort", {"rollback": roll_back})
 
     def roll_back(self, execution: Execution) -> Execution:
-        """Roll an execution back that has ended, to its end."""
-        asked = self._asked(f"/api/v1/executions/{execution.pk}/rollback", {})
+        """Roll back an ended execution, and wait for the end."""
+        rollback = self._asked(f"/api/v1/executions/{execution.pk}/rollback", {})
         self.drive.reconcile()
-        return self.until_over(asked)
+        return self.until_over(rollback)
 
     def _asked(self, address: str, body: dict[str, Any]) -> Execution:
         answer = self.client.post(address, body, format="json")
@@ -166,24 +166,24 @@ class Play:
         return self.drive.log(execution)
 
     def checklist(self, execution: Execution) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self.document(execution)["checklist"]
-        return found
+        entries: list[dict[str, Any]] = self.document(execution)["checklist"]
+        return entries
 
     def writes(self, execution: Execution) -> list[str]:
-        """The writes of an execution, in order, as its calls tell them."""
+        """Return the writes of an execution in order."""
         rows = AwsCall.objects.filter(execution=execution, is_write=True).order_by("pk")
-        return [f"{one.service} {one.operation}" for one in rows]
+        return [f"{row.service} {row.operation}" for row in rows]
 
     def effects(self, execution: Execution) -> list[str]:
-        """The writes that AWS answered, in order; lost answers were found again."""
+        """Return the answered writes in order, including confirmed ones."""
         rows = AwsCall.objects.filter(execution=execution, is_write=True, state="ANSWERED").order_by("pk")
-        return [f"{one.service} {one.operation}" for one in rows]
+        return [f"{row.service} {row.operation}" for row in rows]
 
     def deployed(self, execution: Execution) -> str:
-        """The name of the ECS service that the execution deployed last."""
+        """Return the name of the last ECS service that the execution deployed."""
         steps = StepExecution.objects.filter(stage__execution=execution, section="EXECUTION")
-        known = [step.outputs.get("serviceName") for step in steps.order_by("position")]
-        return str([name for name in known if name][-1])
+        names = [step.outputs.get("serviceName") for step in steps.order_by("position")]
+        return str([name for name in names if name][-1])
 
     def ends(self, execution: Execution) -> tuple[str, str]:
         return execution.status, execution.outcome

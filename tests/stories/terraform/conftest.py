@@ -59,18 +59,18 @@ class States:
         return f'address = "{at}"\nlock_address = "{at}"\nunlock_address = "{at}"\n'
 
     def inputs(self, name: str = "main") -> list[Any]:
-        """What the resources of a state were made of."""
-        said = json.loads(self.states.get(f"/{name}", b"{}"))
+        """Return the inputs of the resources of a state."""
+        state = json.loads(self.states.get(f"/{name}", b"{}"))
         return [
-            (one["attributes"]["input"] or {}).get("value")
-            for resource in said.get("resources", ())
-            for one in resource["instances"]
+            (instance["attributes"]["input"] or {}).get("value")
+            for resource in state.get("resources", ())
+            for instance in resource["instances"]
         ]
 
 
 @pytest.fixture
 def states() -> Iterator[States]:  # noqa: C901 - one short method for each verb of the protocol
-    """On a port of its own."""
+    """Run a state server on a separate port."""
 
     class Handler(BaseHTTPRequestHandler):
         def _say(self, status: int, body: bytes = b"") -> None:
@@ -87,30 +87,30 @@ def states() -> Iterator[States]:  # noqa: C901 - one short method for each verb
             return self.path.partition("?")[0]
 
         def do_GET(self) -> None:
-            state = found.states.get(self.name)
+            state = server_states.states.get(self.name)
             self._say(404) if state is None else self._say(200, state)
 
         def do_POST(self) -> None:
-            found.states[self.name] = self._body()
+            server_states.states[self.name] = self._body()
             self._say(200)
 
         def do_LOCK(self) -> None:
             body = self._body()
-            held = found.locks.setdefault(self.name, body)
-            self._say(200 if held is body else 423, held)
+            current_lock = server_states.locks.setdefault(self.name, body)
+            self._say(200 if current_lock is body else 423, current_lock)
 
         def do_UNLOCK(self) -> None:
             self._body()
-            found.locks.pop(self.name, None)
+            server_states.locks.pop(self.name, None)
             self._say(200)
 
         def log_message(self, format: str, *args: object) -> None: ...
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    found = States(f"http://127.0.0.1:{server.server_port}")
+    server_states = States(f"http://127.0.0.1:{server.server_port}")
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
-    yield found
+    yield server_states
     server.shutdown()
     server.server_close()
     thread.join()
@@ -125,7 +125,7 @@ def terraform_step(
     said: str = "",
     backend: str = "",
 ) -> str:
-    """A step of Terraform at delegates with the tag `scripts`; `rest` are further fields of its spec."""
+    """Return a Terraform step for delegates with the tag `scripts`; `rest` are further spec fields."""
     backend = indent(backend or states.backend(), " " * 8)
     variables = said or "variables: [{name: name, type: String, value: <+env.identifier>-cluster}]"
     return f"""

@@ -33,7 +33,7 @@ def terraform_connector(url: str, token: str = TOKEN, **spec: Any) -> Connector:
 
 
 def run_step(rest: str = "", identifier: str = "provision", run_type: str = "PlanAndApply") -> str:
-    """A step that runs; `rest` is YAML in one line."""
+    """Return a run step; `rest` is YAML in one line."""
     spec = f"{{runType: {run_type}, connectorRef: terraform, organization: acme, workspace: network, {rest}}}"
     return f"- step: {{identifier: {identifier}, type: TerraformCloudRun, spec: {spec}}}\n"
 
@@ -45,12 +45,12 @@ def text_of(*steps: str) -> str:
 
 @pytest.fixture
 def ready(write: Write, drive: Drive, terraform_cloud: TerraformCloudServer) -> Write:
-    """Saves pipelines of one who may use the connector to the stand-in."""
+    """Return a function that saves a pipeline with access to the fake's connector."""
     terraform_connector(terraform_cloud.url)
 
     def save(text: str) -> Drive:
-        found = write(text)
-        found.deployer = User.objects.get(username="admin")
-        return found
+        ready_drive = write(text)
+        ready_drive.deployer = User.objects.get(username="admin")
+        return ready_drive
 
     return save

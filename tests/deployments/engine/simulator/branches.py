@@ -80,8 +80,8 @@ class Stamp(Action):
         return not any(arn in context.ecs.list_tags(arn) for arn in self._tags)
 
     def checklist(self, context: StepContext) -> list[ChecklistEntry]:
-        left = [arn for arn in self._tags if arn in context.ecs.list_tags(arn)]
-        return [ChecklistEntry(f"Stamp {self.name}", "none", ", ".join(left) or "none", not left)]
+        remaining = [arn for arn in self._tags if arn in context.ecs.list_tags(arn)]
+        return [ChecklistEntry(f"Stamp {self.name}", "none", ", ".join(remaining) or "none", not remaining)]
 
     def is_done(self, context: StepContext) -> bool:
         began = context.progress.setdefault("began", context.now().timestamp())
@@ -120,18 +120,18 @@ def register(patch: pytest.MonkeyPatch) -> None:
 
 
 def yaml_of(dice: random.Random) -> str:
-    """A pipeline with branches, as the dice want it."""
+    """Return a random pipeline with branches."""
     reaction = dice.choice(("StageRollback", "StageRollback", "Ignore", "MarkAsFailure", "Abort"))
     action = f"{{type: {reaction}}}"
     if dice.random() < 0.3:
-        told = f"retryCount: 1, retryIntervals: [3s], onRetryFailure: {{action: {action}}}"
-        action = f"{{type: Retry, spec: {{{told}}}}}"
+        retry_spec = f"retryCount: 1, retryIntervals: [3s], onRetryFailure: {{action: {action}}}"
+        action = f"{{type: Retry, spec: {{{retry_spec}}}}}"
 
     def stamp(name: str, more: str = "") -> str:
         fails = "true" if dice.random() < 0.15 else "false"
         service = "stamp-group" if name in "ab" else f"stamp-{name}"
-        told = f"name: {name}, service: {service}, seconds: {dice.choice((1, 5, 20))}, fails: {fails}"
-        spec = f"{{{told}}}"
+        fields = f"name: {name}, service: {service}, seconds: {dice.choice((1, 5, 20))}, fails: {fails}"
+        spec = f"{{{fields}}}"
         on = f"failureStrategies: [{{onFailure: {{errors: [AllErrors], action: {action}}}}}]"
         return f"- step: {{identifier: {name}, type: {TYPE}, spec: {spec}, {on}{more}}}\n"
 
@@ -139,8 +139,8 @@ def yaml_of(dice: random.Random) -> str:
     inside = [stamp("a"), stamp("b", ", when: {condition: '<+pipeline.variables.go>'}")]
     branches = [DEPLOY, stamp("c")]
     dice.shuffle(branches)
-    text = "- parallel:\n" + "".join(f"    {one}" for one in branches)
-    text += group + "".join(f"          {one}" for one in inside)
+    text = "- parallel:\n" + "".join(f"    {branch}" for branch in branches)
+    text += group + "".join(f"          {step}" for step in inside)
     text += stamp("last") + stamp("told", ", when: {stageStatus: Failure}")
     go = dice.choice(("true", "false"))
     return pipeline_text(_with_undos(stage_text(text), dice), variables=f"{{go: {go}}}")
@@ -155,45 +155,47 @@ def _with_undos(stage: str, dice: random.Random) -> str:
 
 def _with_back(stage: str, undo: str, *, is_beside: bool) -> str:
     assert BACK in stage
-    beside = "- parallel:\n" + "".join(f"{' ' * 14}{one}" for one in (undo, BACK))
+    beside = "- parallel:\n" + "".join(f"{' ' * 14}{step}" for step in (undo, BACK))
     return stage.replace(BACK, beside if is_beside else f"{undo}{' ' * 10}{BACK}")
 
 
 def two_branches() -> str:
-    """A deployment with a step beside it, and one behind both."""
+    """Return a pipeline with a deployment, a parallel step, and a step after both."""
     first, last = (
         f"- step: {{identifier: {name}, type: {TYPE}, spec: {{name: {name}, service: {name}, seconds: 1}}}}\n"
         for name in ("c", "last")
     )
-    told = last.replace("last", "told").replace("}}\n", "}, when: {stageStatus: Failure}}\n")
-    text = f"- parallel:\n    {DEPLOY}    {first}{last}{told}"
+    failure_step = last.replace("last", "told").replace("}}\n", "}, when: {stageStatus: Failure}}\n")
+    text = f"- parallel:\n    {DEPLOY}    {first}{last}{failure_step}"
     return pipeline_text(_with_back(stage_text(text), UNSTAMP, is_beside=True))
 
 
 def broken_promises(execution: Execution, tags: Mapping[str, Mapping[str, str]]) -> list[str]:
-    """What branches promise on top of what every execution does."""
+    """Return the broken promises of branches."""
     rows = StepExecution.objects.filter(stage__execution=execution)
     forward = list(rows.filter(section="EXECUTION").order_by("position"))
-    found = [
+    problems = [
         f"{step.identifier} is still {step.status}"
         for step in forward
         if step.status not in TERMINAL_STATUSES
     ]
     by_name = {step.identifier: step for step in forward}
-    last, told = by_name["last"], by_name["told"]
+    last, failure_step = by_name["last"], by_name["told"]
     beside = [by_name[name] for name in ("deploy", "a", "b", "c") if name in by_name]
     if last.started_at and any(step.ended_at and step.ended_at > last.started_at for step in beside):
-        found.append("last began before all beside each other had ended")
-    if told.started_at and not any(step.status == Status.FAILED for step in forward if step is not told):
-        found.append("what runs after a failure ran without one")
+        problems.append("last began before all beside each other had ended")
+    if failure_step.started_at and not any(
+        step.status == Status.FAILED for step in forward if step is not failure_step
+    ):
+        problems.append("what runs after a failure ran without one")
     if execution.status == Status.SUCCESS and any(
         step.status not in (Status.SUCCESS, Status.SKIPPED) for step in forward
     ):
-        found.append("SUCCESS although a step did not end well")
-    left = [arn for arn, ours in tags.items() if arn in ours]
-    if execution.outcome == "ROLLED_BACK" and left:
-        found.append(f"ROLLED_BACK although {left} are still there")
+        problems.append("SUCCESS although a step did not end well")
+    remaining = [arn for arn, stamped in tags.items() if arn in stamped]
+    if execution.outcome == "ROLLED_BACK" and remaining:
+        problems.append(f"ROLLED_BACK although {remaining} are still there")
     claims = ServiceLockClaim.objects.filter(stage__execution=execution)
     if any(step.started_at for step in forward) and claims.filter(granted_at=None).exists():
-        found.append("a step still waits for its slot")
-    return found
+        problems.append("a step still waits for its slot")
+    return problems

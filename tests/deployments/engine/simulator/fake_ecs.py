@@ -67,16 +67,16 @@ class FakeEcs:
         return {"ScalableTargets": []}
 
     def _DescribeServices(self, params: Any, _by: str) -> dict[str, Any]:
-        seen = self._as_read()
-        return {"services": [seen] if seen and seen["serviceName"] in params["services"] else []}
+        service = self._as_read()
+        return {"services": [service] if service and service["serviceName"] in params["services"] else []}
 
     def _ListTagsForResource(self, params: Any, _by: str) -> dict[str, Any]:
-        found = self.tags.get(params["resourceArn"], {})
-        return {"tags": [{"key": key, "value": value} for key, value in found.items()]}
+        tags = self.tags.get(params["resourceArn"], {})
+        return {"tags": [{"key": key, "value": value} for key, value in tags.items()]}
 
     def _TagResource(self, params: Any, by: str) -> dict[str, Any]:
-        wanted = {one["key"]: one["value"] for one in params["tags"]}
-        self.tags.setdefault(params["resourceArn"], {}).update(wanted)
+        tags = {tag["key"]: tag["value"] for tag in params["tags"]}
+        self.tags.setdefault(params["resourceArn"], {}).update(tags)
         self._note("TagResource", params, by)
         return {}
 
@@ -97,21 +97,21 @@ class FakeEcs:
         return self.definitions[name]
 
     def _DescribeTaskDefinition(self, params: Any, _by: str) -> dict[str, Any]:
-        wanted = params["taskDefinition"].rsplit("/", 1)[-1]
-        if ":" not in wanted:
+        revision = params["taskDefinition"].rsplit("/", 1)[-1]
+        if ":" not in revision:
             live = [n for n, d in self.definitions.items() if d["taskDefinition"]["status"] == "ACTIVE"]
-            wanted = max(live, key=lambda name: int(name.split(":")[1])) if live else ""
-        if wanted not in self.definitions:
+            revision = max(live, key=lambda name: int(name.split(":")[1])) if live else ""
+        if revision not in self.definitions:
             raise NotFound(
                 "ClientException", "Unable to describe task definition.", "ecs", "DescribeTaskDefinition"
             )
-        return self.definitions[wanted]
+        return self.definitions[revision]
 
     def _DeregisterTaskDefinition(self, params: Any, by: str) -> dict[str, Any]:
-        found = self._DescribeTaskDefinition(params, by)
-        found["taskDefinition"]["status"] = "INACTIVE"
+        definition = self._DescribeTaskDefinition(params, by)
+        definition["taskDefinition"]["status"] = "INACTIVE"
         self._note("DeregisterTaskDefinition", params, by)
-        return found
+        return definition
 
     def _CreateService(self, params: Any, by: str) -> dict[str, Any]:
         if self.service is not None and self.service["status"] == "ACTIVE":
@@ -138,9 +138,9 @@ class FakeEcs:
     def _UpdateService(self, params: Any, by: str) -> dict[str, Any]:
         service = self._active("UpdateService")
         service["desiredCount"] = params.get("desiredCount", service["desiredCount"])
-        wanted = params.get("taskDefinition", service["taskDefinition"])
-        if wanted != service["taskDefinition"] or params.get("forceNewDeployment"):
-            self._deploy(wanted)
+        task_definition = params.get("taskDefinition", service["taskDefinition"])
+        if task_definition != service["taskDefinition"] or params.get("forceNewDeployment"):
+            self._deploy(task_definition)
         for deployment in service["deployments"]:
             if deployment["status"] == "PRIMARY":
                 deployment["desiredCount"] = service["desiredCount"]
@@ -166,8 +166,12 @@ class FakeEcs:
 
     def _ListServiceDeployments(self, params: Any, _by: str) -> dict[str, Any]:
         after = params.get("createdAt", {}).get("after", "")
-        found = [one for one in self.deployed if not after or _moment(one["createdAt"]) > _moment(after)]
-        return {"serviceDeployments": [*reversed(found)]}
+        deployments = [
+            deployment
+            for deployment in self.deployed
+            if not after or _moment(deployment["createdAt"]) > _moment(after)
+        ]
+        return {"serviceDeployments": [*reversed(deployments)]}
 
     def _DescribeServiceRevisions(self, params: Any, _by: str) -> dict[str, Any]:
         return {"serviceRevisions": [self.revisions[arn] for arn in params["serviceRevisionArns"]]}
@@ -252,7 +256,7 @@ class FakeEcs:
 
     def _fail(self, service: dict[str, Any], primary: dict[str, Any], age: timedelta) -> None:
         primary["failedTasks"] = min(age // FAILS_EVERY, 5)
-        old = [one for one in service["deployments"][1:] if not one["bad"]]
+        old = [deployment for deployment in service["deployments"][1:] if not deployment["bad"]]
         if self.breaker and old and primary["failedTasks"] >= 3:
             primary.update(rolloutState="FAILED", status="ACTIVE")
             old[0].update(status="PRIMARY", rolloutState="COMPLETED", runningCount=service["desiredCount"])

@@ -24,20 +24,20 @@ ONCE = (
 def violations(
     schedule: Schedule, execution: Execution, before: str | None, *, may_end_otherwise: bool = False
 ) -> list[str]:
-    """Every promise that this schedule broke, in words.
+    """Return the broken promises of this schedule, in words.
 
-    `may_end_otherwise`: the pipeline says of failures what is done, which need not be a rollback.
+    `may_end_otherwise`: the pipeline has failure strategies, so a rollback is not required.
     """
-    found: list[str] = []
+    problems: list[str] = []
     if not execution.is_over:
         return [f"it hangs: {execution.status}, due_at {execution.due_at}"]
     if ServiceLock.objects.filter(stage__execution=execution).exists():
-        found.append("the slot is still held")
-    found += _log(execution)
-    found += _effects(schedule)
-    found += _end(schedule, execution, before, may_end_otherwise=may_end_otherwise)
-    found += _quota(schedule)
-    return found
+        problems.append("the slot is still held")
+    problems += _log(execution)
+    problems += _effects(schedule)
+    problems += _end(schedule, execution, before, may_end_otherwise=may_end_otherwise)
+    problems += _quota(schedule)
+    return problems
 
 
 def _quota(schedule: Schedule) -> list[str]:
@@ -69,16 +69,18 @@ def _most(limit: RateLimit, share: float, within: timedelta) -> float:
 def _log(execution: Execution) -> list[str]:
     lines = list(iterate_lines(execution.pk))
     numbers = [line["number"] for line in lines]
-    found = [] if numbers == list(range(1, len(numbers) + 1)) else [f"log numbers are {numbers}"]
+    problems = [] if numbers == list(range(1, len(numbers) + 1)) else [f"log numbers are {numbers}"]
     texts = Counter((line["step"], line["text"]) for line in lines if line["text"].startswith(ONCE))
-    found += [f"{count} times in the log: {text}" for (_, text), count in texts.items() if count > 1]
-    return found
+    problems += [f"{count} times in the log: {text}" for (_, text), count in texts.items() if count > 1]
+    return problems
 
 
 def _effects(schedule: Schedule) -> list[str]:
-    ours = [effect for effect in schedule.ecs.effects if effect.by == "slipway"]
-    what = ("taskDefinition", "resourceArn")
-    count = Counter((one.operation, *(one.params.get(key, "") for key in what)) for one in ours)
+    own_effects = [effect for effect in schedule.ecs.effects if effect.by == "slipway"]
+    keys = ("taskDefinition", "resourceArn")
+    count = Counter(
+        (effect.operation, *(effect.params.get(key, "") for key in keys)) for effect in own_effects
+    )
     return [f"{times} effects of {which}" for which, times in count.items() if times > 1]
 
 
@@ -94,8 +96,8 @@ def _end(
     elif foreign:
         return _after_foreigner(schedule, foreign[-1].at)
     if execution.outcome == "COMPLETED":
-        ours = [d for d in (live or {}).get("deployments", []) if not d["bad"]]
-        return [] if ours and running != before else [f"COMPLETED but {running} runs"]
+        deployments = [d for d in (live or {}).get("deployments", []) if not d["bad"]]
+        return [] if deployments and running != before else [f"COMPLETED but {running} runs"]
     if execution.outcome in ("ROLLED_BACK", "ROLLED_BACK_BY_AWS") and running != before:
         return [f"{execution.outcome} but {running} runs instead of {before}"]
     if (
@@ -118,16 +120,16 @@ def _end(
 
 
 def _found(execution: Execution) -> str | None:
-    """The task definition that the execution found when it began."""
+    """Return the task definition at the start of the execution."""
     memory = RollbackValue.objects.filter(step__stage__execution=execution, name="service before").first()
-    found = json.loads(memory.value) if memory else None
-    return found["task_definition"] if found else None
+    state = json.loads(memory.value) if memory else None
+    return state["task_definition"] if state else None
 
 
 def _after_foreigner(schedule: Schedule, at: datetime) -> list[str]:
-    """We may have been about to write when somebody else did, and undo that; we begin nothing later."""
-    ours = [effect for effect in schedule.ecs.effects if effect.by == "slipway" and effect.at > at]
-    writes = [effect for effect in ours if effect.operation in ("UpdateService", "DeleteService")]
+    """Return writes long after a foreign deployment; a pending write and its undo are allowed."""
+    own_effects = [effect for effect in schedule.ecs.effects if effect.by == "slipway" and effect.at > at]
+    writes = [effect for effect in own_effects if effect.operation in ("UpdateService", "DeleteService")]
     if writes and writes[0].at > at + timedelta(seconds=45):
         return [f"{writes[0].operation} long after a foreign deployment"]
     return []

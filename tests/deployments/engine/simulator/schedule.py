@@ -146,7 +146,7 @@ class Schedule:
         self.deliveries.append((when, call_id, 0))
 
     def _deliver_due(self) -> None:
-        for item in [one for one in self.deliveries if one[0] <= self.moment]:
+        for item in [delivery for delivery in self.deliveries if delivery[0] <= self.moment]:
             self.deliveries.remove(item)
             if item[2]:
                 self._lose(item[1], item[2])
@@ -194,14 +194,14 @@ class Schedule:
     late: list[Any] = field(default_factory=list)
 
     def _deliver_late(self) -> None:
-        for item in [one for one in self.late if one[0] <= self.moment]:
+        for item in [answer for answer in self.late if answer[0] <= self.moment]:
             self.late.remove(item)
             delegate_calls.record_answer(item[1], item[2], self.runtime, result=item[3], error=item[4])
 
     # --- time -------------------------------------------------------------------------------------
 
     def run(self, execution: Execution) -> Execution:
-        """Let it all happen until the execution is over."""
+        """Run the schedule until the execution has ended."""
         began = self.moment
         self.quiet_after = began + timedelta(minutes=6)
         abort_at = began + timedelta(seconds=self.dice.uniform(0, 60)) if self.odds.abort else None
@@ -219,17 +219,21 @@ class Schedule:
                     self.history.append(f"{self.moment:%H:%M:%S} a foreign deployment")
                     self.ecs.foreign_deployment()
                     foreign_at = None
-                self._pass_time(execution, [one for one in (abort_at, foreign_at) if one])
+                self._pass_time(execution, [moment for moment in (abort_at, foreign_at) if moment])
                 self._tick()
         finally:
             set_hook(None)
         return execution
 
     def _pass_time(self, execution: Execution, wishes: list[datetime]) -> None:
-        """Go to the next moment at which anything is due, and a little further."""
-        held = [one for one in (execution.lease_expires_at, execution.dispatch_backoff_until) if one]
-        looks = max([execution.due_at or self.moment, *held])
-        due = min([looks, *wishes, *(one[0] for one in (*self.deliveries, *self.late))])
+        """Advance to the next due moment, and a little further."""
+        deadlines = [
+            deadline
+            for deadline in (execution.lease_expires_at, execution.dispatch_backoff_until)
+            if deadline
+        ]
+        looks = max([execution.due_at or self.moment, *deadlines])
+        due = min([looks, *wishes, *(item[0] for item in (*self.deliveries, *self.late))])
         self.moment = max(self.moment, due) + timedelta(seconds=self.dice.choice((0.1, 0.5, 1, 2)))
 
     def _tick(self) -> None:
