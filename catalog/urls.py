@@ -14,7 +14,6 @@ from catalog.pages import (
 
 urlpatterns = [
     path("pipelines/listeners/", listeners.choose_listeners, name="choose-listeners"),
-    path("services/", services.list_services, name="services"),
     path("services/repositories/", image_tags.list_source_repositories, name="source-repositories"),
     path("services/tags/", image_tags.list_source_tags, name="source-tags"),
     path("services/<int:pk>/tags/", image_tags.list_service_tags, name="service-tags"),

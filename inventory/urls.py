@@ -8,6 +8,7 @@ from inventory.pages import adoptions, drift, events, instances, overview, servi
 urlpatterns = [
     path("", overview.show_overview, name="overview"),
     path("figures/", overview.show_statistics, name="overview-figures"),
+    path("services/", services.list_services, name="services"),
     path("inventory/", services.show_environment_matrix, name="inventory"),
     path("running/", RedirectView.as_view(pattern_name="inventory", query_string=True), name="old-inventory"),
     path("events/", events.list_events, name="events"),

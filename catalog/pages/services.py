@@ -4,7 +4,6 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from django.http import HttpResponse, JsonResponse
-from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
@@ -26,10 +25,9 @@ from connectors.file_store import build_reference
 from connectors.models import Connector, FileNode
 from connectors.queries import list_connectors
 from rbac.models import Scope
-from rbac.policy import NotVisible, can_anywhere, filter_visible
-from web.forms.pages import PageRequest, get_visible, list_visible, require_sign_in
+from rbac.policy import NotVisible, filter_visible
+from web.forms.pages import PageRequest, get_visible, require_sign_in
 from web.forms.resource_pages import CreatePage, FormPage, ResourcePage, VersionedEditPage
-from web.http.pagination import paginate_queryset
 from web.http.problems import Problem
 from web.text_diffs import TextDiff, diff_values
 
@@ -53,16 +51,6 @@ class ServicePage(ResourcePage[Service]):
     noun = "service"
     parents = (("Services", "services"),)
     detail = "service"
-
-
-@require_sign_in
-@require_safe
-def list_services(request: PageRequest) -> HttpResponse:
-    """List services."""
-    services = list_visible(request, VIEW, Service.objects.select_related("scope", "artifact"))
-    page = paginate_queryset(services.prefetch_related("manifests"), request)
-    content = {"page": page, "may_add": can_anywhere(request.user, EDIT)}
-    return render(request, "catalog/services/list.html", content)
 
 
 class ServiceFormPage(FormPage[Any]):

@@ -15,6 +15,11 @@ from guards.text import sanitize_text
 from inventory.dashboards.deployment_differences import compare_deployments
 from inventory.dashboards.environment_matrix import build_environment_matrix
 from inventory.dashboards.running_services import list_running_services
+from inventory.dashboards.service_list import (
+    SERVICE_FILTERS,
+    filter_services_by_state,
+    list_service_states,
+)
 from inventory.operations import redeployments
 from inventory.queries.service_deployments import (
     get_latest_deployment,
@@ -23,8 +28,17 @@ from inventory.queries.service_deployments import (
     list_service_deployments,
 )
 from inventory.sync.watched_services import record_view
-from rbac.policy import NotVisible, require
-from web.forms.pages import PageRequest, get_visible, list_visible, require_get_or_post, require_sign_in
+from rbac.policy import NotVisible, can_anywhere, require
+from web.clock import get_database_time
+from web.forms.lists import build_name_filter, read_list_options
+from web.forms.pages import (
+    PageRequest,
+    get_list_topics,
+    get_visible,
+    list_visible,
+    require_get_or_post,
+    require_sign_in,
+)
 from web.http.pagination import paginate_queryset
 from web.http.problems import Problem
 
@@ -32,6 +46,29 @@ VIEW_SERVICE: Final = "core_service_view"
 PAGE_SIZE: Final = 20
 # More than any key has.
 MAX_KEY_DIGITS: Final = 18
+
+
+@require_sign_in
+@require_safe
+def list_services(request: PageRequest) -> HttpResponse:
+    """List services with health, versions, last deployment and drift."""
+    options = read_list_options(request, SERVICE_FILTERS)
+    services = list_visible(request, VIEW_SERVICE, Service.objects.select_related("scope", "artifact"))
+    services = filter_services_by_state(services, request.user, options.filter)
+    page = paginate_queryset(
+        services.filter(build_name_filter(options.text)),
+        request,
+        order=options.order.column,
+        oldest_first=options.order.is_ascending,
+    )
+    context = {
+        "page": page,
+        "states": list_service_states(request.user, page.items, get_database_time()),
+        "options": options,
+        "may_add": can_anywhere(request.user, "core_service_edit"),
+        "topics": f"{get_list_topics(request, 'executions')} {get_list_topics(request, 'instances')}".strip(),
+    }
+    return render(request, "inventory/dashboards/services.html", context)
 
 
 @require_sign_in

@@ -1,0 +1,145 @@
+"""State of services for their list: health, version per environment, last deployment and drift."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final
+
+from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery
+
+from catalog.models import Service
+from deployments.models import StageExecution
+from inventory.dashboards.running_services import (
+    RUNNING,
+    UNHEALTHY_STATUS,
+    VIEW_ENVIRONMENT,
+    RunningService,
+    list_running_services,
+)
+from inventory.models.drift import DriftComparison
+from inventory.models.instances import EcsServiceRecord, ServiceInstance
+from inventory.queries.freshness import STALE_AFTER
+from inventory.queries.service_deployments import VIEW_PIPELINE
+from rbac.policy import Principal, filter_visible
+
+# ECS services that one page of the list shows.
+MAX_LISTED_ECS_SERVICES: Final = 500
+SERVICE_FILTERS: Final[Mapping[str, str]] = {
+    "": "All services",
+    "unhealthy": "Unhealthy",
+    "drifted": "Drifted",
+    "undeployed": "Not deployed",
+}
+
+UNHEALTHY: Final = Q(stopped_at=None, last_status=RUNNING, health=UNHEALTHY_STATUS)
+
+
+@dataclass
+class ServiceState:
+    """One service with its ECS services and its last deployment.
+
+    `unhealthy_tasks` counts by ECS service. `outdated` holds the ECS services whose cluster was not synced
+    lately.
+    """
+
+    service: Service
+    running_services: list[RunningService] = field(default_factory=list)
+    unhealthy_tasks: dict[int, int] = field(default_factory=dict)
+    outdated: set[int] = field(default_factory=set)
+    last_deployment: StageExecution | None = None
+
+    @property
+    def health(self) -> str:
+        """Return HEALTHY, UNHEALTHY, UNKNOWN or STOPPED; "" for a service without ECS services.
+
+        What is known to be unhealthy counts before what is unknown.
+        """
+        if not self.running_services:
+            return ""
+        if any(self.is_unhealthy(item) for item in self.running_services):
+            return "UNHEALTHY"
+        if self.outdated:
+            return "UNKNOWN"
+        return "HEALTHY" if any(item.ecs_service.desired for item in self.running_services) else "STOPPED"
+
+    @property
+    def reason(self) -> str:
+        """Return the reason for a health that is not HEALTHY."""
+        for row in (item.ecs_service for item in self.running_services):
+            if count := self.unhealthy_tasks.get(row.pk):
+                return f"{row.name}: {count} unhealthy task{'s' if count > 1 else ''}"
+            if row.running < row.desired:
+                return f"{row.name}: {row.running} of {row.desired} running"
+        return "The cluster was not synced for 5 minutes" if self.outdated else ""
+
+    @property
+    def drifted(self) -> list[DriftComparison]:
+        comparisons = [item.drift for item in self.running_services]
+        return [row for row in comparisons if row and row.state == DriftComparison.State.DRIFTED]
+
+    def is_unhealthy(self, item: RunningService) -> bool:
+        row = item.ecs_service
+        return row.running < row.desired or bool(self.unhealthy_tasks.get(row.pk))
+
+
+def filter_services_by_state(
+    services: QuerySet[Service], principal: Principal, name: str
+) -> QuerySet[Service]:
+    """Return the services that match one of `SERVICE_FILTERS`, by what the reader may view."""
+    if not name:
+        return services
+    rows = EcsServiceRecord.objects.filter(service=OuterRef("pk"), gone_at=None)
+    visible = filter_visible(principal, VIEW_ENVIRONMENT, rows)
+    if name == "unhealthy":
+        tasks = ServiceInstance.objects.filter(UNHEALTHY, ecs_service=OuterRef("pk"))
+        is_unhealthy = Q(running__lt=F("desired")) | Exists(tasks)
+        return services.filter(Exists(visible.filter(is_unhealthy)))
+    if name == "drifted":
+        return services.filter(Exists(visible.filter(comparison__state=DriftComparison.State.DRIFTED)))
+    return services.filter(~Exists(visible))
+
+
+def list_service_states(
+    principal: Principal, services: Sequence[Service], now: datetime
+) -> list[ServiceState]:
+    """Return the state of each service, in the same order; four queries."""
+    states = {service.pk: ServiceState(service) for service in services}
+    running_services = list_running_services(principal, services, limit=MAX_LISTED_ECS_SERVICES)
+    unhealthy = _count_unhealthy_tasks(running_services)
+    for item in running_services:
+        row = item.ecs_service
+        state = states[row.service_id or 0]
+        state.running_services.append(item)
+        state.unhealthy_tasks[row.pk] = unhealthy[row.pk]
+        if row.cluster.synced_at is None or row.cluster.synced_at < now - STALE_AFTER:
+            state.outdated.add(row.pk)
+    for deployment in _list_last_deployments(principal, services):
+        states[deployment.service_id or 0].last_deployment = deployment
+    return list(states.values())
+
+
+def _count_unhealthy_tasks(running_services: Sequence[RunningService]) -> defaultdict[int, int]:
+    keys = [item.ecs_service.pk for item in running_services]
+    counts = ServiceInstance.objects.filter(UNHEALTHY, ecs_service__in=keys).order_by()
+    grouped = counts.values_list("ecs_service").annotate(count=Count("pk"))
+    return defaultdict(int, {pk: count for pk, count in grouped if pk is not None})
+
+
+def _list_last_deployments(principal: Principal, services: Sequence[Service]) -> QuerySet[StageExecution]:
+    """Return the newest deployment of each service where the reader may view it."""
+    newest = StageExecution.objects.filter(service=OuterRef("pk")).order_by("-pk").values("pk")[:1]
+    keys = Service.objects.filter(pk__in=[service.pk for service in services]).values_list(Subquery(newest))
+    rows = StageExecution.objects.filter(pk__in=keys).select_related("execution__pipeline")
+    rows = rows.only(
+        "service",
+        "status",
+        "execution__number",
+        "execution__status",
+        "execution__outcome",
+        "execution__created_at",
+        "execution__tag",
+        "execution__scope",
+        "execution__pipeline__name",
+    )
+    return filter_visible(principal, VIEW_PIPELINE, rows)
