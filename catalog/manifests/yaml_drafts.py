@@ -305,17 +305,17 @@ class YamlDraft:
         return lines
 
 
-def is_identical(left: Any, right: Any) -> bool:
+def is_identical(first: Any, second: Any) -> bool:
     """Return whether two values are equal in types and key order: 1 is not true."""
-    if type(left) is not type(right):
+    if type(first) is not type(second):
         return False
-    if isinstance(left, dict):
-        return list(left) == list(right) and all(
-            is_identical(value, right[key]) for key, value in left.items()
+    if isinstance(first, dict):
+        return list(first) == list(second) and all(
+            is_identical(value, second[key]) for key, value in first.items()
         )
-    if isinstance(left, list):
-        return len(left) == len(right) and all(map(is_identical, left, right))
-    return bool(left == right)
+    if isinstance(first, list):
+        return len(first) == len(second) and all(map(is_identical, first, second))
+    return bool(first == second)
 
 
 def _get_last_line(node: yaml.Node, lines: list[str]) -> int:

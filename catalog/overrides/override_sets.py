@@ -106,9 +106,9 @@ def load_override_set(
     )
 
 
-def get_deeper_scope(left: Scope, right: Scope) -> Scope:
+def get_deeper_scope(first: Scope, second: Scope) -> Scope:
     """Return the deeper of two nested scopes; from there both resources are visible."""
-    return max(left, right, key=lambda scope: len(scope.path))
+    return max(first, second, key=lambda scope: len(scope.path))
 
 
 def build_manifest_row(manifest: Manifest) -> ManifestRow:
