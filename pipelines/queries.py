@@ -1,4 +1,4 @@
-"""Pipelines by what a user may view, and by the service, environment or infrastructure they deploy."""
+"""Queries of pipelines: visible ones, and those that use a service, environment or infrastructure."""
 
 from collections.abc import Callable
 
@@ -18,7 +18,7 @@ def list_visible_pipelines(principal: User, scope: Scope | None = None) -> Query
     return pipelines if scope is None else pipelines.filter(build_below_filter(scope))
 
 
-# Reading a pipeline takes milliseconds; a page does not read more of them than this.
+# Limit per page: parsing a pipeline takes milliseconds.
 MOST_SCANNED_PIPELINES = 500
 
 
@@ -35,7 +35,7 @@ def find_pipelines_using(
 def list_pipelines_using(
     thing: Service | Environment | Infrastructure, *, containing: str = ""
 ) -> list[Pipeline]:
-    """Return the pipelines with a stage that uses this resource, among those whose text has `containing`."""
+    """Return the pipelines with a stage that uses this resource and with `containing` in their YAML."""
     owner, names = _build_stage_filter(thing)
     hidden_by = _list_shadowing_scopes(owner)
     rows = Pipeline.objects.filter(yaml__contains=owner.identifier).select_related("scope")
@@ -63,15 +63,15 @@ def _build_stage_filter(
 
 
 def _list_shadowing_scopes(owner: Service | Environment) -> set[str]:
-    """Return the scopes below that have a resource of the same name, which their pipelines use instead."""
+    """Return the scopes below that shadow the resource with one of the same name."""
     below = type(owner)._default_manager.filter(identifier=owner.identifier)
     paths = below.filter(scope__path__startswith=f"{owner.scope.path}/").values_list("scope__path", flat=True)
     return set(paths)
 
 
-def _has_matching_stage(pipeline: Pipeline, is_meant: Callable[[StageSpec], bool]) -> bool:
+def _has_matching_stage(pipeline: Pipeline, is_match: Callable[[StageSpec], bool]) -> bool:
     try:
-        return any(is_meant(stage) for stage in parse_pipeline(pipeline.yaml).stages)
+        return any(is_match(stage) for stage in parse_pipeline(pipeline.yaml).stages)
     except InvalidPipelineError:
         return False
 

@@ -25,19 +25,19 @@ from pipelines.models import Pipeline
 from rbac.models import Scope
 from rbac.policy import Principal, build_below_filter, filter_visible
 
-# Reading a pipeline takes milliseconds; a page does not read more of them than this.
+# Limit per page: parsing a pipeline takes milliseconds.
 MOST_SCANNED_PIPELINES = 200
 
 
 def build_pipeline_uses(
-    scope: Scope, text: str, uses: Callable[[Scope, Iterator[StepSpec]], bool], principal: Principal
+    scope: Scope, text: str, has_usage: Callable[[Scope, Iterator[StepSpec]], bool], principal: Principal
 ) -> ResourceUsages:
-    """Return the usages by pipelines at or below a scope; only those whose text has `text` are parsed."""
+    """Return the usages by pipelines at or below a scope; only YAML that contains `text` is parsed."""
     rows = Pipeline.objects.filter(build_below_filter(scope, "scope"), yaml__contains=text)
     scanned_pipelines = rows.select_related("scope").order_by("scope__path", "identifier")[
         :MOST_SCANNED_PIPELINES
     ]
-    ids = [pipeline.pk for pipeline in scanned_pipelines if uses(pipeline.scope, _list_steps(pipeline))]
+    ids = [pipeline.pk for pipeline in scanned_pipelines if has_usage(pipeline.scope, _list_steps(pipeline))]
     pipelines = Pipeline.objects.filter(pk__in=ids).select_related("scope")
     visible_pipelines = filter_visible(principal, "core_pipeline_view", pipelines).order_by(
         "scope__path", "identifier"
@@ -61,7 +61,7 @@ def _list_steps(pipeline: Pipeline) -> Iterator[StepSpec]:
 
 @register_usage_finder
 def find_services_by_connector(thing: UsableResource, principal: Principal) -> ResourceUsages:
-    """Return the services with manifests behind a connector."""
+    """Return the services that read manifests through this connector."""
     if not isinstance(thing, Connector):
         return ResourceUsages()
     named = Manifest.objects.filter(
@@ -77,7 +77,7 @@ def find_services_by_connector(thing: UsableResource, principal: Principal) -> R
 
 @register_usage_finder
 def find_overrides_by_connector(thing: UsableResource, principal: Principal) -> ResourceUsages:
-    """Return the overrides with manifests behind a connector."""
+    """Return the overrides that read manifests through this connector."""
     if not isinstance(thing, Connector):
         return ResourceUsages()
     override_ids = set(_list_overrides(thing))
@@ -86,16 +86,16 @@ def find_overrides_by_connector(thing: UsableResource, principal: Principal) -> 
 
 @register_usage_finder
 def find_pipelines_by_manifest_connector(thing: UsableResource, principal: Principal) -> ResourceUsages:
-    """Return the pipelines with a step whose manifest is behind a connector."""
+    """Return the pipelines with a step that reads its manifest through this connector."""
     if not isinstance(thing, Connector):
         return ResourceUsages()
 
-    def names(scope: Scope, steps: Iterator[StepSpec]) -> bool:
+    def has_usage(scope: Scope, steps: Iterator[StepSpec]) -> bool:
         return _is_connector_named(
             thing, scope, [row for step in steps for row in list_sources(step.type, step.spec)]
         )
 
-    return build_pipeline_uses(thing.scope, thing.identifier, names, principal)
+    return build_pipeline_uses(thing.scope, thing.identifier, has_usage, principal)
 
 
 def _list_overrides(connector: Connector) -> Iterator[int]:
@@ -121,13 +121,13 @@ def find_pipelines_by_file(thing: UsableResource, principal: Principal) -> Resou
     if not isinstance(thing, FileNode):
         return ResourceUsages()
 
-    def names(scope: Scope, steps: Iterator[StepSpec]) -> bool:
+    def has_usage(scope: Scope, steps: Iterator[StepSpec]) -> bool:
         refs = (ref for step in steps for ref in list_files(step.type, step.spec))
         return any(is_referred_to(ref, scope, thing) for ref in refs)
 
-    # The first folder of its path.
-    begin = "/" + thing.path.split("/")[1]
-    return build_pipeline_uses(thing.scope, begin, names, principal)
+    # Only pipelines with the first folder of its path are parsed.
+    first_folder = "/" + thing.path.split("/")[1]
+    return build_pipeline_uses(thing.scope, first_folder, has_usage, principal)
 
 
 @register_usage_finder
@@ -136,11 +136,11 @@ def find_pipelines_by_step_connector(thing: UsableResource, principal: Principal
     if not isinstance(thing, Connector) or thing.kind == Connector.Kind.AWS:
         return ResourceUsages()
 
-    def names(scope: Scope, steps: Iterator[StepSpec]) -> bool:
+    def has_usage(scope: Scope, steps: Iterator[StepSpec]) -> bool:
         named = {reference for step in steps for reference in list_step_connectors(step.type, step.spec)}
         return any(find_connector(scope, *reference) == thing for reference in named)
 
-    return build_pipeline_uses(thing.scope, thing.identifier, names, principal)
+    return build_pipeline_uses(thing.scope, thing.identifier, has_usage, principal)
 
 
 @register_usage_finder
@@ -149,11 +149,11 @@ def find_pipelines_by_secret(thing: UsableResource, principal: Principal) -> Res
     if not isinstance(thing, Secret):
         return ResourceUsages()
 
-    def names(scope: Scope, steps: Iterator[StepSpec]) -> bool:
+    def has_usage(scope: Scope, steps: Iterator[StepSpec]) -> bool:
         refs = {ref for step in steps for ref in list_step_secrets(step.type, step.spec)}
         return any(_is_same_secret(scope, ref, thing) for ref in refs)
 
-    return build_pipeline_uses(thing.scope, thing.identifier, names, principal)
+    return build_pipeline_uses(thing.scope, thing.identifier, has_usage, principal)
 
 
 def _is_same_secret(scope: Scope, ref: str, secret: Secret) -> bool:

@@ -122,7 +122,7 @@ class PipelineDraft:
         return choices
 
     def find_node(self, key: str) -> tuple[DraftNode, bool]:
-        """Return the node of STAGE/STEP, and whether the end of the stage is meant.
+        """Return the node of STAGE/STEP, and whether the key means the end of the stage.
 
         Raises `NotVisible`.
         """

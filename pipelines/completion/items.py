@@ -12,7 +12,7 @@ from steps.expressions import is_path
 
 MASKED_VALUE = "****"
 LONGEST_SEARCH = 200
-# A page of the list is named by a path; nobody writes longer ones.
+# Longer paths are not listed: the cursor of a page contains a path.
 LONGEST_PATH = 400
 AFTER_LAST_STEP = "After the last step"
 

@@ -10,12 +10,12 @@ from steps.kinds.registry import StepKind
 
 _STEP_PREFIXES = (("execution", "steps"), ("steps",))
 _DEFERRED_ROOTS = ("artifact", "execution", "primary", "provisioner", "steps")
-# Of a dynamic infrastructure known once its provisioner's steps have ended.
+# Paths of a dynamic infrastructure, resolved after its provisioner steps.
 LOCATION_PATHS = ("infra.region", "infra.cluster")
-# How many outputs a sentence lists.
+# Limit of the outputs that a message lists.
 _MOST_LISTED_OUTPUTS = 12
 EarlierOutputs = Mapping[str, Collection[str] | None]
-"""Steps by their identifiers, with all outputs that each can have; None where nobody can say yet."""
+"""Possible outputs by step identifier; None if they are unknown before the run."""
 
 
 @dataclass(frozen=True)

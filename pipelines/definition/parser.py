@@ -25,7 +25,7 @@ from pipelines.inputs.variables import PipelineVariable, parse_variables
 from steps.failure_strategies import parse_duration, parse_failure_strategies
 from steps.kinds.registry import Unit, get_step_kind
 
-# After what a step runs that says nothing: forward after success, and a rollback whatever was before it.
+# Default conditions: steps run after success, rollback steps always.
 AFTER_SUCCESS, ALWAYS = "Success", "All"
 _VALIDATOR = Draft202012Validator(PIPELINE_SCHEMA)
 
@@ -54,7 +54,7 @@ class StepSpec:
     group: int | None = None
     """The group around it, as an index among those of the stage."""
     path: DocumentPath = ()
-    """Where it stands, below the stage's spec."""
+    """Path of the step below the spec of the stage."""
 
     @property
     def units(self) -> tuple[Unit, ...]:

@@ -79,7 +79,7 @@ class StageTarget:
     infrastructure: Infrastructure
     overrides: ServiceOverrideSet
     path: str = ""
-    """Where in the pipeline the spec of the stage is."""
+    """Path of the stage's spec in the pipeline."""
 
 
 def find_stage_targets(
@@ -177,7 +177,7 @@ def find_missing_values(targets: list[StageTarget]) -> list[ReferenceProblem]:
 
 
 def find_service(scope: Scope, identifier: str) -> Service | None:
-    """Return the service with an identifier, seen from a pipeline's scope; None if missing."""
+    """Return the service with an identifier in a pipeline's scope or above; None if missing."""
     service: Service | None = find_nearest_resource(Service, scope, identifier)
     return service
 

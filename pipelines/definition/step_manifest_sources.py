@@ -19,7 +19,7 @@ class ManifestFieldProblem:
 
 
 def list_step_stores() -> list[str]:
-    """Return the names of the stores that a step's own manifest can lie in."""
+    """Return the names of the stores that step manifests can use."""
     return [store.name for store in list_stores() if store.serves_steps]
 
 
@@ -39,7 +39,7 @@ def list_files(type_: str, spec: Mapping[str, Any]) -> list[str]:
 
 
 def find_source_problems(kind: StepKind, spec: Mapping[str, Any]) -> Iterator[ManifestFieldProblem]:
-    """Yield the problems with the manifest sources of a step, whatever their content."""
+    """Yield the problems with the manifest sources of a step, without reading their content."""
     for field in kind.manifests:
         if field in spec:
             try:

@@ -163,7 +163,7 @@ def _find_text_problems(
 def check_own_manifests(
     pipeline: PipelineSpec, scope: Scope, reader: Principal | None = None
 ) -> list[ReferenceProblem]:
-    """Yield the problems with manifests in step specs, limited to what `reader` may see."""
+    """Return the problems with manifests in step specs; hidden files and connectors stay undisclosed."""
     return [
         ReferenceProblem(
             ".".join(

@@ -10,7 +10,7 @@ from steps.kinds.registry import SpecColumn
 
 _CAPITALS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _SEPARATORS = re.compile(r"[^A-Za-z0-9]+")
-# What the page puts in place of the number of a row that is added.
+# Placeholder that the page replaces with the number of a new row.
 ROW_PLACEHOLDER = "__prefix__"
 
 
@@ -31,14 +31,14 @@ class StepField:
     error: str = ""
     default: str = ""
     key: str = ""
-    """Of a cell: the key in its entry."""
+    """Key of a cell in its entry."""
     shown_for: tuple[str, ...] = ()
-    """Of a cell: the values of the entry's first cell with which the page shows it; all where empty."""
+    """Values of the first cell of the entry for which the page shows this cell; empty for all."""
     is_hidden: bool = False
     rows: tuple["FieldRow", ...] = ()
     blank: "FieldRow | None" = None
     style: str = ""
-    """What the page shows of the cells depends on it."""
+    """CSS class of the rows."""
 
     @property
     def id(self) -> str:

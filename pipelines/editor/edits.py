@@ -170,8 +170,8 @@ def make_parallel(tree: Any, at: TreePath) -> TreePath:
         get_children(before, ())[0].append(item)
     else:
         items[number - 1] = {"parallel": [before, item]}
-    beside = get_children(items[number - 1], ())[0]
-    return (*at[:-1], number - 1, "parallel", len(beside) - 1)
+    branches = get_children(items[number - 1], ())[0]
+    return (*at[:-1], number - 1, "parallel", len(branches) - 1)
 
 
 def wrap_in_group(tree: Any, at: TreePath) -> TreePath:

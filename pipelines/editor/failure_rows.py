@@ -17,7 +17,7 @@ _INTERVALS_ADVICE = "Wait before the first retry, the second and so on, such as 
 
 
 class FailureRows:
-    """Entries of `failureStrategies`; cells about retries and about asking count where those are meant."""
+    """Rows of `failureStrategies`; cells of retries and interventions apply only to those actions."""
 
     style = "failures"
     columns = (

@@ -236,7 +236,7 @@ class StepManifestRow:
 
     @property
     def columns(self) -> tuple[SpecColumn, ...]:
-        """Return the store, and all inputs that any store asks for."""
+        """Return the columns of the store and of the fields of all stores."""
         store = SpecColumn("store", "choice", choices=tuple(list_step_stores()), is_needed=self.is_needed)
         return (store, *_build_columns([store for store in list_stores() if store.serves_steps]))
 

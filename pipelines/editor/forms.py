@@ -29,7 +29,7 @@ from pipelines.editor.variable_rows import VariableRows
 from steps.kinds.registry import StepKind, get_step_kinds
 
 _IDENTIFIER_ADVICE = "Use up to 128 letters, digits, _ and $, not starting with a digit."
-# What a `when` calls the state of what went before.
+# Keys of a `when` for the status of the preceding stages or steps.
 _STATUS_KEYS = {"stage": "pipelineStatus", "step": "stageStatus", "stepGroup": "stageStatus"}
 _STATUS_CHOICES = (
     ("", "Default: after success"),
@@ -38,7 +38,7 @@ _STATUS_CHOICES = (
     ("All", "Always"),
 )
 PIPELINE = "pipeline"
-# What they say of themselves beside what they do.
+# Fields outside of the spec of a step.
 _SELECTORS_FIELD = FieldSpec(
     ("delegateSelectors",),
     list[str],

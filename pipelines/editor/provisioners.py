@@ -1,4 +1,4 @@
-"""Provisioners that a stage can have, with their steps (R185-R187)."""
+"""Provisioners of a stage, with their steps (R185-R187)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -94,7 +94,7 @@ class StageInfrastructureForm(NewInfrastructureForm):
             self._restore_entered(entered)
 
     def _restore_entered(self, entered: Mapping[str, str]) -> None:
-        """Set initial values from earlier input; `has_entered_values` tells whether there are any."""
+        """Set initial values from earlier input; set `has_entered_values` if there are any."""
         for name, field in self.fields.items():
             text = entered.get(self.add_prefix(name))
             if text is not None and text != str(self.get_initial_for_field(field, name) or ""):

@@ -36,7 +36,7 @@ class PipelineVariable:
     """One of `TYPES`; empty for a value that is written plainly, which takes any scalar."""
     value: InputValue | None = None
     is_runtime_input: bool = False
-    """Whether the form of a run asks for it."""
+    """Whether the run form has a field for it."""
     is_required: bool = False
     allowed: tuple[InputValue, ...] = ()
     pattern: str = ""

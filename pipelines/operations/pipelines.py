@@ -84,7 +84,7 @@ def delete_pipeline(*, actor: User, pipeline: Pipeline) -> None:
         record_audit_entry(
             actor=actor, action="pipeline.delete", thing=pipeline, before={"yaml": pipeline.yaml}
         )
-        # Marked first: an execution that starts meanwhile finds no pipeline, or is found here.
+        # Marked first: a concurrent start either finds no pipeline, or its execution is found below.
         Pipeline.objects.filter(pk=pipeline.pk).update(deleted_at=timezone.now())
         if not pipeline.executions.exists():
             Pipeline.with_deleted.filter(pk=pipeline.pk).delete()
@@ -165,7 +165,7 @@ def require_no_problems(problems: list[ReferenceProblem], yaml: str = "") -> Non
 def _create_pipeline(scope: Scope, spec: PipelineSpec, yaml: str) -> Pipeline:
     pipeline = Pipeline(scope=scope, identifier=spec.identifier, name=spec.name, yaml=yaml)
     try:
-        # Asked of the database alone: two who add it at once both find the name free.
+        # The unique constraint decides: concurrent requests would both find the name free.
         with transaction.atomic():
             pipeline.save()
     except IntegrityError as exc:
@@ -191,7 +191,7 @@ def _update_pipeline(pipeline: Pipeline, spec: PipelineSpec, yaml: str, version:
         )
     increment_version(pipeline, version)
     pipeline.name, pipeline.yaml = spec.name, yaml
-    # Never the whole row: a run that starts meanwhile counts its number up in it.
+    # Not the whole row: a concurrent start increments the run number.
     pipeline.save(update_fields=["name", "yaml", "updated_at"])
 
 

@@ -1,4 +1,4 @@
-"""Fragment of the visual editor: outline and form beside the text."""
+"""Fragment of the visual editor: outline and form."""
 
 from typing import Any, Final
 
