@@ -9,7 +9,9 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 from django.views.decorators.vary import vary_on_headers
 
+from catalog.models import Service
 from deployments.execution.onboarding import list_onboarding_steps
+from deployments.execution.queries import list_visible_executions
 from inventory.dashboards.charts import HEIGHT, WIDTH, build_columns, build_line_path
 from inventory.dashboards.deployment_statistics import (
     DEFAULT_RANGE,
@@ -18,10 +20,13 @@ from inventory.dashboards.deployment_statistics import (
     DeploymentStatistics,
     compute_deployment_statistics,
 )
+from inventory.dashboards.environment_matrix import build_environment_matrix
 from inventory.dashboards.overview import get_overview_tiles, list_scope_executions
 from inventory.templatetags.figures import length_of_time, share
-from web.forms.pages import PageRequest, get_list_topics, require_sign_in
+from web.forms.pages import PageRequest, get_list_topics, list_visible, require_sign_in
 
+MAX_OVERVIEW_SERVICES: Final = 10
+MAX_RECENT_EXECUTIONS: Final = 8
 RESULT_LABELS: Final = {
     "succeeded": "Succeeded",
     "failed": "Failed",
@@ -33,11 +38,15 @@ RESULT_LABELS: Final = {
 @require_sign_in
 @require_safe
 def show_overview(request: PageRequest) -> HttpResponse:
-    """Show active, failed and waiting executions; the statistics load afterwards."""
+    """Show what runs, waits and failed, with versions and recent activity; the statistics load afterwards."""
     days, scope = _parse_days(request), request.current_scope
     executions = list_scope_executions(request.user, scope)
+    recent = list_visible_executions(request.user, scope)
+    services = list_visible(request, "core_service_view", Service.objects.all()).order_by("-pk")
     context = {
         "now_here": get_overview_tiles(request.user, scope, executions, timezone.now(), days),
+        "matrix": build_environment_matrix(request.user, list(services[:MAX_OVERVIEW_SERVICES])),
+        "recent": recent.order_by("-created_at")[:MAX_RECENT_EXECUTIONS],
         "ranges": RANGES,
         "days": days,
         "way": list_onboarding_steps(scope, request.user) if scope and not executions.exists() else None,

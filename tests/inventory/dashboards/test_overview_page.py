@@ -67,3 +67,10 @@ def test_the_way_to_a_first_deployment_ends_with_the_first(world: World, reader:
     assert "Get started" not in text(reader, "overview")
     Execution.objects.all().delete()
     assert "Get started" in text(reader, "overview")
+
+
+def test_the_overview_shows_versions_by_environment_and_recent_activity(world: World, reader: Client) -> None:
+    content = reader.get("/").content.decode()
+    assert f'<a class="name" href="/services/{world.service.pk}/dashboard/">' in content
+    assert 'aria-labelledby="recent-title"' in content
+    assert f'id="execution-{world.execution.pk}"' in content
