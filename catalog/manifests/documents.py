@@ -1,11 +1,14 @@
 """YAML and JSON documents of users, parsed strictly, with the line of every value."""
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from guards.input_problems import InputPath, InputRejected
 from guards.yaml_parser import parse_yaml
+
+_KEY = re.compile(r"[^:#]+:[ \t]+(?=[^\s#])")
 
 
 class BadDocument(Exception):
@@ -43,6 +46,15 @@ class Document:
     def get_column(self, path: InputPath) -> int | None:
         """Return the column (from 1) of that part."""
         return self.columns.get(self._nearest(path))
+
+    def get_value_column(self, path: InputPath) -> int | None:
+        """Return the column (from 1) of the value of a key, if both stand in one line; else of the key."""
+        line, column = self.get_line(path), self.get_column(path)
+        if line is None or column is None or not path or not isinstance(path[-1], str):
+            return column
+        texts = self.text.splitlines()
+        after_key = _KEY.match(texts[line - 1][column - 1 :]) if line <= len(texts) else None
+        return column + after_key.end() if after_key else column
 
     def get_file_name(self, path: InputPath) -> str:
         """Return the name of the file that contains a path."""

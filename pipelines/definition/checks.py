@@ -110,10 +110,40 @@ class PipelineProblem:
     column: int | None = None
 
 
-def build_problem(path: DocumentPath, message: str, document: Document) -> PipelineProblem:
-    """Build a problem at a path of a document."""
+def build_problem(
+    path: DocumentPath, message: str, document: Document, *, of_value: bool = False
+) -> PipelineProblem:
+    """Build a problem at a path of a document: at the key, or at its value."""
     place = ".".join(map(str, path))
-    return PipelineProblem(place, message, document.get_line(path), document.get_column(path))
+    column = document.get_value_column(path) if of_value else document.get_column(path)
+    return PipelineProblem(place, message, document.get_line(path), column)
+
+
+def find_step_faults(value: Any, document: Document) -> Iterator[PipelineProblem]:
+    """Yield the faults in types and specs of steps; the rest of the pipeline may have any shape."""
+    for path, step in _find_steps(value, ()):
+        if isinstance(step.get("type"), str) and isinstance(step.get("spec", {}), Mapping):
+            yield from _find_step_fault(step, path, document)
+
+
+def _find_steps(value: Any, path: DocumentPath) -> Iterator[tuple[DocumentPath, Mapping[str, Any]]]:
+    items = (
+        value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
+    )
+    for key, item in items:
+        if key == "step" and isinstance(item, Mapping):
+            yield (*path, key), item
+        else:
+            yield from _find_steps(item, (*path, key))
+
+
+def _find_step_fault(
+    step: Mapping[str, Any], place: DocumentPath, document: Document
+) -> Iterator[PipelineProblem]:
+    try:
+        get_step_kind(step["type"]).parse_spec(step.get("spec", {}))
+    except BadStepError as bad:
+        yield build_problem((*place, *bad.path), str(bad), document, of_value=bad.path == ("type",))
 
 
 def list_nested_steps(spec: Mapping[str, Any]) -> tuple[NestedSteps, NestedSteps]:
@@ -404,12 +434,11 @@ def _find_condition_problems(
 def _find_step_problems(
     step: Mapping[str, Any], section: str, place: DocumentPath, document: Document, hidden: Collection[str]
 ) -> Iterator[PipelineProblem]:
-    try:
-        kind = get_step_kind(step["type"])
-        kind.parse_spec(step.get("spec", {}))
-    except BadStepError as bad:
-        yield build_problem((*place, *bad.path), str(bad), document)
+    faults = list(_find_step_fault(step, place, document))
+    if faults:
+        yield from faults
         return
+    kind = get_step_kind(step["type"])
     for fault in find_source_problems(kind, step.get("spec", {})):
         yield build_problem((*place, "spec", fault.field), fault.message, document)
     for problem in list_misplaced_secrets(kind, step.get("spec", {}), hidden):

@@ -15,6 +15,7 @@ from pipelines.definition.checks import (
     PipelineProblem,
     build_problem,
     find_problems,
+    find_step_faults,
     list_nested_steps,
     list_provisioner_steps,
 )
@@ -27,6 +28,8 @@ from steps.kinds.registry import Unit, get_step_kind
 
 # Default conditions: steps run after success, rollback steps always.
 AFTER_SUCCESS, ALWAYS = "Success", "All"
+# Problems that one check reports.
+MOST_PROBLEMS = 50
 _VALIDATOR = Draft202012Validator(PIPELINE_SCHEMA)
 
 
@@ -112,7 +115,9 @@ def parse_pipeline(text: str, name: str = "pipeline") -> PipelineSpec:
     except BadDocument as bad:
         raise InvalidPipelineError([PipelineProblem("", bad.message, bad.line, bad.column)]) from bad
     if errors := list(_VALIDATOR.iter_errors(document.value)):
-        raise InvalidPipelineError([_build_schema_problem(error, document) for error in errors[:50]])
+        problems = [_build_schema_problem(error, document) for error in errors[:MOST_PROBLEMS]]
+        problems += find_step_faults(document.value, document)
+        raise InvalidPipelineError(sorted(problems, key=lambda problem: problem.line or 0)[:MOST_PROBLEMS])
     value = document.value["pipeline"]
     problems = list(find_problems(value, document))
     if problems:
@@ -236,7 +241,8 @@ def _build_default_name(leaf: NestedStep, nested: NestedSteps, title: str) -> st
 
 
 def _build_schema_problem(error: ValidationError, document: Document) -> PipelineProblem:
-    return build_problem(_get_error_path(error), describe_violation(error), document)
+    is_of_value = not list_unknown_keys(error) and not isinstance(error.instance, dict | list)
+    return build_problem(_get_error_path(error), describe_violation(error), document, of_value=is_of_value)
 
 
 def _get_error_path(error: ValidationError) -> DocumentPath:

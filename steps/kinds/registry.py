@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, field
+from difflib import get_close_matches
 from types import NoneType, UnionType
 from typing import Any, TypeVar, get_args, get_origin
 
@@ -255,7 +256,9 @@ def get_step_kinds() -> Mapping[str, StepKind]:
 def get_step_kind(type_: str) -> StepKind:
     """Return the kind with this type; raises `BadStepError` when there is none."""
     if type_ not in _KINDS:
-        raise BadStepError(f"There is no step of type {type_}; there are {', '.join(sorted(_KINDS))}")
+        near = get_close_matches(type_, _KINDS, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"use one of {', '.join(sorted(_KINDS))}"
+        raise BadStepError(f"there is no step of type {type_}; {hint}", ("type",))
     return _KINDS[type_]
 
 

@@ -35,3 +35,56 @@ def test_a_key_that_does_not_belong_is_placed_where_it_stands():
         parse_pipeline(text)
     line = next(number for number, one in enumerate(text.splitlines(), 1) if "serviceref" in one)
     assert line in [problem.line for problem in bad.value.problems]
+
+
+STEPS = """\
+          execution:
+            steps:
+              - step:
+                  identifier: deploy
+                  type: EcsRollingDeploy
+"""
+WITH_STEPS = PIPELINE.replace("          strategy: Rolling\n", STEPS)
+
+
+def list_places(text: str) -> dict[str, str]:
+    """Return the rest of the line at each problem of a pipeline, by the last part of its path."""
+    with pytest.raises(InvalidPipelineError) as bad:
+        parse_pipeline(text)
+    lines = text.splitlines()
+    return {
+        problem.path.rpartition(".")[2]: lines[(problem.line or 1) - 1][(problem.column or 1) - 1 :]
+        for problem in bad.value.problems
+    }
+
+
+def test_all_faults_of_shape_and_steps_are_named_at_once_each_at_its_token() -> None:
+    text = WITH_STEPS.replace("deploymentType: ECS", "deploymentType: EKS", 1)
+    text = text.replace("serviceRef: myapp", "serviceref: myapp", 1)
+    text = text.replace("type: EcsRollingDeploy", "type: EcsRolingDeploy", 1)
+    places = list_places(text)
+    assert places["deploymentType"] == "EKS"
+    assert places["serviceref"] == "serviceref: myapp"
+    assert places["type"].startswith("EcsRolingDeploy")
+
+
+def test_an_unknown_step_type_gets_the_nearest_type_as_a_suggestion() -> None:
+    with pytest.raises(InvalidPipelineError) as bad:
+        parse_pipeline(WITH_STEPS.replace("type: EcsRollingDeploy", "type: EcsRolingDeploy", 1))
+    (problem,) = bad.value.problems
+    assert problem.message == "there is no step of type EcsRolingDeploy; did you mean EcsRollingDeploy?"
+    assert problem.path.endswith(".step.type")
+
+
+def test_a_step_type_like_no_other_gets_the_list_of_types() -> None:
+    with pytest.raises(InvalidPipelineError) as bad:
+        parse_pipeline(WITH_STEPS.replace("type: EcsRollingDeploy", "type: xyz", 1))
+    assert "use one of" in bad.value.problems[0].message
+
+
+@pytest.mark.parametrize(
+    "text", ["pipeline: {stages: [{step: {type: 3}}]}", "pipeline: {step: {type: x, spec: []}}"]
+)
+def test_odd_shapes_are_refused_and_break_nothing(text: str) -> None:
+    with pytest.raises(InvalidPipelineError):
+        parse_pipeline(text)

@@ -168,7 +168,7 @@ def test_a_program_checks_and_compares(world: World, admin: User, call: Callable
     api = call(admin)
     asked = {"yaml": "pipeline: 3", "org": "default", "project": "demo"}
     (problem,) = api.post("/api/v1/pipelines/checks", asked, format="json").json()["errors"]
-    assert (problem["path"], problem["line"], problem["column"]) == ("pipeline", 1, 1)
+    assert (problem["path"], problem["line"], problem["column"]) == ("pipeline", 1, 11)
     address = f"/api/v1/pipelines/{world.pipeline.pk}"
     api.put(address, {"yaml": PIPELINE + "# more\n"}, format="json")
     found = api.get(f"{address}/diff?from=1").json()
