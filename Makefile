@@ -103,7 +103,11 @@ docs: $(VENV)/dev.stamp ## Build the documentation, which Slipway then serves un
 
 .PHONY: screenshot
 screenshot: $(VENV)/dev.stamp chromium ## Make docs/screenshot.png again
-	@$(BIN)/python docs/screenshot.py
+	@$(BIN)/python docs/screenshots.py
+
+.PHONY: screenshots
+screenshots: $(VENV)/dev.stamp chromium ## Take the main pages, light, dark and narrow, into test-results/screenshots
+	@$(BIN)/python docs/screenshots.py --pages
 
 # Browser tests need one. Root on Debian gets it here; everybody else is told how at the end of the run.
 .PHONY: chromium
