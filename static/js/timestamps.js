@@ -2,8 +2,8 @@
 
 import { findAll, h } from "./dom.js";
 
-const full = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
-const hour = new Intl.DateTimeFormat(undefined, { timeStyle: "short" });
+const full = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "long", hourCycle: "h23" });
+const hour = new Intl.DateTimeFormat(undefined, { timeStyle: "short", hourCycle: "h23" });
 const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 const twoDigits = (number) => String(number).padStart(2, "0");
 

@@ -1,5 +1,8 @@
 """Pages in a browser: under the content policy, without script, in both themes and at both widths."""
 
+import re
+from datetime import UTC, datetime
+
 import pytest
 from playwright.sync_api import Browser, Page, expect
 from pytest_django.live_server_helper import LiveServer
@@ -172,3 +175,12 @@ def test_names_that_hold_markup_are_shown_as_they_are(page: Page, visit: Visit, 
     page.on("dialog", lambda dialog: pytest.fail(f"a name was run: {dialog.message}"))
     visit(f"/pipelines/{demo.pk}/")
     expect(page.get_by_role("heading", level=1)).to_have_text(canary)
+
+
+def test_times_have_24_hours_and_their_zone(
+    page: Page, visit: Visit, execution: Execution, wire: Wire
+) -> None:
+    Execution.objects.update(started_at=datetime(2026, 3, 1, 16, 5, 9, tzinfo=UTC))
+    visit(f"/deployments/{execution.pk}/")
+    started = page.locator('time[datetime^="2026-03-01"]').first
+    expect(started).to_have_text(re.compile(r"\d\d:05:09 \S+$"))

@@ -89,7 +89,7 @@ def test_a_cluster_that_somebody_deleted_is_named_at_once_and_the_rollback_stops
     assert drive.effects(mark) == []
     assert not any("Undoing failed" in line for line in drive.log(execution))
     assert any(
-        "Not restored" in line and "Cluster demo is not there" in line for line in drive.log(execution)
+        "Not restored" in line and "Cluster demo was not found" in line for line in drive.log(execution)
     )
 
 
