@@ -23,7 +23,6 @@ urlpatterns = [
     path("services/clean-up/", services.clean_up_manifest, name="clean-up-manifest"),
     path("services/<int:pk>/edit/", services.EditService.as_view(), name="edit-service"),
     path("services/<int:pk>/delete/", services.DeleteService.as_view(), name="delete-service"),
-    path("environments/", environments.list_environments, name="environments"),
     path("environments/new/", environments.NewEnvironment.as_view(), name="new-environment"),
     path("environments/<int:pk>/", environments.show_environment, name="environment"),
     path("environments/<int:pk>/edit/", environments.EditEnvironment.as_view(), name="edit-environment"),

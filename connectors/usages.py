@@ -1,6 +1,6 @@
-"""Registry of usage finders, and the usages of a file, connector or secret."""
+"""Registries of usage finders and counters, and the usages of a file, connector or secret."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from django.urls import reverse
@@ -48,6 +48,36 @@ def register_usage_finder(finder: UsageFinder) -> UsageFinder:
     """Register a function that finds references to a kind of resource."""
     _USAGE_FINDERS.append(finder)
     return finder
+
+
+UsageCounter = Callable[[Sequence[Connector]], Mapping[int, int]]
+_USAGE_COUNTERS: dict[str, UsageCounter] = {}
+
+
+def register_usage_counter(noun: str) -> Callable[[UsageCounter], UsageCounter]:
+    """Register a function that counts the users of connectors, by key, in a constant number of queries."""
+
+    def register(counter: UsageCounter) -> UsageCounter:
+        _USAGE_COUNTERS[noun] = counter
+        return counter
+
+    return register
+
+
+def count_connector_usages(connectors: Sequence[Connector]) -> dict[int, str]:
+    """Return the number of users of each connector in words, such as "2 services"; "" without users.
+
+    Hidden users count too, as in `ResourceUsages`. Pipelines do not: each of them must be parsed.
+    """
+    counts = [(noun, counter(connectors)) for noun, counter in sorted(_USAGE_COUNTERS.items())]
+    return {
+        connector.pk: ", ".join(
+            f"{count} {noun}{'' if count == 1 else 's'}"
+            for noun, by_connector in counts
+            if (count := by_connector.get(connector.pk, 0))
+        )
+        for connector in connectors
+    }
 
 
 def find_usages(thing: UsableResource, principal: Principal) -> ResourceUsages:

@@ -3,12 +3,13 @@
 from django.urls import path
 from django.views.generic import RedirectView
 
-from inventory.pages import adoptions, drift, events, instances, overview, services
+from inventory.pages import adoptions, drift, environments, events, instances, overview, services
 
 urlpatterns = [
     path("", overview.show_overview, name="overview"),
     path("figures/", overview.show_statistics, name="overview-figures"),
     path("services/", services.list_services, name="services"),
+    path("environments/", environments.list_environments, name="environments"),
     path("inventory/", services.show_environment_matrix, name="inventory"),
     path("running/", RedirectView.as_view(pattern_name="inventory", query_string=True), name="old-inventory"),
     path("events/", events.list_events, name="events"),

@@ -1,6 +1,7 @@
 """Usages of connectors, secrets and files by services, overrides and pipelines."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from django.db.models import TextField
 from django.db.models.functions import Cast
@@ -8,12 +9,19 @@ from django.urls import reverse
 
 from catalog.manifests.locations import is_remote, load_named_connectors
 from catalog.manifests.manifest_files import is_referred_to
+from catalog.manifests.stores import get_store
 from catalog.models import Manifest, ServiceOverride
 from catalog.overrides.override_sets import build_manifest_row, get_deeper_scope
 from catalog.usages import build_override_uses, build_service_uses
 from connectors.models import Connector, FileNode, Secret
 from connectors.queries import SecretNotFound, find_connector, find_secret
-from connectors.usages import ResourceUsage, ResourceUsages, UsableResource, register_usage_finder
+from connectors.usages import (
+    ResourceUsage,
+    ResourceUsages,
+    UsableResource,
+    register_usage_counter,
+    register_usage_finder,
+)
 from pipelines.definition.parser import (
     InvalidPipelineError,
     StepSpec,
@@ -73,6 +81,27 @@ def find_services_by_connector(thing: UsableResource, principal: Principal) -> R
         if _is_connector_named(thing, manifest.service.scope, [build_manifest_row(manifest)])
     }
     return build_service_uses(service_ids, principal)
+
+
+@register_usage_counter("service")
+def count_services_by_connector(connectors: Sequence[Connector]) -> dict[int, int]:
+    """Count the services with manifests behind each connector; two queries."""
+    identifiers = sorted({connector.identifier for connector in connectors})
+    rows = Manifest.objects.filter(place__connector__in=identifiers).select_related("service__scope")
+    rows = rows.only("service__scope__path", "store", "place")
+    candidates: defaultdict[tuple[str, str], dict[str, int]] = defaultdict(dict)
+    for connector in Connector.objects.filter(identifier__in=identifiers).select_related("scope"):
+        candidates[connector.kind, connector.identifier][connector.scope.path] = connector.pk
+    services: defaultdict[int, set[int]] = defaultdict(set)
+    for manifest in rows:
+        if not is_remote(build_manifest_row(manifest)):
+            continue
+        by_path = candidates[get_store(manifest.store).connector_kind, manifest.place["connector"]]
+        # The nearest connector of the store's kind, as in `find_store_connector`.
+        visible_paths = [path for path in manifest.service.scope.ancestor_paths() if path in by_path]
+        if visible_paths:
+            services[by_path[max(visible_paths, key=len)]].add(manifest.service_id)
+    return {pk: len(keys) for pk, keys in services.items()}
 
 
 @register_usage_finder

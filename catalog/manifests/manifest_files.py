@@ -1,10 +1,10 @@
 """Manifest texts in editor and file store: usages of a file, checks, completion and cleanup."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from django.db.models import Q, TextField
+from django.db.models import Count, Q, TextField
 from django.db.models.functions import Cast
 from django.urls import reverse
 
@@ -37,7 +37,13 @@ from connectors.file_kinds import (
 )
 from connectors.file_store import is_reference_to, split_reference
 from connectors.models import Connector, FileNode
-from connectors.usages import ResourceUsage, ResourceUsages, UsableResource, register_usage_finder
+from connectors.usages import (
+    ResourceUsage,
+    ResourceUsages,
+    UsableResource,
+    register_usage_counter,
+    register_usage_finder,
+)
 from rbac.models import Scope, User
 from rbac.policy import Principal, build_below_filter, can, filter_visible
 from steps.expression_names import DIGEST, FIXED, IN_MANIFEST
@@ -111,6 +117,13 @@ def find_infrastructures_using(thing: UsableResource, principal: Principal) -> R
         for infrastructure in visible
     )
     return ResourceUsages(usages, hidden=infrastructures.count() - len(usages))
+
+
+@register_usage_counter("infrastructure")
+def count_infrastructures_using(connectors: Sequence[Connector]) -> dict[int, int]:
+    """Count the infrastructures that use each connector; one query."""
+    rows = Infrastructure.objects.filter(connector__in=[connector.pk for connector in connectors])
+    return dict(rows.order_by().values_list("connector").annotate(count=Count("pk")))
 
 
 def check_file_text(text: FileText) -> FileCheck | None:

@@ -1,4 +1,4 @@
-"""Pages of environments: list, detail and forms."""
+"""Pages of environments: detail and forms."""
 
 from typing import Any, Final
 
@@ -12,10 +12,9 @@ from catalog.forms.environments import EnvironmentForm, NewEnvironmentForm
 from catalog.models import Environment, Service, ServiceOverride
 from catalog.pages.delete_pages import DeleteUsedPage
 from catalog.usages import find_pipeline_usage
-from rbac.policy import can_anywhere, filter_visible, get_permissions
-from web.forms.pages import PageRequest, get_visible, list_visible, require_sign_in
+from rbac.policy import filter_visible, get_permissions
+from web.forms.pages import PageRequest, get_visible, require_sign_in
 from web.forms.resource_pages import CreatePage, ResourcePage, VersionedEditPage
-from web.http.pagination import paginate_queryset
 
 VIEW: Final = "core_environment_view"
 EDIT: Final = "core_environment_edit"
@@ -36,16 +35,6 @@ class EnvironmentPage(ResourcePage[Environment]):
     noun = "environment"
     parents = (("Environments", "environments"),)
     detail = "environment"
-
-
-@require_sign_in
-@require_safe
-def list_environments(request: PageRequest) -> HttpResponse:
-    """List environments with their infrastructures."""
-    environments = list_visible(request, VIEW, Environment.objects.select_related("scope"))
-    page = paginate_queryset(environments.prefetch_related("infrastructures__connector"), request)
-    content = {"page": page, "may_add": can_anywhere(request.user, EDIT)}
-    return render(request, "catalog/environments/list.html", content)
 
 
 @require_sign_in

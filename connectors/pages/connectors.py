@@ -1,6 +1,6 @@
 """Pages of connectors: list, detail, create, edit, delete, and accept a host key."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from django.contrib import messages
@@ -22,9 +22,10 @@ from connectors.operations import (
     update_connector,
 )
 from connectors.required_access import find_missing_permissions, get_connector_requirements
-from connectors.usages import ResourceUsages, find_usages
+from connectors.usages import ResourceUsages, count_connector_usages, find_usages
 from rbac.models import Scope
 from rbac.policy import can_anywhere, get_permissions, require
+from web.forms.lists import build_name_filter, read_list_options
 from web.forms.page_forms import get_posted_data
 from web.forms.pages import (
     PageRequest,
@@ -44,6 +45,9 @@ EDIT_PERMISSION: Final = "core_connector_edit"
 DELETE_PERMISSION: Final = "core_connector_delete"
 # In the session: the connector that was just saved, which its page tests at once.
 SAVED_CONNECTOR_KEY: Final = "connector_just_saved"
+CONNECTOR_FILTERS: Final = {"": "All test results", "failed": "Test failed", "untested": "Not tested"}
+TEST_RESULTS: Final[Mapping[str, bool | None]] = {"failed": False, "untested": None}
+CONNECTOR_KINDS: Final = {"": "All kinds", **dict(Connector.Kind.choices)}
 AnyConnectorForm = AwsConnectorForm | SiteConnectorForm
 # Names of the form fields of a new connector in place of a secret.
 _SECRET_NAMES: Final = {Connector.Kind.AWS: ("secret_key", "Secret access key of")}
@@ -68,11 +72,24 @@ class ConnectorPage(ResourcePage[Connector]):
 @require_sign_in
 @require_safe
 def list_connectors(request: PageRequest) -> HttpResponse:
-    """List connectors with the result of their last test."""
+    """List connectors with the result of their last test and the number of their users."""
+    options = read_list_options(request, CONNECTOR_FILTERS, CONNECTOR_KINDS)
     connectors = list_visible(request, VIEW_PERMISSION, Connector.objects.select_related("scope", "secret"))
-    page = paginate_queryset(connectors, request)
+    if options.filter:
+        connectors = connectors.filter(last_test_ok=TEST_RESULTS[options.filter])
+    if options.kind:
+        connectors = connectors.filter(kind=options.kind)
+    page = paginate_queryset(
+        connectors.filter(build_name_filter(options.text)),
+        request,
+        order=options.order.column,
+        oldest_first=options.order.is_ascending,
+    )
+    usages = count_connector_usages(page.items)
     content = {
         "page": page,
+        "rows": [(connector, usages[connector.pk]) for connector in page.items],
+        "options": options,
         "testable": _list_testable(request, page.items),
         "can_add": can_anywhere(request.user, EDIT_PERMISSION),
     }

@@ -10,6 +10,7 @@ from django.views.decorators.http import require_POST, require_safe
 from connectors.models import Connector
 from connectors.required_access import get_connector_requirements, require_access
 from connectors.specs.aws import parse_aws_spec
+from connectors.usages import count_connector_usages
 from delegates.access.aws_access import ConnectorUnavailable
 from delegates.access.connector_tests import run_connector_test
 from delegates.access.lookup_requests import create_lookup_request
@@ -65,7 +66,12 @@ def _render_part(
     if request.headers.get("HX-Target") == "last-test":
         content = {"connector": connector, "can_test": True, "waits": pending}
         return render(request, "connectors/parts/_last_test.html", content)
-    content = {"connector": connector, "testable": {connector.pk}, "waits": pending}
+    content = {
+        "connector": connector,
+        "usage": count_connector_usages([connector])[connector.pk],
+        "testable": {connector.pk},
+        "waits": pending,
+    }
     return render(request, "connectors/parts/_connector.html", content)
 
 

@@ -136,10 +136,15 @@ def list_inherited_windows(actor: Principal, scope: Scope) -> QuerySet[FreezeWin
     them anyway.
     """
     rows = FreezeWindow.objects.select_related("scope")
-    if not any(can(actor, permission, scope) for permission in (MANAGE, OVERRIDE, _RUN)):
+    if not can_view_freezes(actor, scope):
         return rows.none()
     above = [path for path in scope.ancestor_paths() if path != scope.path]
     return rows.filter(scope__path__in=above)
+
+
+def can_view_freezes(actor: Principal, scope: Scope) -> bool:
+    """Return whether the actor may see names and reasons of the windows that block runs of a scope."""
+    return any(can(actor, permission, scope) for permission in (MANAGE, OVERRIDE, _RUN))
 
 
 @dataclass(frozen=True)

@@ -48,10 +48,14 @@ def describe_times(window: FreezeWindow) -> str:
 
 def matches_target(window: FreezeWindow, place: FreezeTarget) -> bool:
     """Return whether a window blocks deployments of this service to this environment."""
-    return (
-        (not window.services or place.service in window.services)
-        and (not window.environments or place.environment in window.environments)
-        and (not window.environment_kind or place.kind == window.environment_kind)
+    is_service_matched = not window.services or place.service in window.services
+    return is_service_matched and matches_environment(window, place.environment, place.kind)
+
+
+def matches_environment(window: FreezeWindow, identifier: str, kind: str) -> bool:
+    """Return whether a window blocks deployments of some service to this environment."""
+    return (not window.environments or identifier in window.environments) and (
+        not window.environment_kind or kind == window.environment_kind
     )
 
 

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery
 
@@ -35,6 +35,26 @@ SERVICE_FILTERS: Final[Mapping[str, str]] = {
 UNHEALTHY: Final = Q(stopped_at=None, last_status=RUNNING, health=UNHEALTHY_STATUS)
 
 
+def build_unhealthy_filter() -> Q:
+    """Return the condition that an ECS service lacks tasks or has unhealthy ones."""
+    tasks = ServiceInstance.objects.filter(UNHEALTHY, ecs_service=OuterRef("pk"))
+    return Q(running__lt=F("desired")) | Q(Exists(tasks))
+
+
+def is_outdated(synced_at: datetime | None, now: datetime) -> bool:
+    """Return whether a cluster was not synced lately, so that the health of its services is unknown."""
+    return synced_at is None or synced_at < now - STALE_AFTER
+
+
+def get_health(*, is_unhealthy: bool, is_outdated: bool, has_desired_tasks: bool) -> str:
+    """Return HEALTHY, UNHEALTHY, UNKNOWN or STOPPED; UNHEALTHY takes precedence over UNKNOWN."""
+    if is_unhealthy:
+        return "UNHEALTHY"
+    if is_outdated:
+        return "UNKNOWN"
+    return "HEALTHY" if has_desired_tasks else "STOPPED"
+
+
 @dataclass
 class ServiceState:
     """One service with its ECS services and its last deployment.
@@ -51,17 +71,14 @@ class ServiceState:
 
     @property
     def health(self) -> str:
-        """Return HEALTHY, UNHEALTHY, UNKNOWN or STOPPED; "" for a service without ECS services.
-
-        What is known to be unhealthy counts before what is unknown.
-        """
+        """Return the health of the service; "" for a service without ECS services."""
         if not self.running_services:
             return ""
-        if any(self.is_unhealthy(item) for item in self.running_services):
-            return "UNHEALTHY"
-        if self.outdated:
-            return "UNKNOWN"
-        return "HEALTHY" if any(item.ecs_service.desired for item in self.running_services) else "STOPPED"
+        return get_health(
+            is_unhealthy=any(self.is_unhealthy(item) for item in self.running_services),
+            is_outdated=bool(self.outdated),
+            has_desired_tasks=any(item.ecs_service.desired for item in self.running_services),
+        )
 
     @property
     def reason(self) -> str:
@@ -92,9 +109,7 @@ def filter_services_by_state(
     rows = EcsServiceRecord.objects.filter(service=OuterRef("pk"), gone_at=None)
     visible = filter_visible(principal, VIEW_ENVIRONMENT, rows)
     if name == "unhealthy":
-        tasks = ServiceInstance.objects.filter(UNHEALTHY, ecs_service=OuterRef("pk"))
-        is_unhealthy = Q(running__lt=F("desired")) | Exists(tasks)
-        return services.filter(Exists(visible.filter(is_unhealthy)))
+        return services.filter(Exists(visible.filter(build_unhealthy_filter())))
     if name == "drifted":
         return services.filter(Exists(visible.filter(comparison__state=DriftComparison.State.DRIFTED)))
     return services.filter(~Exists(visible))
@@ -112,7 +127,7 @@ def list_service_states(
         state = states[row.service_id or 0]
         state.running_services.append(item)
         state.unhealthy_tasks[row.pk] = unhealthy[row.pk]
-        if row.cluster.synced_at is None or row.cluster.synced_at < now - STALE_AFTER:
+        if is_outdated(row.cluster.synced_at, now):
             state.outdated.add(row.pk)
     for deployment in _list_last_deployments(principal, services):
         states[deployment.service_id or 0].last_deployment = deployment
@@ -130,9 +145,17 @@ def _list_last_deployments(principal: Principal, services: Sequence[Service]) ->
     """Return the newest deployment of each service where the reader may view it."""
     newest = StageExecution.objects.filter(service=OuterRef("pk")).order_by("-pk").values("pk")[:1]
     keys = Service.objects.filter(pk__in=[service.pk for service in services]).values_list(Subquery(newest))
-    rows = StageExecution.objects.filter(pk__in=keys).select_related("execution__pipeline")
+    return list_visible_deployments(principal, keys)
+
+
+def list_visible_deployments(
+    principal: Principal, keys: QuerySet[Any, Any] | Sequence[int]
+) -> QuerySet[StageExecution]:
+    """Return the deployments with these keys that the reader may view, with the columns of a list."""
+    rows = StageExecution.objects.filter(pk__in=keys).select_related("execution__pipeline", "service")
     rows = rows.only(
-        "service",
+        "service__name",
+        "infrastructure",
         "status",
         "execution__number",
         "execution__status",

@@ -1,7 +1,7 @@
 """Options of list pages, all of them in the address: search text, filter, sort order and density."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from django.db.models import Q
@@ -36,6 +36,9 @@ class ListOptions:
     density: str
     filters: Mapping[str, str]
     """Title of each filter by its value; "" is no filter."""
+    kind: str = ""
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    """Title of each kind by its value, for lists of several kinds; "" is any."""
 
     @property
     def order(self) -> SortOrder:
@@ -52,11 +55,13 @@ class ListOptions:
     @property
     def is_narrowed(self) -> bool:
         """Return whether the list shows a selection."""
-        return bool(self.text or self.filter)
+        return bool(self.text or self.filter or self.kind)
 
 
-def read_list_options(request: HttpRequest, filters: Mapping[str, str]) -> ListOptions:
-    """Return the options in `?q=`, `?show=`, `?sort=` and `?density=`."""
+def read_list_options(
+    request: HttpRequest, filters: Mapping[str, str], kinds: Mapping[str, str] | None = None
+) -> ListOptions:
+    """Return the options in `?q=`, `?show=`, `?kind=`, `?sort=` and `?density=`."""
     chosen_filter, sort = request.GET.get("show", ""), request.GET.get("sort", "")
     return ListOptions(
         text=sanitize_text(request.GET.get("q", "")).strip()[:NAME_CHARACTERS],
@@ -64,6 +69,8 @@ def read_list_options(request: HttpRequest, filters: Mapping[str, str]) -> ListO
         sort=sort if sort in SORT_ORDERS else "",
         density=COMPACT if request.GET.get("density") == COMPACT else "",
         filters=filters,
+        kind=kind if kinds and (kind := request.GET.get("kind", "")) in kinds else "",
+        kinds=kinds or {},
     )
 
 

@@ -1,0 +1,50 @@
+"""Pages of environments: the list with their state."""
+
+from typing import Final
+
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from catalog.models import Environment
+from deployments.freezes.environment_freezes import load_environment_freezes
+from deployments.freezes.operations import can_view_freezes
+from inventory.dashboards.environment_list import (
+    ENVIRONMENT_FILTERS,
+    filter_environments_by_state,
+    list_environment_states,
+)
+from rbac.models import Scope
+from rbac.policy import can_anywhere
+from web.clock import get_database_time
+from web.forms.lists import build_name_filter, read_list_options
+from web.forms.pages import PageRequest, get_list_topics, list_visible, require_sign_in
+from web.http.pagination import paginate_queryset
+
+VIEW_ENVIRONMENT: Final = "core_environment_view"
+
+
+@require_sign_in
+@require_safe
+def list_environments(request: PageRequest) -> HttpResponse:
+    """List environments with health, last deployment, freeze and drift."""
+    options = read_list_options(request, ENVIRONMENT_FILTERS)
+    scope, now = request.current_scope or Scope.objects.account(), get_database_time()
+    freezes = load_environment_freezes(scope, now)
+    environments = list_visible(request, VIEW_ENVIRONMENT, Environment.objects.select_related("scope"))
+    environments = filter_environments_by_state(environments, freezes, options.filter)
+    page = paginate_queryset(
+        environments.filter(build_name_filter(options.text)),
+        request,
+        order=options.order.column,
+        oldest_first=options.order.is_ascending,
+    )
+    context = {
+        "page": page,
+        "states": list_environment_states(request.user, page.items, freezes, now),
+        "options": options,
+        "may_add": can_anywhere(request.user, "core_environment_edit"),
+        "may_view_freezes": can_view_freezes(request.user, scope),
+        "topics": f"{get_list_topics(request, 'executions')} {get_list_topics(request, 'instances')}".strip(),
+    }
+    return render(request, "inventory/dashboards/environments.html", context)
