@@ -31,7 +31,7 @@ def test_one_of_many_projects_is_chosen_by_keyboard(page: Page, visit: Visit, de
     page.keyboard.press("ArrowDown")
     expect(found).to_be_focused()
     page.keyboard.press("Enter")
-    expect(page.get_by_label("Scope: account/payments/p24, project")).to_be_visible()
+    expect(page.locator("[data-scope-menu] > summary")).to_contain_text("Scope: payments / p24")
     expect(page.get_by_role("heading", name="Pipelines", exact=True)).to_be_visible()
 
 
