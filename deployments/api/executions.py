@@ -15,7 +15,7 @@ from deployments.execution import leftovers, operations, queries
 from deployments.execution.documents import build_call_document, build_execution_document
 from deployments.execution.interventions import DECISIONS
 from deployments.execution.undo_plan import build_undo_plan
-from deployments.models import AwsCall, Execution
+from deployments.models import Execution
 from deployments.run_expressions import Run
 from pipelines.api.expressions import SEARCH_PARAMETER, STEP_PARAMETER, ExpressionDocument
 from pipelines.completion.items import search_items
@@ -220,8 +220,7 @@ class ExecutionCalls(ExecutionRoute):
 
     @extend_schema(parameters=PAGE_PARAMETERS, responses=CallDocument(many=True))
     def get(self, request: Request, pk: uuid.UUID) -> Response:
-        rows = AwsCall.objects.filter(execution=self.execution(pk)).select_related("step", "action")
-        return self.paginate(rows.defer("parameters", "result"), build_call_document)
+        return self.paginate(queries.list_calls(self.execution(pk)), build_call_document)
 
 
 class KnownDocument(ExpressionDocument):

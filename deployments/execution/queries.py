@@ -25,6 +25,12 @@ def list_visible_executions(principal: User, scope: Scope | None = None) -> Quer
     return visible.prefetch_related(Prefetch("stages", queryset=stages))
 
 
+def list_calls(execution: Execution) -> QuerySet[AwsCall]:
+    """Return the AWS calls of an execution without their large columns."""
+    calls = AwsCall.objects.filter(execution=execution).select_related("step", "action")
+    return calls.defer("parameters", "result")
+
+
 # Runs of a pipeline that its success rate counts, and that the list of pipelines shows.
 MOST_RATED_RUNS = 20
 MOST_RECENT_RUNS = 5

@@ -7,6 +7,7 @@ from deployments.log.queries import (
     LineMatches,
     iterate_lines,
     list_blocks,
+    read_last_lines,
     read_lines,
     search_lines,
 )
@@ -35,6 +36,7 @@ __all__ = [
     "list_blocks",
     "prepare_lines",
     "publish_log",
+    "read_last_lines",
     "read_lines",
     "search_lines",
     "store_lines",

@@ -39,6 +39,21 @@ def read_lines(execution_id: UUID, *, after: int = 0, limit: int = PAGE_LINES) -
     return lines[:limit]
 
 
+def read_last_lines(execution_id: UUID, last: int, *, limit: int, most_characters: int) -> list[LogLine]:
+    """Return the lines up to `last` for a page without scripts: no colors, long lines cut."""
+    lines = read_lines(execution_id, after=max(0, last - limit), limit=limit)
+    return [{**line, "text": _format_plain(line["text"], most_characters)} for line in lines]
+
+
+def _format_plain(text: str, most_characters: int) -> str:
+    plain = _CONTROL.sub(_format_control, _strip_sequences(text))
+    return plain if len(plain) <= most_characters else f"{plain[: most_characters - 1]}…"
+
+
+def _format_control(match: re.Match[str]) -> str:
+    return f"\u27e8U+{ord(match[0]):04X}\u27e9"
+
+
 def iterate_lines(execution_id: UUID) -> Iterator[LogLine]:
     """Yield every line of an execution, chunk by chunk."""
     for chunk in LogChunk.objects.filter(execution_id=execution_id).order_by("first").iterator(chunk_size=20):
@@ -54,6 +69,8 @@ MOST_NUMBERS = 5_000
 MOST_CHUNKS = 250
 # Escape sequences, which the page does not show and the search ignores.
 _SEQUENCE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?")
+# Of the control characters, stored lines have only escapes; text direction marks could reorder a line.
+_CONTROL = re.compile("[\x1b\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
 
 
 @dataclass(frozen=True)

@@ -1,15 +1,16 @@
 """Pages of executions: list, detail, requests to the engine, leftovers and expressions."""
 
 import uuid
-from typing import Final
+from typing import Any, Final
 
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
+from deployments import log
 from deployments.execution import leftovers, operations, queries
-from deployments.execution.documents import build_execution_document
+from deployments.execution.documents import build_call_document, build_execution_document
 from deployments.execution.onboarding import list_onboarding_steps
 from deployments.freezes import operations as freezes_operations
 from deployments.models import Execution
@@ -33,6 +34,11 @@ FILTERS: Final = (
     ("rolled-back", "Rolled back", (Status.ROLLED_BACK,)),
     ("aborted", "Aborted", (Status.ABORTED,)),
 )
+TABS: Final = ("log", "outputs", "calls", "checklist")
+# Rows that the page has before its script runs; the script loads the others.
+LOG_LINES: Final = 200
+LOG_LINE_CHARACTERS: Final = 2_000
+CALLS: Final = 50
 
 
 @require_sign_in
@@ -68,16 +74,34 @@ def _get_execution(request: PageRequest, pk: uuid.UUID) -> Execution:
 @require_sign_in
 @require_safe
 def show_execution(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
-    """Show one execution; its script keeps it up to date."""
+    """Show one execution with the rows of the chosen tab; its script keeps it up to date."""
     execution = _get_execution(request, pk)
+    document = build_execution_document(execution, request.user)
+    tab = request.GET.get("tab", "")
     context = {
-        "document": build_execution_document(execution, request.user),
+        "document": document,
+        **_list_tab_rows(execution, tab if tab in TABS else "log"),
+        "has_outputs": any(step["outputs"] for stage in document["stages"] for step in stage["steps"]),
         "statuses": STATUS_BADGES,
         "execution_page": True,
         "may_run": can(request.user, "core_pipeline_execute", execution.pipeline),
         "frozen": freezes_operations.get_retry_freeze(request.user, execution),
     }
     return render(request, "deployments/execution.html", context)
+
+
+def _list_tab_rows(execution: Execution, tab: str) -> dict[str, Any]:
+    """Return the name of the open tab and its first calls or last log lines."""
+    rows: dict[str, Any] = {"tab": tab}
+    if tab == "calls":
+        calls = queries.list_calls(execution).order_by("pk")[:CALLS]
+        rows["calls"] = [build_call_document(call) for call in calls]
+    elif tab == "log":
+        last = execution.next_line_number - 1
+        rows["log_lines"] = log.read_last_lines(
+            execution.pk, last, limit=LOG_LINES, most_characters=LOG_LINE_CHARACTERS
+        )
+    return rows
 
 
 @require_sign_in

@@ -178,7 +178,7 @@ export class LogView {
   draw() {
     const { space, seen, scale } = this.geometry();
     this.space.style.height = `${space}px`;
-    if (this.display.follow) this.scroller.scrollTop = space;
+    if (this.display.follow && this.rowCount) this.scroller.scrollTop = space;
     const top = this.scroller.scrollTop * scale;
     const inSight = this.heights.rowAt(top);
     const from = Math.max(0, inSight - AROUND);

@@ -77,6 +77,7 @@ export class LogPane {
     const lastBefore = this.lines.last;
     const taken = this.lines.add(lines);
     if (!taken.length) return 0;
+    this.dropServedLines();
     this.summary.count(taken);
     this.search.added(taken);
     this.view.added(taken);
@@ -95,7 +96,13 @@ export class LogPane {
     this.display.newFrom ??= fresh[0].number;
   }
 
+  // The lines that the server rendered give way to the first lines that are drawn here.
+  dropServedLines() {
+    this.part("served")?.remove();
+  }
+
   expect(number) {
+    if (number) this.dropServedLines();
     this.lines.expect(number);
     this.view.measure();
     this.view.queue();
@@ -103,7 +110,8 @@ export class LogPane {
   }
 
   refresh() {
-    this.part("empty").hidden = this.view.rowCount > 0;
+    const isLoading = this.knownLast > 0 && !this.lines.last;
+    this.part("empty").hidden = this.view.rowCount > 0 || isLoading;
     this.part("empty-word").textContent = this.filter.isOn && this.lines.last ? "No line is of this kind." : "No lines yet.";
     this.part("more").hidden = this.display.follow || this.unseen === 0;
     this.part("more-count").textContent = `${this.unseen.toLocaleString()} new line${this.unseen === 1 ? "" : "s"}`;
@@ -175,6 +183,7 @@ export class LogPane {
   }
 
   toLines([first, last]) {
+    this.dropServedLines();
     this.lines.expect(Math.min(first, Math.max(this.knownLast, this.lines.last)));
     if (this.view.filter && !this.view.filter(this.lines.get(first) || {})) {
       this.filter.clear();
@@ -277,6 +286,7 @@ export class LogPane {
 
   // Applies the filters: loaded lines at once, others as the server finds them.
   setFilter() {
+    if (this.filter.isOn) this.dropServedLines();
     setQuery(this.filter.chosen);
     this.view.setFilter(this.display.folds.narrow(this.filter.predicate()));
     this.furtherLines.stop();

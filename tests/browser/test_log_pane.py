@@ -5,9 +5,11 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
+from deployments.log import NewLogLine, store_lines
 from deployments.models import Execution
 from tests.browser.conftest import Visit
 from tests.browser.fake_execution_socket import Wire, line
+from tests.deployments.log.conftest import AT
 from tests.fixtures.processes import wait_until
 
 pytestmark = pytest.mark.browser
@@ -46,6 +48,23 @@ def test_a_million_lines_end_where_the_list_ends(page: Page, opened: Wire) -> No
     page.evaluate("window.slipway.pane.follow(true)")
     expect(page.locator(".log-row").last).to_have_attribute("data-n", "1000000")
     assert page.evaluate("document.querySelector('.log-space').offsetHeight") <= 15_000_000
+
+
+def test_lines_of_the_server_stay_until_the_script_has_its_own(
+    page: Page, visit: Visit, execution: Execution, wire: Wire
+) -> None:
+    store_lines(
+        execution.pk, [NewLogLine(AT, None, "s", "u", "info", f"old {count}") for count in range(300)]
+    )
+    execution.refresh_from_db()
+    visit(f"/deployments/{execution.pk}/")
+    expect(page.locator("[data-connection]")).to_have_text("Live")
+    last = execution.next_line_number - 1
+    expect(page.locator(f"#L{last}")).to_be_in_viewport()
+    expect(page.get_by_text("No lines yet")).to_be_hidden()
+    wire.tell(line(last, "fresh"))
+    expect(page.locator("[data-log-served]")).to_have_count(0)
+    expect(page.locator(f"[data-n='{last}'] .x")).to_have_text("fresh")
 
 
 def test_a_gap_is_asked_for_over_http(page: Page, opened: Wire) -> None:
