@@ -23,6 +23,8 @@ const calls = new CallsTab(find("[data-calls]"), first.id);
 const startedEnded = hasEnded(first);
 let openTab = "log";
 let wasFailing = hasFailed(first);
+// A failed execution that is opened later starts at its first error, unless its address asks for something else.
+let startsAtError = startedEnded && hasFailed(first) && first.failure?.code !== "ABORTED" && !pane.hasRequestedPlace;
 
 function hasFailed(state) {
   return state.status === "FAILED" || Boolean(state.failure);
@@ -40,6 +42,7 @@ function showConnection(status) {
   find("svg", node).classList.toggle("spin", form === "running");
   find("span", node).textContent = word;
   root.dataset.live = status;
+  if (openTab === "log") showFirstError();
 }
 
 // A failure ends the following, once, and shows its first line; whoever reads an old one is left in peace.
@@ -47,6 +50,12 @@ function noticeFailure(state) {
   const failing = hasFailed(state);
   if (failing && !wasFailing && !startedEnded && pane.display.follow) setTimeout(() => pane.nextFailure(), 400);
   wasFailing = failing;
+}
+
+function showFirstError() {
+  if (!startsAtError || !root.dataset.live) return;
+  startsAtError = false;
+  pane.openAtFailure();
 }
 
 function onState(state) {
@@ -61,7 +70,10 @@ function onState(state) {
 const tabs = wireTabs(find("[data-tabs]"), (name) => {
   openTab = name;
   if (name === "calls") calls.show(page.state?.calls_count ?? first.calls_count);
-  if (name === "log") pane.view.queue();
+  if (name === "log") {
+    pane.view.queue();
+    showFirstError();
+  }
 });
 
 root.addEventListener("click", (event) => {

@@ -80,11 +80,21 @@ export class LogPane {
     this.dropServedLines();
     this.summary.count(taken);
     this.search.added(taken);
-    this.view.added(taken);
+    this.addToView(taken);
     if (!this.display.follow) this.notice(taken, lastBefore);
     this.lines.forgetFarFrom(this.sight?.first ?? this.lines.last);
     this.refresh();
     return taken.length;
+  }
+
+  // Wrapped lines above those in sight get their heights when they are loaded: the reader stays where they are.
+  addToView(taken) {
+    if (this.display.follow || !this.wrap || !this.sight?.first) return this.view.added(taken);
+    const { picked } = this.display;
+    const isPickedInSight = picked && picked[0] >= this.sight.from && picked[0] <= this.sight.to;
+    this.view.keeping(isPickedInSight ? picked[0] : this.sight.first, () => this.view.added(taken));
+    this.lastTop = this.scroller.scrollTop;
+    return undefined;
   }
 
   // Lines that came while nobody looked: counted, and the first of them is marked.
@@ -213,6 +223,21 @@ export class LogPane {
     if (!starts.length) return announce("No error line so far.");
     this.failureAt = starts.find((number) => number > (this.failureAt ?? 0)) ?? starts[0];
     this.toLine(this.failureAt);
+  }
+
+  // The address names lines, or a search or a filter that a jump would leave.
+  get hasRequestedPlace() {
+    return Boolean(readHash() || this.search.needle || this.filter.isOn);
+  }
+
+  // Shows the first error of a log, most of which may not be loaded; without one, the end stays in view.
+  async openAtFailure() {
+    for (let after = 0; after !== null; ) {
+      const page = await this.onFind({ level: "error" }, after).catch(() => ({ numbers: [], next: null }));
+      if (!this.display.follow || this.display.picked) return;
+      if (page.numbers.length) return this.toLine(page.numbers[0]);
+      after = page.next;
+    }
   }
 
   // The first line with a text of each run of error lines: a diagnosis is one failure, however long it is.

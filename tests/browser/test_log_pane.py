@@ -222,6 +222,48 @@ def test_a_failure_stops_following_at_its_first_error(page: Page, opened: Wire) 
     expect(page.locator("[data-log-follow]")).to_have_attribute("aria-pressed", "false")
 
 
+@pytest.fixture
+def failed(execution: Execution, wire: Wire) -> Wire:
+    """A failed execution of three hundred lines whose first error is line 40."""
+    wire.log = [line(number, level="error" if number in (40, 41, 90) else "info") for number in range(1, 301)]
+    failure = {"code": "X", "message": "It broke", "step": "s", "container": None, "exit_code": None}
+    Execution.objects.filter(pk=execution.pk).update(
+        status="FAILED", outcome="FAILED", failure=failure, next_line_number=301, ended_at=AT
+    )
+    return wire
+
+
+def test_a_failed_execution_opened_later_starts_at_its_first_error(
+    page: Page, visit: Visit, execution: Execution, failed: Wire
+) -> None:
+    visit(f"/deployments/{execution.pk}/")
+    expect(page.locator("[data-n='40']")).to_have_class("log-row error picked")
+    failed.tell(*failed.log)
+    expect(page.locator("[data-n='39']")).to_be_attached()
+    expect(page.locator("[data-n='40']")).to_be_in_viewport()
+    expect(page.locator("[data-log-follow]")).to_have_attribute("aria-pressed", "false")
+
+
+def test_a_failed_execution_whose_log_is_opened_last_starts_at_its_first_error(
+    page: Page, visit: Visit, execution: Execution, failed: Wire
+) -> None:
+    visit(f"/deployments/{execution.pk}/?tab=outputs")
+    expect(page.locator("[data-connection]")).to_have_text("Live")
+    failed.tell(*failed.log)
+    page.get_by_role("tab", name="Log", exact=True).click()
+    expect(page.locator("[data-n='40']")).to_be_in_viewport()
+
+
+def test_lines_in_the_address_come_before_the_first_error(
+    page: Page, visit: Visit, execution: Execution, failed: Wire
+) -> None:
+    visit(f"/deployments/{execution.pk}/#L200")
+    expect(page.locator("[data-connection]")).to_have_text("Live")
+    expect(page.locator("[data-n='200']")).to_be_in_viewport()
+    page.wait_for_timeout(300)
+    expect(page.locator(".log-row.picked")).to_have_attribute("data-n", "200")
+
+
 def test_the_end_is_said(page: Page, opened: Wire) -> None:
     opened.log = [line(1)]
     opened.state = {**opened.state, "status": "SUCCESS", "outcome": "COMPLETED", "last_line": 1}
