@@ -17,6 +17,8 @@ import { LogView } from "./log-view.js";
 const TIMES = ["local", "utc", "elapsed", "off"];
 const TIME_WORDS = { local: "Local time", utc: "UTC", elapsed: "Elapsed", off: "No time" };
 const MOST_COPIED = 20_000;
+// Beside the steps, narrower windows have no room for a usual line.
+const WRAPS_BY_DEFAULT = "(max-width: 1399px)";
 
 export class LogPane {
   constructor(root, { start, knownLast = 0 }) {
@@ -42,7 +44,8 @@ export class LogPane {
     this.filter = new LogFilter((name) => this.part(name), query);
     this.scroller = find("[data-log-scroll]", root);
     this.view = new LogView({ scroller: this.scroller, lines: this.lines, display: this.display, onSight: (sight) => this.showSight(sight) });
-    this.wrap = (query.get("wrap") || localStorage.getItem("slipway.wrap")) === "1";
+    const wrap = query.get("wrap") || localStorage.getItem("slipway.wrap");
+    this.wrap = wrap ? wrap === "1" : matchMedia(WRAPS_BY_DEFAULT).matches;
     this.wire(query);
   }
 
@@ -300,7 +303,7 @@ export class LogPane {
   setWrap(on) {
     if (on !== this.wrap) {
       localStorage.setItem("slipway.wrap", on ? "1" : "0");
-      setQuery({ wrap: on ? "1" : "" });
+      setQuery({ wrap: on ? "1" : "0" });
     }
     this.wrap = on;
     const place = this.sight?.first;

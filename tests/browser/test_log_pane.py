@@ -196,11 +196,32 @@ def test_search_finds_marks_and_walks(page: Page, opened: Wire) -> None:
 
 def test_wrapped_lines_are_counted_at_their_height(page: Page, opened: Wire) -> None:
     opened.tell(*(line(number, "long " * 100 if number % 2 else "short") for number in range(1, 1001)))
-    page.locator("[data-log-wrap]").click()
+    expect(page.locator("[data-log-wrap]")).to_have_attribute("aria-pressed", "true")
     expect(page.locator("[data-n='1000']")).to_be_in_viewport()
     page.evaluate("window.slipway.pane.toLine(500)")
     expect(page.locator("[data-n='500']")).to_be_in_viewport()
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+@pytest.mark.parametrize(
+    ("width", "query", "wraps"),
+    [(1280, "", "true"), (1400, "", "false"), (1280, "?wrap=0", "false"), (1400, "?wrap=1", "true")],
+)
+def test_lines_wrap_in_a_narrow_window_unless_the_address_says_otherwise(
+    page: Page, visit: Visit, execution: Execution, wire: Wire, width: int, query: str, wraps: str
+) -> None:
+    page.set_viewport_size({"width": width, "height": 900})
+    visit(f"/deployments/{execution.pk}/{query}")
+    expect(page.locator("[data-log-wrap]")).to_have_attribute("aria-pressed", wraps)
+
+
+def test_the_reader_decides_for_good_whether_lines_wrap(
+    page: Page, visit: Visit, execution: Execution, opened: Wire
+) -> None:
+    page.locator("[data-log-wrap]").click()
+    expect(page).to_have_url(re.compile("wrap=0"))
+    visit(f"/deployments/{execution.pk}/")
+    expect(page.locator("[data-log-wrap]")).to_have_attribute("aria-pressed", "false")
 
 
 def test_only_problems_can_be_shown(page: Page, opened: Wire) -> None:
