@@ -29,7 +29,14 @@ NAME_PATTERN: Final = rf"^[^{_INVISIBLE_RANGES}]*[^\s{_INVISIBLE_RANGES}][^{_INV
 MAX_LINE_BYTES: Final = 16_384
 # Each escape takes six bytes on the wire; a line of only escapes would not fit into a frame.
 _MAX_ESCAPES: Final = 2_000
+# Colors and links of terminals.
+_ESCAPE_SEQUENCE: Final = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?")
 _UNPRINTABLE: Final = re.compile("[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f\ud800-\udfff]")
+
+
+def strip_escape_sequences(text: str) -> str:
+    """Return the text without colors and other escape sequences of terminals."""
+    return _ESCAPE_SEQUENCE.sub("", text) if "\x1b" in text else text
 
 
 def find_text_problem(text: str) -> InputProblem | None:

@@ -21,6 +21,9 @@ class ExecutionFailure(serializers.Serializer[Any]):
     outcome = serializers.CharField(
         required=False, help_text="Outcome of the ECS deployment after this failure."
     )
+    last_output = serializers.ListField(
+        child=serializers.CharField(), required=False, help_text="Last lines of the failed container's log."
+    )
 
 
 class ExecutionPipeline(serializers.Serializer[Any]):

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from typing import Any
 
 from deployments.engine import service_locks
 from deployments.engine.reconcile_context import ReconcileContext, append_log, update_execution_status
@@ -255,7 +256,7 @@ def fail_step(
 ) -> None:
     """Record the failure of a step and apply the reaction of its failure strategy."""
     message = reconcile_context.mask.mask_text(failure.message)
-    notes = {
+    notes: dict[str, Any] = {
         "code": failure.code,
         "message": message,
         "step": step.identifier,
@@ -263,6 +264,8 @@ def fail_step(
         "exit_code": failure.exit_code,
         "outcome": failure.outcome,
     }
+    if failure.last_output:
+        notes["last_output"] = reconcile_context.mask.mask_lines(failure.last_output)
     append_log(reconcile_context, step, message, "error", row.unit if row else "")
     if row is not None:
         reconcile_context.change(

@@ -354,4 +354,5 @@ def _build_timeout_failure(step: StepExecution, cause: ActionFailed | None) -> A
         outcome="TIMED_OUT",
         container=cause.container,
         exit_code=cause.exit_code,
+        last_output=cause.last_output,
     )

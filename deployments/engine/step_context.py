@@ -390,6 +390,9 @@ class EngineStepContext(AwsClients):
             )
         )
 
+    def redact(self, texts: Sequence[str]) -> list[str]:
+        return self.reconcile_context.mask.mask_lines(texts)
+
     def add_note(self, text: str) -> None:
         self._notes.append(text)
         self.log(text, "warning")

@@ -10,6 +10,7 @@ from uuid import UUID
 
 from deployments.log.lines import LogBlock, LogLine, decompress, list_block_lines
 from deployments.models import LogChunk
+from guards.text import strip_escape_sequences
 
 PAGE_LINES = 1000
 
@@ -46,7 +47,7 @@ def read_last_lines(execution_id: UUID, last: int, *, limit: int, most_character
 
 
 def _format_plain(text: str, most_characters: int) -> str:
-    plain = _CONTROL.sub(_format_control, _strip_sequences(text))
+    plain = _CONTROL.sub(_format_control, strip_escape_sequences(text))
     return plain if len(plain) <= most_characters else f"{plain[: most_characters - 1]}…"
 
 
@@ -67,8 +68,6 @@ def _decode_lines(chunk: LogChunk) -> list[LogLine]:
 MOST_NUMBERS = 5_000
 # About a hundred thousand lines, searched in about 60 ms.
 MOST_CHUNKS = 250
-# Escape sequences, which the page does not show and the search ignores.
-_SEQUENCE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?")
 # Of the control characters, stored lines have only escapes; text direction marks could reorder a line.
 _CONTROL = re.compile("[\x1b\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
 
@@ -129,14 +128,10 @@ def _search_body(body: str, line_filter: LineFilter) -> list[int]:
     return [
         number
         for number, (is_match, text) in enumerate(zip(kinds, columns["texts"], strict=True), columns["first"])
-        if is_match and (not needle or needle in line_filter.normalize(_strip_sequences(text)))
+        if is_match and (not needle or needle in line_filter.normalize(strip_escape_sequences(text)))
     ]
 
 
 def _may_match(body: str, needle: str, line_filter: LineFilter) -> bool:
     """Return whether a block may match, by its JSON text; colors may split a word."""
     return "\\u001b" in body or encode_basestring(needle)[1:-1] in line_filter.normalize(body)
-
-
-def _strip_sequences(text: str) -> str:
-    return _SEQUENCE.sub("", text) if "\x1b" in text else text

@@ -1,7 +1,7 @@
 """Step context of a preview: all state in memory, no write is sent or stored."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -288,6 +288,9 @@ class PreviewStepContext(AwsClients):
 
     def log(self, text: str, level: str = "info") -> None:
         self._step_data.lines.append((level, self._stage_data.mask.mask_text(text)))
+
+    def redact(self, texts: Sequence[str]) -> list[str]:
+        return self._stage_data.mask.mask_lines(texts)
 
     def add_note(self, text: str) -> None:
         self.log(text, "warning")

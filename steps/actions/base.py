@@ -1,6 +1,6 @@
 """Base class and registry of actions, and the errors that an action raises."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, TypeVar
 
@@ -14,7 +14,8 @@ from steps.actions.context import (
 class ActionFailed(Exception):
     """Failure of an action that cannot succeed; `message` is a sentence for the person watching.
 
-    `outcome` is the outcome of the ECS deployment (DESIGN 5, Truth of the outcome).
+    `outcome` is the outcome of the ECS deployment (DESIGN 5, Truth of the outcome). `last_output` are the
+    redacted last lines of the failed container.
     """
 
     def __init__(
@@ -25,6 +26,7 @@ class ActionFailed(Exception):
         outcome: str = "FAILED",
         container: str = "",
         exit_code: int | None = None,
+        last_output: Sequence[str] = (),
     ) -> None:
         super().__init__(message)
         self.code = code
@@ -32,6 +34,7 @@ class ActionFailed(Exception):
         self.outcome = outcome
         self.container = container
         self.exit_code = exit_code
+        self.last_output = tuple(last_output)
 
 
 class InterventionRequired(ActionFailed):

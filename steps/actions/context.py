@@ -1,6 +1,6 @@
 """Step context handed to an action: AWS clients, inputs, outputs, rollback data, approvals, log."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
@@ -260,6 +260,10 @@ class StepContext(Protocol):
 
     def get_output(self, name: str) -> Any: ...
     def log(self, text: str, level: str = "info") -> None: ...
+    def redact(self, texts: Sequence[str]) -> list[str]:
+        """Return the lines of a text with the secrets of the execution masked."""
+        ...
+
     def add_note(self, text: str) -> None:
         """Log a warning and add it to the notes of the execution, which its outcome shows."""
         ...

@@ -1,12 +1,14 @@
 """Diagnosis of failed ECS tasks: evidence, stop reasons, most likely cause (P02, N02)."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 from aws.apis.ecs_types import EcsContainer, EcsDeployment, EcsService, EcsTask, parse_timestamp
 from aws.errors import AwsError
+from guards.text import sanitize_text, strip_escape_sequences
 from steps.actions.base import ActionFailed
 from steps.actions.context import StepContext
 
@@ -144,6 +146,10 @@ def _find_cause_by_exit_code(container: EcsContainer | None, task: EcsTask) -> F
 
 
 LOG_LINES = 10
+_OUTPUT_PREFIX = "  | "
+# The banner of a failure quotes the last of these lines.
+QUOTED_LINES = 5
+QUOTED_CHARACTERS = 300
 HEALTHY_AFTER = timedelta(seconds=40)
 # How far the clocks of two parts of AWS may differ.
 CLOCK_SKEW = timedelta(seconds=5)
@@ -161,6 +167,7 @@ class Diagnosis:
     """Lifetime of the last failed task in seconds."""
     container: str
     exit_code: int | None
+    last_output: tuple[str, ...] = ()
 
     @property
     def fatal(self) -> bool:
@@ -173,6 +180,7 @@ class Diagnosis:
             outcome=outcome,
             container=self.container,
             exit_code=self.exit_code,
+            last_output=self.last_output,
         )
 
     def as_notes(self) -> dict[str, Any]:
@@ -182,6 +190,7 @@ class Diagnosis:
             "message": self.cause.message,
             "container": self.container,
             "exit_code": self.exit_code,
+            "last_output": list(self.last_output),
         }
 
 
@@ -204,17 +213,19 @@ def diagnose_deployment(
     first = failed[0]
     container = find_failed_container(first)
     cause = find_cause(first, container)
+    is_new = not context.progress.get("diagnosed")
+    lines = log_diagnosis(context, first, container, cause) if is_new else []
+    known_output = context.progress.get("first failure", {}).get("last_output", ())
     diagnosis = Diagnosis(
         cause=cause,
-        lines=tuple(log_diagnosis(context, first, container, cause))
-        if not context.progress.get("diagnosed")
-        else (),
+        lines=tuple(lines),
         failures=len(failed),
         any_healthy=0 < enough <= len(failed)
         and _has_healthy_task_started(context, service, deployment_id, failed[-1]),
         lived=_get_lifetime(failed[-1]),
         container=container.name if container else "",
         exit_code=container.exit_code if container else None,
+        last_output=tuple(list_last_output(context, lines) if is_new else known_output),
     )
     context.progress["first failure"] = diagnosis.as_notes()
     return diagnosis
@@ -326,7 +337,26 @@ def _log_last_output(context: StepContext, task: EcsTask, container: EcsContaine
         return [f"  Its log could not be read ({group}): {error.display_message}"]
     if not events:
         return [f"  No lines in its log ({group}, {stream})"]
-    return [f"  Last lines of its log ({group}, {stream}):", *(f"  | {event.message}" for event in events)]
+    return [
+        f"  Last lines of its log ({group}, {stream}):",
+        *(f"{_OUTPUT_PREFIX}{event.message}" for event in events),
+    ]
+
+
+def list_last_output(context: StepContext, lines: Sequence[str]) -> list[str]:
+    """Return the container's last lines in a diagnosis: redacted, without colors, long ones cut."""
+    output = [
+        sanitize_text(strip_escape_sequences(line.removeprefix(_OUTPUT_PREFIX)))
+        for line in lines
+        if line.startswith(_OUTPUT_PREFIX)
+    ]
+    # Redaction comes before every cut, which could leave half of a secret.
+    redacted = [line.rstrip() for line in context.redact(output)]
+    return [_shorten(line) for line in redacted if line][-QUOTED_LINES:]
+
+
+def _shorten(line: str) -> str:
+    return line if len(line) <= QUOTED_CHARACTERS else f"{line[: QUOTED_CHARACTERS - 1]}…"
 
 
 def find_log_stream(context: StepContext, task: EcsTask, container: EcsContainer) -> tuple[str, str] | None:

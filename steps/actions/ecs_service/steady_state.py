@@ -400,4 +400,5 @@ def _build_failure_from_notes(notes: Mapping[str, Any], outcome: str, sentence: 
         outcome=outcome,
         container=notes.get("container", ""),
         exit_code=notes.get("exit_code"),
+        last_output=notes.get("last_output", ()),
     )

@@ -15,6 +15,7 @@ from steps.actions.ecs_service.diagnosis import (
     find_cause,
     find_failed_container,
     find_log_stream,
+    list_last_output,
     log_diagnosis,
 )
 from steps.actions.run_task.launch import get_current_attempt
@@ -182,7 +183,8 @@ def _record_end(context: StepContext, task: EcsTask) -> dict[str, Any]:
         return {"codes": codes}
     container = failed or find_failed_container(task)
     cause = _find_cause(context, task, failed, container)
-    for line in log_diagnosis(context, task, container, cause, title="This task failed"):
+    lines = log_diagnosis(context, task, container, cause, title="This task failed")
+    for line in lines:
         context.log(line, "error" if line else "info")
     return {
         "codes": codes,
@@ -191,6 +193,7 @@ def _record_end(context: StepContext, task: EcsTask) -> dict[str, Any]:
             "message": f"ECS task {task.id} failed: {cause.message}",
             "container": container.name if container else "",
             "exit_code": container.exit_code if container else None,
+            "last_output": list_last_output(context, lines),
         },
     }
 
@@ -238,6 +241,7 @@ def _check_exit_codes(ends: list[Mapping[str, Any]]) -> None:
         f"{summary}{first['message']}",
         container=first["container"],
         exit_code=first["exit_code"],
+        last_output=first.get("last_output", ()),
     )
 
 

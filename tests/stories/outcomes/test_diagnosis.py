@@ -1,6 +1,9 @@
 """The cause of a failure is what AWS says, a guess is called one, and not knowing it decides nothing."""
 
 import pytest
+from django.test import Client
+from django.urls import reverse
+from django.utils.html import escape
 
 from deployments.models import Execution
 from tests.fixtures.engine_driver import Drive
@@ -51,6 +54,19 @@ def test_exit_code_137_is_out_of_memory_only_where_aws_says_so(
     assert words in execution.failure["message"]
     is_guess = any(line.startswith("What to do: A likely cause: ") for line in drive.log(execution))
     assert is_guess == (code == "KILLED")
+
+
+def test_a_failure_quotes_the_last_lines_of_its_container(drive: Drive) -> None:
+    drive.run("1.27")
+    execution = drive.run("crash")
+    output = [line.removeprefix("  | ") for line in drive.log(execution) if line.startswith("  | ")]
+    assert 0 < len(execution.failure["last_output"]) <= 5
+    assert execution.failure["last_output"] == output[-5:]
+    client = Client()
+    client.force_login(drive.deployer)
+    page = client.get(reverse("execution", args=[execution.pk])).content.decode()
+    banner = page.partition('class="last-output"')[2].partition("</blockquote>")[0]
+    assert banner.endswith(escape(execution.failure["last_output"][-1]))
 
 
 def test_a_time_out_keeps_the_first_cause(drive: Drive) -> None:
