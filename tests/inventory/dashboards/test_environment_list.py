@@ -79,6 +79,22 @@ def list_names(reader: Client, query: str = "") -> list[str]:
     return re.findall(r'<a class="name" href="/environments/\d+/">([^<]+)</a>', load_page(reader, query))
 
 
+def test_services_of_an_environment_are_counted_by_health(
+    world: World, record: EcsServiceRecord, admin: User
+) -> None:
+    state = get_state(admin, world)
+    assert (state.health, state.summary, state.breakdown) == ("HEALTHY", "1 healthy", "")
+    add_service(record, "missing_tasks", desired=3)
+    SyncedCluster.objects.create(
+        connector=record.cluster.connector, region="eu-west-1", cluster="old", last_used_at=timezone.now()
+    )
+    add_service(record, "not_synced", cluster=SyncedCluster.objects.get(cluster="old"))
+    add_service(record, "switched_off", desired=0, running=0)
+    state = get_state(admin, world)
+    assert (state.health, state.summary) == ("UNHEALTHY", "1 of 4 unhealthy")
+    assert state.breakdown == "1 unhealthy, 1 unknown, 1 healthy, 1 stopped"
+
+
 def test_a_service_in_two_clusters_of_an_environment_counts_once(
     world: World, record: EcsServiceRecord, admin: User
 ) -> None:
@@ -180,6 +196,18 @@ def test_a_complete_freeze_is_named_before_a_partial_one(
     assert (freeze.window, freeze.is_partial) == (complete, False)
 
 
+def test_only_people_who_may_run_or_freeze_read_the_name_of_a_window(
+    world: World, record: EcsServiceRecord
+) -> None:
+    add_freeze(world.scope, name="Merger")
+    for role, is_named in (("viewer", False), ("pipeline_executor", True)):
+        browser = Client()
+        browser.force_login(make_person(role, role, world.scope))
+        page = load_page(browser)
+        assert "Frozen</span>" in page
+        assert ("Merger" in page) is is_named
+
+
 def test_filters_and_search_narrow_the_list(world: World, record: EcsServiceRecord, reader: Client) -> None:
     Environment.objects.create(scope=world.scope, identifier="spare", name="Spare")
     name = world.environment.name
@@ -195,3 +223,14 @@ def test_filters_and_search_narrow_the_list(world: World, record: EcsServiceReco
     assert "1 drifted" in load_page(reader)
     assert list_names(reader, "?q=SPAR") == ["Spare"]
     assert list_names(reader, "?sort=name") == sorted([name, "Spare"])
+
+
+def test_hidden_environments_match_no_filter(world: World, record: EcsServiceRecord) -> None:
+    EcsServiceRecord.objects.update(desired=2)
+    add_freeze(Scope.objects.account())
+    other = make_project("other", "shop")
+    Environment.objects.create(scope=other, identifier="else", name="Elsewhere")
+    browser = Client()
+    browser.force_login(make_person("viewer.of.other", "viewer", other))
+    assert list_names(browser, f"?show=unhealthy&scope={world.scope.path}") == []
+    assert list_names(browser, f"?show=frozen&scope={world.scope.path}") == ["Elsewhere"]
