@@ -8,11 +8,32 @@ from accounts.pages import (
     audit,
     invitation_acceptance,
     invitations,
+    people,
+    role_assignments,
     scopes,
     service_accounts,
 )
 
 urlpatterns = [
+    path("access/people/", people.show_people, name="people"),
+    path("access/people/<int:pk>/", people.show_person, name="person"),
+    path("access/people/<int:pk>/disable/", people.DisableUser.as_view(), name="disable-user"),
+    path("access/people/<int:pk>/enable/", people.EnableUser.as_view(), name="enable-user"),
+    path(
+        "access/people/<int:pk>/second-factor/reset/",
+        people.ResetSecondFactor.as_view(),
+        name="reset-second-factor",
+    ),
+    path(
+        "access/people/<int:pk>/roles/new/",
+        role_assignments.AssignRoleToPerson.as_view(),
+        name="assign-role-to-person",
+    ),
+    path(
+        "access/role-assignments/<int:pk>/remove/",
+        role_assignments.RemoveRoleAssignment.as_view(),
+        name="remove-role-assignment",
+    ),
     path("access/scopes/", scopes.scopes, name="access-scopes"),
     path("access/scopes/choices/", scopes.scope_choices, name="scope-choices"),
     path("access/scopes/archived/", scopes.archived_scopes, name="archived-scopes"),

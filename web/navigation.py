@@ -174,10 +174,11 @@ NAVIGATION_GROUPS: Final = (
     (
         NavigationItem(
             "Access and settings",
-            "/access/scopes/",
+            "/access/people/",
             "access",
             "r",
             (
+                NavigationTab("People", "/access/people/"),
                 NavigationTab("Organizations and projects", "/access/scopes/"),
                 NavigationTab("Effective access", "/access/effective/"),
                 NavigationTab("Service accounts", "/access/service-accounts/"),

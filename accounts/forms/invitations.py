@@ -5,23 +5,16 @@ from typing import Any, Final
 from django import forms
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
-from django.db.models import Q
 
+from accounts.forms.role_assignments import RoleField, list_assignable_roles
 from guards.limits import INVITATION_DAYS
 from rbac.models import Role, User
-from rbac.policy import Principal, list_permitted_scopes
+from rbac.policy import Principal
 from web.forms.page_forms import PageForm, ScopeField
 from web.forms.resource_forms import ScopedForm
 
 DEFAULT_EXPIRY_DAYS: Final = 7
 EMAIL_CHARACTERS: Final = 254
-
-
-class RoleField(forms.ModelChoiceField):
-    """A role by its key; the built-in ones first."""
-
-    def label_from_instance(self, obj: Any) -> str:
-        return f"{obj.name} ({obj.scope.path})" if obj.scope else str(obj.name)
 
 
 class InvitationForm(ScopedForm):
@@ -40,9 +33,7 @@ class InvitationForm(ScopedForm):
 
     def __init__(self, *args: Any, person: Principal, permission: str, **kwargs: Any) -> None:
         super().__init__(*args, person=person, permission=permission, **kwargs)
-        scope_ids = list_permitted_scopes(person, permission).values("pk")
-        roles = Role.objects.filter(Q(scope=None) | Q(scope__in=scope_ids)).select_related("scope")
-        self.fields["role"].queryset = roles.order_by("-builtin", "name")  # type: ignore[attr-defined]
+        self.fields["role"].queryset = list_assignable_roles(person, permission)  # type: ignore[attr-defined]
         # Default to the role with the fewest permissions, so that nobody grants more by mistake.
         self.fields["role"].initial = Role.objects.filter(identifier="viewer", scope=None).first()
 

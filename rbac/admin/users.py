@@ -17,7 +17,7 @@ from rbac.admin.base import AccountPolicyAdmin, PolicyAdmin, get_principal
 from rbac.admin.permission_table import PermissionsField
 from rbac.models import ApiKey, ServiceAccount, User, UserGroup
 from rbac.operations.api_keys import MANAGE_API_KEYS, create_api_key, revoke_api_key
-from rbac.operations.escalation_checks import list_user_assignments, refuse_role_escalation
+from rbac.operations.users import refuse_more_privileged
 from rbac.policy import filter_visible, list_member_scopes
 from rbac.queries import list_visible_users
 
@@ -65,7 +65,7 @@ class UserAdmin(AccountPolicyAdmin, DjangoUserAdmin):  # type: ignore[type-arg]
         self, request: HttpRequest, obj: User, form: "forms.ModelForm[User]", change: bool
     ) -> None:
         if change:
-            _refuse_more_privileged(request, obj)
+            refuse_more_privileged(get_principal(request), obj)
         fields = sorted(name for name in form.changed_data if "password" not in name)
         before = User.objects.filter(pk=obj.pk).values(*fields).first() if change else None
         obj.save()
@@ -78,7 +78,7 @@ class UserAdmin(AccountPolicyAdmin, DjangoUserAdmin):  # type: ignore[type-arg]
     @transaction.atomic
     def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> HttpResponse:
         if request.method == "POST":
-            _refuse_more_privileged(request, User.objects.get(pk=id))
+            refuse_more_privileged(get_principal(request), User.objects.get(pk=id))
         answer: HttpResponse = super().user_change_password(request, id, form_url)
         if isinstance(answer, HttpResponseRedirect):
             person = User.objects.get(pk=id)
@@ -86,16 +86,6 @@ class UserAdmin(AccountPolicyAdmin, DjangoUserAdmin):  # type: ignore[type-arg]
                 actor=get_principal(request), action="user.password_change", thing=person
             )
         return answer
-
-
-def _refuse_more_privileged(request: HttpRequest, person: User) -> None:
-    """Refuse to change a user with more permissions: a new password would give access to them.
-
-    Raises `Forbidden`.
-    """
-    actor = get_principal(request)
-    if actor.pk != person.pk:
-        refuse_role_escalation(actor, list_user_assignments(person))
 
 
 @admin.register(UserGroup)

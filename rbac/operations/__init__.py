@@ -27,6 +27,7 @@ from rbac.operations.service_accounts import (
     update_service_account,
 )
 from rbac.operations.user_groups import create_user_group, delete_user_group, update_user_group
+from rbac.operations.users import set_user_active
 
 __all__ = [
     "accept_invitation",
@@ -52,6 +53,7 @@ __all__ = [
     "revoke_api_key",
     "revoke_invitation",
     "rotate_api_key",
+    "set_user_active",
     "update_resource_group",
     "update_role",
     "update_service_account",

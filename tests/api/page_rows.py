@@ -4,6 +4,7 @@ from tests.api.account_page_rows import PEOPLE
 from tests.api.api_key_page_rows import KEYS
 from tests.api.deployment_page_rows import DEPLOYMENT_PAGES
 from tests.api.extra_objects import audit_entry, delegate_task, inquiry, invitation_form
+from tests.api.people_page_rows import PEOPLE_PAGES
 from tests.api.requests import (
     Ask,
     Row,
@@ -39,6 +40,7 @@ from tests.api.sample_project import CANARY
 PAGES: dict[str, Row] = {
     **KEYS,
     **PEOPLE,
+    **PEOPLE_PAGES,
     "invitations": only(Lists("core_user_view")),
     "new-invitation": Row(
         (

@@ -79,9 +79,11 @@ class Needs:
     seen_by: str = ""
     # The answer to users who can view the object but lack the permission.
     refused: int = FORBIDDEN
+    # Where the permission is needed, if not where the thing is.
+    granted_at: str = ""
 
     def status(self, standing: Standing) -> int:
-        if standing.has(self.permission, self.at) and all(
+        if standing.has(self.permission, self.granted_at or self.at) and all(
             standing.has(other, self.at) for other in self.also
         ):
             return self.done

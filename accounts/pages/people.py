@@ -1,0 +1,184 @@
+"""Pages of people: list, detail, and actions of administrators."""
+
+from typing import Any, Final
+
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils.html import format_html
+from django.views.decorators.http import require_safe
+
+from accounts.authentication.two_factor import has_two_factor
+from accounts.authentication.user_administration import disable_user, reset_two_factor
+from accounts.queries.people import (
+    PERSON_FILTERS,
+    build_person_filter,
+    get_people_with_sign_in,
+    list_granted_roles,
+    list_people,
+    summarize_people,
+)
+from rbac import operations
+from rbac.models import RoleAssignment, Scope, User
+from rbac.operations.escalation_checks import list_user_assignments
+from rbac.operations.users import MANAGE_USERS
+from rbac.policy import Forbidden, NotVisible, can, can_anywhere, filter_visible
+from web.forms.lists import read_list_options
+from web.forms.pages import PageRequest, get_permitted_ids, require_sign_in
+from web.forms.resource_pages import Breadcrumb, ConfirmPage, Obstacle, ResourcePage
+from web.http.pagination import paginate_queryset
+
+MAX_ROLES: Final = 200
+MAX_GROUPS: Final = 100
+
+
+def get_person(request: PageRequest, pk: int) -> User:
+    """Return a visible person. Raises `NotVisible` (404)."""
+    person = get_people_with_sign_in(request.user).filter(pk=pk).first()
+    if person is None:
+        raise NotVisible("This user does not exist, or you cannot view it.")
+    return person
+
+
+@require_sign_in
+@require_safe
+def show_people(request: PageRequest) -> HttpResponse:
+    """List the people of the chosen scope with their roles."""
+    options, scope = read_list_options(request, PERSON_FILTERS), request.current_scope
+    people = list_people(request.user, scope).filter(build_person_filter(options.text, options.filter))
+    page = paginate_queryset(
+        people,
+        request,
+        order="username" if options.order.is_ascending else options.order.column,
+        oldest_first=options.order.is_ascending,
+    )
+    context = {
+        "page": page,
+        "people": summarize_people(request.user, page.items, scope),
+        "options": options,
+        "may_invite": can_anywhere(request.user, MANAGE_USERS),
+    }
+    return render(request, "accounts/people/list.html", context)
+
+
+@require_sign_in
+@require_safe
+def show_person(request: PageRequest, pk: int) -> HttpResponse:
+    """Show a person with their roles and groups."""
+    person = get_person(request, pk)
+    assignments = list_user_assignments(person)
+    roles = list_granted_roles(request.user, assignments, request.current_scope, MAX_ROLES)
+    rows = [role.assignment for role in roles]
+    groups = person.user_groups.select_related("scope").order_by("name", "pk")
+    context = {
+        "person": person,
+        "roles": roles,
+        "removable": get_permitted_ids(request, MANAGE_USERS, RoleAssignment, rows),
+        "groups": filter_visible(request.user, "core_usergroup_view", groups)[:MAX_GROUPS],
+        "may_assign": can_anywhere(request.user, MANAGE_USERS),
+        "may_manage": request.user.pk != person.pk and _can_manage_users(request),
+    }
+    return render(request, "accounts/people/person.html", context)
+
+
+def _can_manage_users(request: PageRequest) -> bool:
+    return can(request.user, MANAGE_USERS, Scope.objects.account())
+
+
+class PersonPage(ResourcePage[User]):
+    """A page about a person."""
+
+    load = staticmethod(get_person)
+    permission = MANAGE_USERS
+    noun = "user"
+    parents = (("People", "people"),)
+    detail = "person"
+
+    def get_name(self) -> str:
+        """Return the user name."""
+        return self.object.username
+
+    def get_breadcrumbs(self) -> list[Breadcrumb]:
+        """Return the list and the person."""
+        url = reverse(self.detail, args=[self.object.pk])
+        return [*self.get_parents(), Breadcrumb(self.object.username, url)]
+
+
+class PersonActionPage(PersonPage, ConfirmPage[User]):
+    """Confirmation page of an action that needs the permission on the whole account."""
+
+    def check_access(self, resource: Any) -> None:
+        """Raise `Forbidden` without the permission in the account, where users belong."""
+        if not _can_manage_users(self.request):
+            raise Forbidden(self.permission)
+
+    def get_obstacle(self) -> Obstacle | None:
+        """Return that administrators cannot do this to themselves."""
+        if self.object.pk == self.request.user.pk:
+            return Obstacle("This is your own user. Ask another administrator.")
+        return None
+
+
+class DisableUser(PersonActionPage):
+    """Disable a user."""
+
+    verb = "Disable"
+    done = "{name} disabled."
+
+    def get_texts(self) -> list[str]:
+        """Return the effects."""
+        text = "{} can no longer sign in. Open sessions end and API keys stop working at once."
+        return [
+            format_html(text, self.object.username),
+            "Roles and groups stay. Enable the user again to restore access.",
+        ]
+
+    def perform(self, **values: Any) -> None:
+        """Disable the user."""
+        disable_user(actor=self.request.user, person=self.object)
+
+
+class EnableUser(PersonActionPage):
+    """Enable a disabled user."""
+
+    verb = "Enable"
+    done = "{name} enabled."
+
+    def get_texts(self) -> list[str]:
+        """Return the effects."""
+        return [format_html("{} can sign in again, with the same roles.", self.object.username)]
+
+    def perform(self, **values: Any) -> None:
+        """Enable the user."""
+        operations.set_user_active(actor=self.request.user, person=self.object, is_active=True)
+
+
+class ResetSecondFactor(PersonActionPage):
+    """Remove the second factor of a user who lost it."""
+
+    verb = "Reset"
+    noun = "second factor"
+    here = "Reset second factor"
+    done = "The {name} was reset."
+
+    def get_name(self) -> str:
+        """Return the second factor with its owner."""
+        return f"second factor of {self.object.username}"
+
+    def get_texts(self) -> list[str]:
+        """Return the effects."""
+        text = (
+            "The authenticator app and recovery codes of {} stop working. The next sign-in needs no code."
+            " Verify the identity of the person first."
+        )
+        return [format_html(text, self.object.username)]
+
+    def get_obstacle(self) -> Obstacle | None:
+        """Return that there is no second factor, or that the user is one's own."""
+        if has_two_factor(self.object):
+            return super().get_obstacle()
+        return Obstacle("This user has no second factor.")
+
+    def perform(self, **values: Any) -> None:
+        """Remove the second factor."""
+        reset_two_factor(actor=self.request.user, person=self.object)
