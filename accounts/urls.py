@@ -10,6 +10,7 @@ from accounts.pages import (
     invitations,
     people,
     role_assignments,
+    roles,
     scopes,
     service_accounts,
 )
@@ -34,6 +35,8 @@ urlpatterns = [
         role_assignments.RemoveRoleAssignment.as_view(),
         name="remove-role-assignment",
     ),
+    path("access/roles/", roles.show_roles, name="roles"),
+    path("access/roles/<int:pk>/", roles.show_role, name="role"),
     path("access/scopes/", scopes.scopes, name="access-scopes"),
     path("access/scopes/choices/", scopes.scope_choices, name="scope-choices"),
     path("access/scopes/archived/", scopes.archived_scopes, name="archived-scopes"),

@@ -84,7 +84,7 @@ def list_people(principal: Principal, scope: Scope | None) -> QuerySet[User]:
         return people.none()
     if scope.kind == Scope.Kind.ACCOUNT:
         return people
-    assigned = filter_visible(principal, VIEW_USERS, RoleAssignment.objects.filter(_build_reach(scope)))
+    assigned = filter_visible(principal, VIEW_USERS, RoleAssignment.objects.filter(build_reach_filter(scope)))
     in_scope = Q(
         build_below_filter(scope), scope__in=list_permitted_scopes(principal, VIEW_USERS).values("pk")
     )
@@ -126,7 +126,7 @@ def summarize_people(
     rows = RoleAssignment.objects.filter(Q(user__in=summaries) | Q(group__in=members))
     rows = rows.filter(Q(expires_at=None) | Q(expires_at__gt=timezone.now()))
     if scope is not None:
-        rows = rows.filter(_build_reach(scope))
+        rows = rows.filter(build_reach_filter(scope))
     for row in _list_visible_assignments(principal, rows)[:MAX_LISTED_ASSIGNMENTS]:
         holders = [row.user_id] if row.user_id is not None else members[row.group_id or 0]
         for pk in holders:
@@ -155,6 +155,6 @@ def _annotate_sign_in(people: QuerySet[User]) -> QuerySet[User]:
     return people.annotate(has_second_factor=Exists(totp), uses_single_sign_on=Exists(links))
 
 
-def _build_reach(scope: Scope) -> Q:
+def build_reach_filter(scope: Scope) -> Q:
     """Return the condition that a row's scope is above, at or below `scope`."""
     return build_below_filter(scope) | Q(scope__path__in=scope.ancestor_paths())

@@ -40,4 +40,6 @@ PEOPLE_PAGES: dict[str, Row] = {
     "remove-role-assignment": Row(
         (get(Needs(MANAGE)), Ask("post", Needs(MANAGE, 302), is_form=True)), of("assignment")
     ),
+    "roles": Row((get(Lists("core_role_view")), get(Lists("core_role_view"), "?show=custom&sort=name"))),
+    "role": only(Needs("core_role_view"), of("role")),
 }
