@@ -3,11 +3,22 @@
 from django.urls import path
 from django.views.generic import RedirectView
 
-from inventory.pages import adoptions, drift, environments, events, instances, overview, services
+from inventory.pages import (
+    adoptions,
+    drift,
+    environments,
+    events,
+    instances,
+    overview,
+    search,
+    services,
+)
 
 urlpatterns = [
     path("", overview.show_overview, name="overview"),
     path("figures/", overview.show_statistics, name="overview-figures"),
+    path("search/", search.show_results, name="search"),
+    path("search/hits/", search.render_hits, name="search-hits"),
     path("services/", services.list_services, name="services"),
     path("environments/", environments.list_environments, name="environments"),
     path("inventory/", services.show_environment_matrix, name="inventory"),

@@ -1,6 +1,6 @@
 // Keyboard shortcuts: off inside inputs and dialogs, and off if the user disables them.
 
-import { find } from "./dom.js";
+import { find, findAll } from "./dom.js";
 
 const SETTING = "slipway.keys";
 const actions = new Map();
@@ -20,7 +20,21 @@ function go(key) {
   if (link) location.assign(link.href);
 }
 
+// Loaded when first needed: the scripts of a page stay within 40 KiB.
+const openPalette = () => import("./palette.js").then((palette) => palette.openPalette());
+
+function search() {
+  const field = findAll("[data-search]").find((field) => field.checkVisibility());
+  if (field) field.focus();
+  else openPalette();
+}
+
 function onKey(event) {
+  if (event.key === "k" && (event.ctrlKey || event.metaKey)) {
+    event.preventDefault();
+    openPalette();
+    return;
+  }
   if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
   if (isTyping(event.target) || !isOn()) return;
   if (event.timeStamp - pendingGo < GO_WITHIN) {
@@ -49,5 +63,11 @@ export function wireShortcuts() {
   document.addEventListener("keydown", onKey);
   wireSetting();
   bindKey("?", () => document.getElementById("help-dialog")?.showModal());
-  bindKey("/", () => find("[data-search]")?.focus());
+  bindKey("/", search);
+  for (const key of "jk.") bindKey(key, () => import("./row-keys.js").then((rows) => rows.useKey(key)));
+  find("[data-search-open]")?.addEventListener("click", (event) => {
+    if (event.ctrlKey || event.metaKey) return;
+    event.preventDefault();
+    openPalette();
+  });
 }

@@ -77,6 +77,20 @@ PAGES: dict[str, Row] = {
             get(Lists("core_pipeline_view", sign=f"{CANARY} rolling"), "?days=90"),
         )
     ),
+    "search": Row(
+        (
+            get(SignedIn()),
+            get(Lists("core_service_view", sign=f"{CANARY} app"), "?q=myapp"),
+            get(Lists("core_pipeline_view", sign=f"{CANARY} rolling #1"), "?q=%231"),
+        )
+    ),
+    "search-hits": Row(
+        (
+            get(SignedIn()),
+            get(Lists("core_pipeline_view", sign=f"{CANARY} rolling"), "?q=rolling"),
+            get(Lists("core_environment_view", sign=f"{CANARY} dev"), "?q=dev"),
+        )
+    ),
     # The execution of the world has not ended: test_overview_page.py of the dashboards covers the counts.
     "overview-figures": Row(
         (
