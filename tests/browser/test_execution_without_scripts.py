@@ -56,6 +56,8 @@ def test_the_last_lines_are_read_and_the_others_are_one_link_away(
     still.goto(f"{live_server.url}/deployments/{execution.pk}/")
     expect(still.locator(".log-row")).to_have_count(200)
     expect(still.locator(f"#L{last}")).to_contain_text("text 449")
+    height = still.locator("[data-log-scroll]").evaluate("area => area.clientHeight")
+    assert height > 200, "The lines have no room without the toolbar."
     expect(still.locator("[data-log-search]")).to_be_hidden()
     still.get_by_role("link", name="Show the whole log as plain text").click()
     expect(still.locator("body")).to_contain_text("text 0")
