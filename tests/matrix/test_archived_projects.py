@@ -14,7 +14,16 @@ from tests.matrix.requests import ASKS, fault_of, send
 pytestmark = pytest.mark.django_db
 MIGHTY = (ADMIN, Standing("organization_admin", ORGANIZATION), Standing("project_admin", HERE))
 # People and their own keys are not of the project.
-ELSEWHERE = ("api-user", "api-key", "api-key-rotation")
+ELSEWHERE = (
+    "api-user",
+    "api-key",
+    "api-key-rotation",
+    "person",
+    "disable-user",
+    "enable-user",
+    "reset-second-factor",
+    "assign-role-to-person",
+)
 
 
 @pytest.fixture(scope="module")
