@@ -101,9 +101,9 @@ class NavigationItem(NamedTuple):
     badge: str = ""
 
     @property
-    def segments(self) -> frozenset[str]:
+    def segments(self) -> tuple[str, ...]:
         urls = (self.url, *(tab.url for tab in self.tabs))
-        return frozenset((*(_get_first_segment(url) for url in urls), *self.roots))
+        return (*(_get_first_segment(url) for url in urls), *self.roots)
 
 
 NAVIGATION_GROUPS: Final = (
@@ -195,9 +195,16 @@ NAVIGATION_GROUPS: Final = (
 NAVIGATION_ITEMS: Final = tuple(item for group in NAVIGATION_GROUPS for item in group)
 
 
+def _get_first_segment(path: str) -> str:
+    return path.split("/")[1]
+
+
+_SECTIONS: Final = {segment: item for item in NAVIGATION_ITEMS for segment in item.segments}
+
+
 def get_navigation_context(request: HttpRequest) -> dict[str, Any]:
     """Return the template context of the page frame, with one query at most."""
-    section = _get_section(request.path)
+    section = _SECTIONS.get(_get_first_segment(request.path))
     return {
         "theme": get_theme(request),
         "nav_groups": NAVIGATION_GROUPS,
@@ -207,21 +214,12 @@ def get_navigation_context(request: HttpRequest) -> dict[str, Any]:
     }
 
 
-def _get_section(path: str) -> NavigationItem | None:
-    segment = _get_first_segment(path)
-    return next((item for item in NAVIGATION_ITEMS if segment in item.segments), None)
-
-
 def _list_tabs(request: HttpRequest, section: NavigationItem | None) -> tuple[NavigationTab, ...]:
     """Return the tabs to show: those of the section, on its list pages only."""
     if section is None or request.path not in {tab.url for tab in section.tabs}:
         return ()
     is_staff = getattr(request.user, "is_staff", False)
     return tuple(tab for tab in section.tabs if is_staff or not tab.staff_only)
-
-
-def _get_first_segment(path: str) -> str:
-    return path.split("/")[1]
 
 
 class _LazyScopeChoices:

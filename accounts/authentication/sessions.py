@@ -19,6 +19,7 @@ from guards.limits import SESSION_IDLE_SECONDS, SESSION_SECONDS
 from rbac import audit
 from rbac.access_changes import hash_session_key
 from rbac.models import User
+from rbac.operations.users import set_user_active
 from web.http import sessions
 from web.http.middleware import DatabaseMiddleware
 from web.http.outages import optional_write
@@ -139,6 +140,14 @@ def end_other_sessions(*, actor: User, current: str | None) -> int:
         after = {"sessions": len(rows)}
         audit.record_audit_entry(actor=actor, action="user.sessions_end", thing=actor, after=after)
     return len(rows)
+
+
+@transaction.atomic
+def disable_user(*, actor: User, person: User) -> None:
+    """Disable a user and end their sessions. Raises `Forbidden`, `ValidationError`."""
+    set_user_active(actor=actor, person=person, is_active=False)
+    # Otherwise they would open again if the user is enabled later.
+    end_all_sessions(person)
 
 
 def end_all_sessions(person: User) -> None:

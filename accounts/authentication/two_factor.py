@@ -24,6 +24,7 @@ from qrcode.image.svg import SvgPathImage
 
 from rbac import audit, usage_counts
 from rbac.models import User
+from rbac.operations.users import require_user_management
 from web.http.problems import TooManyRequests
 
 CODE_DIGITS = 6
@@ -89,6 +90,16 @@ def disable_two_factor(*, actor: User | None, person: User) -> None:
     """Disable the second factor of `person`."""
     if Authenticator.objects.filter(user=person).delete()[0]:
         audit.record_audit_entry(actor=actor, action="user.two_factor_off", thing=person)
+
+
+@transaction.atomic
+def reset_two_factor(*, actor: User, person: User) -> None:
+    """Remove the authenticator app and recovery codes of another user.
+
+    Raises `Forbidden`, `ValidationError`.
+    """
+    require_user_management(actor, person)
+    disable_two_factor(actor=actor, person=person)
 
 
 @transaction.atomic

@@ -5,8 +5,8 @@ from typing import Any
 from django import forms
 from django.db.models import Q, QuerySet
 
-from rbac.models import ResourceGroup, Role, Scope
-from rbac.policy import Principal, build_below_filter, filter_visible, list_permitted_scopes
+from rbac.models import ResourceGroup, Role
+from rbac.policy import Principal, filter_visible, list_permitted_scopes
 from web.forms.page_forms import ScopeField
 from web.forms.resource_forms import ScopedForm
 
@@ -33,7 +33,7 @@ class ResourceGroupField(forms.ModelChoiceField):
 
 
 class RoleAssignmentForm(ScopedForm):
-    """Form with role, scope and resource group; `below` limits the scopes to those at and below one."""
+    """Form with role, scope and resource group."""
 
     role = RoleField(
         Role.objects.none(), empty_label=None, help_text="You can assign roles whose permissions you have."
@@ -46,9 +46,7 @@ class RoleAssignmentForm(ScopedForm):
         help_text="Limits the role to the resources of this group.",
     )
 
-    def __init__(
-        self, *args: Any, person: Principal, permission: str, below: Scope | None = None, **kwargs: Any
-    ) -> None:
+    def __init__(self, *args: Any, person: Principal, permission: str, **kwargs: Any) -> None:
         super().__init__(*args, person=person, permission=permission, **kwargs)
         fields: dict[str, Any] = self.fields
         fields["role"].queryset = list_assignable_roles(person, permission)
@@ -56,6 +54,3 @@ class RoleAssignmentForm(ScopedForm):
         fields["role"].initial = Role.objects.filter(identifier="viewer", scope=None).first()
         groups = ResourceGroup.objects.select_related("scope").order_by("name")
         fields["resource_group"].queryset = filter_visible(person, "core_resourcegroup_view", groups)
-        if below is not None:
-            scopes = fields["in_scope"].queryset
-            fields["in_scope"].queryset = scopes.filter(build_below_filter(below, "pk"))

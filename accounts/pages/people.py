@@ -8,8 +8,8 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.views.decorators.http import require_safe
 
-from accounts.authentication.two_factor import has_two_factor
-from accounts.authentication.user_administration import disable_user, reset_two_factor
+from accounts.authentication.sessions import disable_user
+from accounts.authentication.two_factor import has_two_factor, reset_two_factor
 from accounts.queries.people import (
     PERSON_FILTERS,
     build_person_filter,
@@ -23,10 +23,9 @@ from rbac.models import RoleAssignment, Scope, User
 from rbac.operations.escalation_checks import list_user_assignments
 from rbac.operations.users import MANAGE_USERS
 from rbac.policy import Forbidden, NotVisible, can, can_anywhere, filter_visible
-from web.forms.lists import read_list_options
+from web.forms.lists import paginate_list, read_list_options
 from web.forms.pages import PageRequest, get_permitted_ids, require_sign_in
 from web.forms.resource_pages import Breadcrumb, ConfirmPage, Obstacle, ResourcePage
-from web.http.pagination import paginate_queryset
 
 MAX_ROLES: Final = 200
 MAX_GROUPS: Final = 100
@@ -46,12 +45,7 @@ def show_people(request: PageRequest) -> HttpResponse:
     """List the people of the chosen scope with their roles."""
     options, scope = read_list_options(request, PERSON_FILTERS), request.current_scope
     people = list_people(request.user, scope).filter(build_person_filter(options.text, options.filter))
-    page = paginate_queryset(
-        people,
-        request,
-        order="username" if options.order.is_ascending else options.order.column,
-        oldest_first=options.order.is_ascending,
-    )
+    page = paginate_list(people, request, options, name="username")
     context = {
         "page": page,
         "people": summarize_people(request.user, page.items, scope),
@@ -75,6 +69,8 @@ def show_person(request: PageRequest, pk: int) -> HttpResponse:
         "roles": roles,
         "removable": get_permitted_ids(request, MANAGE_USERS, RoleAssignment, rows),
         "groups": filter_visible(request.user, "core_usergroup_view", groups)[:MAX_GROUPS],
+        "max_roles": MAX_ROLES,
+        "max_groups": MAX_GROUPS,
         "may_assign": can_anywhere(request.user, MANAGE_USERS),
         "may_manage": request.user.pk != person.pk and _can_manage_users(request),
     }

@@ -16,8 +16,8 @@ from web.forms.pages import PageRequest, get_visible
 from web.forms.resource_pages import Breadcrumb, ConfirmPage, FormPage
 
 
-class AssignRolePage(FormPage[Any]):
-    """Form that assigns a role to the principal of the address."""
+class AssignRoleToPerson(PersonPage, FormPage[Any]):
+    """Assign a role to a person."""
 
     permission = MANAGE_USERS
     form_class = RoleAssignmentForm
@@ -34,10 +34,6 @@ class AssignRolePage(FormPage[Any]):
         user, scope = self.request.user, self.request.current_scope
         return {"person": user, "scope": scope, "permission": MANAGE_USERS}
 
-    def get_principal(self) -> dict[str, Any]:
-        """Return the principal as the operation's argument."""
-        raise NotImplementedError
-
     def save(self, form: RoleAssignmentForm) -> RoleAssignment:
         """Assign the role."""
         data = form.cleaned_data
@@ -47,7 +43,7 @@ class AssignRolePage(FormPage[Any]):
                 scope=data["in_scope"],
                 role=data["role"],
                 resource_group=data["resource_group"],
-                **self.get_principal(),
+                user=self.object,
             )
         except Forbidden as error:
             message = f"You cannot assign this role: you do not have {error.permission}."
@@ -56,14 +52,6 @@ class AssignRolePage(FormPage[Any]):
     def get_done_message(self, saved: RoleAssignment) -> str:
         """Return the message after the assignment."""
         return f"{saved.role.name} in {saved.scope.path} assigned to {self.get_name()}."
-
-
-class AssignRoleToPerson(PersonPage, AssignRolePage):
-    """Assign a role to a person."""
-
-    def get_principal(self) -> dict[str, Any]:
-        """Return the person."""
-        return {"user": self.object}
 
 
 def _get_assignment(request: PageRequest, pk: int) -> RoleAssignment:

@@ -11,9 +11,8 @@ from accounts.queries.roles import ROLE_FILTERS, count_assignments, describe_per
 from rbac.models import Role, RoleAssignment
 from rbac.policy import NotVisible
 from rbac.queries import list_visible_roles
-from web.forms.lists import build_name_filter, read_list_options
+from web.forms.lists import build_name_filter, paginate_list, read_list_options
 from web.forms.pages import PageRequest, require_sign_in
-from web.http.pagination import paginate_queryset
 
 MAX_HOLDERS: Final = 200
 
@@ -24,9 +23,7 @@ def show_roles(request: PageRequest) -> HttpResponse:
     """List the built-in roles and those of the chosen scope."""
     options, scope = read_list_options(request, ROLE_FILTERS), request.current_scope
     roles = list_roles(request.user, scope, options.filter).filter(build_name_filter(options.text))
-    page = paginate_queryset(
-        roles, request, order=options.order.column, oldest_first=options.order.is_ascending
-    )
+    page = paginate_list(roles, request, options)
     counts = count_assignments(request.user, page.items)
     context = {
         "page": page,

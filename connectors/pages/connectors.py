@@ -25,7 +25,7 @@ from connectors.required_access import find_missing_permissions, get_connector_r
 from connectors.usages import ResourceUsages, count_connector_usages, find_usages
 from rbac.models import Scope
 from rbac.policy import can_anywhere, get_permissions, require
-from web.forms.lists import build_name_filter, read_list_options
+from web.forms.lists import build_name_filter, paginate_list, read_list_options
 from web.forms.page_forms import get_posted_data
 from web.forms.pages import (
     PageRequest,
@@ -36,7 +36,6 @@ from web.forms.pages import (
     require_sign_in,
 )
 from web.forms.resource_pages import CreatePage, DeletePage, EditPage, FormPage, ResourcePage
-from web.http.pagination import paginate_queryset
 from web.http.problems import Problem, VersionConflict
 
 VIEW_PERMISSION: Final = "core_connector_view"
@@ -79,12 +78,7 @@ def list_connectors(request: PageRequest) -> HttpResponse:
         connectors = connectors.filter(last_test_ok=TEST_RESULTS[options.filter])
     if options.kind:
         connectors = connectors.filter(kind=options.kind)
-    page = paginate_queryset(
-        connectors.filter(build_name_filter(options.text)),
-        request,
-        order=options.order.column,
-        oldest_first=options.order.is_ascending,
-    )
+    page = paginate_list(connectors.filter(build_name_filter(options.text)), request, options)
     usages = count_connector_usages(page.items)
     content = {
         "page": page,

@@ -378,13 +378,12 @@ class EngineStepContext(AwsClients):
         is_keyed = self.is_replayed or self.phase.startswith(CONFIRM_PHASE)
         if is_keyed and not self._is_new_line():
             return
-        unit = self.row.unit if self._log_step == self.step else "Rollback"
         self._lines.append(
             NewLogLine(
                 at=self.runtime.now(),
                 step_id=self._log_step.pk,
                 step=self._log_step.identifier,
-                unit=unit,
+                unit=self.row.unit if self._log_step == self.step else "Rollback",
                 level=level,
                 text=text,
             )

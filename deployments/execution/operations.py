@@ -13,6 +13,7 @@ from deployments.engine.lease import wake_execution
 from deployments.engine.service_waits import get_batch_key
 from deployments.execution import planning
 from deployments.execution.interventions import TOO_LATE_MESSAGE, list_choices
+from deployments.execution.queries import SUCCEEDED
 from deployments.execution.run_requests import RunRequest, resolve_targets, validate_run
 from deployments.execution_access import needs_of_execution
 from deployments.freezes import operations
@@ -26,7 +27,7 @@ from rbac.archive_guards import lock_scope
 from rbac.audit import record_audit_entry
 from rbac.models import User
 from rbac.policy import require
-from steps.states import RETRYABLE_STATUSES, CallState, Outcome, Status
+from steps.states import RETRYABLE_STATUSES, CallState
 from web.http.problems import BadInput, Conflict
 from web.live import publish_change_on_commit
 
@@ -277,9 +278,8 @@ def _is_newest(stage: StageExecution) -> bool:
 
 
 def _find_earlier_success(stage: StageExecution) -> Execution | None:
-    is_successful = Q(status=Status.SUCCESS) | Q(status=Status.IGNORE_FAILED, outcome=Outcome.COMPLETED)
     earlier_executions = Execution.objects.filter(
-        is_successful,
+        SUCCEEDED,
         pk__in=ServiceLockClaim.objects.filter(key__in=stage.claims.values("key")).values("stage__execution"),
         created_at__lt=stage.execution.created_at,
     )

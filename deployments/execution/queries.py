@@ -4,7 +4,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Exists, OuterRef, Prefetch, Q, QuerySet, Subquery
+from django.db.models import (
+    BooleanField,
+    Exists,
+    ExpressionWrapper,
+    OuterRef,
+    Prefetch,
+    Q,
+    QuerySet,
+    Subquery,
+)
 
 from deployments.models import AwsCall, Execution, ServiceLock, ServiceLockClaim, StageExecution
 from pipelines.models import Pipeline
@@ -12,7 +21,7 @@ from pipelines.queries import list_visible_pipelines
 from rbac.archive_guards import WorkInProgress
 from rbac.models import Scope, User
 from rbac.policy import build_below_filter, filter_visible
-from steps.states import TERMINAL_STATUSES, CallState, Status
+from steps.states import TERMINAL_STATUSES, CallState, Outcome, Status
 
 MOST_DIGITS = 9
 
@@ -31,17 +40,24 @@ def list_calls(execution: Execution) -> QuerySet[AwsCall]:
     return calls.defer("parameters", "result")
 
 
+ROLLED_BACK_OUTCOMES = (Outcome.ROLLED_BACK, Outcome.ROLLED_BACK_BY_AWS)
+ROLLED_BACK = Q(outcome__in=ROLLED_BACK_OUTCOMES) | Q(status=Status.ROLLED_BACK)
+SUCCEEDED = Q(status=Status.SUCCESS) | Q(status=Status.IGNORE_FAILED, outcome=Outcome.COMPLETED)
+# Of executions that ended: aborted and skipped ones neither succeeded nor failed.
+FAILED = ROLLED_BACK | ~SUCCEEDED & ~Q(status__in=(Status.ABORTED, Status.SKIPPED))
+
 # Runs of a pipeline that its success rate counts, and that the list of pipelines shows.
 MOST_RATED_RUNS = 20
 MOST_RECENT_RUNS = 5
-SUCCESSES = (Status.SUCCESS, Status.IGNORE_FAILED)
 
 
 @dataclass(frozen=True)
 class PipelineActivity:
-    """Newest runs of a pipeline, the newest first."""
+    """Newest runs of a pipeline, the newest first, and how many of them succeeded and failed."""
 
     runs: tuple[Execution, ...] = ()
+    success_count: int = 0
+    failure_count: int = 0
 
     @property
     def recent(self) -> list[Execution]:
@@ -58,9 +74,9 @@ class PipelineActivity:
 
     @property
     def success_rate(self) -> int | None:
-        """Return the percentage of successes among the ended runs, rounded down; None without any."""
-        ended = [run for run in self.runs if run.is_over]
-        return 100 * sum(run.status in SUCCESSES for run in ended) // len(ended) if ended else None
+        """Return the percentage of successes, rounded down; None without an ended run."""
+        count = self.success_count + self.failure_count
+        return 100 * self.success_count // count if count else None
 
 
 def load_pipeline_activity(principal: User, pipelines: Sequence[Pipeline]) -> dict[int, PipelineActivity]:
@@ -69,11 +85,25 @@ def load_pipeline_activity(principal: User, pipelines: Sequence[Pipeline]) -> di
     rows = Execution.objects.only(
         "pk", "pipeline_id", "scope_id", "number", "status", "outcome", "created_at", "started_at", "ended_at"
     ).filter(pipeline__in=pipelines, number__gt=Subquery(newest) - MOST_RATED_RUNS)
+    rows = rows.annotate(is_success=_build_flag(SUCCEEDED & ~ROLLED_BACK), is_failure=_build_flag(FAILED))
     visible = filter_visible(principal, "core_pipeline_view", rows)
-    runs: dict[int, list[Execution]] = {pipeline.pk: [] for pipeline in pipelines}
+    runs: dict[int, list[Any]] = {pipeline.pk: [] for pipeline in pipelines}
     for execution in visible.order_by("-number"):
         runs[execution.pipeline_id].append(execution)
-    return {pk: PipelineActivity(tuple(executions)) for pk, executions in runs.items()}
+    return {pk: _build_activity(executions) for pk, executions in runs.items()}
+
+
+def _build_flag(condition: Q) -> ExpressionWrapper:
+    return ExpressionWrapper(condition, output_field=BooleanField())
+
+
+def _build_activity(executions: Sequence[Any]) -> PipelineActivity:
+    ended = [execution for execution in executions if execution.is_over]
+    return PipelineActivity(
+        tuple(executions),
+        success_count=sum(execution.is_success for execution in ended),
+        failure_count=sum(execution.is_failure for execution in ended),
+    )
 
 
 PIPELINE_FILTERS = {
@@ -92,10 +122,9 @@ def filter_pipelines_by_activity(pipelines: QuerySet[Pipeline], name: str) -> Qu
     if name == "never":
         return pipelines.filter(~Exists(runs))
     if name == "failed":
-        last = runs.order_by("-number").values("status")[:1]
-        return pipelines.alias(last_status=Subquery(last)).filter(
-            last_status__in=set(TERMINAL_STATUSES) - set(SUCCESSES)
-        )
+        last = Execution.objects.filter(pk=OuterRef("last_run"), status__in=TERMINAL_STATUSES)
+        newest = runs.order_by("-number").values("pk")[:1]
+        return pipelines.alias(last_run=Subquery(newest)).filter(Exists(last.filter(FAILED)))
     return pipelines
 
 

@@ -138,6 +138,10 @@ class Execution(models.Model):
         """Return whether the deployment succeeded although another step failed and was ignored."""
         return self.status == Status.IGNORE_FAILED and self.outcome == Outcome.COMPLETED
 
+    @property
+    def has_succeeded(self) -> bool:
+        return self.status == Status.SUCCESS or self.deployed_all_the_same
+
 
 class StageExecution(models.Model):
     """Stage of an execution: service, target, and the results from AWS."""

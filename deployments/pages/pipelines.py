@@ -20,7 +20,7 @@ from pipelines.inputs import input_sets
 from pipelines.models import Pipeline
 from pipelines.pages.pipelines import build_graph_of_text
 from rbac.policy import can, can_anywhere, get_permissions, require
-from web.forms.lists import build_name_filter, read_list_options
+from web.forms.lists import build_name_filter, paginate_list, read_list_options
 from web.forms.pages import (
     PageRequest,
     get_list_topics,
@@ -29,7 +29,6 @@ from web.forms.pages import (
     require_get_or_post,
     require_sign_in,
 )
-from web.http.pagination import paginate_queryset
 from web.http.problems import Conflict, Problem
 
 VIEW: Final = "core_pipeline_view"
@@ -46,12 +45,7 @@ def pipelines(request: PageRequest) -> HttpResponse:
     options = read_list_options(request, queries.PIPELINE_FILTERS)
     rows = pipelines_queries.list_visible_pipelines(request.user, request.current_scope)
     rows = queries.filter_pipelines_by_activity(rows, options.filter)
-    page = paginate_queryset(
-        rows.filter(build_name_filter(options.text)),
-        request,
-        order=options.order.column,
-        oldest_first=options.order.is_ascending,
-    )
+    page = paginate_list(rows.filter(build_name_filter(options.text)), request, options)
     activity = queries.load_pipeline_activity(request.user, page.items)
     runnable = get_permitted_ids(request, EXECUTE, Pipeline, page.items)
     context = {

@@ -23,8 +23,9 @@ from django.db.models import (
     When,
 )
 
+from deployments.execution import queries as execution_queries
 from deployments.models import Execution
-from steps.states import TERMINAL_STATUSES, Outcome, Status
+from steps.states import TERMINAL_STATUSES, Status
 
 RANGES: Final = (7, 14, 30, 90)
 DEFAULT_RANGE: Final = 14
@@ -32,12 +33,6 @@ DAY_SECONDS: Final = 24 * 3600
 
 SUCCEEDED, FAILED, ROLLED_BACK, ABORTED = "succeeded", "failed", "rolled_back", "aborted"
 RESULTS: Final = (SUCCEEDED, FAILED, ROLLED_BACK, ABORTED)
-ROLLED_BACK_OUTCOMES: Final = (Outcome.ROLLED_BACK, Outcome.ROLLED_BACK_BY_AWS)
-
-
-SUCCEEDED_CONDITION: Final = Q(status=Status.SUCCESS) | Q(
-    status=Status.IGNORE_FAILED, outcome=Outcome.COMPLETED
-)
 
 
 def _build_result_case(
@@ -46,8 +41,8 @@ def _build_result_case(
     """Build a CASE on the end of an execution; `reverted` is for a manual rollback afterwards."""
     return Case(
         When(status=Status.ROLLED_BACK, then=reverted),
-        When(outcome__in=ROLLED_BACK_OUTCOMES, then=rolled_back),
-        When(SUCCEEDED_CONDITION, then=succeeded),
+        When(outcome__in=execution_queries.ROLLED_BACK_OUTCOMES, then=rolled_back),
+        When(execution_queries.SUCCEEDED, then=succeeded),
         When(status__in=(Status.ABORTED, Status.SKIPPED), then=aborted),
         default=failed,
         output_field=kind,
@@ -79,11 +74,7 @@ def get_range_start(now: datetime, days: int) -> datetime:
 
 def build_failure_filter(now: datetime, days: int) -> Q:
     """Return the filter of executions that count as failed or rolled back."""
-    is_rolled_back = Q(outcome__in=ROLLED_BACK_OUTCOMES) | Q(status=Status.ROLLED_BACK)
-    is_failed = ~SUCCEEDED_CONDITION & ~Q(status__in=(Status.ABORTED, Status.SKIPPED))
-    return Q(
-        is_rolled_back | is_failed, status__in=TERMINAL_STATUSES, ended_at__gte=get_range_start(now, days)
-    )
+    return Q(execution_queries.FAILED, status__in=TERMINAL_STATUSES, ended_at__gte=get_range_start(now, days))
 
 
 @dataclass

@@ -60,7 +60,7 @@ class ServiceState:
     """One service with its ECS services and its last deployment.
 
     `unhealthy_tasks` counts by ECS service. `outdated` holds the ECS services whose cluster was not synced
-    lately.
+    lately. `is_incomplete` is set where the page read only a part of the ECS services.
     """
 
     service: Service
@@ -68,15 +68,16 @@ class ServiceState:
     unhealthy_tasks: dict[int, int] = field(default_factory=dict)
     outdated: set[int] = field(default_factory=set)
     last_deployment: StageExecution | None = None
+    is_incomplete: bool = False
 
     @property
     def health(self) -> str:
         """Return the health of the service; "" for a service without ECS services."""
-        if not self.running_services:
+        if not self.running_services and not self.is_incomplete:
             return ""
         return get_health(
             is_unhealthy=any(self.is_unhealthy(item) for item in self.running_services),
-            is_outdated=bool(self.outdated),
+            is_outdated=bool(self.outdated) or self.is_incomplete,
             has_desired_tasks=any(item.ecs_service.desired for item in self.running_services),
         )
 
@@ -88,6 +89,8 @@ class ServiceState:
                 return f"{row.name}: {count} unhealthy task{'s' if count > 1 else ''}"
             if row.running < row.desired:
                 return f"{row.name}: {row.running} of {row.desired} running"
+        if self.is_incomplete:
+            return f"This page shows at most {MAX_LISTED_ECS_SERVICES} ECS services; narrow the list"
         return "The cluster was not synced for 5 minutes" if self.outdated else ""
 
     @property
@@ -119,8 +122,9 @@ def list_service_states(
     principal: Principal, services: Sequence[Service], now: datetime
 ) -> list[ServiceState]:
     """Return the state of each service, in the same order; four queries."""
-    states = {service.pk: ServiceState(service) for service in services}
     running_services = list_running_services(principal, services, limit=MAX_LISTED_ECS_SERVICES)
+    is_incomplete = len(running_services) == MAX_LISTED_ECS_SERVICES
+    states = {service.pk: ServiceState(service, is_incomplete=is_incomplete) for service in services}
     unhealthy = _count_unhealthy_tasks(running_services)
     for item in running_services:
         row = item.ecs_service

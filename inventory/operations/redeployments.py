@@ -9,9 +9,7 @@ from web.http.problems import Conflict
 
 def can_redeploy(deployment: StageExecution) -> bool:
     """Return whether a deployment succeeded, so that it can be repeated."""
-    execution = deployment.execution
-    has_succeeded = execution.status == Status.SUCCESS or execution.deployed_all_the_same
-    return has_succeeded and deployment.status != Status.SKIPPED
+    return deployment.execution.has_succeeded and deployment.status != Status.SKIPPED
 
 
 def redeploy(*, actor: User, deployment: StageExecution) -> Execution:

@@ -17,9 +17,8 @@ from inventory.dashboards.environment_list import (
 from rbac.models import Scope
 from rbac.policy import can_anywhere
 from web.clock import get_database_time
-from web.forms.lists import build_name_filter, read_list_options
+from web.forms.lists import build_name_filter, paginate_list, read_list_options
 from web.forms.pages import PageRequest, get_list_topics, list_visible, require_sign_in
-from web.http.pagination import paginate_queryset
 
 VIEW_ENVIRONMENT: Final = "core_environment_view"
 
@@ -33,18 +32,13 @@ def list_environments(request: PageRequest) -> HttpResponse:
     freezes = load_environment_freezes(scope, now)
     environments = list_visible(request, VIEW_ENVIRONMENT, Environment.objects.select_related("scope"))
     environments = filter_environments_by_state(environments, freezes, options.filter)
-    page = paginate_queryset(
-        environments.filter(build_name_filter(options.text)),
-        request,
-        order=options.order.column,
-        oldest_first=options.order.is_ascending,
-    )
+    page = paginate_list(environments.filter(build_name_filter(options.text)), request, options)
     context = {
         "page": page,
         "states": list_environment_states(request.user, page.items, freezes, now),
         "options": options,
         "may_add": can_anywhere(request.user, "core_environment_edit"),
         "may_view_freezes": can_view_freezes(request.user, scope),
-        "topics": f"{get_list_topics(request, 'executions')} {get_list_topics(request, 'instances')}".strip(),
+        "topics": get_list_topics(request, "executions", "instances"),
     }
     return render(request, "inventory/dashboards/environments.html", context)

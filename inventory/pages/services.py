@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
@@ -10,8 +10,6 @@ from django.views.decorators.http import require_safe
 
 from catalog.models import Service
 from deployments.models import StageExecution
-from guards.limits import NAME_CHARACTERS
-from guards.text import sanitize_text
 from inventory.dashboards.deployment_differences import compare_deployments
 from inventory.dashboards.environment_matrix import build_environment_matrix
 from inventory.dashboards.running_services import list_running_services
@@ -30,7 +28,7 @@ from inventory.queries.service_deployments import (
 from inventory.sync.watched_services import record_view
 from rbac.policy import NotVisible, can_anywhere, require
 from web.clock import get_database_time
-from web.forms.lists import build_name_filter, read_list_options
+from web.forms.lists import build_name_filter, paginate_list, read_list_options, read_search_text
 from web.forms.pages import (
     PageRequest,
     get_list_topics,
@@ -55,18 +53,13 @@ def list_services(request: PageRequest) -> HttpResponse:
     options = read_list_options(request, SERVICE_FILTERS)
     services = list_visible(request, VIEW_SERVICE, Service.objects.select_related("scope", "artifact"))
     services = filter_services_by_state(services, request.user, options.filter)
-    page = paginate_queryset(
-        services.filter(build_name_filter(options.text)),
-        request,
-        order=options.order.column,
-        oldest_first=options.order.is_ascending,
-    )
+    page = paginate_list(services.filter(build_name_filter(options.text)), request, options)
     context = {
         "page": page,
         "states": list_service_states(request.user, page.items, get_database_time()),
         "options": options,
         "may_add": can_anywhere(request.user, "core_service_edit"),
-        "topics": f"{get_list_topics(request, 'executions')} {get_list_topics(request, 'instances')}".strip(),
+        "topics": get_list_topics(request, "executions", "instances"),
     }
     return render(request, "inventory/dashboards/services.html", context)
 
@@ -148,9 +141,7 @@ def _get_deployment(deployments: QuerySet[StageExecution], text: str) -> StageEx
 def show_environment_matrix(request: PageRequest) -> HttpResponse:
     """Show the services of the chosen scope by environment."""
     services = list_visible(request, "core_service_view", Service.objects.select_related("scope"))
-    query = sanitize_text(request.GET.get("q", "")).strip()[: int(NAME_CHARACTERS)]
-    if query:
-        services = services.filter(Q(name__icontains=query) | Q(identifier__icontains=query))
-    page = paginate_queryset(services, request)
+    query = read_search_text(request)
+    page = paginate_queryset(services.filter(build_name_filter(query)), request)
     context = {"page": page, "matrix": build_environment_matrix(request.user, page.items), "typed": query}
     return render(request, "inventory/dashboards/matrix.html", context)

@@ -7,7 +7,7 @@ from playwright.sync_api import Browser, Page, expect
 from pytest_django.live_server_helper import LiveServer
 
 from deployments.log import NewLogLine, store_lines
-from deployments.models import Execution
+from deployments.models import AwsCall, Execution, StepExecution
 from tests.browser.conftest import Visit
 from tests.deployments.log.conftest import AT
 
@@ -67,3 +67,25 @@ def test_a_log_without_lines_says_so(still: Page, live_server: LiveServer, execu
     Execution.objects.filter(pk=execution.pk).update(next_line_number=1)
     still.goto(f"{live_server.url}/deployments/{execution.pk}/")
     expect(still.get_by_text("No lines yet")).to_be_visible()
+
+
+def test_the_error_of_a_call_is_seen(still: Page, live_server: LiveServer, execution: Execution) -> None:
+    step = StepExecution.objects.filter(stage__execution=execution, actions__isnull=False).earliest("pk")
+    AwsCall.objects.create(
+        execution=execution,
+        step=step,
+        action=step.actions.earliest("pk"),
+        attempt=1,
+        phase="start",
+        number=0,
+        service="ecs",
+        operation="UpdateService",
+        is_write=True,
+        params_hash="0",
+        parameters="{}",
+        planned_at=AT,
+        state="FAILED",
+        error={"code": "AccessDenied", "message": "no"},
+    )
+    still.goto(f"{live_server.url}/deployments/{execution.pk}/?tab=calls")
+    expect(still.get_by_text("AccessDenied: no")).to_be_visible()

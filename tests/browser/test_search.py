@@ -60,6 +60,8 @@ def test_rows_and_actions_are_reached_by_keys(page: Page, visit: Visit, demo: Pi
         expect(names.nth(row)).to_be_focused()
     page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile(r"/services/\d+/dashboard/$"))
+    # The scripts of the new page answer keys once they have run.
+    page.wait_for_load_state("load")
     page.keyboard.press(".")
     expect(page.locator("main .page-head .actions :focus")).to_have_count(1)
 

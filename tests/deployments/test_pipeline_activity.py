@@ -10,7 +10,7 @@ from deployments.execution.queries import load_pipeline_activity
 from deployments.models import Execution
 from pipelines.models import Pipeline
 from rbac.models import Scope, User
-from steps.states import Status
+from steps.states import Outcome, Status
 
 pytestmark = pytest.mark.django_db
 
@@ -85,7 +85,7 @@ def test_search_and_sort_come_from_the_address(reader: Client, demo: Pipeline, o
 
 
 def test_compact_rows_and_unknown_options(reader: Client, demo: Pipeline) -> None:
-    assert 'class="table compact"' in reader.get(reverse("pipelines") + "?density=compact").content.decode()
+    assert 'class="table dense"' in reader.get(reverse("pipelines") + "?density=compact").content.decode()
     assert list_names(reader, "?density=x&sort=x&show=x") == [demo.name]
 
 
@@ -100,3 +100,20 @@ def test_runs_of_an_unseen_scope_are_not_counted(demo: Pipeline) -> None:
     member = User.objects.create_user("stranger")
     run(demo, 1, Status.SUCCESS)
     assert load_pipeline_activity(member, [demo])[demo.pk].last is None
+
+
+def test_the_success_rate_counts_as_the_overview_does(demo: Pipeline, admin: User) -> None:
+    run(demo, 1, Status.SUCCESS)
+    run(demo, 2, Status.ABORTED)
+    # The deployment itself failed, and its failure was ignored.
+    ignored = run(demo, 3, Status.IGNORE_FAILED)
+    Execution.objects.filter(pk=ignored.pk).update(outcome=Outcome.FAILED)
+    rolled_back = run(demo, 4, Status.SUCCESS)
+    Execution.objects.filter(pk=rolled_back.pk).update(outcome=Outcome.ROLLED_BACK_BY_AWS)
+    activity = load_pipeline_activity(admin, [demo])[demo.pk]
+    assert (activity.success_count, activity.failure_count) == (1, 2)
+
+
+def test_an_aborted_run_is_no_failed_one(reader: Client, demo: Pipeline) -> None:
+    run(demo, 1, Status.ABORTED)
+    assert list_names(reader, "?show=failed") == []

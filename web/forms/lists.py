@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 
 from guards.limits import NAME_CHARACTERS
 from guards.text import sanitize_text
+from web.http.pagination import Page, paginate_queryset
 from web.search_filters import contains_text
 
 
@@ -41,10 +42,6 @@ class ListOptions:
     """Title of each kind by its value, for lists of several kinds; "" is any."""
 
     @property
-    def order(self) -> SortOrder:
-        return SORT_ORDERS[self.sort]
-
-    @property
     def sorts(self) -> list[tuple[str, str]]:
         return [(value, order.label) for value, order in SORT_ORDERS.items()]
 
@@ -64,13 +61,28 @@ def read_list_options(
     """Return the options in `?q=`, `?show=`, `?kind=`, `?sort=` and `?density=`."""
     chosen_filter, sort = request.GET.get("show", ""), request.GET.get("sort", "")
     return ListOptions(
-        text=sanitize_text(request.GET.get("q", "")).strip()[:NAME_CHARACTERS],
+        text=read_search_text(request),
         filter=chosen_filter if chosen_filter in filters else "",
         sort=sort if sort in SORT_ORDERS else "",
         density=COMPACT if request.GET.get("density") == COMPACT else "",
         filters=filters,
         kind=kind if kinds and (kind := request.GET.get("kind", "")) in kinds else "",
         kinds=kinds or {},
+    )
+
+
+def read_search_text(request: HttpRequest) -> str:
+    """Return the text in `?q=`."""
+    return sanitize_text(request.GET.get("q", "")).strip()[:NAME_CHARACTERS]
+
+
+def paginate_list(
+    queryset: QuerySet[Any], request: HttpRequest, options: ListOptions, *, name: str = "name"
+) -> Page:
+    """Return the page in the order that the reader chose; `name` is the column to sort by name."""
+    order = SORT_ORDERS[options.sort]
+    return paginate_queryset(
+        queryset, request, order=name if order is BY_NAME else order.column, oldest_first=order.is_ascending
     )
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from functools import wraps
+from itertools import chain
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 from django.conf import settings
@@ -86,13 +87,14 @@ def list_ancestor_ids(scope: Scope) -> list[int]:
     return [key for key in above if key is not None]
 
 
-def get_list_topics(request: PageRequest, name: str, *, is_shared: bool = False) -> str:
-    """Return the topics of a list in the chosen scope; `is_shared` adds those of the scopes above."""
+def get_list_topics(request: PageRequest, *names: str, is_shared: bool = False) -> str:
+    """Return the topics of lists in the chosen scope; `is_shared` adds those of the scopes above."""
     scope = request.current_scope
     if scope is None:
         return ""
-    above = [f"{name}-at:{pk}" for pk in list_ancestor_ids(scope)] if is_shared else []
-    return " ".join([f"{name}:{scope.pk}", *above])
+    ancestor_ids = list_ancestor_ids(scope) if is_shared else []
+    topics = ([f"{name}:{scope.pk}", *(f"{name}-at:{pk}" for pk in ancestor_ids)] for name in names)
+    return " ".join(chain.from_iterable(topics))
 
 
 def get_permitted_ids(

@@ -129,3 +129,13 @@ def test_two_percent_of_five_hundred_services_are_found_by_address(
     with django_assert_max_num_queries(22):  # type: ignore[operator]
         names = list_names(reader, "?show=unhealthy&sort=name")
     assert names == [f"App {number:03}" for number in range(0, 500, 50)]
+
+
+def test_a_service_beyond_the_limit_of_a_page_is_unknown_and_not_undeployed(
+    world: World, record: EcsServiceRecord, admin: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("inventory.dashboards.service_list.MAX_LISTED_ECS_SERVICES", 1)
+    spare = Service.objects.create(scope=world.scope, identifier="spare", name="Spare")
+    states = list_service_states(admin, [world.service, spare], timezone.now())
+    assert {state.health for state in states} == {"UNKNOWN"}
+    assert "at most 1 ECS services" in states[1].reason
