@@ -6,9 +6,8 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
+import django
 from celery.__main__ import main
-
-from deployments.journal.runtime import set_hook
 
 
 def _die(name: str) -> None:
@@ -18,5 +17,10 @@ def _die(name: str) -> None:
 
 
 if __name__ == "__main__":
+    # The failpoints import models, which need the applications; the worker would load them only later.
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+    django.setup()
+    from deployments.journal.runtime import set_hook
+
     set_hook(_die)
     sys.exit(main())
