@@ -1,6 +1,6 @@
 """Requests for every URL of the site, and the slowest reader of each list."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
@@ -9,14 +9,20 @@ from django.db.models import Model
 from django.test import Client
 from django.urls import reverse
 
+from accounts.queries.people import PERSON_FILTERS
+from accounts.queries.roles import ROLE_FILTERS
 from benchmarks.history import Site
 from catalog.models import Service
+from connectors.pages.connectors import CONNECTOR_FILTERS
 from delegates.models import DelegateTask
 from delegates.pages.delegates import TABS
 from delegates.pages.tasks import FILTERS as TASK_FILTERS
+from deployments.execution.queries import PIPELINE_FILTERS
 from deployments.models import Approval, Execution, StageExecution
 from deployments.pages.executions import FILTERS
 from inventory.dashboards.deployment_statistics import RANGES
+from inventory.dashboards.environment_list import ENVIRONMENT_FILTERS
+from inventory.dashboards.service_list import SERVICE_FILTERS
 from inventory.models.drift import DriftComparison
 from inventory.models.instances import EcsServiceEvent, ServiceInstance
 from inventory.pages.drift import STATE_CHOICES
@@ -71,6 +77,7 @@ def cases(site: Site) -> Iterator[Case]:
     yield from _pages_of_drift(site, readers)
     yield from _pages_of_delegates(site, readers)
     yield from _pages_of_approvals_and_audit(readers)
+    yield from _pages_of_lists_with_state(readers)
     yield from _lists_of_the_api(site, readers)
 
 
@@ -132,6 +139,24 @@ def _pages_of_the_overview(site: Site, readers: Readers) -> Iterator[Case]:
         yield Case(f"events, search for {word}", f"{path}?since=all&{query}", readers.account)
         yield Case(f"api-events, search for {word}", f"/api/v1{path[:-1]}?since=all&{query}", readers.account)
     yield Case("events of a quiet project", f"{path}?since=all", readers.quiet)
+
+
+def _pages_of_lists_with_state(readers: Readers) -> Iterator[Case]:
+    """Yield the lists that show what is healthy, by each filter, and by the name of one row."""
+    lists: dict[str, Iterable[str]] = {
+        "/pipelines/": PIPELINE_FILTERS,
+        "/services/": SERVICE_FILTERS,
+        "/environments/": ENVIRONMENT_FILTERS,
+        "/connectors/": CONNECTOR_FILTERS,
+        "/access/people/": PERSON_FILTERS,
+        "/access/roles/": ROLE_FILTERS,
+    }
+    for path, filters in lists.items():
+        for word in filters:
+            yield Case(f"{path} {word or 'all'}", f"{path}?show={word}&density=compact", readers.account)
+        yield Case(f"{path} by name", f"{path}?q=1&sort=name", readers.account)
+        yield Case(f"{path} of a quiet project", path, readers.quiet)
+    yield Case("search everywhere", "/search/?q=1", readers.account)
 
 
 def _pages_of_inventory(site: Site, readers: Readers) -> Iterator[Case]:

@@ -36,12 +36,15 @@ export class CompletionList {
     return !this.list.hidden;
   }
 
-  // The guide is in the page, or fetched from a URL at the first focus.
+  // The guide is in the page, or fetched from a URL: now, at the first focus, and later if the URL has changed.
   load() {
     const { guide, complete } = this.area.dataset;
     const element = guide && document.getElementById(guide);
     if (element) this.guide = JSON.parse(element.textContent);
-    else if (complete) this.area.addEventListener("focus", () => this.fetch(this.area.dataset.complete));
+    else if (complete) {
+      this.fetch(complete);
+      this.area.addEventListener("focus", () => this.fetch(this.area.dataset.complete));
+    }
   }
 
   // Fetched once per URL; a list requested before the response opens then.

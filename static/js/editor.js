@@ -22,7 +22,6 @@
 
 import { findAll, h, icon, find } from "./dom.js";
 import { EditorCheck } from "./editor-check.js";
-import { CompletionList } from "./editor-completion-list.js";
 import { Highlighter } from "./editor-highlighting.js";
 import { backStep, indent, newLine, placeOf } from "./editor-text.js";
 
@@ -67,7 +66,19 @@ class Editor {
       shown: (problems) => this.paint.mark(problems),
       jump: (problem) => this.goTo(problem.line, problem.column || 1),
     });
-    this.complete = new CompletionList(this.area, this.paint, page, said);
+    // The list of suggestions comes with the first focus.
+    const loadList = () => {
+      this.list ??= import("./editor-completion-list.js").then(({ CompletionList }) => {
+        this.complete = new CompletionList(this.area, this.paint, page, said);
+      }).catch(() => {
+        this.list = null;
+        said("Suggestions could not be loaded.");
+      });
+      return this.list;
+    };
+    this.suggest = (options) => loadList().then(() => this.complete?.open(options));
+    this.area.addEventListener("focus", loadList);
+    if (document.activeElement === this.area) loadList();
   }
 
   // Who began to write before this script had come goes on where they were.
@@ -117,15 +128,17 @@ class Editor {
     this.updateCaret();
     this.check.soon();
     const isTyped = event.inputType === "insertText" && event.data && /[\w<+. "-]$/.test(event.data);
-    if (isTyped || (this.complete.isOpen && event.inputType?.startsWith("delete"))) this.complete.open();
-    else this.complete.close();
+    const isOpen = this.complete?.isOpen;
+    if (isTyped || (isOpen && event.inputType?.startsWith("delete"))) this.suggest();
+    else if (isOpen) this.complete.close();
   }
 
   onKey(event) {
     if (event.isComposing) return;
     const wasLeaving = this.isLeaving;
-    this.isLeaving = event.key === "Escape" && !this.complete.isOpen;
-    const isTaken = this.command(event) || (this.complete.isOpen && !event.ctrlKey && this.complete.key(event)) || (!this.area.readOnly && this.edit(event, wasLeaving));
+    const isOpen = this.complete?.isOpen;
+    this.isLeaving = event.key === "Escape" && !isOpen;
+    const isTaken = this.command(event) || (isOpen && !event.ctrlKey && this.complete.key(event)) || (!this.area.readOnly && this.edit(event, wasLeaving));
     if (isTaken) event.preventDefault();
   }
 
@@ -135,7 +148,7 @@ class Editor {
     else if (!(event.ctrlKey || event.metaKey) || event.altKey) return false;
     else if (event.key === "s") this.save();
     else if (event.key === "m" && event.ctrlKey) this.setTabs(!this.isIndenting, true);
-    else if (event.code === "Space" && event.ctrlKey) this.complete.open({ isExplicit: true });
+    else if (event.code === "Space" && event.ctrlKey) this.suggest({ isExplicit: true });
     else if (event.key === "]" || event.key === "[") return !this.area.readOnly && (indent(this.area, event.key === "["), true);
     else return false;
     return true;

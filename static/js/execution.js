@@ -1,12 +1,11 @@
 // Execution page: combines the live connection, the state, the log and the tabs.
 
 import { CallsTab } from "./calls.js";
-import { getStatusStyle, find } from "./dom.js";
+import { getStatusStyle, find, findAll } from "./dom.js";
 import { ExecutionStream } from "./execution-stream.js";
 import { LogPane } from "./log.js";
 import { wireSplitter } from "./split-pane.js";
 import { ExecutionStateView, hasEnded, steps } from "./execution-state.js";
-import { wireUndoPlans } from "./undo-plan.js";
 import { wireTabs } from "./tabs.js";
 
 const CONNECTION = {
@@ -99,7 +98,11 @@ function showStep(identifier) {
   pane.toLine(step.first_line);
 }
 
-wireUndoPlans();
+for (const part of findAll("dialog [data-undo-plan]")) {
+  const dialog = part.closest("dialog");
+  const showPlan = () => dialog.open && import("./undo-plan.js").then((plan) => plan.showUndoPlan(part));
+  new MutationObserver(showPlan).observe(dialog, { attributeFilter: ["open"] });
+}
 wireSplitter(find("[data-splitter]"));
 onState(first);
 const live = new ExecutionStream({ id: first.id, pane, onState, onStatus: showConnection, lastLine: first.last_line });

@@ -17,7 +17,7 @@ async function refresh() {
     const status = shown().dataset.status;
     shown().replaceWith(document.adoptNode(fetched));
     showTimes(place);
-    markStep("here" in fetched.dataset ? 3 : 2);
+    markStep("connected" in fetched.dataset ? 3 : 2);
     if (fetched.dataset.status !== status) announce(find("strong", fetched).textContent);
   }
   watchClock();

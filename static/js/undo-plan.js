@@ -1,10 +1,10 @@
-// Undo plan of a rollback, fetched each time its dialog opens.
+// Undo plan of a rollback, fetched anew each time its dialog opens.
 
-import { findAll, h, find } from "./dom.js";
+import { h, find } from "./dom.js";
 
 const UNCERTAIN = " (no answer from AWS yet; its result is checked first)";
 
-async function show(part) {
+export async function showUndoPlan(part) {
   const list = find("[data-changes]", part);
   const note = find("[data-note]", part);
   try {
@@ -18,13 +18,4 @@ async function show(part) {
     note.textContent = "What was changed could not be read. Close this and open it again.";
   }
   note.hidden = !note.textContent;
-}
-
-export function wireUndoPlans() {
-  const shown = (entries) => {
-    for (const { target } of entries) if (target.open) findAll("[data-undo-plan]", target).forEach(show);
-  };
-  for (const part of findAll("dialog [data-undo-plan]")) {
-    new MutationObserver(shown).observe(part.closest("dialog"), { attributeFilter: ["open"] });
-  }
 }

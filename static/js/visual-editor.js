@@ -24,6 +24,7 @@ class Visual {
     for (const name of ["input", "rows:added", "rows:removed"]) this.root.addEventListener(name, (event) => this.entered(event));
     this.undo.addEventListener("click", () => this.back());
     this.area.form.addEventListener("submit", (event) => this.saving(event));
+    this.root.addEventListener("focusin", () => import("./expression-suggestions.js"), { once: true });
   }
 
   entered(event) {

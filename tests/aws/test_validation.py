@@ -464,7 +464,7 @@ WHOLE = task(
 )
 
 
-@settings(max_examples=examples(300), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(300), suppress_health_check=[HealthCheck.too_slow])
 @given(st.sampled_from(_paths(WHOLE)), junk)
 def test_nothing_that_botocore_refuses_gets_through_and_no_junk_breaks_a_rule(
     path: tuple[Any, ...], value: Any

@@ -30,7 +30,7 @@ def test_the_graph_follows_the_text_and_keeps_the_last_that_could_be_read(
     area.fill(demo.yaml.replace("type: Deployment", "type: Nonsense"))
     expect(page.locator("#graph-state")).to_have_text("The graph shows the last valid YAML.")
     expect(graph.locator(".graph-title")).to_have_text("Somewhere else")
-    expect(page.locator(".editor-problems")).to_contain_text("Line 8, column 9")
+    expect(page.locator(".editor-problems")).to_contain_text("Line 8, column 15")
     area.fill(demo.yaml)
     expect(page.locator("#graph-state")).to_have_text("")
     expect(graph.locator(".graph-title")).to_have_text("Deploy to dev")

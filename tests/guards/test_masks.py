@@ -91,7 +91,7 @@ PRINTED: dict[str, Callable[[str], str]] = {
 
 
 @pytest.mark.parametrize("form", PRINTED)
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(60))
 @given(SECRETS, AROUND, AROUND)
 # Some writers escape one of these signs and not the other.
 @example("0000<&", "", "")
@@ -104,7 +104,7 @@ def test_no_secret_comes_through(form: str, secret: str, before: str, after: str
 
 @pytest.mark.parametrize("form", ["as it is", "base64", "hexadecimal", "URL"])
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\n    ", "\\n", "\\r\\n"])
-@settings(max_examples=examples(30), deadline=None)
+@settings(max_examples=examples(30))
 @given(st.from_regex(r"[!-~]{12,120}", fullmatch=True), st.integers(4, 76), st.binary(max_size=5))
 # A secret that holds what looks like an escaped end of line.
 @example("00\\n00000000", 4, b"")

@@ -53,7 +53,7 @@ def _known_and_path(draw: st.DrawFn) -> tuple[dict[str, Any], str]:
     return known, draw(st.sampled_from(sorted(list_paths(known))))
 
 
-@settings(max_examples=examples(150), deadline=None)
+@settings(max_examples=examples(150))
 @given(_known_and_path(), st.sampled_from(["", " ", "\t "]))
 def test_a_lone_expression_is_its_value_with_its_type(known_and_path: tuple[dict[str, Any], str], space: str):
     known, path = known_and_path
@@ -62,7 +62,7 @@ def test_a_lone_expression_is_its_value_with_its_type(known_and_path: tuple[dict
     assert type(filled) is type(_walk(path, known))
 
 
-@settings(max_examples=examples(150), deadline=None)
+@settings(max_examples=examples(150))
 @given(_known_and_path(), st.lists(AROUND, min_size=2, max_size=4))
 def test_inside_a_text_each_is_put_in_once_and_what_came_in_stays(
     known_and_path: tuple[dict[str, Any], str], around: list[str]
@@ -78,7 +78,7 @@ def test_inside_a_text_each_is_put_in_once_and_what_came_in_stays(
             resolve_expressions(text, known)
 
 
-@settings(max_examples=examples(100), deadline=None)
+@settings(max_examples=examples(100))
 @given(_known_and_path(), st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=3), max_leaves=4))
 def test_a_document_keeps_its_shape_and_nothing_that_was_given_changes(
     known_and_path: tuple[dict[str, Any], str], plain: Any
@@ -92,7 +92,7 @@ def test_a_document_keeps_its_shape_and_nothing_that_was_given_changes(
     assert (document, known) == before
 
 
-@settings(max_examples=examples(100), deadline=None)
+@settings(max_examples=examples(100))
 @given(_known_and_path(), AROUND)
 def test_what_is_left_for_later_is_filled_in_later_as_if_at_once(
     known_and_path: tuple[dict[str, Any], str], around: str
@@ -107,7 +107,7 @@ def test_what_is_left_for_later_is_filled_in_later_as_if_at_once(
     assert resolve_expressions(once, first) == resolve_expressions(text, first)
 
 
-@settings(max_examples=examples(150), deadline=None)
+@settings(max_examples=examples(150))
 @given(_known_and_path(), st.data())
 def test_a_name_with_a_letter_too_few_leads_to_the_right_one(
     known_and_path: tuple[dict[str, Any], str], data: st.DataObject
@@ -121,7 +121,7 @@ def test_a_name_with_a_letter_too_few_leads_to_the_right_one(
     assert refused.value.where == ("a", 0)
 
 
-@settings(max_examples=examples(150), deadline=None)
+@settings(max_examples=examples(150))
 @given(KNOWN)
 def test_every_path_that_is_listed_can_be_named_and_nothing_is_left_out(known: dict[str, Any]):
     listed = dict(iterate_leaves(known, ""))
@@ -132,7 +132,7 @@ def test_every_path_that_is_listed_can_be_named_and_nothing_is_left_out(known: d
     assert [path for _, path in find_paths(document)] == list(listed)
 
 
-@settings(max_examples=examples(100), deadline=None)
+@settings(max_examples=examples(100))
 @given(st.dictionaries(NAMES, STRINGS, min_size=1, max_size=3), AROUND)
 def test_no_value_becomes_a_part_of_a_script(values: dict[str, str], around: str):
     script = f"{around}\n" + "\n".join(f'echo "<+a.{name}>"' for name in values)

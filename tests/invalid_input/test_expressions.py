@@ -40,7 +40,7 @@ DOCUMENTS = st.recursive(
 )
 
 
-@settings(max_examples=examples(1000), deadline=None)
+@settings(max_examples=examples(1000))
 @given(DOCUMENTS)
 @example("<+infra.__class__>")
 @example("<+serviceVariables.a.upper()>")
@@ -53,7 +53,7 @@ def test_any_text_is_filled_in_or_refused(document: Any) -> None:
     assert type(filled) is type(document) or isinstance(document, str)
 
 
-@settings(max_examples=examples(300), deadline=None)
+@settings(max_examples=examples(300))
 @given(st.text(st.characters(exclude_characters="<>+"), max_size=20), st.text(max_size=30))
 def test_what_comes_out_of_a_value_is_text_and_not_read_again(around: str, value: str) -> None:
     known = {"a": {"b": f"<+{value}"}, "c": "secret"}

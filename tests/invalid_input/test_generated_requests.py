@@ -120,7 +120,6 @@ def try_out(operation: Any, mode: GenerationMode, each: int, token: str, place: 
 
     @settings(
         max_examples=each,
-        deadline=None,
         database=None,
         derandomize=True,
         phases=[Phase.explicit, Phase.generate],

@@ -206,7 +206,7 @@ class PolicyAgainstModel(TestCase):
             person.key_limits = ApiKeyLimits(key_scope, state.key_permissions)
         return person
 
-    @settings(max_examples=examples(40), deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=examples(40), suppress_health_check=list(HealthCheck))
     @given(STATES, st.sampled_from(PERMISSIONS), st.integers(0, 19))
     @example(GONE, SEE_SECRET, 0)
     def test_every_question_has_the_answer_of_the_plain_model(
@@ -242,7 +242,7 @@ class PolicyAgainstModel(TestCase):
             assert {one.permission for one in verdicts if one.is_granted} == here
             assert all(bool(one.assignments) == one.is_granted and one.reason for one in verdicts)
 
-    @settings(max_examples=examples(20), deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=examples(20), suppress_health_check=list(HealthCheck))
     @given(STATES)
     @example(GONE)
     def test_what_is_remembered_is_what_would_be_read(self, state: State) -> None:
@@ -252,7 +252,7 @@ class PolicyAgainstModel(TestCase):
             assert set(list_member_scopes(person)) == members
             assert get_permissions_anywhere(person) == anywhere
 
-    @settings(max_examples=examples(10), deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=examples(10), suppress_health_check=list(HealthCheck))
     @given(STATES)
     @example(GONE)
     def test_many_who_are_asked_about_together_have_the_same_answers(self, state: State) -> None:
@@ -272,7 +272,7 @@ class PolicyAgainstModel(TestCase):
             for thing in (*self.scopes.values(), *self.things[::4]):
                 assert grants.get_permissions(asked, places[thing]) == get_permissions(asked, thing)
 
-    @settings(max_examples=examples(10), deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=examples(10), suppress_health_check=list(HealthCheck))
     @given(STATES)
     def test_what_one_may_hand_out_holds_for_everything_at_and_below(self, state: State) -> None:
         person = self.person(state)
@@ -281,7 +281,7 @@ class PolicyAgainstModel(TestCase):
             for permission in get_permissions_over_scope(person, scope) & set(PERMISSIONS[:4]):
                 assert all(allowed(state, permission, "", "", p) for p in below)
 
-    @settings(max_examples=examples(10), deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=examples(10), suppress_health_check=list(HealthCheck))
     @given(STATES)
     def test_a_key_never_adds_anything(self, state: State) -> None:
         person = self.person(state)

@@ -115,7 +115,7 @@ def test_what_has_no_answer_says_why(text: str, said: str) -> None:
         parse_condition(text).holds(KNOWN)
 
 
-@settings(max_examples=examples(800), deadline=None)
+@settings(max_examples=examples(800))
 @given(TEXTS)
 @example("<+env.type>.__class__ == 1")
 def test_any_text_is_answered_or_refused_at_once(text: str) -> None:
@@ -131,7 +131,7 @@ def _column(text: str) -> int:
     return 1
 
 
-@settings(max_examples=examples(200), deadline=None)
+@settings(max_examples=examples(200))
 @given(st.text(max_size=30), st.booleans())
 def test_a_value_is_compared_and_never_read(value: str, other: bool) -> None:
     known = {"a": {"b": value}}
@@ -176,7 +176,7 @@ def _tree(draw: st.DrawFn, depth: int = 3) -> tuple[str, bool]:
     return f"({left} {'&&' if kind == 'and' else '||'} {right})", both
 
 
-@settings(max_examples=examples(400), deadline=None)
+@settings(max_examples=examples(400))
 @given(_tree())
 def test_every_condition_comes_to_what_its_parts_come_to(tree: tuple[str, bool]) -> None:
     text, answer = tree
@@ -184,7 +184,7 @@ def test_every_condition_comes_to_what_its_parts_come_to(tree: tuple[str, bool])
     assert parse_condition(text).holds({}) is answer
 
 
-@settings(max_examples=examples(200), deadline=None)
+@settings(max_examples=examples(200))
 @given(st.lists(st.tuples(_LEAVES, st.sampled_from(["&&", "||"])), min_size=1, max_size=8))
 def test_and_binds_closer_than_or(parts: list[tuple[str, str]]) -> None:
     text = " ".join(f"{leaf} {sign}" for leaf, sign in parts) + " true"
@@ -193,7 +193,7 @@ def test_and_binds_closer_than_or(parts: list[tuple[str, str]]) -> None:
     assert parse_condition(text).holds({}) is any(groups)
 
 
-@settings(max_examples=examples(300), deadline=None)
+@settings(max_examples=examples(300))
 @given(_TEXT, st.booleans(), _NUMBERS)
 def test_a_text_is_a_number_or_a_truth_only_beside_one(text: str, truth: bool, number: int) -> None:
     known = {"v": {"text": text, "truth": truth, "number": number, "told": str(number)}}
@@ -215,7 +215,7 @@ def test_a_text_is_a_number_or_a_truth_only_beside_one(text: str, truth: bool, n
             assert same is holds(f"<+v.{one}> in [<+v.{other}>]")
 
 
-@settings(max_examples=examples(200), deadline=None)
+@settings(max_examples=examples(200))
 @given(st.lists(st.sampled_from(PIECES + WORDS), max_size=12).map(" ".join))
 def test_a_condition_says_what_it_names_and_is_the_same_with_other_spaces(text: str) -> None:
     try:

@@ -335,7 +335,7 @@ KEYS = sorted(
 )
 
 
-@settings(max_examples=examples(300), deadline=None)
+@settings(max_examples=examples(300))
 @given(
     st.sampled_from(sorted(MANIFEST_KINDS)),
     st.dictionaries(st.sampled_from(KEYS) | st.text(max_size=5), junk, max_size=5),

@@ -188,7 +188,7 @@ def test_numbers_keep_how_they_are_written_where_their_value_does_not_tell() -> 
     assert document.number_texts == {("a",): "012", ("b",): "1.10"}
 
 
-@settings(max_examples=examples(300), deadline=None)
+@settings(max_examples=examples(300))
 @given(st.text())
 def test_any_text_is_a_document_or_a_refusal(text: str) -> None:
     read = read_or_refused(text)
@@ -199,7 +199,7 @@ def test_any_text_is_a_document_or_a_refusal(text: str) -> None:
         assert all(read.get_line(path) for path, _ in iterate_scalars(read.value))
 
 
-@settings(max_examples=examples(300), deadline=None)
+@settings(max_examples=examples(300))
 @given(
     st.lists(st.sampled_from(list("{}[]:,-?&*!|>'\"%@` \n\t#ab1~<+") + ["\\u", "\\", "\ufeff", "---", "..."]))
 )
@@ -224,14 +224,14 @@ plain_json = st.recursive(
 )
 
 
-@settings(max_examples=examples(200), deadline=None)
+@settings(max_examples=examples(200))
 @given(st.dictionaries(st.text("abc", min_size=1), plain_json, min_size=1))
 def test_whatever_json_writes_is_read_back(value: dict[str, Any]) -> None:
     assert parse_document(json.dumps(value), "f").value == value
     assert parse_document(json.dumps(value, indent="\t", ensure_ascii=True), "f").value == value
 
 
-@settings(max_examples=examples(100), deadline=None)
+@settings(max_examples=examples(100))
 @given(
     st.dictionaries(
         st.text("abc", min_size=1),

@@ -94,7 +94,7 @@ def test_other_files_stay(tmp_path: Path) -> None:
     assert diary.names() == ["delegate-notes.log", "delegate.log"]
 
 
-@settings(max_examples=examples(50), deadline=None)
+@settings(max_examples=examples(50))
 @given(steps=st.lists(st.tuples(st.integers(1, 60), st.integers(0, 3)), max_size=60))
 def test_limits_hold_whatever_is_written_when(
     steps: list[tuple[int, int]], tmp_path_factory: pytest.TempPathFactory

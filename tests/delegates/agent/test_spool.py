@@ -153,7 +153,7 @@ class Journey:
             (self.lines,) = waiting
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(60))
 @given(
     steps=st.lists(st.one_of(st.integers(1, 40), st.sampled_from(["send", "lose", "restart"])), max_size=25)
 )

@@ -55,7 +55,7 @@ def expected(tree: object, count: list[int]) -> list[int]:
     return [at for one in opened for at in one] if tree[0] else opened[0] if opened else []
 
 
-@settings(max_examples=examples(400), deadline=None)
+@settings(max_examples=examples(400))
 @given(st.lists(TREES, min_size=1, max_size=4))
 def test_of_a_sequence_the_first_open_part_is_current_and_of_a_parallel_each_open_branch(
     parts: list[object],

@@ -83,7 +83,7 @@ def test_a_line_that_is_being_typed_does_not_hide_the_rest(broken: str):
     assert "pipeline.variables.color" in paths
 
 
-@settings(max_examples=examples(200), deadline=None)
+@settings(max_examples=examples(200))
 @given(st.data())
 def test_any_text_has_some_names(data: st.DataObject):
     lines = TEXT.split("\n")
