@@ -76,11 +76,11 @@ def test_a_foreign_scope_is_404_for_permissions(viewer: User, other_project: Sco
 
 def test_a_member_sees_the_own_organization_and_project_only(viewer: User, other_project: Scope, call: Call):
     client = call(viewer)
-    assert [one["identifier"] for one in client.get("/api/v1/orgs").json()["results"]] == ["default"]
+    assert [org["identifier"] for org in client.get("/api/v1/orgs").json()["results"]] == ["default"]
     assert client.get("/api/v1/orgs/default").status_code == 200
     assert client.get("/api/v1/orgs/other").status_code == 404
     projects = client.get("/api/v1/orgs/default/projects").json()
-    assert [one["identifier"] for one in projects["results"]] == ["demo"]
+    assert [row["identifier"] for row in projects["results"]] == ["demo"]
     assert projects["next"] is None
     assert client.get("/api/v1/orgs/other/projects").json()["results"] == []
     assert client.get("/api/v1/orgs/other/projects/elsewhere").status_code == 404
@@ -108,7 +108,7 @@ def test_a_viewer_makes_nothing(viewer: User, call: Call):
 
 def test_roles_are_listed_made_changed_and_deleted(admin: User, project: Scope, call: Call):
     client = call(admin)
-    builtin = {one["identifier"] for one in client.get("/api/v1/roles").json()["results"]}
+    builtin = {role["identifier"] for role in client.get("/api/v1/roles").json()["results"]}
     assert {"account_admin", "pipeline_executor", "viewer"} <= builtin
     body = {
         "identifier": "runner",
@@ -213,9 +213,9 @@ def program(admin: User, project: Scope, call: Call) -> dict[str, Any]:
     assert made.status_code == 201
     body = to_user(admin, "viewer", project)
     body["principal"] = {"type": "service_account", "id": made.json()["id"]}
-    given = client.post("/api/v1/role-assignments", body, format="json")
-    assert given.status_code == 201
-    assert given.json()["principal"] == body["principal"] | {"name": "CI runner"}
+    response = client.post("/api/v1/role-assignments", body, format="json")
+    assert response.status_code == 201
+    assert response.json()["principal"] == body["principal"] | {"name": "CI runner"}
     return dict(made.json())
 
 
@@ -231,7 +231,7 @@ def test_a_service_account_acts_by_its_key_with_its_own_roles(
     assert client.get("/api/v1/me/permissions?org=default&project=demo").status_code == 200
     assert client.get("/api/v1/me/permissions").json()["permissions"] == sorted(SHARED_VIEW_PERMISSIONS)
     listed = call(admin).get(f"/api/v1/api-keys?service_account={program['id']}").json()["results"]
-    assert [(one["id"], one["service_account"]) for one in listed] == [(made["id"], program["id"])]
+    assert [(key["id"], key["service_account"]) for key in listed] == [(made["id"], program["id"])]
     assert made["key"] not in str(listed)
 
 
@@ -289,9 +289,9 @@ def test_a_narrowed_key_says_so_and_makes_no_keys(admin: User, project: Scope, c
     body = {"name": "narrow", "scope": project.path, "permissions": ["core_pipeline_view"]}
     made = call(admin).post("/api/v1/api-keys", body, format="json").json()
     assert (made["scope"], made["permissions"]) == (project.path, ["core_pipeline_view"])
-    found = get_api_key_by_token(made["key"])
-    assert found is not None
-    assert found.limits == ApiKeyLimits(project, frozenset({"core_pipeline_view"}))
+    api_key = get_api_key_by_token(made["key"])
+    assert api_key is not None
+    assert api_key.limits == ApiKeyLimits(project, frozenset({"core_pipeline_view"}))
     client = APIClient()
     client.credentials(HTTP_X_API_KEY=made["key"])
     refused = client.post("/api/v1/api-keys", {"name": "wide"}, format="json")

@@ -34,24 +34,24 @@ def pipeline(project: Scope) -> Pipeline:
 
 def test_a_yes_names_the_assignment_that_it_comes_from(deployer: User, pipeline: Pipeline, call: Call):
     resource = {"type": "pipeline", "id": pipeline.pk}
-    found = asked(call(deployer), "core_pipeline_execute", resource)
+    result = asked(call(deployer), "core_pipeline_execute", resource)
 
-    given = RoleAssignment.objects.get(user=deployer)
-    assert found["permitted"] is True
-    assert found["principal"] == {"type": "user", "id": deployer.pk, "name": deployer.username}
-    assert found["resource"] == {"type": "pipeline", "id": str(pipeline.pk)}
-    assert found["assignment"]["id"] == given.pk
-    assert found["assignment"]["role"] == "pipeline_executor"
-    assert found["reason"] == "Pipeline Executor at account/default/demo."
+    assignment = RoleAssignment.objects.get(user=deployer)
+    assert result["permitted"] is True
+    assert result["principal"] == {"type": "user", "id": deployer.pk, "name": deployer.username}
+    assert result["resource"] == {"type": "pipeline", "id": str(pipeline.pk)}
+    assert result["assignment"]["id"] == assignment.pk
+    assert result["assignment"]["role"] == "pipeline_executor"
+    assert result["reason"] == "Pipeline Executor at account/default/demo."
 
 
 def test_a_thing_can_be_named_by_its_identifier_and_scope(deployer: User, pipeline: Pipeline, call: Call):
     resource = {"type": "pipeline", "identifier": "web", "scope": pipeline.scope.path}
 
     assert asked(call(deployer), "core_pipeline_execute", resource)["permitted"] is True
-    found = asked(call(deployer), "core_pipeline_delete", resource)
-    assert (found["permitted"], found["assignment"]) == (False, None)
-    assert found["reason"] == "No role grants core_pipeline_delete in this scope."
+    result = asked(call(deployer), "core_pipeline_delete", resource)
+    assert (result["permitted"], result["assignment"]) == (False, None)
+    assert result["reason"] == "No role grants core_pipeline_delete in this scope."
 
 
 def test_a_scope_is_asked_about_by_its_path(viewer: User, project: Scope, other_project: Scope, call: Call):
@@ -97,15 +97,15 @@ def test_groups_and_service_accounts_are_asked_about_by_their_own_id(
     program = ServiceAccount.objects.create(scope=project, identifier="ci", name="CI", user=user)
 
     about_group = {"type": "group", "id": group.pk}
-    found = asked(client, "core_audit_view", resource, about=about_group)
-    assert (found["permitted"], found["principal"]["name"]) == (False, "Ops")
+    result = asked(client, "core_audit_view", resource, about=about_group)
+    assert (result["permitted"], result["principal"]["name"]) == (False, "Ops")
     assert (
         asked(client, "core_role_view", resource, about=about_group)["reason"] == f"Viewer at {project.path}."
     )
     about_member = {"type": "user", "id": deployer.pk}
-    found = asked(client, "core_role_view", resource, about=about_member)
-    assert found["reason"] == f"Viewer at {project.path}, as a member of Ops."
-    assert found["assignment"]["principal"] == {"type": "group", "id": group.pk, "name": "Ops"}
+    result = asked(client, "core_role_view", resource, about=about_member)
+    assert result["reason"] == f"Viewer at {project.path}, as a member of Ops."
+    assert result["assignment"]["principal"] == {"type": "group", "id": group.pk, "name": "Ops"}
     about_program = {"type": "service_account", "id": program.pk}
     assert asked(client, "core_role_view", resource, about=about_program)["permitted"] is False
 
@@ -114,9 +114,9 @@ def test_a_role_that_ended_is_said_to_have_ended(admin: User, viewer: User, proj
     RoleAssignment.objects.filter(user=viewer).update(expires_at=timezone.now() - timedelta(days=1))
     about = {"type": "user", "id": viewer.pk}
 
-    found = asked(call(admin), "core_pipeline_view", {"scope": project.path}, about=about)
-    assert found["permitted"] is False
-    assert found["reason"].startswith("Viewer at account/default/demo expired at ")
+    result = asked(call(admin), "core_pipeline_view", {"scope": project.path}, about=about)
+    assert result["permitted"] is False
+    assert result["reason"].startswith("Viewer at account/default/demo expired at ")
 
 
 @pytest.mark.parametrize(
@@ -131,16 +131,16 @@ def test_a_role_that_ended_is_said_to_have_ended(admin: User, viewer: User, proj
     ],
 )
 def test_what_makes_no_sense_is_said_to_make_none(viewer: User, resource: Any, message: str, call: Call):
-    found = asked(call(viewer), "core_pipeline_view", resource, status=400)
-    assert message in str(found)
+    result = asked(call(viewer), "core_pipeline_view", resource, status=400)
+    assert message in str(result)
 
 
 def test_an_unknown_permission_is_refused(viewer: User, project: Scope, call: Call):
-    found = asked(call(viewer), "core_moon_land", {"scope": project.path}, status=400)
-    assert found["errors"][0]["path"] == "permission"
+    result = asked(call(viewer), "core_moon_land", {"scope": project.path}, status=400)
+    assert result["errors"][0]["path"] == "permission"
 
 
 def test_a_text_that_is_no_id_means_nothing(world: World, viewer: User, call: Call):
     for kind, key in product(("pipeline", "execution"), ("../etc", "9" * 40, "-1")):
-        found = asked(call(viewer), "core_pipeline_view", {"type": kind, "id": key})
-        assert found["permitted"] is False
+        result = asked(call(viewer), "core_pipeline_view", {"type": kind, "id": key})
+        assert result["permitted"] is False

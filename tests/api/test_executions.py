@@ -32,8 +32,8 @@ def runs(world: World) -> str:
     return f"/api/v1/pipelines/{world.pipeline.pk}/executions"
 
 
-def of(world: World, rest: str = "") -> str:
-    return f"/api/v1/executions/{world.execution.pk}{rest}"
+def of(world: World, suffix: str = "") -> str:
+    return f"/api/v1/executions/{world.execution.pk}{suffix}"
 
 
 def write_lines(world: World, count: int) -> None:
@@ -84,10 +84,10 @@ def test_a_run_answers_201_with_id_number_and_status(world: World, client: APICl
     answer = response.json()
     assert set(answer) == {"id", "number", "status"}
     assert (answer["number"], answer["status"]) == (2, "QUEUED")
-    shown = client.get(response["Location"]).json()
-    assert shown["id"] == answer["id"]
+    execution = client.get(response["Location"]).json()
+    assert execution["id"] == answer["id"]
     tag = (body or {}).get("artifact", {}).get("tag") if isinstance(body, dict) else None  # type: ignore[union-attr]
-    assert shown["artifact"] == {"image": "myapp", "tag": tag or "v1"}
+    assert execution["artifact"] == {"image": "myapp", "tag": tag or "v1"}
 
 
 @pytest.mark.parametrize(
@@ -123,27 +123,33 @@ def test_the_same_idempotency_key_runs_once(world: World, client: APIClient):
 
 
 def test_an_execution_has_the_fixed_shape(world: World, client: APIClient):
-    shown = client.get(of(world)).json()
-    assert {"status", "outcome", "failure", "stages", "checklist", "can", "last_line"} <= set(shown)
-    assert shown["outcome"] is None
-    assert shown["failure"] is None
-    steps = shown["stages"][0]["steps"]
+    execution = client.get(of(world)).json()
+    assert {"status", "outcome", "failure", "stages", "checklist", "can", "last_line"} <= set(execution)
+    assert execution["outcome"] is None
+    assert execution["failure"] is None
+    steps = execution["stages"][0]["steps"]
     assert [step["type"] for step in steps] == ["EcsRollingDeploy", "EcsRollingRollback"]
     assert {"identifier", "type", "status", "units", "outputs"} <= set(steps[0])
     assert steps[0]["units"][0]["actions"][0]["state"] == "WAITING"
-    assert shown["can"] == {"abort": True, "rollback": True, "retry": False, "decide": True, "stop": True}
+    assert execution["can"] == {"abort": True, "rollback": True, "retry": False, "decide": True, "stop": True}
 
 
 def test_buttons_depend_on_who_looks(world: World, viewer: User, call: CallAs):
-    shown = call(viewer).get(of(world)).json()
-    assert shown["can"] == {"abort": False, "rollback": False, "retry": False, "decide": False, "stop": False}
+    execution = call(viewer).get(of(world)).json()
+    assert execution["can"] == {
+        "abort": False,
+        "rollback": False,
+        "retry": False,
+        "decide": False,
+        "stop": False,
+    }
 
 
 def test_the_list_is_newest_first_and_can_be_narrowed(world: World, client: APIClient):
     for _ in range(3):
         client.post(runs(world), {}, format="json")
     listed = client.get("/api/v1/executions").json()["results"]
-    assert [one["number"] for one in listed] == [4, 3, 2, 1]
+    assert [row["number"] for row in listed] == [4, 3, 2, 1]
     assert listed[0]["pipeline"]["identifier"] == "rolling"
     assert client.get("/api/v1/executions?status=SUCCESS").json()["results"] == []
     assert len(client.get("/api/v1/executions?identifier=rolling&status=QUEUED").json()["results"]) == 4
@@ -253,11 +259,11 @@ def test_a_strange_search_is_refused(world: World, client: APIClient, query: str
 def test_the_calls_are_listed_in_order(world: World, client: APIClient):
     write_calls(world, 5)
     page = client.get(of(world, "/calls?page_size=3")).json()
-    assert [one["number"] for one in page["results"]] == [0, 1, 2]
+    assert [row["number"] for row in page["results"]] == [0, 1, 2]
     assert {"service", "operation", "phase", "step", "action", "state", "write"} <= set(page["results"][0])
-    rest = client.get(page["next"]).json()
-    assert [one["number"] for one in rest["results"]] == [3, 4]
-    assert rest["next"] is None
+    next_page = client.get(page["next"]).json()
+    assert [row["number"] for row in next_page["results"]] == [3, 4]
+    assert next_page["next"] is None
 
 
 def test_wishes_are_passed_on_to_the_engine(world: World, client: APIClient):
@@ -309,8 +315,8 @@ def test_a_list_costs_the_same_however_long_it_is(
     client.get(f"/api/v1/{name}")
     make_more(world, admin)
     with django_assert_max_num_queries(most):
-        found = client.get(f"/api/v1/{name}").json()["results"]
-    assert found
+        results = client.get(f"/api/v1/{name}").json()["results"]
+    assert results
 
 
 def make_more(world: World, admin: User) -> None:

@@ -168,7 +168,7 @@ def test_the_scope_can_be_named_in_the_address(client: APIClient):
 
 def test_lists_are_narrowed_by_identifier_and_scope(world: World, other_world: World, client: APIClient):
     def scopes(query: str) -> list[str]:
-        return [one["scope"] for one in client.get(f"/api/v1/services{query}").json()["results"]]
+        return [row["scope"] for row in client.get(f"/api/v1/services{query}").json()["results"]]
 
     assert len(scopes("")) == 2
     assert len(scopes("?identifier=myapp")) == 2
@@ -182,13 +182,13 @@ def test_lists_are_narrowed_by_identifier_and_scope(world: World, other_world: W
 def test_a_list_goes_on_at_its_next_address(client: APIClient):
     for number in range(5):
         post(client, "environments", identifier=f"e{number}", name="E", **HERE)
-    seen, address = [], "/api/v1/environments?page_size=2"
+    identifiers, address = [], "/api/v1/environments?page_size=2"
     while address:
         page = client.get(address).json()
         assert set(page) == {"results", "next"}
-        seen += [one["identifier"] for one in page["results"]]
+        identifiers += [row["identifier"] for row in page["results"]]
         address = page["next"]
-    assert seen == ["e4", "e3", "e2", "e1", "e0"]
+    assert identifiers == ["e4", "e3", "e2", "e1", "e0"]
 
 
 @pytest.mark.parametrize(
@@ -235,11 +235,11 @@ def test_a_file_is_written_read_and_deleted_by_its_path(client: APIClient):
 
 def test_files_are_listed_without_their_content(world: World, client: APIClient):
     post(client, "files", path="/a/b.yaml", content="x", **HERE)
-    found = client.get("/api/v1/files?org=default&project=demo&folder=/a").json()["results"]
-    assert [one["path"] for one in found] == ["/a/b.yaml"]
-    assert "content" not in found[0]
+    files = client.get("/api/v1/files?org=default&project=demo&folder=/a").json()["results"]
+    assert [file["path"] for file in files] == ["/a/b.yaml"]
+    assert "content" not in files[0]
     by_path = client.get("/api/v1/files?path=/task.yaml").json()["results"]
-    assert [one["path"] for one in by_path] == ["/task.yaml"]
+    assert [file["path"] for file in by_path] == ["/task.yaml"]
 
 
 def test_replacing_a_service_replaces_its_manifests_and_its_artifact(world: World, client: APIClient):
@@ -314,9 +314,9 @@ def test_a_deleted_pipeline_leaves_its_executions_readable_and_its_identifier_fr
     assert client.delete(address).status_code == 204
     assert client.get(address).status_code == 404
     assert client.post(f"{address}/executions", {}, format="json").status_code == 404
-    shown = client.get(f"/api/v1/executions/{world.execution.pk}").json()
-    assert shown["pipeline"]["deleted"] is True
-    assert shown["pipeline"]["version"] == 1
+    execution = client.get(f"/api/v1/executions/{world.execution.pk}").json()
+    assert execution["pipeline"]["deleted"] is True
+    assert execution["pipeline"]["version"] == 1
     again = post(client, "pipelines", yaml=PIPELINE, **HERE)
     assert again.status_code == 201
     assert client.delete(f"/api/v1/pipelines/{again.json()['id']}").status_code == 204
@@ -328,7 +328,7 @@ def test_every_version_of_a_pipeline_is_kept_and_can_come_back(world: World, cli
     changed = PIPELINE.replace("name: Deploy", "name: Another  # with a comment")
     assert client.put(address, {"yaml": changed}, format="json").json()["version"] == 2
     listed = client.get(f"{address}/versions").json()["results"]
-    assert [(one["number"], one["saved_by"]) for one in listed] == [(2, "admin"), (1, None)]
+    assert [(version["number"], version["saved_by"]) for version in listed] == [(2, "admin"), (1, None)]
     assert client.get(f"{address}/versions/2").json()["yaml"] == changed
     stale = client.post(f"{address}/versions/1/restore", headers={"if-match": '"1"'})
     assert stale.status_code == 412
@@ -340,23 +340,23 @@ def test_every_version_of_a_pipeline_is_kept_and_can_come_back(world: World, cli
 def test_variables_are_frozen_when_a_run_starts_and_the_environment_wins(world: World, client: APIClient):
     ServiceOverride.objects.all().delete()
     service = client.get(f"/api/v1/services/{world.service.pk}").json()
-    mine = {"name": service["name"], "manifests": service["manifests"], "artifact": service["artifact"]}
-    mine |= {"variables": {"level": "info", "host": ""}, "required_variables": ["host"]}
-    assert client.put(f"/api/v1/services/{world.service.pk}", mine, format="json").status_code == 200
+    body = {"name": service["name"], "manifests": service["manifests"], "artifact": service["artifact"]}
+    body |= {"variables": {"level": "info", "host": ""}, "required_variables": ["host"]}
+    assert client.put(f"/api/v1/services/{world.service.pk}", body, format="json").status_code == 200
     run = f"/api/v1/pipelines/{world.pipeline.pk}/executions"
     refused = client.post(run, {}, format="json")
     assert refused.status_code == 400
     assert "host of service myapp is required" in refused.json()["errors"][0]["message"]
 
     place = f"/api/v1/environments/{world.environment.pk}"
-    given = {"name": "Dev", "variables": {"level": "debug", "host": "db.internal"}}
-    assert client.put(place, given, format="json").json()["variables"] == given["variables"]
+    environment = {"name": "Dev", "variables": {"level": "debug", "host": "db.internal"}}
+    assert client.put(place, environment, format="json").json()["variables"] == environment["variables"]
     made = Execution.objects.get(pk=client.post(run, {}, format="json").json()["id"])
     client.put(place, {"name": "Dev", "variables": {}}, format="json")
     values = made.stages.get().values
     assert values["serviceVariables"] == {"level": "debug", "host": "db.internal"}
     assert values["service"]["variables"] == {"level": "info", "host": ""}
-    assert values["env"]["variables"] == given["variables"]
+    assert values["env"]["variables"] == environment["variables"]
 
 
 def test_a_variable_that_no_expression_could_name_is_refused(world: World, client: APIClient):
@@ -367,7 +367,7 @@ def test_a_variable_that_no_expression_could_name_is_refused(world: World, clien
 
 def test_the_schema_of_pipelines_and_the_regions_are_served(client: APIClient):
     assert client.get("/api/v1/pipeline-schema").json()["type"] == "object"
-    names = [one["name"] for one in client.get("/api/v1/aws-regions").json()["results"]]
+    names = [region["name"] for region in client.get("/api/v1/aws-regions").json()["results"]]
     assert "us-east-1" in names
 
 
@@ -376,7 +376,7 @@ def test_testing_a_connector_says_what_is_wrong(world: World, client: APIClient)
     assert answer.status_code == 200
     assert answer.json()["ok"] is False
     assert answer.json()["message"]
-    shown = client.get(f"/api/v1/connectors/{world.connector.pk}").json()
-    assert shown["last_test_ok"] is False
+    connector = client.get(f"/api/v1/connectors/{world.connector.pk}").json()
+    assert connector["last_test_ok"] is False
     clusters = client.get(f"/api/v1/connectors/{world.connector.pk}/clusters?region=us-east-1")
     assert clusters.status_code == 409

@@ -33,7 +33,7 @@ def still(document: dict[str, Any]) -> dict[str, Any]:
 def test_what_was_read_can_be_sent_back(world: World, admin: User) -> None:
     client = APIClient()
     client.force_authenticate(admin)
-    asked, refused = [], {}
+    methods, refused = [], {}
     for name, address, method in addresses(world):
         read = client.get(address).json()
         answer = getattr(client, method)(address, read, format="json")
@@ -42,12 +42,12 @@ def test_what_was_read_can_be_sent_back(world: World, admin: User) -> None:
                 answer.content[:300],
                 {k: (v, read[k]) for k, v in client.get(address).json().items() if v != read[k]},
             )
-        asked.append(method)
+        methods.append(method)
         read = client.get(address).json()
         key = "id" if "id" in read else "version"
         other = getattr(client, method)(address, {**read, key: 4711}, format="json")
         if other.status_code != 400 or [error["path"] for error in other.json()["errors"]][-1:] != [key]:
             refused[f"{name} with another {key}"] = other.content[:300]
-    assert asked.count("put") >= 8
-    assert asked.count("patch") >= 5
+    assert methods.count("put") >= 8
+    assert methods.count("patch") >= 5
     assert not refused

@@ -21,17 +21,17 @@ def client(admin: User) -> APIClient:
 
 
 def test_a_key_that_nobody_reads_is_refused_by_its_name(world: World, client: APIClient) -> None:
-    asked, taken = 0, {}
+    request_count, accepted = 0, {}
     for name, row in ROWS.items():
         for ask in row.asks:
             if name.startswith("api-") and ask.method in ("post", "put", "patch"):
-                asked += 1
+                request_count += 1
                 address = reverse(name, kwargs=row.kwargs(world)) + ask.query
                 answer = getattr(client, ask.method)(address, {**ask.body(world), SURPRISE: 1}, format="json")
                 if answer.status_code != 400 or [e["path"] for e in answer.json()["errors"]] != [SURPRISE]:
-                    taken[f"{ask.method} {name}"] = answer.content[:200]
-    assert asked > 60
-    assert not taken
+                    accepted[f"{ask.method} {name}"] = answer.content[:200]
+    assert request_count > 60
+    assert not accepted
 
 
 def test_a_key_deep_inside_is_named_with_its_path(world: World, client: APIClient) -> None:
@@ -44,7 +44,7 @@ def test_a_key_deep_inside_is_named_with_its_path(world: World, client: APIClien
 
 
 @pytest.mark.parametrize(
-    ("body", "path", "wanted"),
+    ("body", "path", "message"),
     [
         ({"name": 0}, "name", "must be a text"),
         ({"name": True}, "name", "must be a text"),
@@ -53,11 +53,11 @@ def test_a_key_deep_inside_is_named_with_its_path(world: World, client: APIClien
     ],
 )
 def test_a_value_of_another_type_is_refused_and_not_turned_into_one(
-    body: dict[str, object], path: str, wanted: str, world: World, client: APIClient
+    body: dict[str, object], path: str, message: str, world: World, client: APIClient
 ) -> None:
     answer = client.put(f"/api/v1/services/{world.service.pk}", body, format="json")
     assert answer.status_code == 400
-    assert {"path": path, "message": wanted} in answer.json()["errors"]
+    assert {"path": path, "message": message} in answer.json()["errors"]
 
 
 def test_truth_and_numbers_are_not_read_out_of_texts(world: World, client: APIClient) -> None:

@@ -118,7 +118,7 @@ def test_a_page_token_that_repeats_does_not_loop() -> None:
 
 
 def test_a_stopped_task_tells_why() -> None:
-    found = {
+    raw_task = {
         "taskArn": "arn:aws:ecs:us-east-1:1:task/demo/0123abcd",
         "lastStatus": "STOPPED",
         "stopCode": "EssentialContainerExited",
@@ -127,7 +127,7 @@ def test_a_stopped_task_tells_why() -> None:
         "containers": [{"name": "web", "exitCode": 1, "reason": None, "lastStatus": "STOPPED"}],
         "stoppedAt": "2026-01-01T10:00:00.000000+00:00",
     }
-    (task,) = EcsClient(ListedCaller({"tasks": [found]})).describe_tasks("demo", ["0123abcd"])
+    (task,) = EcsClient(ListedCaller({"tasks": [raw_task]})).describe_tasks("demo", ["0123abcd"])
     assert (task.id, task.stop_code, task.started_by) == ("0123abcd", "EssentialContainerExited", "ecs-svc/1")
     assert (task.containers[0].name, task.containers[0].exit_code) == ("web", 1)
     assert task.containers[0].reason == ""
@@ -141,14 +141,14 @@ def test_service_deployments_since_a_moment_travel_as_json() -> None:
 
 
 def test_suspending_keeps_the_bounds_and_resuming_restores_what_was() -> None:
-    found = {
+    scalable_target = {
         "ResourceId": "service/demo/myapp",
         "ScalableDimension": "ecs:service:DesiredCount",
         "MinCapacity": 1,
         "MaxCapacity": 3,
         "SuspendedState": {"DynamicScalingInSuspended": True},
     }
-    caller = ListedCaller({"ScalableTargets": [found]}, {}, {})
+    caller = ListedCaller({"ScalableTargets": [scalable_target]}, {}, {})
     scaling = ScalingClient(caller)
     (target,) = scaling.list_targets("arn:aws:ecs:us-east-1:1:cluster/demo", "myapp")
     scaling.suspend(target)
@@ -219,8 +219,8 @@ def test_a_subnet_leads_where_its_own_route_table_says_or_else_that_of_its_vpc()
         },
     ]
     caller = ListedCaller({"Subnets": described}, {"RouteTables": tables})
-    found = Ec2Client(caller).describe_subnets(["subnet-a", "subnet-b", "subnet-c", "subnet-d"])
-    assert [one.egress_route for one in found] == ["internet", "nat", "", "other"]
+    subnets = Ec2Client(caller).describe_subnets(["subnet-a", "subnet-b", "subnet-c", "subnet-d"])
+    assert [subnet.egress_route for subnet in subnets] == ["internet", "nat", "", "other"]
     assert caller.calls[1][2] == {"Filters": [{"Name": "vpc-id", "Values": ["vpc-1"]}]}
 
 
@@ -233,7 +233,12 @@ def test_a_security_group_lets_out_what_its_rules_for_everywhere_say() -> None:
         "sg-4": [{"IpProtocol": "-1", "IpRanges": [{"CidrIp": "10.0.0.0/8"}]}],
         "sg-5": [],
     }
-    groups = [{"GroupId": name, "VpcId": "vpc-1", "IpPermissionsEgress": one} for name, one in rules.items()]
-    found = Ec2Client(ListedCaller({"SecurityGroups": groups})).describe_security_groups(list(rules))
-    assert [one.id for one in found if one.allows_egress(443)] == ["sg-1", "sg-2"]
-    assert [one.id for one in found if one.allows_egress(22)] == ["sg-1"]
+    groups = [
+        {"GroupId": name, "VpcId": "vpc-1", "IpPermissionsEgress": permissions}
+        for name, permissions in rules.items()
+    ]
+    security_groups = Ec2Client(ListedCaller({"SecurityGroups": groups})).describe_security_groups(
+        list(rules)
+    )
+    assert [group.id for group in security_groups if group.allows_egress(443)] == ["sg-1", "sg-2"]
+    assert [group.id for group in security_groups if group.allows_egress(22)] == ["sg-1"]

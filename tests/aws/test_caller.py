@@ -220,10 +220,10 @@ def test_credentials_never_print_their_secrets() -> None:
 
 def test_clients_are_shared_per_credentials_region_and_endpoint() -> None:
     key = AccessKey("AKIATEST", "secret")
-    one = clients.get_client(key, "us-east-1", None, "ecs")
-    assert clients.get_client(AccessKey("AKIATEST", "secret"), "us-east-1", None, "ecs") is one
-    assert clients.get_client(key, "eu-west-1", None, "ecs") is not one
-    assert clients.get_client(AccessKey("AKIATEST", "rotated"), "us-east-1", None, "ecs") is not one
+    client = clients.get_client(key, "us-east-1", None, "ecs")
+    assert clients.get_client(AccessKey("AKIATEST", "secret"), "us-east-1", None, "ecs") is client
+    assert clients.get_client(key, "eu-west-1", None, "ecs") is not client
+    assert clients.get_client(AccessKey("AKIATEST", "rotated"), "us-east-1", None, "ecs") is not client
 
 
 def test_a_forked_worker_makes_its_own_clients() -> None:

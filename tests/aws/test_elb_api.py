@@ -11,8 +11,8 @@ def test_listeners_are_read_to_the_last_page() -> None:
         {"Listeners": [LISTENER], "NextMarker": "more"},
         {"Listeners": [{**LISTENER, "ListenerArn": "arn:l2", "Port": 8080}]},
     )
-    found = ElbClient(caller).list_listeners("arn:lb")
-    assert [(one.arn, one.port) for one in found] == [("arn:l1", 80), ("arn:l2", 8080)]
+    listeners = ElbClient(caller).list_listeners("arn:lb")
+    assert [(listener.arn, listener.port) for listener in listeners] == [("arn:l1", 80), ("arn:l2", 8080)]
     assert caller.calls[1][2]["Marker"] == "more"
 
 

@@ -24,7 +24,7 @@ def request(**changes: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("definition", "place", "said"),
+    ("definition", "place", "message"),
     [
         (task(volumes=efs(fileSystemId="vol-1")), "fileSystemId", "one looks like fs-0123abcd"),
         (task(volumes=efs(rootDirectory="data")), "rootDirectory", "start with /"),
@@ -78,10 +78,10 @@ def request(**changes: Any) -> dict[str, Any]:
         ),
     ],
 )
-def test_security_and_volumes_are_checked(definition: dict[str, Any], place: str, said: str) -> None:
-    (found,) = of_task(definition)
-    assert found.location.endswith(place)
-    assert said in found.message
+def test_security_and_volumes_are_checked(definition: dict[str, Any], place: str, message: str) -> None:
+    (problem,) = of_task(definition)
+    assert problem.location.endswith(place)
+    assert message in problem.message
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_what_the_launch_type_has_is_let_through(definition: dict[str, Any]) -> 
 
 
 @pytest.mark.parametrize(
-    ("asked", "definition", "place"),
+    ("parameters", "definition", "place"),
     [
         (request(), on_ec2(networkMode="awsvpc"), "launchType"),
         (
@@ -131,14 +131,14 @@ def test_what_the_launch_type_has_is_let_through(definition: dict[str, Any]) -> 
     ],
 )
 def test_a_request_goes_with_its_task_definition(
-    asked: dict[str, Any], definition: dict[str, Any], place: str
+    parameters: dict[str, Any], definition: dict[str, Any], place: str
 ) -> None:
-    (found,) = compatibility.validate_compatibility(asked, definition)
-    assert found.location == place
+    (problem,) = compatibility.validate_compatibility(parameters, definition)
+    assert problem.location == place
 
 
 @pytest.mark.parametrize(
-    ("asked", "place"),
+    ("parameters", "place"),
     [
         (request(count=0), "count"),
         (request(group="service:web"), "group"),
@@ -148,5 +148,5 @@ def test_a_request_goes_with_its_task_definition(
         (request(launchType="EC2", placementStrategy=[{"type": "random"}] * 6), "placementStrategy"),
     ],
 )
-def test_a_request_that_ecs_would_refuse_is_told(asked: dict[str, Any], place: str) -> None:
-    assert place in [one.location for one in validate_parameters("ecs", "RunTask", asked)]
+def test_a_request_that_ecs_would_refuse_is_told(parameters: dict[str, Any], place: str) -> None:
+    assert place in [problem.location for problem in validate_parameters("ecs", "RunTask", parameters)]

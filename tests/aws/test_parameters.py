@@ -16,7 +16,7 @@ def test_nulls_go_and_empty_values_stay() -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "given", "wanted"),
+    ("path", "value", "expected"),
     [
         (("cpu",), 256, "256"),
         (("containerDefinitions", 0, "memory"), "512", 512),
@@ -26,6 +26,6 @@ def test_nulls_go_and_empty_values_stay() -> None:
         (("nowhere",), 1, 1),
     ],
 )
-def test_the_value_of_an_expression_is_fitted_to_its_place(path: Any, given: Any, wanted: Any) -> None:
-    found = convert_parameter("ecs", "RegisterTaskDefinition", path, given)
-    assert (type(found), found) == (type(wanted), wanted)
+def test_the_value_of_an_expression_is_fitted_to_its_place(path: Any, value: Any, expected: Any) -> None:
+    converted = convert_parameter("ecs", "RegisterTaskDefinition", path, value)
+    assert (type(converted), converted) == (type(expected), expected)

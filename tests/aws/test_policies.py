@@ -58,19 +58,19 @@ def test_the_first_policy_is_the_documented_one_to_the_letter() -> None:
 
 
 def test_the_others_hold_all_that_the_documented_one_lacks() -> None:
-    held = {action for one in EXTENSION_POLICIES for action in one.actions}
-    assert set(T12) <= held
-    assert not held & set(R145)
+    extension_actions = {action for policy in EXTENSION_POLICIES for action in policy.actions}
+    assert set(T12) <= extension_actions
+    assert not extension_actions & set(R145)
 
 
 def test_every_action_has_a_purpose() -> None:
-    assert all(get_action_purpose(action).endswith(".") for one in POLICIES for action in one.actions)
+    assert all(get_action_purpose(action).endswith(".") for policy in POLICIES for action in policy.actions)
     assert get_action_purpose("ec2:RunInstances") == ""
 
 
 def test_only_those_policies_are_named_that_what_is_done_needs() -> None:
-    assert [one.identifier for one in list_policies(["ecs:UpdateService"])] == ["ecs"]
-    assert [one.identifier for one in list_policies(["ecs:RunTask", "logs:GetLogEvents"])] == [
+    assert [policy.identifier for policy in list_policies(["ecs:UpdateService"])] == ["ecs"]
+    assert [policy.identifier for policy in list_policies(["ecs:RunTask", "logs:GetLogEvents"])] == [
         "ecs",
         "run-task",
         "logs",

@@ -46,13 +46,13 @@ def test_an_updated_service_is_shown_as_it_will_be_and_nothing_is_written() -> N
     ecs = EcsClient(preview)
     registered = ecs.register_task_definition({"family": "f", "containerDefinitions": []})
     updated = ecs.update_service("demo", "myapp", {"taskDefinition": registered.arn, "desiredCount": 3})
-    seen = ecs.describe_service("demo", "myapp")
+    service = ecs.describe_service("demo", "myapp")
     assert registered.arn == "<taskDefinitionArn of RegisterTaskDefinition 1>"
     assert updated.primary is not None
-    assert seen is not None
+    assert service is not None
     assert (updated.primary.task_definition, updated.primary.desired) == (registered.arn, 3)
-    assert (seen.arn, seen.desired, seen.running) == (SERVICE["serviceArn"], 3, 3)
-    assert seen.primary == updated.primary
+    assert (service.arn, service.desired, service.running) == (SERVICE["serviceArn"], 3, 3)
+    assert service.primary == updated.primary
     assert [write.operation for write in preview.writes] == ["RegisterTaskDefinition", "UpdateService"]
     assert preview.writes[1].before["desiredCount"] == 2
     assert set(account.asked) == {"DescribeTaskDefinition", "DescribeServices"}
@@ -74,9 +74,9 @@ def test_a_created_service_is_found_by_name_and_by_arn_and_is_gone_once_deleted(
     assert made.running == 1
     assert ecs.list_tasks("demo", "new") == ["<task 1 of new>"]
     ecs.delete_service("demo", "new", force=True)
-    gone = ecs.describe_service("demo", "new")
-    assert gone is not None
-    assert gone.status == "INACTIVE"
+    service = ecs.describe_service("demo", "new")
+    assert service is not None
+    assert service.status == "INACTIVE"
     assert account.asked == []
 
 
@@ -120,10 +120,10 @@ def test_a_changed_listener_shows_its_new_target_also_as_its_default_rule() -> N
         Account({"DescribeListeners": {"Listeners": [listener]}, "DescribeRules": {"Rules": rules}})
     )
     preview.call("elbv2", "ModifyListener", {"ListenerArn": LISTENER, "DefaultActions": _forward("new")})
-    seen = preview.call("elbv2", "DescribeListeners", {"ListenerArns": [LISTENER]})["Listeners"]
-    assert (seen[0]["DefaultActions"], seen[0]["Port"]) == (_forward("new"), 80)
-    shown = preview.call("elbv2", "DescribeRules", {"ListenerArn": LISTENER})["Rules"]
-    assert [rule["Actions"] for rule in shown] == [_forward("new"), _forward("old")]
+    listeners = preview.call("elbv2", "DescribeListeners", {"ListenerArns": [LISTENER]})["Listeners"]
+    assert (listeners[0]["DefaultActions"], listeners[0]["Port"]) == (_forward("new"), 80)
+    updated_rules = preview.call("elbv2", "DescribeRules", {"ListenerArn": LISTENER})["Rules"]
+    assert [rule["Actions"] for rule in updated_rules] == [_forward("new"), _forward("old")]
     assert preview.writes[0].before["DefaultActions"] == _forward("old")
 
 
@@ -155,7 +155,7 @@ def test_scaling_is_shown_as_it_will_be() -> None:
     assert (after.min_capacity, after.max_capacity) == (1, 4)
     scaling.put_policy("demo", "a", {"PolicyName": "new", "PolicyType": "StepScaling"})
     scaling.delete_policy("demo", "a", "old")
-    assert [one.name for one in scaling.list_policies("demo", "a")] == ["new"]
+    assert [scaling_policy.name for scaling_policy in scaling.list_policies("demo", "a")] == ["new"]
     scaling.deregister_target("demo", "a")
     assert scaling.list_targets("demo", "a") == scaling.list_policies("demo", "a") == []
 

@@ -80,9 +80,9 @@ def test_revisions_are_registered_found_and_let_go(ecs: EcsClient, sandbox: Sand
     assert ecs.get_latest_revision("myapp") == 0
     first = ecs.register_task_definition(task_definition(sandbox), {"slipway:intent": "x"})
     assert ecs.get_latest_revision("myapp") == first.revision
-    found = ecs.describe_task_definition(first.arn, with_tags=True)
-    assert found.is_active
-    assert found.tags == {"slipway:intent": "x"}
+    definition = ecs.describe_task_definition(first.arn, with_tags=True)
+    assert definition.is_active
+    assert definition.tags == {"slipway:intent": "x"}
     ecs.deregister_task_definition(first.arn)
     assert not ecs.describe_task_definition(first.arn).is_active
     with pytest.raises(NotFound):
@@ -104,18 +104,22 @@ def test_a_service_is_deployed_updated_and_deleted(ecs: EcsClient, sandbox: Sand
     second = deploy(ecs, sandbox, "2")
     assert second != first
     sandbox.advance(300)
-    assert [one.status for one in ecs.list_service_deployments(CLUSTER, "myapp")][0] == "SUCCESSFUL"
-    revisions = [one.target_revision for one in ecs.list_service_deployments(CLUSTER, "myapp")]
-    targets = {one.task_definition.rsplit(":", 1)[1] for one in ecs.describe_service_revisions(revisions)}
+    assert [deployment.status for deployment in ecs.list_service_deployments(CLUSTER, "myapp")][
+        0
+    ] == "SUCCESSFUL"
+    revisions = [deployment.target_revision for deployment in ecs.list_service_deployments(CLUSTER, "myapp")]
+    targets = {
+        revision.task_definition.rsplit(":", 1)[1] for revision in ecs.describe_service_revisions(revisions)
+    }
     assert targets == {"1", "2"}
     ecs.add_tags(service.arn, {"extra": "1"})
     ecs.remove_tags(service.arn, ["team"])
     assert ecs.list_tags(service.arn) == {"extra": "1"}
     assert ecs.delete_service(CLUSTER, "myapp", force=True).status == "DRAINING"
     sandbox.advance(120)
-    gone = ecs.describe_service(CLUSTER, "myapp")
-    assert gone is not None
-    assert not gone.is_active
+    deleted = ecs.describe_service(CLUSTER, "myapp")
+    assert deleted is not None
+    assert not deleted.is_active
 
 
 def test_the_same_token_creates_one_service(ecs: EcsClient, sandbox: SandboxProcess) -> None:
@@ -168,7 +172,10 @@ def test_scaling_is_suspended_and_resumed(
     assert (suspended.min_capacity, suspended.max_capacity) == (1, 3)
     scaling.resume(before)
     assert scaling.list_targets(CLUSTER, "myapp")[0].suspended == before.suspended
-    assert [(one.name, one.arn) for one in scaling.list_policies(CLUSTER, "myapp")] == [("P1", arn)]
+    assert [
+        (scaling_policy.name, scaling_policy.arn)
+        for scaling_policy in scaling.list_policies(CLUSTER, "myapp")
+    ] == [("P1", arn)]
     scaling.delete_policy(CLUSTER, "myapp", "P1")
     scaling.deregister_target(CLUSTER, "myapp")
     assert scaling.list_targets(CLUSTER, "myapp") == []
@@ -208,7 +215,7 @@ def test_a_write_that_fails_is_sent_once_and_says_what_may_have_happened(
     assert type(caught.value) is kind
     assert caught.value.may_have_happened or not happened
     assert (ecs.get_latest_revision("myapp") == 1) == happened
-    sent = [one for one in sandbox.journal() if one["operation"] == "RegisterTaskDefinition"]
+    sent = [entry for entry in sandbox.journal() if entry["operation"] == "RegisterTaskDefinition"]
     assert len(sent) == 1
 
 

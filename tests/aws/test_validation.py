@@ -71,7 +71,7 @@ def test_sound_definitions_have_no_problems() -> None:
 
 
 @pytest.mark.parametrize(
-    ("definition", "place", "said"),
+    ("definition", "place", "message"),
     [
         (task(netwrkMode="awsvpc"), "netwrkMode", 'did you mean "networkMode"'),
         (
@@ -96,20 +96,20 @@ def test_sound_definitions_have_no_problems() -> None:
         (task(container(**{"name": None})), "containerDefinitions[0].name", "must be text"),
     ],
 )
-def test_shapes_are_checked_at_their_place(definition: dict[str, Any], place: str, said: str) -> None:
-    (found,) = [one for one in of_task(definition) if not one.is_warning]
-    assert found.location == place
-    assert said in found.message
+def test_shapes_are_checked_at_their_place(definition: dict[str, Any], place: str, message: str) -> None:
+    (problem,) = [problem for problem in of_task(definition) if not problem.is_warning]
+    assert problem.location == place
+    assert message in problem.message
 
 
 def test_a_new_choice_of_aws_is_only_a_warning() -> None:
-    (found,) = of_task(task(runtimePlatform={"operatingSystemFamily": "PLAN9"}))
-    assert found.is_warning
-    assert found.location == "runtimePlatform.operatingSystemFamily"
+    (problem,) = of_task(task(runtimePlatform={"operatingSystemFamily": "PLAN9"}))
+    assert problem.is_warning
+    assert problem.location == "runtimePlatform.operatingSystemFamily"
 
 
 @pytest.mark.parametrize(
-    ("definition", "place", "said"),
+    ("definition", "place", "message"),
     [
         (task(cpu="256", memory="4096"), "memory", "use 512, 1024, 2048"),
         (task(cpu="8192", memory="20000"), "memory", "16384 to 61440 in steps of 4096"),
@@ -249,18 +249,18 @@ def test_a_new_choice_of_aws_is_only_a_warning() -> None:
         (task(tags=[{"key": "aws:x", "value": "1"}]), "tags[0].key", "aws:"),
     ],
 )
-def test_rules_of_task_definitions(definition: dict[str, Any], place: str, said: str) -> None:
-    found = [one for one in of_task(definition) if one.location == place]
-    assert found, of_task(definition)
-    assert said in found[0].message
+def test_rules_of_task_definitions(definition: dict[str, Any], place: str, message: str) -> None:
+    problems = [problem for problem in of_task(definition) if problem.location == place]
+    assert problems, of_task(definition)
+    assert message in problems[0].message
     assert len(of_task(definition)) == 1, of_task(definition)
 
 
 def test_awslogs_on_fargate_needs_its_options_and_a_role() -> None:
     definition = task(container(logConfiguration={"logDriver": "awslogs"}), executionRoleArn=None)
-    said = " ".join(one.message for one in of_task(definition))
+    messages = " ".join(problem.message for problem in of_task(definition))
     for part in ("awslogs-group", "awslogs-region", "awslogs-stream-prefix", "executionRoleArn"):
-        assert part in said
+        assert part in messages
 
 
 @pytest.mark.parametrize(
@@ -302,7 +302,7 @@ def vpc(**changes: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("definition", "place", "said"),
+    ("definition", "place", "message"),
     [
         (service(serviceName="my app"), "serviceName", "not a service name"),
         (
@@ -353,10 +353,10 @@ def vpc(**changes: Any) -> dict[str, Any]:
         (service(launchType="EC2", platformVersion="1.4.0"), "platformVersion", "only for Fargate"),
     ],
 )
-def test_rules_of_service_definitions(definition: dict[str, Any], place: str, said: str) -> None:
-    (found,) = [one for one in of_service(definition) if not one.is_warning]
-    assert found.location == place
-    assert said in found.message
+def test_rules_of_service_definitions(definition: dict[str, Any], place: str, message: str) -> None:
+    (problem,) = [problem for problem in of_service(definition) if not problem.is_warning]
+    assert problem.location == place
+    assert message in problem.message
 
 
 @pytest.mark.parametrize(
@@ -365,13 +365,13 @@ def test_rules_of_service_definitions(definition: dict[str, Any], place: str, sa
 )
 def test_rounding_that_leaves_no_room_is_warned_of(count: int, least: int, most: int, stuck: bool) -> None:
     percents = {"minimumHealthyPercent": least, "maximumPercent": most}
-    found = of_service(service(desiredCount=count, deploymentConfiguration=percents))
-    assert [one.is_warning for one in found] == ([True] if stuck else [])
+    problems = of_service(service(desiredCount=count, deploymentConfiguration=percents))
+    assert [problem.is_warning for problem in problems] == ([True] if stuck else [])
 
 
 def test_a_missing_count_is_a_warning_because_an_update_keeps_it() -> None:
-    (found,) = of_service(service(desiredCount=None))
-    assert found.is_warning
+    (problem,) = of_service(service(desiredCount=None))
+    assert problem.is_warning
 
 
 SCALING = {
@@ -382,7 +382,7 @@ SCALING = {
 
 
 @pytest.mark.parametrize(
-    ("changes", "place", "said"),
+    ("changes", "place", "message"),
     [
         ({"MinCapacity": 3, "MaxCapacity": 1}, "MinCapacity", "more than the MaxCapacity"),
         ({"MinCapacity": "1", "MaxCapacity": 1}, "MinCapacity", "whole number"),
@@ -391,22 +391,22 @@ SCALING = {
         ({"MinCapacity": 1, "MaxCapacity": 1, "ResourceId": "web"}, "ResourceId", "service/CLUSTER/SERVICE"),
     ],
 )
-def test_rules_of_scalable_targets(changes: dict[str, Any], place: str, said: str) -> None:
-    (found,) = validate_parameters(
+def test_rules_of_scalable_targets(changes: dict[str, Any], place: str, message: str) -> None:
+    (problem,) = validate_parameters(
         "application-autoscaling", "RegisterScalableTarget", {**SCALING, **changes}
     )
-    assert found.location == place
-    assert said in found.message
+    assert problem.location == place
+    assert message in problem.message
 
 
 def test_a_policy_needs_the_configuration_of_its_type() -> None:
     policy = {**SCALING, "PolicyName": "p", "PolicyType": "TargetTrackingScaling"}
-    (found,) = validate_parameters("application-autoscaling", "PutScalingPolicy", policy)
-    assert "needs TargetTrackingScalingPolicyConfiguration" in found.message
+    (problem,) = validate_parameters("application-autoscaling", "PutScalingPolicy", policy)
+    assert "needs TargetTrackingScalingPolicyConfiguration" in problem.message
 
 
 @pytest.mark.parametrize(
-    ("changes", "place", "said"),
+    ("changes", "place", "message"),
     [
         ({"networkConfiguration": None, "launchType": None}, "networkConfiguration", "awsvpc needs"),
         ({"launchType": "EC2"}, "launchType", "not among"),
@@ -415,11 +415,13 @@ def test_a_policy_needs_the_configuration_of_its_type() -> None:
         ({"enableExecuteCommand": True}, "enableExecuteCommand", "taskRoleArn"),
     ],
 )
-def test_a_service_must_go_with_its_task_definition(changes: dict[str, Any], place: str, said: str) -> None:
+def test_a_service_must_go_with_its_task_definition(
+    changes: dict[str, Any], place: str, message: str
+) -> None:
     definition = task(container(portMappings=[{"containerPort": 80}]))
-    (found,) = compatibility.validate_compatibility(service(**changes), definition)
-    assert found.location == place
-    assert said in found.message
+    (problem,) = compatibility.validate_compatibility(service(**changes), definition)
+    assert problem.location == place
+    assert message in problem.message
 
 
 def test_expressions_are_right_until_they_are_filled_in() -> None:
@@ -440,9 +442,9 @@ junk = st.recursive(
 def _paths(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     below: list[tuple[Any, ...]] = []
     if isinstance(value, dict):
-        below = [found for key in value for found in _paths(value[key], (*path, key))]
+        below = [subpath for key in value for subpath in _paths(value[key], (*path, key))]
     elif isinstance(value, list):
-        below = [found for index, one in enumerate(value) for found in _paths(one, (*path, index))]
+        below = [subpath for index, item in enumerate(value) for subpath in _paths(item, (*path, index))]
     return ([path] if path else []) + below
 
 
@@ -474,7 +476,7 @@ def test_nothing_that_botocore_refuses_gets_through_and_no_junk_breaks_a_rule(
     for part in path[:-1]:
         inner = inner[part]
     inner[path[-1]] = value
-    found = of_task(definition)
+    problems = of_task(definition)
     report = ParamValidator().validate(definition, get_input_shape("ecs", "RegisterTaskDefinition"))
     if report.has_errors():
-        assert any(not one.is_warning for one in found), report.generate_report()
+        assert any(not problem.is_warning for problem in problems), report.generate_report()

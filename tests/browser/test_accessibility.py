@@ -30,15 +30,15 @@ def axe() -> str:
 
 def pages(reader: Client, world: World) -> list[str]:
     """The addresses that answer with a whole page of our own."""
-    found = []
-    for one in addresses(world):
-        if one.status != 200 or one.path.startswith(ELSEWHERE):
+    paths = []
+    for address in addresses(world):
+        if address.status != 200 or address.path.startswith(ELSEWHERE):
             continue
-        response = reader.get(one.path)
+        response = reader.get(address.path)
         text = b"".join(response) if response.streaming else response.content
         if text[: len(FRAGMENT)].decode("utf-8", "replace").lower() == FRAGMENT:
-            found.append(one.path)
-    return found
+            paths.append(address.path)
+    return paths
 
 
 def violations(page: Page) -> list[str]:
@@ -47,8 +47,11 @@ def violations(page: Page) -> list[str]:
     # Without the selectors that it would work out for each element in half of its time.
     rules = "{'label-content-name-mismatch': {enabled: true}}"
     options = f"{{resultTypes: ['violations'], selectors: false, rules: {rules}}}"
-    found = page.evaluate(f"axe.run(document, {options})")["violations"]
-    return [f"{one['id']}: {one['help']}: {one['nodes'][0]['html'][:200]}" for one in found]
+    results = page.evaluate(f"axe.run(document, {options})")["violations"]
+    return [
+        f"{violation['id']}: {violation['help']}: {violation['nodes'][0]['html'][:200]}"
+        for violation in results
+    ]
 
 
 # Every sixteenth page in each part: `make test` sees one part in each theme.
@@ -62,20 +65,20 @@ def test_axe_finds_nothing_on_any_page(
     complete(world)
     reader = Client()
     reader.force_login(admin)
-    cookies = {name: one.value for name, one in reader.cookies.items()} | {"slipway_theme": theme}
+    cookies = {name: cookie.value for name, cookie in reader.cookies.items()} | {"slipway_theme": theme}
     page.context.add_cookies(
         [{"name": name, "value": value, "url": live_server.url} for name, value in cookies.items()]
     )
     page.set_viewport_size({"width": width, "height": 800})
     page.route_web_socket("**/ws/**", lambda socket: None)
-    shown = pages(reader, world)[part::PARTS]
-    assert len(shown) > 4
-    found = {}
-    for path in shown:
+    page_paths = pages(reader, world)[part::PARTS]
+    assert len(page_paths) > 4
+    violations_by_path = {}
+    for path in page_paths:
         page.goto(f"{live_server.url}{path}")
         if wrong := violations(page):
-            found[path] = wrong
-    assert found == {}
+            violations_by_path[path] = wrong
+    assert violations_by_path == {}
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
@@ -85,7 +88,10 @@ def test_what_the_administration_offers_to_choose_from_can_be_read(
     reader = Client()
     reader.force_login(admin)
     page.context.add_cookies(
-        [{"name": name, "value": one.value, "url": live_server.url} for name, one in reader.cookies.items()]
+        [
+            {"name": name, "value": cookie.value, "url": live_server.url}
+            for name, cookie in reader.cookies.items()
+        ]
     )
     page.emulate_media(color_scheme=theme)
     page.goto(f"{live_server.url}/admin/rbac/usergroup/add/")
@@ -95,5 +101,5 @@ def test_what_the_administration_offers_to_choose_from_can_be_read(
     assert ink != heading.evaluate("label => getComputedStyle(label.parentElement).backgroundColor")
     page.evaluate(axe())
     rules = "{resultTypes: ['violations'], runOnly: ['color-contrast']}"
-    found = page.evaluate(f"axe.run(document, {rules})")["violations"]
-    assert [node["html"] for one in found for node in one["nodes"]] == []
+    results = page.evaluate(f"axe.run(document, {rules})")["violations"]
+    assert [node["html"] for violation in results for node in violation["nodes"]] == []

@@ -88,7 +88,7 @@ def test_a_pair_is_adopted_and_taken_back_from_the_list_on(
     expect(page.get_by_role("button", name="Adopt store__1")).to_be_visible()
     assert not Service.objects.filter(identifier="store").exists()
     # A browser notes each refusal.
-    complaints[:] = [one for one in complaints if "409" not in one]
+    complaints[:] = [complaint for complaint in complaints if "409" not in complaint]
 
 
 def test_what_happened_meanwhile_is_told_with_a_way_on(
@@ -115,4 +115,4 @@ def test_what_happened_meanwhile_is_told_with_a_way_on(
     expect(page.get_by_role("button", name="Read again")).to_be_visible()
     expect(page.get_by_role("button", name="Adopt service", exact=True)).to_have_count(0)
     # A browser notes each refusal.
-    complaints[:] = [one for one in complaints if "409" not in one]
+    complaints[:] = [complaint for complaint in complaints if "409" not in complaint]

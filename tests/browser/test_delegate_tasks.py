@@ -34,7 +34,7 @@ def sign_in(page: Page, url: str, person: User) -> None:
     client = Client()
     client.force_login(person)
     page.context.add_cookies(
-        [{"name": name, "value": one.value, "url": url} for name, one in client.cookies.items()]
+        [{"name": name, "value": cookie.value, "url": url} for name, cookie in client.cookies.items()]
     )
 
 

@@ -22,9 +22,9 @@ pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 @pytest.fixture
 def delegate(project: Scope) -> Delegate:
-    found = make_delegate(project, "eu", tags=["prod"])
-    make_instance(found, tags=["eu-west-1"], version="1.0.0")
-    return found
+    eu_delegate = make_delegate(project, "eu", tags=["prod"])
+    make_instance(eu_delegate, tags=["eu-west-1"], version="1.0.0")
+    return eu_delegate
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def open_list(
     client = Client()
     client.force_login(admin)
     page.context.add_cookies(
-        [{"name": name, "value": one.value, "url": site} for name, one in client.cookies.items()]
+        [{"name": name, "value": cookie.value, "url": site} for name, cookie in client.cookies.items()]
     )
 
     def opened() -> None:
@@ -60,8 +60,8 @@ def tell(delegate: Delegate, *, of_its_log: bool = False) -> None:
 
 def hear_nothing_from(delegate: Delegate, *, seconds: float) -> None:
     """As if its last heartbeat had come that long ago."""
-    heard = timezone.now() - timedelta(seconds=seconds)
-    DelegateInstance.objects.filter(delegate=delegate).update(last_heartbeat_at=heard)
+    heartbeat_at = timezone.now() - timedelta(seconds=seconds)
+    DelegateInstance.objects.filter(delegate=delegate).update(last_heartbeat_at=heartbeat_at)
     tell(delegate)
 
 
@@ -78,10 +78,10 @@ def test_a_heartbeat_that_stops_changes_the_open_list(
     expect(row.locator(".status use")).to_have_attribute("href", "#s-warning")
     expect(page.locator("#announcer")).to_have_text("eu: Late")
     hear_nothing_from(delegate, seconds=200)
-    gone = page.locator(f'[data-delegate="{delegate.pk}"]')
-    expect(gone.locator(".status use")).to_have_attribute("href", "#s-failed")
+    delegate_row = page.locator(f'[data-delegate="{delegate.pk}"]')
+    expect(delegate_row.locator(".status use")).to_have_attribute("href", "#s-failed")
     # Tags of instances that are not here any more are not shown (N10).
-    expect(gone).not_to_contain_text("eu-west-1")
+    expect(delegate_row).not_to_contain_text("eu-west-1")
     hear_nothing_from(delegate, seconds=0)
     expect(row.locator(".status")).to_have_text("Connected")
 
@@ -122,13 +122,13 @@ def test_the_page_of_a_delegate_follows_its_log_and_its_status(
     hear_nothing_from(delegate, seconds=200)
     expect(page.locator("[data-live=status]")).to_have_text("Disconnected")
     expect(page.locator("[data-live=reason]")).to_have_text("No heartbeat for 150 seconds.")
-    gone = Delegate.objects.get(pk=delegate.pk)
+    reloaded = Delegate.objects.get(pk=delegate.pk)
     assert complaints == []
     delegate.delete()
-    tell(gone)
+    tell(reloaded)
     expect(page.get_by_text("This delegate was deleted.", exact=True).first).to_be_visible()
     # Its log may be asked for once before the page has heard, and then never again.
     page.wait_for_timeout(2_500)
     assert len(complaints) <= 1
-    assert all("404" in one for one in complaints)
+    assert all("404" in complaint for complaint in complaints)
     complaints.clear()

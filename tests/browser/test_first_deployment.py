@@ -47,7 +47,10 @@ def home(page: Page, complaints: list[str], live_server: LiveServer, newcomer: U
     client = Client()
     client.force_login(newcomer)
     page.context.add_cookies(
-        [{"name": name, "value": one.value, "url": live_server.url} for name, one in client.cookies.items()]
+        [
+            {"name": name, "value": cookie.value, "url": live_server.url}
+            for name, cookie in client.cookies.items()
+        ]
     )
     page.goto(live_server.url)
     return page
@@ -119,7 +122,10 @@ def test_somebody_who_may_not_is_told_so(
     client = Client()
     client.force_login(make_person("reader", "viewer", project))
     page.context.add_cookies(
-        [{"name": name, "value": one.value, "url": live_server.url} for name, one in client.cookies.items()]
+        [
+            {"name": name, "value": cookie.value, "url": live_server.url}
+            for name, cookie in client.cookies.items()
+        ]
     )
     page.goto(live_server.url)
     expect(page.get_by_text("Ask someone with the permission to do this.")).to_be_visible()

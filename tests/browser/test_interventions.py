@@ -97,8 +97,12 @@ def test_the_keyboard_decides_and_the_decision_is_kept(page: Page, visit: Visit,
     button.focus()
     with page.expect_navigation():
         page.keyboard.press("Enter")
-    asked = Interrupt.objects.get(execution=waiting)
-    assert (asked.kind, asked.step, asked.by) == ("IGNORE", _step(waiting).identifier, waiting.started_by)
+    interrupt = Interrupt.objects.get(execution=waiting)
+    assert (interrupt.kind, interrupt.step, interrupt.by) == (
+        "IGNORE",
+        _step(waiting).identifier,
+        waiting.started_by,
+    )
 
 
 def test_what_will_be_undone_is_read_before_somebody_aborts(

@@ -57,9 +57,9 @@ def with_everything(world: World) -> World:
         denied_reads=[DENIED], failure="AWS denied ecs:ListTasks.", failure_step="Allow it."
     )
     _tasks(ServiceInstance.objects.get(), now)
-    seen = EcsServiceRecord.objects.get(service=world.service)
+    record = EcsServiceRecord.objects.get(service=world.service)
     EcsServiceEvent.objects.create(
-        ecs_service=seen,
+        ecs_service=record,
         kind="COUNT",
         event="c",
         before=1,
@@ -100,7 +100,7 @@ def world(project: Scope, admin: User) -> World:
 def open_as(page: Page, live_server: LiveServer, person: User, theme: str, width: int) -> None:
     client = Client()
     client.force_login(person)
-    cookies = {name: one.value for name, one in client.cookies.items()} | {"slipway_theme": theme}
+    cookies = {name: cookie.value for name, cookie in client.cookies.items()} | {"slipway_theme": theme}
     page.context.add_cookies(
         [{"name": name, "value": value, "url": live_server.url} for name, value in cookies.items()]
     )
@@ -135,7 +135,7 @@ def test_axe_finds_nothing_where_much_runs(
     page: Page, live_server: LiveServer, world: World, admin: User, theme: str, width: int
 ) -> None:
     open_as(page, live_server, admin, theme, width)
-    found = {}
+    violations_by_path = {}
     for path in addresses(world):
         answer = page.goto(f"{live_server.url}{path}")
         assert answer is not None
@@ -144,8 +144,8 @@ def test_axe_finds_nothing_where_much_runs(
         if page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth"):
             wrong.append("the page is wider than the window")
         if wrong:
-            found[path] = wrong
-    assert found == {}
+            violations_by_path[path] = wrong
+    assert violations_by_path == {}
 
 
 @pytest.mark.timeout(300)
@@ -154,7 +154,7 @@ def test_axe_finds_nothing_where_nothing_runs(
     page: Page, live_server: LiveServer, project: Scope, admin: User, theme: str, width: int
 ) -> None:
     open_as(page, live_server, admin, theme, width)
-    found = {}
+    violations_by_path = {}
     for path in (
         "/",
         "/figures/",
@@ -166,8 +166,8 @@ def test_axe_finds_nothing_where_nothing_runs(
     ):
         page.goto(f"{live_server.url}{path}")
         if wrong := violations(page):
-            found[path] = wrong
-    assert found == {}
+            violations_by_path[path] = wrong
+    assert violations_by_path == {}
 
 
 def test_charts_have_axes_and_are_told_to_who_cannot_see_them(
@@ -192,10 +192,10 @@ def test_charts_have_axes_and_are_told_to_who_cannot_see_them(
     assert line["x"] < middle["x"] < middle["x"] + middle["width"] < line["x"] + line["width"]
     marks = [
         box["y"] + box["height"] / 2
-        for one in cpu.locator(".value-axis li").all()
-        if (box := one.bounding_box())
+        for label in cpu.locator(".value-axis li").all()
+        if (box := label.bounding_box())
     ]
-    lines = [box["y"] for one in cpu.locator("path.grid").all() if (box := one.bounding_box())]
+    lines = [box["y"] for grid_line in cpu.locator("path.grid").all() if (box := grid_line.bounding_box())]
     assert [abs(mark - at) < 3 for mark, at in zip(marks, lines, strict=True)] == [True] * 3
     page.get_by_text("CPU and memory values").click()
     expect(page.get_by_role("region", name="CPU and memory of").get_by_role("row")).to_have_count(37)

@@ -49,14 +49,14 @@ class LiveSocket:
     def changed(self, *topics: str) -> None:
         self.sockets[-1].send(json.dumps({"type": "changed", "topics": topics}))
 
-    def wait_for(self, is_so: Callable[[], bool], what: str) -> None:
+    def wait_for(self, is_so: Callable[[], bool], description: str) -> None:
         """Wait while the browser goes on."""
 
         def looked() -> bool:
             self.page.evaluate("0")
             return is_so()
 
-        wait_until(looked, what)
+        wait_until(looked, description)
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ def test_a_page_asks_nothing_until_it_hears_of_a_change(
     assert [url.partition(urlsplit(url).netloc)[2] for url in live.asked] == at_first
     run(deployer, demo, "1.28")
     topics = live.connected[-1]["topic"]
-    live.changed(next(one for one in topics if one.startswith(("executions:", "pipeline:"))))
+    live.changed(next(topic for topic in topics if topic.startswith(("executions:", "pipeline:"))))
     page.clock.run_for(1000)
     expect(page.get_by_role("link", name="Rolling demo #2").first).to_be_visible()
     assert len(live.asked) == len(at_first) + 1
@@ -116,17 +116,17 @@ def test_a_page_that_hears_of_many_changes_asks_once_a_second(
 def test_what_changes_while_an_answer_is_under_way_is_asked_for_after_it(
     page: Page, live: LiveSocket, visit: Visit, demo: Pipeline, deployer: User
 ) -> None:
-    held: list[Route] = []
+    routes: list[Route] = []
     visit("/deployments/")
     live.wait_for(lambda: len(live.sockets) == 1, "the socket")
-    page.route("**/deployments/", lambda route: route.continue_() if held else held.append(route))
+    page.route("**/deployments/", lambda route: route.continue_() if routes else routes.append(route))
     live.changed(topic_of(live))
     page.clock.run_for(1000)
-    live.wait_for(lambda: len(held) == 1, "the first question")
+    live.wait_for(lambda: len(routes) == 1, "the first question")
     live.changed(topic_of(live))
     page.clock.run_for(3000)
-    assert len(held) == 1
-    held[0].continue_()
+    assert len(routes) == 1
+    routes[0].continue_()
     run(deployer, demo, "1.27")
     live.wait_for(lambda: page.clock.run_for(1000) is None and len(live.asked) == 2, "the second question")
     expect(page.get_by_role("link", name="Rolling demo #1")).to_be_visible()
@@ -168,9 +168,9 @@ def test_a_page_without_a_socket_looks_every_few_seconds_and_says_so(
     expect(page.locator("[data-live-status]")).to_be_hidden()
     live.wait_for(lambda: True, "the answers under way")
     page.clock.run_for(2000)
-    asked = len(live.asked)
+    request_count = len(live.asked)
     page.clock.run_for(60_000)
-    assert len(live.asked) <= asked + 1
+    assert len(live.asked) <= request_count + 1
 
 
 def test_a_socket_that_has_fallen_silent_is_given_up(
@@ -200,7 +200,7 @@ def watching(
     """The address of a web server that has sockets, where the deployer is signed in."""
     client = Client()
     client.force_login(deployer)
-    cookies = [{"name": name, "value": one.value, "url": site} for name, one in client.cookies.items()]
+    cookies = [{"name": name, "value": cookie.value, "url": site} for name, cookie in client.cookies.items()]
     page.context.add_cookies(cookies)
     return site
 

@@ -36,7 +36,7 @@ def signed_in(page: Page, complaints: list[str], live_broker: str, site: str, ma
     client = Client()
     client.force_login(manager)
     page.context.add_cookies(
-        [{"name": name, "value": one.value, "url": site} for name, one in client.cookies.items()]
+        [{"name": name, "value": cookie.value, "url": site} for name, cookie in client.cookies.items()]
     )
     page.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=site)
     return site
@@ -68,7 +68,9 @@ def test_a_new_user_has_a_connected_delegate_after_few_clicks(page: Page, signed
     copied = json.loads(page.evaluate("navigator.clipboard.readText()"))
     made = Delegate.objects.select_related("token").get(name="prod-eu")
     assert made.token is not None
-    values = {one["name"]: one["value"] for one in copied["containerDefinitions"][0]["environment"]}
+    values = {
+        variable["name"]: variable["value"] for variable in copied["containerDefinitions"][0]["environment"]
+    }
     assert (values["HARNESS_NAME"], values["HARNESS_TOKEN"]) == ("prod-eu", made.token.value)
     assert 0 < int(page.evaluate("sessionStorage.clicks")) <= MOST_CLICKS
     page.evaluate("window.stayed = true")

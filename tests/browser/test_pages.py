@@ -82,7 +82,7 @@ def test_what_the_script_draws_is_what_the_server_drew(
     still = bare.new_page()
     still.goto(page.url)
     for part in ("status", "stages", "gauges", "steps"):
-        drawn, served = (one.locator(f"[data-x-{part}]").inner_text().split() for one in (page, still))
+        drawn, served = (view.locator(f"[data-x-{part}]").inner_text().split() for view in (page, still))
         assert drawn == served, part
     bare.close()
 

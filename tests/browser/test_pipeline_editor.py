@@ -72,8 +72,8 @@ def test_a_manifest_suggests_what_its_kind_and_its_service_know(
 def test_suggestions_asked_for_too_early_show_when_they_come(
     page: Page, visit: Visit, demo: Pipeline, writer: User
 ) -> None:
-    held: list[Route] = []
-    page.route("**/services/words/**", lambda route: held.append(route))
+    routes: list[Route] = []
+    page.route("**/services/words/**", lambda route: routes.append(route))
     visit(f"/services/{Service.objects.get(identifier='myapp').pk}/edit/")
     page.get_by_role("button", name="Add manifest").click()
     area = page.locator("textarea[data-editor]").last
@@ -82,5 +82,5 @@ def test_suggestions_asked_for_too_early_show_when_they_come(
     area.press("Control+Space")
     expect(page.get_by_text("Loading suggestions…")).to_be_attached()
     expect(page.get_by_role("option", name="family")).to_have_count(0)
-    held[0].continue_()
+    routes[0].continue_()
     expect(page.get_by_role("option", name="family")).to_be_visible()

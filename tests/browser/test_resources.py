@@ -57,16 +57,16 @@ def test_a_clean_up_is_shown_before_it_is_taken(page: Page, visit: Visit, node: 
     area.fill(copied)
     expect(page.get_by_role("list", name="Problems in the text")).to_contain_text("Clean up")
     page.get_by_role("button", name="Clean up", exact=True).click()
-    shown = page.get_by_role("dialog", name="Cleanup changes")
-    expect(shown.get_by_role("row", name="removed revision: 7")).to_be_visible()
-    expect(shown.get_by_text("Removed revision: set only by AWS")).to_be_visible()
-    shown.get_by_role("button", name="Cancel").click()
+    dialog = page.get_by_role("dialog", name="Cleanup changes")
+    expect(dialog.get_by_role("row", name="removed revision: 7")).to_be_visible()
+    expect(dialog.get_by_text("Removed revision: set only by AWS")).to_be_visible()
+    dialog.get_by_role("button", name="Cancel").click()
     expect(area).to_have_value(copied)
     page.set_viewport_size({"width": 390, "height": 800})
     page.get_by_role("button", name="Clean up", exact=True).click()
-    shown.get_by_role("button", name="Use the cleaned text").click()
+    dialog.get_by_role("button", name="Use the cleaned text").click()
     expect(area).to_have_value(node.content)
-    expect(shown).to_be_hidden()
+    expect(dialog).to_be_hidden()
     page.get_by_role("button", name="Clean up", exact=True).click()
     expect(page.get_by_text("There is nothing to clean up.")).to_be_visible()
     area.press("Control+z")
@@ -99,17 +99,17 @@ def test_keys_and_values_of_awss_model_are_suggested(page: Page, visit: Visit, n
 def test_who_writes_before_the_editor_has_loaded_goes_on_where_they_were(
     page: Page, visit: Visit, node: FileNode
 ) -> None:
-    held: list[Route] = []
-    page.route(re.compile(r"/editor\.([0-9a-f]+\.)?js"), lambda route: held.append(route))
+    routes: list[Route] = []
+    page.route(re.compile(r"/editor\.([0-9a-f]+\.)?js"), lambda route: routes.append(route))
     visit(f"/files/{node.pk}/")
     with page.expect_request(re.compile(r"/editor\.")):
         page.get_by_role("link", name="Edit", exact=True).click()
     area = page.get_by_label("Content", exact=True)
     area.focus()
     area.evaluate("area => area.setSelectionRange(0, 0)")
-    while not held:
+    while not routes:
         page.wait_for_timeout(20)
-    held.pop().continue_()
+    routes.pop().continue_()
     expect(page.locator(".editor.on")).to_be_visible()
     page.keyboard.insert_text("# mine\n")
     expect(area).to_have_value(f"# mine\n{node.content}")

@@ -141,8 +141,8 @@ def test_the_servers_errors_are_marked_listed_and_led_to(page: Page, open_editor
     expect(state).to_have_text("1 error, 1 warning Checked.")
     expect(page.locator(".editor-number.error")).to_have_attribute("data-t", "2")
     expect(page.locator(".editor-number.warning")).to_have_attribute("data-t", "1")
-    said = page.locator(".editor-line.error .editor-problem-text")
-    expect(said).to_have_attribute("data-t", str(problem["message"]))
+    message = page.locator(".editor-line.error .editor-problem-text")
+    expect(message).to_have_attribute("data-t", str(problem["message"]))
     page.get_by_role("button", name="Line 2, column 4").press("Enter")
     expect(area).to_be_focused()
     assert area.evaluate("(area) => area.selectionStart") == 6
@@ -206,17 +206,17 @@ def test_json_is_suggested_in_its_own_spelling(page: Page, open_editor: Open) ->
 
 def test_leaving_with_unsaved_changes_asks_and_saving_does_not(page: Page, open_editor: Open) -> None:
     area = open_editor("a: 1")
-    asked: list[str] = []
-    page.on("dialog", lambda dialog: (asked.append(dialog.type), dialog.accept()))
+    dialogs: list[str] = []
+    page.on("dialog", lambda dialog: (dialogs.append(dialog.type), dialog.accept()))
     page.keyboard.type("b")
     expect(page.get_by_text("Unsaved changes")).to_be_visible()
     page.reload()
-    assert asked == ["beforeunload"]
+    assert dialogs == ["beforeunload"]
     area.focus()
     page.keyboard.type("c")
     with page.expect_navigation():
         area.press("Control+s")
-    assert asked == ["beforeunload"]
+    assert dialogs == ["beforeunload"]
 
 
 def test_without_script_it_is_a_plain_text_field(page: Page, open_editor: Open) -> None:

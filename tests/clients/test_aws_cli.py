@@ -33,8 +33,8 @@ def test_it_updates_a_service_and_waits_until_it_is_stable(aws: Aws, cli: Progra
     (service,) = cli("ecs", "describe-services", *SERVICE).json["services"]
     assert [d["id"] for d in service["deployments"]] == [new["id"]]
     assert service["taskDefinition"] == definition
-    asked = [e for e in aws.sandbox.journal() if e["operation"] == "DescribeServices"]
-    assert len(asked) > 3, "the waiter had to ask more than once"
+    calls = [e for e in aws.sandbox.journal() if e["operation"] == "DescribeServices"]
+    assert len(calls) > 3, "the waiter had to ask more than once"
 
 
 def test_it_registers_a_task_definition_and_creates_a_service_from_it(aws: Aws, cli: Program) -> None:
@@ -55,8 +55,8 @@ def test_it_runs_a_task_and_waits_for_its_start_and_its_end(aws: Aws, cli: Progr
     cli("ecs", "wait", "tasks-running", "--cluster", CLUSTER, "--tasks", task)
     cli("ecs", "stop-task", "--cluster", CLUSTER, "--task", task, "--reason", "enough")
     cli("ecs", "wait", "tasks-stopped", "--cluster", CLUSTER, "--tasks", task)
-    (found,) = cli("ecs", "describe-tasks", "--cluster", CLUSTER, "--tasks", task).json["tasks"]
-    assert (found["stopCode"], found["stoppedReason"]) == ("UserInitiated", "enough")
+    (stopped_task,) = cli("ecs", "describe-tasks", "--cluster", CLUSTER, "--tasks", task).json["tasks"]
+    assert (stopped_task["stopCode"], stopped_task["stoppedReason"]) == ("UserInitiated", "enough")
 
 
 def test_its_wait_for_a_running_task_fails_when_the_task_has_already_stopped(aws: Aws, cli: Program) -> None:
@@ -70,8 +70,8 @@ def test_its_wait_for_a_running_task_fails_when_the_task_has_already_stopped(aws
 
 def test_it_waits_until_a_deleted_service_is_inactive(aws: Aws, cli: Program) -> None:
     steady(aws)
-    gone = cli("ecs", "delete-service", "--cluster", CLUSTER, "--service", "myapp", "--force").json
-    assert gone["service"]["status"] == "DRAINING"
+    deleted = cli("ecs", "delete-service", "--cluster", CLUSTER, "--service", "myapp", "--force").json
+    assert deleted["service"]["status"] == "DRAINING"
     cli("ecs", "wait", "services-inactive", *SERVICE)
     assert aws.service()["status"] == "INACTIVE"
 
@@ -86,8 +86,8 @@ def test_it_pages_through_lists_by_itself(aws: Aws, cli: Program) -> None:
     assert len(aws.sandbox.journal(before)) == 7
     few = cli("ecs", "list-services", "--cluster", CLUSTER, "--max-items", "7").json
     assert len(few["serviceArns"]) == 7
-    rest = ("--starting-token", few["NextToken"])
-    more = cli("ecs", "list-services", "--cluster", CLUSTER, *rest).json["serviceArns"]
+    options = ("--starting-token", few["NextToken"])
+    more = cli("ecs", "list-services", "--cluster", CLUSTER, *options).json["serviceArns"]
     assert sorted(few["serviceArns"] + more) == sorted(listed)
 
 

@@ -43,9 +43,9 @@ def test_every_paginator_of_ecs_that_lists_comes_to_an_end_with_everything(aws: 
 
     def listed(operation: str, key: str, **filters: Any) -> int:
         pages = aws.ecs.get_paginator(operation).paginate(**filters, PaginationConfig={"PageSize": 3})
-        found = [item for page in pages for item in page[key]]
-        assert len(found) == len(set(found))
-        return len(found)
+        items = [item for page in pages for item in page[key]]
+        assert len(items) == len(set(items))
+        return len(items)
 
     assert listed("list_services", "serviceArns", cluster=CLUSTER) == 11
     aws.ecs.get_waiter("services_stable").wait(

@@ -17,7 +17,7 @@ CHOSEN = (
 
 
 def test_it_holds_where_only_an_address_is_known(aws: Aws) -> None:
-    given = {
+    variables = {
         "ENDPOINT": aws.endpoint.url,
         "REGION": aws.endpoint.region,
         "SUBNETS": ",".join(aws.endpoint.subnets),
@@ -30,7 +30,7 @@ def test_it_holds_where_only_an_address_is_known(aws: Aws) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:randomly"]
         + [f"tests/contract/{name}" for name in CHOSEN],
-        env={**os.environ, **{f"SLIPWAY_CONTRACT_{name}": value for name, value in given.items()}},
+        env={**os.environ, **{f"SLIPWAY_CONTRACT_{name}": value for name, value in variables.items()}},
         capture_output=True,
         text=True,
         timeout=100,

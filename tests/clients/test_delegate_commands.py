@@ -72,8 +72,8 @@ def test_its_commands_make_the_service_of_a_delegate_and_tell_about_it(
     spec = write_spec(request)
     for file, text in spec.files.items():
         (tmp_path / file).write_text(text)
-    for one in spec.list_commands("find", "permissions", "create", "verify", "update"):
-        shell(one.command)
+    for entry in spec.list_commands("find", "permissions", "create", "verify", "update"):
+        shell(entry.command)
     cluster, service = spec.service["cluster"], spec.service["serviceName"]
     (made,) = aws.ecs.describe_services(cluster=cluster, services=[service])["services"]
     assert made["desiredCount"] == 1
@@ -81,19 +81,21 @@ def test_its_commands_make_the_service_of_a_delegate_and_tell_about_it(
     if request.launch_type == "FARGATE":
         stopped = {"cluster": cluster, "serviceName": service, "desiredStatus": "STOPPED"}
         wait_until(lambda: aws.ecs.list_tasks(**stopped)["taskArns"], "a stopped task")
-        for one in spec.list_commands("diagnose"):
-            shell(one.command.replace(" --follow", ""))
+        for entry in spec.list_commands("diagnose"):
+            shell(entry.command.replace(" --follow", ""))
 
 
 def test_those_commands_are_all_that_a_spec_can_hold() -> None:
-    ran = {shape(one) for request in MADE.values() for one in write_spec(request).commands}
-    assert {shape(one) for request in MATRIX for one in write_spec(request).commands} <= ran
+    ran = {shape(entry) for request in MADE.values() for entry in write_spec(request).commands}
+    assert {shape(entry) for request in MATRIX for entry in write_spec(request).commands} <= ran
 
 
 def test_what_tells_why_a_delegate_stays_away_are_commands_that_the_cli_knows(shell: Program) -> None:
-    ran = {shape(one) for request in MADE.values() for one in write_spec(request).commands}
-    told = {shape(one): one.command for request in MATRIX for one in commands_of_causes(request)}
-    further = [command for known, command in told.items() if known not in ran]
+    ran = {shape(entry) for request in MADE.values() for entry in write_spec(request).commands}
+    commands_by_shape = {
+        shape(entry): entry.command for request in MATRIX for entry in commands_of_causes(request)
+    }
+    further = [command for pattern, command in commands_by_shape.items() if pattern not in ran]
     assert len(further) > 3
     for command in further:
         # Checks the flags and asks nobody.
@@ -102,4 +104,4 @@ def test_what_tells_why_a_delegate_stays_away_are_commands_that_the_cli_knows(sh
 
 def commands_of_causes(request: SpecRequest) -> list[ShellCommand]:
     causes = [*list_likely_causes(request), *list_disconnect_causes(request)]
-    return [one for cause in causes for one in cause.commands]
+    return [command for cause in causes for command in cause.commands]

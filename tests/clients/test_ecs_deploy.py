@@ -19,8 +19,8 @@ def test_it_deploys_another_tag(aws: Aws, ecs_deploy: Program) -> None:
     assert "Deployment successful" in ended.output
     service = aws.service()
     assert service["taskDefinition"] != before
-    found = aws.ecs.describe_task_definition(taskDefinition=service["taskDefinition"])["taskDefinition"]
-    assert [c["image"] for c in found["containerDefinitions"]] == ["myapp:v2"]
+    definition = aws.ecs.describe_task_definition(taskDefinition=service["taskDefinition"])["taskDefinition"]
+    assert [c["image"] for c in definition["containerDefinitions"]] == ["myapp:v2"]
     retired = aws.ecs.describe_task_definition(taskDefinition=before)["taskDefinition"]
     assert retired["status"] == "INACTIVE", "it deregisters what it replaced"
 

@@ -72,8 +72,8 @@ def test_a_role_keeps_only_what_a_role_needs(admin: User, browse: Browse, form: 
     client = browse(admin)
     proposed = client.get("/connectors/new/").context["form"]["external_id"].value()
     role = "arn:aws:iam::123456789012:role/deployer"
-    wanted = form | {"credentials": "AssumeRole", "role_arn": role, "external_id": proposed}
-    client.post("/connectors/new/", wanted | {"access_key_id": "", "secret_value": ""})
+    role_form = form | {"credentials": "AssumeRole", "role_arn": role, "external_id": proposed}
+    client.post("/connectors/new/", role_form | {"access_key_id": "", "secret_value": ""})
     made = Connector.objects.get()
     assert made.secret is None
     assert made.spec == {
@@ -126,13 +126,13 @@ def test_an_edit_never_overwrites_what_somebody_else_saved(
     connector: Connector, admin: User, browse: Browse
 ) -> None:
     client = browse(admin)
-    seen = client.get(f"/connectors/{connector.pk}/edit/").context["form"].initial
-    wanted = {name: value for name, value in seen.items() if value} | {"name": "Mine"}
+    initial = client.get(f"/connectors/{connector.pk}/edit/").context["form"].initial
+    form_values = {name: value for name, value in initial.items() if value} | {"name": "Mine"}
     update_connector(actor=admin, connector=connector, name="Theirs")
-    refused = client.post(f"/connectors/{connector.pk}/edit/", wanted)
+    refused = client.post(f"/connectors/{connector.pk}/edit/", form_values)
     assert "Someone else changed this connector" in text_of(refused)
-    seen = client.get(f"/connectors/{connector.pk}/edit/").context["form"].initial
-    client.post(f"/connectors/{connector.pk}/edit/", wanted | {"version": seen["version"]})
+    initial = client.get(f"/connectors/{connector.pk}/edit/").context["form"].initial
+    client.post(f"/connectors/{connector.pk}/edit/", form_values | {"version": initial["version"]})
     connector.refresh_from_db()
     assert (connector.name, connector.secret and connector.secret.identifier) == ("Mine", "key")
 
@@ -184,6 +184,6 @@ def test_who_may_not_use_its_secret_reads_what_a_test_needs(
     button = f'action="/connectors/{world.connector.pk}/test/"'
     for path in ("/connectors/", f"/connectors/{world.connector.pk}/"):
         assert button in browse(admin).get(path).content.decode()
-        shown = browse(person).get(path).content.decode()
-        assert button not in shown
-    assert "You need core_secret_access on the secret key of the connector aws" in shown
+        page_text = browse(person).get(path).content.decode()
+        assert button not in page_text
+    assert "You need core_secret_access on the secret key of the connector aws" in page_text

@@ -199,7 +199,7 @@ def test_an_identifier_is_taken_once_per_scope(secret: Secret, project: Scope, a
         create_secret(actor=admin, scope=project, identifier="key", name="Again", value=VALUE)
     account = Scope.objects.account()
     create_secret(actor=admin, scope=account, identifier="key", name="Above", value=VALUE)
-    assert [found.scope_id for found in list_secrets(project)] == [project.pk, account.pk]
+    assert [entry.scope_id for entry in list_secrets(project)] == [project.pk, account.pk]
 
 
 def test_nobody_without_the_right_changes_anything(
@@ -242,7 +242,7 @@ def test_what_can_be_used_from_a_project_lies_there_or_above(
 ) -> None:
     create_connector(actor=admin, scope=Scope.objects.account(), identifier="all", name="All", spec={})
     create_connector(actor=admin, scope=other_project, identifier="theirs", name="Theirs", spec={})
-    assert [found.identifier for found in list_connectors(project)] == ["all", "aws"]
+    assert [entry.identifier for entry in list_connectors(project)] == ["all", "aws"]
 
 
 @pytest.mark.parametrize(
@@ -270,7 +270,9 @@ def test_what_can_be_used_from_a_project_lies_there_or_above(
 )
 def test_a_way_that_does_not_fit_is_told_at_its_field(spec: dict[str, Any], path: str, text: str) -> None:
     assert [
-        one["path"] for one in find_aws_spec_problems(spec, has_secret=False) if text in one["message"]
+        problem["path"]
+        for problem in find_aws_spec_problems(spec, has_secret=False)
+        if text in problem["message"]
     ] == [path]
 
 

@@ -83,15 +83,15 @@ def test_what_is_no_token_is_refused_as_one(token: str, settings: Settings) -> N
 def test_a_value_that_is_copied_to_another_row_cannot_be_read_there(
     project: Scope, other_project: Scope
 ) -> None:
-    theirs = Secret.objects.create(
+    their_secret = Secret.objects.create(
         scope=other_project, identifier="key", name="Key", value=planted("not for you")
     )
-    mine = Secret.objects.create(scope=project, identifier="key", name="Key", value=VALUE)
-    copied = Secret.objects.filter(pk=theirs.pk).values_list("value", flat=True).get()
+    own_secret = Secret.objects.create(scope=project, identifier="key", name="Key", value=VALUE)
+    copied = Secret.objects.filter(pk=their_secret.pk).values_list("value", flat=True).get()
     assert isinstance(copied, EncryptedValue)
-    Secret.objects.filter(pk=mine.pk).update(value=copied)
+    Secret.objects.filter(pk=own_secret.pk).update(value=copied)
     with pytest.raises(DecryptionFailed):
-        _ = Secret.objects.get(pk=mine.pk).value
+        _ = Secret.objects.get(pk=own_secret.pk).value
 
 
 def test_a_value_is_written_with_its_row_alone(project: Scope) -> None:

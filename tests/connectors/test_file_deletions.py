@@ -64,8 +64,8 @@ def test_what_is_forgotten_or_old_leaves_nothing(project: Scope, admin: User) ->
     purge_deletion(actor=admin, deletion=delete_file(actor=admin, node=save(admin, project, "/a.yaml", "x")))
     old = delete_file(actor=admin, node=save(admin, project, "/b.yaml"))
     FileDeletion.objects.filter(pk=old.pk).update(at=timezone.now() - timedelta(days=31))
-    kept = delete_file(actor=admin, node=save(admin, project, "/c.yaml"))
-    assert list(FileDeletion.objects.all()) == [kept]
+    deletion = delete_file(actor=admin, node=save(admin, project, "/c.yaml"))
+    assert list(FileDeletion.objects.all()) == [deletion]
     assert [node.path for node in FileNode.with_deleted.all()] == ["/c.yaml"]
     assert FileVersion.objects.count() == 1
 

@@ -31,8 +31,10 @@ def named(node: FileNode, person: User) -> list[str]:
 def test_every_save_is_kept_with_who_and_why(project: Scope, admin: User) -> None:
     save(admin, project, "/a.yaml", "one")
     save(admin, project, "/a.yaml", "two", note="  more  memory ")
-    kept = FileVersion.objects.order_by("version").values_list("version", "content", "note", "by__username")
-    assert list(kept) == [(1, "one", "", "admin"), (2, "two", "more memory", "admin")]
+    versions = FileVersion.objects.order_by("version").values_list(
+        "version", "content", "note", "by__username"
+    )
+    assert list(versions) == [(1, "one", "", "admin"), (2, "two", "more memory", "admin")]
 
 
 def test_an_earlier_version_comes_back_as_the_newest(project: Scope, admin: User, viewer: User) -> None:
@@ -119,7 +121,7 @@ def test_what_one_may_not_see_is_only_counted(
     service_with(project, "account:/a.yaml", name="mine")
     service_with(other_project, "account:/a.yaml", name="theirs")
     users = find_usages(top, viewer)
-    assert ([one.title for one in users.visible], users.hidden) == (["service mine"], 1)
+    assert ([use.title for use in users.visible], users.hidden) == (["service mine"], 1)
     assert str(users) == "service mine and 1 more"
 
 
@@ -144,7 +146,7 @@ def test_a_used_file_goes_only_on_purpose(project: Scope, admin: User) -> None:
 )
 def test_a_problem_names_its_place(project: Scope, path: str, content: str, place: tuple[int, int]) -> None:
     errors = check_file(FileText(project, path, content)).errors
-    assert place in [(one.line, one.column) for one in errors]
+    assert place in [(error.line, error.column) for error in errors]
 
 
 def test_a_text_is_checked_as_what_refers_to_it_wants(project: Scope) -> None:
@@ -178,6 +180,8 @@ def test_a_manifest_is_guided_by_awss_model_and_the_variables_of_its_service(pro
     assert "taskDefinition" not in properties
     network = guide["schema"]["$defs"]["NetworkConfiguration"]["properties"]
     assert network["awsvpcConfiguration"] == {"$ref": "#/$defs/AwsVpcConfiguration"}
-    assert {"infra.cluster", "serviceVariables.replicas"} <= {one["value"] for one in guide["expressions"]}
+    assert {"infra.cluster", "serviceVariables.replicas"} <= {
+        suggestion["value"] for suggestion in guide["expressions"]
+    }
     assert get_completion_guide(FileText(project, "/b.yaml", "a: 1")) == {}
     assert get_completion_guide(FileText(project, "/b.yaml", "containerDefinitions: [")) == {}

@@ -62,7 +62,7 @@ def test_two_who_write_at_once_lose_nothing(node: FileNode, admin: User, browse:
     assert "b: mine\n</textarea>" in page
     assert 'name="version" value="2"' in page
     client.post(f"/files/{node.pk}/edit/", {"content": "a: 1\nb: mine\n", "version": 2})
-    assert [one.content for one in node.versions.order_by("version")][1:] == [
+    assert [version.content for version in node.versions.order_by("version")][1:] == [
         "a: 1\nb: theirs\n",
         "a: 1\nb: mine\n",
     ]

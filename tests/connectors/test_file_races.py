@@ -21,8 +21,8 @@ def test_of_two_who_save_over_the_same_version_one_is_told(project: Scope, admin
     def save(text: str) -> FileNode:
         return save_file(actor=admin, scope=project, path="/a.yaml", content=text, expected_version=1)
 
-    won, told = split(at_once(lambda: save("mine"), lambda: save("theirs")))
-    assert (len(won), [type(one) for one in told]) == (1, [VersionConflict])
+    won, failures = split(at_once(lambda: save("mine"), lambda: save("theirs")))
+    assert (len(won), [type(failure) for failure in failures]) == (1, [VersionConflict])
     assert FileNode.objects.get().content == won[0].content
 
 
@@ -32,35 +32,35 @@ def test_two_who_save_without_looking_are_both_in_the_history(project: Scope, ad
     def save(text: str) -> FileNode:
         return save_file(actor=admin, scope=project, path="/a.yaml", content=text)
 
-    won, told = split(at_once(lambda: save("mine"), lambda: save("theirs")))
-    assert (len(won), told) == (2, [])
-    assert {one.content for one in node.versions.all()} == {"one", "mine", "theirs"}
+    won, failures = split(at_once(lambda: save("mine"), lambda: save("theirs")))
+    assert (len(won), failures) == (2, [])
+    assert {version.content for version in node.versions.all()} == {"one", "mine", "theirs"}
 
 
 def test_a_path_is_given_once(project: Scope, admin: User) -> None:
     files = [save_file(actor=admin, scope=project, path=f"/{name}", content=name) for name in "ab"]
     moves = [lambda node=node: move_file(actor=admin, node=node, path="/c/d") for node in files]
-    won, told = split(at_once(*moves))
-    assert (len(won), [type(one) for one in told]) == (1, [Conflict])
+    won, failures = split(at_once(*moves))
+    assert (len(won), [type(failure) for failure in failures]) == (1, [Conflict])
     assert "/c/d" in paths()
     assert len(paths()) == 3
 
 
 def test_a_folder_is_made_once(project: Scope, admin: User) -> None:
     jobs = [lambda: create_folder(actor=admin, scope=project, path="/f")] * 2
-    won, told = split(at_once(*jobs))
-    assert (len(won), [type(one) for one in told], paths()) == (1, [Conflict], ["/f"])
+    won, failures = split(at_once(*jobs))
+    assert (len(won), [type(failure) for failure in failures], paths()) == (1, [Conflict], ["/f"])
 
 
 def test_what_comes_back_does_not_push_away_what_is_made_there(project: Scope, admin: User) -> None:
     node = save_file(actor=admin, scope=project, path="/a.yaml", content="old")
     deletion = delete_file(actor=admin, node=node)
-    won, told = split(
+    won, failures = split(
         at_once(
             lambda: undelete_files(actor=admin, deletion=deletion),
             lambda: save_file(actor=admin, scope=project, path="/a.yaml", content="new", expected_version=0),
         )
     )
-    assert (len(won), len(told)) == (1, 1)
-    assert isinstance(told[0], Conflict | VersionConflict)
+    assert (len(won), len(failures)) == (1, 1)
+    assert isinstance(failures[0], Conflict | VersionConflict)
     assert paths() == ["/a.yaml"]

@@ -20,17 +20,17 @@ def save(actor: User, scope: Scope, path: str, content: str = "a: 1\n") -> FileN
 def test_a_file_is_saved_with_the_folders_above_it(project: Scope, admin: User) -> None:
     node = save(admin, project, "/ECS Tutorial/dev/CreateServiceRequest.yaml")
     assert (node.version, node.name, node.folder) == (1, "CreateServiceRequest.yaml", "/ECS Tutorial/dev")
-    assert [found.path for found in list_folder_contents(project)] == ["/ECS Tutorial"]
-    assert [found.path for found in list_folder_contents(project, "/ECS Tutorial")] == ["/ECS Tutorial/dev"]
-    assert [found.path for found in list_folder_contents(project, "/ECS Tutorial/dev")] == [node.path]
+    assert [entry.path for entry in list_folder_contents(project)] == ["/ECS Tutorial"]
+    assert [entry.path for entry in list_folder_contents(project, "/ECS Tutorial")] == ["/ECS Tutorial/dev"]
+    assert [entry.path for entry in list_folder_contents(project, "/ECS Tutorial/dev")] == [node.path]
 
 
 def test_folders_that_differ_in_case_only_are_two(project: Scope, admin: User) -> None:
     save(admin, project, "/app/x.yaml")
-    kept = save(admin, project, "/APP/y.yaml")
-    assert [found.path for found in list_folder_contents(project, "/app")] == ["/app/x.yaml"]
+    node = save(admin, project, "/APP/y.yaml")
+    assert [entry.path for entry in list_folder_contents(project, "/app")] == ["/app/x.yaml"]
     delete_file(actor=admin, node=FileNode.objects.get(path="/app"), with_content=True)
-    assert list(FileNode.objects.filter(is_folder=False)) == [kept]
+    assert list(FileNode.objects.filter(is_folder=False)) == [node]
 
 
 def test_each_save_is_a_new_version_and_a_stale_writer_is_told(project: Scope, admin: User) -> None:
@@ -112,15 +112,15 @@ def test_a_folder_stands_for_its_files(project: Scope, admin: User) -> None:
     account = Scope.objects.account()
     save(admin, account, "/all/b.yaml")
     save(admin, account, "/all/a/c.yaml")
-    assert [found.ref for found in read_files(project, "account:/all/")] == [
+    assert [file.ref for file in read_files(project, "account:/all/")] == [
         "account:/all/a/c.yaml",
         "account:/all/b.yaml",
     ]
-    assert [found.ref for found in read_files(project, "account:/all/b.yaml")] == ["account:/all/b.yaml"]
+    assert [file.ref for file in read_files(project, "account:/all/b.yaml")] == ["account:/all/b.yaml"]
 
 
 @pytest.mark.parametrize(
-    ("ref", "said"),
+    ("ref", "message"),
     [
         ("/ECS Tutorial/CreateServiceRequst.yaml", 'Did you mean "/ECS Tutorial/CreateServiceRequest.yaml"'),
         ("/ecs tutorial/createservicerequest.yaml", 'Did you mean "/ECS Tutorial/CreateServiceRequest.yaml"'),
@@ -135,12 +135,12 @@ def test_a_folder_stands_for_its_files(project: Scope, admin: User) -> None:
         ("planet:/x.yaml", "is not a file reference"),
     ],
 )
-def test_a_missing_file_names_the_nearest(project: Scope, admin: User, ref: str, said: str) -> None:
+def test_a_missing_file_names_the_nearest(project: Scope, admin: User, ref: str, message: str) -> None:
     save(admin, project, "/ECS Tutorial/CreateServiceRequest.yaml")
     save(admin, Scope.objects.account(), "/shared.yaml")
     with pytest.raises(FileNotInStore) as caught:
         read_files(project, ref)
-    assert said in caught.value.detail
+    assert message in caught.value.detail
 
 
 def test_the_account_lies_in_no_organization(account: Scope) -> None:

@@ -58,7 +58,7 @@ def make(admin: User, scope: Scope, secret: Secret | None = None, **spec: Any) -
     ],
 )
 def test_what_does_not_fit_is_named(spec: dict[str, Any], path: str) -> None:
-    assert path in {one["path"] for one in find_site_spec_problems("Git", spec, has_secret=False)}
+    assert path in {problem["path"] for problem in find_site_spec_problems("Git", spec, has_secret=False)}
 
 
 def test_a_secret_does_not_follow_to_another_address(project: Scope, admin: User, secret: Secret) -> None:

@@ -65,7 +65,7 @@ def test_after_a_rotation_the_old_key_is_not_needed(
     keys(new, old)
     assert "connectors_secret.value: 5 of 5 values re-encrypted" in said()
     keys(new)
-    assert [one.value for one in Secret.objects.order_by("pk")] == [
+    assert [secret.value for secret in Secret.objects.order_by("pk")] == [
         planted(f"the value {n}") for n in range(5)
     ]
     assert "5 under" in said("--check")

@@ -51,7 +51,7 @@ def test_a_file_keeps_its_name(project: Scope, admin: User, browse: Browse) -> N
 
 
 @pytest.mark.parametrize(
-    ("given", "field"),
+    ("data", "field"),
     [
         ({}, "value"),
         ({"value": "short"}, "value"),
@@ -61,9 +61,9 @@ def test_a_file_keeps_its_name(project: Scope, admin: User, browse: Browse) -> N
     ],
 )
 def test_a_value_that_cannot_be_kept_is_refused_and_not_echoed(
-    project: Scope, admin: User, browse: Browse, given: dict[str, Any], field: str
+    project: Scope, admin: User, browse: Browse, data: dict[str, Any], field: str
 ) -> None:
-    form = {"in_scope": project.path, "name": "Key", **given}
+    form = {"in_scope": project.path, "name": "Key", **data}
     response = browse(admin).post("/secrets/new/", form)
     assert response.status_code == 400
     assert field in response.context["form"].errors
@@ -114,7 +114,7 @@ def test_a_secret_tells_who_uses_it_through_its_connectors_too(
     assert f"connector {CANARY} AWS" in page
     assert f"infrastructure {CANARY} sandbox of {CANARY} dev" in page
     uses = call(admin).get(f"/api/v1/secrets/{world.secret.pk}/uses").json()
-    assert [one["url"] for one in uses["results"]] == [
+    assert [use["url"] for use in uses["results"]] == [
         f"/connectors/{world.connector.pk}/",
         f"/environments/{world.environment.pk}/",
     ]

@@ -54,7 +54,9 @@ def make(admin: User, scope: Scope, secret: Secret | None, url: str, **spec: Any
     ],
 )
 def test_what_does_not_fit_is_named(spec: dict[str, Any], path: str) -> None:
-    assert path in {one["path"] for one in find_site_spec_problems("TerraformCloud", spec, has_secret=False)}
+    assert path in {
+        problem["path"] for problem in find_site_spec_problems("TerraformCloud", spec, has_secret=False)
+    }
 
 
 def test_a_test_says_whose_the_token_is(
@@ -67,7 +69,7 @@ def test_a_test_says_whose_the_token_is(
 
 
 @pytest.mark.parametrize(
-    ("change", "said", "step"),
+    ("change", "message", "step"),
     [
         ({"username": "api-org-acme"}, "an organization's token", "a user or team token"),
         (
@@ -85,14 +87,14 @@ def test_a_test_that_fails_says_what_to_do(
     secret: Secret,
     terraform_cloud: TerraformCloudServer,
     change: dict[str, Any],
-    said: str,
+    message: str,
     step: str,
 ) -> None:
     for name, value in change.items():
         setattr(terraform_cloud, name, value)
     tested = run_connector_test(actor=admin, connector=make(admin, project, secret, terraform_cloud.url))
     assert not tested.ok
-    assert said in tested.message
+    assert message in tested.message
     assert step in tested.next_step
 
 
@@ -123,15 +125,15 @@ def test_through_a_delegate_it_is_the_delegate_that_asks(
 ) -> None:
     worker = hand("edge", tags=("edge",))
     through = {"connect_through": "Delegate", "delegate_selectors": ["edge"]}
-    asked = create_lookup_request(
+    lookup = create_lookup_request(
         actor=admin, connector=make(admin, project, secret, terraform_cloud.url, **through), kind="TEST"
     )
     while worker.serve():
         pass
-    asked.refresh_from_db()
-    assert asked.report is not None
-    assert asked.report["ok"], asked.report
-    assert "api-team_7" in asked.report["message"]
+    lookup.refresh_from_db()
+    assert lookup.report is not None
+    assert lookup.report["ok"], lookup.report
+    assert "api-team_7" in lookup.report["message"]
     assert [payload.mask for payload in worker.payloads] == [(TOKEN,), (TOKEN,)]
 
 
@@ -147,11 +149,11 @@ def test_a_form_makes_one_with_its_token_as_a_new_secret(
     project: Scope, admin: User, browse: Browse, terraform_cloud: TerraformCloudServer
 ) -> None:
     client: Client = browse(admin)
-    shown = client.get("/connectors/new/?kind=TerraformCloud").content.decode()
+    page_text = client.get("/connectors/new/?kind=TerraformCloud").content.decode()
     for word in ("API token", "https://app.terraform.io", "reads the user of the token"):
-        assert word in shown
+        assert word in page_text
     for word in ("User name", "Host keys", "Image path"):
-        assert word not in shown
+        assert word not in page_text
     form = {
         "in_scope": project.path,
         "name": "Our Terraform",

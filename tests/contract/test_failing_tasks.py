@@ -189,7 +189,7 @@ def test_the_breaker_rolls_back_and_takes_up_the_old_deployment_again(aws: Aws, 
     old = before["deployments"][0]["id"]
     aws.advance(90)
     new = aws.roll(tag)["deployments"][0]["id"]
-    seen: list[list[tuple[str, str, str]]] = []
+    states: list[list[tuple[str, str, str]]] = []
     reasons: dict[str, set[str]] = {old: set(), new: set()}
     for _ in range(120):
         aws.advance(4)
@@ -197,8 +197,8 @@ def test_the_breaker_rolls_back_and_takes_up_the_old_deployment_again(aws: Aws, 
         for deployment in deployments:
             reasons[deployment["id"]].add(deployment["rolloutStateReason"])
         state = [(d["id"], d["status"], d["rolloutState"]) for d in deployments]
-        seen += [state] if state not in seen[-1:] else []
-    assert seen == [
+        states += [state] if state not in states[-1:] else []
+    assert states == [
         [(new, "PRIMARY", "IN_PROGRESS"), (old, "ACTIVE", "COMPLETED")],
         [(old, "PRIMARY", "IN_PROGRESS"), (new, "ACTIVE", "FAILED")],
         [(old, "PRIMARY", "COMPLETED")],
@@ -253,9 +253,9 @@ def test_the_breaker_trips_at_its_threshold(
     aws.advance(300)
     (record,) = aws.ecs.list_service_deployments(cluster=CLUSTER, service="myapp")["serviceDeployments"]
     arns = [record["serviceDeploymentArn"]]
-    (found,) = aws.ecs.describe_service_deployments(serviceDeploymentArns=arns)["serviceDeployments"]
-    assert found["deploymentCircuitBreaker"]["threshold"] == failures
-    assert found["deploymentCircuitBreaker"]["failureCount"] >= failures
+    (deployment,) = aws.ecs.describe_service_deployments(serviceDeploymentArns=arns)["serviceDeployments"]
+    assert deployment["deploymentCircuitBreaker"]["threshold"] == failures
+    assert deployment["deploymentCircuitBreaker"]["failureCount"] >= failures
 
 
 @pytest.mark.source("ECS API, DeploymentConfiguration: minimumHealthyPercent")

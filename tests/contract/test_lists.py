@@ -29,8 +29,8 @@ def test_a_family_stands_for_its_latest_active_revision(aws: Aws) -> None:
     aws.register()
     second = aws.register("v2")
     aws.ecs.deregister_task_definition(taskDefinition=second)
-    found = aws.ecs.describe_task_definition(taskDefinition="myapp")["taskDefinition"]
-    assert found["revision"] == 1
+    definition = aws.ecs.describe_task_definition(taskDefinition="myapp")["taskDefinition"]
+    assert definition["revision"] == 1
     retired = aws.ecs.describe_task_definition(taskDefinition=second)["taskDefinition"]
     assert retired["status"] == "INACTIVE"
     assert retired["deregisteredAt"] >= retired["registeredAt"]
@@ -40,14 +40,14 @@ def test_a_family_stands_for_its_latest_active_revision(aws: Aws) -> None:
 
 @pytest.mark.source("ECS API, TaskDefinition; PortMapping: hostPort")
 def test_a_task_definition_comes_back_as_it_was_registered_with_defaults(aws: Aws) -> None:
-    found = aws.ecs.describe_task_definition(taskDefinition=aws.register(cpu="1 vCPU", memory="2GB"))
-    definition = found["taskDefinition"]
+    response = aws.ecs.describe_task_definition(taskDefinition=aws.register(cpu="1 vCPU", memory="2GB"))
+    definition = response["taskDefinition"]
     assert (definition["cpu"], definition["memory"]) == ("1024", "2048")
     assert {"EC2", "FARGATE"} <= {*definition["compatibilities"]}
     (container,) = definition["containerDefinitions"]
-    given = aws.container().get("environment", [])
+    environment = aws.container().get("environment", [])
     assert container["portMappings"] == [{"containerPort": 80, "hostPort": 80, "protocol": "tcp"}]
-    assert (container["essential"], container["environment"], container["cpu"]) == (True, given, 0)
+    assert (container["essential"], container["environment"], container["cpu"]) == (True, environment, 0)
 
 
 @pytest.mark.source("ECS API, DeleteTaskDefinitions")
@@ -64,8 +64,8 @@ def test_tags_of_a_task_definition_are_shown_when_asked_for(aws: Aws) -> None:
     assert aws.ecs.describe_task_definition(taskDefinition=arn, include=["TAGS"])["tags"] == tags
     assert "tags" not in aws.ecs.describe_task_definition(taskDefinition=arn)
     aws.ecs.tag_resource(resourceArn=arn, tags=[{"key": "more", "value": "1"}])
-    found = aws.ecs.list_tags_for_resource(resourceArn=arn)["tags"]
-    assert sorted(t["key"] for t in found) == ["intent", "more"]
+    arn_tags = aws.ecs.list_tags_for_resource(resourceArn=arn)["tags"]
+    assert sorted(t["key"] for t in arn_tags) == ["intent", "more"]
 
 
 @pytest.mark.source("ECS API, ListTaskDefinitions: sort")
@@ -97,9 +97,9 @@ def test_services_are_listed_ten_at_a_time(aws: Aws) -> None:
         aws.create(serviceName=f"s{number}", taskDefinition=definition, count=0)
     first = aws.ecs.list_services(cluster=CLUSTER)
     assert len(first["serviceArns"]) == 10
-    rest = aws.ecs.list_services(cluster=CLUSTER, nextToken=first["nextToken"])
-    assert len(rest["serviceArns"]) == 2
-    assert "nextToken" not in rest
+    next_page = aws.ecs.list_services(cluster=CLUSTER, nextToken=first["nextToken"])
+    assert len(next_page["serviceArns"]) == 2
+    assert "nextToken" not in next_page
 
 
 @pytest.mark.source("ECS API, ListServices, ListTasks, ListServiceDeployments: maxResults, nextToken")
@@ -133,8 +133,8 @@ def test_tasks_are_listed_a_hundred_at_a_time(aws: Aws) -> None:
     aws.advance(2)
     first = aws.ecs.list_tasks(cluster=CLUSTER)
     assert len(first["taskArns"]) == 100
-    rest = aws.ecs.list_tasks(cluster=CLUSTER, nextToken=first["nextToken"])
-    assert len({*first["taskArns"], *rest["taskArns"]}) == 101
+    next_page = aws.ecs.list_tasks(cluster=CLUSTER, nextToken=first["nextToken"])
+    assert len({*first["taskArns"], *next_page["taskArns"]}) == 101
     assert len(aws.ecs.describe_tasks(cluster=CLUSTER, tasks=first["taskArns"])["tasks"]) == 100
 
 
@@ -233,7 +233,7 @@ def test_a_cluster_counts_its_services_and_tasks(aws: Aws) -> None:
 
 @pytest.mark.source("ECS developer guide, API failure reasons")
 def test_missing_things_are_failures_not_errors(aws: Aws) -> None:
-    found = aws.ecs.describe_tasks(cluster=CLUSTER, tasks=["0" * 32])
-    assert found["failures"][0]["reason"] == "MISSING"
-    found = aws.ecs.describe_services(cluster=CLUSTER, services=["ghost"])
-    assert found["failures"][0]["reason"] == "MISSING"
+    response = aws.ecs.describe_tasks(cluster=CLUSTER, tasks=["0" * 32])
+    assert response["failures"][0]["reason"] == "MISSING"
+    response = aws.ecs.describe_services(cluster=CLUSTER, services=["ghost"])
+    assert response["failures"][0]["reason"] == "MISSING"

@@ -19,8 +19,8 @@ class Balancer:
     green: str
 
     def health(self, group: str = "") -> list[str]:
-        found = self.aws.client("elbv2").describe_target_health(TargetGroupArn=group or self.blue)
-        return [str(d["TargetHealth"]["State"]) for d in found["TargetHealthDescriptions"]]
+        response = self.aws.client("elbv2").describe_target_health(TargetGroupArn=group or self.blue)
+        return [str(d["TargetHealth"]["State"]) for d in response["TargetHealthDescriptions"]]
 
     def attached(self) -> list[dict[str, Any]]:
         return [{"targetGroupArn": self.blue, "containerName": "web", "containerPort": 80}]
@@ -175,5 +175,5 @@ def test_a_listener_forwards_only_to_groups_and_weights_that_exist(balancer: Bal
     with pytest.raises(ClientError, match="TargetGroupNotFound|not found"):
         weigh(1, balancer.green[:-3] + "000")
     weigh(1, balancer.green)
-    found = elb.describe_target_groups(TargetGroupArns=[balancer.blue, balancer.green])["TargetGroups"]
-    assert {g["TargetGroupName"]: len(g["LoadBalancerArns"]) for g in found} == {"blue": 0, "green": 1}
+    groups = elb.describe_target_groups(TargetGroupArns=[balancer.blue, balancer.green])["TargetGroups"]
+    assert {g["TargetGroupName"]: len(g["LoadBalancerArns"]) for g in groups} == {"blue": 0, "green": 1}

@@ -110,8 +110,8 @@ def test_a_service_that_makes_no_sense_is_refused(aws: Aws) -> None:
         ({"loadBalancers": [balancer]}, "InvalidParameterException", "target group"),
         ({"launchType": "MOON"}, "InvalidParameterException", "launchType"),
     ):
-        assert refusal(lambda given=changes: aws.create(**given))[0] == code, changes  # type: ignore[misc]
-        assert words in refusal(lambda given=changes: aws.create(**given))[1]  # type: ignore[misc]
+        assert refusal(lambda settings=changes: aws.create(**settings))[0] == code, changes  # type: ignore[misc]
+        assert words in refusal(lambda settings=changes: aws.create(**settings))[1]  # type: ignore[misc]
 
 
 @pytest.mark.source("ECS API, AwsVpcConfiguration")

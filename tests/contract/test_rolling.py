@@ -35,24 +35,24 @@ def test_a_new_service_starts_its_tasks_and_completes(aws: Aws) -> None:
 def test_a_task_goes_through_every_state_in_order(aws: Aws) -> None:
     aws.create()
     aws.advance(1)
-    seen: list[str] = []
+    statuses: list[str] = []
     for _ in range(30):
         (task,) = aws.tasks()
-        seen += [task["lastStatus"]] if task["lastStatus"] not in seen[-1:] else []
+        statuses += [task["lastStatus"]] if task["lastStatus"] not in statuses[-1:] else []
         aws.advance(1)
-    assert seen == ["PROVISIONING", "PENDING", "ACTIVATING", "RUNNING"]
+    assert statuses == ["PROVISIONING", "PENDING", "ACTIVATING", "RUNNING"]
     assert task["startedBy"] == aws.service()["deployments"][0]["id"]
     assert task["group"] == "service:myapp"
     assert task["createdAt"] < task["pullStartedAt"] < task["pullStoppedAt"] < task["startedAt"]
 
     aws.update(desiredCount=0)
     aws.advance(1)
-    seen = []
+    statuses = []
     for _ in range(12):
         (task,) = aws.tasks("STOPPED")
-        seen += [task["lastStatus"]] if task["lastStatus"] not in seen[-1:] else []
+        statuses += [task["lastStatus"]] if task["lastStatus"] not in statuses[-1:] else []
         aws.advance(1)
-    assert seen == ["DEACTIVATING", "STOPPING", "DEPROVISIONING", "STOPPED"]
+    assert statuses == ["DEACTIVATING", "STOPPING", "DEPROVISIONING", "STOPPED"]
     assert task["stopCode"] == "ServiceSchedulerInitiated"
     deployment = aws.service()["deployments"][0]["id"]
     assert task["stoppedReason"] == f"Scaling activity initiated by (deployment {deployment})"
@@ -79,14 +79,14 @@ def test_a_new_task_definition_replaces_the_tasks_and_keeps_the_minimum_running(
     assert after != before
 
     lowest = 3
-    seen = set()
+    counts = set()
     for _ in range(40):
         aws.advance(3)
         service = aws.service()
         lowest = min(lowest, service["runningCount"])
-        seen.add(tuple(states(service["deployments"])))
+        counts.add(tuple(states(service["deployments"])))
     assert lowest == 3
-    assert seen == {
+    assert counts == {
         (("PRIMARY", "IN_PROGRESS"), ("ACTIVE", "COMPLETED")),
         (("PRIMARY", "IN_PROGRESS"),),
         (("PRIMARY", "COMPLETED"),),
@@ -141,8 +141,8 @@ def test_percentages_that_leave_no_room_are_told_once(aws: Aws) -> None:
     aws.advance(90)
     aws.roll("v2")
     aws.advance(600)
-    told = [e for e in aws.events() if "unable to stop or start tasks during a deployment" in e]
-    assert len(told) == 1
+    events = [e for e in aws.events() if "unable to stop or start tasks during a deployment" in e]
+    assert len(events) == 1
     assert states(aws.service()["deployments"]) == [("PRIMARY", "IN_PROGRESS"), ("ACTIVE", "COMPLETED")]
 
 
@@ -201,8 +201,8 @@ def test_an_update_in_the_middle_supersedes_the_deployment(aws: Aws) -> None:
 def test_a_service_deployment_leads_to_its_task_definition(aws: Aws) -> None:
     made = aws.create()
     (brief,) = aws.ecs.list_service_deployments(cluster=CLUSTER, service="myapp")["serviceDeployments"]
-    found = aws.ecs.describe_service_deployments(serviceDeploymentArns=[brief["serviceDeploymentArn"]])
-    revision = found["serviceDeployments"][0]["targetServiceRevision"]["arn"]
+    response = aws.ecs.describe_service_deployments(serviceDeploymentArns=[brief["serviceDeploymentArn"]])
+    revision = response["serviceDeployments"][0]["targetServiceRevision"]["arn"]
     described = aws.ecs.describe_service_revisions(serviceRevisionArns=[revision, revision + "0"])
     assert described["serviceRevisions"][0]["taskDefinition"] == made["taskDefinition"]
     assert described["failures"][0]["reason"] == "MISSING"
@@ -224,11 +224,11 @@ def test_a_stopped_task_is_replaced(aws: Aws) -> None:
 def test_the_waiter_for_a_stable_service_ends(aws: Aws) -> None:
     aws.create()
     waiter = aws.ecs.get_waiter("services_stable")
-    asked: dict[str, Any] = {"cluster": CLUSTER, "services": ["myapp"]}
+    query: dict[str, Any] = {"cluster": CLUSTER, "services": ["myapp"]}
     with pytest.raises(WaiterError):
-        waiter.wait(**asked, WaiterConfig={"Delay": 0, "MaxAttempts": 1})
+        waiter.wait(**query, WaiterConfig={"Delay": 0, "MaxAttempts": 1})
     aws.until(lambda: aws.service()["runningCount"] == 1, "the start of the task")
-    waiter.wait(**asked, WaiterConfig={"Delay": 0, "MaxAttempts": 1})
+    waiter.wait(**query, WaiterConfig={"Delay": 0, "MaxAttempts": 1})
 
 
 @pytest.mark.source("ECS API, DeleteService")
@@ -250,9 +250,9 @@ def test_an_inactive_service_is_forgotten_some_day(aws: Aws) -> None:
     aws.create(count=0)
     aws.ecs.delete_service(cluster=CLUSTER, service="myapp")
     aws.advance(3800)
-    gone = aws.ecs.describe_services(cluster=CLUSTER, services=["myapp"])
-    assert gone["services"] == []
-    assert gone["failures"][0]["reason"] == "MISSING"
+    response = aws.ecs.describe_services(cluster=CLUSTER, services=["myapp"])
+    assert response["services"] == []
+    assert response["failures"][0]["reason"] == "MISSING"
 
 
 @pytest.mark.source("ECS API, DescribeTasks")

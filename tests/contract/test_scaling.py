@@ -31,16 +31,16 @@ SUSPENDED = {
 @pytest.fixture
 def scaling(aws: Aws) -> Any:
     aws.create()
-    found = aws.client("application-autoscaling")
-    with suppress(found.exceptions.ObjectNotFoundException):
+    client = aws.client("application-autoscaling")
+    with suppress(client.exceptions.ObjectNotFoundException):
         # It outlives a service of the same name.
-        found.deregister_scalable_target(**PLACE)
-    return found
+        client.deregister_scalable_target(**PLACE)
+    return client
 
 
 def targets(scaling: Any) -> list[dict[str, Any]]:
-    found = scaling.describe_scalable_targets(ServiceNamespace="ecs", ResourceIds=[PLACE["ResourceId"]])
-    return list(found["ScalableTargets"])
+    response = scaling.describe_scalable_targets(ServiceNamespace="ecs", ResourceIds=[PLACE["ResourceId"]])
+    return list(response["ScalableTargets"])
 
 
 def policies(scaling: Any) -> list[dict[str, Any]]:

@@ -10,15 +10,15 @@ from tests.contract.endpoint import CLUSTER, Aws, states
 
 
 def listed(aws: Aws, **filters: Any) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = aws.ecs.list_service_deployments(
+    deployments: list[dict[str, Any]] = aws.ecs.list_service_deployments(
         cluster=CLUSTER, service="myapp", **filters
     )["serviceDeployments"]
-    return found
+    return deployments
 
 
 def described(aws: Aws, arn: str) -> dict[str, Any]:
-    (found,) = aws.ecs.describe_service_deployments(serviceDeploymentArns=[arn])["serviceDeployments"]
-    return dict(found)
+    (deployment,) = aws.ecs.describe_service_deployments(serviceDeploymentArns=[arn])["serviceDeployments"]
+    return dict(deployment)
 
 
 @pytest.mark.source("ECS API, ServiceDeployment: status, sourceServiceRevisions, targetServiceRevision")
@@ -33,10 +33,10 @@ def test_a_service_deployment_goes_from_in_progress_to_successful(aws: Aws) -> N
     aws.roll("v2")
     aws.until_completed()
     newest = aws.until(lambda: listed(aws, status=["SUCCESSFUL"])[:-1], "the second success")[0]
-    found = described(aws, newest["serviceDeploymentArn"])
-    assert found["createdAt"] <= found["startedAt"] <= found["finishedAt"]
-    assert [r["arn"] for r in found["sourceServiceRevisions"]] == [first["targetServiceRevisionArn"]]
-    assert found["targetServiceRevision"]["arn"] == newest["targetServiceRevisionArn"]
+    deployment = described(aws, newest["serviceDeploymentArn"])
+    assert deployment["createdAt"] <= deployment["startedAt"] <= deployment["finishedAt"]
+    assert [r["arn"] for r in deployment["sourceServiceRevisions"]] == [first["targetServiceRevisionArn"]]
+    assert deployment["targetServiceRevision"]["arn"] == newest["targetServiceRevisionArn"]
 
 
 @pytest.mark.source("ECS API, Service: currentServiceDeployment")
@@ -60,8 +60,8 @@ def test_service_deployments_are_filtered_and_paged(aws: Aws) -> None:
     everything = [d["serviceDeploymentArn"] for d in listed(aws)]
     assert len(set(everything)) == 3
     page = aws.ecs.list_service_deployments(cluster=CLUSTER, service="myapp", maxResults=2)
-    rest = listed(aws, nextToken=page["nextToken"])
-    assert [d["serviceDeploymentArn"] for d in [*page["serviceDeployments"], *rest]] == everything
+    next_page = listed(aws, nextToken=page["nextToken"])
+    assert [d["serviceDeploymentArn"] for d in [*page["serviceDeployments"], *next_page]] == everything
     assert listed(aws, status=["ROLLBACK_FAILED"]) == []
     just_before = listed(aws)[0]["createdAt"] - timedelta(milliseconds=2)
     newest = listed(aws, createdAt={"after": just_before})
@@ -73,9 +73,9 @@ def test_at_most_twenty_are_described_at_once_and_unknown_ones_are_failures(aws:
     aws.create(count=0)
     arn = listed(aws)[0]["serviceDeploymentArn"]
     ghost = f"{arn[:-6]}ghost1"
-    found = aws.ecs.describe_service_deployments(serviceDeploymentArns=[arn, ghost])
-    assert [d["serviceDeploymentArn"] for d in found["serviceDeployments"]] == [arn]
-    assert [(f["arn"], f["reason"]) for f in found["failures"]] == [(ghost, "MISSING")]
+    response = aws.ecs.describe_service_deployments(serviceDeploymentArns=[arn, ghost])
+    assert [d["serviceDeploymentArn"] for d in response["serviceDeployments"]] == [arn]
+    assert [(f["arn"], f["reason"]) for f in response["failures"]] == [(ghost, "MISSING")]
     with pytest.raises(ClientError, match="InvalidParameterException"):
         aws.ecs.describe_service_deployments(serviceDeploymentArns=[arn] * 21)
     with pytest.raises(ClientError, match="ServiceNotFoundException"):

@@ -25,46 +25,46 @@ Outputs:
 
 def made(aws: Aws, template: str = TEMPLATE, **more: Any) -> str:
     """A stack that was made, by id."""
-    found = aws.client("cloudformation").create_stack(
+    response = aws.client("cloudformation").create_stack(
         StackName=f"s{uuid4().hex[:12]}", TemplateBody=template, **more
     )
     aws.advance(60)
-    return str(found["StackId"])
+    return str(response["StackId"])
 
 
 def shown(aws: Aws, stack: str) -> dict[str, Any]:
     """A stack as it is."""
-    found: dict[str, Any] = aws.client("cloudformation").describe_stacks(StackName=stack)["Stacks"][0]
-    return found
+    description: dict[str, Any] = aws.client("cloudformation").describe_stacks(StackName=stack)["Stacks"][0]
+    return description
 
 
 def statuses(aws: Aws, stack: str) -> list[str]:
     """What the stack itself came to, oldest first."""
     events = aws.client("cloudformation").describe_stack_events(StackName=stack)["StackEvents"]
-    return [one["ResourceStatus"] for one in reversed(events) if one["PhysicalResourceId"] == stack]
+    return [event["ResourceStatus"] for event in reversed(events) if event["PhysicalResourceId"] == stack]
 
 
 @pytest.mark.source("CloudFormation User Guide, Intrinsic function reference; NoEcho")
 def test_functions_conditions_and_hidden_parameters(aws: Aws) -> None:
     stack = shown(aws, made(aws))
     assert stack["StackStatus"] == "CREATE_COMPLETE"
-    outputs = {one["OutputKey"]: one["OutputValue"] for one in stack["Outputs"]}
+    outputs = {output["OutputKey"]: output["OutputValue"] for output in stack["Outputs"]}
     assert outputs["joined"] == "7-short-b"
     assert outputs["name"].startswith(f"{stack['StackName']}-Logs-")
-    said = {one["ParameterKey"]: one["ParameterValue"] for one in stack["Parameters"]}
-    assert said == {"Days": "7", "Key": "****"}
+    parameters = {parameter["ParameterKey"]: parameter["ParameterValue"] for parameter in stack["Parameters"]}
+    assert parameters == {"Days": "7", "Key": "****"}
     resources = aws.client("cloudformation").describe_stack_resources(StackName=stack["StackId"])[
         "StackResources"
     ]
-    assert {one["LogicalResourceId"] for one in resources} == {"First", "Logs"}
+    assert {resource["LogicalResourceId"] for resource in resources} == {"First", "Logs"}
 
 
 @pytest.mark.source("CloudFormation API, DescribeStackEvents: ClientRequestToken")
 def test_the_events_of_an_operation_bear_its_token_newest_first(aws: Aws) -> None:
     stack = made(aws, ClientRequestToken="mine")
     events = aws.client("cloudformation").describe_stack_events(StackName=stack)["StackEvents"]
-    assert {one["ClientRequestToken"] for one in events} == {"mine"}
-    assert [one["ResourceStatus"] for one in events][0] == "CREATE_COMPLETE"
+    assert {event["ClientRequestToken"] for event in events} == {"mine"}
+    assert [event["ResourceStatus"] for event in events][0] == "CREATE_COMPLETE"
     assert events[-1]["ResourceStatusReason"] == "User Initiated"
 
 
@@ -103,7 +103,7 @@ def test_updates_replacements_and_deletions(aws: Aws) -> None:
     aws.client("cloudformation").update_stack(StackName=name, UsePreviousTemplate=True, Parameters=days)
     aws.advance(60)
     resources = aws.client("cloudformation").describe_stack_resources(StackName=name)["StackResources"]
-    assert {one["LogicalResourceId"] for one in resources} == {"First", "Logs", "Only"}
+    assert {resource["LogicalResourceId"] for resource in resources} == {"First", "Logs", "Only"}
     aws.client("cloudformation").delete_stack(StackName=name)
     aws.advance(60)
     assert shown(aws, stack)["StackStatus"] == "DELETE_COMPLETE"

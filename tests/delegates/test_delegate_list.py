@@ -116,7 +116,9 @@ def test_a_row_says_what_is_there_and_what_is_not(project: Scope) -> None:
     now = timezone.now()
     delegate = make_delegate(project, "eu", tags=["prod"])
     here = make_instance(delegate, "a/10.0.0.1", tags=["eu-west-1"], version="1.2", capacity=10)
-    make_instance(delegate, "b/10.0.0.2", tags=["lingers"], heard=now - timedelta(minutes=5), capacity=10)
+    make_instance(
+        delegate, "b/10.0.0.2", tags=["lingers"], heartbeat_at=now - timedelta(minutes=5), capacity=10
+    )
     make_instance(delegate, "c/10.0.0.3", tags=["went"], status="GONE")
     make_task(project, status="STARTED", instance=here)
     facts = queries.list_delegate_facts(
@@ -130,7 +132,7 @@ def test_a_row_says_what_is_there_and_what_is_not(project: Scope) -> None:
 
 def test_a_delegate_without_a_heartbeat_says_why_it_takes_no_work(project: Scope) -> None:
     delegate = make_delegate(project)
-    make_instance(delegate, heard=timezone.now() - timedelta(minutes=5))
+    make_instance(delegate, heartbeat_at=timezone.now() - timedelta(minutes=5))
     facts = queries.list_delegate_facts(queries.prefetch_instances(Delegate.objects.filter(pk=delegate.pk)))[
         0
     ]
@@ -150,7 +152,7 @@ def test_a_refused_or_ended_session_is_the_reason_until_it_is_heard_again(projec
     said = {"scope": project, "name": "eu", "at": now - timedelta(minutes=4)}
     DelegateEvent.objects.create(**said, kind="REFUSED", text="The token is not known.")
     assert reason() == "The token is not known."
-    one = make_instance(delegate, heard=now - timedelta(minutes=3))
+    one = make_instance(delegate, heartbeat_at=now - timedelta(minutes=3))
     assert reason() == "No heartbeat for 150 seconds."
     said["at"] = now - timedelta(minutes=1)
     DelegateEvent.objects.create(

@@ -63,8 +63,8 @@ def test_the_form_of_a_service_asks_for_the_place(
         f"/services/{service.pk}/edit/", form | rows_of("manifests", **row) | rows_of("variables")
     )
     assert posted.status_code == 302, posted.content.decode()
-    kept = Service.objects.get(pk=service.pk).manifests.get()
-    assert (kept.store, kept.paths, kept.place) == ("Snippet", ["task"], {"shelf": "db"})
+    manifest = Service.objects.get(pk=service.pk).manifests.get()
+    assert (manifest.store, manifest.paths, manifest.place) == ("Snippet", ["task"], {"shelf": "db"})
 
 
 def test_the_store_checks_its_manifests(drive: Drive) -> None:
@@ -81,9 +81,9 @@ def test_a_step_can_keep_its_manifest_there() -> None:
     cells = {"store": "Snippet", "shelf": "web", "file": "task"}
     entry = {"type": "Snippet", "spec": {"shelf": "web", "files": "task"}}
     assert row.parse_cells(cells) == entry
-    shown = row.render_cells(entry) or {}
-    assert {name: text for name, text in shown.items() if text} == cells
-    assert [one.shown_for for one in row.columns if one.name == "shelf"] == [("Snippet",)]
+    cells_shown = row.render_cells(entry) or {}
+    assert {name: text for name, text in cells_shown.items() if text} == cells
+    assert [column.shown_for for column in row.columns if column.name == "shelf"] == [("Snippet",)]
 
 
 def test_a_run_and_its_rollback_use_the_files_of_the_store(

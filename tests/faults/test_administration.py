@@ -61,7 +61,7 @@ def test_what_a_backup_holds_comes_back_whole(installation: Installation, worklo
 
 def test_more_askers_than_connections_are_told_and_nobody_hangs(installation: Installation) -> None:
     """A migration that holds a table is the worst of it: every connection of the pool waits."""
-    asked = POOL_SIZE * 4
+    client_count = POOL_SIZE * 4
 
     def ask(_number: int) -> int:
         answer = installation.ask("GET", "/api/v1/executions")
@@ -71,10 +71,10 @@ def test_more_askers_than_connections_are_told_and_nobody_hangs(installation: In
 
     with psycopg.connect(installation.database.url) as holder:
         holder.execute("LOCK TABLE deployments_execution IN ACCESS EXCLUSIVE MODE")
-        with promised(LONGEST_ANSWER), ThreadPoolExecutor(asked) as pool:
-            assert Counter(pool.map(ask, range(asked))) == {503: asked}
-    with ThreadPoolExecutor(asked) as pool:
-        assert Counter(pool.map(ask, range(asked))) == {200: asked}
+        with promised(LONGEST_ANSWER), ThreadPoolExecutor(client_count) as pool:
+            assert Counter(pool.map(ask, range(client_count))) == {503: client_count}
+    with ThreadPoolExecutor(client_count) as pool:
+        assert Counter(pool.map(ask, range(client_count))) == {200: client_count}
 
 
 def test_no_process_keeps_more_connections_than_it_says(

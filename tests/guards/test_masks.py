@@ -42,10 +42,10 @@ def test_a_secret_is_hidden_in_base64_wherever_it_begins(encode: object, before:
     printed = encode(f"{before}{SECRET}{after}".encode()).decode()  # type: ignore[operator]
     masked = SecretMask([SECRET]).mask_text(f"Authorization: Basic {printed}")
     assert MASK_TEXT in masked
-    left = masked.removeprefix("Authorization: Basic ").split(MASK_TEXT)
-    assert all(part in printed for part in left)
+    remainders = masked.removeprefix("Authorization: Basic ").split(MASK_TEXT)
+    assert all(part in printed for part in remainders)
     # At most what a neighbour has a part in stays, one letter at each side.
-    assert sum(map(len, left)) <= len(encode(before.encode())) + len(encode(after.encode())) + 4  # type: ignore[operator]
+    assert sum(map(len, remainders)) <= len(encode(before.encode())) + len(encode(after.encode())) + 4  # type: ignore[operator]
 
 
 def test_each_line_of_a_secret_of_many_lines_is_hidden_by_itself():
@@ -97,9 +97,9 @@ PRINTED: dict[str, Callable[[str], str]] = {
 @example("0000<&", "", "")
 def test_no_secret_comes_through(form: str, secret: str, before: str, after: str):
     printed = PRINTED[form](secret)
-    left = SecretMask([secret]).mask_text(f"{before}{printed}{after}").replace(MASK_TEXT, "\0")
+    remainder = SecretMask([secret]).mask_text(f"{before}{printed}{after}").replace(MASK_TEXT, "\0")
     # Of base64 the last letter belongs to a neighbour too.
-    assert printed[: -1 if form == "base64" else None] not in left
+    assert printed[: -1 if form == "base64" else None] not in remainder
 
 
 @pytest.mark.parametrize("form", ["as it is", "base64", "hexadecimal", "URL"])
@@ -114,9 +114,9 @@ def test_no_secret_comes_through_that_is_wrapped(form: str, end: str, secret: st
     wrapped = end.join(printed[at : at + width] for at in range(0, len(printed), width))
     masked = SecretMask([secret]).mask_text(f"[{wrapped}]")
     assert masked.count("\n") == wrapped.count("\n")
-    left = masked.replace(MASK_TEXT, "").replace("\\r", "").replace("\\n", "")
+    remainder = masked.replace(MASK_TEXT, "").replace("\\r", "").replace("\\n", "")
     # What remains are the letters of what stands before it, and one at each side.
-    assert len("".join(left.split())) <= 2 + (len(b64encode(before * 2)) + 2 if form == "base64" else 0)
+    assert len("".join(remainder.split())) <= 2 + (len(b64encode(before * 2)) + 2 if form == "base64" else 0)
 
 
 def test_the_lines_of_wrapped_base64_are_hidden_one_by_one():
@@ -124,8 +124,8 @@ def test_the_lines_of_wrapped_base64_are_hidden_one_by_one():
     secret = "a long secret, as a key or a certificate is: " * 6
     lines = encodebytes(f"user:{secret}:more".encode()).decode().splitlines()
     mask = SecretMask([secret])
-    left = [mask.mask_lines([f"2026-11-21 12:00:00 {line}"])[0] for line in lines]
-    assert [line for line in left if MASK_TEXT not in line] == [left[0], left[-1]]
+    masked_lines = [mask.mask_lines([f"2026-11-21 12:00:00 {line}"])[0] for line in lines]
+    assert [line for line in masked_lines if MASK_TEXT not in line] == [masked_lines[0], masked_lines[-1]]
 
 
 def test_letters_that_are_no_secret_stay():

@@ -42,7 +42,7 @@ def test_a_secret_on_the_border_of_two_pieces_is_hidden(shift: int, places: list
     secret = "wonderful-secret-value"
     mask = SecretMask([secret])
     data = b"x" * (MAX_LINE_BYTES - 40 + shift) + secret.encode() + b"y" * MAX_LINE_BYTES + b"\n"
-    told = [mask.mask_text(line) for line in read(MaskedLineReader(mask), cut_at(data, places))]
-    assert "wonderful" not in "".join(told)
-    assert "value" not in "".join(told)
-    assert "•••" in "".join(told)
+    masked_pieces = [mask.mask_text(line) for line in read(MaskedLineReader(mask), cut_at(data, places))]
+    assert "wonderful" not in "".join(masked_pieces)
+    assert "value" not in "".join(masked_pieces)
+    assert "•••" in "".join(masked_pieces)

@@ -58,17 +58,17 @@ def test_a_name_in_other_letters_is_asked_for_and_called_as_it_is_on_the_wire(
 def test_aws_clients_of_an_own_endpoint_look_again_at_each_connection(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    heard: list[str] = []
-    with place(lambda request: (heard.append(request.path), (200, {"Connection": "close"}, b"{}"))[1]) as url:
+    paths: list[str] = []
+    with place(lambda request: (paths.append(request.path), (200, {"Connection": "close"}, b"{}"))[1]) as url:
         names = Rebinding(monkeypatch, "astray.example", "127.0.0.1", "127.0.0.2")
         endpoint = f"http://astray.example:{url.rpartition(':')[2]}"
         caller = BotoCaller(AccessKey("AKIATEST", "secret"), "us-east-1", endpoint, LOOPBACK)
         caller.call("ecs", "DescribeClusters", {})
-        assert (names.asked, len(heard)) == (1, 1)
+        assert (names.asked, len(paths)) == (1, 1)
         with pytest.raises(NotSent, match=r"127\.0\.0\.2, which is a private address") as refused:
             caller.call("ecs", "UpdateService", {"service": "x"})
     assert refused.value.code == "AddressRefused"
-    assert len(heard) == 1
+    assert len(paths) == 1
 
 
 @pytest.mark.parametrize(
@@ -94,15 +94,15 @@ def test_redirects_lead_to_web_addresses_only(to: str) -> None:
 
 
 def test_three_redirects_are_followed_and_a_fourth_is_not() -> None:
-    left = [3]
+    redirects_left = [3]
 
     def hop(request: object) -> tuple[int, dict[str, str], bytes]:
-        left[0] -= 1
-        return (302, {"Location": "/next"}, b"") if left[0] >= 0 else (200, {}, b"here")
+        redirects_left[0] -= 1
+        return (302, {"Location": "/next"}, b"") if redirects_left[0] >= 0 else (200, {}, b"here")
 
     with place(hop) as url:
         assert get(url).text == "here"
-        left[0] = 4
+        redirects_left[0] = 4
         with pytest.raises(RequestFailed, match="again and again"):
             get(url)
 
@@ -113,26 +113,26 @@ def test_redirects_are_told_where_nobody_asked_to_follow_them() -> None:
 
 
 def test_a_login_is_not_carried_to_another_host() -> None:
-    heard: list[dict[str, str]] = []
+    headers: list[dict[str, str]] = []
     with (
-        place(lambda request: (heard.append(dict(request.headers)), (200, {}, b""))[1]) as other,
+        place(lambda request: (headers.append(dict(request.headers)), (200, {}, b""))[1]) as other,
         place(moved(other)) as url,
     ):
         get(url, headers={"Authorization": "Bearer secret", "Cookie": "a=b", "X-Kept": "1"}, auth=("me", "p"))
-    assert not {"Authorization", "Cookie"} & heard[0].keys()
-    assert heard[0]["X-Kept"] == "1"
+    assert not {"Authorization", "Cookie"} & headers[0].keys()
+    assert headers[0]["X-Kept"] == "1"
 
 
 def test_a_post_that_is_moved_is_not_posted_again() -> None:
-    heard: list[tuple[str, bytes]] = []
+    requests: list[tuple[str, bytes]] = []
 
     def answer(request: object) -> tuple[int, dict[str, str], bytes]:
-        heard.append((request.command, request.body))  # type: ignore[attr-defined]
-        return (303, {"Location": "/seen"}, b"") if len(heard) == 1 else (200, {}, b"")
+        requests.append((request.command, request.body))  # type: ignore[attr-defined]
+        return (303, {"Location": "/seen"}, b"") if len(requests) == 1 else (200, {}, b"")
 
     with place(answer) as url:
         send_request(SafeRequest("POST", url, body=b"secret"), FOLLOWING)
-    assert heard == [("POST", b"secret"), ("GET", b"")]
+    assert requests == [("POST", b"secret"), ("GET", b"")]
 
 
 def test_a_packed_answer_is_unpacked_no_further_than_it_is_taken() -> None:

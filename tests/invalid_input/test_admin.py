@@ -83,7 +83,7 @@ def test_no_key_in_an_address_makes_it_fail(address: str, world: World, send: Se
 
 def rotate_texts(form: Form) -> Iterator[dict[str, str]]:
     """All fields spoilt in one request, each by another text, until each had every text."""
-    names, texts = sharp_fields(form), [TEXTS[what] for what in SHARP if what != "NUL"]
+    names, texts = sharp_fields(form), [TEXTS[kind] for kind in SHARP if kind != "NUL"]
     for turn in range(len(texts) if names else 0):
         yield {**form.fields} | {name: texts[(at + turn) % len(texts)] for at, name in enumerate(names)}
 
@@ -99,9 +99,9 @@ def changes_of(world: World, client: Client) -> Iterator[tuple[str, Form]]:
 
 def send_alone(address: str, form: Form, send: Send) -> None:
     """Send a form once for each field and text."""
-    for field, what in product(sharp_fields(form), SHARP):
-        response = send("post", address, {**form.fields, field: TEXTS[what]})
-        assert response.status_code < 500, f"{address} {field} with {what}"
+    for field, kind in product(sharp_fields(form), SHARP):
+        response = send("post", address, {**form.fields, field: TEXTS[kind]})
+        assert response.status_code < 500, f"{address} {field} with {kind}"
 
 
 @pytest.mark.parametrize("address", [f"{address}add/" for address in LISTS])
@@ -131,14 +131,14 @@ def test_no_field_alone_makes_a_change_fail(world: World, client: Client, send: 
         send_alone(address, form, send)
 
 
-@pytest.mark.parametrize("what", ["right to left", "zero width", "escape", "line ends"])
-def test_no_name_of_access_can_mislead(what: str, world: World, admin: User, client: Client) -> None:
-    json, name = {"content_type": "application/json"}, TEXTS[what]
-    here = {"org": "default", "project": "demo"}
+@pytest.mark.parametrize("kind", ["right to left", "zero width", "escape", "line ends"])
+def test_no_name_of_access_can_mislead(kind: str, world: World, admin: User, client: Client) -> None:
+    json, name = {"content_type": "application/json"}, TEXTS[kind]
+    scope = {"org": "default", "project": "demo"}
     for address, body in {
         "/api/v1/orgs": {"identifier": "x"},
         "/api/v1/orgs/default/projects": {"identifier": "x"},
-        "/api/v1/roles": {"identifier": "x", "permissions": [], **here},
+        "/api/v1/roles": {"identifier": "x", "permissions": [], **scope},
         "/api/v1/api-keys": {},
     }.items():
         response = client.post(address, {**body, "name": name}, **json)

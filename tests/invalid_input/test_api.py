@@ -31,14 +31,14 @@ WRONG: dict[str, Any] = {
     "an object": {"x": {"a": []}},
     "many": ["x"] * 2000,
 }
-VALUES = {what: TEXTS[what] for what in SHARP} | JSON_ONLY | WRONG
+VALUES = {kind: TEXTS[kind] for kind in SHARP} | JSON_ONLY | WRONG
 REFUSED = 400
 
 
 def spoil_all(body: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     """The body with all fields spoilt alike, with each spoilt by another value, and with an unknown field."""
-    for what, value in VALUES.items():
-        yield what, dict.fromkeys(body, value)
+    for kind, value in VALUES.items():
+        yield kind, dict.fromkeys(body, value)
     values = list(VALUES.values())
     yield "each another", {field: values[at % len(values)] for at, field in enumerate(body)}
     yield "an unknown field", {**body, "unheard_of": TEXTS["markup"]}
@@ -46,8 +46,8 @@ def spoil_all(body: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def spoil_one(body: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     """The body with each of its fields spoilt in each way."""
-    for field, (what, value) in product(body, VALUES.items()):
-        yield f"{field}: {what}", {**body, field: value}
+    for field, (kind, value) in product(body, VALUES.items()):
+        yield f"{field}: {kind}", {**body, field: value}
 
 
 def send_bodies(
@@ -55,18 +55,18 @@ def send_bodies(
 ) -> None:
     """Send each body; one that is refused names a field or the line."""
     address = reverse(name, kwargs=ROWS[name].kwargs(world)) + ask.query
-    for what, body in bodies:
+    for label, body in bodies:
         response = send(
             "generic", ask.method.upper(), address, json.dumps(body), content_type="application/json"
         )
-        assert response.status_code < 500, what
+        assert response.status_code < 500, label
         if response.status_code != REFUSED:
             continue
         problem = response.json()
         places = [error["path"] for error in problem.get("errors", [])]
         is_named = any(place.split(".")[0] for place in places) or "line" in problem.get("errors", [{}])[0]
-        assert is_named or any(field in problem["detail"] for field in body), f"{what}: {problem}"
-        assert len(response.content) < 20_000 * max(len(body), 1), what
+        assert is_named or any(field in problem["detail"] for field in body), f"{label}: {problem}"
+        assert len(response.content) < 20_000 * max(len(body), 1), label
 
 
 @pytest.mark.parametrize(("name", "ask"), WRITES)
@@ -82,9 +82,9 @@ def test_every_field_alone_is_refused_by_name_or_kept(name: str, ask: Ask, world
 @pytest.mark.parametrize(("name", "ask"), WRITES)
 def test_every_body_has_an_answer(name: str, ask: Ask, world: World, send: Send) -> None:
     address = reverse(name, kwargs=ROWS[name].kwargs(world)) + ask.query
-    for what, body in BODIES.items():
+    for label, body in BODIES.items():
         response = send("generic", ask.method.upper(), address, body, content_type="application/json")
-        assert response.status_code < 500, what
+        assert response.status_code < 500, label
     for media in MEDIA_TYPES:
         response = send("generic", ask.method.upper(), address, b'{"name": "a"}', content_type=media)
         assert response.status_code < 500, media
@@ -99,9 +99,9 @@ def test_an_idempotency_key_is_refused_by_name(key: str, world: World, send: Sen
     assert response.status_code == 201 or "Idempotency-Key" in response.json()["detail"]
 
 
-@pytest.mark.parametrize("what", TEXTS)
-def test_no_header_makes_a_route_fail(what: str, world: World, send: Send) -> None:
+@pytest.mark.parametrize("kind", TEXTS)
+def test_no_header_makes_a_route_fail(kind: str, world: World, send: Send) -> None:
     address = reverse("api-pipeline", kwargs={"pk": world.pipeline.pk})
-    headers = dict.fromkeys(("If-Match", "Accept", "X-Request-Id", "HX-Current-URL", "Origin"), TEXTS[what])
+    headers = dict.fromkeys(("If-Match", "Accept", "X-Request-Id", "HX-Current-URL", "Origin"), TEXTS[kind])
     assert send("get", address, headers=headers).status_code < 500
     assert send("get", "/pipelines/", headers=headers).status_code < 500

@@ -75,8 +75,8 @@ def forge_cursor(text: str) -> str:
 
 def all_at_once() -> Iterator[str]:
     """All names in one query."""
-    for what in SHARP:
-        yield urlencode(dict.fromkeys(NAMES[2:], TEXTS[what]))
+    for kind in SHARP:
+        yield urlencode(dict.fromkeys(NAMES[2:], TEXTS[kind]))
     yield urlencode(dict.fromkeys(NAMES, TEXTS["markup"]))
 
 

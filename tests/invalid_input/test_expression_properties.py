@@ -37,10 +37,10 @@ KNOWN = st.recursive(
 AROUND = st.text(st.characters(exclude_characters="<>+", exclude_categories=["Cs"]), max_size=8)
 
 
-def _walk(path: str, known: Any) -> Any:
+def _walk(path: str, values: Any) -> Any:
     for part in path.split("."):
-        known = known[part]
-    return known
+        values = values[part]
+    return values
 
 
 def _spoken(value: Any) -> str:
@@ -49,17 +49,17 @@ def _spoken(value: Any) -> str:
 
 @st.composite
 def _known_and_path(draw: st.DrawFn) -> tuple[dict[str, Any], str]:
-    known = draw(KNOWN)
-    return known, draw(st.sampled_from(sorted(list_paths(known))))
+    values = draw(KNOWN)
+    return values, draw(st.sampled_from(sorted(list_paths(values))))
 
 
 @settings(max_examples=examples(150))
 @given(_known_and_path(), st.sampled_from(["", " ", "\t "]))
 def test_a_lone_expression_is_its_value_with_its_type(known_and_path: tuple[dict[str, Any], str], space: str):
-    known, path = known_and_path
-    filled = resolve_expressions(f"<+{space}{path}{space}>", known)
-    assert filled == _walk(path, known)
-    assert type(filled) is type(_walk(path, known))
+    values, path = known_and_path
+    filled = resolve_expressions(f"<+{space}{path}{space}>", values)
+    assert filled == _walk(path, values)
+    assert type(filled) is type(_walk(path, values))
 
 
 @settings(max_examples=examples(150))
@@ -67,15 +67,15 @@ def test_a_lone_expression_is_its_value_with_its_type(known_and_path: tuple[dict
 def test_inside_a_text_each_is_put_in_once_and_what_came_in_stays(
     known_and_path: tuple[dict[str, Any], str], around: list[str]
 ):
-    known, path = known_and_path
+    values, path = known_and_path
     assume(any(around))
-    value = _walk(path, known)
+    value = _walk(path, values)
     text = f"<+{path}>".join(around)
     if isinstance(value, str | int | float):
-        assert resolve_expressions(text, known) == _spoken(value).join(around)
+        assert resolve_expressions(text, values) == _spoken(value).join(around)
     else:
         with pytest.raises(BadExpressionError, match="cannot stand inside a text"):
-            resolve_expressions(text, known)
+            resolve_expressions(text, values)
 
 
 @settings(max_examples=examples(100))
@@ -83,13 +83,13 @@ def test_inside_a_text_each_is_put_in_once_and_what_came_in_stays(
 def test_a_document_keeps_its_shape_and_nothing_that_was_given_changes(
     known_and_path: tuple[dict[str, Any], str], plain: Any
 ):
-    known, path = known_and_path
+    values, path = known_and_path
     assume("<+" not in json.dumps(plain))
     document = {"plain": plain, "<+key>": [1, {"here": f"<+{path}>"}], "none": None}
-    before = deepcopy((document, known))
-    filled = resolve_expressions(document, known)
-    assert filled == {"plain": plain, "<+key>": [1, {"here": _walk(path, known)}], "none": None}
-    assert (document, known) == before
+    before = deepcopy((document, values))
+    filled = resolve_expressions(document, values)
+    assert filled == {"plain": plain, "<+key>": [1, {"here": _walk(path, values)}], "none": None}
+    assert (document, values) == before
 
 
 @settings(max_examples=examples(100))
@@ -97,12 +97,12 @@ def test_a_document_keeps_its_shape_and_nothing_that_was_given_changes(
 def test_what_is_left_for_later_is_filled_in_later_as_if_at_once(
     known_and_path: tuple[dict[str, Any], str], around: str
 ):
-    known, path = known_and_path
-    assume(isinstance(_walk(path, known), str | int | float))
-    first = {**known, "now": {"it": "N"}}
+    values, path = known_and_path
+    assume(isinstance(_walk(path, values), str | int | float))
+    first = {**values, "now": {"it": "N"}}
     text = f"{around}<+now.it>{around}<+{path}>{around}"
     assume(path.partition(".")[0] != "now")
-    once = resolve_expressions(text, first, is_deferred=lambda one: one == path)
+    once = resolve_expressions(text, first, is_deferred=lambda name: name == path)
     assert once == f"{around}N{around}<+{path}>{around}"
     assert resolve_expressions(once, first) == resolve_expressions(text, first)
 
@@ -112,22 +112,22 @@ def test_what_is_left_for_later_is_filled_in_later_as_if_at_once(
 def test_a_name_with_a_letter_too_few_leads_to_the_right_one(
     known_and_path: tuple[dict[str, Any], str], data: st.DataObject
 ):
-    known, path = known_and_path
-    known = {"surely_there": {"cluster_name": 1}, **known}
+    values, path = known_and_path
+    values = {"surely_there": {"cluster_name": 1}, **values}
     wrong = f"surely_there.{data.draw(st.sampled_from(['cluster_nam', 'clustername', 'cluster_names']))}"
     with pytest.raises(BadExpressionError) as refused:
-        resolve_expressions({"a": [f"<+{wrong}>"]}, {"surely_there": {"cluster_name": 1}, "x": known})
+        resolve_expressions({"a": [f"<+{wrong}>"]}, {"surely_there": {"cluster_name": 1}, "x": values})
     assert refused.value.message == f"<+{wrong}> is unknown here. Did you mean <+surely_there.cluster_name>?"
     assert refused.value.where == ("a", 0)
 
 
 @settings(max_examples=examples(150))
 @given(KNOWN)
-def test_every_path_that_is_listed_can_be_named_and_nothing_is_left_out(known: dict[str, Any]):
-    listed = dict(iterate_leaves(known, ""))
+def test_every_path_that_is_listed_can_be_named_and_nothing_is_left_out(values: dict[str, Any]):
+    listed = dict(iterate_leaves(values, ""))
     assert all(is_path(path) for path in listed)
-    assert all(get_path_value(path, known) == value for path, value in listed.items())
-    assert set(listed) == set(list_paths(known))
+    assert all(get_path_value(path, values) == value for path, value in listed.items())
+    assert set(listed) == set(list_paths(values))
     document = [f"<+{path}>" for path in listed]
     assert [path for _, path in find_paths(document)] == list(listed)
 
@@ -139,6 +139,6 @@ def test_no_value_becomes_a_part_of_a_script(values: dict[str, str], around: str
     environment = ScriptEnvironment(lambda path: get_path_value(path, {"a": values}))
     ready = environment.replace_expressions(script)
     assert "<+" not in ready
-    wanted = [f'echo "${{SLIPWAY_VALUE_{number}}}"' for number in range(1, len(values) + 1)]
-    assert ready == "\n".join([around, *wanted])
+    references = [f'echo "${{SLIPWAY_VALUE_{number}}}"' for number in range(1, len(values) + 1)]
+    assert ready == "\n".join([around, *references])
     assert list(environment.values.values()) == list(values.values())

@@ -56,8 +56,8 @@ def test_any_text_is_filled_in_or_refused(document: Any) -> None:
 @settings(max_examples=examples(300))
 @given(st.text(st.characters(exclude_characters="<>+"), max_size=20), st.text(max_size=30))
 def test_what_comes_out_of_a_value_is_text_and_not_read_again(around: str, value: str) -> None:
-    known = {"a": {"b": f"<+{value}"}, "c": "secret"}
-    assert resolve_expressions(f"{around}-<+a.b>", known) == f"{around}-<+{value}"
+    values = {"a": {"b": f"<+{value}"}, "c": "secret"}
+    assert resolve_expressions(f"{around}-<+a.b>", values) == f"{around}-<+{value}"
 
 
 @pytest.mark.parametrize(

@@ -62,8 +62,8 @@ def checks(case: Any, status: int) -> list[Any]:
 def operations() -> list[Any]:
     description = schemathesis.openapi.from_dict(SchemaGenerator().get_schema(request=None, public=True))
     description.app = WSGIHandler()
-    found = [result.ok() for result in description.get_all_operations()]
-    return [operation for operation in found if not operation.path.endswith(SLOW)]
+    all_operations = [result.ok() for result in description.get_all_operations()]
+    return [operation for operation in all_operations if not operation.path.endswith(SLOW)]
 
 
 @pytest.fixture(autouse=True)
@@ -110,13 +110,13 @@ def addresses(world: World) -> dict[str, dict[str, Any]]:
 def real(operation: Any, world: World) -> dict[str, Any]:
     """The values of an operation's address."""
     named = [values for start, values in addresses(world).items() if operation.path.startswith(start)]
-    wanted = {parameter.name for parameter in operation.path_parameters}
-    return {name: value for values in named for name, value in values.items() if name in wanted}
+    parameter_names = {parameter.name for parameter in operation.path_parameters}
+    return {name: value for values in named for name, value in values.items() if name in parameter_names}
 
 
 def try_out(operation: Any, mode: GenerationMode, each: int, token: str, place: dict[str, Any]) -> int:
     """Ask an operation `each` times, and return how often it was asked."""
-    asked = 0
+    request_count = 0
 
     @settings(
         max_examples=each,
@@ -127,8 +127,8 @@ def try_out(operation: Any, mode: GenerationMode, each: int, token: str, place: 
     )
     @given(operation.as_strategy(mode, path_parameters=place or None))
     def ask(case: Any) -> None:
-        nonlocal asked
-        asked += 1
+        nonlocal request_count
+        request_count += 1
         case.cookies = {}
         with transaction.atomic():
             response = case.call(
@@ -140,7 +140,7 @@ def try_out(operation: Any, mode: GenerationMode, each: int, token: str, place: 
             assert response.json()["detail"]
 
     ask()
-    return asked
+    return request_count
 
 
 def ask_all(
@@ -170,8 +170,8 @@ METHODS = pytest.mark.parametrize(
 def test_made_up_requests_are_answered_as_described(
     operations: list[Any], methods: tuple[str, ...], world: World, admin: User, deployer: User, viewer: User
 ) -> None:
-    meant = [one for one in operations if one.method in methods]
-    assert ask_all(meant, world, EVERY_DAY, (admin, deployer, viewer)) >= 3 * len(meant)
+    selected = [operation for operation in operations if operation.method in methods]
+    assert ask_all(selected, world, EVERY_DAY, (admin, deployer, viewer)) >= 3 * len(selected)
 
 
 @METHODS
@@ -179,5 +179,5 @@ def test_made_up_requests_are_answered_as_described(
 def test_many_more_of_them_are_answered_as_described(
     operations: list[Any], methods: tuple[str, ...], world: World, admin: User, deployer: User, viewer: User
 ) -> None:
-    meant = [one for one in operations if one.method in methods]
-    assert ask_all(meant, world, SOAK, (admin, deployer, viewer)) >= 20 * len(meant)
+    selected = [operation for operation in operations if operation.method in methods]
+    assert ask_all(selected, world, SOAK, (admin, deployer, viewer)) >= 20 * len(selected)

@@ -104,13 +104,13 @@ def spoilt_world(transactional_db: None, project: Scope, admin: User) -> World:
 
 @pytest.fixture
 def complaints(page: Page) -> list[str]:
-    found: list[str] = []
+    texts: list[str] = []
     page.route_web_socket("**/ws/approvals/", lambda socket: None)
     page.route_web_socket(re.compile("/ws/live/"), lambda socket: None)
-    page.on("console", lambda message: found.append(message.text) if message.type == "error" else None)
-    page.on("dialog", lambda dialog: found.append(f"dialog {dialog.message}"))
+    page.on("console", lambda message: texts.append(message.text) if message.type == "error" else None)
+    page.on("dialog", lambda dialog: texts.append(f"dialog {dialog.message}"))
     page.add_init_script("window.pwn = () => { window.pwned = true; };")
-    return found
+    return texts
 
 
 def like(address: str) -> str:
@@ -134,7 +134,10 @@ def visitor(page: Page, complaints: list[str], live_server: LiveServer, admin: U
     client = Client()
     client.force_login(admin)
     page.context.add_cookies(
-        [{"name": name, "value": one.value, "url": live_server.url} for name, one in client.cookies.items()]
+        [
+            {"name": name, "value": cookie.value, "url": live_server.url}
+            for name, cookie in client.cookies.items()
+        ]
     )
     page.route_web_socket(re.compile("/ws/(?!approvals/)"), tell_log)
     return page
@@ -144,23 +147,23 @@ def visitor(page: Page, complaints: list[str], live_server: LiveServer, admin: U
 def test_no_text_becomes_markup_on_any_page(
     visitor: Page, complaints: list[str], spoilt_world: World, live_server: LiveServer
 ) -> None:
-    waiting, seen = ["/deployments/", f"/deployments/{spoilt_world.execution.pk}/", "/admin/"], set[str]()
-    shown = 0
+    waiting, visited = ["/deployments/", f"/deployments/{spoilt_world.execution.pk}/", "/admin/"], set[str]()
+    occurrences = 0
     while waiting:
         address = waiting.pop(0)
-        if like(address) in seen or NOT_PAGES.search(address):
+        if like(address) in visited or NOT_PAGES.search(address):
             continue
-        seen.add(like(address))
+        visited.add(like(address))
         response = visitor.goto(f"{live_server.url}{address}")
         assert response is not None
         assert response.status < 500, address
-        shown += visitor.locator("body").inner_text().count("onerror=pwn()")
+        occurrences += visitor.locator("body").inner_text().count("onerror=pwn()")
         assert visitor.evaluate(TRACES) == [], address
         assert complaints == [], address
         assert visitor.evaluate("document.documentElement.scrollWidth / innerWidth") <= 2, address
         waiting += visitor.evaluate(LINKS)
-    assert len(seen) > 30, seen
-    assert shown > 50
+    assert len(visited) > 30, visited
+    assert occurrences > 50
 
 
 def test_no_line_of_a_log_becomes_markup(

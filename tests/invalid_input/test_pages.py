@@ -33,46 +33,46 @@ def address_of(name: str, world: World) -> str:
 def pages_of(name: str, world: World, client: Client) -> Iterator[Page]:
     """The page itself, and the ones that it leads to on the same address."""
     address = address_of(name, world)
-    waiting, seen = [address], set()
-    while waiting and len(seen) < 5:
-        here = waiting.pop()
-        seen.add(here)
-        response = client.get(here)
+    waiting, visited = [address], set()
+    while waiting and len(visited) < 5:
+        current = waiting.pop()
+        visited.add(current)
+        response = client.get(current)
         if response.status_code != 200 or "text/html" not in response["Content-Type"]:
             continue
-        page = Page(here, response.content.decode())
+        page = Page(current, response.content.decode())
         yield page
         waiting += sorted(
-            link for link in page.links - seen if link.split("?")[0] == address and link not in waiting
+            link for link in page.links - visited if link.split("?")[0] == address and link not in waiting
         )
 
 
 def list_queries(address: str, pages: list[Page]) -> list[str]:
     """The names of every query that links and forms of the page know."""
     links = {link for page in pages for link in page.links}
-    asked = {
+    form_links = {
         form.action + "?" + urlencode(form.fields)
         for page in pages
         for form in page.forms
         if form.method == "get"
     }
-    return sorted(queries_of(links | asked).get(address, set()) | set(COMMON))
+    return sorted(queries_of(links | form_links).get(address, set()) | set(COMMON))
 
 
 def spoil(names: Sequence[str]) -> Iterator[tuple[str, dict[str, str]]]:
     """All names spoilt in one request: alike by what fails most often, then each by another text."""
-    for what in ALONE:
-        yield what, dict.fromkeys(names, TEXTS[what])
-    others = [TEXTS[what] for what in SHARP if what not in ALONE]
-    yield "each another", {name: others[at % len(others)] for at, name in enumerate(names)}
+    for kind in ALONE:
+        yield kind, dict.fromkeys(names, TEXTS[kind])
+    texts = [TEXTS[kind] for kind in SHARP if kind not in ALONE]
+    yield "each another", {name: texts[at % len(texts)] for at, name in enumerate(names)}
 
 
 def send_queries(address: str, pages: list[Page], send: Send) -> None:
     """Send all queries in one request."""
-    for what, texts in spoil(list_queries(address, pages)):
+    for kind, texts in spoil(list_queries(address, pages)):
         response = send("get", f"{address}?{urlencode(texts)}")
         assert response.status_code < 500, texts
-        assert response.status_code != 200 or what != "NUL", what
+        assert response.status_code != 200 or kind != "NUL", kind
 
 
 def list_forms(address: str, pages: list[Page]) -> list[Form]:
@@ -91,10 +91,10 @@ def list_forms(address: str, pages: list[Page]) -> list[Form]:
 def send_forms(address: str, pages: list[Page], send: Send) -> None:
     """Send every form with all of its fields spoilt in one request."""
     for form in list_forms(address, pages):
-        for what, fields in spoil(list(form.fields)):
+        for kind, fields in spoil(list(form.fields)):
             response = send("post", form.action, fields)
             assert response.status_code < 500, f"{form.action} with {fields}"
-            if what == "NUL":
+            if kind == "NUL":
                 assert response.status_code == 400 or not fields
                 assert ": a NUL character" in response.content.decode() or not fields
 
@@ -123,10 +123,10 @@ def send_strange(address: str, send: Send) -> None:
     """Bodies that are no form."""
     if send("post", address).status_code == NO_SUCH_METHOD:
         return
-    for what, (body, media) in STRANGE.items():
+    for kind, (body, media) in STRANGE.items():
         headers = {"X-HTTP-Method-Override": "DELETE"}
         response = send("generic", "POST", address, body, content_type=media, headers=headers)
-        assert response.status_code < 500, what
+        assert response.status_code < 500, kind
 
 
 def ask_otherwise(address: str, send: Send) -> None:
@@ -165,6 +165,6 @@ def test_no_bad_value_alone_makes_a_page_fail(name: str, world: World, pages: li
         response = send("get", f"{address}?{urlencode({query: TEXTS['beyond 64 bits']})}")
         assert response.status_code < 500, query
     for form in list_forms(address, pages):
-        for field, what in product(form.fields, ALONE):
-            response = send("post", form.action, {**form.fields, field: TEXTS[what]})
-            assert response.status_code < 500, f"{form.action}: {field} with {what}"
+        for field, kind in product(form.fields, ALONE):
+            response = send("post", form.action, {**form.fields, field: TEXTS[kind]})
+            assert response.status_code < 500, f"{form.action}: {field} with {kind}"

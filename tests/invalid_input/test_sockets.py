@@ -61,10 +61,10 @@ async def test_no_query_breaks_a_socket(world: World, admin: User) -> None:
 
 
 async def test_no_topic_breaks_the_socket_of_news(world: World, admin: User) -> None:
-    mine = f"topic=executions:{world.scope.pk}&".encode()
+    topic_query = f"topic=executions:{world.scope.pk}&".encode()
     for query in QUERIES:
-        await open_and_close("/ws/live/", mine + query.replace(b"after", b"age"), admin)
-        await open_and_close("/ws/live/", mine + query.replace(b"after=", b"topic=pipeline:"), admin)
+        await open_and_close("/ws/live/", topic_query + query.replace(b"after", b"age"), admin)
+        await open_and_close("/ws/live/", topic_query + query.replace(b"after=", b"topic=pipeline:"), admin)
 
 
 async def test_no_message_breaks_a_socket(world: World, admin: User) -> None:

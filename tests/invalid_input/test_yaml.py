@@ -173,33 +173,33 @@ DOORS = {
 SHARP = ("braces", "billion laughs", "twice", "large", "escaped NUL")
 
 
-def _knock(door: Door, what: str, world: World, send: Send) -> None:
-    text, said = CORPUS[what]
-    if door.is_of_manifests and what in OF_ALIASES:
-        expected = OF_ALIASES[what]
+def _knock(door: Door, kind: str, world: World, send: Send) -> None:
+    text, message = CORPUS[kind]
+    if door.is_of_manifests and kind in OF_ALIASES:
+        expected = OF_ALIASES[kind]
         if expected is None:
             return
-        said = expected
+        message = expected
     response = within_cpu(0.5, lambda: door.ask(send, world, text))
     answered = unescape(response.content.decode())
     if TOO_LARGE.search(answered):
-        assert response.status_code in (door.status, 400), what
+        assert response.status_code in (door.status, 400), kind
         return
-    assert response.status_code == door.status, (what, answered[:500])
+    assert response.status_code == door.status, (kind, answered[:500])
     if door.says_why:
-        assert LINE.search(answered), (what, answered[:500])
-        assert said.lower() in answered.lower(), (what, answered[:500])
+        assert LINE.search(answered), (kind, answered[:500])
+        assert message.lower() in answered.lower(), (kind, answered[:500])
 
 
 def test_what_is_no_document_is_refused_at_once_with_its_line(world: World, send: Send) -> None:
     for name, door in DOORS.items():
-        for what in SHARP:
-            print(name, what)
-            _knock(door, what, world, send)
+        for kind in SHARP:
+            print(name, kind)
+            _knock(door, kind, world, send)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("name", DOORS)
 def test_so_is_every_other_text_that_is_none(name: str, world: World, send: Send) -> None:
-    for what in CORPUS:
-        _knock(DOORS[name], what, world, send)
+    for kind in CORPUS:
+        _knock(DOORS[name], kind, world, send)

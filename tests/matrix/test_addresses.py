@@ -42,16 +42,16 @@ def compare(name: str, ask: Ask, stage: Stage, standings: Iterable[Standing]) ->
     anonymous = ask.need.anonymous if isinstance(ask.need, Open) else 401 if name.startswith("api-") else 302
     expected: dict[Standing | None, int] = {
         None: anonymous,
-        **{who: ask.need.status(who) for who in standings},
+        **{standing: ask.need.status(standing) for standing in standings},
     }
-    found: dict[Standing | None, int] = {}
+    statuses: dict[Standing | None, int] = {}
     for who in expected:
         browser = stage.anonymous if who is None else stage.browsers[who]
         response = send(browser, name, ask, stage.world)
-        found[who] = response.status_code
+        statuses[who] = response.status_code
         fault = fault_of(ask, who, response)
         assert not fault, f"{who}: {fault}"
-    assert found == expected
+    assert statuses == expected
 
 
 MISSING_KEYS = {"int": 999_999, "UUID": "00000000-0000-4000-8000-000000000000", "str": "nothing"}

@@ -45,14 +45,16 @@ def test_every_page_is_for_who_has_its_permission(label: str, stage: Stage) -> N
         **{page: reverse(f"{stem}_{page}", args=[row]) for page in ("change", "delete", "history")},
     }
     wrong = []
-    for who in choose_standings(label):
+    for standing in choose_standings(label):
         for page, address in addresses.items():
-            response = stage.browsers[who].undone("get", address)
-            if response.status_code != expected(table, page, who):
-                wrong.append(f"{who}: {page} {response.status_code}, not {expected(table, page, who)}")
+            response = stage.browsers[standing].undone("get", address)
+            if response.status_code != expected(table, page, standing):
+                wrong.append(
+                    f"{standing}: {page} {response.status_code}, not {expected(table, page, standing)}"
+                )
             shows = response.status_code == 200 and addresses["change"] in response.getvalue().decode()
-            if page == "list" and shows != who.has(table.view, table.at):
-                wrong.append(f"{who}: the list {'shows' if shows else 'hides'} it")
+            if page == "list" and shows != standing.has(table.view, table.at):
+                wrong.append(f"{standing}: the list {'shows' if shows else 'hides'} it")
     assert wrong == []
 
 
@@ -61,23 +63,23 @@ def choose_standings(label: str) -> list[Standing]:
     if is_thorough():
         return list(FEW)
     alike: dict[tuple[object, ...], list[Standing]] = {}
-    for who in FEW:
-        answers = tuple(expected(TABLES[label], page, who) for page in PAGES)
-        alike.setdefault((who.place, *answers), []).append(who)
+    for standing in FEW:
+        answers = tuple(expected(TABLES[label], page, standing) for page in PAGES)
+        alike.setdefault((standing.place, *answers), []).append(standing)
     turn = list(TABLES).index(label)
     return [several[turn % len(several)] for several in alike.values()]
 
 
-def expected(table: Table, page: str, who: Standing) -> int:
+def expected(table: Table, page: str, standing: Standing) -> int:
     """The status that a page has to answer with; a row that may not be seen is as one that never was."""
     if page in ("list", "add"):
-        return 200 if reaches_any(table, table.view if page == "list" else table.add, who) else FORBIDDEN
+        return 200 if reaches_any(table, table.view if page == "list" else table.add, standing) else FORBIDDEN
     needed = table.delete if page == "delete" else table.view
-    if who.has(table.view, table.at):
-        return 200 if who.has(needed, table.at) else FORBIDDEN
-    return LED_AWAY if page == "history" or reaches_any(table, needed, who) else FORBIDDEN
+    if standing.has(table.view, table.at):
+        return 200 if standing.has(needed, table.at) else FORBIDDEN
+    return LED_AWAY if page == "history" or reaches_any(table, needed, standing) else FORBIDDEN
 
 
-def reaches_any(table: Table, permission: str, who: Standing) -> bool:
+def reaches_any(table: Table, permission: str, standing: Standing) -> bool:
     """What belongs to the account needs the permission there; all else, anywhere."""
-    return who.has_anywhere(permission) if table.at.count("/") else who.has(permission, table.at)
+    return standing.has_anywhere(permission) if table.at.count("/") else standing.has(permission, table.at)

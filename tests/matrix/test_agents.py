@@ -100,8 +100,8 @@ async def test_nobody_else_is_heard_of_a_task(agent: Agent, token: DelegateToken
     for path in ("default/demo", "default/sibling", "other/elsewhere"):
         other = await run_in_thread(neighbour, path)
         for call in OF_TASKS:
-            theirs = await said(call, other.session, str(task.pk))
-            assert theirs == await said(call, other.session), f"{path}: {call}"
+            foreign_answer = await said(call, other.session, str(task.pk))
+            assert foreign_answer == await said(call, other.session), f"{path}: {call}"
     assert (await run_in_thread(DelegateTask.objects.get, pk=task.pk)).status == DelegateTask.Status.STARTED
 
 

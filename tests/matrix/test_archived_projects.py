@@ -44,9 +44,9 @@ def archived(stage: Stage) -> Stage:
 def test_nothing_of_an_archived_project_is_there(turn: int, name: str, ask: Ask, archived: Stage) -> None:
     # Who reads the account's audit trail reads what was done in archived scopes too.
     mighty = MIGHTY[1:] if name == "api-audit-entry" else MIGHTY
-    who = mighty[turn % len(mighty)]
-    gone = replace(who, archived=HERE)
-    response = send(archived.browsers[who], name, ask, archived.world)
-    assert response.status_code == ask.need.status(gone), who
+    standing = mighty[turn % len(mighty)]
+    archived_standing = replace(standing, archived=HERE)
+    response = send(archived.browsers[standing], name, ask, archived.world)
+    assert response.status_code == ask.need.status(archived_standing), standing
     # The account's own audit trail tells an administrator of the member's keys.
-    assert who == ADMIN or not fault_of(ask, gone, response)
+    assert standing == ADMIN or not fault_of(ask, archived_standing, response)

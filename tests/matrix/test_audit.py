@@ -58,11 +58,11 @@ class Watch:
 
     def __call__(self, execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
         result = execute(sql, params, many, context)
-        found = WRITE.match(sql)
+        match = WRITE.match(sql)
         # An INSERT that returns a key has no count yet.
         has_changed = sql.startswith("INSERT") or context["cursor"].rowcount
-        if found and has_changed and found[1].startswith(OURS):
-            self.tables.add(found[1])
+        if match and has_changed and match[1].startswith(OURS):
+            self.tables.add(match[1])
         return result
 
 
@@ -75,8 +75,8 @@ def told_by(stage: Stage, method: str, address: str, body: Any, **how: Any) -> T
             response = asking(address, body, HTTP_X_REQUEST_ID=REQUEST, **how)
         entries = tuple(AuditEntry.objects.filter(request_id=REQUEST).order_by("pk"))
         transaction.set_rollback(True)
-    written = frozenset(watch.tables) - QUESTIONS - {"rbac_auditentry"}
-    return Told(response.status_code, written, entries)
+    changed_tables = frozenset(watch.tables) - QUESTIONS - {"rbac_auditentry"}
+    return Told(response.status_code, changed_tables, entries)
 
 
 @pytest.mark.parametrize(
@@ -86,8 +86,8 @@ def told_by(stage: Stage, method: str, address: str, body: Any, **how: Any) -> T
 def test_who_changes_something_is_in_the_audit_trail(name: str, ask: Ask, stage: Stage) -> None:
     address = reverse(name, kwargs=ROWS[name].kwargs(stage.world)) + ask.query
     how = {} if ask.is_form else {"content_type": "application/json"}
-    told = told_by(stage, ask.method, address, ask.body(stage.world), **how)
-    check(told, stage, "api" if name.startswith("api-") else "page")
+    outcome = told_by(stage, ask.method, address, ask.body(stage.world), **how)
+    check(outcome, stage, "api" if name.startswith("api-") else "page")
 
 
 @pytest.mark.parametrize("label", sorted(model._meta.label_lower for model in admin.site._registry))
@@ -104,11 +104,11 @@ def test_who_changes_something_in_the_administration_is_too(label: str, page: st
         check(told_by(stage, "post", address, form.fields | changed), stage, "admin")
 
 
-def check(told: Told, stage: Stage, source: str) -> None:
+def check(outcome: Told, stage: Stage, source: str) -> None:
     """Compare what was written with what the trail says of it."""
-    if told.written and told.status < 400:
-        assert told.entries, f"changes {sorted(told.written)} and says nothing"
-    for entry in told.entries:
+    if outcome.written and outcome.status < 400:
+        assert outcome.entries, f"changes {sorted(outcome.written)} and says nothing"
+    for entry in outcome.entries:
         assert entry.actor == stage.people[ADMIN]
         assert entry.actor_name == stage.people[ADMIN].username
         assert entry.address == address_of(stage.people[ADMIN])

@@ -32,22 +32,22 @@ FLEETING = re.compile(
 
 def shown_to(browser: Browser) -> dict[str, str]:
     """Every list and every page without a key, as text."""
-    found = {}
+    texts = {}
     for name, query in LISTS:
         response = browser.undone("get", reverse(name) + query)
-        found[name + query] = FLEETING.sub("", response.getvalue().decode("utf-8", "replace"))
-    return found
+        texts[name + query] = FLEETING.sub("", response.getvalue().decode("utf-8", "replace"))
+    return texts
 
 
 @time_machine.travel("2026-11-21T12:00:00Z", tick=False)
 def test_what_is_made_in_a_project_is_neither_shown_nor_counted_outside(people: dict[Standing, User]) -> None:
-    browsers = {who: browser_of(people[who]) for who in OUTSIDERS}
+    browsers = {standing: browser_of(people[standing]) for standing in OUTSIDERS}
     for browser in browsers.values():
         # The first visit chooses a scope.
         browser.get(reverse("executions"))
-    before = {who: shown_to(browser) for who, browser in browsers.items()}
+    before = {standing: shown_to(browser) for standing, browser in browsers.items()}
     make_world(Scope.objects.get(path=HERE), people[ADMIN], people[ADMIN])
-    for who, browser in browsers.items():
+    for standing, browser in browsers.items():
         after = shown_to(browser)
-        changed = [name for name, text in after.items() if text != before[who][name]]
-        assert changed == [], f"{who} learns of what was made"
+        changed = [name for name, text in after.items() if text != before[standing][name]]
+        assert changed == [], f"{standing} learns of what was made"

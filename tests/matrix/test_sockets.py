@@ -25,36 +25,36 @@ from web.live.sources import list_topic_names
 UNKNOWN, REFUSED = 4401, 4403
 
 
-def may_watch_an_execution(who: Standing) -> bool:
-    return who.has("core_pipeline_view", HERE)
+def may_watch_an_execution(standing: Standing) -> bool:
+    return standing.has("core_pipeline_view", HERE)
 
 
-def may_count_approvals(who: Standing) -> bool:
+def may_count_approvals(standing: Standing) -> bool:
     """Whoever is signed in hears how many wait for them: tests/deployments/approvals/test_badge.py."""
     return True
 
 
-def may_watch_a_service(who: Standing) -> bool:
-    return who.has("core_service_view", HERE)
+def may_watch_a_service(standing: Standing) -> bool:
+    return standing.has("core_service_view", HERE)
 
 
-def may_hear_of_nothing(who: Standing) -> bool:
+def may_hear_of_nothing(standing: Standing) -> bool:
     """Without a topic there is nothing to hear; with one, the rows below say who may."""
     return False
 
 
-def belongs_here(who: Standing) -> bool:
+def belongs_here(standing: Standing) -> bool:
     """Each change has its own audience besides: tests/web/live/test_live_socket.py."""
-    return who.is_member(HERE)
+    return standing.is_member(HERE)
 
 
-def sees_delegates_here(who: Standing) -> bool:
-    return who.has("core_delegate_view", HERE)
+def sees_delegates_here(standing: Standing) -> bool:
+    return standing.has("core_delegate_view", HERE)
 
 
-def is_who_asked(who: Standing) -> bool:
+def is_who_asked(standing: Standing) -> bool:
     """What somebody asks through a delegate is answered to nobody else."""
-    return who == ADMIN
+    return standing == ADMIN
 
 
 def an_inquiry(world: World) -> LookupRequest:
@@ -81,7 +81,7 @@ SOCKETS = {
 # What a page may name in the socket of news, with the key of the world's thing.
 TOPICS: dict[str, tuple[Callable[[World], Any], Callable[[Standing], bool]]] = {
     "executions": (lambda world: world.scope.pk, belongs_here),
-    "pipeline": (lambda world: world.pipeline.pk, lambda who: who.has("core_pipeline_view", HERE)),
+    "pipeline": (lambda world: world.pipeline.pk, lambda standing: standing.has("core_pipeline_view", HERE)),
     "delegates": (lambda world: world.scope.pk, belongs_here),
     "delegates-at": (lambda world: world.scope.pk, belongs_here),
     "delegate-rows": (lambda world: world.scope.pk, belongs_here),
@@ -94,17 +94,20 @@ TOPICS: dict[str, tuple[Callable[[World], Any], Callable[[Standing], bool]]] = {
     "inquiry": (lambda world: an_inquiry(world).pk, is_who_asked),
     "badges": (lambda world: world.member.pk, is_who_asked),
     "service-dashboard": (lambda world: world.service.pk, may_watch_a_service),
-    "approval": (lambda world: world.approval.pk, lambda who: who.has("core_pipeline_view", HERE)),
+    "approval": (lambda world: world.approval.pk, lambda standing: standing.has("core_pipeline_view", HERE)),
     "preview": (lambda world: a_preview(world).pk, is_who_asked),
     "instances": (lambda world: world.scope.pk, belongs_here),
-    "instances-of": (lambda world: world.service.pk, lambda who: who.has("core_service_view", HERE)),
+    "instances-of": (
+        lambda world: world.service.pk,
+        lambda standing: standing.has("core_service_view", HERE),
+    ),
     "adoption": (
         lambda world: adoption(world)["pk"],
-        lambda who: who.has("core_environment_view", HERE),
+        lambda standing: standing.has("core_environment_view", HERE),
     ),
     "infrastructure": (
         lambda world: world.infrastructure.pk,
-        lambda who: who.has("core_environment_view", HERE),
+        lambda standing: standing.has("core_environment_view", HERE),
     ),
 }
 
@@ -121,9 +124,9 @@ def test_a_socket_opens_for_who_may_listen(project: Scope) -> None:
         address = "/" + pattern.replace("<uuid:pk>", str(world.execution.pk)).replace(
             "<int:pk>", str(world.service.pk)
         )
-        expected = {str(who): None if may_listen(who) else REFUSED for who in EVERY_STANDING}
-        found = async_to_sync(close_codes)(people, address)
-        assert {str(who): found[who] for who in EVERY_STANDING} == expected
+        expected = {str(standing): None if may_listen(standing) else REFUSED for standing in EVERY_STANDING}
+        codes = async_to_sync(close_codes)(people, address)
+        assert {str(standing): codes[standing] for standing in EVERY_STANDING} == expected
         assert async_to_sync(close_code_of)(AnonymousUser(), address) == UNKNOWN
 
 
@@ -137,14 +140,14 @@ def test_a_topic_is_for_who_may_see_what_it_is_about(project: Scope) -> None:
     world = make_world(project, people[ADMIN], people[ADMIN])
     for topic, (key_in, may_listen) in TOPICS.items():
         address = f"/ws/live/?topic={topic}:{key_in(world)}"
-        expected = {str(who): None if may_listen(who) else REFUSED for who in EVERY_STANDING}
-        found = async_to_sync(close_codes)(people, address)
-        assert {str(who): found[who] for who in EVERY_STANDING} == expected, topic
+        expected = {str(standing): None if may_listen(standing) else REFUSED for standing in EVERY_STANDING}
+        codes = async_to_sync(close_codes)(people, address)
+        assert {str(standing): codes[standing] for standing in EVERY_STANDING} == expected, topic
         assert async_to_sync(close_code_of)(AnonymousUser(), address) == UNKNOWN
 
 
 async def close_codes(people: dict[Standing, User], address: str) -> dict[Standing, int | None]:
-    return {who: await close_code_of(person, address) for who, person in people.items()}
+    return {standing: await close_code_of(person, address) for standing, person in people.items()}
 
 
 async def close_code_of(person: User | AnonymousUser, address: str) -> int | None:

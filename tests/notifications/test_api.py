@@ -19,8 +19,8 @@ SECRET = planted("signing-secret")
 
 
 def body(receiver: Receiver, **more: object) -> dict[str, object]:
-    given = {"name": "Ops", "events": ["execution.failed"], "url": receiver.url(f"/{planted('hook')}")}
-    return given | more
+    values = {"name": "Ops", "events": ["execution.failed"], "url": receiver.url(f"/{planted('hook')}")}
+    return values | more
 
 
 def new(receiver: Receiver, **more: object) -> dict[str, object]:
@@ -44,8 +44,8 @@ def test_a_rule_is_made_read_changed_and_deleted(
     assert client.put(address, change, format="json", HTTP_IF_MATCH=made["ETag"]).status_code == 412
     unsigned = client.put(address, change | {"secret": None}, format="json")
     assert unsigned.json()["is_signed"] is False
-    kept = NotificationRule.objects.get()
-    assert kept.url == receiver.url(f"/{planted('hook')}")
+    saved_rule = NotificationRule.objects.get()
+    assert saved_rule.url == receiver.url(f"/{planted('hook')}")
     assert client.delete(address).status_code == 204
     assert client.get(address).status_code == 404
 
@@ -55,11 +55,11 @@ def test_a_test_is_sent_listed_and_sent_again(
 ) -> None:
     client = call(admin)
     rule = client.post(RULES, new(receiver), format="json").json()
-    told = f"{RULES}/{rule['id']}/notifications"
-    sent = client.post(told)
+    address = f"{RULES}/{rule['id']}/notifications"
+    sent = client.post(address)
     assert (sent.status_code, sent.json()["status"]) == (201, "WAITING")
     send_due_notifications()
-    (listed,) = client.get(told).json()["results"]
+    (listed,) = client.get(address).json()["results"]
     assert (listed["status"], listed["answer_code"], listed["next_attempt_at"]) == ("DELIVERED", 204, None)
     again = client.post(f"/api/v1/notifications/{listed['id']}/send-again")
     assert (again.status_code, again.json()["status"]) == (200, "WAITING")
@@ -68,7 +68,7 @@ def test_a_test_is_sent_listed_and_sent_again(
 
 
 @pytest.mark.parametrize(
-    ("given", "path"),
+    ("values", "path"),
     [
         ({"events": []}, "events"),
         ({"events": ["no.such"]}, "events.0"),
@@ -78,9 +78,9 @@ def test_a_test_is_sent_listed_and_sent_again(
     ],
 )
 def test_what_makes_no_sense_is_refused_with_its_place(
-    project: Scope, admin: User, call: Call, receiver: Receiver, given: dict[str, object], path: str
+    project: Scope, admin: User, call: Call, receiver: Receiver, values: dict[str, object], path: str
 ) -> None:
-    answer = call(admin).post(RULES, new(receiver, **given), format="json")
+    answer = call(admin).post(RULES, new(receiver, **values), format="json")
     assert answer.status_code == 400
     assert answer.json()["errors"][0]["path"].startswith(path.split(".")[0])
 
@@ -90,10 +90,10 @@ def test_what_is_being_sent_is_not_sent_again_at_the_same_time(
 ) -> None:
     client = call(admin)
     rule = client.post(RULES, new(receiver), format="json").json()
-    told = client.post(f"{RULES}/{rule['id']}/notifications").json()
+    notification = client.post(f"{RULES}/{rule['id']}/notifications").json()
     row = Notification.objects.get()
     Notification.objects.update(claimed_until=row.deadline_at)
-    assert client.post(f"/api/v1/notifications/{told['id']}/send-again").status_code == 409
+    assert client.post(f"/api/v1/notifications/{notification['id']}/send-again").status_code == 409
 
 
 def test_a_scope_has_no_more_rules_than_it_may(

@@ -25,14 +25,14 @@ def test_drift_is_told_once_as_it_is_found_and_once_as_it_is_gone(
     for _ in range(2):
         compared()
         send_due_notifications()
-    (found,) = receiver.received
-    told = found.document
-    assert told["event"] == found.headers["Slipway-Event"] == "drift.found"
-    assert told["scope"] == "account/default/demo"
-    assert told["services"] == ["myapp"]
-    assert "desiredCount" in told["text"]
-    assert "enableExecuteCommand" in told["cause"]
-    assert told["id"] == found.headers["Slipway-Notification"]
+    (request,) = receiver.received
+    document = request.document
+    assert document["event"] == request.headers["Slipway-Event"] == "drift.found"
+    assert document["scope"] == "account/default/demo"
+    assert document["services"] == ["myapp"]
+    assert "desiredCount" in document["text"]
+    assert "enableExecuteCommand" in document["cause"]
+    assert document["id"] == request.headers["Slipway-Notification"]
     change(drive, desiredCount=1, enableExecuteCommand=False)
     compared()
     send_due_notifications()

@@ -25,16 +25,16 @@ def test_a_success_is_told_with_what_went_where(drive: Drive, receiver: Receiver
     ruled(demo(), *EVERYTHING)
     execution = drive.run("1.27")
     send_due_notifications()
-    (told,) = (one.document for one in receiver.received)
-    assert told["event"] == "execution.succeeded"
-    assert (told["status"], told["execution"]) == ("SUCCESS", str(execution.pk))
-    assert (told["services"], told["environments"], told["pipeline"]) == (
+    (document,) = (request.document for request in receiver.received)
+    assert document["event"] == "execution.succeeded"
+    assert (document["status"], document["execution"]) == ("SUCCESS", str(execution.pk))
+    assert (document["services"], document["environments"], document["pipeline"]) == (
         ["myapp"],
         ["dev"],
         "rolling_demo",
     )
-    assert f"#{execution.number} succeeded (myapp to dev)" in told["text"]
-    assert told["url"].endswith(f"/deployments/{execution.pk}/")
+    assert f"#{execution.number} succeeded (myapp to dev)" in document["text"]
+    assert document["url"].endswith(f"/deployments/{execution.pk}/")
 
 
 def test_a_rollback_is_told_as_it_starts_with_its_cause_then_the_failure_then_its_end(
@@ -44,7 +44,7 @@ def test_a_rollback_is_told_as_it_starts_with_its_cause_then_the_failure_then_it
     ruled(demo(), *EVERYTHING)
     execution = drive.run("crash")
     send_due_notifications()
-    started, failed, ended = (one.document for one in receiver.received)
+    started, failed, ended = (request.document for request in receiver.received)
     assert (started["event"], started["status"]) == ("rollback.started", "ROLLING_BACK")
     assert (failed["event"], failed["status"]) == ("execution.failed", "FAILED")
     assert (ended["event"], ended["status"]) == ("rollback.ended", "FAILED")
@@ -79,9 +79,9 @@ def test_an_approval_that_waits_is_told_with_who_is_asked(
     panel.asks(approvalMessage="Look at the plan first")
     panel.start()
     send_due_notifications()
-    (told,) = (one.document for one in receiver.received)
-    assert "awaits approval by" in told["text"]
-    assert told["cause"] == "Look at the plan first"
+    (document,) = (request.document for request in receiver.received)
+    assert "awaits approval by" in document["text"]
+    assert document["cause"] == "Look at the plan first"
 
 
 def test_an_abort_is_told_as_one_and_not_as_a_failure(drive: Drive, receiver: Receiver, ruled: Ruled) -> None:
@@ -110,7 +110,7 @@ def test_a_step_that_waits_for_a_person_is_told_with_what_failed(
     )
     execution = until_asked(drive.start("crash"))
     send_due_notifications()
-    (told,) = (one.document for one in receiver.received)
-    assert (told["event"], told["execution"]) == ("intervention.waiting", str(execution.pk))
-    assert "awaits manual intervention at step" in told["text"]
-    assert "exited with code 1" in told["cause"]
+    (document,) = (request.document for request in receiver.received)
+    assert (document["event"], document["execution"]) == ("intervention.waiting", str(execution.pk))
+    assert "awaits manual intervention at step" in document["text"]
+    assert "exited with code 1" in document["cause"]

@@ -88,7 +88,7 @@ class TestTheOutbox:
         NotificationRule.objects.filter(pk=off.pk).update(is_enabled=False)
         assert notify(failed(project)) == 3
         send_due_notifications()
-        assert sorted(one.path for one in receiver.received) == ["/0", "/1", "/2"]
+        assert sorted(request.path for request in receiver.received) == ["/0", "/1", "/2"]
         assert len(set(receiver.ids)) == 3
 
     def test_tells_no_rule_of_an_archived_scope_for_nobody_could_turn_it_off(
@@ -96,16 +96,16 @@ class TestTheOutbox:
     ) -> None:
         ruled(project, EventType.DELEGATE_DISCONNECTED, url=receiver.url("/archived"))
         ruled(Scope.objects.account(), EventType.DELEGATE_DISCONNECTED, url=receiver.url("/above"))
-        gone = NotificationEvent(
+        event = NotificationEvent(
             EventType.DELEGATE_DISCONNECTED, project, "eu is not heard any more.", "/delegates/1/"
         )
         archive_scope(actor=admin, scope=project)
         assert list_subscribed_events(project, (EventType.DELEGATE_DISCONNECTED,))
-        assert notify(gone) == 1
+        assert notify(event) == 1
         send_due_notifications()
-        assert [one.path for one in receiver.received] == ["/above"]
+        assert [request.path for request in receiver.received] == ["/above"]
         restore_scope(actor=admin, scope=project)
-        assert notify(gone) == 2
+        assert notify(event) == 2
 
     def test_tells_nothing_of_what_is_rolled_back(
         self, ruled: Ruled, project: Scope, receiver: Receiver
@@ -125,11 +125,11 @@ class TestTheOutbox:
         with CaptureQueriesContext(connection) as for_many:
             assert notify(*[failed(project, f"{number}") for number in range(10)]) == 30
         # PostgreSQL's clock is read now and then, by whoever needs it next.
-        one, many = (
+        single_queries, many_queries = (
             [query["sql"] for query in queries if "clock_timestamp" not in query["sql"]]
             for queries in (for_one, for_many)
         )
-        assert len(one) == len(many) > 0
+        assert len(single_queries) == len(many_queries) > 0
 
 
 @pytest.mark.django_db
@@ -144,10 +144,10 @@ class TestWhatIsSent:
             NotificationEvent(EventType.DELEGATE_CONNECTED, project, "eu is back.", "/delegates/1/"),
         )
         send_due_notifications()
-        one, other = (each.document for each in receiver.received)
-        assert one.keys() == other.keys()
-        assert one["url"] == "https://slipway.example.com/deployments/x/"
-        assert (one["org"], one["project"], one["status"]) == ("default", "demo", "FAILED")
+        document, other = (each.document for each in receiver.received)
+        assert document.keys() == other.keys()
+        assert document["url"] == "https://slipway.example.com/deployments/x/"
+        assert (document["org"], document["project"], document["status"]) == ("default", "demo", "FAILED")
         assert (other["status"], other["services"], other["execution"]) == (None, [], None)
 
     def test_can_be_checked_by_its_signature(self, ruled: Ruled, project: Scope, receiver: Receiver) -> None:
@@ -155,8 +155,8 @@ class TestWhatIsSent:
         ruled(project, EventType.EXECUTION_FAILED, identifier="unsigned", url=receiver.url("/unsigned"))
         notify(failed(project))
         send_due_notifications()
-        (plain,) = (one for one in receiver.received if one.path == "/unsigned")
-        (signed,) = (one for one in receiver.received if one.path != "/unsigned")
+        (plain,) = (request for request in receiver.received if request.path == "/unsigned")
+        (signed,) = (request for request in receiver.received if request.path != "/unsigned")
         sent_at = int(signed.headers["Slipway-Timestamp"])
         assert signed.headers["Slipway-Signature"] == f"v1={compute_signature(SECRET, sent_at, signed.body)}"
         assert "Slipway-Signature" not in plain.headers
@@ -189,7 +189,9 @@ class TestWhatIsSent:
         for number in range(20):
             notify(failed(project, f"{number}"))
         send_due_notifications()
-        assert [one.document["text"] for one in receiver.received] == [f"{number}" for number in range(20)]
+        assert [request.document["text"] for request in receiver.received] == [
+            f"{number}" for number in range(20)
+        ]
 
 
 @pytest.mark.django_db
@@ -197,7 +199,7 @@ class TestAReceiverThatDoesNotTakeIt:
     def test_is_asked_again_with_growing_gaps_and_at_last_given_up(
         self, ruled: Ruled, project: Scope, receiver: Receiver
     ) -> None:
-        receiver.answer = lambda one: (500, {}, b"Out of order")
+        receiver.answer = lambda request: (500, {}, b"Out of order")
         ruled(project, EventType.EXECUTION_FAILED)
         notify(failed(project))
         clock, gaps = Clock(), []
@@ -217,14 +219,14 @@ class TestAReceiverThatDoesNotTakeIt:
     def test_gets_it_once_it_is_there_again_and_then_the_rest_at_once(
         self, ruled: Ruled, project: Scope, receiver: Receiver
     ) -> None:
-        receiver.answer = lambda one: (503, {}, b"")
+        receiver.answer = lambda request: (503, {}, b"")
         ruled(project, EventType.EXECUTION_FAILED)
         for number in range(30):
             notify(failed(project, f"{number}"))
         clock = Clock()
         send_due_notifications(now=clock)
         assert len(receiver.received) == 1
-        receiver.answer = lambda one: (200, {}, b"ok")
+        receiver.answer = lambda request: (200, {}, b"ok")
         clock.moment += timedelta(minutes=1)
         send_due_notifications(now=clock)
         assert Notification.objects.filter(status=DELIVERED).count() == 30
@@ -233,26 +235,28 @@ class TestAReceiverThatDoesNotTakeIt:
     def test_costs_the_others_nothing_though_thousands_wait_for_it(
         self, ruled: Ruled, project: Scope, receiver: Receiver
     ) -> None:
-        receiver.answer = lambda one: (500 if one.path == "/dead" else 200, {}, b"")
+        receiver.answer = lambda request: (500 if request.path == "/dead" else 200, {}, b"")
         dead = ruled(project, EventType.EXECUTION_FAILED, url=receiver.url("/dead"))
         notify(*[failed(project, f"{number}") for number in range(3000)])
         ruled(project, EventType.EXECUTION_FAILED, identifier="well", url=receiver.url("/well"))
         notify(failed(project, "For both"))
         send_due_notifications()
-        assert [one.path for one in receiver.received].count("/dead") == 1
-        assert [one.document["text"] for one in receiver.received if one.path == "/well"] == ["For both"]
+        assert [request.path for request in receiver.received].count("/dead") == 1
+        assert [request.document["text"] for request in receiver.received if request.path == "/well"] == [
+            "For both"
+        ]
         assert dead.notifications.filter(status=WAITING).count() == 3001
 
     def test_costs_the_others_nothing_while_it_hangs(
         self, ruled: Ruled, project: Scope, receiver: Receiver
     ) -> None:
-        others = threading.Event()
+        released = threading.Event()
 
-        def answer(one: Received) -> Said:
-            if one.path == "/well" and [each.path for each in receiver.received].count("/well") == 20:
-                others.set()
+        def answer(request: Received) -> Said:
+            if request.path == "/well" and [each.path for each in receiver.received].count("/well") == 20:
+                released.set()
             # It hangs until the others have had all of theirs: if they had to wait for it, for good.
-            assert one.path == "/well" or others.wait(LONGEST_WAIT)
+            assert request.path == "/well" or released.wait(LONGEST_WAIT)
             return 200, {}, b""
 
         receiver.answer = answer
@@ -261,11 +265,11 @@ class TestAReceiverThatDoesNotTakeIt:
         for number in range(20):
             notify(failed(project, f"{number}"))
         send_due_notifications()
-        assert others.is_set()
+        assert released.is_set()
 
     def test_that_redirects_is_not_followed(self, ruled: Ruled, project: Scope, receiver: Receiver) -> None:
         with listening() as elsewhere:
-            receiver.answer = lambda one: (307, {"Location": elsewhere.url()}, b"")
+            receiver.answer = lambda request: (307, {"Location": elsewhere.url()}, b"")
             ruled(project, EventType.EXECUTION_FAILED)
             notify(failed(project))
             send_due_notifications()
@@ -275,7 +279,7 @@ class TestAReceiverThatDoesNotTakeIt:
         assert "redirect" in row.reason
 
     def test_that_answers_without_end_has_it(self, ruled: Ruled, project: Scope, receiver: Receiver) -> None:
-        receiver.answer = lambda one: (200, {}, b"x" * 5_000_000)
+        receiver.answer = lambda request: (200, {}, b"x" * 5_000_000)
         ruled(project, EventType.EXECUTION_FAILED)
         notify(failed(project))
         send_due_notifications()
@@ -285,7 +289,7 @@ class TestAReceiverThatDoesNotTakeIt:
     def test_that_took_it_has_taken_it_however_its_answer_is_packed(
         self, ruled: Ruled, project: Scope, receiver: Receiver, coding: str
     ) -> None:
-        receiver.answer = lambda one: (200, {"Content-Encoding": coding}, b"packed in some other way")
+        receiver.answer = lambda request: (200, {"Content-Encoding": coding}, b"packed in some other way")
         ruled(project, EventType.EXECUTION_FAILED)
         notify(failed(project))
         send_due_notifications()
@@ -296,7 +300,7 @@ class TestAReceiverThatDoesNotTakeIt:
         self, ruled: Ruled, project: Scope, receiver: Receiver
     ) -> None:
         token = planted("a-token-in-the-path")
-        receiver.answer = lambda one: (404, {}, f"No hook {one.path} for {SECRET}".encode())
+        receiver.answer = lambda request: (404, {}, f"No hook {request.path} for {SECRET}".encode())
         ruled(project, EventType.EXECUTION_FAILED, url=receiver.url(f"/{token}"), secret=SECRET)
         notify(failed(project))
         send_due_notifications()
@@ -309,7 +313,7 @@ class TestAReceiverThatDoesNotTakeIt:
         self, ruled: Ruled, project: Scope, receiver: Receiver
     ) -> None:
         token = planted("a-token/in-the-query")
-        receiver.answer = lambda one: (
+        receiver.answer = lambda request: (
             403,
             {},
             f"Nobody is called {token} ({quote(token, safe='')})".encode(),
@@ -341,16 +345,16 @@ class TestAReceiverThatDoesNotTakeIt:
 def test_what_becomes_due_while_a_receiver_hangs_does_not_wait_for_it(
     ruled: Ruled, project: Scope, receiver: Receiver
 ) -> None:
-    others = threading.Event()
+    released = threading.Event()
 
-    def answer(one: Received) -> Said:
-        if one.path == "/well":
-            others.set()
+    def answer(request: Received) -> Said:
+        if request.path == "/well":
+            released.set()
             return 200, {}, b""
         notify(NotificationEvent(EventType.DRIFT_FOUND, project, "Meanwhile", path="/drift/"))
         connection.close()
         # Longer than a receiver may take: were the other one to wait for it, this would have failed.
-        others.wait(LONGEST_WAIT)
+        released.wait(LONGEST_WAIT)
         return 200, {}, b""
 
     receiver.answer = answer
@@ -370,7 +374,7 @@ class TestAWorkerThatDies:
         notify(failed(project))
         reading, writing = os.pipe()
 
-        def kill(one: Received) -> Said:
+        def kill(request: Received) -> Said:
             os.kill(int(os.read(reading, 20)), signal.SIGKILL)
             return 200, {}, b""
 
@@ -380,7 +384,7 @@ class TestAWorkerThatDies:
 
         receiver.answer = kill
         assert in_a_fork(work) == -KILLED
-        receiver.answer = lambda one: (200, {}, b"")
+        receiver.answer = lambda request: (200, {}, b"")
         clock = Clock()
         assert send_due_notifications(now=clock) == 0
         clock.moment += CLAIM_DURATION

@@ -31,8 +31,8 @@ def rule(ruled: Ruled, project: Scope, receiver: Receiver) -> NotificationRule:
 
 
 def form(project: Scope, receiver: Receiver, **more: Any) -> dict[str, Any]:
-    given = {"in_scope": project.path, "name": "Ops room", "events": ["drift.found", "execution.failed"]}
-    return given | {"url": receiver.url(f"/{TOKEN}"), "secret": SECRET, "is_enabled": "on"} | more
+    fields = {"in_scope": project.path, "name": "Ops room", "events": ["drift.found", "execution.failed"]}
+    return fields | {"url": receiver.url(f"/{TOKEN}"), "secret": SECRET, "is_enabled": "on"} | more
 
 
 def test_a_new_rule_keeps_its_address_to_itself(
@@ -45,16 +45,16 @@ def test_a_new_rule_keeps_its_address_to_itself(
     assert (made.identifier, made.url, made.secret) == ("ops_room", receiver.url(f"/{TOKEN}"), SECRET)
     assert made.events == ["execution.failed", "drift.found"]
     edit = text_of(client.get(reverse("edit-notification-rule", args=[made.pk])))
-    shown = page + edit + text_of(client.get("/notifications/"))
-    assert receiver.address in shown
-    assert TOKEN not in shown
-    assert SECRET not in shown
+    page_texts = page + edit + text_of(client.get("/notifications/"))
+    assert receiver.address in page_texts
+    assert TOKEN not in page_texts
+    assert SECRET not in page_texts
     entry = AuditEntry.objects.get(action="notificationrule.create")
     assert TOKEN not in f"{entry.after}"
 
 
 @pytest.mark.parametrize(
-    ("given", "says"),
+    ("fields", "says"),
     [
         ({"events": []}, "Select at least one event."),
         ({"url": ""}, "Enter the URL of the receiver."),
@@ -65,9 +65,9 @@ def test_a_new_rule_keeps_its_address_to_itself(
     ],
 )
 def test_what_cannot_be_saved_is_said_beside_its_field_and_the_rest_stays(
-    project: Scope, receiver: Receiver, admin: User, browse: Browse, given: dict[str, Any], says: str
+    project: Scope, receiver: Receiver, admin: User, browse: Browse, fields: dict[str, Any], says: str
 ) -> None:
-    response = browse(admin).post("/notifications/new/", form(project, receiver, **given))
+    response = browse(admin).post("/notifications/new/", form(project, receiver, **fields))
     assert response.status_code == 400
     assert says in text_of(response)
     assert 'value="account/default/demo"' in text_of(response)
@@ -78,22 +78,27 @@ def test_an_empty_address_and_secret_keep_what_is_there(
     rule: NotificationRule, admin: User, browse: Browse
 ) -> None:
     address = reverse("edit-notification-rule", args=[rule.pk])
-    given = {"name": "Other", "events": ["drift.gone"], "version": 1, "is_enabled": "on"}
-    browse(admin).post(address, given)
-    kept = NotificationRule.objects.get()
-    assert (kept.name, kept.events, kept.url, kept.secret) == ("Other", ["drift.gone"], rule.url, SECRET)
-    browse(admin).post(address, given | {"version": 2, "unsigned": "on"})
-    kept = NotificationRule.objects.get()
-    assert (kept.secret, kept.is_signed) == ("", False)
+    fields = {"name": "Other", "events": ["drift.gone"], "version": 1, "is_enabled": "on"}
+    browse(admin).post(address, fields)
+    saved_rule = NotificationRule.objects.get()
+    assert (saved_rule.name, saved_rule.events, saved_rule.url, saved_rule.secret) == (
+        "Other",
+        ["drift.gone"],
+        rule.url,
+        SECRET,
+    )
+    browse(admin).post(address, fields | {"version": 2, "unsigned": "on"})
+    saved_rule = NotificationRule.objects.get()
+    assert (saved_rule.secret, saved_rule.is_signed) == ("", False)
 
 
 def test_who_saves_over_somebody_elses_change_is_told_and_loses_nothing(
     rule: NotificationRule, admin: User, browse: Browse
 ) -> None:
     address = reverse("edit-notification-rule", args=[rule.pk])
-    given = {"name": "Theirs", "events": ["drift.gone"], "version": 1, "is_enabled": "on"}
-    browse(admin).post(address, given)
-    response = browse(admin).post(address, given | {"name": "Mine"})
+    fields = {"name": "Theirs", "events": ["drift.gone"], "version": 1, "is_enabled": "on"}
+    browse(admin).post(address, fields)
+    response = browse(admin).post(address, fields | {"name": "Mine"})
     assert response.status_code == 409
     assert 'value="Mine"' in text_of(response)
     assert 'name="version" value="2"' in text_of(response)
@@ -108,14 +113,14 @@ def test_a_test_arrives_and_is_listed_with_its_answer(
     assert receiver.events == ["test"]
     page = text_of(client.get(reverse("notification-rule", args=[rule.pk])))
     assert "response 204" in page
-    receiver.answer = lambda one: (500, {}, b"Out of order")
-    told = Notification.objects.get()
-    client.post(reverse("notification-again", args=[told.pk]))
+    receiver.answer = lambda request: (500, {}, b"Out of order")
+    notification = Notification.objects.get()
+    client.post(reverse("notification-again", args=[notification.pk]))
     send_due_notifications()
     page = text_of(client.get(reverse("notification-rule", args=[rule.pk])))
     assert "The receiver answered 500: Out of order" in page
     assert "Retrying" in page
-    assert receiver.ids == [str(told.pk)] * 2
+    assert receiver.ids == [str(notification.pk)] * 2
 
 
 def test_a_rule_that_is_turned_off_sends_no_more_of_what_waits(
@@ -123,8 +128,8 @@ def test_a_rule_that_is_turned_off_sends_no_more_of_what_waits(
 ) -> None:
     client = browse(admin)
     client.post(reverse("test-notification-rule", args=[rule.pk]))
-    given = {"name": "Off", "events": ["drift.gone"], "version": 1}
-    client.post(reverse("edit-notification-rule", args=[rule.pk]), given)
+    fields = {"name": "Off", "events": ["drift.gone"], "version": 1}
+    client.post(reverse("edit-notification-rule", args=[rule.pk]), fields)
     send_due_notifications()
     assert receiver.received == []
     assert Notification.objects.get().reason == "The notification rule was disabled."

@@ -23,8 +23,10 @@ def test_only_a_failed_check_shows_its_output(failing: str, tmp_path: Path) -> N
     command = [sys.executable, "-m", "tests.checks"]
     run = subprocess.run(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True, check=False)
     assert run.returncode == (1 if failing else 0)
-    shown = {name for name in ("lint", "types", "wiring", "test") if f"output of {name}" in run.stdout}
-    assert shown == {"test", failing} - {""}
+    printed_names = {
+        name for name in ("lint", "types", "wiring", "test") if f"output of {name}" in run.stdout
+    }
+    assert printed_names == {"test", failing} - {""}
     assert [name for name in ("lint", "types", "wiring", "test") if f"{name}: FAILED" in run.stdout] == (
         [failing] if failing else []
     )

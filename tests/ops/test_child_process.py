@@ -18,7 +18,7 @@ from tests.fixtures.processes import ROOT, wait_until
 
 
 @pytest.fixture
-def written() -> io.StringIO:
+def output() -> io.StringIO:
     return io.StringIO()
 
 
@@ -28,14 +28,14 @@ def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(child_module, "MAX_BACKOFF_SECONDS", 0.02)
 
 
-def make_child(written: io.StringIO, *code: str, stop_seconds: float = 2.0) -> ChildProcess:
+def make_child(output: io.StringIO, *code: str, stop_seconds: float = 2.0) -> ChildProcess:
     program = Program("web", (sys.executable, "-c", "\n".join(code)), stop_seconds=stop_seconds)
-    return ChildProcess(program, os.environ, Console(written))
+    return ChildProcess(program, os.environ, Console(output))
 
 
-async def until(written: io.StringIO, text: str, times: int = 1) -> None:
+async def until(output: io.StringIO, text: str, times: int = 1) -> None:
     async with asyncio.timeout(20):
-        while written.getvalue().count(text) < times:
+        while output.getvalue().count(text) < times:
             await asyncio.sleep(0.01)
 
 
@@ -47,27 +47,27 @@ def is_alive(pid: int) -> bool:
         return False
 
 
-async def test_output_and_errors_come_out_behind_the_name(written: io.StringIO) -> None:
-    child = make_child(written, "import sys", "print('one')", "sys.stderr.write('two')")
+async def test_output_and_errors_come_out_behind_the_name(output: io.StringIO) -> None:
+    child = make_child(output, "import sys", "print('one')", "sys.stderr.write('two')")
 
     assert await child.run_once() == 0
-    assert sorted(written.getvalue().splitlines()) == ["web      | one", "web      | two"]
+    assert sorted(output.getvalue().splitlines()) == ["web      | one", "web      | two"]
 
 
-async def test_a_program_that_dies_is_started_again_with_a_visible_line(written: io.StringIO) -> None:
-    child = make_child(written, "import os, signal", "print('up')", "os.kill(os.getpid(), signal.SIGKILL)")
+async def test_a_program_that_dies_is_started_again_with_a_visible_line(output: io.StringIO) -> None:
+    child = make_child(output, "import os, signal", "print('up')", "os.kill(os.getpid(), signal.SIGKILL)")
     task = asyncio.create_task(child.keep_running())
 
-    await until(written, "web was ended by SIGKILL; starting it again", times=3)
+    await until(output, "web was ended by SIGKILL; starting it again", times=3)
     await child.stop()
     await task
 
-    assert written.getvalue().count("SIGKILL") >= 3
+    assert output.getvalue().count("SIGKILL") >= 3
 
 
-async def test_a_program_that_will_not_end_is_ended(written: io.StringIO) -> None:
+async def test_a_program_that_will_not_end_is_ended(output: io.StringIO) -> None:
     child = make_child(
-        written,
+        output,
         "import signal, time",
         "signal.signal(signal.SIGTERM, signal.SIG_IGN)",
         "print('up', flush=True)",
@@ -76,15 +76,15 @@ async def test_a_program_that_will_not_end_is_ended(written: io.StringIO) -> Non
     )
     task = asyncio.create_task(child.keep_running())
 
-    await until(written, "up")
+    await until(output, "up")
     async with asyncio.timeout(30):
         await child.stop()
         await task
 
 
-async def test_what_a_program_forked_ends_with_it(written: io.StringIO) -> None:
+async def test_what_a_program_forked_ends_with_it(output: io.StringIO) -> None:
     child = make_child(
-        written,
+        output,
         "import subprocess, sys",
         "print(subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)']).pid)",
     )
@@ -92,7 +92,7 @@ async def test_what_a_program_forked_ends_with_it(written: io.StringIO) -> None:
     async with asyncio.timeout(30):
         await child.run_once()
 
-    pid = int(written.getvalue().split("|")[1])
+    pid = int(output.getvalue().split("|")[1])
     wait_until(lambda: not is_alive(pid), "the end of what was forked")
 
 

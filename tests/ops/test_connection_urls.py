@@ -22,39 +22,39 @@ print(json.dumps({name: getattr(settings, name) for name in (
 def settings_of(home: Path, **environment: str) -> dict[str, Any]:
     """The settings of a process that is started with these variables."""
     variables = {**os.environ, **production_environment(), "SLIPWAY_HOME": str(home), **environment}
-    shown = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", SHOW], cwd=ROOT, env=variables, check=True, capture_output=True, text=True
     )
-    found: dict[str, Any] = json.loads(shown.stdout)
-    return found
+    values: dict[str, Any] = json.loads(completed.stdout)
+    return values
 
 
 def test_what_libpq_knows_besides_is_passed_on(tmp_path: Path) -> None:
     url = "postgres://slipway:a%2Fb@db.example.com:6432/name?sslmode=verify-full&sslrootcert=/ca.pem"
-    found = settings_of(tmp_path, DATABASE_URL=url, SLIPWAY_DATABASE_POOL_SIZE="3")
+    values = settings_of(tmp_path, DATABASE_URL=url, SLIPWAY_DATABASE_POOL_SIZE="3")
 
-    database = found["DATABASES"]["default"]
+    database = values["DATABASES"]["default"]
     assert (database["HOST"], database["PORT"], database["NAME"]) == ("db.example.com", "6432", "name")
     assert (database["USER"], database["PASSWORD"]) == ("slipway", "a/b")
     assert database["OPTIONS"]["sslmode"] == "verify-full"
     assert database["OPTIONS"]["sslrootcert"] == "/ca.pem"
     assert "pool" not in database["OPTIONS"], "a process that forks must not have one"
-    assert found["WEB_DATABASE_OPTIONS"]["pool"]["max_size"] == 3
+    assert values["WEB_DATABASE_OPTIONS"]["pool"]["max_size"] == 3
 
 
 def test_a_folder_may_hold_the_socket_of_the_database(tmp_path: Path) -> None:
-    found = settings_of(tmp_path, DATABASE_URL="postgres://slipway@/name?host=/run/postgresql")
+    values = settings_of(tmp_path, DATABASE_URL="postgres://slipway@/name?host=/run/postgresql")
 
-    database = found["DATABASES"]["default"]
+    database = values["DATABASES"]["default"]
     assert (database["HOST"], database["NAME"]) == ("/run/postgresql", "name")
     assert "host" not in database["OPTIONS"]
 
 
 def test_three_databases_of_the_broker_are_used_with_what_else_its_address_says(tmp_path: Path) -> None:
     url = "rediss://:a%2Fb@broker.example.com:6380?ssl_ca_certs=/ca.pem"
-    found = settings_of(tmp_path, REDIS_URL=url)
+    values = settings_of(tmp_path, REDIS_URL=url)
 
-    server, asked = "rediss://:a%2Fb@broker.example.com:6380", "?ssl_ca_certs=/ca.pem"
-    assert found["CELERY_BROKER_URL"] == f"{server}/0{asked}"
-    assert found["CHANNEL_LAYERS"]["default"]["CONFIG"]["hosts"] == [f"{server}/1{asked}"]
-    assert found["CACHES"]["default"]["LOCATION"] == f"{server}/2{asked}"
+    server, query = "rediss://:a%2Fb@broker.example.com:6380", "?ssl_ca_certs=/ca.pem"
+    assert values["CELERY_BROKER_URL"] == f"{server}/0{query}"
+    assert values["CHANNEL_LAYERS"]["default"]["CONFIG"]["hosts"] == [f"{server}/1{query}"]
+    assert values["CACHES"]["default"]["LOCATION"] == f"{server}/2{query}"

@@ -49,10 +49,10 @@ def test_three_people_have_their_roles(seeded: SandboxFacts) -> None:
 
 
 def test_they_sign_in_with_the_password_that_is_kept_closed(seeded: SandboxFacts, tmp_path: Path) -> None:
-    kept = tmp_path / "keys" / "demo_password"
+    password_file = tmp_path / "keys" / "demo_password"
 
-    assert kept.read_text() == get_demo_password()
-    assert kept.stat().st_mode & 0o077 == 0
+    assert password_file.read_text() == get_demo_password()
+    assert password_file.stat().st_mode & 0o077 == 0
     for username in ("admin", "deployer", "viewer"):
         assert Client().login(username=username, password=get_demo_password())
 

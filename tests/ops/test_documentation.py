@@ -47,7 +47,7 @@ def test_every_field_of_a_step_has_a_description(pages: dict[str, str]) -> None:
         if path.startswith("reference/steps/")
     }
 
-    assert {path: found for path, found in fields.items() if found} == {}
+    assert {path: names for path, names in fields.items() if names} == {}
 
 
 def test_every_setting_is_listed_with_a_description(pages: dict[str, str]) -> None:
@@ -67,7 +67,9 @@ def test_settings_that_production_needs_are_marked(pages: dict[str, str]) -> Non
 
 
 def test_every_permission_and_role_is_listed(pages: dict[str, str]) -> None:
-    assert [one for one in PERMISSIONS if f"`{one}`" not in pages["reference/permissions.md"]] == []
+    assert [
+        identifier for identifier in PERMISSIONS if f"`{identifier}`" not in pages["reference/permissions.md"]
+    ] == []
     assert [role.name for role in BUILTIN_ROLES if f"## {role.name}" not in pages["reference/roles.md"]] == []
 
 
@@ -76,32 +78,34 @@ def test_every_operation_of_the_api_has_a_section(pages: dict[str, str]) -> None
     described = {
         f"## {method.upper()} {path}" for path, methods in document["paths"].items() for method in methods
     }
-    shown = {
+    documented = {
         line
         for tag in list_operations(document)
         for line in pages[f"reference/api/{tag}.md"].splitlines()
         if line.startswith("## ") and line != "## Types"
     }
 
-    assert shown == described
+    assert documented == described
 
 
 def test_every_limit_is_listed_in_a_section(pages: dict[str, str]) -> None:
     assert [name for names in list_sections().values() for name in names] == list(LIMITS)
     rows = pages["reference/limits.md"]
-    assert [name for name, one in LIMITS.items() if f"| {plain(one.subject)} | {one} |" not in rows] == []
+    assert [
+        name for name, limit in LIMITS.items() if f"| {plain(limit.subject)} | {limit} |" not in rows
+    ] == []
 
 
 def test_every_contract_of_imports_has_a_section(pages: dict[str, str]) -> None:
     page = pages["contributing/layers.md"]
 
-    assert [one["name"] for one in list_contracts() if f"## {one['name']}" not in page] == []
+    assert [contract["name"] for contract in list_contracts() if f"## {contract['name']}" not in page] == []
 
 
 def test_every_iam_action_is_listed(pages: dict[str, str]) -> None:
     actions = {action for policy in POLICIES for action in policy.actions}
 
-    assert [one for one in actions if f"`{one}`" not in pages["reference/iam-policies.md"]] == []
+    assert [action for action in actions if f"`{action}`" not in pages["reference/iam-policies.md"]] == []
 
 
 def test_log_lines_are_read_from_the_code(pages: dict[str, str]) -> None:
@@ -118,7 +122,7 @@ def test_failure_codes_are_read_from_the_code(pages: dict[str, str]) -> None:
 
     assert {"ALARM", "BAD_MANIFEST", "SUPERSEDED"} <= codes
     assert len(codes) > 40
-    assert [one for one in codes if f"| `{one}` |" not in pages["reference/failure-codes.md"]] == []
+    assert [code for code in codes if f"| `{code}` |" not in pages["reference/failure-codes.md"]] == []
 
 
 def test_text_of_code_cannot_change_a_page() -> None:
@@ -144,7 +148,7 @@ def test_inline_scripts_become_files() -> None:
 def test_links_of_pages_beside_the_site_lead_somewhere(name: str) -> None:
     targets = set(LINK.findall((ROOT / name).read_text()))
 
-    assert [one for one in targets if not (ROOT / one).exists()] == []
+    assert [target for target in targets if not (ROOT / target).exists()] == []
 
 
 def test_pages_for_users_name_no_path_of_the_code(pages: dict[str, str]) -> None:
@@ -152,4 +156,4 @@ def test_pages_for_users_name_no_path_of_the_code(pages: dict[str, str]) -> None
     texts = {path.relative_to(docs).as_posix(): path.read_text() for path in docs.rglob("*.md")} | pages
     users = {path: text for path, text in texts.items() if not path.startswith("contributing/")}
 
-    assert {path: found for path, text in users.items() if (found := CODE_PATH.findall(text))} == {}
+    assert {path: matches for path, text in users.items() if (matches := CODE_PATH.findall(text))} == {}

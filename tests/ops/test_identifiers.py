@@ -164,20 +164,20 @@ def test_every_sort_of_identifier_is_listed() -> None:
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_identifiers_use_no_forbidden_word(package: str) -> None:
-    found = {
+    violations = {
         str(path): words
         for path in (ROOT / package).rglob("*.py")
         if (words := FORBIDDEN.intersection(list_identifiers(path.read_text())))
     }
-    assert found == {}
+    assert violations == {}
 
 
 @pytest.mark.parametrize("package", CLEAN_PACKAGES)
 def test_clean_packages_use_no_retired_word(package: str) -> None:
-    found = {
+    violations = {
         name: words
         for path in (ROOT / package).rglob("*.py")
         if (name := str(path.relative_to(ROOT)))
         and (words := RETIRED.intersection(list_identifiers(path.read_text())) - API_KEYS.get(name, set()))
     }
-    assert found == {}
+    assert violations == {}

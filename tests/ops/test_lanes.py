@@ -57,7 +57,7 @@ def test_an_entry_covers_examples_tests_classes_and_files(entry: str, numbers: s
 
 
 @pytest.mark.parametrize(
-    ("rules", "kept"),
+    ("rules", "gate_numbers"),
     [
         ({}, []),
         ({"examples": 1}, [0]),
@@ -68,10 +68,10 @@ def test_an_entry_covers_examples_tests_classes_and_files(entry: str, numbers: s
         ({"keep": ["a.py::test[4]"], "examples": 2}, [0, 4, 9]),
     ],
 )
-def test_a_group_keeps_examples_in_the_gate(rules: dict[str, Any], kept: list[int]) -> None:
+def test_a_group_keeps_examples_in_the_gate(rules: dict[str, Any], gate_numbers: list[int]) -> None:
     examples = [f"a.py::test[{number}]" for number in range(10)]
     thorough = list_thorough(["a.py::other", *examples], [{"tests": ["a.py::test"], **rules}])
-    assert [number for number in range(10) if examples[number] not in thorough] == kept
+    assert [number for number in range(10) if examples[number] not in thorough] == gate_numbers
 
 
 def test_every_entry_of_the_thorough_list_covers_a_test(test_ids: list[str]) -> None:

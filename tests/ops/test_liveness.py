@@ -41,9 +41,9 @@ http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
 
 
 @asynccontextmanager
-async def kept(port: int, written: io.StringIO, *, start_seconds: float = 0) -> AsyncIterator[ChildProcess]:
+async def kept(port: int, output: io.StringIO, *, start_seconds: float = 0) -> AsyncIterator[ChildProcess]:
     command = (sys.executable, "-c", SERVER, str(port), str(start_seconds))
-    console = Console(written)
+    console = Console(output)
     child = ChildProcess(Program("web", command, stop_seconds=0.2), os.environ, console)
     jobs = [
         asyncio.create_task(child.keep_running()),
@@ -57,46 +57,46 @@ async def kept(port: int, written: io.StringIO, *, start_seconds: float = 0) -> 
         await asyncio.gather(*jobs, return_exceptions=True)
 
 
-async def until(written: io.StringIO, text: str, times: int = 1) -> None:
+async def until(output: io.StringIO, text: str, times: int = 1) -> None:
     async with asyncio.timeout(60):
-        while written.getvalue().count(text) < times:
+        while output.getvalue().count(text) < times:
             await asyncio.sleep(0.01)
 
 
 async def test_a_server_that_is_stuck_says_where_and_is_started_again() -> None:
-    port, written = free_port(), io.StringIO()
-    async with kept(port, written) as child:
-        await until(written, "answered")
+    port, output = free_port(), io.StringIO()
+    async with kept(port, output) as child:
+        await until(output, "answered")
         first = child.pid
         _, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(b"GET /block HTTP/1.0\r\n\r\n")
-        await until(written, "starting", times=2)
-        answers = written.getvalue().count("answered")
-        await until(written, "answered", times=answers + 1)
+        await until(output, "starting", times=2)
+        answers = output.getvalue().count("answered")
+        await until(output, "answered", times=answers + 1)
         assert child.pid != first
         writer.close()
     assert (
-        "web runs but did not answer /healthz 3 times within 0.3 s; it is started again" in written.getvalue()
+        "web runs but did not answer /healthz 3 times within 0.3 s; it is started again" in output.getvalue()
     )
-    assert "in keep_the_interpreter" in written.getvalue()
+    assert "in keep_the_interpreter" in output.getvalue()
 
 
 async def test_a_server_that_is_stuck_before_its_first_answer_is_started_again() -> None:
-    port, written = free_port(), io.StringIO()
+    port, output = free_port(), io.StringIO()
     with socket.socket() as listener:
         # It listens, and never answers.
         listener.bind(("127.0.0.1", port))
         listener.listen()
-        async with kept(port, written, start_seconds=600):
-            await until(written, "starting", times=2)
-    assert "it is started again" in written.getvalue()
+        async with kept(port, output, start_seconds=600):
+            await until(output, "starting", times=2)
+    assert "it is started again" in output.getvalue()
 
 
 async def test_a_server_that_takes_long_to_start_is_left_alone() -> None:
-    port, written = free_port(), io.StringIO()
-    async with kept(port, written, start_seconds=2):
-        await until(written, "answered")
-    assert written.getvalue().count("starting") == 1
+    port, output = free_port(), io.StringIO()
+    async with kept(port, output, start_seconds=2):
+        await until(output, "answered")
+    assert output.getvalue().count("starting") == 1
 
 
 def test_a_server_kept_by_itself_ends_with_its_keeper() -> None:

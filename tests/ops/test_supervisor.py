@@ -63,8 +63,8 @@ class Installation:
 @pytest.fixture(scope="module")
 def installation(tmp_path_factory: pytest.TempPathFactory) -> Installation:
     folder = tmp_path_factory.mktemp("installation")
-    ours = ("DATABASE_URL", "REDIS_URL", "PUBLIC_URL", "SLIPWAY_TESTS_HOME")
-    environment = {name: value for name, value in os.environ.items() if name not in ours}
+    own_names = ("DATABASE_URL", "REDIS_URL", "PUBLIC_URL", "SLIPWAY_TESTS_HOME")
+    environment = {name: value for name, value in os.environ.items() if name not in own_names}
     environment |= {
         "DJANGO_SETTINGS_MODULE": "tests.secret_watch.settings",
         "SLIPWAY_HOME": str(folder / "state"),
@@ -99,8 +99,8 @@ def supervisor(installation: Installation) -> Iterator[subprocess.Popen[bytes]]:
 def children_of(pid: int) -> list[int]:
     """All processes below this one."""
     listing = Path(f"/proc/{pid}/task/{pid}/children")
-    found = [int(child) for child in listing.read_text().split()] if listing.exists() else []
-    return found + [below for child in found for below in children_of(child)]
+    children = [int(child) for child in listing.read_text().split()] if listing.exists() else []
+    return children + [below for child in children for below in children_of(child)]
 
 
 def is_alive(pid: int) -> bool:
@@ -127,9 +127,9 @@ def is_killed(installation: Installation, supervisor: int, name: str) -> bool:
     """Kill that program until the supervisor has noticed: the one that was found may have ended by itself."""
     if f"{name} was ended by SIGKILL; starting it again" in installation.log.read_text():
         return True
-    if found := find_child(supervisor, CHILDREN[name]):
+    if pid := find_child(supervisor, CHILDREN[name]):
         with contextlib.suppress(ProcessLookupError):
-            os.kill(found, signal.SIGKILL)
+            os.kill(pid, signal.SIGKILL)
     return False
 
 
@@ -169,9 +169,9 @@ def test_a_killed_supervisor_takes_everything_along_and_its_state_is_kept(
     assert "is running on" in second.stdout
 
     home = Path(installation.environment["SLIPWAY_HOME"])
-    kept = [path for path in home.rglob("*") if path.is_file() and home / "static" not in path.parents]
-    assert len(kept) > 3
-    assert [path for path in kept if path.stat().st_mode & 0o077] == []
+    state_files = [path for path in home.rglob("*") if path.is_file() and home / "static" not in path.parents]
+    assert len(state_files) > 3
+    assert [path for path in state_files if path.stat().st_mode & 0o077] == []
 
     everything = children_of(supervisor.pid)
     supervisor.kill()

@@ -84,12 +84,12 @@ def test_pages_and_scripts_use_no_forbidden_word(folder: str) -> None:
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_literals_use_no_forbidden_word(package: str) -> None:
-    found = {
+    violations = {
         str(path): words
         for path in (ROOT / package).rglob("*.py")
         if (words := _find_forbidden("\n".join(_list_strings(path.read_text()))))
     }
-    assert found == {}
+    assert violations == {}
 
 
 def test_the_glossary_has_no_double_entry() -> None:

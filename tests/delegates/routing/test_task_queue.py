@@ -238,7 +238,7 @@ def test_tags_that_nobody_has_end_the_task_at_once_and_its_owner_hears_of_it(
 def test_a_tag_that_only_an_agent_said_is_waited_for_while_it_is_away(project: Scope, status: str) -> None:
     delegate = make_delegate(project)
     heard = timezone.now() - timedelta(hours=1)
-    make_instance(delegate, heard=heard, tags=["gpu"], status=status)
+    make_instance(delegate, heartbeat_at=heard, tags=["gpu"], status=status)
     task = make_task(project, selectors=["gpu"])
     route_waiting_tasks(timezone.now())
     task.refresh_from_db()
@@ -248,7 +248,7 @@ def test_a_tag_that_only_an_agent_said_is_waited_for_while_it_is_away(project: S
 
 def test_the_tags_of_a_dead_instance_do_not_linger(project: Scope) -> None:
     delegate = make_delegate(project)
-    make_instance(delegate, "old", heard=timezone.now() - timedelta(hours=1), tags=["gpu"])
+    make_instance(delegate, "old", heartbeat_at=timezone.now() - timedelta(hours=1), tags=["gpu"])
     make_instance(delegate, "new", tags=["cpu"])
     task = make_task(project, selectors=["gpu"])
     route_waiting_tasks(timezone.now())

@@ -41,7 +41,7 @@ def test_approvals_are_led_to_while_one_waits(world: World, reader: Client) -> N
 def test_who_is_away_is_named_with_why_and_since_when(project: Scope, reader: Client) -> None:
     now = timezone.now()
     make_instance(make_delegate(project, "here"))
-    make_instance(make_delegate(project, "gone"), heard=now - timedelta(minutes=9))
+    make_instance(make_delegate(project, "gone"), heartbeat_at=now - timedelta(minutes=9))
     shown = tile(reader, "delegates")
     assert ">gone</a>" in shown
     assert "No heartbeat for 150 seconds. Last heartbeat" in shown

@@ -51,24 +51,24 @@ def execution(project: Scope, admin: User) -> Execution:
 
 
 def _ended(execution: Execution, identifier: str, **outputs: Any) -> None:
-    found = StepExecution.objects.filter(stage__execution=execution, identifier=identifier)
-    found.update(status=Status.SUCCESS, outputs=outputs, started_at=execution.created_at)
+    step_rows = StepExecution.objects.filter(stage__execution=execution, identifier=identifier)
+    step_rows.update(status=Status.SUCCESS, outputs=outputs, started_at=execution.created_at)
 
 
-def _known(client: Client, execution: Execution, **asked: str) -> dict[str, Any]:
-    answer = client.get(f"/api/v1/executions/{execution.pk}/expressions", {"page_size": "200", **asked})
+def _known(client: Client, execution: Execution, **query: str) -> dict[str, Any]:
+    answer = client.get(f"/api/v1/executions/{execution.pk}/expressions", {"page_size": "200", **query})
     assert answer.status_code == 200, answer.content
-    return {one["path"]: one for one in answer.json()["results"]}
+    return {entry["path"]: entry for entry in answer.json()["results"]}
 
 
 def test_values_keep_their_types_and_a_secret_is_stars(execution: Execution, admin: User, browse: Browse):
-    known = _known(browse(admin), execution)
-    assert known["pipeline.variables.color"]["value"] == "blue"
-    assert known["serviceVariables.nested-name"]["value"] == 3
-    assert known["serviceVariables.nested-name"]["expression"] == "<+serviceVariables.nested-name>"
+    entries = _known(browse(admin), execution)
+    assert entries["pipeline.variables.color"]["value"] == "blue"
+    assert entries["serviceVariables.nested-name"]["value"] == 3
+    assert entries["serviceVariables.nested-name"]["expression"] == "<+serviceVariables.nested-name>"
     for path in ("pipeline.variables.token", "variables.token"):
-        assert (known[path]["state"], known[path]["value"]) == ("SECRET", "****")
-    assert known["execution.id"]["value"] == str(execution.pk)
+        assert (entries[path]["state"], entries[path]["value"]) == ("SECRET", "****")
+    assert entries["execution.id"]["value"] == str(execution.pk)
 
 
 def test_a_step_knows_those_before_it_and_not_the_one_beside_it(
@@ -93,11 +93,11 @@ def test_a_rollback_step_is_listed_and_knows_all_steps_of_its_stage(
 ):
     _ended(execution, "last", waitsUntil="2030-01-03")
     client = browse(admin)
-    known = _known(client, execution, at="deploy/back")
-    assert known["execution.steps.last.output.waitsUntil"]["value"] == "2030-01-03"
-    shown = client.get(f"/deployments/{execution.pk}/expressions/").content.decode()
-    assert '<optgroup label="Stage deploy, rollback">' in shown
-    assert 'value="deploy/back"' in shown
+    entries = _known(client, execution, at="deploy/back")
+    assert entries["execution.steps.last.output.waitsUntil"]["value"] == "2030-01-03"
+    page_text = client.get(f"/deployments/{execution.pk}/expressions/").content.decode()
+    assert '<optgroup label="Stage deploy, rollback">' in page_text
+    assert 'value="deploy/back"' in page_text
 
 
 def test_without_a_step_the_one_that_began_last_is_meant(execution: Execution, admin: User, browse: Browse):
@@ -109,19 +109,19 @@ def test_without_a_step_the_one_that_began_last_is_meant(execution: Execution, a
 
 def test_a_secret_that_got_into_an_output_is_stars_too(execution: Execution, admin: User, browse: Browse):
     _ended(execution, "first", told="it is hush-hush-4711", list=["hush-hush-4711"], password="•••")
-    known = _known(browse(admin), execution)
+    entries = _known(browse(admin), execution)
     before = "execution.steps.first.output"
-    assert known[f"{before}.told"]["value"] == "it is ****"
-    assert known[f"{before}.list"]["value"] == ["****"]
-    assert known[f"{before}.password"]["state"] == "SECRET"
+    assert entries[f"{before}.told"]["value"] == "it is ****"
+    assert entries[f"{before}.list"]["value"] == ["****"]
+    assert entries[f"{before}.password"]["state"] == "SECRET"
 
 
 def test_what_no_path_can_name_stays_inside_its_parent(execution: Execution, admin: User, browse: Browse):
     _ended(execution, "first", exitCodes={"4f0": {"app": 0}}, codes={"app": {"main": 0}})
-    known = _known(browse(admin), execution)
+    entries = _known(browse(admin), execution)
     before = "execution.steps.first.output"
-    assert known[f"{before}.exitCodes"]["value"] == {"4f0": {"app": 0}}
-    assert known[f"{before}.codes.app.main"]["value"] == 0
+    assert entries[f"{before}.exitCodes"]["value"] == {"4f0": {"app": 0}}
+    assert entries[f"{before}.codes.app.main"]["value"] == 0
 
 
 def test_variables_of_what_somebody_may_not_view_have_no_values(execution: Execution, browse: Browse):
@@ -129,10 +129,10 @@ def test_variables_of_what_somebody_may_not_view_have_no_values(execution: Execu
     role = Role.objects.create(scope=execution.scope, identifier="runs", name="Runs")
     role.set_permissions({"core_pipeline_view"})
     RoleAssignment.objects.create(scope=execution.scope, user=reader, role=role)
-    known = _known(browse(reader), execution)
+    entries = _known(browse(reader), execution)
     for path in ("serviceVariables.greeting", "service.variables.greeting", "env.variables.level"):
-        assert (known[path]["state"], known[path]["value"]) == ("HIDDEN", None)
-    assert known["pipeline.variables.color"]["value"] == "blue"
+        assert (entries[path]["state"], entries[path]["value"]) == ("HIDDEN", None)
+    assert entries["pipeline.variables.color"]["value"] == "blue"
     assert not _known(browse(reader), execution, q="onerror")
 
 
@@ -149,10 +149,10 @@ def test_the_page_escapes_values_and_finds_by_name(execution: Execution, admin: 
 
 def test_pages_follow_each_other_both_ways(execution: Execution, admin: User, browse: Browse):
     client = browse(admin)
-    address, seen = f"/api/v1/executions/{execution.pk}/expressions?page_size=7", []
+    address, paths = f"/api/v1/executions/{execution.pk}/expressions?page_size=7", []
     while address:
         answer = client.get(address).json()
-        seen += [one["path"] for one in answer["results"]]
+        paths += [entry["path"] for entry in answer["results"]]
         address = answer["next"]
-    assert seen == sorted(seen) == list(_known(client, execution))
+    assert paths == sorted(paths) == list(_known(client, execution))
     assert client.get(f"/api/v1/executions/{execution.pk}/expressions?cursor=x").status_code == 404

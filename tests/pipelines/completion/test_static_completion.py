@@ -30,7 +30,7 @@ def _line_of(text: str, part: str) -> int:
 
 
 def _paths(draft: PipelineDraft, line: int) -> set[str]:
-    return {one.path for one in draft.list_items(draft.find_node_at_line(line))}
+    return {item.path for item in draft.list_items(draft.find_node_at_line(line))}
 
 
 def test_a_step_may_name_those_before_it_and_not_the_one_beside_it():
@@ -52,12 +52,12 @@ def test_a_rollback_step_may_name_the_steps_of_its_stage_and_no_later_one_names_
     again = indent(STAGE.replace(": deploy", ": more").replace(": back", ": undo"), "    ")
     draft = PipelineDraft(first + again)
     back, _ = draft.find_node("deploy/back")
-    assert f"{BEFORE}.last.output.waitsUntil" in {one.path for one in draft.list_items(back)}
-    groups = {one.key: one.group for one in draft.list_choices()}
+    assert f"{BEFORE}.last.output.waitsUntil" in {item.path for item in draft.list_items(back)}
+    groups = {choice.key: choice.group for choice in draft.list_choices()}
     assert groups["deploy/back"] == "deploy, rollback"
     assert groups["more/undo"] == "more, rollback"
     later, is_behind = draft.find_node("more/")
-    paths = {one.path for one in draft.list_items(later, is_behind=is_behind)}
+    paths = {item.path for item in draft.list_items(later, is_behind=is_behind)}
     assert f"{BEFORE}.last.output.waitsUntil" in paths
     assert f"{BEFORE}.back.output.serviceName" not in paths
 
@@ -69,7 +69,7 @@ def test_a_strategy_that_fills_the_steps_in_is_known_by_them():
     )
     draft = PipelineDraft(text)
     mark, is_behind = draft.find_node("deploy/")
-    paths = {one.path for one in draft.list_items(mark, is_behind=is_behind)}
+    paths = {item.path for item in draft.list_items(mark, is_behind=is_behind)}
     assert any(path.endswith(".output.taskDefinitionArn") for path in paths), sorted(paths)
 
 
@@ -112,16 +112,16 @@ def world(project: Scope, admin: User) -> World:
 
 @pytest.fixture
 def pipeline(world: World) -> Pipeline:
-    found: Pipeline = world.pipeline
-    Pipeline.objects.filter(pk=found.pk).update(yaml=TEXT)
-    return found
+    pipeline: Pipeline = world.pipeline
+    Pipeline.objects.filter(pk=pipeline.pk).update(yaml=TEXT)
+    return pipeline
 
 
 def _asked(client: Client, **fields: Any) -> dict[str, str]:
     sent = {"in_scope": "account/default/demo", "yaml": TEXT, **fields}
     answer = client.post("/pipelines/expressions/", sent)
     assert answer.status_code == 200
-    return {one["value"]: one["detail"] for one in answer.json()["expressions"]}
+    return {entry["value"]: entry["detail"] for entry in answer.json()["expressions"]}
 
 
 @pytest.mark.django_db
@@ -141,11 +141,12 @@ def test_a_pipeline_lists_the_names_of_a_step_without_values(pipeline: Pipeline,
     client = browse(admin)
     address = f"/api/v1/pipelines/{pipeline.pk}/expressions"
     listed = {
-        one["path"]: one for one in client.get(f"{address}?at=deploy/last&page_size=200").json()["results"]
+        entry["path"]: entry
+        for entry in client.get(f"{address}?at=deploy/last&page_size=200").json()["results"]
     }
     assert listed["pipeline.variables.token"]["state"] == "SECRET"
     assert listed[f"{BEFORE}.ask.output.build"]["state"] == "LATER"
-    assert not any("value" in one for one in listed.values())
+    assert not any("value" in entry for entry in listed.values())
     page = client.get(f"/pipelines/{pipeline.pk}/expressions/?at=deploy/last&q=ask").content.decode()
     assert "&lt;+execution.steps.ask.output.build&gt;" in page
     assert "After its step finishes" in page
@@ -158,6 +159,6 @@ def test_of_what_somebody_may_not_view_nothing_is_told(world: World, project: Sc
     role = Role.objects.create(scope=project, identifier="runs", name="Runs")
     role.set_permissions({"core_pipeline_view", "core_environment_view"})
     RoleAssignment.objects.create(scope=project, user=reader, role=role)
-    told = _asked(browse(reader), line=_line_of(TEXT, "identifier: last"))
-    assert "env.variables.level" in told
-    assert "serviceVariables.greeting" not in told
+    expressions = _asked(browse(reader), line=_line_of(TEXT, "identifier: last"))
+    assert "env.variables.level" in expressions
+    assert "serviceVariables.greeting" not in expressions

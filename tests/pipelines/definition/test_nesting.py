@@ -35,22 +35,25 @@ def _stage(steps: str, more: str = "") -> StageSpec:
 def _wrong(steps: str, more: str = "") -> list[tuple[str, str, int | None]]:
     with pytest.raises(InvalidPipelineError) as bad:
         _stage(steps, more)
-    return [(one.path.partition("execution.")[2], one.message, one.line) for one in bad.value.problems]
+    return [
+        (problem.path.partition("execution.")[2], problem.message, problem.line)
+        for problem in bad.value.problems
+    ]
 
 
 def test_groups_and_parallels_are_read_with_their_places() -> None:
-    one = _stage(_step("a") + _inside("group: g", _step("b"), _inside("parallel", _step("c"))) + _step("d"))
-    assert [step.identifier for step in one.steps] == ["a", "b", "c", "d"]
-    assert [step.group for step in one.steps] == [None, 0, 1, None]
-    assert [(group.kind, group.parent, group.position) for group in one.groups] == [
+    stage = _stage(_step("a") + _inside("group: g", _step("b"), _inside("parallel", _step("c"))) + _step("d"))
+    assert [step.identifier for step in stage.steps] == ["a", "b", "c", "d"]
+    assert [step.group for step in stage.steps] == [None, 0, 1, None]
+    assert [(group.kind, group.parent, group.position) for group in stage.groups] == [
         ("GROUP", None, 1),
         ("PARALLEL", 0, 2),
     ]
-    assert one.steps[2].path[2:] == (1, "stepGroup", "steps", 1, "parallel", 0, "step")
+    assert stage.steps[2].path[2:] == (1, "stepGroup", "steps", 1, "parallel", 0, "step")
 
 
 def test_a_step_takes_over_what_its_group_says_of_failures_delegates_and_when() -> None:
-    said = """- stepGroup:
+    steps_text = """- stepGroup:
     identifier: g
     delegateSelectors: [eu]
     when: {stageStatus: Failure, condition: <+env.type> == "x"}
@@ -59,7 +62,7 @@ def test_a_step_takes_over_what_its_group_says_of_failures_delegates_and_when() 
       - step: {identifier: a, type: EcsRollingDeploy}
       - step: {identifier: b, type: EcsRollingDeploy, delegateSelectors: [us], when: {stageStatus: All}}
 """
-    stage = _stage(said)
+    stage = _stage(steps_text)
     a, b = stage.steps
     assert stage.groups[0].when == {"stageStatus": "Failure", "condition": '<+env.type> == "x"'}
     assert (a.when, a.selectors, a.selectors_from) == (
@@ -72,7 +75,7 @@ def test_a_step_takes_over_what_its_group_says_of_failures_delegates_and_when() 
 
 
 @pytest.mark.parametrize(
-    ("steps", "place", "said"),
+    ("steps", "place", "expected"),
     [
         (_inside("parallel", _step("a"), _step("b")), "steps.0.parallel", "change the same ECS service"),
         (_inside("group: a", _step("a")), "", "2 steps have the identifier a"),
@@ -90,9 +93,9 @@ def test_a_step_takes_over_what_its_group_says_of_failures_delegates_and_when() 
         (_step("a", "when: {pipelineStatus: All}"), f"{_WHEN}.pipelineStatus", "unknown key"),
     ],
 )
-def test_a_mistake_is_named_where_it_stands(steps: str, place: str, said: str) -> None:
+def test_a_mistake_is_named_where_it_stands(steps: str, place: str, expected: str) -> None:
     problems = _wrong(steps)
-    path, message, line = next(one for one in problems if said in one[1])
+    path, message, line = next(problem for problem in problems if expected in problem[1])
     assert path == place
     assert line or not place
 
@@ -101,8 +104,8 @@ def test_outputs_of_a_branch_are_known_behind_the_parallel_and_not_beside_it() -
     needs = "spec: {sameAsAlreadyRunningInstances: <+steps.a.output.desiredCount>}"
     first = _step("a")
     assert _stage(_inside("parallel", first) + _step("b", needs))
-    told = _wrong(_inside("parallel", first, _step("b", needs)))
-    assert any("step a does not end before" in message for _, message, _ in told)
+    problems = _wrong(_inside("parallel", first, _step("b", needs)))
+    assert any("step a does not end before" in message for _, message, _ in problems)
 
 
 def _back(entries: str) -> str:
@@ -119,7 +122,7 @@ def test_rollback_steps_lie_in_groups_and_run_whatever_was_before_them() -> None
     )
     other = undo % ("other", ", when: {stageStatus: All}")
     (stage,) = parse_pipeline(_back(group + other)).stages
-    assert [(one.identifier, one.group, one.when) for one in stage.rollback_steps] == [
+    assert [(step.identifier, step.group, step.when) for step in stage.rollback_steps] == [
         ("back", 0, None),
         ("other", None, None),
     ]
@@ -148,7 +151,7 @@ def test_a_group_is_a_frame_around_its_steps_and_branches_have_no_arrows_between
     assert outer.y < inner.y
     assert inner.y + inner.height <= outer.y + outer.height
     forward = [step for step in stage.steps if not step.is_rollback]
-    assert all(one.y + one.height < other.y for one, other in zip(forward, forward[1:], strict=False))
+    assert all(box.y + box.height < other.y for box, other in zip(forward, forward[1:], strict=False))
     arrows = [line for line in stage.lines if not line.is_rollback]
     # Into the parallel, and out of it: none from branch to branch.
     assert len(arrows) == 2

@@ -31,17 +31,17 @@ def _with(action: str, errors: str = "AllErrors", text: str = PIPELINE) -> str:
 def test_those_of_a_step_come_before_those_of_its_stage() -> None:
     text = _with("{type: Ignore}", text=PIPELINE.replace("          strategy: Rolling\n", STEPS))
     own, inherited = parse_pipeline(text).stages[0].steps
-    assert [one["action"]["type"] for one in own.failure_strategies] == ["Abort", "Ignore"]
-    assert [one["action"]["type"] for one in inherited.failure_strategies] == ["Ignore"]
+    assert [strategy["action"]["type"] for strategy in own.failure_strategies] == ["Abort", "Ignore"]
+    assert [strategy["action"]["type"] for strategy in inherited.failure_strategies] == ["Ignore"]
 
 
 def test_a_strategy_fills_in_steps_with_those_of_the_stage() -> None:
     (step,) = parse_pipeline(_with("{type: Ignore}")).stages[0].steps
-    assert [one["errors"] for one in step.failure_strategies] == [["AllErrors"]]
+    assert [strategy["errors"] for strategy in step.failure_strategies] == [["AllErrors"]]
 
 
 @pytest.mark.parametrize(
-    ("action", "said"),
+    ("action", "message"),
     [
         ("{type: Retry}", "spec is missing"),
         ("{type: Retry, spec: {retryCount: 1}}", "retryIntervals is missing"),
@@ -66,11 +66,11 @@ def test_a_strategy_fills_in_steps_with_those_of_the_stage() -> None:
         ),
     ],
 )
-def test_a_mistake_is_named_where_it_stands(action: str, said: str) -> None:
+def test_a_mistake_is_named_where_it_stands(action: str, message: str) -> None:
     with pytest.raises(InvalidPipelineError) as bad:
         parse_pipeline(_with(action))
     (problem,) = bad.value.problems
-    assert problem.message.startswith(said)
+    assert problem.message.startswith(message)
     assert problem.line == LINE
     assert problem.column is not None
     assert problem.column > len("              ")

@@ -7,7 +7,7 @@ from tests.api.sample_project import PIPELINE
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         ("type: Deployment", "type: Deploymen", "must be Deployment, not Deploymen"),
         (
@@ -22,18 +22,18 @@ from tests.api.sample_project import PIPELINE
         ("  identifier: rolling\n", "", "identifier is missing"),
     ],
 )
-def test_a_mistake_is_named_with_what_is_right(old: str, new: str, said: str):
+def test_a_mistake_is_named_with_what_is_right(old: str, new: str, message: str):
     assert old in PIPELINE
     with pytest.raises(InvalidPipelineError) as bad:
         parse_pipeline(PIPELINE.replace(old, new, 1))
-    assert said in [problem.message[: len(said)] for problem in bad.value.problems]
+    assert message in [problem.message[: len(message)] for problem in bad.value.problems]
 
 
 def test_a_key_that_does_not_belong_is_placed_where_it_stands():
     text = PIPELINE.replace("serviceRef: myapp", "serviceref: myapp", 1)
     with pytest.raises(InvalidPipelineError) as bad:
         parse_pipeline(text)
-    line = next(number for number, one in enumerate(text.splitlines(), 1) if "serviceref" in one)
+    line = next(number for number, content in enumerate(text.splitlines(), 1) if "serviceref" in content)
     assert line in [problem.line for problem in bad.value.problems]
 
 

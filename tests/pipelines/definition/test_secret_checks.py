@@ -43,7 +43,9 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("type_", "spec", "place"), REFUSED, ids=lambda one: one if "." in one[:6] else "")
+@pytest.mark.parametrize(
+    ("type_", "spec", "place"), REFUSED, ids=lambda value: value if "." in value[:6] else ""
+)
 def test_a_secret_where_a_step_takes_none_is_refused_with_its_place(
     type_: str, spec: str, place: str
 ) -> None:
@@ -120,10 +122,10 @@ def test_a_run_of_a_pipeline_that_was_saved_before_is_refused_with_the_place(wri
 def test_a_manifest_with_a_secret_is_refused_with_line_and_path() -> None:
     text = f"family: app\ncontainerDefinitions:\n- name: app\n  image: nginx\n  command: ['{SECRET}']\n"
     problems = check_manifest(TASK_DEFINITION, parse_document(text, "task.yaml")).problems
-    (found,) = [one for one in problems if "secrets.getValue" in one.message]
-    assert found.path.startswith("containerDefinitions")
-    assert found.line == 5
-    assert "valueFrom" in found.message
+    (secret_problem,) = [problem for problem in problems if "secrets.getValue" in problem.message]
+    assert secret_problem.path.startswith("containerDefinitions")
+    assert secret_problem.line == 5
+    assert "valueFrom" in secret_problem.message
 
 
 @pytest.mark.django_db
@@ -147,6 +149,6 @@ def test_a_service_with_a_secret_is_not_saved(project: Scope, admin: User) -> No
     }
     answer = program.post("/api/v1/services", service, format="json")
     assert answer.status_code == 400
-    found = {error["path"]: error["message"] for error in answer.json()["errors"]}
-    assert set(found) == {"variables.token", "manifests.0"}
-    assert found["manifests.0"].startswith("line 1: family: <+secrets.getValue")
+    messages = {error["path"]: error["message"] for error in answer.json()["errors"]}
+    assert set(messages) == {"variables.token", "manifests.0"}
+    assert messages["manifests.0"].startswith("line 1: family: <+secrets.getValue")

@@ -14,7 +14,7 @@ def _text(spec: str, type_: str = "Http", when: str = "") -> str:
 
 
 @pytest.mark.parametrize(
-    ("spec", "said"),
+    ("spec", "message"),
     [
         ("{url: 'https://<+infra.clster>/'}", "is unknown here. Did you mean <+infra.cluster>?"),
         ("{url: 'https://<+servce.name>/'}", "Did you mean <+service.name>?"),
@@ -23,11 +23,11 @@ def _text(spec: str, type_: str = "Http", when: str = "") -> str:
         ("{url: https://a/, assertion: <+stage.name.first> == 1}", "<+stage.name.first> is unknown here"),
     ],
 )  # fmt: skip
-def test_a_name_that_nothing_has_is_refused_with_the_nearest_one(spec: str, said: str) -> None:
+def test_a_name_that_nothing_has_is_refused_with_the_nearest_one(spec: str, message: str) -> None:
     with pytest.raises(InvalidPipelineError) as refused:
         parse_pipeline(_text(spec))
     (problem,) = refused.value.problems
-    assert said in problem.message
+    assert message in problem.message
     assert problem.path.startswith("pipeline.stages.0.stage.spec.execution.steps.0.step.spec.")
     assert problem.line
 

@@ -16,11 +16,11 @@ TEXT = render_pipeline_template("Rolling", service="web", environment="dev", inf
 
 def types(text: str) -> tuple[list[str], list[str]]:
     stage = parse_pipeline(text).stages[0]
-    return [one.type for one in stage.steps], [one.type for one in stage.rollback_steps]
+    return [step.type for step in stage.steps], [step.type for step in stage.rollback_steps]
 
 
-def done(text: str, do: str, **given: str) -> str:
-    outcome = run_command(text, {"do": do, **given})
+def done(text: str, do: str, **arguments: str) -> str:
+    outcome = run_command(text, {"do": do, **arguments})
     assert not outcome.problem
     assert not outcome.errors
     return outcome.text
@@ -67,7 +67,7 @@ def test_a_partner_goes_out_of_groups_and_parallel_blocks_too_which_stay_only_wi
     grouped = done(beside, "group", at=f"{undoing}.0.parallel.1")
     assert done(grouped, "delete", at=f"{STEPS}.1") == TEXT
     nested = done(done(text, "group", at=f"{undoing}.1"), "group", at=f"{undoing}.1")
-    assert [next(iter(one)) for one in rollback_of(nested)] == ["step", "stepGroup"]
+    assert [next(iter(entry)) for entry in rollback_of(nested)] == ["step", "stepGroup"]
     assert done(nested, "delete", at=f"{STEPS}.1") == TEXT
     assert done(beside, "delete", at=f"{STEPS}.0").count("EcsRollingRollback") == 0
 
@@ -94,22 +94,22 @@ def test_what_runs_side_by_side_comes_apart_again_as_it_was():
 
 
 def test_values_are_read_by_the_types_of_the_fields():
-    given: dict[str, str] = {"form_at": f"{STEPS}.0", "form_is": "ecsRollingDeploy", "timeout": "soon"}
-    wrong = run_command(TEXT, given | {"spec.failFast.failedTasks": "many"})
+    fields: dict[str, str] = {"form_at": f"{STEPS}.0", "form_is": "ecsRollingDeploy", "timeout": "soon"}
+    wrong = run_command(TEXT, fields | {"spec.failFast.failedTasks": "many"})
     assert set(wrong.errors) == {"timeout", "spec.failFast.failedTasks"}
     assert wrong.text == TEXT
     right = run_command(
-        TEXT, given | {"timeout": "45m", "spec.failFast.failedTasks": "5", "spec.forceNewDeployment": "true"}
+        TEXT, fields | {"timeout": "45m", "spec.failFast.failedTasks": "5", "spec.forceNewDeployment": "true"}
     )
     step = parse_pipeline(right.text).stages[0].steps[0]
     assert step.timeout_seconds == 45 * 60
     assert step.spec == {"forceNewDeployment": True, "failFast": {"failedTasks": 5}}
     back = {"timeout": "", "spec.failFast.failedTasks": "", "spec.forceNewDeployment": ""}
-    assert run_command(right.text, given | back).text == TEXT
+    assert run_command(right.text, fields | back).text == TEXT
 
 
 @pytest.mark.parametrize(
-    "given",
+    "command",
     [
         {"do": "delete", "at": f"{STEPS}.9"},
         {"do": "delete", "at": f"{STEPS}.0", "is": "another"},
@@ -121,16 +121,16 @@ def test_values_are_read_by_the_types_of_the_fields():
         {"do": "up", "at": ""},
     ],
 )
-def test_what_cannot_be_done_says_so_and_changes_nothing(given: dict[str, Any]):
-    outcome = run_command(TEXT, given)
+def test_what_cannot_be_done_says_so_and_changes_nothing(command: dict[str, Any]):
+    outcome = run_command(TEXT, command)
     assert outcome.problem
     assert outcome.text == TEXT
 
 
 def test_when_a_step_runs_is_chosen_by_form_and_taken_back():
-    given = {"form_at": f"{STEPS}.0", "form_is": "ecsRollingDeploy", "when.status": "All"}
+    fields = {"form_at": f"{STEPS}.0", "form_is": "ecsRollingDeploy", "when.status": "All"}
     condition = '<+env.type> == "Production"'
-    chosen = run_command(TEXT, given | {"when.condition": condition}).text
+    chosen = run_command(TEXT, fields | {"when.condition": condition}).text
     assert "stageStatus: All" in chosen
     assert parse_pipeline(chosen).stages[0].steps[0].type == "EcsRollingDeploy"
-    assert run_command(chosen, given | {"when.status": "", "when.condition": ""}).text == TEXT
+    assert run_command(chosen, fields | {"when.status": "", "when.condition": ""}).text == TEXT

@@ -68,21 +68,23 @@ def fields_at(text: str, at: str = STEP) -> dict[str, Any]:
 
 def as_entered(text: str, at: str = STEP) -> dict[str, str]:
     """What the browser sends for a form in which nothing was changed."""
-    found: dict[str, str] = {"form_at": at, "form_is": "ask"}
+    values: dict[str, str] = {"form_at": at, "form_is": "ask"}
     for field in fields_at(text, at).values():
-        found[field.name] = field.value
+        values[field.name] = field.value
         if field.kind in ("rows", "item"):
-            del found[field.name]
-            found[f"{field.name}.rows"] = str(field.total)
+            del values[field.name]
+            values[f"{field.name}.rows"] = str(field.total)
         for cell in (cell for row in field.rows for cell in row.cells):
-            checks = {f"{cell.name}.{one}": "on" for one in cell.checked}
-            found |= checks if cell.kind == "checks" else {cell.name: cell.value}
-    return found
+            checks = {f"{cell.name}.{option}": "on" for option in cell.checked}
+            values |= checks if cell.kind == "checks" else {cell.name: cell.value}
+    return values
 
 
-def changed(text: str, *gone: str, **cells: str) -> str:
-    given = {name: value for name, value in as_entered(text).items() if not name.startswith(gone or ("-",))}
-    outcome = run_command(text, given | {name.replace("__", "."): value for name, value in cells.items()})
+def changed(text: str, *prefixes: str, **cells: str) -> str:
+    values = {
+        name: value for name, value in as_entered(text).items() if not name.startswith(prefixes or ("-",))
+    }
+    outcome = run_command(text, values | {name.replace("__", "."): value for name, value in cells.items()})
     assert not outcome.problem
     assert not outcome.errors
     return outcome.text
@@ -133,16 +135,16 @@ def test_a_failure_strategy_becomes_another_kind():
     ],
 )
 def test_what_is_wrong_is_said_beside_its_cell_and_nothing_is_lost(cells: dict[str, str], wrong: str):
-    given = as_entered(TEXT) | cells
-    outcome = run_command(TEXT, given)
+    values = as_entered(TEXT) | cells
+    outcome = run_command(TEXT, values)
     assert set(outcome.errors) == {wrong}
-    assert run_command(TEXT, given | {"do": "close"}).open_path == ""
+    assert run_command(TEXT, values | {"do": "close"}).open_path == ""
     assert outcome.text == TEXT
-    form = build_form(YamlDraft(TEXT).value, parse_path(STEP), EditorChoices(), given, outcome.errors)
+    form = build_form(YamlDraft(TEXT).value, parse_path(STEP), EditorChoices(), values, outcome.errors)
     assert form
-    shown = {c.name: c for field in form.fields for row in field.rows for c in row.cells}
-    assert shown[wrong].error
-    assert shown[next(iter(cells))].value == next(iter(cells.values()))
+    form_cells = {c.name: c for field in form.fields for row in field.rows for c in row.cells}
+    assert form_cells[wrong].error
+    assert form_cells[next(iter(cells))].value == next(iter(cells.values()))
 
 
 def test_what_cells_cannot_say_is_shown_as_yaml():
@@ -240,13 +242,13 @@ def test_a_manifest_of_a_step_is_said_by_cells_in_every_store(entry: dict[str, A
 
 
 def test_the_pipeline_itself_has_a_form():
-    given = as_entered(TEXT, "pipeline") | {"form_is": "", "name": "Store"}
-    given |= {"variables.0.name": "color", "variables.0.value": "blue"}
-    text = run_command(TEXT, given | {"delegateSelectors": "prod"}).text
+    values = as_entered(TEXT, "pipeline") | {"form_is": "", "name": "Store"}
+    values |= {"variables.0.name": "color", "variables.0.value": "blue"}
+    text = run_command(TEXT, values | {"delegateSelectors": "prod"}).text
     spec = parse_pipeline(text)
     assert (spec.name, spec.stages[0].steps[0].selectors) == ("Store", ("prod",))
     assert "    color: blue" in text
-    assert set(run_command(TEXT, given | {"name": "", "variables.0.name": "1"}).errors) == {
+    assert set(run_command(TEXT, values | {"name": "", "variables.0.name": "1"}).errors) == {
         "name",
         "variables.0.name",
     }
@@ -293,9 +295,9 @@ def options(page: str, name: str) -> list[tuple[str, str]]:
     return re.findall(r'<option value="([^"]*)"( selected)?>', select[1])
 
 
-def shown(client: Client, scope: Scope, **given: str) -> str:
-    asked = {"in_scope": scope.path, "yaml": MANIFEST_TEXT, "do": "open", "at": STEP, "is": "job", **given}
-    return client.post("/pipelines/visual/", asked).content.decode()
+def shown(client: Client, scope: Scope, **fields: str) -> str:
+    data = {"in_scope": scope.path, "yaml": MANIFEST_TEXT, "do": "open", "at": STEP, "is": "job", **fields}
+    return client.post("/pipelines/visual/", data).content.decode()
 
 
 def test_connectors_that_lead_to_files_and_regions_are_offered_and_what_is_written_stays(
@@ -312,14 +314,14 @@ def test_connectors_that_lead_to_files_and_regions_are_offered_and_what_is_writt
 
 
 def test_what_is_chosen_is_written(world: World, admin: User, browse: Browse):
-    given = {f"{SPEC}.store": "S3", f"{SPEC}.connector": "code", f"{SPEC}.region": "eu-west-1"}
-    given |= {f"{SPEC}.bucket": "files", f"{SPEC}.file": "a.yaml", "do": "apply"}
-    given |= {"form_at": STEP, "form_is": "job", "spec.runTaskRequestDefinition.rows": "1"}
-    page = shown(browse(admin), world.pipeline.scope, **given)
-    written = page.split("</textarea>")[0]
-    assert "connector: code" in written
-    assert "region: eu-west-1" in written
-    assert "bucket: files" in written
+    fields = {f"{SPEC}.store": "S3", f"{SPEC}.connector": "code", f"{SPEC}.region": "eu-west-1"}
+    fields |= {f"{SPEC}.bucket": "files", f"{SPEC}.file": "a.yaml", "do": "apply"}
+    fields |= {"form_at": STEP, "form_is": "job", "spec.runTaskRequestDefinition.rows": "1"}
+    page = shown(browse(admin), world.pipeline.scope, **fields)
+    yaml_text = page.split("</textarea>")[0]
+    assert "connector: code" in yaml_text
+    assert "region: eu-west-1" in yaml_text
+    assert "bucket: files" in yaml_text
 
 
 def test_a_connector_that_somebody_may_not_use_is_not_offered(world: World, browse: Browse):

@@ -15,22 +15,22 @@ MADE = f"{STAGE}.stage.spec.environment.provisioner.steps"
 TEXT = render_pipeline_template("Rolling", service="web", environment="dev", infrastructure="eu", title="Web")
 
 
-def done(text: str, do: str, **given: str) -> str:
-    outcome = run_command(text, {"do": do, **given})
+def done(text: str, do: str, **arguments: str) -> str:
+    outcome = run_command(text, {"do": do, **arguments})
     assert not outcome.problem
     return outcome.text
 
 
-@pytest.mark.parametrize("name", [one.name for one in list_provisioners()])
+@pytest.mark.parametrize("name", [provisioner.name for provisioner in list_provisioners()])
 def test_a_provisioner_brings_its_steps_before_those_that_deploy(name: str) -> None:
     text = done(TEXT, "set-provisioner", at=STAGE, provisioner=name)
     tree = YamlDraft(text).value
     stage = tree["pipeline"]["stages"][0]
     assert get_provisioner_name(stage) == name
-    chosen = next(one for one in list_provisioners() if one.name == name)
-    said = stage["stage"]["spec"]["environment"]["provisioner"]
-    assert [one["step"]["type"] for one in said["steps"]] == list(chosen.steps)
-    assert [one["step"]["type"] for one in said.get("rollbackSteps", [])] == list(chosen.rollback_steps)
+    chosen = next(provisioner for provisioner in list_provisioners() if provisioner.name == name)
+    spec = stage["stage"]["spec"]["environment"]["provisioner"]
+    assert [step["step"]["type"] for step in spec["steps"]] == list(chosen.steps)
+    assert [step["step"]["type"] for step in spec.get("rollbackSteps", [])] == list(chosen.rollback_steps)
     assert stage["stage"]["spec"]["environment"]["environmentRef"] == "dev"
     again = done(text, "set-provisioner", at=STAGE, provisioner=name)
     assert again == text
@@ -80,10 +80,10 @@ UNDOING = {
 
 
 def _types(text: str, path: str) -> list[str]:
-    found = YamlDraft(text).value
+    node = YamlDraft(text).value
     for name in path.split("."):
-        found = found[int(name)] if isinstance(found, list) else found.get(name, {})
-    return [one["step"]["type"] for one in found]
+        node = node[int(name)] if isinstance(node, list) else node.get(name, {})
+    return [step["step"]["type"] for step in node]
 
 
 def _with_partner_at(where: str) -> str:
@@ -122,6 +122,6 @@ def test_a_partner_in_either_rollback_goes_with_the_last_step_that_needs_it(wher
 def test_what_puts_back_goes_with_a_provisioner_unless_another_step_needs_it() -> None:
     text = _with_partner_at("steps")
     needed = done(text, "add-step", at=STEPS, type="CreateStack")
-    for given in ({"do": "drop-provisioner"}, {"do": "set-provisioner", "provisioner": "Terraform"}):
-        assert "RollbackStack" not in done(text, at=STAGE, **given)
-        assert "RollbackStack" in done(needed, at=STAGE, **given)
+    for arguments in ({"do": "drop-provisioner"}, {"do": "set-provisioner", "provisioner": "Terraform"}):
+        assert "RollbackStack" not in done(text, at=STAGE, **arguments)
+        assert "RollbackStack" in done(needed, at=STAGE, **arguments)

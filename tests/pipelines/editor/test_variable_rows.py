@@ -36,8 +36,8 @@ def entered(**cells: str) -> dict[str, str]:
 def test_every_way_to_write_a_variable_is_shown_and_stays_where_nothing_is_entered():
     field = fields_at(WHOLE, "pipeline")["variables"]
     assert field.kind == "rows"
-    shown = [{cell.key: cell.value for cell in row.cells if cell.value} for row in field.rows]
-    assert shown == [
+    shown_cells = [{cell.key: cell.value for cell in row.cells if cell.value} for row in field.rows]
+    assert shown_cells == [
         {"name": "region", "value": "eu-central-1"},
         {"name": "digits", "value": "3"},
         {
@@ -57,8 +57,10 @@ def test_what_counts_where_nothing_is_said_of_required_is_told():
     field = fields_at(WHOLE, "pipeline")["variables"]
     cells = {cell.key: cell for cell in field.rows[2].cells}
     assert cells["required"].choices[0] == ("", "Default: yes, without a default")
-    asked, given = parse_variables({"one": {"type": "String"}, "other": {"type": "String", "default": "x"}})
-    assert (asked.is_required, given.is_required) == (True, False)
+    required, optional = parse_variables(
+        {"one": {"type": "String"}, "other": {"type": "String", "default": "x"}}
+    )
+    assert (required.is_required, optional.is_required) == (True, False)
 
 
 def test_a_changed_cell_changes_its_value_alone_and_comments_stay():
@@ -72,11 +74,11 @@ def test_a_changed_cell_changes_its_value_alone_and_comments_stay():
 def test_variables_are_added_renamed_and_removed():
     added = {"5__name": "wait", "5__type": "Boolean", "5__value": "true", "5__description": "A pause"}
     text = run_command(WHOLE, entered(**added, **{"1__name": "number"})).text
-    found = variables(text)
-    assert found["wait"] == {"type": "Boolean", "value": True, "description": "A pause"}
-    assert list(found) == ["region", "number", "count", "color", "token", "wait"]
-    assert found["number"] == "3"
-    assert parse_variables(found)
+    entries = variables(text)
+    assert entries["wait"] == {"type": "Boolean", "value": True, "description": "A pause"}
+    assert list(entries) == ["region", "number", "count", "color", "token", "wait"]
+    assert entries["number"] == "3"
+    assert parse_variables(entries)
     without = {key: value for key, value in entered().items() if not key.startswith("variables.0.")}
     assert list(variables(run_command(WHOLE, without).text)) == ["digits", "count", "color", "token"]
     none = {key: value for key, value in entered().items() if key.count(".") < 2}
@@ -84,7 +86,7 @@ def test_variables_are_added_renamed_and_removed():
 
 
 @pytest.mark.parametrize(
-    ("cells", "where", "said"),
+    ("cells", "where", "message"),
     [
         ({"0__name": ""}, "0.name", "Enter a value."),
         ({"0__name": "two words"}, "0.name", "Letters, digits"),
@@ -99,11 +101,11 @@ def test_variables_are_added_renamed_and_removed():
     ],
 )
 def test_what_makes_no_sense_is_said_beside_its_cell_and_nothing_is_lost(
-    cells: dict[str, str], where: str, said: str
+    cells: dict[str, str], where: str, message: str
 ):
     outcome = run_command(WHOLE, entered(**cells))
     assert outcome.text == WHOLE
-    assert said in outcome.errors[f"variables.{where}"]
+    assert message in outcome.errors[f"variables.{where}"]
 
 
 @pytest.mark.parametrize(
@@ -119,13 +121,13 @@ def test_what_makes_no_sense_is_said_beside_its_cell_and_nothing_is_lost(
     ],
 )
 def test_a_plain_value_is_read_as_people_mean_it(text: str, value: Any):
-    name, said = VariableRows().parse_cells({"name": "one", "value": text})
-    assert (name, said, type(said)) == ("one", value, type(value))
+    name, parsed = VariableRows().parse_cells({"name": "one", "value": text})
+    assert (name, parsed, type(parsed)) == ("one", value, type(value))
 
 
 @pytest.mark.parametrize(
-    "said",
+    "value",
     [None, ["a"], {"type": "Text"}, {"type": "String", "value": 3}, {"other": 1}, {"value": {"a": 1}}],
 )
-def test_what_cells_cannot_say_is_left_to_the_text(said: Any):
-    assert VariableRows().render_cells(("one", said)) is None
+def test_what_cells_cannot_say_is_left_to_the_text(value: Any):
+    assert VariableRows().render_cells(("one", value)) is None

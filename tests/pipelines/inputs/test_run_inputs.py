@@ -42,18 +42,18 @@ YAML = """\
 
 
 def wrong(**inputs: Any) -> dict[str, str]:
-    return {one["path"]: one["message"] for one in validate_inputs(VARIABLES, RIGHT | inputs)[1]}
+    return {problem["path"]: problem["message"] for problem in validate_inputs(VARIABLES, RIGHT | inputs)[1]}
 
 
 def test_what_is_right_is_taken_and_secrets_are_kept_apart():
-    found, errors = validate_inputs(VARIABLES, RIGHT | {"count": 3})
+    values, errors = validate_inputs(VARIABLES, RIGHT | {"count": 3})
     assert not errors
-    assert found.plain == {"asked": "x", "version": "v1.2", "count": 3}
-    assert found.secrets == {"token": "hush-hush"}
+    assert values.plain == {"asked": "x", "version": "v1.2", "count": 3}
+    assert values.secrets == {"token": "hush-hush"}
 
 
 @pytest.mark.parametrize(
-    ("inputs", "said"),
+    ("inputs", "expected"),
     [
         ({"asked": None}, "is required"),
         ({"token": ""}, "is required"),
@@ -67,14 +67,14 @@ def test_what_is_right_is_taken_and_secrets_are_kept_apart():
         ({"plain": []}, "must be a text, a number, true or false"),
     ],
 )
-def test_what_does_not_fit_is_named_with_the_reason(inputs: dict[str, Any], said: str):
+def test_what_does_not_fit_is_named_with_the_reason(inputs: dict[str, Any], expected: str):
     ((path, message),) = wrong(**inputs).items()
     assert path == f"inputs.{next(iter(inputs))}"
-    assert said in message
+    assert expected in message
 
 
 @pytest.mark.parametrize(
-    ("written", "said"),
+    ("definition", "reason"),
     [
         ("<+input>.sometimes(x)", "is not .default"),
         ("<+input>.regex((a)\\1)", "refers back"),
@@ -87,10 +87,10 @@ def test_what_does_not_fit_is_named_with_the_reason(inputs: dict[str, Any], said
         ([1], "must be a text"),
     ],
 )
-def test_a_variable_that_cannot_be_is_refused_at_its_place(written: Any, said: str):
-    ((where, message),) = find_variable_problems({"x": written})
+def test_a_variable_that_cannot_be_is_refused_at_its_place(definition: Any, reason: str):
+    ((where, message),) = find_variable_problems({"x": definition})
     assert where[0] == "x"
-    assert said in message
+    assert reason in message
 
 
 @given(st.text(st.sampled_from("ab*+?(){}[]|\\1,3.^$"), max_size=24))
@@ -139,7 +139,11 @@ def test_a_run_without_what_is_asked_for_is_refused_before_anything_is_written(a
     before = Execution.objects.count()
     with pytest.raises(BadInput) as refused:
         run_pipeline(actor=admin, pipeline=asking, inputs={"color": "red"})
-    assert {one["path"] for one in refused.value.errors} == {"inputs.version", "inputs.color", "inputs.token"}
+    assert {error["path"] for error in refused.value.errors} == {
+        "inputs.version",
+        "inputs.color",
+        "inputs.token",
+    }
     assert Execution.objects.count() == before
 
 
@@ -158,13 +162,13 @@ def test_of_several_input_sets_the_last_one_wins_and_what_is_given_wins_over_all
     assert Execution.objects.get(pk=made.json()["id"]).inputs == {"version": "v2", "color": "green"}
     used = InputSet.objects.filter(runs=1).values_list("identifier", flat=True)
     assert set(used) == {"one", "two"}
-    gone = client.post(address, run | {"input_sets": ["one", "three"]}, content_type="application/json")
-    assert gone.json()["errors"][0]["path"] == "input_sets.1"
+    response = client.post(address, run | {"input_sets": ["one", "three"]}, content_type="application/json")
+    assert response.json()["errors"][0]["path"] == "input_sets.1"
 
 
 @pytest.mark.django_db
 @pytest.mark.parametrize(
-    ("inputs", "said"),
+    ("inputs", "message"),
     [
         ({"token": "hush"}, "is a secret"),
         ({"other": 1}, "unknown variable"),
@@ -172,13 +176,13 @@ def test_of_several_input_sets_the_last_one_wins_and_what_is_given_wins_over_all
     ],
 )
 def test_an_input_set_keeps_only_what_the_pipeline_takes_and_no_secrets(
-    asking: Pipeline, admin: User, inputs: dict[str, Any], said: str
+    asking: Pipeline, admin: User, inputs: dict[str, Any], message: str
 ):
     with pytest.raises(BadInput) as refused:
         create_input_set(
             actor=admin, pipeline=asking, identifier="mine", spec=InputSetSpec("Mine", inputs=inputs)
         )
-    assert said in refused.value.errors[0]["message"]
+    assert message in refused.value.errors[0]["message"]
 
 
 @pytest.mark.django_db
@@ -191,21 +195,21 @@ def test_what_was_entered_for_a_run_is_kept_and_fills_in_the_next(
     assert 'value="v3"' in begun
     assert "hush-hush" not in begun
     assert client.post(f"{address}/input-sets/new/", entered | {"name": "Spring"}).status_code == 302
-    kept = InputSet.objects.get(identifier="spring")
-    assert kept.inputs == {"version": "v3", "color": "green"}
+    input_set = InputSet.objects.get(identifier="spring")
+    assert input_set.inputs == {"version": "v3", "color": "green"}
     run = client.get(f"{address}/run/?set=spring").content.decode()
     assert 'value="v3"' in run
     assert '<option value="green" selected>' in run
-    wrong = {"name": "Spring", "version": kept.version, "input.version": "3"}
-    refused = client.post(f"{address}/input-sets/{kept.pk}/edit/", wrong)
+    wrong = {"name": "Spring", "version": input_set.version, "input.version": "3"}
+    refused = client.post(f"{address}/input-sets/{input_set.pk}/edit/", wrong)
     assert refused.status_code == 400
     assert "must match the pattern" in refused.content.decode()
     started = client.post(f"{address}/run/", entered | {"tag": "v2", "set": "spring"})
     assert started.status_code == 302
-    going = client.get(f"{address}/input-sets/{kept.pk}/delete/").content.decode()
+    going = client.get(f"{address}/input-sets/{input_set.pk}/delete/").content.decode()
     assert "Used by 1 run" in going
-    assert client.post(f"{address}/input-sets/{kept.pk}/delete/").status_code == 302
-    assert not InputSet.objects.filter(pk=kept.pk).exists()
+    assert client.post(f"{address}/input-sets/{input_set.pk}/delete/").status_code == 302
+    assert not InputSet.objects.filter(pk=input_set.pk).exists()
 
 
 @pytest.mark.django_db
@@ -213,20 +217,20 @@ def test_what_an_edit_changes_is_shown_before_and_nobody_overrides_unseen(
     asking: Pipeline, admin: User, browse: Browse
 ):
     spec = InputSetSpec("Spring", inputs={"version": "v1"})
-    kept = create_input_set(actor=admin, pipeline=asking, identifier="spring", spec=spec)
-    client, address = browse(admin), f"/pipelines/{asking.pk}/input-sets/{kept.pk}/edit/"
-    mine = {"name": "Spring", "version": 1, "input.version": "v2"}
-    shown = client.post(address, mine | {"review": "1"}).content.decode()
-    assert "Changes to save" in shown
-    assert "version: v2" in shown
-    assert client.post(address, mine | {"review": "1", "input.version": "2"}).status_code == 400
-    kept.refresh_from_db()
-    assert (kept.version, kept.inputs) == (1, {"version": "v1"})
-    assert client.post(address, mine | {"input.version": "v3"}).status_code == 302
-    refused = client.post(address, mine)
+    input_set = create_input_set(actor=admin, pipeline=asking, identifier="spring", spec=spec)
+    client, address = browse(admin), f"/pipelines/{asking.pk}/input-sets/{input_set.pk}/edit/"
+    data = {"name": "Spring", "version": 1, "input.version": "v2"}
+    preview = client.post(address, data | {"review": "1"}).content.decode()
+    assert "Changes to save" in preview
+    assert "version: v2" in preview
+    assert client.post(address, data | {"review": "1", "input.version": "2"}).status_code == 400
+    input_set.refresh_from_db()
+    assert (input_set.version, input_set.inputs) == (1, {"version": "v1"})
+    assert client.post(address, data | {"input.version": "v3"}).status_code == 302
+    refused = client.post(address, data)
     assert refused.status_code == 409
     assert "version: v3" in refused.content.decode()
     assert 'value="v2"' in refused.content.decode()
-    assert client.post(address, mine | {"version": 2}).status_code == 302
-    kept.refresh_from_db()
-    assert kept.inputs == {"version": "v2"}
+    assert client.post(address, data | {"version": 2}).status_code == 302
+    input_set.refresh_from_db()
+    assert input_set.inputs == {"version": "v2"}

@@ -38,10 +38,10 @@ def test_every_strategy_has_a_template_that_can_be_read(strategy: str):
     text = render_pipeline_template(
         strategy, service="web", environment="dev", infrastructure="eu", title="Web"
     )
-    found = parse_pipeline(text)
-    assert found.name == "Deploy Web"
-    assert (found.stages[0].service, found.stages[0].infrastructure) == ("web", "eu")
-    assert found.stages[0].steps
+    pipeline = parse_pipeline(text)
+    assert pipeline.name == "Deploy Web"
+    assert (pipeline.stages[0].service, pipeline.stages[0].infrastructure) == ("web", "eu")
+    assert pipeline.stages[0].steps
     assert "&" not in text
 
 
@@ -87,13 +87,13 @@ def test_without_a_service_the_page_says_where_to_make_one(project: Scope, clien
 @pytest.mark.django_db
 def test_what_is_missing_is_placed_where_it_is_named(world: World, client: Client):
     text = PIPELINE.replace("serviceRef: myapp", "serviceRef: gone")
-    line = next(number for number, one in enumerate(text.splitlines(), 1) if "gone" in one)
-    asked = {"in_scope": world.scope.path, "yaml": text}
-    (problem,) = client.post("/pipelines/check/", asked).json()["errors"]
+    line = next(number for number, content in enumerate(text.splitlines(), 1) if "gone" in content)
+    data = {"in_scope": world.scope.path, "yaml": text}
+    (problem,) = client.post("/pipelines/check/", data).json()["errors"]
     assert problem["line"] == line
     assert problem["column"] == text.splitlines()[line - 1].index("serviceRef") + 1
     assert "service gone does not exist" in problem["message"]
-    refused = client.post(f"/pipelines/{world.pipeline.pk}/edit/", asked | {"version": 1})
+    refused = client.post(f"/pipelines/{world.pipeline.pk}/edit/", data | {"version": 1})
     assert refused.status_code == 400
     assert f'data-line="{line}"' in text_of(refused)
     assert "serviceRef: gone" in text_of(refused)
@@ -102,25 +102,25 @@ def test_what_is_missing_is_placed_where_it_is_named(world: World, client: Clien
 @pytest.mark.django_db
 def test_two_who_write_at_once_lose_nothing(world: World, client: Client):
     address = f"/pipelines/{world.pipeline.pk}/edit/"
-    theirs, mine = PIPELINE.replace("name: Deploy", "name: Theirs"), PIPELINE + "# mine\n"
-    assert client.post(address, {"yaml": theirs, "version": 1}).status_code == 302
-    refused = client.post(address, {"yaml": mine, "version": 1})
+    their_yaml, own_yaml = PIPELINE.replace("name: Deploy", "name: Theirs"), PIPELINE + "# mine\n"
+    assert client.post(address, {"yaml": their_yaml, "version": 1}).status_code == 302
+    refused = client.post(address, {"yaml": own_yaml, "version": 1})
     assert refused.status_code == 409
     assert "Someone else saved a newer version" in text_of(refused)
     assert "# mine" in text_of(refused)
     assert "Overwrite version 2" in text_of(refused)
-    assert client.post(address, {"yaml": mine, "version": 2}).status_code == 302
-    assert Pipeline.objects.get().yaml == mine
+    assert client.post(address, {"yaml": own_yaml, "version": 2}).status_code == 302
+    assert Pipeline.objects.get().yaml == own_yaml
 
 
 @pytest.mark.django_db
 def test_a_text_for_a_pipeline_that_is_gone_is_offered_as_a_new_one(world: World, client: Client):
     client.post(f"/pipelines/{world.pipeline.pk}/delete/")
-    mine = {"yaml": PIPELINE + "# mine\n", "version": 1, "in_scope": world.scope.path}
-    kept = client.post(f"/pipelines/{world.pipeline.pk}/edit/", mine)
-    assert kept.status_code == 409
-    assert "# mine" in text_of(kept)
-    assert client.post("/pipelines/new/", mine).status_code == 302
+    data = {"yaml": PIPELINE + "# mine\n", "version": 1, "in_scope": world.scope.path}
+    response = client.post(f"/pipelines/{world.pipeline.pk}/edit/", data)
+    assert response.status_code == 409
+    assert "# mine" in text_of(response)
+    assert client.post("/pipelines/new/", data).status_code == 302
     assert Pipeline.objects.get().yaml.endswith("# mine\n")
 
 
@@ -142,8 +142,8 @@ def test_the_history_compares_and_restores(world: World, client: Client):
     assert "name: Deploy" in text_of(client.get(f"{address}/history/?show=1"))
     assert client.get(f"{address}/history/?show=x").status_code == 404
     client.post(f"{address}/restore/1/")
-    found = Pipeline.objects.get()
-    assert (found.version, found.yaml) == (3, PIPELINE)
+    pipeline = Pipeline.objects.get()
+    assert (pipeline.version, pipeline.yaml) == (3, PIPELINE)
 
 
 @pytest.mark.django_db
@@ -158,19 +158,19 @@ def test_a_text_that_is_no_pipeline_leaves_the_last_drawing(world: World, client
     drawn = client.post("/pipelines/graph/", {"yaml": PIPELINE})
     assert "<svg" in text_of(drawn)
     assert "HX-Reswap" not in drawn
-    kept = client.post("/pipelines/graph/", {"yaml": "pipeline:\n  stages: ["})
-    assert kept["HX-Reswap"] == "none"
-    assert "the last valid YAML" in text_of(kept)
+    response = client.post("/pipelines/graph/", {"yaml": "pipeline:\n  stages: ["})
+    assert response["HX-Reswap"] == "none"
+    assert "the last valid YAML" in text_of(response)
 
 
 @pytest.mark.django_db
 def test_a_program_checks_and_compares(world: World, admin: User, call: Callable[[User], Any]):
     api = call(admin)
-    asked = {"yaml": "pipeline: 3", "org": "default", "project": "demo"}
-    (problem,) = api.post("/api/v1/pipelines/checks", asked, format="json").json()["errors"]
+    data = {"yaml": "pipeline: 3", "org": "default", "project": "demo"}
+    (problem,) = api.post("/api/v1/pipelines/checks", data, format="json").json()["errors"]
     assert (problem["path"], problem["line"], problem["column"]) == ("pipeline", 1, 11)
     address = f"/api/v1/pipelines/{world.pipeline.pk}"
     api.put(address, {"yaml": PIPELINE + "# more\n"}, format="json")
-    found = api.get(f"{address}/diff?from=1").json()
-    assert (found["added"], found["removed"]) == (1, 0)
-    assert "+# more" in found["unified"]
+    diff = api.get(f"{address}/diff?from=1").json()
+    assert (diff["added"], diff["removed"]) == (1, 0)
+    assert "+# more" in diff["unified"]

@@ -65,26 +65,26 @@ def entered(world: World, **more: Any) -> dict[str, Any]:
     }
 
 
-def asked(client: Client, given: dict[str, Any]) -> tuple[str, str]:
+def asked(client: Client, data: dict[str, Any]) -> tuple[str, str]:
     """The page's answer, and the text that it writes back."""
-    response = client.post("/pipelines/visual/", given)
+    response = client.post("/pipelines/visual/", data)
     assert response.status_code == 200
     return response.content.decode(), response.context.get("new_text") or ""
 
 
 def test_a_new_environment_and_its_infrastructure_are_there_and_chosen(world: World, client: Client):
-    said, text = asked(client, entered(world))
+    answer, text = asked(client, entered(world))
     place = Infrastructure.objects.get(identifier="eu")
     assert (place.environment.identifier, place.environment.kind) == ("test", "Production")
     assert text == TEXT + CHOSEN
-    assert "test/eu was created." in said
+    assert "test/eu was created." in answer
     actions = AuditEntry.objects.values_list("action", flat=True)
     assert {"environment.create", "infrastructure.create"} <= set(actions)
 
 
 def test_an_infrastructure_is_added_to_an_environment_that_is_there(world: World, client: Client):
-    given = {"new-environment": world.environment.pk, "new-environment_name": ""}
-    _, text = asked(client, entered(world, **given))
+    fields = {"new-environment": world.environment.pk, "new-environment_name": ""}
+    _, text = asked(client, entered(world, **fields))
     assert Infrastructure.objects.get(identifier="eu").environment == world.environment
     assert f"environmentRef: {world.environment.identifier}" in text
 
@@ -100,16 +100,16 @@ def test_what_is_refused_leaves_nothing_behind(world: World, client: Client):
         ({"at": "pipeline"}, "The YAML has changed"),
         ({"yaml": "pipeline: [not closed"}, "The YAML is not valid"),
     ]
-    for wrong, said in refused:
+    for wrong, message in refused:
         answer, text = asked(client, entered(world, **wrong))
-        assert said in answer
+        assert message in answer
         assert not text
     assert not Environment.objects.filter(name="Test").exists()
 
 
 def test_an_identifier_that_is_taken_is_said_beside_it(world: World, client: Client):
-    given = {"new-environment_identifier": world.environment.identifier}
-    answer, _ = asked(client, entered(world, **given))
+    fields = {"new-environment_identifier": world.environment.identifier}
+    answer, _ = asked(client, entered(world, **fields))
     assert "There is already an environment with the identifier" in answer
     assert 'id="visual-new-environment_identifier_error"' in answer
 
@@ -124,11 +124,11 @@ def test_who_may_not_edit_environments_makes_none(world: World, browse: Browse):
 
 def test_an_identifier_in_the_text_changes_no_command_of_the_page(world: World, client: Client):
     hostile = TEXT.replace("identifier: dev", """identifier: 'x", "do": "delete'""")
-    given = {"in_scope": world.pipeline.scope.path, "yaml": hostile, "do": "show"}
-    answer, _ = asked(client, given)
-    commands = [json.loads(html.unescape(one)) for one in re.findall(r"hx-vals='(.*?)'", answer)]
-    opening = [one for one in commands if one["do"] == "open" and one["at"] == STAGE]
-    assert [one["is"] for one in opening] == ['x", "do": "delete']
+    data = {"in_scope": world.pipeline.scope.path, "yaml": hostile, "do": "show"}
+    answer, _ = asked(client, data)
+    commands = [json.loads(html.unescape(match)) for match in re.findall(r"hx-vals='(.*?)'", answer)]
+    opening = [command for command in commands if command["do"] == "open" and command["at"] == STAGE]
+    assert [command["is"] for command in opening] == ['x", "do": "delete']
 
 
 TYPED = {"new_of": "dev", "form_at": STAGE, "form_is": "dev", "name": "Dev", "identifier": "dev"}
@@ -140,8 +140,8 @@ def kept(answer: str) -> bool:
 
 def test_what_was_typed_of_a_new_place_is_there_after_its_stage_was_applied(world: World, client: Client):
     for do in ("apply", "show", "set-strategy"):
-        given = {**TYPED, "do": do, "strategy": "Rolling", "new-cluster": ""}
-        answer, _ = asked(client, entered(world, **given))
+        fields = {**TYPED, "do": do, "strategy": "Rolling", "new-cluster": ""}
+        answer, _ = asked(client, entered(world, **fields))
         assert kept(answer), do
         assert 'value="EU"' in answer
         assert '<option value="Production" selected>' in answer
@@ -154,16 +154,16 @@ def test_what_was_typed_of_a_new_place_is_there_after_its_stage_was_applied(worl
 
 def test_what_was_typed_for_one_stage_is_not_in_the_form_of_another(world: World, client: Client):
     other = TEXT + TEXT.split("stages:\n")[1].replace("dev", "prod")
-    given = {**TYPED, "yaml": other, "do": "open", "at": "pipeline.stages.1", "is": "prod"}
-    answer, _ = asked(client, entered(world, **given))
+    fields = {**TYPED, "yaml": other, "do": "open", "at": "pipeline.stages.1", "is": "prod"}
+    answer, _ = asked(client, entered(world, **fields))
     assert 'name="new_of" value="prod"' in answer
     assert not kept(answer)
 
 
 def test_a_form_in_which_nothing_was_typed_stays_closed(world: World, client: Client):
-    given = {**TYPED, "do": "apply"}
-    given |= dict.fromkeys(("new-environment_name", "new-name", "new-cluster"), "")
-    answer, _ = asked(client, entered(world, **given))
+    fields = {**TYPED, "do": "apply"}
+    fields |= dict.fromkeys(("new-environment_name", "new-name", "new-cluster"), "")
+    answer, _ = asked(client, entered(world, **fields))
     assert '<details class="visual-new-infrastructure">' in answer
 
 
