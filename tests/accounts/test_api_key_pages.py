@@ -18,19 +18,19 @@ Browse = Callable[[User], Client]
 @pytest.fixture
 def account(admin: User, project: Scope) -> ServiceAccount:
     """A program of the project that may run its pipelines."""
-    made = create_service_account(actor=admin, scope=project, name="Build server")
+    service_account = create_service_account(actor=admin, scope=project, name="Build server")
     role = Role.objects.get(identifier="pipeline_executor")
-    RoleAssignment.objects.create(user=made.user, role=role, scope=project)
-    return made
+    RoleAssignment.objects.create(user=service_account.user, role=role, scope=project)
+    return service_account
 
 
 def test_a_service_account_gets_a_key_that_is_shown_once(
     admin: User, account: ServiceAccount, browse: Browse
 ):
     client, address = browse(admin), f"/access/service-accounts/{account.pk}/"
-    answer = client.post(f"{address}keys/new/", {"name": "main", "within": "account/default/demo"})
-    assert "no-store" in answer["Cache-Control"]
-    token = shown_in(answer.content.decode())
+    response = client.post(f"{address}keys/new/", {"name": "main", "within": "account/default/demo"})
+    assert "no-store" in response["Cache-Control"]
+    token = extract_key(response.content.decode())
     key = get_api_key_by_token(token)
     assert key is not None
     assert (key.user, key.scope, key.created_by) == (account.user, account.scope, admin)
@@ -42,7 +42,7 @@ def test_a_service_account_gets_a_key_that_is_shown_once(
 
 def test_a_key_for_looking_changes_nothing(admin: User, project: Scope, browse: Browse):
     page = browse(admin).post("/access/keys/new/", {"name": "look", "uses": "view", "expires": "30"})
-    key = get_api_key_by_token(shown_in(page.content.decode()))
+    key = get_api_key_by_token(extract_key(page.content.decode()))
     assert key is not None
     assert key.expires_at is not None
     person = key.user
@@ -54,7 +54,7 @@ def test_a_key_for_looking_changes_nothing(admin: User, project: Scope, browse: 
 def test_a_rotated_key_has_a_new_token_and_both_open_until_the_grace_ends(viewer: User, browse: Browse):
     key, before = create_api_key(actor=viewer, user=viewer, name="CI")
     page = browse(viewer).post(f"/access/keys/{key.pk}/rotate/", {"grace": "3600"}).content.decode()
-    after = shown_in(page)
+    after = extract_key(page)
     assert after != before
     assert "The previous key works until" in page
     assert get_api_key_by_token(before) == get_api_key_by_token(after) == key
@@ -66,26 +66,26 @@ def test_a_revoked_key_opens_nothing_and_cannot_be_rotated(viewer: User, browse:
     page = client.post(f"/access/keys/{key.pk}/revoke/", follow=True).content.decode()
     assert "API key CI revoked." in page
     assert get_api_key_by_token(token) is None
-    refused = client.post(f"/access/keys/{key.pk}/rotate/", {"grace": "0"})
-    assert refused.status_code == 400
-    assert "revoked or rotated in the meantime" in refused.content.decode()
+    response = client.post(f"/access/keys/{key.pk}/rotate/", {"grace": "0"})
+    assert response.status_code == 400
+    assert "revoked or rotated in the meantime" in response.content.decode()
 
 
 def test_who_may_less_than_a_service_account_gets_no_key_of_it(
     viewer: User, account: ServiceAccount, project: Scope, browse: Browse
 ):
-    maker = Role.objects.create(scope=project, identifier="maker", name="Maker")
-    maker.set_permissions(["core_serviceaccount_manageapikey"])
-    RoleAssignment.objects.create(user=viewer, role=maker, scope=project)
+    key_role = Role.objects.create(scope=project, identifier="maker", name="Maker")
+    key_role.set_permissions(["core_serviceaccount_manageapikey"])
+    RoleAssignment.objects.create(user=viewer, role=key_role, scope=project)
     client, address = browse(viewer), f"/access/service-accounts/{account.pk}/keys/new/"
-    refused = client.post(address, {"name": "mine"})
-    assert refused.status_code == 400
-    assert "has permissions that you do not have. You need core_" in refused.content.decode()
+    response = client.post(address, {"name": "mine"})
+    assert response.status_code == 400
+    assert "has permissions that you do not have. You need core_" in response.content.decode()
     assert not ApiKey.objects.exists()
 
     key, _ = create_api_key(actor=None, user=account.user, name="main")
-    refused = client.post(f"/access/keys/{key.pk}/rotate/", {"grace": "0"})
-    assert refused.status_code == 400
+    response = client.post(f"/access/keys/{key.pk}/rotate/", {"grace": "0"})
+    assert response.status_code == 400
     assert client.post(f"/access/keys/{key.pk}/revoke/").status_code == 302
 
 
@@ -98,8 +98,8 @@ def test_a_deleted_service_account_is_named_and_gone(admin: User, account: Servi
     assert get_api_key_by_token(token) is None
 
 
-def shown_in(page: str) -> str:
+def extract_key(page: str) -> str:
     """Return the token that a page shows."""
-    found = re.search(r'<code class="path" id="key">(\S+)</code>', page)
-    assert found is not None, "No key is shown."
-    return found.group(1)
+    match = re.search(r'<code class="path" id="key">(\S+)</code>', page)
+    assert match is not None, "No key is shown."
+    return match.group(1)

@@ -21,13 +21,13 @@ pytestmark = pytest.mark.django_db
 Call = Callable[[User], APIClient]
 
 
-def content_of(response: Any) -> str:
+def read_content(response: Any) -> str:
     assert response.status_code == 200, response.content
     assert response["X-Content-Type-Options"] == "nosniff"
     return b"".join(response.streaming_content).decode()
 
 
-def many(scope: Scope, count: int) -> None:
+def create_entries(scope: Scope, count: int) -> None:
     entry = {"actor_name": "anna", "action": "scope.update", "thing_type": "rbac.scope", "source": "page"}
     AuditEntry.objects.bulk_create(
         AuditEntry(scope=scope, thing_id=str(number), thing_name=f"n{number}", **entry)
@@ -38,14 +38,14 @@ def many(scope: Scope, count: int) -> None:
 def test_an_export_holds_every_entry_once_and_a_fixed_number_for_each_query(
     project: Scope, admin: User, call: Call
 ):
-    many(project, 1200)
+    create_entries(project, 1200)
     client = call(admin)
-    with CaptureQueriesContext(connection) as found:
-        exported = json.loads(content_of(client.get("/api/v1/audit/export?who=anna")))
-    assert [row["thing_name"] for row in exported["results"]] == [f"n{n}" for n in range(1199, -1, -1)]
-    assert exported["is_cut"] is False
-    assert len([query for query in found if "LIMIT 500" in query["sql"]]) == 4
-    rows = csv.DictReader(io.StringIO(content_of(client.get("/api/v1/audit/export?who=anna&as=csv"))))
+    with CaptureQueriesContext(connection) as queries:
+        export = json.loads(read_content(client.get("/api/v1/audit/export?who=anna")))
+    assert [row["thing_name"] for row in export["results"]] == [f"n{n}" for n in range(1199, -1, -1)]
+    assert export["is_cut"] is False
+    assert len([query for query in queries if "LIMIT 500" in query["sql"]]) == 4
+    rows = csv.DictReader(io.StringIO(read_content(client.get("/api/v1/audit/export?who=anna&as=csv"))))
     assert [row["thing_name"] for row in rows] == [f"n{n}" for n in range(1199, -1, -1)]
 
 
@@ -55,10 +55,10 @@ def test_an_export_that_has_no_room_for_more_says_so(
     monkeypatch.setattr(audit_exports, "AUDIT_EXPORT_ROWS", Limit(3, "entries", "an export", "a test"))
     client = call(admin)
     for count, is_cut in ((3, False), (1, True)):
-        many(project, count)
+        create_entries(project, count)
         response = client.get("/api/v1/audit/export?who=anna")
-        exported = json.loads(content_of(response))
-        assert (len(exported["results"]), exported["is_cut"]) == (3, is_cut)
+        export = json.loads(read_content(response))
+        assert (len(export["results"]), export["is_cut"]) == (3, is_cut)
         assert response["X-Slipway-Export-Cut"] == str(is_cut).lower()
 
 
@@ -86,7 +86,7 @@ def test_no_cell_is_a_formula_and_every_text_comes_back(project: Scope, admin: U
         audit.record_audit_entry(actor=admin, action="scope.update", thing=project, after={"name": text})
     finally:
         audit.current_request.reset(reset)
-    content = content_of(call(admin).get("/api/v1/audit/export?action=scope.update&as=csv"))
+    content = read_content(call(admin).get("/api/v1/audit/export?action=scope.update&as=csv"))
     row = next(csv.DictReader(io.StringIO(content, newline="")))
     assert row["request_id"].removeprefix("'") == text
     assert row["request_id"].strip()[0] not in "=+-@＝"
@@ -96,12 +96,12 @@ def test_no_cell_is_a_formula_and_every_text_comes_back(project: Scope, admin: U
 def test_the_page_exports_what_its_list_shows(
     project: Scope, other_project: Scope, admin: User, browse: Callable[[User], Client]
 ):
-    many(project, 2)
-    many(other_project, 3)
+    create_entries(project, 2)
+    create_entries(other_project, 3)
     client = browse(admin)
-    shown = client.get(f"/access/audit/?scope={project.path}&who=anna").content.decode()
-    address = "/access/audit/export/?" + shown.split("/access/audit/export/?")[1].split('"')[0]
+    page = client.get(f"/access/audit/?scope={project.path}&who=anna").content.decode()
+    address = "/access/audit/export/?" + page.split("/access/audit/export/?")[1].split('"')[0]
     response = client.get(address.replace("&amp;", "&"))
     assert response["Content-Disposition"] == 'attachment; filename="audit-trail.csv"'
-    assert len(list(csv.DictReader(io.StringIO(content_of(response))))) == 2
+    assert len(list(csv.DictReader(io.StringIO(read_content(response))))) == 2
     assert client.get("/access/audit/export/?as=pdf").status_code == 400

@@ -26,7 +26,7 @@ def secret(project: Scope, admin: User) -> Secret:
     )
 
 
-def marked(project: Scope, actor: User | None, action: str, **mark: str) -> AuditEntry:
+def create_entry(project: Scope, actor: User | None, action: str, **mark: str) -> AuditEntry:
     reset = audit.current_request.set(audit.RequestInfo(**mark))
     try:
         return audit.record_audit_entry(actor=actor, action=action, thing=project)
@@ -54,14 +54,18 @@ def test_each_condition_narrows_the_trail(
     project: Scope, other_project: Scope, admin: User, viewer: User, call: Call, query: str
 ):
     client = call(admin)
-    found = marked(project, admin, "scope.update", request_id="request-1", address="192.0.2.7", source="api")
-    marked(other_project, viewer, "roles.update", request_id="request-2", address="192.0.2.8", source="page")
+    expected_entry = create_entry(
+        project, admin, "scope.update", request_id="request-1", address="192.0.2.7", source="api"
+    )
+    create_entry(
+        other_project, viewer, "roles.update", request_id="request-2", address="192.0.2.8", source="page"
+    )
     results = client.get(f"/api/v1/audit?kind=rbac.scope&{query}").json()["results"]
-    assert [entry["id"] for entry in results] == [found.pk]
+    assert [entry["id"] for entry in results] == [expected_entry.pk]
 
 
 def test_a_day_reaches_to_its_end(project: Scope, admin: User, call: Call):
-    client, entry = call(admin), marked(project, admin, "scope.update")
+    client, entry = call(admin), create_entry(project, admin, "scope.update")
     today = entry.at.date().isoformat()
     for query, count in (
         (f"since={today}&until={today}", 1),
@@ -87,10 +91,10 @@ def test_a_day_reaches_to_its_end(project: Scope, admin: User, call: Call):
 def test_a_condition_that_makes_no_sense_is_named(
     admin: User, call: Call, browse: Browse, query: str, path: str
 ):
-    answer = call(admin).get(f"/api/v1/audit?{query}")
-    assert (answer.status_code, [error["path"] for error in answer.json()["errors"]]) == (400, [path])
-    shown = browse(admin).get(f"/access/audit/?{query}")
-    assert (shown.status_code, b'class="error"' in shown.content) == (400, True)
+    response = call(admin).get(f"/api/v1/audit?{query}")
+    assert (response.status_code, [error["path"] for error in response.json()["errors"]]) == (400, [path])
+    page = browse(admin).get(f"/access/audit/?{query}")
+    assert (page.status_code, b'class="error"' in page.content) == (400, True)
 
 
 def test_the_page_shows_the_chosen_scope_and_below_and_keeps_its_filter_while_paging(
@@ -98,8 +102,8 @@ def test_the_page_shows_the_chosen_scope_and_below_and_keeps_its_filter_while_pa
 ):
     client = browse(admin)
     for number in range(60):
-        marked(project, admin, f"scope.update{number}")
-    marked(other_project, admin, "scope.faraway")
+        create_entry(project, admin, f"scope.update{number}")
+    create_entry(other_project, admin, "scope.faraway")
     first = client.get(f"/access/audit/?scope={project.path}&who=admin").content.decode()
     assert "scope.update59" in first
     assert not any(text in first for text in ("scope.update5<", "scope.faraway"))
@@ -145,7 +149,9 @@ def test_an_entry_opens_to_what_changed_and_leads_to_its_thing(secret: Secret, a
     ],
 )
 def test_a_change_names_its_place_and_both_sides(before: Any, after: Any, expected: list[tuple[str, ...]]):
-    assert [(one.path, one.before, one.after) for one in compute_changes(before, after)] == expected
+    assert [
+        (change.path, change.before, change.after) for change in compute_changes(before, after)
+    ] == expected
 
 
 def test_texts_of_several_lines_are_compared_line_by_line():

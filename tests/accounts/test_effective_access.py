@@ -11,15 +11,15 @@ from tests.rbac.people import grant, organization, project, user
 pytestmark = pytest.mark.django_db
 
 
-def shown(reader: User, status: int = 200, **asked: str) -> str:
+def read_access_page(reader: User, status: int = 200, **params: str) -> str:
     client = Client()
     client.force_login(reader)
-    response = client.get(reverse("effective-access"), asked)
+    response = client.get(reverse("effective-access"), params)
     assert response.status_code == status
     return " ".join(response.content.decode().split())
 
 
-def row(page: str, permission: str) -> str:
+def find_row(page: str, permission: str) -> str:
     """The cells of one permission."""
     return page.split(f">{permission}</code>", 1)[1].split("</tr>", 1)[0]
 
@@ -30,18 +30,18 @@ def demo(account: Scope) -> Scope:
 
 
 def test_everybody_sees_what_they_may_do_themselves(demo: Scope):
-    page = shown(user("vera", "viewer", demo))
+    page = read_access_page(user("vera", "viewer", demo))
 
-    assert "Viewer at account/default/demo." in row(page, "core_pipeline_view")
-    missing = row(page, "core_pipeline_execute")
-    assert "Not granted" in missing
-    assert "No role grants core_pipeline_execute in this scope." in missing
-    assert "Granted by Account Admin, Organization Admin, Project Admin, Pipeline Executor." in missing
+    assert "Viewer at account/default/demo." in find_row(page, "core_pipeline_view")
+    permission_row = find_row(page, "core_pipeline_execute")
+    assert "Not granted" in permission_row
+    assert "No role grants core_pipeline_execute in this scope." in permission_row
+    assert "Granted by Account Admin, Organization Admin, Project Admin, Pipeline Executor." in permission_row
 
 
 def test_one_thing_shows_its_own_permissions_only(demo: Scope):
     Pipeline.objects.create(scope=demo, identifier="web", name="Web", yaml="")
-    page = shown(user("vera", "viewer", demo), kind="pipeline", identifier="web", scope=demo.path)
+    page = read_access_page(user("vera", "viewer", demo), kind="pipeline", identifier="web", scope=demo.path)
 
     assert "core_pipeline_abort" in page
     assert "core_secret_view" not in page
@@ -54,32 +54,32 @@ def test_who_may_see_users_asks_about_others_and_their_groups(demo: Scope):
     executor = Role.objects.get(identifier="pipeline_executor", scope=None)
     RoleAssignment.objects.create(scope=demo, role=executor, group=group)
 
-    found = row(shown(reader, who="other", scope=demo.path), "core_pipeline_execute")
-    assert "Pipeline Executor at account/default/demo, as a member of Ops people." in found
-    page = shown(reader, who="group:account/default/demo/ops", scope=demo.path)
-    assert "Pipeline Executor at account/default/demo." in row(page, "core_pipeline_execute")
+    permission_row = find_row(read_access_page(reader, who="other", scope=demo.path), "core_pipeline_execute")
+    assert "Pipeline Executor at account/default/demo, as a member of Ops people." in permission_row
+    page = read_access_page(reader, who="group:account/default/demo/ops", scope=demo.path)
+    assert "Pipeline Executor at account/default/demo." in find_row(page, "core_pipeline_execute")
 
 
 def test_who_may_not_see_users_asks_about_themselves_only(demo: Scope):
     executor, other = user("executor", "pipeline_executor", demo), user("other", "viewer", demo)
 
-    page = shown(executor, 400, who="other")
+    page = read_access_page(executor, 400, who="other")
     assert "You need the permission core_user_view there" in page
     assert "core_pipeline_execute" not in page
-    assert other.username not in shown(executor)
+    assert other.username not in read_access_page(executor)
 
 
 def test_several_roles_are_counted_and_the_nearest_is_named(demo: Scope):
     person = user("person", "viewer", organization("default"))
     grant(person, "project_admin", demo)
 
-    found = row(shown(person), "core_pipeline_view")
-    assert "Project Admin at account/default/demo. <span" in found
-    assert "1 more role also grants it." in found
+    permission_row = find_row(read_access_page(person), "core_pipeline_view")
+    assert "Project Admin at account/default/demo. <span" in permission_row
+    assert "1 more role also grants it." in permission_row
 
 
 @pytest.mark.parametrize(
-    ("asked", "message"),
+    ("params", "message"),
     [
         ({"scope": "account/else/where"}, "This scope does not exist, or you cannot view it."),
         ({"kind": "pipeline"}, "Enter both the type and the identifier"),
@@ -90,9 +90,9 @@ def test_several_roles_are_counted_and_the_nearest_is_named(demo: Scope):
         ({"who": "group:"}, "There is no user or group with this name"),
     ],
 )
-def test_what_cannot_be_found_is_said_beside_its_field(demo: Scope, asked: dict[str, str], message: str):
-    assert message in shown(user("vera", "viewer", demo), 400, **asked)
+def test_what_cannot_be_found_is_said_beside_its_field(demo: Scope, params: dict[str, str], message: str):
+    assert message in read_access_page(user("vera", "viewer", demo), 400, **params)
 
 
 def test_who_belongs_nowhere_is_told_so(account: Scope):
-    assert "You have no role in any scope yet" in shown(user("nobody"))
+    assert "You have no role in any scope yet" in read_access_page(user("nobody"))

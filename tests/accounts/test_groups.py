@@ -25,23 +25,23 @@ def test_a_resource_group_is_made_changed_and_deleted(admin: User, project: Scop
     client = call(admin)
     entries = [{"resource": "service", "identifier": ""}, {"resource": "pipeline", "identifier": "web"}]
     body = {"name": "Web things", "scope": project.path, "entries": entries}
-    made = client.post("/api/v1/resource-groups", body, format="json").json()
-    assert made["identifier"] == "Web_things"
-    assert sorted(one["resource"] for one in made["entries"]) == ["pipeline", "service"]
+    created_group = client.post("/api/v1/resource-groups", body, format="json").json()
+    assert created_group["identifier"] == "Web_things"
+    assert sorted(entry["resource"] for entry in created_group["entries"]) == ["pipeline", "service"]
 
-    address = f"/api/v1/resource-groups/{made['id']}"
-    changed = client.patch(address, {"entries": entries[1:]}, format="json").json()
-    assert changed["entries"] == entries[1:]
-    assert changed["name"] == "Web things"
+    address = f"/api/v1/resource-groups/{created_group['id']}"
+    updated_group = client.patch(address, {"entries": entries[1:]}, format="json").json()
+    assert updated_group["entries"] == entries[1:]
+    assert updated_group["name"] == "Web things"
     assert client.delete(address).status_code == 204
     assert client.get(address).status_code == 404
-    recorded = AuditEntry.objects.filter(thing_type="rbac.resourcegroup").order_by("pk")
-    assert [entry.action for entry in recorded] == [
+    audit_entries = AuditEntry.objects.filter(thing_type="rbac.resourcegroup").order_by("pk")
+    assert [entry.action for entry in audit_entries] == [
         "resourcegroup.create",
         "resourcegroup.update",
         "resourcegroup.delete",
     ]
-    update = recorded[1]
+    update = audit_entries[1]
     assert update.before["entries"] == ["pipeline: web", "service: all"]
     assert update.after["entries"] == ["pipeline: web"]
 
@@ -71,31 +71,31 @@ def test_an_assignment_names_its_resource_group_which_then_stays(
     client = call(admin)
     group = ResourceGroup.objects.create(scope=project, identifier="web", name="Web")
     body = {"principal": {"type": "user", "id": viewer.pk}, "role": "viewer", "scope": project.path}
-    made = client.post("/api/v1/role-assignments", body | {"resource_group": "web"}, format="json")
-    assert made.json()["resource_group"] == "web"
-    refused = client.delete(f"/api/v1/resource-groups/{group.pk}")
-    assert refused.status_code == 400
-    assert "Remove them first" in refused.json()["detail"]
+    response = client.post("/api/v1/role-assignments", body | {"resource_group": "web"}, format="json")
+    assert response.json()["resource_group"] == "web"
+    delete_response = client.delete(f"/api/v1/resource-groups/{group.pk}")
+    assert delete_response.status_code == 400
+    assert "Remove them first" in delete_response.json()["detail"]
 
 
 def test_a_resource_group_in_use_grows_by_those_only_who_could_give_the_role(
     org_admin: User, viewer: User, project: Scope, call: Call
 ):
     group = ResourceGroup.objects.create(scope=project, identifier="web", name="Web")
-    mighty = Role.objects.get(identifier="account_admin")
-    RoleAssignment.objects.create(user=viewer, role=mighty, scope=project, resource_group=group)
+    admin_role = Role.objects.get(identifier="account_admin")
+    RoleAssignment.objects.create(user=viewer, role=admin_role, scope=project, resource_group=group)
     address = f"/api/v1/resource-groups/{group.pk}"
-    grown = {"entries": [{"resource": "deploymentfreeze"}]}
-    assert call(org_admin).patch(address, grown, format="json").status_code == 403
+    extra_entries = {"entries": [{"resource": "deploymentfreeze"}]}
+    assert call(org_admin).patch(address, extra_entries, format="json").status_code == 403
     assert call(org_admin).patch(address, {"name": "Renamed"}, format="json").status_code == 200
 
 
 def test_a_group_is_made_with_its_members_and_changed(admin: User, viewer: User, project: Scope, call: Call):
     client = call(admin)
     body = {"name": "Crew", "scope": project.path, "users": [viewer.pk]}
-    made = client.post("/api/v1/user-groups", body, format="json").json()
-    assert [one["username"] for one in made["users"]] == ["viewer"]
-    address = f"/api/v1/user-groups/{made['id']}"
+    created_group = client.post("/api/v1/user-groups", body, format="json").json()
+    assert [member["username"] for member in created_group["users"]] == ["viewer"]
+    address = f"/api/v1/user-groups/{created_group['id']}"
     assert client.patch(address, {"name": "Crew 2"}, format="json").json()["user_count"] == 1
     assert client.patch(address, {"users": []}, format="json").json()["users"] == []
     assert client.get("/api/v1/user-groups").json()["results"][0]["name"] == "Crew 2"
@@ -120,25 +120,27 @@ def test_nobody_joins_a_group_that_may_more_than_who_decides(org_admin: User, pr
 def test_a_group_of_the_provider_has_no_other_members(admin: User, project: Scope, call: Call):
     body = {"name": "Crew", "scope": project.path, "external_name": "crew"}
     client = call(admin)
-    made = client.post("/api/v1/user-groups", body, format="json").json()
-    refused = client.patch(f"/api/v1/user-groups/{made['id']}", {"users": [admin.pk]}, format="json")
-    assert refused.status_code == 400
-    assert refused.json()["errors"][0]["path"] == "users"
-    twin = client.post("/api/v1/user-groups", body | {"name": "Twin"}, format="json")
-    assert twin.json()["errors"][0]["path"] == "external_name"
+    created_group = client.post("/api/v1/user-groups", body, format="json").json()
+    response = client.patch(
+        f"/api/v1/user-groups/{created_group['id']}", {"users": [admin.pk]}, format="json"
+    )
+    assert response.status_code == 400
+    assert response.json()["errors"][0]["path"] == "users"
+    duplicate_response = client.post("/api/v1/user-groups", body | {"name": "Twin"}, format="json")
+    assert duplicate_response.json()["errors"][0]["path"] == "external_name"
 
 
 def test_people_are_listed_where_one_may_see_them(
     admin: User, org_admin: User, viewer: User, stranger: User, deployer: User, call: Call
 ):
-    def names(person: User, query: str = "") -> list[str]:
-        found = call(person).get(f"/api/v1/users{query}").json()["results"]
-        return sorted(one["username"] for one in found)
+    def list_names(person: User, query: str = "") -> list[str]:
+        users = call(person).get(f"/api/v1/users{query}").json()["results"]
+        return sorted(entry["username"] for entry in users)
 
-    assert names(admin) == ["admin", "deployer", "org_admin", "stranger", "viewer"]
-    assert names(admin, "?search=OLG") == ["org_admin"]
-    assert names(org_admin) == ["deployer", "org_admin", "viewer"]
-    assert names(deployer) == []
+    assert list_names(admin) == ["admin", "deployer", "org_admin", "stranger", "viewer"]
+    assert list_names(admin, "?search=OLG") == ["org_admin"]
+    assert list_names(org_admin) == ["deployer", "org_admin", "viewer"]
+    assert list_names(deployer) == []
     assert call(org_admin).get(f"/api/v1/users/{stranger.pk}").status_code == 404
     body = {"name": "Crew", "scope": "account/default", "users": [stranger.pk]}
     assert call(org_admin).post("/api/v1/user-groups", body, format="json").status_code == 400

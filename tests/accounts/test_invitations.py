@@ -24,17 +24,19 @@ pytestmark = pytest.mark.django_db
 NEW = {"username": "bea", "password": "correct horse staple", "again": "correct horse staple"}
 
 
-def role(identifier: str) -> Role:
+def get_role(identifier: str) -> Role:
     return Role.objects.get(identifier=identifier, scope=None)
 
 
-def invited(
-    actor: User, scope: Scope, *, to: str = "Bea@Example.com", as_: str = "viewer"
+def create_invitation(
+    actor: User, scope: Scope, *, email: str = "Bea@Example.com", role_name: str = "viewer"
 ) -> tuple[Invitation, str]:
-    return operations.create_invitation(actor=actor, email=to, scope=scope, role=role(as_), days=7)
+    return operations.create_invitation(
+        actor=actor, email=email, scope=scope, role=get_role(role_name), days=7
+    )
 
 
-def opened(token: str, person: User | None = None) -> tuple[Client, Any]:
+def open_link(token: str, person: User | None = None) -> tuple[Client, Any]:
     """A browser that has followed the link."""
     client = Client()
     if person:
@@ -45,19 +47,19 @@ def opened(token: str, person: User | None = None) -> tuple[Client, Any]:
 def test_who_is_invited_on_the_page_joins_by_the_link_of_the_mail(
     project: Scope, admin: User, browse: Callable[[User], Client]
 ):
-    form = {"email": "Bea@Example.com", "in_scope": project.path, "role": role("viewer").pk, "days": 3}
-    answer = browse(admin).post("/access/invitations/new/", form, follow=True)
-    assert "The invitation was sent to bea@example.com." in answer.content.decode()
-    (letter,) = mail.outbox
-    assert (letter.to, letter.subject) == (["bea@example.com"], "Join demo in Slipway")
-    link = re.search(rf"{re.escape(settings.PUBLIC_URL)}(/join/\S+/)", str(letter.body))
+    form = {"email": "Bea@Example.com", "in_scope": project.path, "role": get_role("viewer").pk, "days": 3}
+    response = browse(admin).post("/access/invitations/new/", form, follow=True)
+    assert "The invitation was sent to bea@example.com." in response.content.decode()
+    (message,) = mail.outbox
+    assert (message.to, message.subject) == (["bea@example.com"], "Join demo in Slipway")
+    link = re.search(rf"{re.escape(settings.PUBLIC_URL)}(/join/\S+/)", str(message.body))
     assert link is not None
 
     client = Client()
-    shown = client.get(link[1], follow=True)
+    page = client.get(link[1], follow=True)
     assert TOKEN_PREFIX not in str(dict(client.session)), "who reads the sessions cannot follow the link"
-    assert shown.redirect_chain == [("/join/", 302)]
-    assert "Viewer" in shown.content.decode()
+    assert page.redirect_chain == [("/join/", 302)]
+    assert "Viewer" in page.content.decode()
     client.post("/join/", NEW)
     bea = User.objects.get(username="bea")
     assert (bea.email, bea.is_staff, bea.check_password(NEW["password"])) == ("bea@example.com", False, True)
@@ -67,20 +69,20 @@ def test_who_is_invited_on_the_page_joins_by_the_link_of_the_mail(
 
 
 def test_who_is_here_already_accepts_as_who_they_are(project: Scope, admin: User, stranger: User):
-    made, token = invited(admin, project)
-    client, shown = opened(token, stranger)
-    assert "Accept as stranger" in shown.content.decode()
+    invitation, token = create_invitation(admin, project)
+    client, response = open_link(token, stranger)
+    assert "Accept as stranger" in response.content.decode()
     assert not can(stranger, "core_pipeline_view", project), "looking gives nothing"
     client.post("/join/")
-    made.refresh_from_db()
-    assert (made.state, made.accepted_by) == ("accepted", stranger)
+    invitation.refresh_from_db()
+    assert (invitation.state, invitation.accepted_by) == ("accepted", stranger)
     assert can(stranger, "core_pipeline_view", project)
 
 
 def test_signing_in_leads_back_to_the_invitation(project: Scope, admin: User, stranger: User):
-    _, token = invited(admin, project)
-    client, shown = opened(token)
-    assert "/sign-in/?next=/join/" in shown.content.decode()
+    _, token = create_invitation(admin, project)
+    client, response = open_link(token)
+    assert "/sign-in/?next=/join/" in response.content.decode()
     form = {"username": "stranger", "password": PASSWORD, "next": "/join/"}
     assert "Accept as stranger" in client.post("/sign-in/", form, follow=True).content.decode()
 
@@ -88,53 +90,58 @@ def test_signing_in_leads_back_to_the_invitation(project: Scope, admin: User, st
 def test_nobody_invites_to_more_than_they_have(project: Scope, account: Scope, deployer: User):
     manager = make_person("manager", "project_admin", project)
     with pytest.raises(Forbidden):
-        invited(manager, project, as_="account_admin")
+        create_invitation(manager, project, role_name="account_admin")
     with pytest.raises(Exception, match="cannot view"):
-        invited(manager, account)
+        create_invitation(manager, account)
     with pytest.raises(Exception, match="cannot view"):
-        invited(deployer, project)
+        create_invitation(deployer, project)
     client = Client()
     client.force_login(manager)
-    form = {"email": "a@example.com", "in_scope": project.path, "role": role("account_admin").pk, "days": 3}
-    answer = client.post("/access/invitations/new/", form)
-    assert (answer.status_code, "you do not have core_" in answer.content.decode()) == (400, True)
+    form = {
+        "email": "a@example.com",
+        "in_scope": project.path,
+        "role": get_role("account_admin").pk,
+        "days": 3,
+    }
+    response = client.post("/access/invitations/new/", form)
+    assert (response.status_code, "you do not have core_" in response.content.decode()) == (400, True)
     assert not Invitation.objects.exists()
 
 
 def test_an_invitation_gives_no_more_than_its_sender_has_when_it_is_accepted(project: Scope, stranger: User):
     manager = make_person("manager", "project_admin", project)
-    _, token = invited(manager, project)
+    _, token = create_invitation(manager, project)
     manager.assignments.all().delete()
-    client, _ = opened(token, stranger)
-    answer = client.post("/join/")
-    assert answer.status_code == 409
-    assert "can no longer assign this role" in answer.content.decode()
+    client, _ = open_link(token, stranger)
+    response = client.post("/join/")
+    assert response.status_code == 409
+    assert "can no longer assign this role" in response.content.decode()
     assert not can(stranger, "core_pipeline_view", project)
-    assert opened(token)[0].post("/join/", NEW).status_code == 400
+    assert open_link(token)[0].post("/join/", NEW).status_code == 400
     assert not User.objects.filter(username="bea").exists(), "nobody is made who could not join"
 
 
-@pytest.mark.parametrize("how", ["revoke", "renew", "expire", "archive"])
-def test_a_link_ends(project: Scope, admin: User, how: str):
-    made, token = invited(admin, project)
-    client, _ = opened(token)
-    later = timezone.now()
-    if how == "revoke":
-        operations.revoke_invitation(actor=admin, invitation=made)
-    elif how == "renew":
-        fresh = operations.renew_invitation(actor=admin, invitation=made, days=1)
-        assert get_invitation_by_token(fresh) == made
-    elif how == "archive":
+@pytest.mark.parametrize("reason", ["revoke", "renew", "expire", "archive"])
+def test_a_link_ends(project: Scope, admin: User, reason: str):
+    invitation, token = create_invitation(admin, project)
+    client, _ = open_link(token)
+    check_time = timezone.now()
+    if reason == "revoke":
+        operations.revoke_invitation(actor=admin, invitation=invitation)
+    elif reason == "renew":
+        new_token = operations.renew_invitation(actor=admin, invitation=invitation, days=1)
+        assert get_invitation_by_token(new_token) == invitation
+    elif reason == "archive":
         operations.archive_scope(actor=admin, scope=project)
     else:
-        later += timedelta(days=7, seconds=1)
-    with time_machine.travel(later, tick=False):
+        check_time += timedelta(days=7, seconds=1)
+    with time_machine.travel(check_time, tick=False):
         assert client.post("/join/", NEW).status_code in (400, 404)
     assert not User.objects.filter(username="bea").exists()
 
 
 @pytest.mark.parametrize(
-    ("entered", "message"),
+    ("fields", "message"),
     [
         ({"username": "admin"}, "already exists"),
         ({"username": "no spaces"}, "valid username"),
@@ -144,20 +151,20 @@ def test_a_link_ends(project: Scope, admin: User, how: str):
     ],
 )
 def test_what_cannot_be_entered_is_said_beside_its_field(
-    project: Scope, admin: User, entered: dict[str, str], message: str
+    project: Scope, admin: User, fields: dict[str, str], message: str
 ):
-    client, _ = opened(invited(admin, project)[1])
-    answer = client.post("/join/", NEW | entered)
-    assert (answer.status_code, message in answer.content.decode()) == (400, True)
+    client, _ = open_link(create_invitation(admin, project)[1])
+    response = client.post("/join/", NEW | fields)
+    assert (response.status_code, message in response.content.decode()) == (400, True)
     assert User.objects.filter(username="bea").count() == 0
 
 
 def test_the_same_address_is_invited_once_at_a_time(project: Scope, admin: User):
-    made, _ = invited(admin, project)
+    invitation, _ = create_invitation(admin, project)
     with pytest.raises(ValidationError, match="Resend that invitation"):
-        invited(admin, project, to="bea@example.COM")
-    Invitation.objects.filter(pk=made.pk).update(expires_at=timezone.now())
-    assert invited(admin, project)[0].state == "open"
+        create_invitation(admin, project, email="bea@example.COM")
+    Invitation.objects.filter(pk=invitation.pk).update(expires_at=timezone.now())
+    assert create_invitation(admin, project)[0].state == "open"
 
 
 def test_the_mail_server_may_be_away(
@@ -168,9 +175,9 @@ def test_the_mail_server_may_be_away(
         "127.0.0.1",
         9,
     )
-    form = {"email": "a@example.com", "in_scope": project.path, "role": role("viewer").pk, "days": 3}
-    answer = browse(admin).post("/access/invitations/new/", form, follow=True)
-    assert "the email could not be sent" in answer.content.decode()
+    form = {"email": "a@example.com", "in_scope": project.path, "role": get_role("viewer").pk, "days": 3}
+    response = browse(admin).post("/access/invitations/new/", form, follow=True)
+    assert "the email could not be sent" in response.content.decode()
     assert Invitation.objects.get().state == "open"
 
 
@@ -179,21 +186,23 @@ def test_the_api_invites_sends_again_and_takes_back(
 ):
     client = call(admin)
     body = {"email": "a@example.com", "role": "viewer", "scope": project.path}
-    made = client.post("/api/v1/invitations", body, format="json").json()
-    assert (made["state"], made["is_sent"], made["invited_by"]) == ("open", True, "admin")
-    assert client.post(f"/api/v1/invitations/{made['id']}/send", {}, format="json").status_code == 200
+    invitation = client.post("/api/v1/invitations", body, format="json").json()
+    assert (invitation["state"], invitation["is_sent"], invitation["invited_by"]) == ("open", True, "admin")
+    assert client.post(f"/api/v1/invitations/{invitation['id']}/send", {}, format="json").status_code == 200
     assert len(mail.outbox) == 2
-    assert client.delete(f"/api/v1/invitations/{made['id']}").status_code == 204
-    assert client.get(f"/api/v1/invitations/{made['id']}").json()["state"] == "revoked"
-    assert client.post(f"/api/v1/invitations/{made['id']}/send", {}, format="json").status_code == 409
-    refused = client.post("/api/v1/invitations", body | {"days": 31, "email": "x"}, format="json").json()
-    assert {error["path"] for error in refused["errors"]} == {"days", "email"}
+    assert client.delete(f"/api/v1/invitations/{invitation['id']}").status_code == 204
+    assert client.get(f"/api/v1/invitations/{invitation['id']}").json()["state"] == "revoked"
+    assert client.post(f"/api/v1/invitations/{invitation['id']}/send", {}, format="json").status_code == 409
+    response_body = client.post(
+        "/api/v1/invitations", body | {"days": 31, "email": "x"}, format="json"
+    ).json()
+    assert {error["path"] for error in response_body["errors"]} == {"days", "email"}
 
 
 def test_the_trail_has_every_step_and_no_token(project: Scope, admin: User, stranger: User):
-    made, token = invited(admin, project)
-    fresh = operations.renew_invitation(actor=admin, invitation=made, days=1)
-    operations.accept_invitation(person=stranger, invitation=made)
+    invitation, token = create_invitation(admin, project)
+    new_token = operations.renew_invitation(actor=admin, invitation=invitation, days=1)
+    operations.accept_invitation(person=stranger, invitation=invitation)
     entries = AuditEntry.objects.filter(scope=project).order_by("pk")
     assert [entry.action for entry in entries] == [
         "invitation.create",
@@ -202,16 +211,18 @@ def test_the_trail_has_every_step_and_no_token(project: Scope, admin: User, stra
         "invitation.accept",
     ]
     assert token.startswith(TOKEN_PREFIX)
-    assert not [entry for entry in entries.values() if token in str(entry) or fresh in str(entry)]
+    assert not [entry for entry in entries.values() if token in str(entry) or new_token in str(entry)]
 
 
 def test_a_role_that_waits_for_somebody_is_not_deleted(project: Scope, admin: User):
-    own = operations.create_role(actor=admin, scope=project, identifier="own", name="Own", permissions=[])
-    made, _ = operations.create_invitation(
-        actor=admin, email="a@example.com", scope=project, role=own, days=1
+    custom_role = operations.create_role(
+        actor=admin, scope=project, identifier="own", name="Own", permissions=[]
+    )
+    invitation, _ = operations.create_invitation(
+        actor=admin, email="a@example.com", scope=project, role=custom_role, days=1
     )
     with pytest.raises(ValidationError, match="pending invitation uses this role"):
-        operations.delete_role(actor=admin, role=own)
-    operations.revoke_invitation(actor=admin, invitation=made)
-    operations.delete_role(actor=admin, role=own)
-    assert not Role.objects.filter(pk=own.pk).exists()
+        operations.delete_role(actor=admin, role=custom_role)
+    operations.revoke_invitation(actor=admin, invitation=invitation)
+    operations.delete_role(actor=admin, role=custom_role)
+    assert not Role.objects.filter(pk=custom_role.pk).exists()

@@ -21,7 +21,13 @@ from deployments.models import Execution
 from rbac.models import Role, RoleAssignment, RolePermission, Scope, User, UserGroup
 from rbac.operations import archive_scope, remove_assignment, restore_scope, update_role
 from tests.api.sample_project import make_world
-from tests.delegates.protocol.test_server import code_of, post, register, serving, socket_to
+from tests.delegates.protocol.test_server import (
+    connect_socket,
+    post,
+    receive_close_code,
+    register,
+    start_server,
+)
 from tests.fixtures.delegates import make_token
 from tests.fixtures.people import make_person
 from tests.fixtures.sockets import new_session
@@ -37,8 +43,8 @@ Servers = tuple[str, str]
 @pytest.fixture(scope="module")
 def servers(child_environment: Mapping[str, str]) -> Iterator[Servers]:
     """Two web servers; what is changed in a test is changed in a third process."""
-    with serving(child_environment) as (one, _), serving(child_environment) as (other, _):
-        yield one, other
+    with start_server(child_environment) as (first_server, _), start_server(child_environment) as (other, _):
+        yield first_server, other
 
 
 @dataclass(frozen=True)
@@ -49,17 +55,17 @@ class Watcher:
     browser: Client
     sockets: tuple[Any, Any]
 
-    def codes(self) -> list[int]:
+    def receive_close_codes(self) -> list[int]:
         """The codes that the sockets are closed with, in time."""
         with promised(PROMISED_SECONDS):
-            return [_end_of(socket) for socket in self.sockets]
+            return [_receive_close_code(socket) for socket in self.sockets]
 
     def is_watching(self) -> bool:
         """Whether both sockets answer to a ping."""
         return all(socket.ping().wait(30) for socket in self.sockets)
 
 
-def _end_of(socket: Any) -> int:
+def _receive_close_code(socket: Any) -> int:
     with suppress(ConnectionClosed):
         while True:
             socket.recv(timeout=30)
@@ -72,22 +78,22 @@ Watch = Callable[[User], Watcher]
 @pytest.fixture
 def execution(project: Scope, admin: User) -> Execution:
     """One that is over: its project can be archived."""
-    found = make_world(project, admin, admin).execution
-    Execution.objects.filter(pk=found.pk).update(status="SUCCESS", due_at=None)
-    return found
+    execution = make_world(project, admin, admin).execution
+    Execution.objects.filter(pk=execution.pk).update(status="SUCCESS", due_at=None)
+    return execution
 
 
 @pytest.fixture
 def watch(servers: Servers, live_broker: str, execution: Execution, project: Scope) -> Iterator[Watch]:
-    with ExitStack() as opened:
+    with ExitStack() as stack:
 
-        def begin(person: User) -> Watcher:
+        def open_watcher(person: User) -> Watcher:
             browser = Client()
             browser.force_login(person)
             cookie = f"{settings.SESSION_COOKIE_NAME}={browser.cookies[settings.SESSION_COOKIE_NAME].value}"
             paths = (f"/ws/executions/{execution.pk}/", f"/ws/live/?topic=delegates:{project.pk}")
             sockets = [
-                opened.enter_context(
+                stack.enter_context(
                     connect(
                         url.replace("http", "ws", 1) + path,
                         origin=url,  # type: ignore[arg-type]
@@ -101,26 +107,28 @@ def watch(servers: Servers, live_broker: str, execution: Execution, project: Sco
                 assert json.loads(socket.recv(timeout=30))["type"] in ("state", "watching")
             return Watcher(person, browser, (sockets[0], sockets[1]))
 
-        yield begin
+        yield open_watcher
 
 
 def test_what_is_taken_from_one_person_closes_their_sockets_and_nobody_elses(
     watch: Watch, admin: User, project: Scope, account: Scope
 ):
-    own = Role.objects.create(scope=project, identifier="looking", name="Looking")
-    RolePermission.objects.create(role=own, permission="core_pipeline_view")
+    view_role = Role.objects.create(scope=project, identifier="looking", name="Looking")
+    RolePermission.objects.create(role=view_role, permission="core_pipeline_view")
     group = UserGroup.objects.create(scope=account, identifier="crew", name="Crew")
     viewer = Role.objects.get(identifier="viewer", scope=None)
     RoleAssignment.objects.create(group=group, role=viewer, scope=project)
-    of_role, of_group = make_person("of_role"), make_person("of_group")
-    RoleAssignment.objects.create(user=of_role, role=own, scope=project)
-    group.users.add(of_group)
-    people = [make_person(name, "viewer", project) for name in ("unassigned", "inactive", "left", "renewed")]
-    watchers = {one.username: watch(one) for one in (*people, of_role, of_group)}
-    witness, office = watch(admin), Client()
+    role_user, group_user = make_person("of_role"), make_person("of_group")
+    RoleAssignment.objects.create(user=role_user, role=view_role, scope=project)
+    group.users.add(group_user)
+    assigned_users = [
+        make_person(name, "viewer", project) for name in ("unassigned", "inactive", "left", "renewed")
+    ]
+    watchers = {person.username: watch(person) for person in (*assigned_users, role_user, group_user)}
+    admin_watcher, office = watch(admin), Client()
     office.force_login(admin)
 
-    def deactivate() -> None:
+    def deactivate_user() -> None:
         form = {"username": "inactive", "email": "", "first_name": "", "last_name": ""}
         address = reverse("admin:rbac_user_change", args=[watchers["inactive"].person.pk])
         assert office.post(address, form).status_code == 302
@@ -130,32 +138,34 @@ def test_what_is_taken_from_one_person_closes_their_sockets_and_nobody_elses(
         address = reverse("admin:rbac_usergroup_change", args=[group.pk])
         assert office.post(address, form).status_code == 302
 
-    def new_password() -> None:
+    def change_password() -> None:
         person = watchers["renewed"].person
         person.set_password("another long password")
         person.save()
 
-    endings: list[tuple[str, Callable[[], object], list[int]]] = [
+    revocations: list[tuple[str, Callable[[], object], list[int]]] = [
         (
             "unassigned",
-            lambda: remove_assignment(actor=admin, assignment=RoleAssignment.objects.get(user=people[0])),
+            lambda: remove_assignment(
+                actor=admin, assignment=RoleAssignment.objects.get(user=assigned_users[0])
+            ),
             [4403, 4403],
         ),
-        ("inactive", deactivate, [4401, 4401]),
+        ("inactive", deactivate_user, [4401, 4401]),
         ("left", lambda: watchers["left"].browser.post(reverse("sign-out")), [4401, 4401]),
-        ("renewed", new_password, [4401, 4401]),
+        ("renewed", change_password, [4401, 4401]),
         ("of_group", empty_group, [4403, 4403]),
     ]
-    for name, end, codes in endings:
+    for name, end, codes in revocations:
         end()
-        assert watchers.pop(name).codes() == codes, name
-        assert all(one.is_watching() for one in watchers.values()), name
+        assert watchers.pop(name).receive_close_codes() == codes, name
+        assert all(watcher.is_watching() for watcher in watchers.values()), name
     # Who has any role may see delegates: only the execution is gone.
-    update_role(actor=admin, role=own, name="Looking", permissions=["core_service_view"])
+    update_role(actor=admin, role=view_role, name="Looking", permissions=["core_service_view"])
     with promised(PROMISED_SECONDS):
-        assert _end_of(watchers["of_role"].sockets[0]) == 4403
+        assert _receive_close_code(watchers["of_role"].sockets[0]) == 4403
     assert watchers["of_role"].sockets[1].ping().wait(30)
-    assert witness.is_watching()
+    assert admin_watcher.is_watching()
 
 
 def test_an_archived_project_lets_go_of_people_and_agents(
@@ -164,13 +174,13 @@ def test_an_archived_project_lets_go_of_people_and_agents(
     token: DelegateToken = make_token(project)
     session = register(servers[1], token, "eu")
     watcher = watch(make_person("only_here", "viewer", project))
-    with socket_to(servers[1], session) as agent:
+    with connect_socket(servers[1], session) as agent:
         archive_scope(actor=admin, scope=project)
         with promised(PROMISED_SECONDS):
-            assert watcher.codes() == [4403, 4403]
-            assert code_of(agent) == 4401
-    refused = post(servers[0], "heartbeat", {"running": []}, session)
-    assert (refused.status_code, refused.json()["code"]) == (403, "scope_archived")
+            assert watcher.receive_close_codes() == [4403, 4403]
+            assert receive_close_code(agent) == 4401
+    response = post(servers[0], "heartbeat", {"running": []}, session)
+    assert (response.status_code, response.json()["code"]) == (403, "scope_archived")
     restore_scope(actor=admin, scope=Scope.objects.get(pk=project.pk))
     assert register(servers[0], token, "eu")
 
@@ -178,29 +188,29 @@ def test_an_archived_project_lets_go_of_people_and_agents(
 def test_hundreds_of_pages_in_one_process_are_let_go_in_time(
     servers: Servers, live_broker: str, execution: Execution, admin: User, project: Scope, account: Scope
 ):
-    crew = UserGroup.objects.create(scope=account, identifier="crew", name="Crew")
-    crew.users.set([User.objects.create(username=f"person{number}") for number in range(MANY)])
+    user_group = UserGroup.objects.create(scope=account, identifier="crew", name="Crew")
+    user_group.users.set([User.objects.create(username=f"person{number}") for number in range(MANY)])
     viewer = Role.objects.get(identifier="viewer", scope=None)
-    assignment = RoleAssignment.objects.create(group=crew, role=viewer, scope=project)
+    assignment = RoleAssignment.objects.create(group=user_group, role=viewer, scope=project)
     paths = (f"/ws/executions/{execution.pk}/", f"/ws/live/?topic=delegates:{project.pk}")
-    cookies, witness = _cookies_of(crew.users.all()), _cookies_of([admin])
+    cookies, admin_cookies = _create_cookies(user_group.users.all()), _create_cookies([admin])
     with asyncio.Runner() as runner:
-        pages = runner.run(_opened(servers[0], paths, cookies))
-        witnesses = runner.run(_opened(servers[0], paths, witness))
+        pages = runner.run(_open_sockets(servers[0], paths, cookies))
+        witnesses = runner.run(_open_sockets(servers[0], paths, admin_cookies))
         remove_assignment(actor=admin, assignment=assignment)
         with promised(PROMISED_SECONDS):
-            codes = runner.run(_ends(pages))
-        runner.run(_left_open(witnesses))
+            codes = runner.run(_wait_for_close_codes(pages))
+        runner.run(_close_open_sockets(witnesses))
     assert codes == [4403] * 2 * MANY
 
 
-def _cookies_of(people: Iterable[User]) -> list[str]:
-    return [f"{settings.SESSION_COOKIE_NAME}={new_session(one).session_key}" for one in people]
+def _create_cookies(people: Iterable[User]) -> list[str]:
+    return [f"{settings.SESSION_COOKIE_NAME}={new_session(user).session_key}" for user in people]
 
 
-async def _opened(url: str, paths: Sequence[str], cookies: Sequence[str]) -> list[ClientConnection]:
+async def _open_sockets(url: str, paths: Sequence[str], cookies: Sequence[str]) -> list[ClientConnection]:
     """A socket to each path for each cookie; all show something."""
-    found: list[ClientConnection] = []
+    sockets: list[ClientConnection] = []
     for cookie in cookies:
         for path in paths:
             socket = await connect_here(
@@ -209,19 +219,19 @@ async def _opened(url: str, paths: Sequence[str], cookies: Sequence[str]) -> lis
                 additional_headers={"Cookie": cookie},
                 compression=None,
             )
-            found.append(socket)
-    for socket in found:
+            sockets.append(socket)
+    for socket in sockets:
         assert json.loads(await socket.recv())["type"] in ("state", "watching")
-    return found
+    return sockets
 
 
-async def _ends(pages: Sequence[ClientConnection]) -> list[int | None]:
+async def _wait_for_close_codes(pages: Sequence[ClientConnection]) -> list[int | None]:
     """The codes that the sockets are closed with."""
     await asyncio.gather(*(page.wait_closed() for page in pages))
     return [page.close_code for page in pages]
 
 
-async def _left_open(pages: Sequence[ClientConnection]) -> None:
+async def _close_open_sockets(pages: Sequence[ClientConnection]) -> None:
     """Each answers to a ping before it is closed from here."""
     async with asyncio.timeout(60):
         for page in pages:

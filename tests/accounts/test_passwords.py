@@ -17,7 +17,7 @@ PASSWORD, FRESH = planted("correct horse battery"), planted("a quite different s
 
 
 @pytest.fixture(autouse=True)
-def _no_failures_yet() -> None:
+def _clear_failures() -> None:
     cache.clear()
 
 
@@ -29,73 +29,87 @@ def anna() -> User:
     return person
 
 
-def signed_in(password: str = PASSWORD) -> Client:
+def sign_in(password: str = PASSWORD) -> Client:
     client = Client()
     assert client.post("/sign-in/", {"username": "anna", "password": password}).status_code == 302
     return client
 
 
-def link() -> str:
+def send_reset_link() -> str:
     return re.search(r"https?://[^/]+(/new-password/\S+)", mail.outbox[-1].body)[1]
 
 
-def follow(path: str) -> Client:
+def follow_link(path: str) -> Client:
     client = Client()
     assert client.get(path)["Location"] == "/new-password/"
     return client
 
 
-def given(password: str) -> dict[str, str]:
+def build_password_fields(password: str) -> dict[str, str]:
     return {"new_password1": password, "new_password2": password}
 
 
 def test_a_changed_password_counts_at_once_and_ends_all_other_sessions(anna: User):
-    here, there = signed_in(), signed_in()
-    wrong = here.post("/account/password/", {"old_password": "guessed", **given(FRESH)})
-    assert (wrong.status_code, b"The password is not correct" in wrong.content) == (400, True)
-    assert here.post("/account/password/", {"old_password": PASSWORD, **given(FRESH)}).status_code == 302
-    assert here.get("/account/").status_code == 200
-    assert there.get("/account/").status_code == 302
-    signed_in(FRESH)
+    client, other_client = sign_in(), sign_in()
+    response = client.post("/account/password/", {"old_password": "guessed", **build_password_fields(FRESH)})
+    assert (response.status_code, b"The password is not correct" in response.content) == (400, True)
+    assert (
+        client.post(
+            "/account/password/", {"old_password": PASSWORD, **build_password_fields(FRESH)}
+        ).status_code
+        == 302
+    )
+    assert client.get("/account/").status_code == 200
+    assert other_client.get("/account/").status_code == 302
+    sign_in(FRESH)
     assert AuditEntry.objects.filter(action="user.password_change", actor_name="anna").count() == 1
 
 
 def test_the_old_password_cannot_be_guessed_from_an_open_session(anna: User):
-    client = signed_in()
+    client = sign_in()
     for _ in range(5):
-        client.post("/account/password/", {"old_password": "guessed", **given(FRESH)})
-    assert client.post("/account/password/", {"old_password": PASSWORD, **given(FRESH)}).status_code == 429
+        client.post("/account/password/", {"old_password": "guessed", **build_password_fields(FRESH)})
+    assert (
+        client.post(
+            "/account/password/", {"old_password": PASSWORD, **build_password_fields(FRESH)}
+        ).status_code
+        == 429
+    )
 
 
 def test_a_weak_password_is_refused(anna: User):
-    response = signed_in().post("/account/password/", {"old_password": PASSWORD, **given("short")})
+    response = sign_in().post(
+        "/account/password/", {"old_password": PASSWORD, **build_password_fields("short")}
+    )
     assert (response.status_code, b"too short" in response.content) == (400, True)
 
 
 def test_a_link_sets_a_new_password_once_and_ends_every_session(anna: User):
-    session = signed_in()
+    session = sign_in()
     send_reset_mail("ANNA@example.com")
-    path = link()
-    client = follow(path)
+    path = send_reset_link()
+    client = follow_link(path)
     assert path.rpartition("/")[0].rpartition("/")[2] not in str(dict(client.session))
-    assert client.post("/new-password/", given(FRESH)).status_code == 200
+    assert client.post("/new-password/", build_password_fields(FRESH)).status_code == 200
     assert session.get("/account/").status_code == 302
-    signed_in(FRESH)
-    assert follow(path).get("/new-password/").status_code == 403
+    sign_in(FRESH)
+    assert follow_link(path).get("/new-password/").status_code == 403
     assert AuditEntry.objects.filter(action="user.password_reset", actor_name="anna").count() == 1
 
 
 def test_the_answer_is_the_same_whether_somebody_has_the_address_or_not(
     anna: User, monkeypatch: pytest.MonkeyPatch
 ):
-    asked: list[str] = []
-    monkeypatch.setattr("accounts.tasks.send_password_reset.delay", lambda *, email: asked.append(email))
+    requested_emails: list[str] = []
+    monkeypatch.setattr(
+        "accounts.tasks.send_password_reset.delay", lambda *, email: requested_emails.append(email)
+    )
     pages = [
         Client().post("/forgotten-password/", {"email": address}).content.replace(address.encode(), b"")
         for address in ("anna@example.com", "nobody@example.com")
     ]
     assert pages[0] == pages[1]
-    assert asked == ["anna@example.com", "nobody@example.com"]
+    assert requested_emails == ["anna@example.com", "nobody@example.com"]
     send_reset_mail("nobody@example.com")
     assert mail.outbox == []
 
@@ -135,11 +149,13 @@ def test_a_made_up_link_opens_nothing(number: str):
 
 
 def test_a_person_changes_their_name_and_with_the_password_their_address(anna: User):
-    client = signed_in()
-    named = {"first_name": "Anna", "last_name": "Ericsson", "email": "anna@example.com"}
-    assert client.post("/account/", named).status_code == 302
-    assert client.post("/account/", named | {"email": "a@example.org"}).status_code == 400
-    assert client.post("/account/", named | {"email": "a@example.org", "proof": PASSWORD}).status_code == 302
+    client = sign_in()
+    profile = {"first_name": "Anna", "last_name": "Ericsson", "email": "anna@example.com"}
+    assert client.post("/account/", profile).status_code == 302
+    assert client.post("/account/", profile | {"email": "a@example.org"}).status_code == 400
+    assert (
+        client.post("/account/", profile | {"email": "a@example.org", "proof": PASSWORD}).status_code == 302
+    )
     anna.refresh_from_db()
     assert (anna.first_name, anna.email) == ("Anna", "a@example.org")
     entry = AuditEntry.objects.filter(action="user.update").latest("pk")

@@ -29,29 +29,29 @@ def org_admin(organization: Scope) -> User:
     return make_person("org_admin", "organization_admin", organization)
 
 
-def read(browser: Client, name: str, *args: int, query: str = "") -> str:
+def read_page(browser: Client, name: str, *args: int, query: str = "") -> str:
     response = browser.get(reverse(name, args=args) + query)
     assert response.status_code == 200
     return response.content.decode()
 
 
 def list_names(browser: Client, scope: Scope, query: str = "") -> list[str]:
-    content = read(browser, "people", query=f"?scope={scope.path}&sort=name{query}")
+    content = read_page(browser, "people", query=f"?scope={scope.path}&sort=name{query}")
     return re.findall(r'<a class="name" href="/access/people/\d+/">([^<]+)</a>', content)
 
 
-def get_words(content: str) -> str:
+def extract_text(content: str) -> str:
     return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", content))
 
 
 def test_people_of_the_chosen_scope_and_above_are_listed(
     admin: User, org_admin: User, viewer: User, stranger: User, project: Scope, account: Scope, browse: Browse
 ) -> None:
-    nobody = make_person("nobody")
+    unassigned_user = make_person("nobody")
     assert list_names(browse(admin), account) == ["admin", "nobody", "org_admin", "stranger", "viewer"]
     assert list_names(browse(admin), project) == ["admin", "org_admin", "viewer"]
     assert list_names(browse(org_admin), project) == ["org_admin", "viewer"]
-    assert list_names(browse(nobody), project) == []
+    assert list_names(browse(unassigned_user), project) == []
 
 
 def test_an_inherited_role_names_its_scope_and_group(
@@ -61,9 +61,9 @@ def test_an_inherited_role_names_its_scope_and_group(
     group.users.add(viewer)
     role = Role.objects.get(identifier="pipeline_executor", scope=None)
     RoleAssignment.objects.create(group=group, role=role, scope=organization)
-    words = get_words(read(browse(admin), "people", query=f"?scope={project.path}&q=viewer"))
-    assert f"Viewer in project {project.name}" in words
-    assert f"Pipeline Executor from organization {organization.name}, through group Crew" in words
+    page_text = extract_text(read_page(browse(admin), "people", query=f"?scope={project.path}&q=viewer"))
+    assert f"Viewer in project {project.name}" in page_text
+    assert f"Pipeline Executor from organization {organization.name}, through group Crew" in page_text
 
 
 def test_people_are_found_by_text_and_by_filters(
@@ -71,17 +71,17 @@ def test_people_are_found_by_text_and_by_filters(
 ) -> None:
     User.objects.filter(pk=viewer.pk).update(first_name="Mona", is_active=False)
     Authenticator.objects.create(user=admin, type=Authenticator.Type.TOTP, data={})
-    single = make_person("single")
-    single.set_unusable_password()
-    single.save()
-    SocialAccount.objects.create(user=single, provider="x", uid="y")
+    password_less = make_person("single")
+    password_less.set_unusable_password()
+    password_less.save()
+    SocialAccount.objects.create(user=password_less, provider="x", uid="y")
     browser = browse(admin)
     assert list_names(browser, account, "&q=MON") == ["viewer"]
     assert list_names(browser, account, "&show=disabled") == ["viewer"]
     assert list_names(browser, account, "&show=no-second-factor") == ["single", "viewer"]
     assert list_names(browser, account, "&show=single-sign-on") == ["single"]
     assert list_names(browser, account, "&show=local") == ["admin", "viewer"]
-    assert "No matching people" in read(browser, "people", query="?q=nobody-has-this-name")
+    assert "No matching people" in read_page(browser, "people", query="?q=nobody-has-this-name")
 
 
 def test_a_person_out_of_sight_is_not_found(org_admin: User, stranger: User, browse: Browse) -> None:
@@ -94,7 +94,7 @@ def test_roles_elsewhere_are_not_shown(
     org_admin: User, viewer: User, other_project: Scope, browse: Browse
 ) -> None:
     grant(viewer, "delegate_manager", other_project)
-    content = read(browse(org_admin), "person", viewer.pk)
+    content = read_page(browse(org_admin), "person", viewer.pk)
     assert "Viewer" in content
     assert "Delegate Manager" not in content
 
@@ -103,21 +103,21 @@ def test_a_role_is_assigned_from_the_page_of_a_person_and_removed(
     org_admin: User, viewer: User, project: Scope, browse: Browse
 ) -> None:
     browser = browse(org_admin)
-    assert reverse("assign-role-to-person", args=[viewer.pk]) in read(browser, "person", viewer.pk)
-    web = ResourceGroup.objects.create(scope=project, identifier="web", name="Web")
+    assert reverse("assign-role-to-person", args=[viewer.pk]) in read_page(browser, "person", viewer.pk)
+    resource_group = ResourceGroup.objects.create(scope=project, identifier="web", name="Web")
     role = Role.objects.get(identifier="pipeline_executor", scope=None)
-    form = {"in_scope": project.path, "role": role.pk, "resource_group": web.pk}
+    form = {"in_scope": project.path, "role": role.pk, "resource_group": resource_group.pk}
     response = browser.post(reverse("assign-role-to-person", args=[viewer.pk]), form)
     assert response["Location"] == reverse("person", args=[viewer.pk])
     assignment = RoleAssignment.objects.get(user=viewer, role=role)
-    assert (assignment.scope, assignment.resource_group) == (project, web)
+    assert (assignment.scope, assignment.resource_group) == (project, resource_group)
     entry = AuditEntry.objects.get(action="roleassignment.create")
     assert entry.actor == org_admin
-    assert "Pipeline Executor" in read(browser, "person", viewer.pk)
+    assert "Pipeline Executor" in read_page(browser, "person", viewer.pk)
 
-    refused = browser.post(reverse("assign-role-to-person", args=[viewer.pk]), form)
-    assert refused.status_code == 400
-    assert "already has the role" in refused.content.decode()
+    duplicate_response = browser.post(reverse("assign-role-to-person", args=[viewer.pk]), form)
+    assert duplicate_response.status_code == 400
+    assert "already has the role" in duplicate_response.content.decode()
 
     response = browser.post(reverse("remove-role-assignment", args=[assignment.pk]))
     assert response["Location"] == reverse("person", args=[viewer.pk])
@@ -129,9 +129,9 @@ def test_nobody_assigns_a_role_with_more_permissions_than_their_own(
 ) -> None:
     role = Role.objects.get(identifier="account_admin", scope=None)
     form = {"in_scope": organization.path, "role": role.pk}
-    refused = browse(org_admin).post(reverse("assign-role-to-person", args=[viewer.pk]), form)
-    assert refused.status_code == 400
-    assert "You cannot assign this role" in refused.content.decode()
+    response = browse(org_admin).post(reverse("assign-role-to-person", args=[viewer.pk]), form)
+    assert response.status_code == 400
+    assert "You cannot assign this role" in response.content.decode()
     assert not RoleAssignment.objects.filter(user=viewer, role=role).exists()
 
 
@@ -140,7 +140,7 @@ def test_a_viewer_sees_people_without_actions(
 ) -> None:
     grant(org_admin, "viewer", project)
     browser = browse(viewer)
-    content = read(browser, "person", org_admin.pk)
+    content = read_page(browser, "person", org_admin.pk)
     assert "Assign role" not in content
     assert "Disable" not in content
     assert browser.get(reverse("assign-role-to-person", args=[org_admin.pk])).status_code == 403
@@ -153,7 +153,7 @@ def test_a_disabled_user_is_signed_out_until_enabled_and_signed_in_again(
     browser, reader = browse(admin), Client()
     reader.force_login(viewer)
     assert reader.get(reverse("people")).status_code == 200
-    assert "can no longer sign in" in read(browser, "disable-user", viewer.pk)
+    assert "can no longer sign in" in read_page(browser, "disable-user", viewer.pk)
     assert browser.post(reverse("disable-user", args=[viewer.pk])).status_code == 302
     viewer.refresh_from_db()
     assert not viewer.is_active
@@ -177,7 +177,7 @@ def test_only_an_administrator_of_the_account_disables_users(
 
 def test_administrators_do_not_disable_themselves(admin: User, browse: Browse) -> None:
     browser = browse(admin)
-    assert "This is your own user" in read(browser, "disable-user", admin.pk)
+    assert "This is your own user" in read_page(browser, "disable-user", admin.pk)
     assert browser.post(reverse("disable-user", args=[admin.pk])).status_code == 409
     admin.refresh_from_db()
     assert admin.is_active
@@ -198,10 +198,10 @@ def test_a_user_with_more_permissions_cannot_be_disabled(
 
 def test_a_second_factor_is_reset(admin: User, viewer: User, browse: Browse) -> None:
     browser = browse(admin)
-    assert "This user has no second factor." in read(browser, "reset-second-factor", viewer.pk)
+    assert "This user has no second factor." in read_page(browser, "reset-second-factor", viewer.pk)
     Authenticator.objects.create(user=viewer, type=Authenticator.Type.TOTP, data={})
-    assert "Reset second factor" in read(browser, "person", viewer.pk)
-    assert "Verify the identity" in read(browser, "reset-second-factor", viewer.pk)
+    assert "Reset second factor" in read_page(browser, "person", viewer.pk)
+    assert "Verify the identity" in read_page(browser, "reset-second-factor", viewer.pk)
     assert browser.post(reverse("reset-second-factor", args=[viewer.pk])).status_code == 302
     assert not Authenticator.objects.filter(user=viewer).exists()
     assert AuditEntry.objects.get(action="user.two_factor_off").actor == admin

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.django_db
 Browse = Callable[[User], Client]
 
 
-def get_words(content: str) -> str:
+def extract_text(content: str) -> str:
     return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", content))
 
 
@@ -40,10 +40,10 @@ def test_a_role_names_its_permissions_and_its_holders(
     role = Role.objects.get(identifier="pipeline_executor", scope=None)
     RoleAssignment.objects.create(group=group, role=role, scope=project)
     grant(viewer, "pipeline_executor", project)
-    words = get_words(browse(admin).get(reverse("role", args=[role.pk])).content.decode())
-    assert "Pipelines View, Execute, Abort Create/Edit, Delete" in words
-    assert f"Crew Group in project {project.name}" in words
-    assert f"viewer in project {project.name}" in words
+    page_text = extract_text(browse(admin).get(reverse("role", args=[role.pk])).content.decode())
+    assert "Pipelines View, Execute, Abort Create/Edit, Delete" in page_text
+    assert f"Crew Group in project {project.name}" in page_text
+    assert f"viewer in project {project.name}" in page_text
 
 
 def test_assignments_out_of_sight_are_neither_counted_nor_shown(

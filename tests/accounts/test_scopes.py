@@ -19,47 +19,50 @@ SHOP = {"identifier": "shop", "name": "Shop", "org": "default"}
 
 
 def test_a_project_is_made_with_its_organization_in_the_body(admin: User, project: Scope, call: Call):
-    made = call(admin).post("/api/v1/projects", SHOP, format="json")
-    assert made.status_code == 201
-    assert made.json()["scope"] == "account/default/shop"
-    assert made.json()["org"] == "default"
+    response = call(admin).post("/api/v1/projects", SHOP, format="json")
+    assert response.status_code == 201
+    assert response.json()["scope"] == "account/default/shop"
+    assert response.json()["org"] == "default"
     assert AuditEntry.objects.filter(action="scope.create", scope__path="account/default/shop").exists()
 
 
 def test_what_is_not_known_or_taken_is_refused_by_its_name(admin: User, project: Scope, call: Call):
     api = call(admin)
-    unknown = api.post("/api/v1/projects", SHOP | {"nmae": "x"}, format="json")
-    assert (unknown.status_code, unknown.json()["errors"][0]["path"]) == (400, "nmae")
-    missing = api.post("/api/v1/projects", {"identifier": "shop", "name": "Shop"}, format="json")
-    assert (missing.status_code, missing.json()["errors"][0]["path"]) == (400, "org")
-    bad = api.post("/api/v1/projects", SHOP | {"identifier": "1 shop"}, format="json")
-    assert (bad.status_code, bad.json()["errors"][0]["path"]) == (400, "identifier")
-    taken = api.post("/api/v1/projects", SHOP | {"identifier": "demo"}, format="json")
-    assert "already exists" in taken.json()["errors"][0]["message"]
+    unknown_field = api.post("/api/v1/projects", SHOP | {"nmae": "x"}, format="json")
+    assert (unknown_field.status_code, unknown_field.json()["errors"][0]["path"]) == (400, "nmae")
+    missing_org = api.post("/api/v1/projects", {"identifier": "shop", "name": "Shop"}, format="json")
+    assert (missing_org.status_code, missing_org.json()["errors"][0]["path"]) == (400, "org")
+    invalid_identifier = api.post("/api/v1/projects", SHOP | {"identifier": "1 shop"}, format="json")
+    assert (invalid_identifier.status_code, invalid_identifier.json()["errors"][0]["path"]) == (
+        400,
+        "identifier",
+    )
+    duplicate = api.post("/api/v1/projects", SHOP | {"identifier": "demo"}, format="json")
+    assert "already exists" in duplicate.json()["errors"][0]["message"]
 
 
 def test_all_projects_are_listed_and_narrowed(admin: User, project: Scope, other_project: Scope, call: Call):
     api = call(admin)
-    assert {one["scope"] for one in api.get("/api/v1/projects").json()["results"]} >= {
+    assert {row["scope"] for row in api.get("/api/v1/projects").json()["results"]} >= {
         "account/default/demo",
         "account/other/elsewhere",
     }
-    narrowed = api.get("/api/v1/projects?org=other").json()["results"]
-    assert [one["identifier"] for one in narrowed] == ["elsewhere"]
+    rows = api.get("/api/v1/projects?org=other").json()["results"]
+    assert [row["identifier"] for row in rows] == ["elsewhere"]
 
 
 def test_a_project_is_put_away_and_brought_back(admin: User, project: Scope, call: Call):
-    api, one = call(admin), "/api/v1/orgs/default/projects/demo"
-    archived = api.post(f"{one}/archive")
-    assert archived.status_code == 200
-    assert archived.json()["archived_at"]
-    listed = api.get("/api/v1/projects?archived=true").json()["results"]
-    assert [found["scope"] for found in listed] == ["account/default/demo"]
-    taken = api.post("/api/v1/projects", SHOP | {"identifier": "demo"}, format="json")
-    assert "Restore it" in taken.json()["errors"][0]["message"]
+    api, address = call(admin), "/api/v1/orgs/default/projects/demo"
+    archived_project = api.post(f"{address}/archive")
+    assert archived_project.status_code == 200
+    assert archived_project.json()["archived_at"]
+    rows = api.get("/api/v1/projects?archived=true").json()["results"]
+    assert [row["scope"] for row in rows] == ["account/default/demo"]
+    duplicate = api.post("/api/v1/projects", SHOP | {"identifier": "demo"}, format="json")
+    assert "Restore it" in duplicate.json()["errors"][0]["message"]
 
-    restored = api.post(f"{one}/restore")
-    assert (restored.status_code, restored.json()["archived_at"]) == (200, None)
+    restored_project = api.post(f"{address}/restore")
+    assert (restored_project.status_code, restored_project.json()["archived_at"]) == (200, None)
     actions = AuditEntry.objects.filter(thing_id=str(project.pk)).order_by("pk")
     assert list(actions.values_list("action", flat=True)) == ["scope.archive", "scope.restore"]
 
@@ -67,10 +70,10 @@ def test_a_project_is_put_away_and_brought_back(admin: User, project: Scope, cal
 def test_a_project_with_an_execution_under_way_cannot_be_put_away(admin: User, project: Scope, call: Call):
     make_world(project, admin, admin)
     for path in ("orgs/default", "orgs/default/projects/demo"):
-        refused = call(admin).post(f"/api/v1/{path}/archive")
-        assert refused.status_code == 409
-        assert "1 execution is in progress in" in refused.json()["detail"]
-        assert "abort" in refused.json()["detail"]
+        response = call(admin).post(f"/api/v1/{path}/archive")
+        assert response.status_code == 409
+        assert "1 execution is in progress in" in response.json()["detail"]
+        assert "abort" in response.json()["detail"]
 
     Execution.objects.update(status="SUCCESS", due_at=None)
     assert call(admin).post("/api/v1/orgs/default/archive").status_code == 200
@@ -101,6 +104,6 @@ def test_an_organization_has_only_so_many_projects(admin: User, project: Scope, 
         Scope(kind="PROJECT", parent=project.parent, identifier=f"p{number}", name="P", path=f"p{number}")
         for number in range(PROJECTS - 1)
     )
-    refused = call(admin).post("/api/v1/projects", SHOP, format="json")
-    assert refused.status_code == 400
-    assert "account/default already has 1,000 projects" in refused.json()["detail"]
+    response = call(admin).post("/api/v1/projects", SHOP, format="json")
+    assert response.status_code == 400
+    assert "account/default already has 1,000 projects" in response.json()["detail"]

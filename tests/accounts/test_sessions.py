@@ -29,26 +29,26 @@ HOUR = 3600
 
 
 @pytest.fixture(autouse=True)
-def _no_failures_yet() -> None:
+def _clear_failures() -> None:
     cache.clear()
 
 
-def signed_in(name: str = "anna", agent: str = FIREFOX, address: str = "192.0.2.7") -> Client:
+def sign_in(name: str = "anna", agent: str = FIREFOX, address: str = "192.0.2.7") -> Client:
     client = Client(HTTP_USER_AGENT=agent, REMOTE_ADDR=address)
     assert client.post("/sign-in/", {"username": name, "password": PASSWORD}).status_code == 302
     return client
 
 
-def is_in(client: Client) -> bool:
+def is_signed_in(client: Client) -> bool:
     return client.get("/account/").status_code == 200
 
 
 def test_a_person_sees_where_they_are_signed_in_and_nobody_else_s_sessions():
     user("anna")
     user("bert")
-    signed_in("bert", address="198.51.100.9")
-    signed_in(agent="curl/8", address="203.0.113.5")
-    page = signed_in().get("/account/sessions/").content.decode()
+    sign_in("bert", address="198.51.100.9")
+    sign_in(agent="curl/8", address="203.0.113.5")
+    page = sign_in().get("/account/sessions/").content.decode()
     assert "Firefox on Linux" in page
     assert "curl/8" in page
     assert "203.0.113.5" in page
@@ -57,16 +57,16 @@ def test_a_person_sees_where_they_are_signed_in_and_nobody_else_s_sessions():
 
 def test_nobody_signs_in_with_what_the_database_holds():
     user("anna")
-    key = signed_in().session.session_key
-    held = [
+    key = sign_in().session.session_key
+    stored_values = [
         *Session.objects.values_list("pk", flat=True),
         *UserSession.objects.values_list("session_key", flat=True),
     ]
-    assert key not in held
-    for one in held:
-        thief = Client()
-        thief.cookies[settings.SESSION_COOKIE_NAME] = one
-        assert not is_in(thief)
+    assert key not in stored_values
+    for stored_value in stored_values:
+        attacker = Client()
+        attacker.cookies[settings.SESSION_COOKIE_NAME] = stored_value
+        assert not is_signed_in(attacker)
 
 
 @pytest.mark.django_db(transaction=True)
@@ -81,60 +81,64 @@ async def test_a_session_is_found_and_ended_from_a_loop_too():
 
 def test_ending_a_session_signs_that_browser_out():
     user("anna")
-    here, there = signed_in(), signed_in()
-    row = UserSession.objects.get(session_key=hash_session_key(there.session.session_key))
-    assert here.post(f"/account/sessions/{row.pk}/end/")["Location"] == "/account/sessions/"
-    assert (is_in(here), is_in(there)) == (True, False)
+    client, other_client = sign_in(), sign_in()
+    row = UserSession.objects.get(session_key=hash_session_key(other_client.session.session_key))
+    assert client.post(f"/account/sessions/{row.pk}/end/")["Location"] == "/account/sessions/"
+    assert (is_signed_in(client), is_signed_in(other_client)) == (True, False)
     assert AuditEntry.objects.filter(action="user.session_end", actor_name="anna").exists()
 
 
 def test_nobody_ends_the_session_of_somebody_else():
     user("anna")
     user("bert")
-    anna, bert = signed_in(), signed_in("bert")
+    anna, bert = sign_in(), sign_in("bert")
     row = UserSession.objects.get(session_key=hash_session_key(anna.session.session_key))
     assert bert.post(f"/account/sessions/{row.pk}/end/").status_code == 404
-    assert is_in(anna)
+    assert is_signed_in(anna)
 
 
 def test_signing_out_everywhere_else_leaves_this_session():
     user("anna")
-    here, there, elsewhere = signed_in(), signed_in(), signed_in()
-    here.post("/account/sessions/end/")
-    assert [is_in(client) for client in (here, there, elsewhere)] == [True, False, False]
+    first_client, second_client, third_client = sign_in(), sign_in(), sign_in()
+    first_client.post("/account/sessions/end/")
+    assert [is_signed_in(client) for client in (first_client, second_client, third_client)] == [
+        True,
+        False,
+        False,
+    ]
 
 
 def test_a_session_ends_after_twelve_idle_hours():
     user("anna")
     with time_machine.travel(1_800_000_000, tick=False) as clock:
-        client = signed_in()
+        client = sign_in()
         clock.shift(11 * HOUR)
-        assert is_in(client)
+        assert is_signed_in(client)
         clock.shift(11 * HOUR)
-        assert is_in(client)
+        assert is_signed_in(client)
         clock.shift(13 * HOUR)
-        assert not is_in(client)
+        assert not is_signed_in(client)
 
 
 def test_a_session_ends_after_seven_days_however_busy():
     user("anna")
     with time_machine.travel(1_800_000_000, tick=False) as clock:
-        client = signed_in()
+        client = sign_in()
         for _ in range(16):
             clock.shift(10 * HOUR)
-            assert is_in(client)
+            assert is_signed_in(client)
         clock.shift(9 * HOUR)
-        assert not is_in(client)
+        assert not is_signed_in(client)
 
 
 def test_a_request_writes_nothing_down_until_five_minutes_have_passed():
     user("anna")
     with time_machine.travel(1_800_000_000, tick=False) as clock:
-        client = signed_in()
+        client = sign_in()
         client.get("/account/sessions/")
-        with CaptureQueriesContext(connection) as asked:
+        with CaptureQueriesContext(connection) as queries:
             client.get("/account/sessions/")
-        assert not [query for query in asked if not query["sql"].startswith("SELECT")]
+        assert not [query for query in queries if not query["sql"].startswith("SELECT")]
         clock.shift(301)
         client.get("/account/sessions/")
         assert UserSession.objects.get().last_seen_at.timestamp() == 1_800_000_301
@@ -143,18 +147,18 @@ def test_a_request_writes_nothing_down_until_five_minutes_have_passed():
 @pytest.mark.parametrize("address", ["", "unknown", "192.0.2.7:4711", "fe80::1%eth0", "<b>"])
 def test_a_strange_address_keeps_nobody_out(address: str):
     user("anna")
-    assert is_in(signed_in(address=address))
+    assert is_signed_in(sign_in(address=address))
 
 
 def test_what_is_left_of_ended_sessions_is_pruned():
     user("anna")
     with time_machine.travel(1_800_000_000, tick=False) as clock:
-        signed_in()
+        sign_in()
         clock.shift(13 * HOUR)
-        kept = signed_in()
+        active_client = sign_in()
         assert prune_rows(SESSION_RETENTION, timezone.now())
         assert [row.session_key for row in UserSession.objects.all()] == [
-            hash_session_key(kept.session.session_key)
+            hash_session_key(active_client.session.session_key)
         ]
 
 

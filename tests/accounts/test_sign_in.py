@@ -13,12 +13,12 @@ PASSWORD = planted("correct horse battery")
 
 
 @pytest.fixture(autouse=True)
-def _no_failures_yet():
+def _clear_failures():
     cache.clear()
 
 
-def sign_in(client: Client, name: str = "anna", password: str = PASSWORD, **more: str):
-    return client.post("/sign-in/", {"username": name, "password": password, **more})
+def sign_in(client: Client, name: str = "anna", password: str = PASSWORD, **fields: str):
+    return client.post("/sign-in/", {"username": name, "password": password, **fields})
 
 
 def test_the_right_password_signs_in_and_leads_on(client: Client):
@@ -42,10 +42,10 @@ def test_it_never_leads_to_another_site(client: Client, target: str):
 def test_a_wrong_password_says_so_without_saying_which_part(client: Client):
     user("anna")
     wrong_password = sign_in(client, password="wrong").content
-    unknown = sign_in(client, name="bert", password="wrong").content
+    response_body = sign_in(client, name="bert", password="wrong").content
     assert b"_auth_user_id" not in client.session
     assert b"correct username and password" in wrong_password
-    assert b"correct username and password" in unknown
+    assert b"correct username and password" in response_body
     assert AuditEntry.objects.filter(action="user.sign_in_failed").count() == 1
 
 

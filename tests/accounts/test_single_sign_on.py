@@ -14,7 +14,7 @@ from accounts.authentication.oidc import SignOnFailed
 from accounts.authentication.single_sign_on import get_or_create_user
 from accounts.authentication.two_factor import enable_two_factor
 from rbac.models import AuditEntry, Scope, User, UserGroup
-from tests.accounts.test_two_factor import code_of
+from tests.accounts.test_two_factor import generate_code
 from tests.fixtures.identity_provider import Provider
 from tests.rbac.people import user
 from tests.secret_watch.marker import planted
@@ -24,20 +24,20 @@ PASSWORD = planted("correct horse battery")
 
 
 @pytest.fixture(autouse=True)
-def _no_failures_yet() -> None:
+def _clear_failures() -> None:
     cache.clear()
 
 
-def agree(address: str, sub: str) -> str:
+def authorize(address: str, sub: str) -> str:
     """Sign in at the provider as `sub`; where it sends the browser."""
     response = requests.post(address, {"sub": sub}, allow_redirects=False, timeout=10)
-    sent = urlsplit(response.headers["Location"])
-    return f"{sent.path}?{sent.query}"
+    target = urlsplit(response.headers["Location"])
+    return f"{target.path}?{target.query}"
 
 
-def sign_in(client: Client, sub: str, to: str = "/deployments/"):
-    began = client.get("/sign-in/provider/", {"next": to})
-    return client.get(agree(began["Location"], sub))
+def sign_in(client: Client, sub: str, next_path: str = "/deployments/"):
+    start_response = client.get("/sign-in/provider/", {"next": next_path})
+    return client.get(authorize(start_response["Location"], sub))
 
 
 def test_a_newcomer_comes_in_with_what_the_provider_says(provider: Provider):
@@ -94,8 +94,8 @@ def test_a_person_links_the_two_and_comes_in_by_either(provider: Provider, setti
     client = Client()
     client.force_login(user("anna"))
     page = client.post("/account/provider/link/")
-    back = client.get(agree(page.context["address"], "u-5"))
-    assert back["Location"] == "/account/"
+    callback_response = client.get(authorize(page.context["address"], "u-5"))
+    assert callback_response["Location"] == "/account/"
 
     other = Client()
     sign_in(other, "u-5")
@@ -109,18 +109,18 @@ def test_nobody_links_an_account_that_is_somebody_else_s(provider: Provider):
     client = Client()
     client.force_login(user("anna"))
     page = client.post("/account/provider/link/")
-    assert client.get(agree(page.context["address"], "u-6")).status_code == 403
+    assert client.get(authorize(page.context["address"], "u-6")).status_code == 403
 
 
 def test_groups_are_those_that_the_provider_names_today(provider: Provider):
     scope = Scope.objects.account()
     for name in ("dev", "ops"):
         UserGroup.objects.create(scope=scope, identifier=name, name=name, external_name=f"/{name}")
-    ours = UserGroup.objects.create(scope=scope, identifier="own", name="Own")
+    internal_group = UserGroup.objects.create(scope=scope, identifier="own", name="Own")
     provider.knows("u-7", preferred_username="gina", groups=["/dev", "/unknown", "\0", 7])
     sign_in(Client(), "u-7")
     gina = User.objects.get(username="gina")
-    gina.user_groups.add(ours)
+    gina.user_groups.add(internal_group)
 
     provider.knows("u-7", preferred_username="gina", groups=["/ops"])
     sign_in(Client(), "u-7")
@@ -142,27 +142,27 @@ def test_a_second_factor_is_asked_for_after_the_provider_too(provider: Provider)
     sign_in(Client(), "u-9")
     person = User.objects.get(username="u-9")
     secret = "JBSWY3DPEHPK3PXP"
-    enable_two_factor(actor=person, secret=secret, code=code_of(secret))
+    enable_two_factor(actor=person, secret=secret, code=generate_code(secret))
     client = Client()
     assert sign_in(client, "u-9")["Location"] == "/sign-in/code/"
-    assert client.post("/sign-in/code/", {"code": code_of(secret, 1)})["Location"] == "/deployments/"
+    assert client.post("/sign-in/code/", {"code": generate_code(secret, 1)})["Location"] == "/deployments/"
 
 
 def test_a_sign_in_ends_in_the_browser_and_the_moment_where_it_began(provider: Provider):
     client = Client()
-    back = agree(client.get("/sign-in/provider/")["Location"], "u-10")
-    assert Client().get(back).status_code == 403
-    assert client.get(back).status_code == 302
+    callback_path = authorize(client.get("/sign-in/provider/")["Location"], "u-10")
+    assert Client().get(callback_path).status_code == 403
+    assert client.get(callback_path).status_code == 302
     client.post("/sign-out/")
-    assert client.get(back).status_code == 403
+    assert client.get(callback_path).status_code == 403
 
 
 def test_what_the_provider_refuses_is_said(provider: Provider):
     client = Client()
-    asked = parse_qs(urlsplit(client.get("/sign-in/provider/")["Location"]).query)
-    response = client.get("/sign-in/provider/callback/", {"state": asked["state"], "error": "access_denied"})
+    params = parse_qs(urlsplit(client.get("/sign-in/provider/")["Location"]).query)
+    response = client.get("/sign-in/provider/callback/", {"state": params["state"], "error": "access_denied"})
     assert (response.status_code, b"denied the sign-in" in response.content) == (403, True)
-    assert asked["code_challenge_method"] == ["S256"]
+    assert params["code_challenge_method"] == ["S256"]
 
 
 def test_a_provider_that_is_away_or_is_none_is_no_error(provider: Provider, settings: Settings):
@@ -181,10 +181,10 @@ def test_the_provider_is_not_asked_at_addresses_that_may_not_be(provider: Provid
 
 def test_a_statement_for_another_program_or_sign_in_does_not_count(provider: Provider, settings: Settings):
     client = Client()
-    began = client.get("/sign-in/provider/")["Location"]
-    back = agree(began, "u-11")
+    start_path = client.get("/sign-in/provider/")["Location"]
+    callback_path = authorize(start_path, "u-11")
     settings.OIDC_CLIENT_ID = "another"
-    assert client.get(back).status_code == 403
+    assert client.get(callback_path).status_code == 403
     assert not User.objects.filter(username="u-11").exists()
 
 
@@ -196,7 +196,7 @@ def test_nobody_is_named_by_an_unsigned_statement(provider: Provider):
 
 
 def test_a_very_long_subject_is_still_one_person(provider: Provider):
-    people = {get_or_create_user({"iss": provider.url, "sub": "x" * 255}).pk for _ in range(2)}
-    others = {get_or_create_user({"iss": provider.url, "sub": "x" * 254 + "y"}).pk}
-    assert len(people) == 1
-    assert not people & others
+    user_ids = {get_or_create_user({"iss": provider.url, "sub": "x" * 255}).pk for _ in range(2)}
+    other_user_ids = {get_or_create_user({"iss": provider.url, "sub": "x" * 254 + "y"}).pk}
+    assert len(user_ids) == 1
+    assert not user_ids & other_user_ids

@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 from pytest_django.live_server_helper import LiveServer
 
 from rbac.models import User
-from tests.accounts.test_two_factor import code_of
+from tests.accounts.test_two_factor import generate_code
 from tests.fixtures.identity_provider import Provider
 from tests.fixtures.people import PASSWORD, make_person
 
@@ -40,13 +40,13 @@ def test_a_person_sets_up_an_app_and_signs_in_with_its_codes(
     assert picture.evaluate("image => image.decode().then(() => image.naturalWidth)") > 100
     secret = page.locator("#key").inner_text()
 
-    page.get_by_label("Code from the app").fill(code_of(secret))
+    page.get_by_label("Code from the app").fill(generate_code(secret))
     page.get_by_label("Your password").fill(PASSWORD)
     page.get_by_role("button", name="Turn on two-factor authentication").click()
     expect(page.get_by_role("heading", name="Recovery codes")).to_be_visible()
     recovery = page.locator(".codes code").first.inner_text()
 
-    for code in (code_of(secret, 1), recovery):
+    for code in (generate_code(secret, 1), recovery):
         page.get_by_label("Your menu: anna").click()
         page.get_by_role("button", name="Sign out").click()
         expect(page.get_by_role("heading", name="Sign in")).to_be_visible()

@@ -17,14 +17,14 @@ from delegates.install import (
 )
 from tests.clients.client_programs import Program
 from tests.contract.endpoint import Aws
-from tests.delegates.install.spec_variants import MATRIX, wanted
+from tests.delegates.install.spec_variants import MATRIX, build_request
 from tests.fixtures.processes import wait_until
 
 # Of these each is made in the sandbox; what they are called keeps them apart.
 MADE = {
-    "legacy-ec2": wanted("legacy", "EC2", service="legacy-ec2", cluster="c1"),
-    "v3-ec2": wanted("v3", "EC2", service="v3-ec2", cluster="c2"),
-    "v3-fargate": wanted(
+    "legacy-ec2": build_request("legacy", "EC2", service="legacy-ec2", cluster="c1"),
+    "v3-ec2": build_request("v3", "EC2", service="v3-ec2", cluster="c2"),
+    "v3-fargate": build_request(
         "v3",
         "FARGATE",
         service="v3-fargate",
@@ -32,7 +32,7 @@ MADE = {
         task_role="delegate-work",
         secret=TokenSecret("CREATE"),
     ),
-    "legacy-fargate": wanted("legacy", "FARGATE", service="legacy-fargate", region="us-east-1"),
+    "legacy-fargate": build_request("legacy", "FARGATE", service="legacy-fargate", region="us-east-1"),
 }
 
 

@@ -34,14 +34,14 @@ def tools(project: Scope, admin: User) -> DelegateConfiguration:
     )
 
 
-def text_of(response: Any) -> str:
+def read_text(response: Any) -> str:
     return str(response.content.decode())
 
 
 def test_a_configuration_is_made_in_the_browser(project: Scope, admin: User, browse: Browse) -> None:
     Environment.objects.create(scope=project, identifier="prod", name="Production")
     client = browse(admin)
-    assert "Production (account/default/demo/prod)" in text_of(client.get("/delegates/configurations/new/"))
+    assert "Production (account/default/demo/prod)" in read_text(client.get("/delegates/configurations/new/"))
     form = {
         "in_scope": project.path,
         "name": "Build tools",
@@ -50,11 +50,11 @@ def test_a_configuration_is_made_in_the_browser(project: Scope, admin: User, bro
         "requires_approval": "on",
         "environments": ["account/default/demo/prod"],
     }
-    page = text_of(client.post("/delegates/configurations/new/", form, follow=True))
-    made = DelegateConfiguration.objects.get(identifier="build_tools")
-    assert made.script == "apt-get update\necho ready\n"
-    assert (made.timeout_seconds, made.requires_approval) == (90, True)
-    assert made.environments == ["account/default/demo/prod"]
+    page = read_text(client.post("/delegates/configurations/new/", form, follow=True))
+    configuration = DelegateConfiguration.objects.get(identifier="build_tools")
+    assert configuration.script == "apt-get update\necho ready\n"
+    assert (configuration.timeout_seconds, configuration.requires_approval) == (90, True)
+    assert configuration.environments == ["account/default/demo/prod"]
     assert "Configuration Build tools created" in page
     assert "Wait for approval" in page
 
@@ -62,14 +62,14 @@ def test_a_configuration_is_made_in_the_browser(project: Scope, admin: User, bro
 def test_who_may_not_see_environments_keeps_those_that_are_chosen(
     project: Scope, admin: User, browse: Browse
 ) -> None:
-    made = create_configuration(
+    configuration = create_configuration(
         actor=admin,
         scope=project,
         identifier="old",
         name="Old",
         environments=["account/default/demo/went-away"],
     )
-    page = text_of(browse(admin).get(f"/delegates/configurations/{made.pk}/edit/"))
+    page = read_text(browse(admin).get(f"/delegates/configurations/{configuration.pk}/edit/"))
     assert 'value="account/default/demo/went-away"' in page
     assert "checked" in page
 
@@ -78,10 +78,10 @@ def test_one_configuration_applies_to_many_delegates(
     tools: DelegateConfiguration, admin: User, call: Call
 ) -> None:
     delegates = [make_delegate(tools.scope, name) for name in ("eu", "us")]
-    body = {"delegates": [one.pk for one in delegates]}
-    answer = call(admin).post(f"/api/v1/delegate-configurations/{tools.pk}/apply", body, "json")
-    assert (answer.status_code, answer.json()["delegates"]) == (200, 2)
-    assert {one.configuration for one in Delegate.objects.filter(is_built_in=False)} == {tools}
+    body = {"delegates": [delegate.pk for delegate in delegates]}
+    response = call(admin).post(f"/api/v1/delegate-configurations/{tools.pk}/apply", body, "json")
+    assert (response.status_code, response.json()["delegates"]) == (200, 2)
+    assert {delegate.configuration for delegate in Delegate.objects.filter(is_built_in=False)} == {tools}
     entries = AuditEntry.objects.filter(action="delegate.update").order_by("pk")
     assert [entry.after for entry in entries] == [{"configuration": "Tools"}] * 2
 
@@ -90,34 +90,34 @@ def test_ticked_delegates_get_a_configuration_in_the_browser(
     tools: DelegateConfiguration, admin: User, browse: Browse
 ) -> None:
     delegate = make_delegate(tools.scope, "eu")
-    page = text_of(browse(admin).get(f"/delegates/configurations/{tools.pk}/"))
+    page = read_text(browse(admin).get(f"/delegates/configurations/{tools.pk}/"))
     assert "eu in account/default/demo, which has Primary" in page
     address = f"/delegates/configurations/{tools.pk}/apply/"
-    page = text_of(browse(admin).post(address, {"delegates": [delegate.pk]}, follow=True))
+    page = read_text(browse(admin).post(address, {"delegates": [delegate.pk]}, follow=True))
     assert "1 delegate has Tools now." in page
 
 
 def test_a_delegate_that_lies_elsewhere_gets_none_and_nobody_else_does(
     tools: DelegateConfiguration, other_project: Scope, admin: User
 ) -> None:
-    here, elsewhere = make_delegate(tools.scope, "eu"), make_delegate(other_project, "us")
+    own_delegate, foreign_delegate = make_delegate(tools.scope, "eu"), make_delegate(other_project, "us")
     with pytest.raises(BadInput, match="or above"):
-        apply_configuration(actor=admin, configuration=tools, delegates=[here, elsewhere])
+        apply_configuration(actor=admin, configuration=tools, delegates=[own_delegate, foreign_delegate])
     assert not tools.delegates.exists()
 
 
 def test_an_unknown_delegate_is_named(tools: DelegateConfiguration, admin: User, call: Call) -> None:
-    answer = call(admin).post(
+    response = call(admin).post(
         f"/api/v1/delegate-configurations/{tools.pk}/apply", {"delegates": [99999]}, "json"
     )
-    assert answer.json()["errors"] == [{"path": "delegates", "message": "delegate 99999 does not exist"}]
+    assert response.json()["errors"] == [{"path": "delegates", "message": "delegate 99999 does not exist"}]
 
 
 def test_the_primary_configuration_cannot_be_deleted(admin: User, browse: Browse) -> None:
     primary = DelegateConfiguration.objects.get(is_primary=True)
     with pytest.raises(Conflict, match="cannot be deleted"):
         delete_configuration(actor=admin, configuration=primary)
-    page = text_of(browse(admin).get(f"/delegates/configurations/{primary.pk}/"))
+    page = read_text(browse(admin).get(f"/delegates/configurations/{primary.pk}/"))
     assert ">Delete<" not in page
     assert browse(admin).post(f"/delegates/configurations/{primary.pk}/delete/").status_code == 409
     assert DelegateConfiguration.objects.filter(is_primary=True).exists()
@@ -165,9 +165,9 @@ def test_the_audit_trail_says_that_a_script_changed_but_not_what_it_is(
 def test_what_no_agent_could_use_is_refused(
     tools: DelegateConfiguration, admin: User, values: dict[str, Any], field: str
 ) -> None:
-    with pytest.raises(BadInput) as refused:
+    with pytest.raises(BadInput) as error:
         update_configuration(actor=admin, configuration=tools, **values)
-    assert refused.value.errors[0]["path"] == field
+    assert error.value.errors[0]["path"] == field
 
 
 def test_runs_are_shown_with_what_they_printed(
@@ -183,7 +183,7 @@ def test_runs_are_shown_with_what_they_printed(
             exit_code=code,
             output=output,
         )
-    page = text_of(browse(admin).get(f"/delegates/configurations/{tools.pk}/"))
+    page = read_text(browse(admin).get(f"/delegates/configurations/{tools.pk}/"))
     assert "exit code 127" in page
     assert "&lt;b&gt;helm: not found" in page
     rows = call(admin).get(f"/api/v1/delegate-configurations/{tools.pk}/runs").json()["results"]

@@ -11,9 +11,9 @@ from delegates.models import Delegate, DelegateInstance
 NOW = timezone.now()
 
 
-def instance(seconds: float | None, **values: object) -> DelegateInstance:
-    heard = None if seconds is None else NOW - timedelta(seconds=seconds)
-    return DelegateInstance(last_heartbeat_at=heard, registered_at=NOW, **values)
+def build_instance(seconds: float | None, **values: object) -> DelegateInstance:
+    heartbeat_at = None if seconds is None else NOW - timedelta(seconds=seconds)
+    return DelegateInstance(last_heartbeat_at=heartbeat_at, registered_at=NOW, **values)
 
 
 @pytest.mark.parametrize(
@@ -33,18 +33,26 @@ def instance(seconds: float | None, **values: object) -> DelegateInstance:
 def test_an_instance_is_there_while_it_is_heard(
     seconds: float | None, values: dict[str, object], status: str, takes_tasks: bool
 ) -> None:
-    one = instance(seconds, **values)
+    one = build_instance(seconds, **values)
     assert compute_delegate_status(Delegate(), [one], NOW) == status
     assert is_connected(one, NOW) is takes_tasks
 
 
 def test_a_delegate_is_as_well_as_the_best_of_its_instances() -> None:
-    assert compute_delegate_status(Delegate(), [instance(400), instance(5)], NOW) == Connectivity.CONNECTED
+    assert (
+        compute_delegate_status(Delegate(), [build_instance(400), build_instance(5)], NOW)
+        == Connectivity.CONNECTED
+    )
     assert compute_delegate_status(Delegate(), [], NOW) == Connectivity.NEVER_CONTACTED
 
 
 def test_what_people_decided_comes_before_what_is_heard() -> None:
-    pending = Delegate(admission=Delegate.Admission.PENDING_APPROVAL)
-    assert compute_delegate_status(pending, [instance(5)], NOW) == Connectivity.PENDING_APPROVAL
-    assert compute_delegate_status(Delegate(draining=True), [instance(5)], NOW) == Connectivity.DRAINING
-    assert compute_delegate_status(Delegate(draining=True), [instance(500)], NOW) == Connectivity.DISCONNECTED
+    pending_delegate = Delegate(admission=Delegate.Admission.PENDING_APPROVAL)
+    assert (
+        compute_delegate_status(pending_delegate, [build_instance(5)], NOW) == Connectivity.PENDING_APPROVAL
+    )
+    assert compute_delegate_status(Delegate(draining=True), [build_instance(5)], NOW) == Connectivity.DRAINING
+    assert (
+        compute_delegate_status(Delegate(draining=True), [build_instance(500)], NOW)
+        == Connectivity.DISCONNECTED
+    )

@@ -25,37 +25,44 @@ from tests.fixtures.people import make_person, make_project
 pytestmark = pytest.mark.django_db
 
 
-def names_in(client: Client, query: str = "") -> list[str]:
-    return [one.name for one in client.get(f"/delegates/{query}").context["delegates"]]
+def list_names(client: Client, query: str = "") -> list[str]:
+    return [row.name for row in client.get(f"/delegates/{query}").context["delegates"]]
 
 
 def test_the_database_and_python_agree_on_every_status(project: Scope) -> None:
     now = timezone.now()
     ages = (None, 5, 89, 91, 149, 151)
     states = (("REGISTERED", None), ("REGISTERED", now), ("DRAINING", None), ("GONE", None))
-    made = [[(age, status, suspect)] for age, (status, suspect) in itertools.product(ages, states)] + [
+    variants = [[(age, status, suspect)] for age, (status, suspect) in itertools.product(ages, states)] + [
         [(200, "GONE", None), (5, "DRAINING", None)],
         [(100, "REGISTERED", None), (5, "DRAINING", None)],
         [(5, "REGISTERED", now), (5, "REGISTERED", None)],
         [],
     ]
-    for number, (instances, draining) in enumerate(itertools.product(made, (False, True))):
+    for number, (instances, draining) in enumerate(itertools.product(variants, (False, True))):
         delegate = make_delegate(project, f"d{number}", draining=draining)
-        for key, (age, status, suspect) in enumerate(instances):
-            one = make_instance(delegate, f"host/{key}", status=status, suspect_since=suspect)
-            one.last_heartbeat_at = None if age is None else now - timedelta(seconds=age)
-            one.save()
+        for key, (age, status, suspect_since) in enumerate(instances):
+            instance = make_instance(delegate, f"host/{key}", status=status, suspect_since=suspect_since)
+            instance.last_heartbeat_at = None if age is None else now - timedelta(seconds=age)
+            instance.save()
     for admission in Delegate.Admission.values:
         make_instance(make_delegate(project, admission, admission=admission))
-    found = Delegate.objects.prefetch_related("instances").annotate(connectivity=build_connectivity_case(now))
-    told = {one.name: one.connectivity for one in found}
-    assert told == {one.name: compute_delegate_status(one, one.instances.all(), now).value for one in found}
-    assert set(told.values()) == {one.value for one in Connectivity}
-    away = {name for name, status in told.items() if status in (Connectivity.LATE, Connectivity.DISCONNECTED)}
-    assert set(Delegate.objects.filter(build_away_filter(now)).values_list("name", flat=True)) == away
-    connected = {name for name, status in told.items() if status == Connectivity.CONNECTED}
+    delegates = Delegate.objects.prefetch_related("instances").annotate(
+        connectivity=build_connectivity_case(now)
+    )
+    statuses = {row.name: row.connectivity for row in delegates}
+    assert statuses == {
+        row.name: compute_delegate_status(row, row.instances.all(), now).value for row in delegates
+    }
+    assert set(statuses.values()) == {member.value for member in Connectivity}
+    away_names = {
+        name for name, status in statuses.items() if status in (Connectivity.LATE, Connectivity.DISCONNECTED)
+    }
+    assert set(Delegate.objects.filter(build_away_filter(now)).values_list("name", flat=True)) == away_names
+    connected_names = {name for name, status in statuses.items() if status == Connectivity.CONNECTED}
     assert (
-        set(Delegate.objects.filter(build_connected_filter(now)).values_list("name", flat=True)) == connected
+        set(Delegate.objects.filter(build_connected_filter(now)).values_list("name", flat=True))
+        == connected_names
     )
 
 
@@ -74,27 +81,31 @@ def test_who_is_away_is_named_with_the_words_of_the_list(
         ("zone", 700, "REGISTERED", None),
     )
     make_delegate(project, "new")
-    for name, age, status, suspect in states:
-        one = make_instance(make_delegate(project, name), f"{name}/1", status=status, suspect_since=suspect)
-        one.last_heartbeat_at = now - timedelta(seconds=age)
-        one.save()
+    for name, age, status, suspect_since in states:
+        instance = make_instance(
+            make_delegate(project, name), f"{name}/1", status=status, suspect_since=suspect_since
+        )
+        instance.last_heartbeat_at = now - timedelta(seconds=age)
+        instance.save()
     for name, age in (("refused", 60), ("heard-again", 400), ("late", 20)):
         DelegateEvent.objects.create(
             scope=project, name=name, kind="REFUSED", text=f"Refused {age}.", at=now - timedelta(seconds=age)
         )
-    here = Delegate.objects.filter(scope=project)
+    project_delegates = Delegate.objects.filter(scope=project)
     with django_assert_num_queries(4):
-        found = count_presence(here, now, 6)
-    assert (found.total, found.connected) == (9, 1)
-    shown = ["away", "gone", "heard-again", "late", "refused", "socket"]
-    named = queries.prefetch_instances(here.filter(name__in=shown).order_by("name"))
-    facts = queries.list_delegate_facts(named, now)
-    assert [(one.pk, one.name, one.status, one.reason, one.last_heartbeat_at) for one in found.away] == [
-        (one.pk, one.name, one.status, one.reason, one.last_heartbeat_at) for one in facts
+        presence = count_presence(project_delegates, now, 6)
+    assert (presence.total, presence.connected) == (9, 1)
+    away_names = ["away", "gone", "heard-again", "late", "refused", "socket"]
+    away_delegates = queries.prefetch_instances(
+        project_delegates.filter(name__in=away_names).order_by("name")
+    )
+    facts = queries.list_delegate_facts(away_delegates, now)
+    assert [(row.pk, row.name, row.status, row.reason, row.last_heartbeat_at) for row in presence.away] == [
+        (row.pk, row.name, row.status, row.reason, row.last_heartbeat_at) for row in facts
     ]
-    assert [one.name for one in found.away] == shown
-    assert "Refused 60." in {one.reason for one in found.away}
-    assert count_presence(here.none(), now, 6).total == 0
+    assert [row.name for row in presence.away] == away_names
+    assert "Refused 60." in {row.reason for row in presence.away}
+    assert count_presence(project_delegates.none(), now, 6).total == 0
 
 
 def test_who_works_in_a_project_sees_its_delegates_and_those_above_it(account: Scope) -> None:
@@ -104,23 +115,23 @@ def test_who_works_in_a_project_sees_its_delegates_and_those_above_it(account: S
     for name, scope in scopes:
         assert scope is not None
         make_delegate(scope, name)
-    seen = {}
+    names_by_reader = {}
     for name, scope in (("alex", alex), ("uri", uri)):
         reader = Client()
         reader.force_login(make_person(name, "viewer", scope))
-        seen[name] = names_in(reader)
-    assert seen == {"alex": ["built-in", "d1", "d2", "d4"], "uri": ["built-in", "d1", "d3", "d5"]}
+        names_by_reader[name] = list_names(reader)
+    assert names_by_reader == {"alex": ["built-in", "d1", "d2", "d4"], "uri": ["built-in", "d1", "d3", "d5"]}
 
 
 def test_a_row_says_what_is_there_and_what_is_not(project: Scope) -> None:
     now = timezone.now()
     delegate = make_delegate(project, "eu", tags=["prod"])
-    here = make_instance(delegate, "a/10.0.0.1", tags=["eu-west-1"], version="1.2", capacity=10)
+    instance = make_instance(delegate, "a/10.0.0.1", tags=["eu-west-1"], version="1.2", capacity=10)
     make_instance(
         delegate, "b/10.0.0.2", tags=["lingers"], heartbeat_at=now - timedelta(minutes=5), capacity=10
     )
     make_instance(delegate, "c/10.0.0.3", tags=["went"], status="GONE")
-    make_task(project, status="STARTED", instance=here)
+    make_task(project, status="STARTED", instance=instance)
     facts = queries.list_delegate_facts(
         queries.prefetch_instances(Delegate.objects.filter(pk=delegate.pk)), now
     )[0]
@@ -144,46 +155,52 @@ def test_a_refused_or_ended_session_is_the_reason_until_it_is_heard_again(projec
     now = timezone.now()
     delegate = make_delegate(project, "eu")
 
-    def reason() -> str:
+    def get_reason() -> str:
         return queries.list_delegate_facts(
             queries.prefetch_instances(Delegate.objects.filter(pk=delegate.pk)), now
         )[0].reason
 
-    said = {"scope": project, "name": "eu", "at": now - timedelta(minutes=4)}
-    DelegateEvent.objects.create(**said, kind="REFUSED", text="The token is not known.")
-    assert reason() == "The token is not known."
-    one = make_instance(delegate, heartbeat_at=now - timedelta(minutes=3))
-    assert reason() == "No heartbeat for 150 seconds."
-    said["at"] = now - timedelta(minutes=1)
+    event_fields = {"scope": project, "name": "eu", "at": now - timedelta(minutes=4)}
+    DelegateEvent.objects.create(**event_fields, kind="REFUSED", text="The token is not known.")
+    assert get_reason() == "The token is not known."
+    instance = make_instance(delegate, heartbeat_at=now - timedelta(minutes=3))
+    assert get_reason() == "No heartbeat for 150 seconds."
+    event_fields["at"] = now - timedelta(minutes=1)
     DelegateEvent.objects.create(
-        **said, delegate=delegate, kind="SESSION_ENDED", text="Its token was revoked."
+        **event_fields, delegate=delegate, kind="SESSION_ENDED", text="Its token was revoked."
     )
-    assert reason() == "Its token was revoked."
-    one.last_heartbeat_at = now
-    one.save()
-    assert reason() == ""
+    assert get_reason() == "Its token was revoked."
+    instance.last_heartbeat_at = now
+    instance.save()
+    assert get_reason() == ""
 
 
 def test_the_list_is_narrowed_by_status_tag_and_name(project: Scope, viewer: User, client: Client) -> None:
     client.force_login(viewer)
     make_instance(make_delegate(project, "prod-eu", tags=["Prod"]), tags=["eu"])
     make_delegate(project, "lab")
-    assert names_in(client) == ["built-in", "lab", "prod-eu"]
-    assert names_in(client, "?status=connected") == ["prod-eu"]
-    assert names_in(client, "?status=NEVER_CONTACTED") == ["built-in", "lab"]
-    assert names_in(client, "?tag=prod") == ["prod-eu"]
-    assert names_in(client, "?tag=EU") == ["prod-eu"]
-    assert names_in(client, "?tag=lab") == ["lab"]
-    assert names_in(client, "?q=PROD") == ["prod-eu"]
-    assert names_in(client, "?status=never_contacted&q=prod") == []
+    assert list_names(client) == ["built-in", "lab", "prod-eu"]
+    assert list_names(client, "?status=connected") == ["prod-eu"]
+    assert list_names(client, "?status=NEVER_CONTACTED") == ["built-in", "lab"]
+    assert list_names(client, "?tag=prod") == ["prod-eu"]
+    assert list_names(client, "?tag=EU") == ["prod-eu"]
+    assert list_names(client, "?tag=lab") == ["lab"]
+    assert list_names(client, "?q=PROD") == ["prod-eu"]
+    assert list_names(client, "?status=never_contacted&q=prod") == []
     assert "No matching delegates" in client.get("/delegates/?q=nowhere").content.decode()
 
 
 def test_what_an_agent_says_of_itself_is_only_text(project: Scope, viewer: User, client: Client) -> None:
     client.force_login(viewer)
-    bad = '<script>alert("x")</script>'
+    hostile_text = '<script>alert("x")</script>'
     delegate = make_delegate(project, "eu")
-    make_instance(delegate, f"{bad}/1", tags=[bad, 7], version=bad[:64], hostname=bad)
+    make_instance(
+        delegate,
+        f"{hostile_text}/1",
+        tags=[hostile_text, 7],
+        version=hostile_text[:64],
+        hostname=hostile_text,
+    )
     for address in ("/delegates/", f"/delegates/{delegate.pk}/"):
         page = client.get(address).content.decode()
         assert "<script>alert" not in page

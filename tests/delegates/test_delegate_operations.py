@@ -29,7 +29,7 @@ def api(admin: User) -> APIClient:
     return client
 
 
-def last_entry() -> AuditEntry:
+def get_last_entry() -> AuditEntry:
     return AuditEntry.objects.latest("pk")
 
 
@@ -54,7 +54,7 @@ def test_a_decision_is_taken_once_and_written_down(
     assert delegate.admission == after
     event = DelegateEvent.objects.get(delegate=delegate)
     assert (event.kind, event.text) == (kind, f"{event.get_kind_display()} by {admin}.")
-    entry = last_entry()
+    entry = get_last_entry()
     assert (entry.action, entry.actor) == (f"delegate.{decision}", admin)
     assert entry.before is not None
     assert entry.before["admission"] == before
@@ -69,27 +69,27 @@ def test_a_drained_delegate_can_be_enabled_again(delegate: Delegate, api: APICli
     assert api.post(f"{address}/drain").status_code == 409
     assert api.post(f"{address}/enable").json()["status"] == "CONNECTED"
     actions = AuditEntry.objects.filter(action__startswith="delegate.").order_by("pk")
-    assert [one.action for one in actions] == ["delegate.drain", "delegate.enable"]
-    assert [one.kind for one in delegate.events.order_by("pk")] == ["DRAINING", "ENABLED"]
+    assert [entry.action for entry in actions] == ["delegate.drain", "delegate.enable"]
+    assert [event.kind for event in delegate.events.order_by("pk")] == ["DRAINING", "ENABLED"]
 
 
 def test_tags_of_people_are_replaced_and_those_of_agents_stay(delegate: Delegate, api: APIClient) -> None:
     make_instance(delegate, tags=["said"])
     address = f"/api/v1/delegates/{delegate.pk}/tags"
-    shown = api.put(address, {"tags": [" eu-1 ", "eu-1", "x"]}, format="json").json()
-    assert (shown["own_tags"], shown["tags"]) == (["eu-1", "x"], ["eu-1", "x", "said", "eu"])
-    shown = api.delete(address).json()
-    assert (shown["own_tags"], shown["tags"]) == ([], ["said", "eu"])
-    before = last_entry().before
+    tags_body = api.put(address, {"tags": [" eu-1 ", "eu-1", "x"]}, format="json").json()
+    assert (tags_body["own_tags"], tags_body["tags"]) == (["eu-1", "x"], ["eu-1", "x", "said", "eu"])
+    tags_body = api.delete(address).json()
+    assert (tags_body["own_tags"], tags_body["tags"]) == ([], ["said", "eu"])
+    before = get_last_entry().before
     assert before is not None
     assert before["tags"] == ["eu-1", "x"]
 
 
 @pytest.mark.parametrize("tags", [["a b"], ["a,b"], ["\u202ea"], ["x" * 129], [str(n) for n in range(51)]])
 def test_what_is_no_tag_is_refused(delegate: Delegate, admin: User, tags: list[str]) -> None:
-    with pytest.raises(BadInput) as refused:
+    with pytest.raises(BadInput) as error:
         operations.update_delegate(actor=admin, delegate=delegate, tags=tags)
-    assert refused.value.errors[0]["path"] == "tags"
+    assert error.value.errors[0]["path"] == "tags"
     delegate.refresh_from_db()
     assert delegate.tags == ["prod"]
 
@@ -99,10 +99,10 @@ def test_a_delegate_is_changed_only_from_the_version_that_was_read(
 ) -> None:
     address = f"/api/v1/delegates/{delegate.pk}"
     tag = api.get(address)["ETag"]
-    changed = api.patch(address, {"description": "New"}, format="json", headers={"if-match": tag})
-    assert changed.json()["description"] == "New"
-    again = api.patch(address, {"description": "Newer"}, format="json", headers={"if-match": tag})
-    assert again.status_code == 412
+    update_response = api.patch(address, {"description": "New"}, format="json", headers={"if-match": tag})
+    assert update_response.json()["description"] == "New"
+    stale_response = api.patch(address, {"description": "Newer"}, format="json", headers={"if-match": tag})
+    assert stale_response.status_code == 412
 
 
 def test_a_delegate_does_not_go_while_it_works(delegate: Delegate, admin: User, project: Scope) -> None:
@@ -120,7 +120,7 @@ def test_a_delegate_whose_tags_are_named_goes_only_on_demand(
         delete_delegate(actor=admin, delegate=delegate)
     delete_delegate(actor=admin, delegate=delegate, although_used=True)
     assert not Delegate.objects.filter(name="eu").exists()
-    assert last_entry().action == "delegate.delete"
+    assert get_last_entry().action == "delegate.delete"
 
 
 def test_the_built_in_delegate_can_be_disabled_and_not_deleted(admin: User) -> None:
@@ -134,10 +134,10 @@ def test_a_delegate_above_is_seen_below_and_changed_only_where_one_may(
     account: Scope, project: Scope
 ) -> None:
     """R053, R078: a delegate of the account serves every project, whose people cannot change it."""
-    above = make_delegate(account, "shared")
+    account_delegate = make_delegate(account, "shared")
     person = APIClient()
     person.force_authenticate(make_person("alex", "project_admin", project))
-    address = f"/api/v1/delegates/{above.pk}"
+    address = f"/api/v1/delegates/{account_delegate.pk}"
     assert person.get(address).json()["name"] == "shared"
     assert person.patch(address, {"description": "Mine"}, format="json").status_code == 403
     assert person.post(f"{address}/disable").status_code == 403
@@ -146,13 +146,21 @@ def test_a_delegate_above_is_seen_below_and_changed_only_where_one_may(
 
 def test_the_list_of_the_api_finds_a_delegate_by_its_name(delegate: Delegate, api: APIClient) -> None:
     make_delegate(delegate.scope, "eu-2")
-    one = make_instance(delegate, version="1.2", ecs={"cluster": "main"}, tags=["said"])
-    make_task(delegate.scope, status="STARTED", instance=one)
-    found: list[dict[str, Any]] = api.get("/api/v1/delegates?name=eu").json()["results"]
-    assert [(row["name"], row["status"], row["running"]) for row in found] == [("eu", "CONNECTED", 1)]
-    shown = found[0]["instances"][0]
-    assert (shown["id"], shown["status"], shown["version"]) == (one.pk, "CONNECTED", "1.2")
-    assert (shown["running"], shown["ecs"], shown["connection"]) == (1, {"cluster": "main"}, "WEBSOCKET")
+    instance = make_instance(delegate, version="1.2", ecs={"cluster": "main"}, tags=["said"])
+    make_task(delegate.scope, status="STARTED", instance=instance)
+    rows: list[dict[str, Any]] = api.get("/api/v1/delegates?name=eu").json()["results"]
+    assert [(row["name"], row["status"], row["running"]) for row in rows] == [("eu", "CONNECTED", 1)]
+    instance_row = rows[0]["instances"][0]
+    assert (instance_row["id"], instance_row["status"], instance_row["version"]) == (
+        instance.pk,
+        "CONNECTED",
+        "1.2",
+    )
+    assert (instance_row["running"], instance_row["ecs"], instance_row["connection"]) == (
+        1,
+        {"cluster": "main"},
+        "WEBSOCKET",
+    )
 
 
 def test_the_log_of_an_agent_is_read_on_from_where_one_is(delegate: Delegate, api: APIClient) -> None:
@@ -161,10 +169,10 @@ def test_the_log_of_an_agent_is_read_on_from_where_one_is(delegate: Delegate, ap
         text = "\n".join(f"line {number}" for number in range(first, first + 100))
         DelegateLogChunk.objects.create(instance=instance, sequence=first, count=100, text=text)
     address = f"/api/v1/delegates/{delegate.pk}/logs"
-    newest = api.get(address).json()
-    assert (newest["first"], newest["next"], len(newest["lines"])) == (501, 1001, 500)
-    middle = api.get(f"{address}?after=250").json()
-    assert (middle["first"], middle["lines"][0], middle["next"]) == (250, "line 250", 750)
+    last_chunk = api.get(address).json()
+    assert (last_chunk["first"], last_chunk["next"], len(last_chunk["lines"])) == (501, 1001, 500)
+    middle_chunk = api.get(f"{address}?after=250").json()
+    assert (middle_chunk["first"], middle_chunk["lines"][0], middle_chunk["next"]) == (250, "line 250", 750)
     end = api.get(f"{address}?after=1001").json()
     assert (end["lines"], end["next"]) == ([], 1001)
     assert api.get(f"{address}?after=x").status_code == 400

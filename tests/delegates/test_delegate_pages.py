@@ -27,33 +27,38 @@ def browser(admin: User) -> Client:
     return client
 
 
-def text_of(client: Client, delegate: Delegate, tab: str = "instances") -> str:
+def read_page(client: Client, delegate: Delegate, tab: str = "instances") -> str:
     return client.get(f"/delegates/{delegate.pk}/?tab={tab}").content.decode()
 
 
 def test_an_instance_is_shown_with_what_it_said_of_itself(delegate: Delegate, browser: Client) -> None:
     arn = "arn:aws:ecs:eu-west-1:123456789012:task/main/0123456789abcdef"
     make_instance(delegate, version="1.4.2", cpu_process=4.2, memory_mib=61.4, ecs={"task_arn": arn})
-    page = text_of(browser, delegate)
-    for said in ("10.0.0.1", "1.4.2", "4.2 %", "61 MiB", arn, "WebSocket", "0/10"):
-        assert said in page
+    page = read_page(browser, delegate)
+    for text in ("10.0.0.1", "1.4.2", "4.2 %", "61 MiB", arn, "WebSocket", "0/10"):
+        assert text in page
 
 
 def test_connectors_whose_tags_it_has_are_named(delegate: Delegate, browser: Client) -> None:
     for name, tags in (("Fits", ["prod"]), ("Wants more", ["prod", "us"]), ("Any", [])):
         spec = {"connect_through": "Delegate", "credentials": "Delegate", "delegate_selectors": tags}
         Connector.objects.create(scope=delegate.scope, identifier=name[:3], name=name, spec=spec)
-    page = text_of(browser, delegate)
+    page = read_page(browser, delegate)
     assert "Fits" in page
     assert "Any" in page
     assert "Wants more" not in page
 
 
 def test_a_refused_registration_under_its_name_is_shown(delegate: Delegate, browser: Client) -> None:
-    said = {"scope": delegate.scope, "at": timezone.now(), "kind": "REFUSED", "address": "203.0.113.9"}
-    DelegateEvent.objects.create(name="eu", text="The account id is another one.", **said)
-    DelegateEvent.objects.create(name="us", text="Not of this name.", **said)
-    page = text_of(browser, delegate)
+    event_fields = {
+        "scope": delegate.scope,
+        "at": timezone.now(),
+        "kind": "REFUSED",
+        "address": "203.0.113.9",
+    }
+    DelegateEvent.objects.create(name="eu", text="The account id is another one.", **event_fields)
+    DelegateEvent.objects.create(name="us", text="Not of this name.", **event_fields)
+    page = read_page(browser, delegate)
     assert "The account id is another one." in page
     assert "203.0.113.9" in page
     assert "Not of this name." not in page
@@ -62,83 +67,87 @@ def test_a_refused_registration_under_its_name_is_shown(delegate: Delegate, brow
 def test_a_day_is_drawn_and_told_as_a_table(delegate: Delegate, browser: Client) -> None:
     now = timezone.now()
     for key, cpu in (("a/1", 10.0), ("b/2", 30.0)):
-        one = make_instance(delegate, key)
+        instance = make_instance(delegate, key)
         for minutes in (0, 1, 60):
-            at = now.replace(minute=0, second=0, microsecond=0) - timedelta(minutes=60 * 2 + minutes)
+            sample_time = now.replace(minute=0, second=0, microsecond=0) - timedelta(minutes=60 * 2 + minutes)
             InstanceSample.objects.create(
-                instance=one, at=at, cpu_process=cpu, cpu_system=50, memory_mib=60, running=1
+                instance=instance, at=sample_time, cpu_process=cpu, cpu_system=50, memory_mib=60, running=1
             )
-        old = now - timedelta(hours=25)
+        old_time = now - timedelta(hours=25)
         InstanceSample.objects.create(
-            instance=one, at=old, cpu_process=99, cpu_system=50, memory_mib=60, running=1
+            instance=instance, at=old_time, cpu_process=99, cpu_system=50, memory_mib=60, running=1
         )
     day = list_load_quarters(delegate, now)
-    assert [(one.cpu, one.memory, one.running) for one in day] == [(20.0, 120.0, 2.0)] * 3
-    page = text_of(browser, delegate)
+    assert [(sample.cpu, sample.memory, sample.running) for sample in day] == [(20.0, 120.0, 2.0)] * 3
+    page = read_page(browser, delegate)
     assert "CPU: 20.0 % now, 20.0 % at most within a day." in page
     assert page.count('<td class="num">20.0 %</td>') == 3
 
 
 def test_a_day_without_samples_says_so(delegate: Delegate, browser: Client) -> None:
-    assert "No measurements yet" in text_of(browser, delegate)
+    assert "No measurements yet" in read_page(browser, delegate)
 
 
 def test_running_tasks_come_before_those_that_are_over(delegate: Delegate, browser: Client) -> None:
-    one, now = make_instance(delegate), timezone.now()
+    instance, now = make_instance(delegate), timezone.now()
     make_task(
         delegate.scope,
-        instance=one,
+        instance=instance,
         title="It has ended",
         status="SUCCEEDED",
         started_at=now,
         finished_at=now,
     )
-    early = now - timedelta(hours=1)
-    running = make_task(delegate.scope, instance=one, title="Under way", status="STARTED", queued_at=early)
+    start_time = now - timedelta(hours=1)
+    running_task = make_task(
+        delegate.scope, instance=instance, title="Under way", status="STARTED", queued_at=start_time
+    )
     make_task(delegate.scope, title="Of nobody yet")
-    page = text_of(browser, delegate, "tasks")
+    page = read_page(browser, delegate, "tasks")
     assert page.index("Under way") < page.index("It has ended")
-    assert f"/delegates/tasks/{running.pk}/" in page
+    assert f"/delegates/tasks/{running_task.pk}/" in page
     assert "Of nobody yet" not in page
 
 
 def test_a_block_is_shown_with_the_time_left_and_can_be_lifted(delegate: Delegate, browser: Client) -> None:
-    soon = timezone.now() + timedelta(minutes=4, seconds=30)
+    expires_at = timezone.now() + timedelta(minutes=4, seconds=30)
     entry = BlocklistEntry.objects.create(
-        delegate=delegate, criterion="https://git.example.com", reason="No such host", expires_at=soon
+        delegate=delegate, criterion="https://git.example.com", reason="No such host", expires_at=expires_at
     )
-    over = timezone.now() - timedelta(seconds=1)
-    BlocklistEntry.objects.create(delegate=delegate, criterion="https://over.example.com", expires_at=over)
+    past_time = timezone.now() - timedelta(seconds=1)
+    BlocklistEntry.objects.create(
+        delegate=delegate, criterion="https://over.example.com", expires_at=past_time
+    )
     AllowlistEntry.objects.create(
-        delegate=delegate, criterion="https://ecs.example.com", validated_at=over, expires_at=soon
+        delegate=delegate, criterion="https://ecs.example.com", validated_at=past_time, expires_at=expires_at
     )
-    page = text_of(browser, delegate, "lists")
+    page = read_page(browser, delegate, "lists")
     assert "No such host" in page
     assert "4 m" in page
     assert "https://ecs.example.com" in page
     assert "over.example.com" not in page
-    answer = browser.post(f"/delegates/{delegate.pk}/blocks/{entry.pk}/", follow=True)
-    assert "Block removed." in answer.content.decode()
+    response = browser.post(f"/delegates/{delegate.pk}/blocks/{entry.pk}/", follow=True)
+    assert "Block removed." in response.content.decode()
     assert not BlocklistEntry.objects.filter(pk=entry.pk).exists()
-    assert "removed the block for https://git.example.com" in text_of(browser, delegate, "events")
+    assert "removed the block for https://git.example.com" in read_page(browser, delegate, "events")
 
 
 def test_buttons_follow_what_a_delegate_is(delegate: Delegate, browser: Client, viewer: User) -> None:
-    def offered() -> set[str]:
-        page = text_of(browser, delegate)
+    def list_actions() -> set[str]:
+        page = read_page(browser, delegate)
         names = ("approve", "reject", "enable", "drain", "disable", "edit", "delete")
         return {name for name in names if f"/delegates/{delegate.pk}/{name}/" in page}
 
-    always = {"edit", "delete"}
-    assert offered() == always | {"drain", "disable"}
+    common_actions = {"edit", "delete"}
+    assert list_actions() == common_actions | {"drain", "disable"}
     browser.post(f"/delegates/{delegate.pk}/drain/")
-    assert offered() == always | {"enable", "disable"}
+    assert list_actions() == common_actions | {"enable", "disable"}
     browser.post(f"/delegates/{delegate.pk}/disable/")
-    assert offered() == always | {"enable"}
+    assert list_actions() == common_actions | {"enable"}
     Delegate.objects.update(admission="PENDING_APPROVAL")
-    assert offered() == always | {"approve", "reject"}
+    assert list_actions() == common_actions | {"approve", "reject"}
     browser.force_login(viewer)
-    assert offered() == set()
+    assert list_actions() == set()
 
 
 def test_disabling_the_built_in_delegate_names_the_connectors_that_stop(
@@ -149,16 +158,16 @@ def test_disabling_the_built_in_delegate_names_the_connectors_that_stop(
     page = browser.get(f"/delegates/{built_in.pk}/disable/").content.decode()
     assert "These connectors stop working" in page
     assert "From here" in page
-    answer = browser.post(f"/delegates/{built_in.pk}/disable/", follow=True)
-    assert "Delegate built-in disabled." in answer.content.decode()
+    response = browser.post(f"/delegates/{built_in.pk}/disable/", follow=True)
+    assert "Delegate built-in disabled." in response.content.decode()
 
 
 def test_tags_are_edited_as_a_text(delegate: Delegate, browser: Client) -> None:
     address = f"/delegates/{delegate.pk}/edit/"
     assert 'value="prod"' in browser.get(address).content.decode()
-    refused = browser.post(address, {"tags": "good, b<d", "description": ""})
-    assert refused.status_code == 400
-    assert "is not a tag" in refused.content.decode()
+    response = browser.post(address, {"tags": "good, b<d", "description": ""})
+    assert response.status_code == 400
+    assert "is not a tag" in response.content.decode()
     browser.post(address, {"tags": "prod  eu-1,prod", "description": "New"})
     delegate.refresh_from_db()
     assert (delegate.tags, delegate.description) == (["prod", "eu-1"], "New")
@@ -171,9 +180,9 @@ def test_a_delegate_that_is_used_is_deleted_only_when_that_is_said(
     Connector.objects.create(scope=delegate.scope, identifier="aws", name="Production", spec=spec)
     address = f"/delegates/{delegate.pk}/delete/"
     assert "Connectors use its tags" in browser.get(address).content.decode()
-    refused = browser.post(address)
-    assert refused.status_code == 409
-    assert "Production" in refused.content.decode()
+    response = browser.post(address)
+    assert response.status_code == 409
+    assert "Production" in response.content.decode()
     browser.post(address, {"although_used": "on"})
     assert not Delegate.objects.filter(pk=delegate.pk).exists()
 
@@ -182,27 +191,27 @@ def test_what_keeps_tasks_apart_is_shown_and_projects_may_be_let_share_what_does
     delegate: Delegate, browser: Client
 ) -> None:
     make_instance(delegate, isolation="users")
-    assert "own user for each task" in text_of(browser, delegate)
-    assert "cannot isolate tasks" not in text_of(browser, delegate)
+    assert "own user for each task" in read_page(browser, delegate)
+    assert "cannot isolate tasks" not in read_page(browser, delegate)
     make_instance(delegate, key="bare", isolation="none", script_scope="account/default/shop")
-    page = text_of(browser, delegate)
+    page = read_page(browser, delegate)
     assert "runs scripts of account/default/shop" in page
     assert "Each runs scripts of one project only" in page
     edit = f"/delegates/{delegate.pk}/edit/"
     assert "Share without isolation" in browser.get(edit).content.decode()
     browser.post(edit, {"description": "", "tags": "prod", "shares_scripts": "on"})
-    assert "projects share them" in text_of(browser, delegate)
-    found = browser.get(f"/api/v1/delegates/{delegate.pk}").json()
-    assert found["shares_scripts"] is True
-    assert {one["isolation"]: one["script_scope"] for one in found["instances"]} == {
+    assert "projects share them" in read_page(browser, delegate)
+    detail = browser.get(f"/api/v1/delegates/{delegate.pk}").json()
+    assert detail["shares_scripts"] is True
+    assert {row["isolation"]: row["script_scope"] for row in detail["instances"]} == {
         "users": "",
         "none": "account/default/shop",
     }
     # By the API it is taken back, and written down as every change is.
-    changed = browser.patch(
+    response = browser.patch(
         f"/api/v1/delegates/{delegate.pk}", '{"shares_scripts": false}', content_type="application/json"
     )
-    assert changed.json()["shares_scripts"] is False
+    assert response.json()["shares_scripts"] is False
     before = AuditEntry.objects.latest("pk").before
     assert before is not None
     assert before["shares_scripts"] is True

@@ -20,19 +20,19 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 
 
 @pytest.fixture(autouse=True)
-def often(monkeypatch: pytest.MonkeyPatch) -> None:
+def _shorten_interval(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("web.live.broadcaster.BROADCAST_INTERVAL_SECONDS", 0.05)
 
 
 @pytest.fixture
 def delegate(project: Scope) -> Delegate:
-    found = make_delegate(project, "eu")
-    make_instance(found)
-    return found
+    eu_delegate = make_delegate(project, "eu")
+    make_instance(eu_delegate)
+    return eu_delegate
 
 
 @sync_to_async
-def fall_silent(delegate: Delegate) -> None:
+def age_heartbeats(delegate: Delegate) -> None:
     """Its instances were heard three minutes ago, and this is published."""
     delegate.instances.update(last_heartbeat_at=timezone.now() - timedelta(minutes=3))
     live.publish_delegates_changed(delegate.pk)
@@ -43,7 +43,7 @@ async def test_a_delegate_that_falls_silent_changes_its_page_the_list_and_what_c
 ) -> None:
     topics = [f"delegate:{delegate.pk}", f"delegate-rows:{project.pk}", f"delegates:{project.pk}"]
     sockets = [await opened(viewer, topic) for topic in topics]
-    await fall_silent(delegate)
+    await age_heartbeats(delegate)
     assert [await heard(socket) for socket in sockets] == [[topic] for topic in topics]
     for socket in sockets:
         await socket.leave()
@@ -53,32 +53,32 @@ async def test_a_task_that_starts_changes_the_list_and_not_what_counts_delegates
     delegate: Delegate, project: Scope, viewer: User
 ) -> None:
     rows, counts = f"delegate-rows:{project.pk}", f"delegates:{project.pk}"
-    listed, counted = await opened(viewer, rows), await opened(viewer, counts)
+    list_socket, count_socket = await opened(viewer, rows), await opened(viewer, counts)
     task = await sync_to_async(make_task)(project)
     instance = await delegate.instances.aget()
     await DelegateTask.objects.filter(pk=task.pk).aupdate(
         status=DelegateTask.Status.STARTED, instance=instance, started_at=timezone.now()
     )
     await sync_to_async(live.publish_delegates_changed)(delegate.pk)
-    assert await heard(listed) == [rows]
+    assert await heard(list_socket) == [rows]
     # Both share a broadcaster: what it told the one, it would have told the other by now.
-    assert await counted.receive_nothing(0.3)
-    await listed.leave()
-    await counted.leave()
+    assert await count_socket.receive_nothing(0.3)
+    await list_socket.leave()
+    await count_socket.leave()
 
 
 async def test_nobody_hears_of_delegates_that_they_may_not_see(
     delegate: Delegate, project: Scope, other_project: Scope, viewer: User, stranger: User
 ) -> None:
-    mine, theirs = (
+    own_socket, foreign_socket = (
         await opened(viewer, f"delegate-rows:{project.pk}"),
         await opened(stranger, f"delegate-rows:{other_project.pk}", f"delegate-rows-at:{project.pk}"),
     )
-    await fall_silent(delegate)
-    assert await heard(mine)
-    assert await theirs.receive_nothing(0.3)
-    await mine.leave()
-    await theirs.leave()
+    await age_heartbeats(delegate)
+    assert await heard(own_socket)
+    assert await foreign_socket.receive_nothing(0.3)
+    await own_socket.leave()
+    await foreign_socket.leave()
 
 
 async def test_a_new_and_a_deleted_delegate_are_noticed_without_a_message(
@@ -100,6 +100,10 @@ def test_a_heartbeat_alone_changes_the_page_of_its_delegate_by_age_only(delegate
     before = live.read_delegate_snapshots(None)[str(delegate.pk)]
     delegate.instances.update(last_heartbeat_at=timezone.now() + timedelta(seconds=1))
     after = live.read_delegate_snapshots(None)[str(delegate.pk)]
-    assert [one.state for one in before] == [one.state for one in after]
-    assert [one.age == two.age for one, two in zip(before, after, strict=True)] == [True, True, False]
+    assert [row.state for row in before] == [row.state for row in after]
+    assert [row.age == next_row.age for row, next_row in zip(before, after, strict=True)] == [
+        True,
+        True,
+        False,
+    ]
     assert prefetch_instances(Delegate.objects.all()).count() == len(live.read_delegate_snapshots(None))

@@ -21,7 +21,7 @@ from guards.safe_http import (
     send_request,
 )
 from guards.urls import InvalidUrl
-from tests.delegates.agent.fake_servers import Respond, place
+from tests.delegates.agent.fake_servers import Respond, start_http_server
 from tests.guards.fake_resolver import Rebinding
 
 LOOPBACK = AddressPolicy(allowed_networks=parse_networks(["127.0.0.1/32"]))
@@ -37,7 +37,7 @@ def moved(to: str, status: int = 302) -> Respond:
 
 
 def test_a_name_is_asked_once_and_its_answer_is_what_is_connected_to(monkeypatch: pytest.MonkeyPatch) -> None:
-    with place(lambda request: (200, {}, str(request.headers["Host"]).encode())) as url:
+    with start_http_server(lambda request: (200, {}, str(request.headers["Host"]).encode())) as url:
         names = Rebinding(monkeypatch, "astray.example", "127.0.0.1", "169.254.169.254")
         port = url.rpartition(":")[2]
         assert get(f"http://astray.example:{port}/").text == f"astray.example:{port}"
@@ -49,7 +49,7 @@ def test_a_name_is_asked_once_and_its_answer_is_what_is_connected_to(monkeypatch
 def test_a_name_in_other_letters_is_asked_for_and_called_as_it_is_on_the_wire(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    with place(lambda request: (200, {}, str(request.headers["Host"]).encode())) as url:
+    with start_http_server(lambda request: (200, {}, str(request.headers["Host"]).encode())) as url:
         Rebinding(monkeypatch, "xn--bcher-kva.example", "127.0.0.1", "127.0.0.1")
         port = url.rpartition(":")[2]
         assert get(f"http://b\u00fccher.example:{port}/").text == f"xn--bcher-kva.example:{port}"
@@ -59,7 +59,9 @@ def test_aws_clients_of_an_own_endpoint_look_again_at_each_connection(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     paths: list[str] = []
-    with place(lambda request: (paths.append(request.path), (200, {"Connection": "close"}, b"{}"))[1]) as url:
+    with start_http_server(
+        lambda request: (paths.append(request.path), (200, {"Connection": "close"}, b"{}"))[1]
+    ) as url:
         names = Rebinding(monkeypatch, "astray.example", "127.0.0.1", "127.0.0.2")
         endpoint = f"http://astray.example:{url.rpartition(':')[2]}"
         caller = BotoCaller(AccessKey("AKIATEST", "secret"), "us-east-1", endpoint, LOOPBACK)
@@ -83,13 +85,13 @@ def test_aws_clients_of_an_own_endpoint_look_again_at_each_connection(
     ],
 )
 def test_redirects_lead_no_further_than_the_first_address_may(to: str) -> None:
-    with place(moved(to)) as url, pytest.raises(AddressRefused):
+    with start_http_server(moved(to)) as url, pytest.raises(AddressRefused):
         get(url)
 
 
 @pytest.mark.parametrize("to", ["file:///etc/passwd", "gopher://127.0.0.1:6379/_x", "http://127.0.0.1:22/"])
 def test_redirects_lead_to_web_addresses_only(to: str) -> None:
-    with place(moved(to)) as url, pytest.raises(InvalidUrl):
+    with start_http_server(moved(to)) as url, pytest.raises(InvalidUrl):
         get(url)
 
 
@@ -100,7 +102,7 @@ def test_three_redirects_are_followed_and_a_fourth_is_not() -> None:
         redirects_left[0] -= 1
         return (302, {"Location": "/next"}, b"") if redirects_left[0] >= 0 else (200, {}, b"here")
 
-    with place(hop) as url:
+    with start_http_server(hop) as url:
         assert get(url).text == "here"
         redirects_left[0] = 4
         with pytest.raises(RequestFailed, match="again and again"):
@@ -108,15 +110,17 @@ def test_three_redirects_are_followed_and_a_fourth_is_not() -> None:
 
 
 def test_redirects_are_told_where_nobody_asked_to_follow_them() -> None:
-    with place(moved("http://169.254.169.254/")) as url:
+    with start_http_server(moved("http://169.254.169.254/")) as url:
         assert get(url, RequestPolicy(LOOPBACK)).status == 302
 
 
 def test_a_login_is_not_carried_to_another_host() -> None:
     headers: list[dict[str, str]] = []
     with (
-        place(lambda request: (headers.append(dict(request.headers)), (200, {}, b""))[1]) as other,
-        place(moved(other)) as url,
+        start_http_server(
+            lambda request: (headers.append(dict(request.headers)), (200, {}, b""))[1]
+        ) as other,
+        start_http_server(moved(other)) as url,
     ):
         get(url, headers={"Authorization": "Bearer secret", "Cookie": "a=b", "X-Kept": "1"}, auth=("me", "p"))
     assert not {"Authorization", "Cookie"} & headers[0].keys()
@@ -130,27 +134,30 @@ def test_a_post_that_is_moved_is_not_posted_again() -> None:
         requests.append((request.command, request.body))  # type: ignore[attr-defined]
         return (303, {"Location": "/seen"}, b"") if len(requests) == 1 else (200, {}, b"")
 
-    with place(answer) as url:
+    with start_http_server(answer) as url:
         send_request(SafeRequest("POST", url, body=b"secret"), FOLLOWING)
     assert requests == [("POST", b"secret"), ("GET", b"")]
 
 
 def test_a_packed_answer_is_unpacked_no_further_than_it_is_taken() -> None:
     bomb = gzip.compress(b"\0" * 200 * 1024 * 1024, 1)
-    with place(lambda _: (200, {"Content-Encoding": "gzip"}, bomb)) as url:
+    with start_http_server(lambda _: (200, {"Content-Encoding": "gzip"}, bomb)) as url:
         tracemalloc.start()
         with pytest.raises(ResponseTooLarge):
             get(url)
         assert tracemalloc.get_traced_memory()[1] < 8 * 1024 * 1024
         tracemalloc.stop()
-    with place(lambda _: (200, {"Content-Encoding": "gzip"}, gzip.compress(b"hello"))) as url:
+    with start_http_server(lambda _: (200, {"Content-Encoding": "gzip"}, gzip.compress(b"hello"))) as url:
         assert get(url).text == "hello"
     with (
-        place(lambda _: (200, {"Content-Encoding": "gzip"}, b"not packed")) as url,
+        start_http_server(lambda _: (200, {"Content-Encoding": "gzip"}, b"not packed")) as url,
         pytest.raises(RequestFailed),
     ):
         get(url)
-    with place(lambda _: (200, {"Content-Encoding": "br"}, b"x")) as url, pytest.raises(RequestFailed):
+    with (
+        start_http_server(lambda _: (200, {"Content-Encoding": "br"}, b"x")) as url,
+        pytest.raises(RequestFailed),
+    ):
         get(url)
 
 
@@ -158,13 +165,13 @@ def test_variables_of_the_process_change_nothing_unless_they_are_meant(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
-    with place(lambda _: (200, {}, b"here")) as url:
+    with start_http_server(lambda _: (200, {}, b"here")) as url:
         assert get(url).text == "here"
 
 
 @pytest.mark.parametrize("host", ["169.254.169.254", "0xa9fea9fe", "2852039166", "[::ffff:169.254.169.254]"])
 def test_a_proxy_is_not_asked_for_addresses_either(host: str) -> None:
-    with place(lambda _: (200, {}, b"leaked")) as proxy:
+    with start_http_server(lambda _: (200, {}, b"leaked")) as proxy:
         for reach in (PUBLIC_ONLY, PRIVATE_ALLOWED):
             with pytest.raises(AddressRefused):
                 get(f"http://{host}/latest", RequestPolicy(reach, proxy=proxy))

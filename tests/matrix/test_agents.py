@@ -15,7 +15,7 @@ from delegates.protocol.requests import run_in_thread
 from rbac.models import Scope, User
 from rbac.operations.api_keys import create_api_key
 from tests.delegates.protocol.asgi_client import Socket, post
-from tests.delegates.protocol.fake_agents import Agent, offered, registered, registration
+from tests.delegates.protocol.fake_agents import Agent, build_registration, offer_task, register_agent
 from tests.fixtures.delegates import make_token
 from tests.fixtures.people import make_project
 
@@ -51,7 +51,7 @@ def token(project: Scope) -> DelegateToken:
 
 @pytest.fixture
 def agent(token: DelegateToken) -> Agent:
-    return registered(token)
+    return register_agent(token)
 
 
 def test_every_call_has_a_row() -> None:
@@ -60,7 +60,7 @@ def test_every_call_has_a_row() -> None:
 
 async def said(call: str, bearer: str, task: str = "") -> tuple[int, str]:
     """The status and the code that a call is answered with."""
-    body = await run_in_thread(registration) if call == "register" else BODIES[call]
+    body = await run_in_thread(build_registration) if call == "register" else BODIES[call]
     status, content, _ = await post(f"/agent/v1/{call.replace('*', task or str(uuid.uuid4()))}", body, bearer)
     return status, content.get("code", "")
 
@@ -70,7 +70,7 @@ async def is_closed(bearer: str) -> bool:
     socket = Socket(bearer)
     answers = [await socket.open()]
     if answers[0]["type"] == "websocket.accept":
-        answers.append(await socket.hear())
+        answers.append(await socket.receive())
     return bool(answers[-1].get("type") == "websocket.close")
 
 
@@ -106,14 +106,14 @@ async def test_nobody_else_is_heard_of_a_task(agent: Agent, token: DelegateToken
 
 
 def taken(agent: Agent) -> DelegateTask:
-    task = offered(agent)
+    task = offer_task(agent)
     agent.acquire()
     return task
 
 
 def neighbour(path: str) -> Agent:
     token = make_token(make_project(*path.split("/")), f"of {path}")
-    return registered(token, f"other-{path.replace('/', '-')}", instance_key=f"host-2/{path}")
+    return register_agent(token, f"other-{path.replace('/', '-')}", instance_key=f"host-2/{path}")
 
 
 @pytest.mark.parametrize("ended_by", ["archiving", "revoking", "rejecting"])

@@ -11,13 +11,13 @@ from delegates.protocol.heartbeats import Heartbeat
 from notifications.events import EventType
 from notifications.models import Notification
 from rbac.models import Scope
-from tests.delegates.protocol.conftest import _nobody_was_refused
-from tests.delegates.protocol.fake_agents import Agent, registered
+from tests.delegates.protocol.conftest import _clear_refusals
+from tests.delegates.protocol.fake_agents import Agent, register_agent
 from tests.fixtures.delegates import make_instance, make_token
 from tests.notifications.conftest import Ruled
 from web.clock import get_database_time
 
-__all__ = ["_nobody_was_refused"]
+__all__ = ["_clear_refusals"]
 pytestmark = pytest.mark.django_db
 A_MOMENT = timedelta(seconds=1)
 
@@ -30,7 +30,7 @@ def token(project: Scope, ruled: Ruled) -> DelegateToken:
 
 @pytest.fixture
 def agent(token: DelegateToken) -> Agent:
-    return registered(token)
+    return register_agent(token)
 
 
 def events() -> list[str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from tests.delegates.agent.fake_servers import place
+from tests.delegates.agent.fake_servers import start_http_server
 from tests.fixtures.git import PASSWORD, USERNAME
 from tests.secret_watch.marker import planted
 
@@ -74,6 +74,6 @@ class Registry:
 def registry(**tags: str) -> Iterator[Registry]:
     """A registry that runs."""
     made = Registry(tags={tag.replace("_", "."): digest for tag, digest in tags.items()})
-    with place(made.answer) as url:
+    with start_http_server(made.answer) as url:
         made.url = url
         yield made

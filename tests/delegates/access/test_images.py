@@ -19,31 +19,31 @@ HOSTILE = [
 ]
 
 
-@pytest.mark.parametrize("answer", HOSTILE)
-def test_what_is_no_tag_is_never_listed(answer: dict[str, Any]) -> None:
-    found = fetch_all_tags(lambda _: trim_result(LIST_TAGS, answer), "shop/web")
-    assert found.names == []
+@pytest.mark.parametrize("response", HOSTILE)
+def test_what_is_no_tag_is_never_listed(response: dict[str, Any]) -> None:
+    tag_list = fetch_all_tags(lambda _: trim_result(LIST_TAGS, response), "shop/web")
+    assert tag_list.names == []
 
 
 def test_a_moment_that_is_none_is_left_out() -> None:
-    answer = {"imageDetails": [{"imageTags": ["v1"], "imagePushedAt": "<script>"}]}
-    assert [one.pushed_at for one in fetch_all_tags(lambda _: answer, "shop/web").tags] == [""]
+    response = {"imageDetails": [{"imageTags": ["v1"], "imagePushedAt": "<script>"}]}
+    assert [tag.pushed_at for tag in fetch_all_tags(lambda _: response, "shop/web").tags] == [""]
 
 
 def test_somebody_who_always_has_another_page_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(images, "MAX_PAGES", 3)
-    asked: list[str] = []
+    cursors: list[str] = []
 
-    def answer(params: dict[str, Any]) -> dict[str, Any]:
-        asked.append(str(params.get("after", "")))
-        return {"tags": ["v1"], "nextToken": f"page {len(asked)}"}
+    def list_page(params: dict[str, Any]) -> dict[str, Any]:
+        cursors.append(str(params.get("after", "")))
+        return {"tags": ["v1"], "nextToken": f"page {len(cursors)}"}
 
-    found = fetch_all_tags(answer, "shop/web")
-    assert (found.names, found.is_cut, asked) == (["v1"], True, ["", "page 1", "page 2"])
+    tag_list = fetch_all_tags(list_page, "shop/web")
+    assert (tag_list.names, tag_list.is_cut, cursors) == (["v1"], True, ["", "page 1", "page 2"])
 
 
 @pytest.mark.parametrize(
-    ("answer", "digest"),
+    ("response", "digest"),
     [
         ({"digest": SHA}, SHA),
         ({"imageDetails": [{"imageDigest": SHA}]}, SHA),
@@ -53,5 +53,5 @@ def test_somebody_who_always_has_another_page_is_left(monkeypatch: pytest.Monkey
         ({}, ""),
     ],
 )
-def test_only_what_is_a_digest_is_pinned(answer: dict[str, Any], digest: str) -> None:
-    assert parse_digest(answer) == digest
+def test_only_what_is_a_digest_is_pinned(response: dict[str, Any], digest: str) -> None:
+    assert parse_digest(response) == digest

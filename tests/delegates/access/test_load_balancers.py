@@ -35,33 +35,33 @@ def make(
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "of-the-delegate")
 
-    def connector(**spec: Any) -> Connector:
-        said = {"credentials": "Delegate", "endpoint_url": sandbox.url, **spec}
-        return create_connector(actor=admin, scope=project, identifier="aws", name="AWS", spec=said)
+    def create_aws_connector(**spec: Any) -> Connector:
+        connector_spec = {"credentials": "Delegate", "endpoint_url": sandbox.url, **spec}
+        return create_connector(actor=admin, scope=project, identifier="aws", name="AWS", spec=connector_spec)
 
-    return connector
+    return create_aws_connector
 
 
-def _address(connector: Connector, what: str, **query: str) -> str:
-    asked = "&".join(f"{name}={value}" for name, value in {"region": "us-east-1", **query}.items())
-    return f"/api/v1/connectors/{connector.pk}/{what}?{asked}"
+def _build_address(connector: Connector, resource: str, **query: str) -> str:
+    params = "&".join(f"{name}={value}" for name, value in {"region": "us-east-1", **query}.items())
+    return f"/api/v1/connectors/{connector.pk}/{resource}?{params}"
 
 
 def test_a_delegate_lists_what_a_step_can_be_told(make: Make, admin: User, browse: Browse) -> None:
     connector = make(connect_through="Delegate", delegate_selectors=["prod"])
     prod, client = hand("prod-eu", tags=("prod",)), browse(admin)
 
-    def ask(what: str, **query: str) -> list[dict[str, Any]]:
-        address = _address(connector, what, **query)
+    def list_resources(resource: str, **query: str) -> list[dict[str, Any]]:
+        address = _build_address(connector, resource, **query)
         assert client.get(address).status_code == 202
         prod.serve()
-        found: list[dict[str, Any]] = client.get(address).json()["results"]
-        return found
+        results: list[dict[str, Any]] = client.get(address).json()["results"]
+        return results
 
-    (balancer,) = ask("load-balancers")
-    listeners = ask("listeners", load_balancer=balancer["arn"])
-    assert [one["port"] for one in listeners] == sorted(one["port"] for one in listeners)
-    first, second = (ask("rules", listener=one["arn"]) for one in listeners[:2])
+    (balancer,) = list_resources("load-balancers")
+    listeners = list_resources("listeners", load_balancer=balancer["arn"])
+    assert [row["port"] for row in listeners] == sorted(row["port"] for row in listeners)
+    first, second = (list_resources("rules", listener=listener["arn"]) for listener in listeners[:2])
     assert first[-1]["is_default"]
     assert first[-1]["conditions"] == ["default, if no other rule matches"]
     assert first[0]["targets"][0]["name"]
@@ -73,13 +73,13 @@ def test_a_delegate_lists_what_a_step_can_be_told(make: Make, admin: User, brows
 def test_what_is_asked_about_must_be_an_arn_of_its_kind(make: Make, admin: User, browse: Browse) -> None:
     connector = make(connect_through="Delegate", delegate_selectors=["prod"])
     client = browse(admin)
-    for what, query in (
+    for resource, query in (
         ("listeners", {}),
         ("listeners", {"load_balancer": "demo"}),
         ("rules", {"listener": "arn:aws:elasticloadbalancing:us-east-1:123456789012:loadbalancer/app/a/b"}),
         ("rules", {"listener": "arn:aws:iam::123456789012:role/x"}),
     ):
-        assert client.get(_address(connector, what, **query)).status_code == 400
+        assert client.get(_build_address(connector, resource, **query)).status_code == 400
     assert not LookupRequest.objects.exists()
 
 

@@ -47,15 +47,15 @@ def connector(
 
 def test_a_test_is_made_by_a_delegate_and_names_it(connector: Connector, admin: User) -> None:
     prod = hand("prod-eu", tags=("prod",))
-    asked = create_lookup_request(actor=admin, connector=connector, kind=LookupRequest.Kind.TEST)
+    lookup = create_lookup_request(actor=admin, connector=connector, kind=LookupRequest.Kind.TEST)
     assert prod.serve() == 2
     connector.refresh_from_db()
     assert connector.last_test_ok
     assert connector.last_test_report["account_id"] == "123456789012"
     assert "1 ECS cluster in us-east-1." in connector.last_test_message
     assert connector.last_test_report["delegate"] == "prod-eu on ip-10-0-1-7"
-    asked.refresh_from_db()
-    assert asked.finished_at is not None
+    lookup.refresh_from_db()
+    assert lookup.finished_at is not None
     assert AuditEntry.objects.get(action="connector.test").after["ok"]
 
 
@@ -80,15 +80,15 @@ def test_an_error_of_aws_is_told_as_from_here(
 
 def test_the_api_answers_at_once_and_tells_later(connector: Connector, admin: User, browse: Browse) -> None:
     prod, client = hand("prod-eu", tags=("prod",)), browse(admin)
-    begun = client.post(f"/api/v1/connectors/{connector.pk}/test", {}, content_type="application/json")
-    assert begun.status_code == 202
-    address = f"/api/v1/connectors/{connector.pk}/tests/{begun.json()['id']}"
-    waiting: dict[str, Any] = client.get(address).json()
-    assert (waiting["status"], waiting["result"]) == ("RUNNING", None)
+    response = client.post(f"/api/v1/connectors/{connector.pk}/test", {}, content_type="application/json")
+    assert response.status_code == 202
+    address = f"/api/v1/connectors/{connector.pk}/tests/{response.json()['id']}"
+    pending_test: dict[str, Any] = client.get(address).json()
+    assert (pending_test["status"], pending_test["result"]) == ("RUNNING", None)
     prod.serve()
-    done = client.get(address).json()
-    assert (done["status"], done["delegate"]) == ("DONE", "prod-eu on ip-10-0-1-7")
-    assert done["result"]["ok"]
+    finished_test = client.get(address).json()
+    assert (finished_test["status"], finished_test["delegate"]) == ("DONE", "prod-eu on ip-10-0-1-7")
+    assert finished_test["result"]["ok"]
 
 
 def test_clusters_are_there_when_asked_again(connector: Connector, admin: User, browse: Browse) -> None:
@@ -96,7 +96,7 @@ def test_clusters_are_there_when_asked_again(connector: Connector, admin: User, 
     address = f"/api/v1/connectors/{connector.pk}/clusters?region=us-east-1"
     assert client.get(address).status_code == 202
     prod.serve()
-    assert [one["name"] for one in client.get(address).json()["results"]] == ["demo"]
+    assert [row["name"] for row in client.get(address).json()["results"]] == ["demo"]
     assert LookupRequest.objects.count() == 1
     with pytest.raises(ConnectorUnavailable, match="through a delegate"):
         list_clusters(actor=admin, connector=connector, region="us-east-1")
@@ -107,11 +107,11 @@ def test_the_page_says_that_a_delegate_is_at_it_and_then_what_came(
 ) -> None:
     prod, client = hand("prod-eu", tags=("prod",)), browse(admin)
     panel = {"HX-Request": "true", "HX-Target": "last-test"}
-    begun = client.post(f"/connectors/{connector.pk}/test/", headers=panel)
-    assert b"Testing AWS through a delegate" in begun.content
-    asked = LookupRequest.objects.get()
-    address = f"/connectors/{connector.pk}/tests/{asked.pk}/"
-    assert address in begun.content.decode()
+    response = client.post(f"/connectors/{connector.pk}/test/", headers=panel)
+    assert b"Testing AWS through a delegate" in response.content
+    lookup = LookupRequest.objects.get()
+    address = f"/connectors/{connector.pk}/tests/{lookup.pk}/"
+    assert address in response.content.decode()
     prod.serve()
     assert b"prod-eu on ip-10-0-1-7" in client.get(address, headers=panel).content
     row = client.get(address, headers={"HX-Request": "true"}).content.decode()

@@ -16,7 +16,7 @@ KEY = AwsSpec("AccessKey", access_key_id="AKIA1")
 
 
 @pytest.mark.parametrize(
-    ("error", "spec", "said"),
+    ("error", "spec", "remedy"),
     [
         (Unauthenticated("InvalidClientTokenId", ""), KEY, "Unknown access key AKIA1"),
         (Unauthenticated("SignatureDoesNotMatch", ""), KEY, "rotate the secret"),
@@ -30,8 +30,8 @@ KEY = AwsSpec("AccessKey", access_key_id="AKIA1")
         (Invalid("ValidationError", ""), KEY, "region eu-west-1 is enabled"),
     ],
 )
-def test_each_failure_has_a_next_step(error: AwsError, spec: AwsSpec, said: str) -> None:
-    assert said in find_remedy(error, spec, "eu-west-1").text
+def test_each_failure_has_a_next_step(error: AwsError, spec: AwsSpec, remedy: str) -> None:
+    assert remedy in find_remedy(error, spec, "eu-west-1").text
 
 
 def test_a_missing_permission_comes_with_the_policy_for_the_role_behind_the_session() -> None:
@@ -76,6 +76,6 @@ def test_each_remedy_is_for_a_message_that_is_still_raised() -> None:
         for name in ("delegates", "connectors", "aws", "guards", "catalog")
         for path in Path(name).rglob("*.py")
     ]
-    texts = [path.read_text().lower() for path in sources if path.name != "remedies.py"]
+    source_texts = [path.read_text().lower() for path in sources if path.name != "remedies.py"]
     parts = [part for part, _ in remedies._SITE_REMEDIES if part not in FOREIGN]
-    assert [part for part in parts if not any(part in text for text in texts)] == []
+    assert [part for part in parts if not any(part in text for text in source_texts)] == []

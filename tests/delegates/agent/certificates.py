@@ -23,22 +23,22 @@ class Certificates:
     server: Path
 
     @contextmanager
-    def serving(self) -> Iterator[int]:
+    def start_server(self) -> Iterator[int]:
         """A server that shakes hands and closes; its port."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(self.server)
-        with socket.create_server(("127.0.0.1", 0)) as listening:
-            thread = threading.Thread(target=_greet, args=(listening, context))
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            thread = threading.Thread(target=_accept_handshakes, args=(listener, context))
             thread.start()
-            yield int(listening.getsockname()[1])
-            listening.shutdown(socket.SHUT_RDWR)
+            yield int(listener.getsockname()[1])
+            listener.shutdown(socket.SHUT_RDWR)
             thread.join()
 
 
-def _greet(listening: socket.socket, context: ssl.SSLContext) -> None:
+def _accept_handshakes(listener: socket.socket, context: ssl.SSLContext) -> None:
     with suppress(OSError):
         while True:
-            connection, _ = listening.accept()
+            connection, _ = listener.accept()
             with connection, suppress(OSError), context.wrap_socket(connection, server_side=True):
                 pass
 
@@ -60,9 +60,9 @@ def make_certificates(folder: Path) -> Certificates:
         .sign(key, hashes.SHA256())
     )
     pem = certificate.public_bytes(serialization.Encoding.PEM)
-    private = key.private_bytes(
+    private_key = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
     (folder / "authority.pem").write_bytes(pem)
-    (folder / "server.pem").write_bytes(private + pem)
+    (folder / "server.pem").write_bytes(private_key + pem)
     return Certificates(folder / "authority.pem", folder / "server.pem")

@@ -9,7 +9,7 @@ Respond = Callable[[BaseHTTPRequestHandler], tuple[int, dict[str, str], bytes]]
 
 
 @contextmanager
-def place(respond: Respond) -> Iterator[str]:
+def start_http_server(respond: Respond) -> Iterator[str]:
     """An HTTP server; its address."""
 
     class Handler(BaseHTTPRequestHandler):

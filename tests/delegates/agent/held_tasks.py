@@ -17,48 +17,50 @@ _FARGATE = (
 AS_ON_FARGATE = ("setpriv", "--bounding-set", f"-all,+{_FARGATE.replace(',', ',+')}", "--inh-caps", "-all")
 
 
-class Said(list[str]):
+class MemoryLog(list[str]):
     """A task's log in memory."""
 
     def write(self, level: str, text: str) -> None:
         self.append(text)
 
 
-def held_task(kind: str, params: dict[str, Any], *, age: float = 0, **more: Any) -> HeldTask:
+def create_task(kind: str, params: dict[str, Any], *, age: float = 0, **extra_fields: Any) -> HeldTask:
     """A task that was acquired `age` seconds ago."""
-    fields = {"id": "t", "fence": 1, "timeout_seconds": 20.0, **more}
+    fields = {"id": "t", "fence": 1, "timeout_seconds": 20.0, **extra_fields}
     return HeldTask(AgentTask(kind=kind, params=params, acquired_at=time.monotonic() - age, **fields))
 
 
-def run(kind: str, params: dict[str, Any], *, said: Said | None = None, **more: Any) -> TaskResult:
+def run_task(
+    kind: str, params: dict[str, Any], *, lines: MemoryLog | None = None, **fields: Any
+) -> TaskResult:
     """Run a task to its end."""
     return execute_task(
-        held_task(kind, params, **more), ExecutorContext(said if said is not None else Said())
+        create_task(kind, params, **fields), ExecutorContext(lines if lines is not None else MemoryLog())
     )
 
 
-def error_of(answer: TaskResult) -> dict[str, Any]:
+def get_error(result: TaskResult) -> dict[str, Any]:
     """The error of an answer that must have one."""
-    assert answer.error is not None, answer
-    return dict(answer.error)
+    assert result.error is not None, result
+    return dict(result.error)
 
 
-def unique_nap() -> str:
+def choose_duration() -> str:
     """Seconds to sleep that no other process of this machine sleeps."""
     return f"600.{random.randrange(10**12):012}"
 
 
-def sleepers(nap: str) -> list[int]:
+def list_sleepers(duration: str) -> list[int]:
     """Return the processes that sleep this long, in all namespaces."""
     process_ids = []
     for line in Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):
-            if line.read_bytes().split(b"\0")[:2] == [b"sleep", nap.encode()]:
+            if line.read_bytes().split(b"\0")[:2] == [b"sleep", duration.encode()]:
                 process_ids.append(int(line.parent.name))
     return process_ids
 
 
-def open_to_all(folder: Path) -> None:
+def open_to_all_users(folder: Path) -> None:
     """Let the users of tasks reach `folder` through all of its parents that pytest made."""
     while folder.stat().st_mode & 0o005 != 0o005:
         folder.chmod(0o755)

@@ -12,32 +12,36 @@ Target = tuple[str, int]
 
 
 @contextmanager
-def tunnel(take: Callable[[socket.socket], tuple[socket.socket, bytes]], to: Target) -> Iterator[int]:
-    """Listen, start each connection with `take`, forward bytes both ways, and yield the port."""
-    with socket.create_server(("127.0.0.1", 0)) as listening:
+def open_tunnel(
+    accept: Callable[[socket.socket], tuple[socket.socket, bytes]], target: Target
+) -> Iterator[int]:
+    """Listen, start each connection with `accept`, forward bytes both ways, and yield the port."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def serve(connection: socket.socket) -> None:
             with suppress(OSError), connection:
-                client_socket, first = take(connection)
-                with client_socket, socket.create_connection(to) as target_socket:
+                client_socket, first = accept(connection)
+                with client_socket, socket.create_connection(target) as target_socket:
                     target_socket.sendall(first)
-                    back = threading.Thread(target=_pass, args=(target_socket, client_socket), daemon=True)
-                    back.start()
-                    _pass(client_socket, target_socket)
-                    back.join()
+                    return_thread = threading.Thread(
+                        target=_forward, args=(target_socket, client_socket), daemon=True
+                    )
+                    return_thread.start()
+                    _forward(client_socket, target_socket)
+                    return_thread.join()
 
         def listen() -> None:
             with suppress(OSError):
                 while True:
-                    connection, _ = listening.accept()
+                    connection, _ = listener.accept()
                     threading.Thread(target=serve, args=(connection,), daemon=True).start()
 
         threading.Thread(target=listen, daemon=True).start()
-        yield int(listening.getsockname()[1])
-        listening.shutdown(socket.SHUT_RDWR)
+        yield int(listener.getsockname()[1])
+        listener.shutdown(socket.SHUT_RDWR)
 
 
-def _pass(source: socket.socket, target: socket.socket) -> None:
+def _forward(source: socket.socket, target: socket.socket) -> None:
     with suppress(OSError):
         while data := source.recv(65_536):
             target.sendall(data)
@@ -46,27 +50,29 @@ def _pass(source: socket.socket, target: socket.socket) -> None:
 
 
 @contextmanager
-def proxy(to: Target, requests: list[str]) -> Iterator[int]:
+def start_proxy(target: Target, requests: list[str]) -> Iterator[int]:
     """Run a proxy to one target that records the head of each connection."""
 
-    def take(connection: socket.socket) -> tuple[socket.socket, bytes]:
-        head = b""
-        while b"\r\n\r\n" not in head:
-            head += connection.recv(65_536)
-        requests.append(head.decode("latin-1"))
-        if not head.startswith(b"CONNECT "):
-            return connection, head
+    def accept_request(connection: socket.socket) -> tuple[socket.socket, bytes]:
+        request_head = b""
+        while b"\r\n\r\n" not in request_head:
+            request_head += connection.recv(65_536)
+        requests.append(request_head.decode("latin-1"))
+        if not request_head.startswith(b"CONNECT "):
+            return connection, request_head
         connection.sendall(b"HTTP/1.1 200 Connected\r\n\r\n")
         return connection, b""
 
-    with tunnel(take, to) as port:
+    with open_tunnel(accept_request, target) as port:
         yield port
 
 
 @contextmanager
-def tls_end(to: Target, certificates: Certificates) -> Iterator[int]:
+def terminate_tls(target: Target, certificates: Certificates) -> Iterator[int]:
     """TLS as localhost, plain behind it."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificates.server)
-    with tunnel(lambda connection: (context.wrap_socket(connection, server_side=True), b""), to) as port:
+    with open_tunnel(
+        lambda connection: (context.wrap_socket(connection, server_side=True), b""), target
+    ) as port:
         yield port

@@ -15,11 +15,11 @@ from guards.masks import SecretMask
 from tests.lanes import examples
 
 
-def record(text: str) -> logging.LogRecord:
+def build_record(text: str) -> logging.LogRecord:
     return logging.LogRecord("slipway.delegate", logging.INFO, __file__, 1, text, None, None)
 
 
-class Diary:
+class DailyLog:
     """A delegate.log whose day is set by hand."""
 
     def __init__(self, folder: Path, **limits: int) -> None:
@@ -31,67 +31,69 @@ class Diary:
         self.log = DelegateLog(self.folder, day=lambda: self.day, **self.limits)
 
     def write(self, text: str) -> None:
-        self.log.emit(record(text))
+        self.log.emit(build_record(text))
 
-    def names(self) -> list[str]:
+    def list_names(self) -> list[str]:
         return sorted(path.name for path in self.folder.iterdir())
 
-    def old(self, days: int) -> str:
+    def format_old_name(self, days: int) -> str:
         return f"delegate-{(self.day - timedelta(days=days)).isoformat()}.log"
 
 
 def test_each_day_has_a_file_of_its_own_named_for_it(tmp_path: Path) -> None:
-    diary = Diary(tmp_path)
-    diary.write("yesterday")
-    diary.day += timedelta(days=1)
-    diary.write("today")
-    assert diary.names() == [diary.old(1), "delegate.log"]
-    assert (tmp_path / diary.old(1)).read_text() == "yesterday\n"
+    day_log = DailyLog(tmp_path)
+    day_log.write("yesterday")
+    day_log.day += timedelta(days=1)
+    day_log.write("today")
+    assert day_log.list_names() == [day_log.format_old_name(1), "delegate.log"]
+    assert (tmp_path / day_log.format_old_name(1)).read_text() == "yesterday\n"
     assert (tmp_path / "delegate.log").read_text() == "today\n"
 
 
 def test_a_full_file_is_named_for_its_day_and_a_new_one_begins(tmp_path: Path) -> None:
-    diary = Diary(tmp_path, file_bytes=20)
+    day_log = DailyLog(tmp_path, file_bytes=20)
     for text in ("a" * 15, "b" * 15, "c" * 15):
-        diary.write(text)
-    day = diary.day.isoformat()
-    assert diary.names() == [f"delegate-{day}.1.log", f"delegate-{day}.log", "delegate.log"]
+        day_log.write(text)
+    day = day_log.day.isoformat()
+    assert day_log.list_names() == [f"delegate-{day}.1.log", f"delegate-{day}.log", "delegate.log"]
     assert (tmp_path / f"delegate-{day}.log").read_text() == "a" * 15 + "\n"
 
 
 def test_today_and_ten_days_before_are_kept(tmp_path: Path) -> None:
-    diary = Diary(tmp_path)
+    day_log = DailyLog(tmp_path)
     for _ in range(14):
-        diary.write("x")
-        diary.day += timedelta(days=1)
-    diary.write("x")
-    assert diary.names() == sorted([*(diary.old(days) for days in range(1, 11)), "delegate.log"])
+        day_log.write("x")
+        day_log.day += timedelta(days=1)
+    day_log.write("x")
+    assert day_log.list_names() == sorted(
+        [*(day_log.format_old_name(days) for days in range(1, 11)), "delegate.log"]
+    )
 
 
 def test_the_file_of_an_earlier_process_is_gone_on_with(tmp_path: Path) -> None:
-    diary = Diary(tmp_path)
-    diary.write("before")
-    diary.open()
-    diary.write("after")
+    day_log = DailyLog(tmp_path)
+    day_log.write("before")
+    day_log.open()
+    day_log.write("after")
     assert (tmp_path / "delegate.log").read_text() == "before\nafter\n"
 
 
 def test_the_file_of_an_earlier_day_is_put_away_by_the_next_process(tmp_path: Path) -> None:
-    diary = Diary(tmp_path)
-    diary.write("before")
-    diary.day += timedelta(days=1)
-    diary.open()
-    diary.write("after")
-    assert diary.names() == [diary.old(1), "delegate.log"]
+    day_log = DailyLog(tmp_path)
+    day_log.write("before")
+    day_log.day += timedelta(days=1)
+    day_log.open()
+    day_log.write("after")
+    assert day_log.list_names() == [day_log.format_old_name(1), "delegate.log"]
 
 
 def test_other_files_stay(tmp_path: Path) -> None:
     (tmp_path / "delegate-notes.log").write_text("mine")
-    diary = Diary(tmp_path)
-    diary.write("x")
-    diary.day += timedelta(days=30)
-    diary.write("x")
-    assert diary.names() == ["delegate-notes.log", "delegate.log"]
+    day_log = DailyLog(tmp_path)
+    day_log.write("x")
+    day_log.day += timedelta(days=30)
+    day_log.write("x")
+    assert day_log.list_names() == ["delegate-notes.log", "delegate.log"]
 
 
 @settings(max_examples=examples(50))
@@ -101,39 +103,41 @@ def test_limits_hold_whatever_is_written_when(
 ) -> None:
     """Files of 100 bytes, 500 in all; each step writes a line some days later."""
     folder = tmp_path_factory.mktemp("log")
-    diary = Diary(folder, file_bytes=100, all_bytes=500)
-    written: list[str] = []
+    day_log = DailyLog(folder, file_bytes=100, all_bytes=500)
+    written_lines: list[str] = []
     for size, days in steps:
-        diary.day += timedelta(days=days)
-        written.append("x" * size)
-        diary.write(written[-1])
+        day_log.day += timedelta(days=days)
+        written_lines.append("x" * size)
+        day_log.write(written_lines[-1])
         sizes = {path.name: path.stat().st_size for path in folder.iterdir()}
         assert max(sizes.values()) <= 100
         assert sum(sizes.values()) <= 500
-        assert all(_day(name) >= diary.day - timedelta(days=10) for name in sizes if name != "delegate.log")
-        assert (folder / "delegate.log").read_text().endswith(f"{written[-1]}\n")
+        assert all(
+            _parse_day(name) >= day_log.day - timedelta(days=10) for name in sizes if name != "delegate.log"
+        )
+        assert (folder / "delegate.log").read_text().endswith(f"{written_lines[-1]}\n")
 
 
-def _day(name: str) -> date:
-    found = re.search(r"\d{4}-\d{2}-\d{2}", name)
-    assert found
-    return date.fromisoformat(found[0])
+def _parse_day(name: str) -> date:
+    match = re.search(r"\d{4}-\d{2}-\d{2}", name)
+    assert match
+    return date.fromisoformat(match[0])
 
 
 def test_a_line_has_its_moment_in_utc_and_hides_the_token() -> None:
-    line = LogFormatter(SecretMask(["slp_dlt_secret"])).format(record("refused slp_dlt_secret"))
+    line = LogFormatter(SecretMask(["slp_dlt_secret"])).format(build_record("refused slp_dlt_secret"))
     assert re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}Z INFO \[\w+\] refused •••$", line)
 
 
 @pytest.fixture
 def outgoing() -> Callable[[int], LogUploadBuffer]:
-    def full_of(count: int) -> LogUploadBuffer:
-        made = LogUploadBuffer()
+    def fill_buffer(count: int) -> LogUploadBuffer:
+        buffer = LogUploadBuffer()
         for number in range(count):
-            made.emit(record(f"line {number}"))
-        return made
+            buffer.emit(build_record(f"line {number}"))
+        return buffer
 
-    return full_of
+    return fill_buffer
 
 
 def test_lines_wait_until_they_are_sent(outgoing: Callable[[int], LogUploadBuffer]) -> None:
@@ -151,6 +155,6 @@ def test_lines_that_waited_too_long_are_counted(outgoing: Callable[[int], LogUpl
 def test_long_lines_go_in_several_messages() -> None:
     lines = LogUploadBuffer()
     for _ in range(20):
-        lines.emit(record("x" * 16_000))
+        lines.emit(build_record("x" * 16_000))
     assert sum(map(len, lines.first())) <= 100_000
     assert len(lines.first()) == 6

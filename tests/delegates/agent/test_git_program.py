@@ -9,7 +9,7 @@ import pytest
 
 from delegates.agent.executors.git_client import GitProgram, GitStopped
 from delegates.agent.isolation import Isolation, IsolationLevel, open_workspace
-from tests.delegates.agent.held_tasks import held_task
+from tests.delegates.agent.held_tasks import create_task
 
 FLOOD = "#!/bin/sh\nwhile :; do head -c 100000 /dev/zero; sleep 0.01; done\n"
 TRIES = 15
@@ -24,25 +24,25 @@ def test_git_that_is_stopped_while_it_prints_breaks_no_thread(
     environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
     # The agent ends with the first thread that breaks, and every task with it.
     broken: list[object] = []
-    monkeypatch.setattr(threading, "excepthook", lambda one: broken.append(one.exc_value))
-    over = threading.Event()
-    others = [threading.Thread(target=_work_until, args=(over,)) for _ in range(4)]
-    for one in others:
-        one.start()
+    monkeypatch.setattr(threading, "excepthook", lambda error_args: broken.append(error_args.exc_value))
+    stop_event = threading.Event()
+    threads = [threading.Thread(target=_work_until, args=(stop_event,)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
     try:
         for _ in range(TRIES):
             with open_workspace(Isolation(IsolationLevel.NONE)) as workspace:
-                git = GitProgram(held_task("git", {}), workspace, environment, [], time.monotonic() + 0.1)
+                git = GitProgram(create_task("git", {}), workspace, environment, [], time.monotonic() + 0.1)
                 with pytest.raises(GitStopped):
                     git.run(workspace.create_folder("repository"), "fetch", may_be_cut=True)
     finally:
-        over.set()
-        for one in others:
-            one.join()
+        stop_event.set()
+        for thread in threads:
+            thread.join()
     assert broken == []
 
 
-def _work_until(over: threading.Event) -> None:
+def _work_until(stop_event: threading.Event) -> None:
     """Keep the interpreter busy, as other tasks do."""
-    while not over.is_set():
+    while not stop_event.is_set():
         sum(range(1000))

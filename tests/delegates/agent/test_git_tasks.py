@@ -17,8 +17,8 @@ from delegates.agent.executors import ExecutorContext, execute_task, git, git_cl
 from delegates.agent.executors.git import GitCache
 from guards.host_keys import parse_host_keys
 from guards.limits import Limit
-from tests.delegates.agent.fake_servers import place
-from tests.delegates.agent.held_tasks import Said, error_of, held_task, run
+from tests.delegates.agent.fake_servers import start_http_server
+from tests.delegates.agent.held_tasks import MemoryLog, create_task, get_error, run_task
 from tests.fixtures.git import GitServer, http_backend
 from tests.fixtures.ssh import SshServer, new_key, public
 from tests.secret_watch.marker import planted
@@ -38,8 +38,8 @@ def repository(git_server: GitServer) -> tuple[str, str]:
     return git_server.url, commit
 
 
-def fetch(url: str, *paths: str, mask: tuple[str, ...] = (), **more: Any) -> Any:
-    return run("git", {"url": url, "ref": "main", "paths": list(paths), **more}, mask=mask)
+def fetch(url: str, *paths: str, mask: tuple[str, ...] = (), **params: Any) -> Any:
+    return run_task("git", {"url": url, "ref": "main", "paths": list(paths), **params}, mask=mask)
 
 
 Repository = tuple[str, str]
@@ -47,9 +47,9 @@ Repository = tuple[str, str]
 
 def test_files_and_folders_of_a_branch_come_with_its_commit(repository: Repository) -> None:
     url, commit = repository
-    answer = fetch(url, "ecs/")
-    assert answer.status == "SUCCEEDED", answer.error
-    assert answer.result == {
+    result = fetch(url, "ecs/")
+    assert result.status == "SUCCEEDED", result.error
+    assert result.result == {
         "commit": commit,
         "files": {"ecs/service.yaml": "serviceName: web\n", "ecs/task.yaml": "family: web\n"},
     }
@@ -57,45 +57,45 @@ def test_files_and_folders_of_a_branch_come_with_its_commit(repository: Reposito
 
 def test_a_commit_can_be_named(repository: Repository) -> None:
     url, commit = repository
-    answer = fetch(url, "ecs/task.yaml", ref=commit)
-    assert answer.result["files"] == {"ecs/task.yaml": "family: web\n"}
+    result = fetch(url, "ecs/task.yaml", ref=commit)
+    assert result.result["files"] == {"ecs/task.yaml": "family: web\n"}
 
 
 def test_name_and_password_open_a_private_repository_and_stay_hidden(repository: Repository) -> None:
     url = repository[0].replace("/app.git", "/private/app.git")
-    said = error_of(fetch(url, "ecs/task.yaml", username="me", password="wrong-pass", mask=("wrong-pass",)))
-    assert said["code"] == "GitFailed"
-    assert "wrong-pass" not in said["message"]
-    answer = fetch(url, "ecs/task.yaml", username="me", password=planted("s3cr3t-pass"))
-    assert answer.status == "SUCCEEDED", answer.error
+    error = get_error(fetch(url, "ecs/task.yaml", username="me", password="wrong-pass", mask=("wrong-pass",)))
+    assert error["code"] == "GitFailed"
+    assert "wrong-pass" not in error["message"]
+    result = fetch(url, "ecs/task.yaml", username="me", password=planted("s3cr3t-pass"))
+    assert result.status == "SUCCEEDED", result.error
 
 
 @pytest.mark.parametrize("path", ["nothing.yaml", "link", "../work", ":(top)ecs"])
 def test_what_is_no_file_of_the_commit_is_named(repository: Repository, path: str) -> None:
-    error = error_of(fetch(repository[0], path))
+    error = get_error(fetch(repository[0], path))
     assert error["code"] == "GitFailed"
     assert path in error["message"]
 
 
 def test_a_file_that_is_too_large_is_named(repository: Repository) -> None:
-    assert "big is too large" in error_of(fetch(repository[0], "big"))["message"]
+    assert "big is too large" in get_error(fetch(repository[0], "big"))["message"]
 
 
 def test_a_file_that_is_not_text_is_named(git_server: GitServer) -> None:
     (git_server.work / "logo.png").write_bytes(b"\x89PNG\0\0")
     git_server.commit({"ecs/task.yaml": "family: web\n"})
-    assert "logo.png is not text" in error_of(fetch(git_server.url, "/"))["message"]
+    assert "logo.png is not text" in get_error(fetch(git_server.url, "/"))["message"]
     assert fetch(git_server.url, "ecs").status == "SUCCEEDED"
 
 
 def test_a_branch_that_is_not_there_is_told_in_gits_words(repository: Repository) -> None:
-    error = error_of(fetch(repository[0], "x", ref="nowhere"))
+    error = get_error(fetch(repository[0], "x", ref="nowhere"))
     assert "nowhere" in error["message"]
     assert error["capability"] is False
 
 
 @pytest.mark.parametrize(
-    "wrong",
+    "params",
     [
         {"url": "ext::sh -c id"},
         {"url": "file:///etc"},
@@ -106,37 +106,37 @@ def test_a_branch_that_is_not_there_is_told_in_gits_words(repository: Repository
         {"url": "http://127.0.0.1/a.git", "ref": "a b"},
     ],
 )
-def test_addresses_and_names_that_git_could_take_for_orders_are_refused(wrong: dict[str, str]) -> None:
-    assert error_of(run("git", wrong))["code"] == "BadParameters"
+def test_addresses_and_names_that_git_could_take_for_orders_are_refused(params: dict[str, str]) -> None:
+    assert get_error(run_task("git", params))["code"] == "BadParameters"
 
 
 def test_branches_and_tags_are_listed(repository: Repository, git_server: GitServer) -> None:
     git_server.commit({"a": "b"}, branch="next")
     git_server.tag("v1")
-    answer = run("git", {"url": repository[0], "refs": True})
-    assert answer.result == {"branches": ["main", "next"], "tags": ["v1"]}
+    result = run_task("git", {"url": repository[0], "refs": True})
+    assert result.result == {"branches": ["main", "next"], "tags": ["v1"]}
 
 
 def test_files_come_over_ssh_with_a_key(repository: Repository, ssh_server: SshServer) -> None:
-    answer = fetch(ssh_server.url, "ecs/task.yaml", ssh_key=ssh_server.key, mask=(ssh_server.key,))
-    assert answer.status == "SUCCEEDED", answer.error
+    result = fetch(ssh_server.url, "ecs/task.yaml", ssh_key=ssh_server.key, mask=(ssh_server.key,))
+    assert result.status == "SUCCEEDED", result.error
     files = {"ecs/task.yaml": "family: web\n"}
-    assert answer.result == {"commit": repository[1], "files": files, "host_key": ssh_server.host_key}
+    assert result.result == {"commit": repository[1], "files": files, "host_key": ssh_server.host_key}
 
 
 def test_a_server_is_known_again_by_its_key(repository: Repository, ssh_server: SshServer) -> None:
-    known = [f"127.0.0.1 {public(new_key())}", ssh_server.host_key]
-    answer = fetch(ssh_server.url, "ecs/task.yaml", ssh_key=ssh_server.key, host_keys=known)
-    assert answer.status == "SUCCEEDED", answer.error
-    assert "host_key" not in answer.result
+    host_keys = [f"127.0.0.1 {public(new_key())}", ssh_server.host_key]
+    result = fetch(ssh_server.url, "ecs/task.yaml", ssh_key=ssh_server.key, host_keys=host_keys)
+    assert result.status == "SUCCEEDED", result.error
+    assert "host_key" not in result.result
 
 
 def test_a_server_with_another_key_gets_no_login(repository: Repository, ssh_server: SshServer) -> None:
     other = public(new_key())
-    error = error_of(fetch(ssh_server.url, "ecs/task.yaml", ssh_key=ssh_server.key, host_keys=[other]))
+    error = get_error(fetch(ssh_server.url, "ecs/task.yaml", ssh_key=ssh_server.key, host_keys=[other]))
     assert (error["code"], error["host_key"]) == ("HostKeyChanged", ssh_server.host_key)
-    for one in (other, ssh_server.host_key):
-        assert parse_host_keys(one)[0].fingerprint in error["message"]
+    for host_key in (other, ssh_server.host_key):
+        assert parse_host_keys(host_key)[0].fingerprint in error["message"]
 
 
 def test_a_commit_that_is_too_much_is_not_taken(
@@ -145,30 +145,32 @@ def test_a_commit_that_is_too_much_is_not_taken(
     git_server.commit({"random": "".join(random.Random(7).choices(ascii_letters, k=400_000))})
     monkeypatch.setattr(git_client, "GIT_TRANSFER_BYTES", Limit(64 * 1024, "bytes", "a commit", "a test"))
     monkeypatch.setattr(git_client, "_START", git_client._START.replace("-f 204800", "-f 128"))
-    error = error_of(fetch(git_server.url, "random"))
+    error = get_error(fetch(git_server.url, "random"))
     assert "one commit of the repository is more than 64 KiB" in error["message"]
 
 
 def test_git_is_ended_with_all_that_it_started(git_server: GitServer) -> None:
     git_server.commit({"a": "b"})
-    begun = threading.Event()
-    forever = threading.Event()
+    request_started = threading.Event()
+    release = threading.Event()
 
     def serve(request: Any) -> tuple[int, dict[str, str], bytes]:
-        begun.set()
-        forever.wait(30)
+        request_started.set()
+        release.wait(30)
         return 200, {}, b""
 
-    with place(serve) as url:
-        held = held_task("git", {"url": f"{url}/app.git", "paths": ["a"]})
-        answers: list[Any] = []
-        thread = threading.Thread(target=lambda: answers.append(execute_task(held, ExecutorContext(Said()))))
+    with start_http_server(serve) as url:
+        task = create_task("git", {"url": f"{url}/app.git", "paths": ["a"]})
+        results: list[Any] = []
+        thread = threading.Thread(
+            target=lambda: results.append(execute_task(task, ExecutorContext(MemoryLog())))
+        )
         thread.start()
-        assert begun.wait(20)
-        held.stopped.set()
+        assert request_started.wait(20)
+        task.stopped.set()
         thread.join(20)
-        forever.set()
-    assert answers[0].status == "ABORTED"
+        release.set()
+    assert results[0].status == "ABORTED"
 
 
 @pytest.mark.parametrize(
@@ -182,19 +184,19 @@ def test_git_is_ended_with_all_that_it_started(git_server: GitServer) -> None:
     ],
 )
 def test_names_that_a_shell_could_take_for_orders_are_refused(url: str) -> None:
-    assert error_of(run("git", {"url": url, "ssh_key": "k"}))["code"] == "BadParameters"
+    assert get_error(run_task("git", {"url": url, "ssh_key": "k"}))["code"] == "BadParameters"
 
 
 def test_a_key_that_the_server_does_not_know_is_refused_in_its_words(
     repository: Repository, ssh_server: SshServer
 ) -> None:
     stranger = asyncssh.generate_private_key("ssh-ed25519").export_private_key().decode()
-    error = error_of(fetch(ssh_server.url, "ecs/task.yaml", ssh_key=stranger))
+    error = get_error(fetch(ssh_server.url, "ecs/task.yaml", ssh_key=stranger))
     assert "Permission denied" in error["message"]
     assert error["capability"] is False
 
 
-class Counting:
+class FetchCounter:
     """Answers for a Git server, and counts how often a pack was asked for."""
 
     def __init__(self, git_server: GitServer) -> None:
@@ -202,39 +204,42 @@ class Counting:
         self._root = git_server.bare.parent
 
     def __call__(self, request: Any) -> tuple[int, dict[str, str], bytes]:
-        self.packs += b"command=fetch" in gunzipped(request)
+        self.packs += b"command=fetch" in decompress_body(request)
         path, _, query = request.path.partition("?")
         return http_backend(request, self._root, query, path)
 
 
-def gunzipped(request: Any) -> bytes:
+def decompress_body(request: Any) -> bytes:
     is_packed = request.headers.get("Content-Encoding") == "gzip"
     return gzip.decompress(request.body) if is_packed else bytes(request.body)
 
 
-def kept(folder: Path, url: str, ref: str = "refs/heads/main") -> Any:
-    held = held_task("git", {"url": f"{url}/app.git", "ref": ref, "paths": ["a"]})
-    return execute_task(held, ExecutorContext(Said(), git_cache=folder))
+def fetch_with_cache(folder: Path, url: str, ref: str = "refs/heads/main") -> Any:
+    task = create_task("git", {"url": f"{url}/app.git", "ref": ref, "paths": ["a"]})
+    return execute_task(task, ExecutorContext(MemoryLog(), git_cache=folder))
 
 
 def test_a_commit_is_fetched_once(git_server: GitServer, tmp_path: Path) -> None:
-    first, server = git_server.commit({"a": "1"}), Counting(git_server)
+    first, server = git_server.commit({"a": "1"}), FetchCounter(git_server)
     git_server.git("tag", "-am", "v1", "v1")
     git_server.git("push", "-q", str(git_server.bare), "v1")
-    with place(server) as url:
-        answers = [kept(tmp_path / "kept", url, ref) for ref in ("refs/heads/main", first, "refs/tags/v1")]
-        assert [one.result for one in answers] == [{"commit": first, "files": {"a": "1"}}] * 3
+    with start_http_server(server) as url:
+        results = [
+            fetch_with_cache(tmp_path / "kept", url, ref)
+            for ref in ("refs/heads/main", first, "refs/tags/v1")
+        ]
+        assert [result.result for result in results] == [{"commit": first, "files": {"a": "1"}}] * 3
         assert server.packs == 1
         second = git_server.commit({"a": "2"})
-        assert kept(tmp_path / "kept", url).result == {"commit": second, "files": {"a": "2"}}
+        assert fetch_with_cache(tmp_path / "kept", url).result == {"commit": second, "files": {"a": "2"}}
         assert server.packs == 2
 
 
 def test_two_who_want_the_same_commit_at_once_fetch_it_once(git_server: GitServer, tmp_path: Path) -> None:
-    commit, server = git_server.commit({"a": "1"}), Counting(git_server)
-    with place(server) as url, ThreadPoolExecutor(4) as pool:
-        answers = list(pool.map(lambda _: kept(tmp_path / "kept", url), range(4)))
-    assert [one.result["commit"] for one in answers] == [commit] * 4
+    commit, server = git_server.commit({"a": "1"}), FetchCounter(git_server)
+    with start_http_server(server) as url, ThreadPoolExecutor(4) as pool:
+        results = list(pool.map(lambda _: fetch_with_cache(tmp_path / "kept", url), range(4)))
+    assert [result.result["commit"] for result in results] == [commit] * 4
     assert server.packs == 1
 
 
@@ -242,23 +247,23 @@ def test_who_may_not_see_a_repository_gets_nothing_that_was_kept(
     git_server: GitServer, tmp_path: Path
 ) -> None:
     commit = git_server.commit({"a": "1"})
-    around = ExecutorContext(Said(), git_cache=tmp_path / "kept")
-    right = {"url": git_server.private_url, "ref": commit, "paths": ["a"], "username": "me"}
-    held = held_task("git", {**right, "password": planted("s3cr3t-pass")})
-    assert execute_task(held, around).status == "SUCCEEDED"
-    assert execute_task(held_task("git", {**right, "password": "wrong"}), around).status == "FAILED"
+    context = ExecutorContext(MemoryLog(), git_cache=tmp_path / "kept")
+    params = {"url": git_server.private_url, "ref": commit, "paths": ["a"], "username": "me"}
+    task = create_task("git", {**params, "password": planted("s3cr3t-pass")})
+    assert execute_task(task, context).status == "SUCCEEDED"
+    assert execute_task(create_task("git", {**params, "password": "wrong"}), context).status == "FAILED"
 
 
 def test_what_is_damaged_or_cannot_be_kept_is_fetched_anew(git_server: GitServer, tmp_path: Path) -> None:
     git_server.commit({"a": "1"})
     folder = tmp_path / "kept"
-    assert kept(folder, git_server.account).status == "SUCCEEDED"
-    for pack in folder.rglob("*.pack"):
-        pack.chmod(0o600)
-        pack.write_bytes(b"nonsense")
-    assert kept(folder, git_server.account).result["files"] == {"a": "1"}
+    assert fetch_with_cache(folder, git_server.account).status == "SUCCEEDED"
+    for pack_file in folder.rglob("*.pack"):
+        pack_file.chmod(0o600)
+        pack_file.write_bytes(b"nonsense")
+    assert fetch_with_cache(folder, git_server.account).result["files"] == {"a": "1"}
     (tmp_path / "file").write_text("")
-    assert kept(tmp_path / "file", git_server.account).result["files"] == {"a": "1"}
+    assert fetch_with_cache(tmp_path / "file", git_server.account).result["files"] == {"a": "1"}
 
 
 def test_what_is_kept_is_bounded_by_size_and_age(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -266,18 +271,18 @@ def test_what_is_kept_is_bounded_by_size_and_age(tmp_path: Path, monkeypatch: py
     cache = GitCache(tmp_path)
 
     def put(commit: str, age: float, size: int = 400) -> Path:
-        def fill(at: Path) -> str:
-            (at / "pack").write_bytes(b"x" * size)
+        def fill(folder: Path) -> str:
+            (folder / "pack").write_bytes(b"x" * size)
             return commit
 
-        with cache.lock_repository("url", commit, fill=fill, wait=lambda: None) as at:
-            os.utime(at, (time.time() - age, time.time() - age))
-            return at
+        with cache.lock_repository("url", commit, fill=fill, wait=lambda: None) as cached_folder:
+            os.utime(cached_folder, (time.time() - age, time.time() - age))
+            return cached_folder
 
-    old, first, second, third = put("old", 8 * 24 * 3600), put("1", 300), put("2", 200), put("3", 100)
-    assert [one.exists() for one in (old, first, second, third)] == [False, False, True, True]
-    abandoned = tmp_path / "begun-x"
-    abandoned.mkdir()
-    os.utime(abandoned, (1, 1))
+    expired, first, second, third = put("old", 8 * 24 * 3600), put("1", 300), put("2", 200), put("3", 100)
+    assert [path.exists() for path in (expired, first, second, third)] == [False, False, True, True]
+    abandoned_folder = tmp_path / "begun-x"
+    abandoned_folder.mkdir()
+    os.utime(abandoned_folder, (1, 1))
     put("4", 0, size=10)
-    assert not abandoned.exists()
+    assert not abandoned_folder.exists()

@@ -13,9 +13,9 @@ def test_a_restart_finds_the_key_pair_and_nobody_else_may_read_it(tmp_path: Path
     public, signature = first.public, first.sign(b"text")
     first.close()
     assert stat.S_IMODE((tmp_path / KEY_FILE).stat().st_mode) == 0o600
-    again = load_instance_key(tmp_path)
-    assert (again.public, again.sign(b"text")) == (public, signature)
-    again.close()
+    reloaded_key = load_instance_key(tmp_path)
+    assert (reloaded_key.public, reloaded_key.sign(b"text")) == (public, signature)
+    reloaded_key.close()
 
 
 def test_a_second_process_in_the_same_folder_is_another_instance(
@@ -33,9 +33,9 @@ def test_a_damaged_file_is_replaced(tmp_path: Path, content: bytes) -> None:
     first = load_instance_key(tmp_path)
     public = first.public
     first.close()
-    again = load_instance_key(tmp_path)
-    assert again.public == public
-    again.close()
+    reloaded_key = load_instance_key(tmp_path)
+    assert reloaded_key.public == public
+    reloaded_key.close()
 
 
 def test_where_nothing_can_be_written_the_key_pair_is_in_memory(

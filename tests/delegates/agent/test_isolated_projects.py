@@ -10,8 +10,8 @@ from delegates.models import DelegateInstance, DelegateTask, get_account_id
 from delegates.operations.tasks import abort_task, submit_task
 from delegates.operations.tokens import create_token
 from rbac.models import Scope, User
-from tests.delegates.agent.held_tasks import AS_ON_FARGATE, sleepers, unique_nap
-from tests.delegates.agent.test_with_manager import ended, log_of
+from tests.delegates.agent.held_tasks import AS_ON_FARGATE, choose_duration, list_sleepers
+from tests.delegates.agent.test_with_manager import read_log, wait_for_end
 from tests.fixtures.agents import Manager, StartAgent
 from tests.fixtures.processes import wait_until
 
@@ -43,17 +43,19 @@ echo looked
 
 @pytest.fixture
 def submit(account: Scope, live_broker: str, admin: User) -> Submit:
-    def submitted(project: Scope, script: str, **environment: str) -> DelegateTask:
+    def submit_script(project: Scope, script: str, **environment: str) -> DelegateTask:
         payload: dict[str, Any] = {"script": script, "environment": environment}
         return submit_task(
             scope=project, kind=DelegateTask.Kind.SHELL, title="a test", payload=payload, selectors=["ecs"]
         )
 
-    return submitted
+    return submit_script
 
 
 @pytest.mark.parametrize(
-    ("within", "isolation"), [((), "users_and_namespaces"), (AS_ON_FARGATE, "users")], ids=["root", "Fargate"]
+    ("command_prefix", "isolation"),
+    [((), "users_and_namespaces"), (AS_ON_FARGATE, "users")],
+    ids=["root", "Fargate"],
 )
 def test_scripts_of_two_projects_at_once_find_nothing_of_each_other(
     manager: Manager,
@@ -63,7 +65,7 @@ def test_scripts_of_two_projects_at_once_find_nothing_of_each_other(
     project: Scope,
     other_project: Scope,
     admin: User,
-    within: tuple[str, ...],
+    command_prefix: tuple[str, ...],
     isolation: str,
 ) -> None:
     token = create_token(actor=admin, scope=account, name="shared")
@@ -74,27 +76,27 @@ def test_scripts_of_two_projects_at_once_find_nothing_of_each_other(
         "HARNESS_NAME": "shared",
         "HARNESS_TAGS": "ecs",
     }
-    start_agent(environment, within)
+    start_agent(environment, command_prefix)
     instance = DelegateInstance.objects.filter(delegate__name="shared")
     wait_until(instance.exists, "the agent")
     assert instance.get().isolation == isolation
 
-    secret, nap, escaped = "canary" + os.urandom(9).hex(), unique_nap(), unique_nap()
-    first = submit(project, STAY.format(nap=nap), SECRET=secret)
-    wait_until(lambda: log_of(first), "the first script")
-    (folder,) = log_of(first)
-    look = LOOK.replace("{nap}", escaped)
-    marks = {"ONE": secret[:12], "TWO": secret[12:], "FOLDER": folder, "NAP": nap}
-    second = submit(other_project, look, **marks)
-    wait_until(lambda: sleepers(escaped), "what leaves the session of the second script")
-    assert ended(second).status == DelegateTask.Status.SUCCEEDED, second.error
-    assert log_of(second) == ["looked"]
-    assert not sleepers(escaped)
+    secret, duration, escaped_duration = "canary" + os.urandom(9).hex(), choose_duration(), choose_duration()
+    first = submit(project, STAY.format(nap=duration), SECRET=secret)
+    wait_until(lambda: read_log(first), "the first script")
+    (folder,) = read_log(first)
+    search_script = LOOK.replace("{nap}", escaped_duration)
+    marks = {"ONE": secret[:12], "TWO": secret[12:], "FOLDER": folder, "NAP": duration}
+    second = submit(other_project, search_script, **marks)
+    wait_until(lambda: list_sleepers(escaped_duration), "what leaves the session of the second script")
+    assert wait_for_end(second).status == DelegateTask.Status.SUCCEEDED, second.error
+    assert read_log(second) == ["looked"]
+    assert not list_sleepers(escaped_duration)
     # The first one runs on, undisturbed.
     first.refresh_from_db()
     assert first.status == DelegateTask.Status.STARTED
-    assert sleepers(nap)
-    assert log_of(first) == [folder]
+    assert list_sleepers(duration)
+    assert read_log(first) == [folder]
     abort_task(actor=admin, task=first)
-    assert ended(first).status == DelegateTask.Status.ABORTED
-    assert not sleepers(nap)
+    assert wait_for_end(first).status == DelegateTask.Status.ABORTED
+    assert not list_sleepers(duration)

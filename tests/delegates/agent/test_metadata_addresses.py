@@ -4,7 +4,7 @@ import pytest
 
 from guards.address_policy import PRIVATE_ALLOWED, AddressRefused
 from guards.urls import resolve_host
-from tests.delegates.agent.held_tasks import error_of, run
+from tests.delegates.agent.held_tasks import get_error, run_task
 
 METADATA = [
     "169.254.169.254",
@@ -44,16 +44,16 @@ def test_private_addresses_are_what_a_delegate_is_for(address: str) -> None:
 @pytest.mark.parametrize("kind", ["http", "check", "git", "docker_registry"])
 @pytest.mark.parametrize("host", ["169.254.169.254", "[::ffff:169.254.169.254]", "0xa9fea9fe"])
 def test_no_kind_of_task_reaches_metadata(kind: str, host: str) -> None:
-    answer = run(kind, {"url": f"http://{host}/latest/meta-data", "repository": "library/nginx"})
-    assert error_of(answer)["code"] == "AddressRefused"
-    assert error_of(answer)["capability"] is False
+    result = run_task(kind, {"url": f"http://{host}/latest/meta-data", "repository": "library/nginx"})
+    assert get_error(result)["code"] == "AddressRefused"
+    assert get_error(result)["capability"] is False
 
 
 def test_an_aws_endpoint_may_not_be_metadata_either() -> None:
     params = {"service": "sts", "operation": "GetCallerIdentity", "region": "us-east-1"}
     key = {"kind": "access_key", "access_key_id": "AKIAEXAMPLE", "secret_access_key": "x"}
-    answer = run("aws", params | {"endpoint_url": "http://169.254.170.2", "credentials": key})
-    assert error_of(answer)["code"] == "AddressRefused"
+    result = run_task("aws", params | {"endpoint_url": "http://169.254.170.2", "credentials": key})
+    assert get_error(result)["code"] == "AddressRefused"
 
 
 @pytest.mark.parametrize(
@@ -61,16 +61,16 @@ def test_an_aws_endpoint_may_not_be_metadata_either() -> None:
     ["ftp://example.com", "file:///etc/passwd", "http://", "http://a\tb", "http://[::1", "gopher://x", "x"],
 )
 def test_what_is_no_web_address_is_refused(url: str) -> None:
-    assert error_of(run("http", {"url": url}))["code"] == "BadParameters"
+    assert get_error(run_task("http", {"url": url}))["code"] == "BadParameters"
 
 
 @pytest.mark.parametrize("kind", ["http", "check", "git", "docker_registry"])
 @pytest.mark.parametrize("port", [22, 25, 2375, 6379, 11211])
 def test_no_kind_of_task_speaks_http_to_what_is_no_web_server(kind: str, port: int) -> None:
-    answer = run(kind, {"url": f"http://127.0.0.1:{port}/", "repository": "library/nginx"})
-    assert error_of(answer)["code"] == "BadParameters"
+    result = run_task(kind, {"url": f"http://127.0.0.1:{port}/", "repository": "library/nginx"})
+    assert get_error(result)["code"] == "BadParameters"
 
 
 def test_a_name_that_nobody_has_is_a_lack_of_this_delegate() -> None:
-    error = error_of(run("check", {"url": "https://nobody.invalid"}))
+    error = get_error(run_task("check", {"url": "https://nobody.invalid"}))
     assert (error["code"], error["capability"]) == ("NameNotResolved", True)

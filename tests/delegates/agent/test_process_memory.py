@@ -12,5 +12,5 @@ print(ctypes.CDLL(None).prctl(3, 0, 0, 0, 0))
 
 
 def test_a_process_that_hides_cannot_be_read_by_others_of_its_user() -> None:
-    done = subprocess.run([sys.executable, "-c", ASK], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "0"
+    process = subprocess.run([sys.executable, "-c", ASK], capture_output=True, text=True, check=True)
+    assert process.stdout.strip() == "0"

@@ -43,20 +43,20 @@ def test_the_newer_family_wins_where_both_are_set() -> None:
 def test_the_page_of_the_agent_has_every_variable_that_it_reads() -> None:
     root = Path(__file__).resolve().parents[3]
     code = (root / "delegates/agent/settings.py").read_text()
-    read = set(re.findall(r'"([A-Z]+(?:_[A-Z]+)+)"', code)) - {"SHELL_SCRIPT"}
+    read_names = set(re.findall(r'"([A-Z]+(?:_[A-Z]+)+)"', code)) - {"SHELL_SCRIPT"}
     page = (root / "docs/reference/delegate-settings.md").read_text()
-    told = set(re.findall(r"`([A-Z]+(?:_[A-Z]+)+)`", page))
-    assert read - told - {"AWS_CA_BUNDLE", "SSL_CERT_FILE"} == set()
+    documented_names = set(re.findall(r"`([A-Z]+(?:_[A-Z]+)+)`", page))
+    assert read_names - documented_names - {"AWS_CA_BUNDLE", "SSL_CERT_FILE"} == set()
 
 
 def test_a_token_is_not_printed_with_the_settings() -> None:
     assert "slp_dlt_new" not in repr(read_environment(V3))
 
 
-@pytest.mark.parametrize("missing", V3)
-def test_what_is_missing_is_named(missing: str) -> None:
-    with pytest.raises(InvalidEnvironment, match=f"{missing} is not set"):
-        read_environment({name: value for name, value in V3.items() if name != missing})
+@pytest.mark.parametrize("missing_name", V3)
+def test_what_is_missing_is_named(missing_name: str) -> None:
+    with pytest.raises(InvalidEnvironment, match=f"{missing_name} is not set"):
+        read_environment({name: value for name, value in V3.items() if name != missing_name})
 
 
 @pytest.mark.parametrize(
@@ -97,14 +97,18 @@ def test_home_is_absolute_wherever_the_program_starts() -> None:
 
 def test_the_parts_of_a_proxy_become_one_address() -> None:
     parts = {"PROXY_HOST": "proxy", "PROXY_PORT": "3128", "PROXY_USER": "me", "PROXY_PASSWORD": "a:b@c"}
-    found = build_proxy_variables(parts | {"NO_PROXY": "internal.example.com"})
-    assert found["HTTPS_PROXY"] == found["HTTP_PROXY"] == "http://me:a%3Ab%40c@proxy:3128"
-    assert found["NO_PROXY"].split(",")[:3] == ["internal.example.com", "169.254.169.254", "169.254.170.2"]
+    proxy_variables = build_proxy_variables(parts | {"NO_PROXY": "internal.example.com"})
+    assert proxy_variables["HTTPS_PROXY"] == proxy_variables["HTTP_PROXY"] == "http://me:a%3Ab%40c@proxy:3128"
+    assert proxy_variables["NO_PROXY"].split(",")[:3] == [
+        "internal.example.com",
+        "169.254.169.254",
+        "169.254.170.2",
+    ]
 
 
 def test_a_proxy_that_is_already_set_stays() -> None:
-    found = build_proxy_variables({"PROXY_HOST": "proxy", "HTTPS_PROXY": "http://other:1"})
-    assert "HTTPS_PROXY" not in found
+    proxy_variables = build_proxy_variables({"PROXY_HOST": "proxy", "HTTPS_PROXY": "http://other:1"})
+    assert "HTTPS_PROXY" not in proxy_variables
 
 
 def test_without_a_proxy_nothing_changes() -> None:
@@ -112,13 +116,13 @@ def test_without_a_proxy_nothing_changes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("variables", "named"),
+    ("variables", "variable"),
     [
         ({"PROXY_PORT": "3128"}, "PROXY_HOST"),
         ({"PROXY_HOST": "p", "PROXY_PORT": "many"}, "PROXY_PORT"),
         ({"PROXY_HOST": "p", "PROXY_SCHEME": "socks5"}, "PROXY_SCHEME"),
     ],
 )
-def test_half_a_proxy_is_refused(variables: dict[str, str], named: str) -> None:
-    with pytest.raises(InvalidEnvironment, match=named):
+def test_half_a_proxy_is_refused(variables: dict[str, str], variable: str) -> None:
+    with pytest.raises(InvalidEnvironment, match=variable):
         build_proxy_variables(variables)

@@ -13,15 +13,15 @@ from tests.lanes import examples
 MIB = 1024 * 1024
 
 
-def texts(lines: SpooledTaskLog) -> list[str]:
+def take_texts(lines: SpooledTaskLog) -> list[str]:
     """Everything that is waiting, taken as an upload takes it."""
-    found: list[str] = []
+    line_texts: list[str] = []
     while chunk := lines.first():
         number, part = chunk
-        assert number == len(found)
-        found += [one["text"] for one in part]
+        assert number == len(line_texts)
+        line_texts += [line["text"] for line in part]
         lines.acknowledge(number + len(part))
-    return found
+    return line_texts
 
 
 def test_lines_come_out_in_order_and_are_gone_once_acknowledged(tmp_path: Path) -> None:
@@ -31,7 +31,7 @@ def test_lines_come_out_in_order_and_are_gone_once_acknowledged(tmp_path: Path) 
         lines.write("INFO", f"line {number}")
     lines.close()
     assert lines.next_sequence == 5
-    assert texts(lines) == [f"line {number}" for number in range(5)]
+    assert take_texts(lines) == [f"line {number}" for number in range(5)]
     assert list(tmp_path.iterdir()) == []
     assert spool.size == 0
 
@@ -51,9 +51,9 @@ def test_lines_survive_a_restart_with_their_numbers(tmp_path: Path) -> None:
     lines.acknowledge(number + len(chunk))
     lines.write("INFO", "not sent")
 
-    (found,) = LogSpool(tmp_path, MIB).waiting()
-    assert (found.task_id, found.fence) == ("t1", 7)
-    number, chunk = found.first() or (0, [])
+    (task_log,) = LogSpool(tmp_path, MIB).waiting()
+    assert (task_log.task_id, task_log.fence) == ("t1", 7)
+    number, chunk = task_log.first() or (0, [])
     assert (number, chunk[0]["text"]) == (1, "not sent")
 
 
@@ -61,8 +61,8 @@ def test_half_a_line_of_a_killed_agent_is_left_out(tmp_path: Path) -> None:
     LogSpool(tmp_path, MIB).open("t1", 7).write("INFO", "whole")
     (segment,) = tmp_path.glob("*/*.jsonl")
     segment.write_text(segment.read_text() + '{"t": 1, "lev')
-    (found,) = LogSpool(tmp_path, MIB).waiting()
-    assert texts(found) == ["whole"]
+    (task_log,) = LogSpool(tmp_path, MIB).waiting()
+    assert take_texts(task_log) == ["whole"]
 
 
 def test_a_full_spool_drops_the_oldest_lines_and_says_so(tmp_path: Path) -> None:
@@ -71,10 +71,10 @@ def test_a_full_spool_drops_the_oldest_lines_and_says_so(tmp_path: Path) -> None
     for number in range(1000):
         lines.write("INFO", f"{number:06}" + "x" * 1000)
     assert spool.size <= spool.most
-    marker, *rest = texts(lines)
-    dropped = int(marker.split()[0])
+    marker, *remaining_texts = take_texts(lines)
+    dropped_count = int(marker.split()[0])
     assert "lines are missing" in marker
-    assert [int(text[:6]) for text in rest] == list(range(dropped, 1000))
+    assert [int(text[:6]) for text in remaining_texts] == list(range(dropped_count, 1000))
 
 
 def test_lines_on_their_way_are_not_dropped(tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_a_disk_that_takes_nothing_leaves_a_marker_later(tmp_path: Path) -> None
     lines.write("INFO", "lost too")
     lines.folder.unlink()
     lines.write("INFO", "kept")
-    assert texts(lines) == ["2 lines were lost: the disk of the delegate is full.", "kept"]
+    assert take_texts(lines) == ["2 lines were lost: the disk of the delegate is full.", "kept"]
 
 
 def test_a_damaged_line_is_marked_and_the_others_are_sent(tmp_path: Path) -> None:
@@ -103,17 +103,17 @@ def test_a_damaged_line_is_marked_and_the_others_are_sent(tmp_path: Path) -> Non
     for text in ("one", "two", "three"):
         lines.write("INFO", text)
     (segment,) = tmp_path.glob("*/*.jsonl")
-    first, _, third = segment.read_bytes().splitlines()
-    segment.write_bytes(b"\n".join([first, b"\0\0\xff[1]", third]) + b"\n")
-    (found,) = LogSpool(tmp_path, MIB).waiting()
-    assert texts(found) == ["one", "One line was lost: damaged on the disk of the delegate.", "three"]
+    first, _, last_line = segment.read_bytes().splitlines()
+    segment.write_bytes(b"\n".join([first, b"\0\0\xff[1]", last_line]) + b"\n")
+    (task_log,) = LogSpool(tmp_path, MIB).waiting()
+    assert take_texts(task_log) == ["one", "One line was lost: damaged on the disk of the delegate.", "three"]
 
 
 def test_lines_go_also_where_their_number_cannot_be_noted(tmp_path: Path) -> None:
     lines = LogSpool(tmp_path, MIB).open("t1", 1)
     lines.write("INFO", "one")
     (lines.folder / "state.json.new").mkdir()
-    assert texts(lines) == ["one"]
+    assert take_texts(lines) == ["one"]
 
 
 def test_lines_that_the_manager_does_not_want_go(tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ def test_lines_that_the_manager_does_not_want_go(tmp_path: Path) -> None:
     assert (spool.waiting(), spool.size, list(tmp_path.iterdir())) == ([], 0, [])
 
 
-class Journey:
+class LogUpload:
     """An agent that writes, sends and restarts, and a manager that takes each number once."""
 
     def __init__(self, folder: Path) -> None:
@@ -143,14 +143,14 @@ class Journey:
         if chunk := self.lines.first():
             number, part = chunk
             assert number <= len(self.manager), "there is a gap"
-            self.manager += [one["text"] for one in part[len(self.manager) - number :]]
+            self.manager += [line["text"] for line in part[len(self.manager) - number :]]
             if is_acknowledged:
                 self.lines.acknowledge(len(self.manager))
 
     def restart(self) -> None:
         self.has_restarted = True
-        if waiting := LogSpool(self.folder, 10 * MIB).waiting():
-            (self.lines,) = waiting
+        if task_logs := LogSpool(self.folder, 10 * MIB).waiting():
+            (self.lines,) = task_logs
 
 
 @settings(max_examples=examples(60))
@@ -161,14 +161,14 @@ def test_every_line_arrives_once_in_order(
     steps: list[int | str], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """Whatever order lines, uploads, lost answers and restarts come in."""
-    journey = Journey(tmp_path_factory.mktemp("spool"))
+    upload = LogUpload(tmp_path_factory.mktemp("spool"))
     for step in steps:
         if isinstance(step, int):
-            journey.write(step)
+            upload.write(step)
         elif step == "restart":
-            journey.restart()
+            upload.restart()
         else:
-            journey.send(is_acknowledged=step == "send")
-    while journey.lines.segments:
-        journey.send(is_acknowledged=True)
-    assert journey.manager == [str(number) for number in range(journey.written)]
+            upload.send(is_acknowledged=step == "send")
+    while upload.lines.segments:
+        upload.send(is_acknowledged=True)
+    assert upload.manager == [str(number) for number in range(upload.written)]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from delegates.agent.executors import ExecutorContext, TaskResult, execute_task
-from tests.delegates.agent.held_tasks import Said, error_of, held_task, open_to_all, run
+from tests.delegates.agent.held_tasks import MemoryLog, create_task, get_error, open_to_all_users, run_task
 from tests.fixtures.processes import wait_until
 from tests.stories.terraform.conftest import MAIN, States, needs_terraform, states
 
@@ -18,7 +18,7 @@ SLOW = (
 )
 
 
-def _asked(states: States | None = None, **params: object) -> dict[str, object]:
+def _build_params(states: States | None = None, **params: object) -> dict[str, object]:
     inputs = {"backend": states.backend()} if states else {}
     return {
         "command": "apply",
@@ -29,7 +29,7 @@ def _asked(states: States | None = None, **params: object) -> dict[str, object]:
     }
 
 
-def _stand_in(folder: Path, name: str) -> None:
+def _create_wrapper(folder: Path, name: str) -> None:
     """A program that says its arguments, and hands them to Terraform."""
     program = folder / name
     program.write_text('#!/bin/sh\necho "given: $*" >&2\nexec terraform "$@"\n')
@@ -53,9 +53,9 @@ def test_the_agent_reads_no_more_of_a_file_than_its_memory_is_for(
     program = tmp_path / "terraform"
     program.write_text(_BOASTER)
     program.chmod(0o755)
-    open_to_all(tmp_path)
+    open_to_all_users(tmp_path)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    error = error_of(run("terraform", _asked(command="plan")))
+    error = get_error(run_task("terraform", _build_params(command="plan")))
     assert (error["code"], error["message"]) == ("OutputsTooLarge", "printed is larger than 32,768 KiB")
 
 
@@ -63,18 +63,20 @@ def test_the_agent_reads_no_more_of_a_file_than_its_memory_is_for(
 def test_terragrunt_gets_the_arguments_that_terraform_gets(
     states: States, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _stand_in(tmp_path, "terragrunt")
-    said = Said()
+    _create_wrapper(tmp_path, "terragrunt")
+    lines = MemoryLog()
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    answer = run(
-        "terraform", _asked(states, program="terragrunt", targets=["terraform_data.cluster"]), said=said
+    result = run_task(
+        "terraform",
+        _build_params(states, program="terragrunt", targets=["terraform_data.cluster"]),
+        lines=lines,
     )
-    assert answer.status == "SUCCEEDED", answer
-    assert answer.result is not None
-    assert answer.result["outputs"]["cluster_name"] == {"value": "blue", "is_secret": False}
+    assert result.status == "SUCCEEDED", result
+    assert result.result is not None
+    assert result.result["outputs"]["cluster_name"] == {"value": "blue", "is_secret": False}
     arguments = [
-        " ".join(word for word in line.split() if not word.startswith("-backend-config=/"))
-        for line in (one.removeprefix("given: ") for one in said if one.startswith("given: "))
+        " ".join(argument for argument in line.split() if not argument.startswith("-backend-config=/"))
+        for line in (line.removeprefix("given: ") for line in lines if line.startswith("given: "))
     ]
     assert arguments == [
         "init -input=false -no-color",
@@ -85,17 +87,17 @@ def test_terragrunt_gets_the_arguments_that_terraform_gets(
 
 @needs_terraform
 def test_a_program_that_is_stopped_leaves_its_state_in_order(states: States) -> None:
-    said = Said()
-    held = held_task("terraform", _asked(states, files={"main.tf": SLOW}))
-    answers: list[TaskResult] = []
-    thread = threading.Thread(target=lambda: answers.append(execute_task(held, ExecutorContext(said))))
+    lines = MemoryLog()
+    task = create_task("terraform", _build_params(states, files={"main.tf": SLOW}))
+    results: list[TaskResult] = []
+    thread = threading.Thread(target=lambda: results.append(execute_task(task, ExecutorContext(lines))))
     thread.start()
-    wait_until(lambda: any("cluster: Creation complete" in line for line in said), "the first resource")
-    held.stopped.set()
+    wait_until(lambda: any("cluster: Creation complete" in line for line in lines), "the first resource")
+    task.stopped.set()
     thread.join()
-    (answer,) = answers
-    assert answer.result is not None
-    assert (answer.status, answer.result["ended"], answer.result["begun"]) == ("FAILED", "STOPPED", True)
+    (result,) = results
+    assert result.result is not None
+    assert (result.status, result.result["ended"], result.result["begun"]) == ("FAILED", "STOPPED", True)
     assert states.inputs()[0] == "blue"
     assert not states.locks
 
@@ -103,8 +105,8 @@ def test_a_program_that_is_stopped_leaves_its_state_in_order(states: States) -> 
 @needs_terraform
 @pytest.mark.parametrize("path", ["../main.tf", "/etc/main.tf", "a/../../main.tf"])
 def test_no_file_is_written_outside_of_the_task(states: States, path: str) -> None:
-    answer = run("terraform", _asked(states, files={path: MAIN, "main.tf": MAIN}))
-    assert error_of(answer)["code"] == "BadParameters"
+    result = run_task("terraform", _build_params(states, files={path: MAIN, "main.tf": MAIN}))
+    assert get_error(result)["code"] == "BadParameters"
 
 
 @needs_terraform
@@ -112,26 +114,28 @@ def test_what_a_delegate_was_given_is_not_seen_by_the_program(
     states: States, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DELEGATE_TOKEN", "slp_dlt_hidden")
-    said = Said()
-    main = MAIN + (
+    lines = MemoryLog()
+    configuration = MAIN + (
         'resource "terraform_data" "look" {\n'
         '  provisioner "local-exec" {\n    command = "env; echo end-of-it"\n  }\n}\n'
     )
-    answer = run("terraform", _asked(states, files={"main.tf": main}), said=said)
-    assert answer.status == "SUCCEEDED", answer
-    assert any("end-of-it" in line for line in said)
-    assert "slp_dlt_hidden" not in "\n".join(said)
+    result = run_task("terraform", _build_params(states, files={"main.tf": configuration}), lines=lines)
+    assert result.status == "SUCCEEDED", result
+    assert any("end-of-it" in line for line in lines)
+    assert "slp_dlt_hidden" not in "\n".join(lines)
 
 
 def test_a_delegate_without_the_program_lacks_a_capability(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    error = error_of(run("terraform", _asked()))
+    error = get_error(run_task("terraform", _build_params()))
     assert (error["code"], error["capability"]) == ("NoTerraform", True)
     assert "install it in its image" in error["message"]
 
 
 def test_a_delegate_that_runs_no_scripts_runs_no_configuration_either() -> None:
-    answer = execute_task(held_task("terraform", _asked()), ExecutorContext(Said(), blocks_shell=True))
-    assert error_of(answer)["code"] == "ShellBlocked"
+    result = execute_task(
+        create_task("terraform", _build_params()), ExecutorContext(MemoryLog(), blocks_shell=True)
+    )
+    assert get_error(result)["code"] == "ShellBlocked"

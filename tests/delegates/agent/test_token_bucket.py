@@ -18,15 +18,15 @@ class Clock:
 
 def test_the_burst_is_free_and_what_follows_comes_at_the_rate() -> None:
     clock = Clock()
-    pace = TokenBucket(1000, 5000, clock, clock.sleep)
-    assert [pace.spend(100) for _ in range(50)] == [False] * 50
+    bucket = TokenBucket(1000, 5000, clock, clock.sleep)
+    assert [bucket.spend(100) for _ in range(50)] == [False] * 50
     assert clock.now == 0
     for _ in range(100):
-        pace.spend(100)
+        bucket.spend(100)
     assert 9.9 <= clock.now <= 10.1
     # A pause fills it again, to the burst and no further.
     clock.now += 1000
     before = clock.now
-    assert not pace.spend(5000)
-    assert pace.spend(1000)
+    assert not bucket.spend(5000)
+    assert bucket.spend(1000)
     assert clock.now == before + 1

@@ -11,76 +11,76 @@ import pytest
 from delegates.agent.executors import ExecutorContext, execute_task
 from guards.address_policy import PUBLIC_ONLY, AddressPolicy
 from tests.delegates.agent.certificates import Certificates
-from tests.delegates.agent.fake_servers import place
-from tests.delegates.agent.held_tasks import Said, error_of, held_task, run
+from tests.delegates.agent.fake_servers import start_http_server
+from tests.delegates.agent.held_tasks import MemoryLog, create_task, get_error, run_task
 from tests.ports import free_port
 
 Request = BaseHTTPRequestHandler
-Given = tuple[int, dict[str, str], bytes]
+Response = tuple[int, dict[str, str], bytes]
 
 
 def test_an_answer_comes_back_with_status_headers_and_body() -> None:
-    def echo(request: Request) -> Given:
-        said = f"{request.command} {request.path} {request.headers['X-Test']} {request.body.decode()}"  # type: ignore[attr-defined]
-        return 418, {"X-Pot": "tea"}, said.encode()
+    def echo(request: Request) -> Response:
+        text = f"{request.command} {request.path} {request.headers['X-Test']} {request.body.decode()}"  # type: ignore[attr-defined]
+        return 418, {"X-Pot": "tea"}, text.encode()
 
-    with place(echo) as url:
+    with start_http_server(echo) as url:
         params = {
             "method": "post",
             "url": f"{url}/a?b=c",
             "headers": {"X-Test": "é".encode().hex()},
             "body": "hi",
         }
-        answer = run("http", params)
-    assert answer.status == "SUCCEEDED"
-    assert answer.result is not None
-    assert answer.result["status"] == 418
-    assert answer.result["headers"]["x-pot"] == "tea"
-    assert answer.result["body"] == "POST /a?b=c c3a9 hi"
+        result = run_task("http", params)
+    assert result.status == "SUCCEEDED"
+    assert result.result is not None
+    assert result.result["status"] == 418
+    assert result.result["headers"]["x-pot"] == "tea"
+    assert result.result["body"] == "POST /a?b=c c3a9 hi"
 
 
 def test_a_server_hears_the_name_that_was_asked_for() -> None:
-    with place(lambda request: (200, {}, str(request.headers["Host"]).encode())) as url:
-        answer = run("http", {"url": url.replace("127.0.0.1", "localhost")})
-    assert answer.result is not None
-    assert answer.result["body"].startswith("localhost:")
+    with start_http_server(lambda request: (200, {}, str(request.headers["Host"]).encode())) as url:
+        result = run_task("http", {"url": url.replace("127.0.0.1", "localhost")})
+    assert result.result is not None
+    assert result.result["body"].startswith("localhost:")
 
 
 def test_redirects_are_told_and_not_followed() -> None:
-    with place(lambda _: (302, {"Location": "http://169.254.169.254/"}, b"")) as url:
-        answer = run("http", {"url": url})
-    assert answer.result is not None
-    assert answer.result["status"] == 302
+    with start_http_server(lambda _: (302, {"Location": "http://169.254.169.254/"}, b"")) as url:
+        result = run_task("http", {"url": url})
+    assert result.result is not None
+    assert result.result["status"] == 302
 
 
 def test_an_answer_that_is_too_large_is_refused() -> None:
-    with place(lambda _: (200, {}, b"x" * (1024 * 1024 + 1))) as url:
-        assert error_of(run("http", {"url": url}))["code"] == "TooMuch"
+    with start_http_server(lambda _: (200, {}, b"x" * (1024 * 1024 + 1))) as url:
+        assert get_error(run_task("http", {"url": url}))["code"] == "TooMuch"
 
 
 def test_a_closed_port_is_a_lack_of_this_delegate() -> None:
     url = f"http://127.0.0.1:{free_port()}"
     for kind in ("http", "check", "docker_registry"):
-        error = error_of(run(kind, {"url": url, "repository": "library/nginx"}))
+        error = get_error(run_task(kind, {"url": url, "repository": "library/nginx"}))
         assert (error["code"], error["capability"]) == ("NotConnected", True)
 
 
 def test_a_check_says_where_it_leads() -> None:
-    with place(lambda _: (500, {}, b"")) as url:
-        answer = run("check", {"url": url})
-    assert answer.result == {"ok": True, "address": "127.0.0.1"}
+    with start_http_server(lambda _: (500, {}, b"")) as url:
+        result = run_task("check", {"url": url})
+    assert result.result == {"ok": True, "address": "127.0.0.1"}
 
 
 def test_a_server_without_tls_and_one_with_a_strange_certificate_are_told_apart(
     certificates: Certificates,
 ) -> None:
-    with place(lambda _: (200, {}, b"")) as url:
-        plain = error_of(run("check", {"url": url.replace("http:", "https:")}))
+    with start_http_server(lambda _: (200, {}, b"")) as url:
+        plain_error = get_error(run_task("check", {"url": url.replace("http:", "https:")}))
     with certificates.serving() as port:
-        strange = error_of(run("check", {"url": f"https://localhost:{port}"}))
-    assert (plain["code"], strange["code"]) == ("TlsFailed", "CertificateRefused")
-    assert plain["capability"]
-    assert strange["capability"]
+        certificate_error = get_error(run_task("check", {"url": f"https://localhost:{port}"}))
+    assert (plain_error["code"], certificate_error["code"]) == ("TlsFailed", "CertificateRefused")
+    assert plain_error["capability"]
+    assert certificate_error["capability"]
 
 
 def test_a_certificate_of_ones_own_is_trusted_once_it_is_given(
@@ -88,12 +88,12 @@ def test_a_certificate_of_ones_own_is_trusted_once_it_is_given(
 ) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", str(certificates.authority))
     with certificates.serving() as port:
-        assert run("check", {"url": f"https://localhost:{port}"}).result == {
+        assert run_task("check", {"url": f"https://localhost:{port}"}).result == {
             "ok": True,
             "address": "127.0.0.1",
         }
-        wrong_name = run("check", {"url": f"https://127.0.0.1:{port}"})
-    assert error_of(wrong_name)["code"] == "CertificateRefused"
+        wrong_name = run_task("check", {"url": f"https://127.0.0.1:{port}"})
+    assert get_error(wrong_name)["code"] == "CertificateRefused"
 
 
 class Registry:
@@ -104,7 +104,7 @@ class Registry:
     def __init__(self) -> None:
         self.logins: list[str] = []
 
-    def __call__(self, request: Request) -> Given:
+    def __call__(self, request: Request) -> Response:
         path, _, query = request.path.partition("?")
         if path == "/token":
             self.logins.append(request.headers.get("Authorization", ""))
@@ -116,7 +116,7 @@ class Registry:
             return 200, {"Docker-Content-Digest": "sha256:abc"}, b""
         return self._page(path, query)
 
-    def _page(self, path: str, query: str) -> Given:
+    def _page(self, path: str, query: str) -> Response:
         if path != "/v2/library/nginx/tags/list":
             return 404, {}, b"{}"
         second = "last=" in query
@@ -125,26 +125,26 @@ class Registry:
         return 200, link, json.dumps({"tags": tags}).encode()
 
 
-def registry(url: str, **more: Any) -> Any:
-    return run("docker_registry", {"url": url, "repository": "library/nginx", **more})
+def list_tags(url: str, **params: Any) -> Any:
+    return run_task("docker_registry", {"url": url, "repository": "library/nginx", **params})
 
 
 def test_all_pages_of_tags_are_read_with_a_token() -> None:
-    mine = Registry()
-    with place(mine) as url:
-        answer = registry(url, username="me", password="pass")
-    assert answer.result == {"tags": list(Registry.TAGS), "is_cut": False}
-    assert mine.logins == ["Basic " + base64.b64encode(b"me:pass").decode()]
+    registry_server = Registry()
+    with start_http_server(registry_server) as url:
+        result = list_tags(url, username="me", password="pass")
+    assert result.result == {"tags": list(Registry.TAGS), "is_cut": False}
+    assert registry_server.logins == ["Basic " + base64.b64encode(b"me:pass").decode()]
 
 
 def test_the_digest_of_a_tag() -> None:
-    with place(Registry()) as url:
-        assert registry(url, tag="1.27").result == {"digest": "sha256:abc"}
+    with start_http_server(Registry()) as url:
+        assert list_tags(url, tag="1.27").result == {"digest": "sha256:abc"}
 
 
 def test_a_repository_that_is_not_there_is_no_lack_of_the_delegate() -> None:
-    with place(Registry()) as url:
-        error = error_of(registry(url, repository="nobody/nothing"))
+    with start_http_server(Registry()) as url:
+        error = get_error(list_tags(url, repository="nobody/nothing"))
     assert (error["code"], error["capability"]) == ("RegistryRefused", False)
 
 
@@ -153,22 +153,22 @@ def test_a_repository_that_is_not_there_is_no_lack_of_the_delegate() -> None:
     [{"Link": '<http://other.invalid/v2/x>; rel="next"'}, {"Link": '<//other.invalid/v2>; rel="next"'}],
 )
 def test_a_page_on_another_host_is_not_asked(header: dict[str, str]) -> None:
-    with place(lambda _: (200, header, b'{"tags": ["a"]}')) as url:
-        assert "another host" in error_of(registry(url))["message"]
+    with start_http_server(lambda _: (200, header, b'{"tags": ["a"]}')) as url:
+        assert "another host" in get_error(list_tags(url))["message"]
 
 
 def test_the_hub_is_not_asked_for_a_list_that_it_does_not_give() -> None:
     assert (
         "does not list repositories"
-        in error_of(run("docker_registry", {"url": "docker.io", "catalog": True}))["message"]
+        in get_error(run_task("docker_registry", {"url": "docker.io", "catalog": True}))["message"]
     )
 
 
 def test_a_token_for_the_catalog_is_asked_for_just_that() -> None:
-    asked: list[str] = []
+    paths: list[str] = []
 
     def answer(request: Any) -> tuple[int, dict[str, str], bytes]:
-        asked.append(request.path)
+        paths.append(request.path)
         if request.path.startswith("/token"):
             return 200, {}, b'{"token": "t"}'
         if request.headers.get("Authorization") != "Bearer t":
@@ -176,24 +176,24 @@ def test_a_token_for_the_catalog_is_asked_for_just_that() -> None:
             return 401, {"WWW-Authenticate": f'Bearer realm="{realm}",service="here"'}, b""
         return 200, {}, b'{"repositories": ["b", "a"]}'
 
-    with place(answer) as url:
-        found = run("docker_registry", {"url": url, "catalog": True})
-    assert found.result == {
+    with start_http_server(answer) as url:
+        result = run_task("docker_registry", {"url": url, "catalog": True})
+    assert result.result == {
         "repositories": [{"repositoryName": "b"}, {"repositoryName": "a"}],
         "is_cut": False,
     }
-    assert asked[1] == "/token?service=here&scope=registry%3Acatalog%3A%2A"
+    assert paths[1] == "/token?service=here&scope=registry%3Acatalog%3A%2A"
 
 
 def test_a_password_is_not_sent_to_another_host_without_tls() -> None:
     challenge = {"WWW-Authenticate": 'Bearer realm="http://other.invalid/token"'}
-    with place(lambda _: (401, challenge, b"{}")) as url:
-        assert "without TLS" in error_of(registry(url, username="me", password="p"))["message"]
+    with start_http_server(lambda _: (401, challenge, b"{}")) as url:
+        assert "without TLS" in get_error(list_tags(url, username="me", password="p"))["message"]
 
 
 @pytest.mark.parametrize("repository", ["../secrets", "a b", "UPPER", "", "a?b=c"])
 def test_what_is_no_repository_is_refused(repository: str) -> None:
-    error = error_of(registry("http://127.0.0.1:1", repository=repository))
+    error = get_error(list_tags("http://127.0.0.1:1", repository=repository))
     assert error["code"] == "BadParameters"
 
 
@@ -210,23 +210,25 @@ INSIDE = (
 
 @pytest.mark.parametrize("host", INSIDE)
 def test_a_registry_within_the_network_is_asked_only_where_that_is_allowed(host: str) -> None:
-    held = held_task("docker_registry", {"url": f"http://{host}", "repository": "shop/web"})
+    task = create_task("docker_registry", {"url": f"http://{host}", "repository": "shop/web"})
     assert (
-        error_of(execute_task(held, ExecutorContext(Said(), reach=PUBLIC_ONLY)))["code"] == "AddressRefused"
+        get_error(execute_task(task, ExecutorContext(MemoryLog(), reach=PUBLIC_ONLY)))["code"]
+        == "AddressRefused"
     )
 
 
 @pytest.mark.parametrize("host", INSIDE[:-1])
 def test_a_registry_cannot_lead_into_the_network_by_naming_where_tokens_are(host: str) -> None:
     challenge = {"WWW-Authenticate": f'Bearer realm="https://{host}/token"'}
-    only_here = AddressPolicy(allowed_networks=(ip_network("127.0.0.0/8"),))
-    with place(lambda _: (401, challenge, b"{}")) as url:
-        held = held_task("docker_registry", {"url": url, "repository": "shop/web"})
+    policy = AddressPolicy(allowed_networks=(ip_network("127.0.0.0/8"),))
+    with start_http_server(lambda _: (401, challenge, b"{}")) as url:
+        task = create_task("docker_registry", {"url": url, "repository": "shop/web"})
         assert (
-            error_of(execute_task(held, ExecutorContext(Said(), reach=only_here)))["code"] == "AddressRefused"
+            get_error(execute_task(task, ExecutorContext(MemoryLog(), reach=policy)))["code"]
+            == "AddressRefused"
         )
 
 
 def test_a_registry_cannot_lead_elsewhere_by_a_redirect() -> None:
-    with place(lambda _: (302, {"Location": "http://10.0.0.1/"}, b"")) as url:
-        assert "answered 302" in error_of(registry(url))["message"]
+    with start_http_server(lambda _: (302, {"Location": "http://10.0.0.1/"}, b"")) as url:
+        assert "answered 302" in get_error(list_tags(url))["message"]

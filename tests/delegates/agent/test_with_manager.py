@@ -27,8 +27,8 @@ from guards.limits import TASK_LOG_RATE
 from rbac.models import Scope, User
 from sandbox.process import SandboxProcess
 from tests.delegates.agent.certificates import Certificates
-from tests.delegates.agent.fake_servers import place
-from tests.delegates.agent.proxies import proxy, tls_end
+from tests.delegates.agent.fake_servers import start_http_server
+from tests.delegates.agent.proxies import start_proxy, terminate_tls
 from tests.faults.killable_process import Part
 from tests.fixtures.agents import Manager, StartAgent
 from tests.fixtures.processes import wait_until
@@ -50,7 +50,7 @@ def token(live_broker: str, transactional_db: None, project: Scope, admin: User)
 def begin(manager: Manager, token: DelegateToken, start_agent: StartAgent) -> Begin:
     """Start an agent and wait until the manager sees it as it is started: with a socket, or polling."""
 
-    def started(name: str = "eu", **more: str) -> Part:
+    def start(name: str = "eu", **variables: str) -> Part:
         environment = {
             "HARNESS_ACCOUNT_ID": get_account_id(),
             "HARNESS_TOKEN": token.value,
@@ -58,23 +58,23 @@ def begin(manager: Manager, token: DelegateToken, start_agent: StartAgent) -> Be
             "HARNESS_NAME": name,
             "HARNESS_TAGS": "aws,ecs",
             "SLIPWAY_DELEGATE_HEARTBEAT": "1",
-            **more,
+            **variables,
         }
         part = start_agent(environment)
-        wanted = "POLLING" if "SLIPWAY_DELEGATE_NO_SOCKET" in more else "WEBSOCKET"
-        found = DelegateInstance.objects.filter(delegate__name=name, connection=wanted)
-        wait_until(found.exists, f"{name} by {wanted}: {part.log}")
+        connection = "POLLING" if "SLIPWAY_DELEGATE_NO_SOCKET" in variables else "WEBSOCKET"
+        instances = DelegateInstance.objects.filter(delegate__name=name, connection=connection)
+        wait_until(instances.exists, f"{name} by {connection}: {part.log}")
         return part
 
-    return started
+    return start
 
 
-def submit(project: Scope, kind: str, payload: Mapping[str, Any], **facts: Any) -> DelegateTask:
+def submit(project: Scope, kind: str, payload: Mapping[str, Any], **fields: Any) -> DelegateTask:
     # The tag of the agent: what runs in the worker has none of them.
-    return submit_task(scope=project, kind=kind, title="a test", payload=payload, selectors=["ecs"], **facts)
+    return submit_task(scope=project, kind=kind, title="a test", payload=payload, selectors=["ecs"], **fields)
 
 
-def ended(task: DelegateTask, seconds: float = 30) -> DelegateTask:
+def wait_for_end(task: DelegateTask, seconds: float = 30) -> DelegateTask:
     """The task once it has ended."""
 
     def is_over() -> bool:
@@ -85,7 +85,7 @@ def ended(task: DelegateTask, seconds: float = 30) -> DelegateTask:
     return task
 
 
-def log_of(task: DelegateTask) -> list[str]:
+def read_log(task: DelegateTask) -> list[str]:
     chunks = TaskLogChunk.objects.filter(task=task).order_by("sequence")
     return [line["text"] for chunk in chunks for line in json.loads(chunk.lines)]
 
@@ -93,16 +93,16 @@ def log_of(task: DelegateTask) -> list[str]:
 SHELL = DelegateTask.Kind.SHELL
 
 
-@pytest.mark.parametrize("more", [{}, {"SLIPWAY_DELEGATE_NO_SOCKET": "1"}], ids=["socket", "polling"])
+@pytest.mark.parametrize("variables", [{}, {"SLIPWAY_DELEGATE_NO_SOCKET": "1"}], ids=["socket", "polling"])
 def test_a_script_runs_and_its_lines_and_outputs_arrive(
-    begin: Begin, project: Scope, more: dict[str, str]
+    begin: Begin, project: Scope, variables: dict[str, str]
 ) -> None:
-    begin(**more)
+    begin(**variables)
     script = "for n in 1 2 3; do echo line $n; done; IMAGE=nginx"
-    task = ended(submit(project, SHELL, {"script": script, "outputs": ["IMAGE"]}))
+    task = wait_for_end(submit(project, SHELL, {"script": script, "outputs": ["IMAGE"]}))
     assert task.status == Status.SUCCEEDED, task.error
     assert '"nginx"' in task.result
-    assert log_of(task) == ["line 1", "line 2", "line 3"]
+    assert read_log(task) == ["line 1", "line 2", "line 3"]
 
 
 def test_an_aws_call_is_made_with_the_agents_own_credentials(
@@ -111,7 +111,7 @@ def test_an_aws_call_is_made_with_the_agents_own_credentials(
     begin(AWS_ACCESS_KEY_ID="AKIAEXAMPLE", AWS_SECRET_ACCESS_KEY="example")
     params = {"service": "ecs", "operation": "ListClusters", "params": {}, "region": "us-east-1"}
     payload = {**params, "endpoint_url": pretend_aws.url, "credentials": {"kind": "own"}}
-    task = ended(submit(project, DelegateTask.Kind.AWS, payload))
+    task = wait_for_end(submit(project, DelegateTask.Kind.AWS, payload))
     assert task.status == Status.SUCCEEDED, task.error
     assert "clusterArns" in task.result
 
@@ -119,19 +119,19 @@ def test_an_aws_call_is_made_with_the_agents_own_credentials(
 def test_aborting_a_task_kills_its_script(begin: Begin, project: Scope, admin: User) -> None:
     begin()
     task = submit(project, SHELL, {"script": "echo started; sleep 600"})
-    wait_until(lambda: log_of(task) == ["started"], "the first line")
+    wait_until(lambda: read_log(task) == ["started"], "the first line")
     task.refresh_from_db()
     abort_task(actor=admin, task=task)
-    assert ended(task, 10).status == Status.ABORTED
+    assert wait_for_end(task, 10).status == Status.ABORTED
 
 
 def test_told_to_end_an_agent_finishes_what_it_has_and_says_goodbye(begin: Begin, project: Scope) -> None:
     part = begin()
     task = submit(project, SHELL, {"script": "echo started; sleep 2; echo done"})
-    wait_until(lambda: log_of(task) == ["started"], "the first line")
+    wait_until(lambda: read_log(task) == ["started"], "the first line")
     part.end(20)
-    assert ended(task, 1).status == Status.SUCCEEDED
-    assert log_of(task) == ["started", "done"]
+    assert wait_for_end(task, 1).status == Status.SUCCEEDED
+    assert read_log(task) == ["started", "done"]
     instance = DelegateInstance.objects.get(delegate__is_built_in=False)
     assert instance.status == DelegateInstance.Status.GONE
 
@@ -141,12 +141,12 @@ def test_a_manager_that_goes_away_and_comes_back_gets_everything(
 ) -> None:
     begin()
     task = submit(project, SHELL, {"script": "for n in $(seq 40); do echo $n; sleep 0.1; done"})
-    wait_until(lambda: len(log_of(task)) > 3, "the first lines")
+    wait_until(lambda: len(read_log(task)) > 3, "the first lines")
     manager.kill()
     manager.start()
-    assert ended(task).status == Status.SUCCEEDED
-    wait_until(lambda: len(log_of(task)) >= 40, "all lines")
-    assert log_of(task) == [str(number) for number in range(1, 41)]
+    assert wait_for_end(task).status == Status.SUCCEEDED
+    wait_until(lambda: len(read_log(task)) >= 40, "all lines")
+    assert read_log(task) == [str(number) for number in range(1, 41)]
 
 
 def test_lines_that_the_manager_does_not_take_yet_come_later_and_before_the_answer(
@@ -155,72 +155,74 @@ def test_lines_that_the_manager_does_not_take_yet_come_later_and_before_the_answ
     begin()
     script = f"echo begun; {gate.passing}; for n in $(seq 40); do echo $n; done"
     task = submit(project, SHELL, {"script": script})
-    wait_until(lambda: log_of(task) == ["begun"], "the first line")
+    wait_until(lambda: read_log(task) == ["begun"], "the first line")
     # As after ten minutes' worth of lines, which no machine has to write for this.
-    spent = -600 * int(TASK_LOG_RATE)
-    DelegateTask.objects.filter(pk=task.pk).update(log_bytes_left=spent, log_counted_at=get_database_time())
+    exhausted_bytes = -600 * int(TASK_LOG_RATE)
+    DelegateTask.objects.filter(pk=task.pk).update(
+        log_bytes_left=exhausted_bytes, log_counted_at=get_database_time()
+    )
     gate.is_open.set()
-    other = ended(submit(project, SHELL, {"script": "echo not held up"}))
-    assert log_of(other) == ["not held up"]
+    other = wait_for_end(submit(project, SHELL, {"script": "echo not held up"}))
+    assert read_log(other) == ["not held up"]
     task.refresh_from_db()
-    assert (task.status, log_of(task)) == (Status.STARTED, ["begun"])
+    assert (task.status, read_log(task)) == (Status.STARTED, ["begun"])
     DelegateTask.objects.filter(pk=task.pk).update(log_bytes_left=None)
-    assert ended(task).status == Status.SUCCEEDED
-    assert log_of(task) == ["begun", *(str(number) for number in range(1, 41))]
+    assert wait_for_end(task).status == Status.SUCCEEDED
+    assert read_log(task) == ["begun", *(str(number) for number in range(1, 41))]
 
 
 def test_a_task_that_never_stops_writing_holds_up_the_lines_of_no_other(
     begin: Begin, project: Scope, admin: User, gate: Gate
 ) -> None:
     begin()
-    flood = submit(project, SHELL, {"script": f"yes {'x' * 200}"})
-    wait_until(lambda: log_of(flood), "the first lines of the flood")
-    quiet = submit(project, SHELL, {"script": f"echo begun; {gate.passing}"})
-    wait_until(lambda: log_of(quiet) == ["begun"], "a line of the quiet task", 15)
+    flood_task = submit(project, SHELL, {"script": f"yes {'x' * 200}"})
+    wait_until(lambda: read_log(flood_task), "the first lines of the flood")
+    quiet_task = submit(project, SHELL, {"script": f"echo begun; {gate.passing}"})
+    wait_until(lambda: read_log(quiet_task) == ["begun"], "a line of the quiet task", 15)
     gate.is_open.set()
-    abort_task(actor=admin, task=flood)
-    assert ended(quiet).status == Status.SUCCEEDED
+    abort_task(actor=admin, task=flood_task)
+    assert wait_for_end(quiet_task).status == Status.SUCCEEDED
 
 
 def test_the_agents_own_log_arrives_once_across_a_restart(begin: Begin) -> None:
     part = begin()
 
-    def registrations() -> int:
+    def count_registrations() -> int:
         text = "\n".join(chunk.text for chunk in DelegateLogChunk.objects.order_by("sequence"))
         return text.count("Registered as eu")
 
-    wait_until(lambda: registrations() == 1, "the log of the first process")
+    wait_until(lambda: count_registrations() == 1, "the log of the first process")
     part.kill()
     part.start()
-    wait_until(lambda: registrations() == 2, "the log of the second process")
+    wait_until(lambda: count_registrations() == 2, "the log of the second process")
 
 
 def test_a_write_that_lay_in_the_agents_socket_for_too_long_is_not_sent(begin: Begin, project: Scope) -> None:
-    asked: list[str] = []
+    operations: list[str] = []
 
     def update(request: Any) -> tuple[int, dict[str, str], bytes]:
-        asked.append(request.headers["X-Amz-Target"])
+        operations.append(request.headers["X-Amz-Target"])
         return 200, {}, b"{}"
 
-    with place(update) as url:
+    with start_http_server(update) as url:
         part = begin(SLIPWAY_DELEGATE_NO_SOCKET="1")
         key = {"kind": "access_key", "access_key_id": "AKIAEXAMPLE", "secret_access_key": "example"}
         call = {"service": "ecs", "operation": "UpdateService", "params": {"service": "web"}}
         payload = {**call, "region": "us-east-1", "endpoint_url": url, "credentials": key}
-        with stopped(part):
+        with pause(part):
             task = submit(project, DelegateTask.Kind.AWS, payload, is_write=True)
-            given = DelegateTask.objects.filter(pk=task.pk, status=Status.STARTED)
-            wait_until(given.exists, "the manager's answer to the waiting poll")
-            old_enough = get_database_time() + timedelta(seconds=5.5)
-            wait_until(lambda: get_database_time() > old_enough, "the end of its time")
-        task = ended(task)
+            started_tasks = DelegateTask.objects.filter(pk=task.pk, status=Status.STARTED)
+            wait_until(started_tasks.exists, "the manager's answer to the waiting poll")
+            expiry = get_database_time() + timedelta(seconds=5.5)
+            wait_until(lambda: get_database_time() > expiry, "the end of its time")
+        task = wait_for_end(task)
     assert task.status == Status.FAILED
     assert "not sent" in task.reason
-    assert asked == []
+    assert operations == []
 
 
 @contextmanager
-def stopped(part: Part) -> Iterator[None]:
+def pause(part: Part) -> Iterator[None]:
     """A process that the machine gives no time to."""
     os.kill(part.pid, signal.SIGSTOP)
     try:
@@ -236,8 +238,8 @@ def test_scripts_that_prepare_a_delegate_run_before_its_first_task_and_are_repor
         """mkdir -p "$HOME/bin" && cd "$HOME/bin" && echo 'echo from the tool' > tool && chmod +x tool"""
     )
     part = begin(INIT_SCRIPT=f"echo preparing; {install}")
-    task = ended(submit(project, SHELL, {"script": "tool"}))
-    assert log_of(task) == ["from the tool"]
+    task = wait_for_end(submit(project, SHELL, {"script": "tool"}))
+    assert read_log(task) == ["from the tool"]
     assert "INIT_SCRIPT: preparing" in part.log.read_text()
 
     configuration = DelegateConfiguration.objects.create(
@@ -247,35 +249,38 @@ def test_scripts_that_prepare_a_delegate_run_before_its_first_task_and_are_repor
     wait_until(ConfigurationRun.objects.exists, "the report of the script")
     run = ConfigurationRun.objects.get()
     assert (run.exit_code, run.output.splitlines()[0]) == (3, "configuring")
-    assert ended(submit(project, SHELL, {"script": "echo still here"})).status == Status.SUCCEEDED
+    assert wait_for_end(submit(project, SHELL, {"script": "echo still here"})).status == Status.SUCCEEDED
 
 
 def test_an_agent_reaches_its_manager_through_a_proxy(begin: Begin, manager: Manager, project: Scope) -> None:
     """The name of the manager is known to the proxy alone."""
-    asked: list[str] = []
+    request_heads: list[str] = []
     port = int(manager.url.rpartition(":")[2])
-    with proxy(("127.0.0.1", port), asked) as at:
+    with start_proxy(("127.0.0.1", port), request_heads) as proxy_port:
         login = {"PROXY_USER": "me", "PROXY_PASSWORD": "p@ss"}
-        variables = {"PROXY_HOST": "127.0.0.1", "PROXY_PORT": str(at), **login}
+        variables = {"PROXY_HOST": "127.0.0.1", "PROXY_PORT": str(proxy_port), **login}
         part = begin(HARNESS_URL="http://manager.invalid:8000", **variables)
-        assert ended(submit(project, SHELL, {"script": "env"})).status == Status.SUCCEEDED
+        assert wait_for_end(submit(project, SHELL, {"script": "env"})).status == Status.SUCCEEDED
         part.kill()
-    assert any(head.startswith("CONNECT manager.invalid:8000") for head in asked)
-    assert all("Proxy-Authorization: Basic bWU6cEBzcw==" in _cased(head) for head in asked)
+    assert any(request_head.startswith("CONNECT manager.invalid:8000") for request_head in request_heads)
+    assert all(
+        "Proxy-Authorization: Basic bWU6cEBzcw==" in _normalize_header(request_head)
+        for request_head in request_heads
+    )
 
 
-def _cased(head: str) -> str:
-    return head.replace("proxy-authorization: basic", "Proxy-Authorization: Basic")
+def _normalize_header(request_head: str) -> str:
+    return request_head.replace("proxy-authorization: basic", "Proxy-Authorization: Basic")
 
 
 def test_an_agent_trusts_a_certificate_that_it_was_given(
     begin: Begin, manager: Manager, project: Scope, certificates: Certificates
 ) -> None:
     port = int(manager.url.rpartition(":")[2])
-    with tls_end(("127.0.0.1", port), certificates) as at:
-        url = f"https://localhost:{at}"
+    with terminate_tls(("127.0.0.1", port), certificates) as tls_port:
+        url = f"https://localhost:{tls_port}"
         part = begin(HARNESS_URL=url, SLIPWAY_CA_BUNDLE=str(certificates.authority))
-        assert ended(submit(project, SHELL, {"script": "echo"})).status == Status.SUCCEEDED
+        assert wait_for_end(submit(project, SHELL, {"script": "echo"})).status == Status.SUCCEEDED
         part.kill()
 
 

@@ -21,26 +21,28 @@ BASE = SpecRequest(
 SECRETS = (TokenSecret(), TokenSecret("EXISTING", arn=ARN), TokenSecret("CREATE"))
 
 
-def wanted(flavour: str = "v3", launch_type: str = "FARGATE", **values: object) -> SpecRequest:
+def build_request(flavour: str = "v3", launch_type: str = "FARGATE", **values: object) -> SpecRequest:
     """A request that nothing is missing from."""
     network = SpecNetwork(SUBNETS, ("sg-0a1b2c3d",))
     return replace(BASE, **{"flavour": flavour, "launch_type": launch_type, "network": network, **values})  # type: ignore[arg-type]
 
 
-def _modes(launch_type: str) -> tuple[NetworkMode, ...]:
+def _list_network_modes(launch_type: str) -> tuple[NetworkMode, ...]:
     return ("",) if launch_type == "FARGATE" else ("", "awsvpc")
 
 
 MATRIX = [
-    wanted(flavour, launch_type, secret=secret, network=SpecNetwork(SUBNETS, ("sg-0a1b2c3d",), public, mode))
+    build_request(
+        flavour, launch_type, secret=secret, network=SpecNetwork(SUBNETS, ("sg-0a1b2c3d",), public, mode)
+    )
     for flavour, launch_type, secret, public in product(
         ("legacy", "v3"), ("EC2", "FARGATE"), SECRETS, (True, False)
     )
-    for mode in _modes(launch_type)
+    for mode in _list_network_modes(launch_type)
 ]
 
 
-def name_of(request: SpecRequest) -> str:
+def format_name(request: SpecRequest) -> str:
     """What a test of a request is called."""
     mode = request.network.mode or "usual"
     public = "public" if request.network.assign_public_ip else "private"

@@ -9,115 +9,115 @@ from hypothesis import strategies as st
 
 from aws.apis.ec2 import SecurityGroup, Subnet
 from delegates.install import SpecFinding, TokenSecret, lint_spec, write_spec
-from tests.delegates.install.spec_variants import ARN, SUBNETS, wanted
+from tests.delegates.install.spec_variants import ARN, SUBNETS, build_request
 
 Document = dict[str, Any]
 
 
 @pytest.fixture
 def task() -> Document:
-    return deepcopy(dict(write_spec(wanted(secret=TokenSecret("EXISTING", arn=ARN))).task_definition))
+    return deepcopy(dict(write_spec(build_request(secret=TokenSecret("EXISTING", arn=ARN))).task_definition))
 
 
 @pytest.fixture
 def service() -> Document:
-    return deepcopy(dict(write_spec(wanted()).service))
+    return deepcopy(dict(write_spec(build_request()).service))
 
 
-def vpc(service: Document) -> Document:
+def get_vpc(service: Document) -> Document:
     return dict(service["networkConfiguration"])["awsvpcConfiguration"]
 
 
-def only(found: list[SpecFinding]) -> SpecFinding:
-    (one,) = found
-    return one
+def get_only_finding(findings: list[SpecFinding]) -> SpecFinding:
+    (finding,) = findings
+    return finding
 
 
 def test_a_hostname_on_awsvpc(task: Document) -> None:
     task["containerDefinitions"][0]["hostname"] = "h1"
-    assert only(lint_spec(task)).place == "containerDefinitions[0].hostname"
+    assert get_only_finding(lint_spec(task)).place == "containerDefinitions[0].hostname"
 
 
 def test_a_pair_of_sizes_that_fargate_does_not_have(task: Document) -> None:
     task["memory"] = "512"
-    found = only(lint_spec(task))
-    assert (found.place, found.fix) == ("memory", "use 2048 to 8192 in steps of 1024")
+    finding = get_only_finding(lint_spec(task))
+    assert (finding.place, finding.fix) == ("memory", "use 2048 to 8192 in steps of 1024")
 
 
 def test_a_missing_execution_role(task: Document) -> None:
     del task["executionRoleArn"]
-    places = {one.place for one in lint_spec(task)}
+    places = {finding.place for finding in lint_spec(task)}
     assert {"containerDefinitions[0].secrets", "containerDefinitions[0].logConfiguration"} <= places
 
 
 @pytest.mark.parametrize("account", ["12345", "PUT_YOUR_AWS_ACCOUNT_ID", "<ACC_ID>", ""])
 def test_an_account_id_without_twelve_digits(task: Document, account: str) -> None:
     task["executionRoleArn"] = f"arn:aws:iam::{account}:role/ecsTaskExecutionRole"
-    assert "executionRoleArn" in {one.place for one in lint_spec(task)}
+    assert "executionRoleArn" in {finding.place for finding in lint_spec(task)}
 
 
 def test_something_that_is_no_role(task: Document) -> None:
     task["executionRoleArn"] = "ecsTaskExecutionRole"
-    assert only(lint_spec(task)).fix == "write it as arn:aws:iam::ACCOUNT:role/NAME"
+    assert get_only_finding(lint_spec(task)).fix == "write it as arn:aws:iam::ACCOUNT:role/NAME"
 
 
 def test_a_log_without_region_or_with_none(task: Document) -> None:
     options = task["containerDefinitions"][0]["logConfiguration"]["options"]
     options["awslogs-region"] = "YOUR_AWS_REGION"
-    places = [one.place for one in lint_spec(task)]
+    places = [finding.place for finding in lint_spec(task)]
     assert "containerDefinitions[0].logConfiguration.options.awslogs-region" in places
     del options["awslogs-region"]
-    assert any("awslogs-region" in one.message for one in lint_spec(task))
+    assert any("awslogs-region" in finding.message for finding in lint_spec(task))
 
 
 def test_a_secret_of_another_region_than_the_log(task: Document) -> None:
     task["containerDefinitions"][0]["logConfiguration"]["options"]["awslogs-region"] = "eu-west-1"
-    found = only(lint_spec(task))
-    assert found.is_warning
-    assert found.place == "containerDefinitions[0].secrets[0].valueFrom"
+    finding = get_only_finding(lint_spec(task))
+    assert finding.is_warning
+    assert finding.place == "containerDefinitions[0].secrets[0].valueFrom"
 
 
 def test_a_token_that_is_a_variable_and_a_secret(task: Document) -> None:
     task["containerDefinitions"][0]["environment"].append({"name": "HARNESS_TOKEN", "value": "x"})
-    assert "containerDefinitions[0].secrets[0]" in {one.place for one in lint_spec(task)}
+    assert "containerDefinitions[0].secrets[0]" in {finding.place for finding in lint_spec(task)}
 
 
 @pytest.mark.parametrize("name", ["HARNESS_ACCOUNT_ID", "HARNESS_URL"])
 def test_an_agent_that_is_not_told_where_to_go(task: Document, name: str) -> None:
     container = task["containerDefinitions"][0]
-    container["environment"] = [one for one in container["environment"] if one["name"] != name]
-    assert only(lint_spec(task)).place == "containerDefinitions"
+    container["environment"] = [variable for variable in container["environment"] if variable["name"] != name]
+    assert get_only_finding(lint_spec(task)).place == "containerDefinitions"
 
 
 def test_a_placeholder_that_nobody_replaced(task: Document) -> None:
     task["containerDefinitions"][0]["environment"][1]["value"] = "PUT_YOUR_HARNESS_URL"
-    assert only(lint_spec(task)).place == "containerDefinitions[0].environment[1]"
+    assert get_only_finding(lint_spec(task)).place == "containerDefinitions[0].environment[1]"
 
 
 def test_one_subnet_alone(task: Document, service: Document) -> None:
-    vpc(service)["subnets"] = [SUBNETS[0]]
-    found = only(lint_spec(task, service))
-    assert (found.document, found.is_warning) == ("service", True)
-    assert found.place == "networkConfiguration.awsvpcConfiguration.subnets"
+    get_vpc(service)["subnets"] = [SUBNETS[0]]
+    finding = get_only_finding(lint_spec(task, service))
+    assert (finding.document, finding.is_warning) == ("service", True)
+    assert finding.place == "networkConfiguration.awsvpcConfiguration.subnets"
 
 
-def subnets(*ways: str, zones: str = "ab", vpcs: str = "11") -> list[Subnet]:
+def build_subnets(*routes: str, zones: str = "ab", vpcs: str = "11") -> list[Subnet]:
     return [
-        Subnet(one, f"vpc-{vpc}", f"us-east-1{zone}", way)  # type: ignore[arg-type]
-        for one, way, zone, vpc in zip(SUBNETS, ways, zones, vpcs, strict=True)
+        Subnet(subnet_id, f"vpc-{vpc}", f"us-east-1{zone}", route)  # type: ignore[arg-type]
+        for subnet_id, route, zone, vpc in zip(SUBNETS, routes, zones, vpcs, strict=True)
     ]
 
 
 def test_a_network_that_leads_out_is_right(task: Document, service: Document) -> None:
     group = SecurityGroup("sg-0a1b2c3d", "vpc-1", ((443, 443),))
-    known = {"subnets": subnets("internet", "internet"), "security_groups": [group]}
-    assert lint_spec(task, service, **known) == []  # type: ignore[arg-type]
-    vpc(service)["assignPublicIp"] = "DISABLED"
-    assert lint_spec(task, service, subnets=subnets("nat", "other")) == []
+    network = {"subnets": build_subnets("internet", "internet"), "security_groups": [group]}
+    assert lint_spec(task, service, **network) == []  # type: ignore[arg-type]
+    get_vpc(service)["assignPublicIp"] = "DISABLED"
+    assert lint_spec(task, service, subnets=build_subnets("nat", "other")) == []
 
 
 @pytest.mark.parametrize(
-    ("assigned", "way", "is_warning"),
+    ("public_ip", "route", "is_warning"),
     [
         ("ENABLED", "", False),
         ("DISABLED", "", False),
@@ -126,36 +126,45 @@ def test_a_network_that_leads_out_is_right(task: Document, service: Document) ->
     ],
 )
 def test_a_subnet_that_leads_nowhere_for_such_tasks(
-    task: Document, service: Document, assigned: str, way: str, is_warning: bool
+    task: Document, service: Document, public_ip: str, route: str, is_warning: bool
 ) -> None:
-    vpc(service)["assignPublicIp"] = assigned
-    good = "internet" if assigned == "ENABLED" else "nat"
-    found = only(lint_spec(task, service, subnets=subnets(way, good)))
-    assert found.place == "networkConfiguration.awsvpcConfiguration.subnets[0]"
-    assert found.is_warning == is_warning
+    get_vpc(service)["assignPublicIp"] = public_ip
+    working_route = "internet" if public_ip == "ENABLED" else "nat"
+    finding = get_only_finding(lint_spec(task, service, subnets=build_subnets(route, working_route)))
+    assert finding.place == "networkConfiguration.awsvpcConfiguration.subnets[0]"
+    assert finding.is_warning == is_warning
 
 
 def test_subnets_of_one_zone_or_of_two_networks(task: Document, service: Document) -> None:
-    same_zone = subnets("internet", "internet", zones="aa")
-    assert only(lint_spec(task, service, subnets=same_zone)).message == "all subnets are in us-east-1a"
+    same_zone_subnets = build_subnets("internet", "internet", zones="aa")
+    assert (
+        get_only_finding(lint_spec(task, service, subnets=same_zone_subnets)).message
+        == "all subnets are in us-east-1a"
+    )
     assert (
         "vpc-1, vpc-2"
-        in only(lint_spec(task, service, subnets=subnets("internet", "internet", vpcs="12"))).message
+        in get_only_finding(
+            lint_spec(task, service, subnets=build_subnets("internet", "internet", vpcs="12"))
+        ).message
     )
 
 
 def test_a_security_group_that_keeps_everything_in_or_is_elsewhere(task: Document, service: Document) -> None:
-    ways = subnets("internet", "internet")
-    closed = SecurityGroup("sg-0a1b2c3d", "vpc-1", ((22, 22),))
-    assert only(lint_spec(task, service, subnets=ways, security_groups=[closed])).is_warning
-    elsewhere = SecurityGroup("sg-0a1b2c3d", "vpc-9", None)
-    found = only(lint_spec(task, service, subnets=ways, security_groups=[elsewhere]))
-    assert found.place == "networkConfiguration.awsvpcConfiguration.securityGroups[0]"
+    open_subnets = build_subnets("internet", "internet")
+    closed_group = SecurityGroup("sg-0a1b2c3d", "vpc-1", ((22, 22),))
+    assert get_only_finding(
+        lint_spec(task, service, subnets=open_subnets, security_groups=[closed_group])
+    ).is_warning
+    foreign_group = SecurityGroup("sg-0a1b2c3d", "vpc-9", None)
+    finding = get_only_finding(
+        lint_spec(task, service, subnets=open_subnets, security_groups=[foreign_group])
+    )
+    assert finding.place == "networkConfiguration.awsvpcConfiguration.securityGroups[0]"
 
 
 def test_a_service_that_wants_no_task(task: Document, service: Document) -> None:
     service["desiredCount"] = 0
-    assert only(lint_spec(task, service)).place == "desiredCount"
+    assert get_only_finding(lint_spec(task, service)).place == "desiredCount"
 
 
 @pytest.mark.parametrize(
@@ -171,7 +180,7 @@ def test_a_service_that_wants_no_task(task: Document, service: Document) -> None
     ],
 )
 def test_what_is_no_task_definition_at_all_is_told_too(document: Document) -> None:
-    assert any(not one.is_warning for one in lint_spec(document, document))
+    assert any(not finding.is_warning for finding in lint_spec(document, document))
 
 
 KEYS = st.sampled_from(
@@ -196,7 +205,7 @@ LEAVES = st.none() | st.booleans() | st.integers() | st.text(max_size=8)
 DOCUMENTS = st.dictionaries(
     KEYS,
     st.recursive(
-        LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4)
+        LEAVES, lambda children: st.lists(children, max_size=3) | st.dictionaries(KEYS, children, max_size=4)
     ),
     max_size=6,
 )
@@ -206,5 +215,5 @@ DOCUMENTS = st.dictionaries(
 def test_nothing_that_json_can_hold_makes_it_fail(document: Document, service: Document) -> None:
     lint_spec(document, service)
     container = {"name": "c", "image": "i", **document}
-    for one in lint_spec({"family": "f", "containerDefinitions": [container]}, service):
-        assert one.message
+    for finding in lint_spec({"family": "f", "containerDefinitions": [container]}, service):
+        assert finding.message

@@ -15,7 +15,7 @@ from delegates.operations.specs import check_spec
 from rbac.models import Scope, User
 from rbac.policy import Forbidden
 from sandbox.process import SandboxProcess
-from tests.delegates.install.spec_variants import wanted
+from tests.delegates.install.spec_variants import build_request
 from tests.secret_watch.marker import planted
 
 pytestmark = pytest.mark.django_db
@@ -39,30 +39,30 @@ def documents(sandbox: SandboxProcess) -> dict[str, Any]:
     """A spec for the sandbox's own network, which is public."""
     seed = sandbox.seed()
     network = SpecNetwork(tuple(seed["subnets"]), (seed["security_group"],))
-    spec = write_spec(replace(wanted(), network=network))
+    spec = write_spec(replace(build_request(), network=network))
     return deepcopy({"task_definition": dict(spec.task_definition), "service": dict(spec.service)})
 
 
-def vpc(documents: dict[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = documents["service"]["networkConfiguration"]["awsvpcConfiguration"]
-    return found
+def get_vpc(documents: dict[str, Any]) -> dict[str, Any]:
+    configuration: dict[str, Any] = documents["service"]["networkConfiguration"]["awsvpcConfiguration"]
+    return configuration
 
 
-def check(actor: User, connector: Connector, documents: dict[str, Any]) -> list[SpecFinding]:
+def list_findings(actor: User, connector: Connector, documents: dict[str, Any]) -> list[SpecFinding]:
     return check_spec(actor=actor, connector=connector, region="us-east-1", **documents)
 
 
 def test_a_network_that_leads_out_is_right(
     admin: User, connector: Connector, documents: dict[str, Any]
 ) -> None:
-    assert check(admin, connector, documents) == []
+    assert list_findings(admin, connector, documents) == []
 
 
 def test_public_subnets_without_public_addresses_are_found(
     admin: User, connector: Connector, documents: dict[str, Any]
 ) -> None:
-    vpc(documents)["assignPublicIp"] = "DISABLED"
-    assert [one.place for one in check(admin, connector, documents)] == [
+    get_vpc(documents)["assignPublicIp"] = "DISABLED"
+    assert [finding.place for finding in list_findings(admin, connector, documents)] == [
         f"{VPC}.subnets[0]",
         f"{VPC}.subnets[1]",
     ]
@@ -71,10 +71,10 @@ def test_public_subnets_without_public_addresses_are_found(
 def test_a_subnet_that_aws_does_not_have_is_found(
     admin: User, connector: Connector, documents: dict[str, Any]
 ) -> None:
-    vpc(documents)["subnets"][0] = "subnet-0000000000000000"
-    (found,) = check(admin, connector, documents)
-    assert found.place == f"{VPC}.subnets"
-    assert "does not exist" in found.message
+    get_vpc(documents)["subnets"][0] = "subnet-0000000000000000"
+    (finding,) = list_findings(admin, connector, documents)
+    assert finding.place == f"{VPC}.subnets"
+    assert "does not exist" in finding.message
 
 
 def test_aws_is_not_asked_for_who_may_not_use_the_connector(
@@ -82,16 +82,18 @@ def test_aws_is_not_asked_for_who_may_not_use_the_connector(
 ) -> None:
     before = len(sandbox.journal())
     with pytest.raises(Forbidden):
-        check(viewer, connector, documents)
+        list_findings(viewer, connector, documents)
     assert len(sandbox.journal()) == before
 
 
 def test_the_route_asks_too(admin: User, connector: Connector, documents: dict[str, Any]) -> None:
-    vpc(documents)["assignPublicIp"] = "DISABLED"
+    get_vpc(documents)["assignPublicIp"] = "DISABLED"
     client = APIClient()
     client.force_authenticate(admin)
-    asked = {**documents, "connector_id": connector.pk, "region": "us-east-1"}
-    answer = client.post("/api/v1/delegates/task-spec/check", asked, format="json").json()
-    assert (answer["ok"], len(answer["findings"])) == (False, 2)
-    unknown = client.post("/api/v1/delegates/task-spec/check", {**asked, "region": "mars"}, format="json")
-    assert unknown.status_code == 400
+    payload = {**documents, "connector_id": connector.pk, "region": "us-east-1"}
+    response_body = client.post("/api/v1/delegates/task-spec/check", payload, format="json").json()
+    assert (response_body["ok"], len(response_body["findings"])) == (False, 2)
+    invalid_region = client.post(
+        "/api/v1/delegates/task-spec/check", {**payload, "region": "mars"}, format="json"
+    )
+    assert invalid_region.status_code == 400

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from delegates.install import DelegateSpecFiles, InvalidSpec, SpecProxy, SpecRequest, lint_spec, write_spec
 from delegates.install.plan import PLACEHOLDERS
-from tests.delegates.install.spec_variants import MATRIX, wanted
+from tests.delegates.install.spec_variants import MATRIX, build_request
 
 NASTY = (
     "'; rm -rf ~ #",
@@ -34,7 +34,7 @@ NASTY = (
 texts = st.one_of(st.sampled_from(NASTY), st.text(st.characters(codec="utf-8"), min_size=1, max_size=64))
 
 
-def spec_of(request: SpecRequest) -> DelegateSpecFiles | None:
+def try_spec(request: SpecRequest) -> DelegateSpecFiles | None:
     """The spec, or None where the request is refused."""
     try:
         return write_spec(request)
@@ -42,9 +42,9 @@ def spec_of(request: SpecRequest) -> DelegateSpecFiles | None:
         return None
 
 
-def told(spec: DelegateSpecFiles) -> dict[str, str]:
+def read_variables(spec: DelegateSpecFiles) -> dict[str, str]:
     (container,) = json.loads(json.dumps(dict(spec.task_definition)))["containerDefinitions"]
-    return {one["name"]: one["value"] for one in container["environment"]}
+    return {variable["name"]: variable["value"] for variable in container["environment"]}
 
 
 @given(st.sampled_from(MATRIX), texts, st.lists(texts, max_size=3), texts)
@@ -54,18 +54,20 @@ def told(spec: DelegateSpecFiles) -> dict[str, str]:
 def test_documents_keep_every_value_and_aws_takes_them(
     request: SpecRequest, name: str, tags: list[str], token: str
 ) -> None:
-    spec = spec_of(replace(request, name=name, tags=tuple(tags), token=token))
+    spec = try_spec(replace(request, name=name, tags=tuple(tags), token=token))
     if spec is None:
         return
-    values = told(spec)
+    values = read_variables(spec)
     assert values.get("HARNESS_NAME", values.get("DELEGATE_NAME")) == name
     assert values.get("HARNESS_TAGS", values.get("DELEGATE_TAGS", "")) == ",".join(tags)
     if not request.uses_secret:
         assert values.get("HARNESS_TOKEN", values.get("DELEGATE_TOKEN")) == token
     for file in spec.files:
         assert spec.files[file].isascii() or file == "delegate-token.txt"
-    left = {holder for one in PLACEHOLDERS.values() for holder in vars(one).values()}
-    if not left & {name, token, *tags}:
+    placeholder_values = {
+        holder for placeholders in PLACEHOLDERS.values() for holder in vars(placeholders).values()
+    }
+    if not placeholder_values & {name, token, *tags}:
         assert lint_spec(spec.task_definition, spec.service) == []
 
 
@@ -73,13 +75,13 @@ def test_documents_keep_every_value_and_aws_takes_them(
 def test_commands_are_the_same_words_whatever_the_delegate_is_called(
     request: SpecRequest, name: str, token: str
 ) -> None:
-    spec, usual = spec_of(replace(request, name=name, token=token)), write_spec(request)
+    spec, usual = try_spec(replace(request, name=name, token=token)), write_spec(request)
     if spec is None:
         return
     assert len(spec.commands) == len(usual.commands)
-    for one, other in zip(spec.commands, usual.commands, strict=True):
-        assert len(shlex.split(one.command)) == len(shlex.split(other.command))
-        assert "\n" not in one.command
+    for command, other in zip(spec.commands, usual.commands, strict=True):
+        assert len(shlex.split(command.command)) == len(shlex.split(other.command))
+        assert "\n" not in command.command
 
 
 @given(st.sampled_from(["legacy", "v3"]), texts, st.lists(texts, max_size=3), texts, texts)
@@ -88,23 +90,27 @@ def test_docker_gets_each_value_as_one_word(
     flavour: str, name: str, tags: list[str], token: str, password: str
 ) -> None:
     proxy = SpecProxy("proxy.example.com", user="u", password=password)
-    request = wanted(flavour, kind="DOCKER", name=name, tags=tuple(tags), token=token, proxy=proxy)
-    spec = spec_of(request)
+    request = build_request(flavour, kind="DOCKER", name=name, tags=tuple(tags), token=token, proxy=proxy)
+    spec = try_spec(request)
     if spec is None:
         return
-    (run,) = [one.command for one in spec.list_commands("create")]
-    words = shlex.split(run)
-    assert words[:3] == ["docker", "run", "--detach"]
-    assert words[-1] == request.image
-    given = dict(words[at + 1].split("=", 1) for at, word in enumerate(words[:-1]) if word == "--env")
-    assert given.get("HARNESS_NAME", given.get("DELEGATE_NAME")) == name
-    assert given.get("HARNESS_TOKEN", given.get("DELEGATE_TOKEN")) == token
-    assert given["PROXY_PASSWORD"] == password
-    flags = [word for word in words[2:-1] if word.startswith("--")]
-    assert len(words) == 3 + 1 + 2 * (len(flags) - 1)
+    (run,) = [command.command for command in spec.list_commands("create")]
+    arguments = shlex.split(run)
+    assert arguments[:3] == ["docker", "run", "--detach"]
+    assert arguments[-1] == request.image
+    variables = dict(
+        arguments[index + 1].split("=", 1)
+        for index, argument in enumerate(arguments[:-1])
+        if argument == "--env"
+    )
+    assert variables.get("HARNESS_NAME", variables.get("DELEGATE_NAME")) == name
+    assert variables.get("HARNESS_TOKEN", variables.get("DELEGATE_TOKEN")) == token
+    assert variables["PROXY_PASSWORD"] == password
+    flags = [argument for argument in arguments[2:-1] if argument.startswith("--")]
+    assert len(arguments) == 3 + 1 + 2 * (len(flags) - 1)
     (service,) = yaml.safe_load(spec.files["compose.yaml"])["services"].values()
     # Compose reads two dollar signs as one.
-    assert {key: value.replace("$$", "$") for key, value in service["environment"].items()} == given
+    assert {key: value.replace("$$", "$") for key, value in service["environment"].items()} == variables
 
 
 @pytest.mark.parametrize(
@@ -130,6 +136,6 @@ def test_docker_gets_each_value_as_one_word(
     ],
 )
 def test_what_makes_no_sense_is_refused_at_its_place(change: dict[str, Any], path: str) -> None:
-    with pytest.raises(InvalidSpec) as refused:
-        write_spec(wanted(**change))
-    assert path in [".".join(map(str, fault.path)) for fault in refused.value.faults]
+    with pytest.raises(InvalidSpec) as error:
+        write_spec(build_request(**change))
+    assert path in [".".join(map(str, fault.path)) for fault in error.value.faults]

@@ -10,8 +10,8 @@ AN_AGENT_DOES = 10
 
 
 def test_the_sizes_are_those_of_the_documents() -> None:
-    found = [(size.name, size.memory_mib, size.cpu, size.parallel_tasks) for size in SIZES.values()]
-    assert found == [
+    sizes = [(size.name, size.memory_mib, size.cpu, size.parallel_tasks) for size in SIZES.values()]
+    assert sizes == [
         ("Laptop", 2048, 512, 10),
         ("Small", 4096, 1024, 20),
         ("Medium", 8192, 2048, 40),

@@ -6,15 +6,15 @@ import pytest
 
 from delegates.install import SpecProxy, SpecRequest, list_disconnect_causes, list_likely_causes
 from delegates.install.specs import SpecNetwork
-from tests.delegates.install.spec_variants import MATRIX, SUBNETS, name_of, wanted
+from tests.delegates.install.spec_variants import MATRIX, SUBNETS, build_request, format_name
 
 
-def titles(request: SpecRequest, **seen: list[str]) -> list[str]:
-    return [cause.title for cause in list_likely_causes(request, **seen)]
+def list_titles(request: SpecRequest, **evidence: list[str]) -> list[str]:
+    return [cause.title for cause in list_likely_causes(request, **evidence)]
 
 
 def test_on_fargate_starting_comes_first_then_credentials_then_the_network() -> None:
-    assert titles(wanted()) == [
+    assert list_titles(build_request()) == [
         "No task has started",
         "Execution role not valid",
         "Subnets have no route to the internet",
@@ -27,20 +27,24 @@ def test_on_fargate_starting_comes_first_then_credentials_then_the_network() -> 
 
 
 def test_on_ec2_there_may_be_no_instance_with_room() -> None:
-    listed = titles(wanted("v3", "EC2"))
-    assert "No container instance with enough resources" in listed
-    assert "Subnets have no route to the internet" not in listed
-    assert "Execution role not valid" not in listed
+    cause_titles = list_titles(build_request("v3", "EC2"))
+    assert "No container instance with enough resources" in cause_titles
+    assert "Subnets have no route to the internet" not in cause_titles
+    assert "Execution role not valid" not in cause_titles
 
 
 def test_a_machine_is_asked_about_its_container() -> None:
-    causes = list_likely_causes(wanted(kind="DOCKER"))
+    causes = list_likely_causes(build_request(kind="DOCKER"))
     assert causes[0].title == "Container not running"
-    assert not [one for cause in causes for one in cause.commands if one.command.startswith("aws")]
+    assert not [
+        command for cause in causes for command in cause.commands if command.command.startswith("aws")
+    ]
 
 
 def test_what_slipway_itself_saw_ends_the_search() -> None:
-    causes = list_likely_causes(wanted(), refusals=["The token was revoked.", "The token was revoked."])
+    causes = list_likely_causes(
+        build_request(), refusals=["The token was revoked.", "The token was revoked."]
+    )
     assert [cause.title for cause in causes] == [
         "Registration refused",
         "Wrong account ID, token or URL",
@@ -49,29 +53,31 @@ def test_what_slipway_itself_saw_ends_the_search() -> None:
 
 
 def test_an_address_that_only_this_machine_has_is_the_first_suspect() -> None:
-    causes = list_likely_causes(wanted(manager_url="http://127.0.0.1:8000"))
+    causes = list_likely_causes(build_request(manager_url="http://127.0.0.1:8000"))
     assert "http://127.0.0.1:8000" in causes[0].text
     assert "PUBLIC_URL" in causes[0].text
 
 
 def test_the_routes_to_look_for_go_with_the_public_address() -> None:
     for is_public, gateway in ((True, "igw-"), (False, "nat-")):
-        request = wanted(network=SpecNetwork(SUBNETS, ("sg-1",), is_public))
-        (cause,) = [one for one in list_likely_causes(request) if "Subnets" in one.title]
+        request = build_request(network=SpecNetwork(SUBNETS, ("sg-1",), is_public))
+        (cause,) = [candidate for candidate in list_likely_causes(request) if "Subnets" in candidate.title]
         assert gateway in cause.text
         assert ",".join(SUBNETS) in cause.commands[0].command
 
 
 def test_a_proxy_is_a_suspect_of_its_own() -> None:
-    assert "Blocked by the proxy" in titles(wanted(proxy=SpecProxy("proxy.example.com")))
+    assert "Blocked by the proxy" in list_titles(build_request(proxy=SpecProxy("proxy.example.com")))
 
 
 @pytest.mark.parametrize(
-    "request_", [*MATRIX, wanted(kind="DOCKER")], ids=lambda one: name_of(one) + one.kind
+    "request_",
+    [*MATRIX, build_request(kind="DOCKER")],
+    ids=lambda request: format_name(request) + request.kind,
 )
 def test_each_cause_is_told_in_sentences_with_commands_a_shell_takes(request_: SpecRequest) -> None:
     for cause in [*list_likely_causes(request_), *list_disconnect_causes(request_)]:
         assert cause.text.endswith(".")
-        for one in cause.commands:
-            assert shlex.split(one.command)[0] in ("aws", "docker")
-            assert "\n" not in one.command
+        for command in cause.commands:
+            assert shlex.split(command.command)[0] in ("aws", "docker")
+            assert "\n" not in command.command

@@ -23,13 +23,13 @@ Browse = Callable[[User], Client]
 NETWORK = {"subnets": "subnet-0a1b, subnet-0c2d", "security_groups": "sg-0e3f"}
 
 
-def text_of(response: Any) -> str:
+def read_text(response: Any) -> str:
     return str(response.content.decode())
 
 
-def answers(project: Scope, **changed: Any) -> dict[str, Any]:
+def build_form(project: Scope, **changes: Any) -> dict[str, Any]:
     """What the browser sends where nobody changed anything but the name."""
-    given = {
+    form_fields = {
         "in_scope": project.path,
         "name": "eu",
         "target": "FARGATE",
@@ -42,23 +42,28 @@ def answers(project: Scope, **changed: Any) -> dict[str, Any]:
         "proxy_port": "3128",
         "proxy_scheme": "http",
     }
-    return {name: value for name, value in {**given, **changed}.items() if value is not None}
+    return {name: value for name, value in {**form_fields, **changes}.items() if value is not None}
 
 
 @pytest.fixture
 def delegate(project: Scope, admin: User, browse: Browse) -> Delegate:
-    browse(admin).post("/delegates/new/", answers(project))
+    browse(admin).post("/delegates/new/", build_form(project))
     return Delegate.objects.get(name="eu")
 
 
 def test_a_name_is_all_that_a_delegate_needs(project: Scope, admin: User, browse: Browse) -> None:
-    response = browse(admin).post("/delegates/new/", answers(project))
-    made = Delegate.objects.get(name="eu")
-    assert response["Location"] == f"/delegates/{made.pk}/install/"
-    assert (made.kind, made.flavour, made.size, made.admission) == ("ECS", "v3", "laptop", "ENABLED")
-    assert made.configuration == DelegateConfiguration.objects.get(is_primary=True)
-    assert made.token is not None
-    assert (made.token.name, made.token.scope, made.created_by) == ("eu", project, admin)
+    response = browse(admin).post("/delegates/new/", build_form(project))
+    delegate = Delegate.objects.get(name="eu")
+    assert response["Location"] == f"/delegates/{delegate.pk}/install/"
+    assert (delegate.kind, delegate.flavour, delegate.size, delegate.admission) == (
+        "ECS",
+        "v3",
+        "laptop",
+        "ENABLED",
+    )
+    assert delegate.configuration == DelegateConfiguration.objects.get(is_primary=True)
+    assert delegate.token is not None
+    assert (delegate.token.name, delegate.token.scope, delegate.created_by) == ("eu", project, admin)
     actions = AuditEntry.objects.filter(action__startswith="delegate").order_by("pk")
     assert [entry.action for entry in actions] == ["delegatetoken.create", "delegate.create"]
 
@@ -66,7 +71,7 @@ def test_a_name_is_all_that_a_delegate_needs(project: Scope, admin: User, browse
 def test_the_page_holds_files_and_commands_with_the_token_and_writes_down_who_saw_it(
     delegate: Delegate, admin: User, browse: Browse
 ) -> None:
-    page = text_of(browse(admin).get(f"/delegates/{delegate.pk}/install/"))
+    page = read_text(browse(admin).get(f"/delegates/{delegate.pk}/install/"))
     assert delegate.token is not None
     for part in ("fargate-task-definition.json", "aws ecs create-service", delegate.token.value):
         assert part in page
@@ -79,21 +84,23 @@ def test_two_delegates_of_one_cluster_get_services_and_families_of_their_own(
     project: Scope, admin: User, browse: Browse
 ) -> None:
     for name in ("eu", "us", "fargate-delegate"):
-        browse(admin).post("/delegates/new/", answers(project, name=name))
-    made = [build_spec_request(one) for one in Delegate.objects.filter(is_built_in=False).order_by("pk")]
-    services = [write_spec(one).service for one in made]
-    assert [one["serviceName"] for one in services] == [
+        browse(admin).post("/delegates/new/", build_form(project, name=name))
+    requests = [
+        build_spec_request(delegate) for delegate in Delegate.objects.filter(is_built_in=False).order_by("pk")
+    ]
+    services = [write_spec(request).service for request in requests]
+    assert [service["serviceName"] for service in services] == [
         "eu-service",
         "us-service",
         "harness-delegate-fargate-service",
     ]
-    assert len({one["taskDefinition"] for one in services}) == 3
+    assert len({service["taskDefinition"] for service in services}) == 3
 
 
 def test_who_may_not_edit_delegates_sees_a_placeholder(
     delegate: Delegate, viewer: User, browse: Browse
 ) -> None:
-    page = text_of(browse(viewer).get(f"/delegates/{delegate.pk}/install/"))
+    page = read_text(browse(viewer).get(f"/delegates/{delegate.pk}/install/"))
     assert delegate.token is not None
     assert delegate.token.value not in page
     assert "PUT_YOUR_DELEGATE_TOKEN" in page
@@ -105,12 +112,14 @@ def test_the_zip_holds_the_files_of_the_page(delegate: Delegate, admin: User, br
     assert response["Content-Disposition"] == 'attachment; filename="eu.zip"'
     with zipfile.ZipFile(io.BytesIO(response.content)) as archive:
         task = json.loads(archive.read("fargate-task-definition.json"))
-    variables = {one["name"]: one["value"] for one in task["containerDefinitions"][0]["environment"]}
+    variables = {
+        variable["name"]: variable["value"] for variable in task["containerDefinitions"][0]["environment"]
+    }
     assert variables["HARNESS_NAME"] == "eu"
 
 
 def test_answers_reach_the_files(project: Scope, admin: User, browse: Browse) -> None:
-    given = answers(
+    form = build_form(
         project,
         tags="eu, production",
         size="small",
@@ -121,9 +130,9 @@ def test_answers_reach_the_files(project: Scope, admin: User, browse: Browse) ->
         no_proxy="10.0.0.0/8",
         **NETWORK,
     )
-    page = text_of(browse(admin).post("/delegates/new/", given, follow=True))
-    made = Delegate.objects.get(name="eu")
-    assert (made.tags, made.aws_account) == (["eu", "production"], "123456789012")
+    page = read_text(browse(admin).post("/delegates/new/", form, follow=True))
+    delegate = Delegate.objects.get(name="eu")
+    assert (delegate.tags, delegate.aws_account) == (["eu", "production"], "123456789012")
     for part in (
         "subnet-0c2d",
         "sg-0e3f",
@@ -140,24 +149,26 @@ def test_a_secret_of_secrets_manager_keeps_the_token_off_the_page(
     project: Scope, admin: User, browse: Browse
 ) -> None:
     arn = "arn:aws:secretsmanager:us-east-1:123456789012:secret:delegate-AbCdEf"
-    given = answers(project, secret_kind="EXISTING", secret_arn=arn)
-    page = text_of(browse(admin).post("/delegates/new/", given, follow=True))
-    made = Delegate.objects.get(name="eu")
-    assert made.token is not None
+    form = build_form(project, secret_kind="EXISTING", secret_arn=arn)
+    page = read_text(browse(admin).post("/delegates/new/", form, follow=True))
+    delegate = Delegate.objects.get(name="eu")
+    assert delegate.token is not None
     assert arn in page
-    assert made.token.value not in page
+    assert delegate.token.value not in page
 
 
 def test_docker_gets_a_command_to_run(project: Scope, admin: User, browse: Browse) -> None:
-    page = text_of(
-        browse(admin).post("/delegates/new/", answers(project, target="DOCKER", hostname="vm-1"), follow=True)
+    page = read_text(
+        browse(admin).post(
+            "/delegates/new/", build_form(project, target="DOCKER", hostname="vm-1"), follow=True
+        )
     )
     assert "docker run --detach --name eu --hostname vm-1" in page
     assert Delegate.objects.get(name="eu").kind == "DOCKER"
 
 
 @pytest.mark.parametrize(
-    ("given", "field"),
+    ("fields", "field"),
     [
         ({"name": ""}, "name"),
         ({"name": "built-in\u202e"}, "name"),
@@ -181,9 +192,9 @@ def test_docker_gets_a_command_to_run(project: Scope, admin: User, browse: Brows
     ],
 )
 def test_what_makes_no_sense_is_said_beside_its_question(
-    project: Scope, admin: User, browse: Browse, given: dict[str, Any], field: str
+    project: Scope, admin: User, browse: Browse, fields: dict[str, Any], field: str
 ) -> None:
-    response = browse(admin).post("/delegates/new/", answers(project, **given))
+    response = browse(admin).post("/delegates/new/", build_form(project, **fields))
     assert response.status_code == 400
     assert list(response.context["form"].errors) == [field]
     assert not Delegate.objects.filter(is_built_in=False).exists()
@@ -191,7 +202,7 @@ def test_what_makes_no_sense_is_said_beside_its_question(
 
 
 def test_a_name_that_is_taken_is_refused(delegate: Delegate, admin: User, browse: Browse) -> None:
-    response = browse(admin).post("/delegates/new/", answers(delegate.scope))
+    response = browse(admin).post("/delegates/new/", build_form(delegate.scope))
     assert "A delegate eu already exists" in str(response.context["form"].errors["name"])
     assert DelegateToken.objects.count() == 1
 
@@ -200,25 +211,25 @@ def test_a_token_of_another_scope_is_refused(
     project: Scope, account: Scope, admin: User, browse: Browse
 ) -> None:
     token = create_token(actor=admin, scope=account, name="everywhere")
-    response = browse(admin).post("/delegates/new/", answers(project, token=token.pk))
+    response = browse(admin).post("/delegates/new/", build_form(project, token=token.pk))
     assert "is for delegates of" in str(response.context["form"].errors["token"])
 
 
 def test_a_configuration_that_asks_for_approval_has_the_delegate_wait(
     project: Scope, admin: User, browse: Browse
 ) -> None:
-    checked = DelegateConfiguration.objects.create(
+    configuration = DelegateConfiguration.objects.create(
         scope=project, identifier="checked", name="Checked", requires_approval=True
     )
-    browse(admin).post("/delegates/new/", answers(project, configuration=checked.pk))
+    browse(admin).post("/delegates/new/", build_form(project, configuration=configuration.pk))
     assert Delegate.objects.get(name="eu").admission == "PENDING_APPROVAL"
 
 
 def test_a_delegate_that_came_is_connected(delegate: Delegate, admin: User, browse: Browse) -> None:
     address = f"/delegates/{delegate.pk}/install/waiting/"
-    assert "Waiting for the delegate to connect" in text_of(browse(admin).get(address))
+    assert "Waiting for the delegate to connect" in read_text(browse(admin).get(address))
     make_instance(delegate)
-    part = text_of(browse(admin).get(address))
+    part = read_text(browse(admin).get(address))
     assert "Connected" in part
     assert "Waiting" not in part
 
@@ -227,12 +238,12 @@ def test_what_the_manager_refused_is_shown_beside_the_waiting(
     delegate: Delegate, other_project: Scope, account: Scope, admin: User, browse: Browse
 ) -> None:
     now = timezone.now()
-    tries = [(account, "The token is not known."), (other_project, "Of another project.")]
-    for scope, text in tries:
+    refusals = [(account, "The token is not known."), (other_project, "Of another project.")]
+    for scope, text in refusals:
         DelegateEvent.objects.create(
             scope=scope, name="eu", at=now, kind="REFUSED", text=text, address="192.0.2.7"
         )
-    part = text_of(browse(admin).get(f"/delegates/{delegate.pk}/install/waiting/"))
+    part = read_text(browse(admin).get(f"/delegates/{delegate.pk}/install/waiting/"))
     assert "The token is not known." in part
     assert "192.0.2.7" in part
     assert "Of another project." not in part
@@ -242,9 +253,9 @@ def test_after_two_minutes_the_page_says_that_nobody_tried(
     delegate: Delegate, admin: User, browse: Browse
 ) -> None:
     address = f"/delegates/{delegate.pk}/install/waiting/"
-    assert "No delegate has tried" not in text_of(browse(admin).get(address))
+    assert "No delegate has tried" not in read_text(browse(admin).get(address))
     Delegate.objects.filter(pk=delegate.pk).update(created_at=timezone.now() - timedelta(minutes=3))
-    assert "No delegate has tried" in text_of(browse(admin).get(address))
+    assert "No delegate has tried" in read_text(browse(admin).get(address))
 
 
 def test_files_of_a_delegate_whose_token_is_revoked_say_so(
@@ -252,7 +263,7 @@ def test_files_of_a_delegate_whose_token_is_revoked_say_so(
 ) -> None:
     assert delegate.token is not None
     revoke_token(actor=admin, token=delegate.token)
-    page = text_of(browse(admin).get(f"/delegates/{delegate.pk}/install/"))
+    page = read_text(browse(admin).get(f"/delegates/{delegate.pk}/install/"))
     assert "The token is not in these files" in page
     assert delegate.token.value not in page
 
@@ -260,33 +271,33 @@ def test_files_of_a_delegate_whose_token_is_revoked_say_so(
 def test_a_delegate_that_registered_by_itself_has_files_too(
     project: Scope, admin: User, browse: Browse
 ) -> None:
-    found = make_delegate(project, "came")
-    assert "came" in text_of(browse(admin).get(f"/delegates/{found.pk}/install/"))
+    delegate = make_delegate(project, "came")
+    assert "came" in read_text(browse(admin).get(f"/delegates/{delegate.pk}/install/"))
 
 
 def test_the_built_in_delegate_is_not_installed(admin: User, browse: Browse) -> None:
-    found = Delegate.objects.get(is_built_in=True)
-    response = browse(admin).get(f"/delegates/{found.pk}/install/")
-    assert response["Location"] == f"/delegates/{found.pk}/"
+    delegate = Delegate.objects.get(is_built_in=True)
+    response = browse(admin).get(f"/delegates/{delegate.pk}/install/")
+    assert response["Location"] == f"/delegates/{delegate.pk}/"
 
 
 def test_a_wish_survives_the_row() -> None:
-    wish = WizardAnswers(target="EC2", subnets=("subnet-1", "subnet-2"), proxy_host="proxy")
-    stored = json.loads(json.dumps(wish.to_json())) | {"of_a_later_version": 1}
-    assert WizardAnswers.from_json(stored) == wish
+    answers_before = WizardAnswers(target="EC2", subnets=("subnet-1", "subnet-2"), proxy_host="proxy")
+    stored = json.loads(json.dumps(answers_before.to_json())) | {"of_a_later_version": 1}
+    assert WizardAnswers.from_json(stored) == answers_before
 
 
 def test_files_can_be_written_with_another_token(delegate: Delegate, admin: User, browse: Browse) -> None:
     assert delegate.token is not None
     revoke_token(actor=admin, token=delegate.token)
     client, address = browse(admin), f"/delegates/{delegate.pk}/install/token/"
-    page = text_of(client.post(address, {"token": ""}, follow=True))
-    fresh = DelegateToken.objects.get(name="eu 2")
-    assert fresh.value in page
+    page = read_text(client.post(address, {"token": ""}, follow=True))
+    new_token = DelegateToken.objects.get(name="eu 2")
+    assert new_token.value in page
     other = create_token(actor=admin, scope=delegate.scope, name="shared")
-    assert other.value in text_of(client.post(address, {"token": other.pk}, follow=True))
-    refused = text_of(client.post(address, {"token": delegate.token.pk}, follow=True))
-    assert "This token can no longer be used." in refused
-    assert other.value in refused
+    assert other.value in read_text(client.post(address, {"token": other.pk}, follow=True))
+    refusal_page = read_text(client.post(address, {"token": delegate.token.pk}, follow=True))
+    assert "This token can no longer be used." in refusal_page
+    assert other.value in refusal_page
     entries = AuditEntry.objects.filter(action="delegate.update").order_by("pk")
-    assert [entry.after["token"] for entry in entries if entry.after] == [str(fresh), str(other)]
+    assert [entry.after["token"] for entry in entries if entry.after] == [str(new_token), str(other)]

@@ -14,7 +14,7 @@ from delegates.protocol.requests import run_in_thread
 PATIENCE = 60.0
 
 
-def _scope(kind: str, path: str, headers: Mapping[str, str]) -> dict[str, Any]:
+def _build_scope(kind: str, path: str, headers: Mapping[str, str]) -> dict[str, Any]:
     return {
         "type": kind,
         "method": "POST",
@@ -39,17 +39,17 @@ class Call:
         **headers: str,
     ) -> None:
         content = body if isinstance(body, bytes) else json.dumps(body).encode()
-        scope = _scope("http", path, {"authorization": f"Bearer {bearer}", **headers})
+        scope = _build_scope("http", path, {"authorization": f"Bearer {bearer}", **headers})
         self.app = ApplicationCommunicator(application, scope | {"method": method})
         self._message = {"type": "http.request", "body": content}
 
-    async def begin(self) -> None:
+    async def start(self) -> None:
         await self.app.send_input(self._message)
 
-    async def hang_up(self) -> None:
+    async def disconnect(self) -> None:
         await self.app.send_input({"type": "http.disconnect"})
 
-    async def answer(self) -> tuple[int, dict[str, Any], dict[str, str]]:
+    async def read_response(self) -> tuple[int, dict[str, Any], dict[str, str]]:
         """Status, content and headers."""
         start = await self.app.receive_output(PATIENCE)
         body = await self.app.receive_output(PATIENCE)
@@ -59,19 +59,19 @@ class Call:
 
 
 async def post(
-    path: str, body: Mapping[str, Any] | bytes, bearer: str = "", **more: str
+    path: str, body: Mapping[str, Any] | bytes, bearer: str = "", **headers: str
 ) -> tuple[int, dict[str, Any], dict[str, str]]:
     """One POST from beginning to end."""
-    call = Call(path, body, bearer, **more)
-    await call.begin()
-    return await call.answer()
+    call = Call(path, body, bearer, **headers)
+    await call.start()
+    return await call.read_response()
 
 
 class Socket:
     """A socket of an agent."""
 
     def __init__(self, bearer: str, path: str = "/ws/agent/", **headers: str) -> None:
-        scope = _scope("websocket", path, {"authorization": f"Bearer {bearer}", **headers})
+        scope = _build_scope("websocket", path, {"authorization": f"Bearer {bearer}", **headers})
         self.app = ApplicationCommunicator(application, scope)
 
     async def open(self) -> dict[str, Any]:
@@ -80,11 +80,11 @@ class Socket:
         message: dict[str, Any] = await self.app.receive_output(PATIENCE)
         return message
 
-    async def say(self, message: Mapping[str, Any] | str) -> None:
+    async def send(self, message: Mapping[str, Any] | str) -> None:
         text = message if isinstance(message, str) else json.dumps(message)
         await self.app.send_input({"type": "websocket.receive", "text": text})
 
-    async def hear(self) -> dict[str, Any]:
+    async def receive(self) -> dict[str, Any]:
         """Return the next message: the content of a notice, or the close."""
         message: dict[str, Any] = await self.app.receive_output(PATIENCE)
         return json.loads(message["text"]) if message["type"] == "websocket.send" else message
@@ -94,17 +94,17 @@ class Socket:
         await self.app.wait(PATIENCE)
 
 
-async def until(question: Callable[[], Awaitable[bool]]) -> None:
+async def wait_for_condition(question: Callable[[], Awaitable[bool]]) -> None:
     """Wait until it is so."""
     async with asyncio.timeout(PATIENCE):
         while not await question():
             await asyncio.sleep(0.01)
 
 
-async def eventually(question: Callable[[], object], expected: object) -> None:
+async def wait_for_value(question: Callable[[], object], expected: object) -> None:
     """Wait until the database says so."""
 
-    async def asked() -> bool:
+    async def has_value() -> bool:
         return await run_in_thread(question) == expected
 
-    await until(asked)
+    await wait_for_condition(has_value)

@@ -5,12 +5,12 @@ from django.core.cache import cache
 
 from delegates.models import DelegateToken
 from rbac.models import Scope
-from tests.delegates.protocol.fake_agents import Agent, registered
+from tests.delegates.protocol.fake_agents import Agent, register_agent
 from tests.fixtures.delegates import make_token
 
 
 @pytest.fixture(autouse=True)
-def _nobody_was_refused() -> None:
+def _clear_refusals() -> None:
     cache.clear()
 
 
@@ -21,4 +21,4 @@ def token(project: Scope) -> DelegateToken:
 
 @pytest.fixture
 def agent(token: DelegateToken) -> Agent:
-    return registered(token)
+    return register_agent(token)

@@ -18,7 +18,7 @@ from tests.fixtures.delegates import make_task
 ADDRESS = "198.51.100.7"
 
 
-def registration(name: str = "eu", **values: Any) -> dict[str, Any]:
+def build_registration(name: str = "eu", **values: Any) -> dict[str, Any]:
     """What an agent says when it registers."""
     return {
         "account_id": get_account_id(),
@@ -37,14 +37,14 @@ def registration(name: str = "eu", **values: Any) -> dict[str, Any]:
     }
 
 
-def new_key() -> InstanceKey:
+def create_key() -> InstanceKey:
     """The key pair of an agent."""
     return InstanceKey(Ed25519PrivateKey.generate())
 
 
-def signed(key: InstanceKey, challenge: str, **values: Any) -> dict[str, Any]:
+def sign_registration(key: InstanceKey, challenge: str, **values: Any) -> dict[str, Any]:
     """A registration with its proof."""
-    body = registration(**values)
+    body = build_registration(**values)
     message = build_registration_message(
         challenge=challenge,
         account_id=body["account_id"],
@@ -54,7 +54,7 @@ def signed(key: InstanceKey, challenge: str, **values: Any) -> dict[str, Any]:
     return {**body, "public_key": key.public, "challenge": challenge, "signature": key.sign(message)}
 
 
-def ask(path: str, body: Mapping[str, Any] | bytes, bearer: str = "", **headers: str) -> AgentReply:
+def send_request(path: str, body: Mapping[str, Any] | bytes, bearer: str = "", **headers: str) -> AgentReply:
     """Ask the manager in this thread. Raises its `Problem`."""
     content = body if isinstance(body, bytes) else json.dumps(body).encode()
     parts = path.split("/")
@@ -76,8 +76,8 @@ class Agent:
     session: str
     instance: DelegateInstance
 
-    def ask(self, path: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
-        return ask(path, body, self.session).content
+    def post(self, path: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        return send_request(path, body, self.session).content
 
     def acquire(self, free: int = 10) -> list[dict[str, Any]]:
         return connections.acquire_documents(self.session, free)
@@ -86,20 +86,20 @@ class Agent:
         self, task: Mapping[str, Any], status: str = "SUCCEEDED", **values: Any
     ) -> Mapping[str, Any]:
         body = {"fence": task["fence"], "status": status, "result": {"ok": True}, "error": None, **values}
-        return self.ask(f"tasks/{task['id']}/complete", body)
+        return self.post(f"tasks/{task['id']}/complete", body)
 
     def log(self, task: Mapping[str, Any], sequence: int, *texts: str) -> Mapping[str, Any]:
         lines = [{"t": 1, "level": "INFO", "text": text} for text in texts]
         body = {"fence": task["fence"], "sequence": sequence, "lines": lines}
-        return self.ask(f"tasks/{task['id']}/logs", body)
+        return self.post(f"tasks/{task['id']}/logs", body)
 
 
-def registered(token: DelegateToken, name: str = "eu", **values: Any) -> Agent:
+def register_agent(token: DelegateToken, name: str = "eu", **values: Any) -> Agent:
     """An agent that registers with a token."""
-    answer = ask("register", registration(name, **values), token.value).content
-    return Agent(answer["session"], DelegateInstance.objects.get(pk=answer["instance_id"]))
+    content = send_request("register", build_registration(name, **values), token.value).content
+    return Agent(content["session"], DelegateInstance.objects.get(pk=content["instance_id"]))
 
 
-def offered(agent: Agent, **values: Any) -> DelegateTask:
+def offer_task(agent: Agent, **values: Any) -> DelegateTask:
     """A task that is offered to an agent's delegate."""
     return make_task(agent.instance.delegate.scope, offered_to=agent.instance.delegate, **values)

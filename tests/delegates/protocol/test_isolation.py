@@ -11,7 +11,7 @@ from delegates.agent.isolation import detect_isolation
 from delegates.models import DelegateInstance, DelegateTask, DelegateToken
 from delegates.operations.delegates import update_delegate
 from rbac.models import Scope, User
-from tests.delegates.protocol.fake_agents import Agent, ask, registered, registration
+from tests.delegates.protocol.fake_agents import Agent, build_registration, register_agent, send_request
 from tests.fixtures.delegates import make_task, make_token
 from web.clock import get_database_time
 from web.http.problems import BadInput
@@ -26,47 +26,47 @@ def token(account: Scope) -> DelegateToken:
     return make_token(account)
 
 
-def taken(agent: Agent, scope: Scope, kind: str, **values: object) -> dict[str, object] | None:
+def offer_and_acquire(agent: Agent, scope: Scope, kind: str, **values: object) -> dict[str, object] | None:
     """Offer a task of a project to an agent; what it is given when it asks."""
     make_task(scope, kind=kind, offered_to=agent.instance.delegate, payload="{}", **values)
-    given = agent.acquire()
-    return given[0] if given else None
+    tasks = agent.acquire()
+    return tasks[0] if tasks else None
 
 
-@pytest.mark.parametrize("said", [{"isolation": "none"}, {}])
+@pytest.mark.parametrize("fields", [{"isolation": "none"}, {}])
 def test_without_isolation_scripts_of_one_project_are_all_that_run(
-    token: DelegateToken, project: Scope, other_project: Scope, said: dict[str, str]
+    token: DelegateToken, project: Scope, other_project: Scope, fields: dict[str, str]
 ):
-    agent = registered(token, **said)
-    first = taken(agent, project, SHELL)
+    agent = register_agent(token, **fields)
+    first = offer_and_acquire(agent, project, SHELL)
     assert first is not None
     assert DelegateInstance.objects.get().script_scope == project.path
     agent.complete(first)
     # Never another project's, also after the agent registered again; what runs no program may.
-    agent = registered(token, **said)
+    agent = register_agent(token, **fields)
     for kind in (SHELL, DelegateTask.Kind.TERRAFORM, GIT):
-        assert taken(agent, other_project, kind) is None
-    assert taken(agent, other_project, AWS) is not None
-    assert taken(agent, project, DelegateTask.Kind.TERRAFORM) is not None
+        assert offer_and_acquire(agent, other_project, kind) is None
+    assert offer_and_acquire(agent, other_project, AWS) is not None
+    assert offer_and_acquire(agent, project, DelegateTask.Kind.TERRAFORM) is not None
 
 
 def test_another_instance_of_the_delegate_may_work_for_another_project(
     token: DelegateToken, project: Scope, other_project: Scope
 ):
-    first = registered(token, isolation="none")
-    second = registered(token, isolation="none", instance_key="host-2/10.0.0.2", hostname="host-2")
-    assert taken(first, project, SHELL) is not None
-    assert taken(first, other_project, SHELL) is None
+    first = register_agent(token, isolation="none")
+    second = register_agent(token, isolation="none", instance_key="host-2/10.0.0.2", hostname="host-2")
+    assert offer_and_acquire(first, project, SHELL) is not None
+    assert offer_and_acquire(first, other_project, SHELL) is None
     assert second.acquire() != []
 
 
 def test_a_script_waits_until_the_fetch_of_another_project_has_ended(
     token: DelegateToken, project: Scope, other_project: Scope
 ):
-    agent = registered(token, isolation="none")
-    fetch = taken(agent, other_project, GIT)
+    agent = register_agent(token, isolation="none")
+    fetch = offer_and_acquire(agent, other_project, GIT)
     assert fetch is not None
-    assert taken(agent, project, SHELL) is None
+    assert offer_and_acquire(agent, project, SHELL) is None
     # It was refused and left nothing behind.
     assert DelegateInstance.objects.get().script_scope == ""
     agent.complete(fetch)
@@ -77,18 +77,18 @@ def test_a_script_waits_until_the_fetch_of_another_project_has_ended(
 def test_with_isolation_projects_share_an_instance(
     token: DelegateToken, project: Scope, other_project: Scope, isolation: str
 ):
-    agent = registered(token, isolation=isolation)
-    assert taken(agent, project, SHELL) is not None
-    assert taken(agent, other_project, SHELL) is not None
+    agent = register_agent(token, isolation=isolation)
+    assert offer_and_acquire(agent, project, SHELL) is not None
+    assert offer_and_acquire(agent, other_project, SHELL) is not None
     assert DelegateInstance.objects.get().script_scope == ""
 
 
 def test_an_administrator_may_let_projects_share_it(
     token: DelegateToken, project: Scope, other_project: Scope, admin: User
 ):
-    agent = registered(token, isolation="none")
-    assert taken(agent, project, SHELL) is not None
-    assert taken(agent, other_project, SHELL) is None
+    agent = register_agent(token, isolation="none")
+    assert offer_and_acquire(agent, project, SHELL) is not None
+    assert offer_and_acquire(agent, other_project, SHELL) is None
     update_delegate(actor=admin, delegate=agent.instance.delegate, shares_scripts=True)
     assert agent.acquire() != []
 
@@ -97,7 +97,7 @@ def test_an_isolation_that_nobody_knows_is_refused(token: DelegateToken):
     with pytest.raises(
         BadInput, match="isolation must be one of users_and_namespaces, users, namespaces, none"
     ):
-        ask("register", registration(isolation="perfect"), token.value)
+        send_request("register", build_registration(isolation="perfect"), token.value)
 
 
 def test_the_workers_isolate_what_they_run_themselves_and_hide_the_state_of_slipway(
@@ -117,7 +117,7 @@ def test_the_workers_isolate_what_they_run_themselves_and_hide_the_state_of_slip
     assert built_in_delegate.run_offered_task(task.pk)
     task.refresh_from_db()
     assert task.status == DelegateTask.Status.SUCCEEDED, task.error
-    lines = [one["text"] for chunk in task.log_chunks.all() for one in json.loads(chunk.lines)]
+    lines = [line["text"] for chunk in task.log_chunks.all() for line in json.loads(chunk.lines)]
     assert lines[-1] == "over"
     if detect_isolation().level.has_namespaces:
         assert "everybody's secrets" not in lines

@@ -28,7 +28,7 @@ from delegates.protocol.problems import StaleFence, TokenRevoked
 from delegates.retention import DELEGATE_RETENTION
 from delegates.tasks import tick
 from rbac.models import Scope, User
-from tests.delegates.protocol.fake_agents import Agent, offered
+from tests.delegates.protocol.fake_agents import Agent, offer_task
 from tests.fixtures.delegates import make_task
 from web.retention import prune_rows
 
@@ -36,9 +36,9 @@ pytestmark = pytest.mark.django_db
 SECOND = timedelta(seconds=1)
 
 
-def silent_for(agent: Agent, how_long: timedelta) -> list[str]:
+def skip_heartbeats(agent: Agent, duration: timedelta) -> list[str]:
     """The events after an agent was not heard for so long, the newest last."""
-    DelegateInstance.objects.filter(pk=agent.instance.pk).update(last_heartbeat_at=timezone.now() - how_long)
+    DelegateInstance.objects.filter(pk=agent.instance.pk).update(last_heartbeat_at=timezone.now() - duration)
     DelegateEvent.objects.update(at=timezone.now() - timedelta(days=1))
     for _ in range(2):
         liveness.record_silent_instances(timezone.now())
@@ -48,7 +48,7 @@ def silent_for(agent: Agent, how_long: timedelta) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("silence", "events"),
+    ("duration", "events"),
     [
         (LATE_AFTER - SECOND, []),
         (LATE_AFTER + SECOND, ["LATE"]),
@@ -56,33 +56,33 @@ def silent_for(agent: Agent, how_long: timedelta) -> list[str]:
         (GONE_AFTER + SECOND, ["DISCONNECTED", "GONE"]),
     ],
 )
-def test_silence_is_told_once(agent: Agent, silence: timedelta, events: list[str]):
-    assert silent_for(agent, silence) == events
+def test_silence_is_told_once(agent: Agent, duration: timedelta, events: list[str]):
+    assert skip_heartbeats(agent, duration) == events
 
 
 def test_who_is_late_and_then_away_is_told_twice(agent: Agent):
-    assert silent_for(agent, LATE_AFTER + SECOND) == ["LATE"]
+    assert skip_heartbeats(agent, LATE_AFTER + SECOND) == ["LATE"]
     liveness.record_silent_instances(timezone.now() + LATE_AFTER)
     kinds = DelegateEvent.objects.order_by("pk").values_list("kind", flat=True)
     assert list(kinds) == ["REGISTERED", "LATE", "DISCONNECTED"]
 
 
 def test_who_is_gone_has_no_session(agent: Agent):
-    silent_for(agent, GONE_AFTER + SECOND)
+    skip_heartbeats(agent, GONE_AFTER + SECOND)
     instance = DelegateInstance.objects.get()
     assert (instance.status, instance.session_hash) == ("GONE", "")
 
 
 def test_who_holds_an_overdue_task_is_asked_to_stop_and_then_loses_it(agent: Agent):
-    task = offered(agent)
-    (given,) = agent.acquire()
+    task = offer_task(agent)
+    (assignment,) = agent.acquire()
     DelegateTask.objects.update(deadline=timezone.now())
     assert leases.abort_overdue_tasks(timezone.now()) == 1
     assert leases.abort_overdue_tasks(timezone.now()) == 0
-    held = {"tasks": [{"id": given["id"], "fence": 1}]}
-    assert agent.ask("tasks/renew", held) == {"lost": [], "aborted": [given["id"]]}
+    lease = {"tasks": [{"id": assignment["id"], "fence": 1}]}
+    assert agent.post("tasks/renew", lease) == {"lost": [], "aborted": [assignment["id"]]}
     DelegateTask.objects.update(deadline=timezone.now() - timedelta(minutes=2))
-    assert agent.ask("tasks/renew", held)["lost"] == [given["id"]]
+    assert agent.post("tasks/renew", lease)["lost"] == [assignment["id"]]
     leases.sweep_expired_leases(now=timezone.now() + timedelta(minutes=1))
     task.refresh_from_db()
     assert task.status == "ABORTED"
@@ -91,13 +91,13 @@ def test_who_holds_an_overdue_task_is_asked_to_stop_and_then_loses_it(agent: Age
 def test_revoking_a_token_refuses_its_sessions_and_takes_their_tasks(
     agent: Agent, token: DelegateToken, admin: User
 ):
-    task = offered(agent, repeatable=False)
-    (given,) = agent.acquire()
+    task = offer_task(agent, repeatable=False)
+    (assignment,) = agent.acquire()
     revoke_token(actor=admin, token=token)
     with pytest.raises(TokenRevoked):
         agent.acquire()
     with pytest.raises(TokenRevoked):
-        agent.complete(given)
+        agent.complete(assignment)
     tick()
     task.refresh_from_db()
     assert (task.status, (task.error or {})["code"]) == ("FAILED", "DELEGATE_LOST")
@@ -117,8 +117,8 @@ def worker(account: Scope) -> DelegateInstance:
 
 
 def test_the_workers_are_heard_like_agents_and_never_told_late(worker: DelegateInstance):
-    long_ago = timezone.now() - timedelta(hours=7)
-    DelegateInstance.objects.update(last_heartbeat_at=long_ago)
+    outage_start = timezone.now() - timedelta(hours=7)
+    DelegateInstance.objects.update(last_heartbeat_at=outage_start)
     assert liveness.record_silent_instances(timezone.now()) == 0
     tick()
     worker.refresh_from_db()
@@ -162,8 +162,8 @@ def test_what_is_old_goes_and_what_is_not_stays(agent: Agent, admin: User):
         InstanceSample.objects.create(
             instance=agent.instance, at=now - age, cpu_process=0, cpu_system=0, memory_mib=0, running=0
         )
-        offered(agent, status="SUCCEEDED", finished_at=now - age)
-        offered(agent, queued_at=now - age)
+        offer_task(agent, status="SUCCEEDED", finished_at=now - age)
+        offer_task(agent, queued_at=now - age)
         DelegateLogChunk.objects.create(instance=agent.instance, sequence=1 + age.days, count=1, text="A")
         AllowlistEntry.objects.create(
             delegate=agent.instance.delegate,
@@ -182,9 +182,9 @@ def test_what_is_old_goes_and_what_is_not_stays(agent: Agent, admin: User):
 
 
 def test_a_late_answer_after_the_lease_ended_by_revoking_is_evidence(agent: Agent):
-    offered(agent, repeatable=False)
-    (given,) = agent.acquire()
+    offer_task(agent, repeatable=False)
+    (assignment,) = agent.acquire()
     leases.end_leases([agent.instance], now=timezone.now())
     leases.sweep_expired_leases(now=timezone.now())
     with pytest.raises(StaleFence):
-        agent.complete(given)
+        agent.complete(assignment)

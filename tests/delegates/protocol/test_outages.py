@@ -10,7 +10,7 @@ from delegates.models import DelegateTask
 from delegates.protocol import leases, sessions
 from delegates.tasks import tick
 from rbac.models import Scope
-from tests.delegates.protocol.fake_agents import Agent, offered
+from tests.delegates.protocol.fake_agents import Agent, offer_task
 
 pytestmark = pytest.mark.django_db
 MINUTE = timedelta(minutes=1)
@@ -19,7 +19,7 @@ MINUTE = timedelta(minutes=1)
 @pytest.fixture
 def taken(account: Scope, agent: Agent) -> DelegateTask:
     """A task of an agent whose lease ended a while ago, and nobody has looked yet."""
-    task = offered(agent, repeatable=False)
+    task = offer_task(agent, repeatable=False)
     agent.acquire()
     DelegateTask.objects.update(lease_until=timezone.now() - MINUTE / 2)
     return task
@@ -30,15 +30,15 @@ def test_after_an_outage_an_agent_keeps_what_it_runs(agent: Agent, taken: Delega
     tick()
     taken.refresh_from_db()
     assert taken.status == DelegateTask.Status.STARTED
-    held = {"tasks": [{"id": str(taken.pk), "fence": 1}]}
-    assert agent.ask("tasks/renew", held) == {"lost": [], "aborted": []}
+    lease = {"tasks": [{"id": str(taken.pk), "fence": 1}]}
+    assert agent.post("tasks/renew", lease) == {"lost": [], "aborted": []}
 
 
 def test_the_first_word_of_an_agent_may_come_before_the_first_look(agent: Agent, taken: DelegateTask) -> None:
     built_in_delegate.record_built_in_heartbeat(timezone.now() - MINUTE)
     sessions._outage_checked.clear()
-    held = {"tasks": [{"id": str(taken.pk), "fence": 1}]}
-    assert agent.ask("tasks/renew", held) == {"lost": [], "aborted": []}
+    lease = {"tasks": [{"id": str(taken.pk), "fence": 1}]}
+    assert agent.post("tasks/renew", lease) == {"lost": [], "aborted": []}
 
 
 def test_while_slipway_was_there_a_lease_that_ended_is_lost(taken: DelegateTask) -> None:

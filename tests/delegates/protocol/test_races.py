@@ -12,12 +12,12 @@ from delegates.protocol.problems import InstanceTaken, SignatureWrong, StaleFenc
 from rbac.models import Scope
 from tests.delegates.protocol.fake_agents import (
     Agent,
-    ask,
-    new_key,
-    offered,
-    registered,
-    registration,
-    signed,
+    build_registration,
+    create_key,
+    offer_task,
+    register_agent,
+    send_request,
+    sign_registration,
 )
 from tests.fixtures.delegates import make_token
 from tests.fixtures.threads import at_once, split
@@ -32,65 +32,67 @@ def token(project: Scope) -> DelegateToken:
     return make_token(project)
 
 
-def agents(token: DelegateToken, count: int) -> list[Agent]:
+def register_agents(token: DelegateToken, count: int) -> list[Agent]:
     """Instances of one delegate."""
-    return [registered(token, instance_key=f"host-{number}") for number in range(count)]
+    return [register_agent(token, instance_key=f"host-{number}") for number in range(count)]
 
 
 def test_two_who_acquire_at_once_get_each_task_once(token: DelegateToken):
-    several = agents(token, 4)
+    instances = register_agents(token, 4)
     for _ in range(ROUNDS):
-        tasks = {offered(several[0]).pk for _ in range(6)}
-        given, raised = split(at_once(*(partial(agent.acquire, free=10) for agent in several)))
+        tasks = {offer_task(instances[0]).pk for _ in range(6)}
+        assignments, errors = split(at_once(*(partial(agent.acquire, free=10) for agent in instances)))
         # Who finds that another was faster asks again.
-        rest = several[0].acquire(free=10)
-        ids = [UUID(task["id"]) for one in [*given, rest] for task in one]
-        assert (raised, sorted(ids)) == ([], sorted(tasks))
+        remaining_tasks = instances[0].acquire(free=10)
+        ids = [UUID(task["id"]) for batch in [*assignments, remaining_tasks] for task in batch]
+        assert (errors, sorted(ids)) == ([], sorted(tasks))
         assert TaskAttempt.objects.filter(task__in=tasks).count() == len(tasks)
         DelegateTask.objects.all().delete()
 
 
 def test_an_answer_that_is_sent_twice_at_once_counts_once(token: DelegateToken):
-    (agent,) = agents(token, 1)
+    (agent,) = register_agents(token, 1)
     for _ in range(ROUNDS):
-        task = offered(agent)
-        (given,) = agent.acquire()
+        task = offer_task(agent)
+        (assignment,) = agent.acquire()
         statuses = ("SUCCEEDED", "FAILED")
-        _, raised = split(at_once(*(partial(agent.complete, given, status) for status in statuses)))
-        assert raised == []
+        _, errors = split(at_once(*(partial(agent.complete, assignment, status) for status in statuses)))
+        assert errors == []
         task.refresh_from_db()
         assert task.status in statuses
         assert task.late_answers.count() == 0
 
 
 def test_an_answer_and_the_end_of_its_lease_never_both_count(token: DelegateToken):
-    (agent,) = agents(token, 1)
+    (agent,) = register_agents(token, 1)
     for _ in range(ROUNDS):
-        task = offered(agent, repeatable=False)
-        (given,) = agent.acquire()
+        task = offer_task(agent, repeatable=False)
+        (assignment,) = agent.acquire()
         DelegateTask.objects.filter(pk=task.pk).update(lease_until=task.queued_at)
-        answered, swept = at_once(partial(agent.complete, given), sweep_expired_leases)
+        reply, swept_count = at_once(partial(agent.complete, assignment), sweep_expired_leases)
         task.refresh_from_db()
-        if isinstance(answered, StaleFence):
-            assert (swept, task.status, task.late_answers.count()) == (1, "FAILED", 1)
+        if isinstance(reply, StaleFence):
+            assert (swept_count, task.status, task.late_answers.count()) == (1, "FAILED", 1)
         else:
-            assert (answered, swept, task.status) == ({}, 0, "SUCCEEDED")
+            assert (reply, swept_count, task.status) == ({}, 0, "SUCCEEDED")
 
 
 def test_lines_that_are_sent_twice_at_once_stand_once(token: DelegateToken):
-    (agent,) = agents(token, 1)
+    (agent,) = register_agents(token, 1)
     for _ in range(ROUNDS):
-        task = offered(agent)
-        (given,) = agent.acquire()
-        replies = at_once(*(partial(agent.log, given, 0, "a", "b") for _ in range(3)))
+        task = offer_task(agent)
+        (assignment,) = agent.acquire()
+        replies = at_once(*(partial(agent.log, assignment, 0, "a", "b") for _ in range(3)))
         assert replies == [{"next": 2}] * 3
         assert task.log_chunks.count() == 1
 
 
 def test_two_instances_that_come_at_once_join_one_delegate(token: DelegateToken):
-    bodies = [registration(instance_key=f"host-{number}") for number in range(4)]
-    replies, raised = split(at_once(*(partial(ask, "register", body, token.value) for body in bodies)))
-    assert raised == []
+    bodies = [build_registration(instance_key=f"host-{number}") for number in range(4)]
+    replies, errors = split(
+        at_once(*(partial(send_request, "register", body, token.value) for body in bodies))
+    )
+    assert errors == []
     assert len({reply.content["session"] for reply in replies}) == 4
     assert Delegate.objects.filter(is_built_in=False).count() == 1
     assert DelegateInstance.objects.count() == 4
@@ -100,9 +102,13 @@ def test_of_two_claimants_of_one_instance_that_come_at_once_one_gets_it(token: D
     for number in range(ROUNDS):
         now = get_database_time()
         bodies = [
-            signed(new_key(), create_challenge(now), name=f"eu-{number}", instance_key=f"host-{number}")
+            sign_registration(
+                create_key(), create_challenge(now), name=f"eu-{number}", instance_key=f"host-{number}"
+            )
             for _ in range(3)
         ]
-        replies, raised = split(at_once(*(partial(ask, "register", body, token.value) for body in bodies)))
+        replies, errors = split(
+            at_once(*(partial(send_request, "register", body, token.value) for body in bodies))
+        )
         assert len(replies) == 1
-        assert all(isinstance(problem, InstanceTaken | SignatureWrong) for problem in raised)
+        assert all(isinstance(problem, InstanceTaken | SignatureWrong) for problem in errors)

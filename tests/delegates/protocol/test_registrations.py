@@ -16,21 +16,27 @@ from delegates.models import (
 from delegates.protocol.problems import TooOften
 from guards.limits import AGENT_REFUSALS
 from rbac.models import Scope
-from tests.delegates.protocol.fake_agents import ADDRESS, Agent, ask, registered, registration
+from tests.delegates.protocol.fake_agents import (
+    ADDRESS,
+    Agent,
+    build_registration,
+    register_agent,
+    send_request,
+)
 from tests.fixtures.delegates import make_delegate, make_token
 from web.http.problems import BadInput, Problem
 
 pytestmark = pytest.mark.django_db
 
 
-def refusal(body: dict[str, Any], bearer: str) -> Problem:
-    with pytest.raises(Problem) as refused:
-        ask("register", body, bearer)
-    return refused.value
+def get_problem(body: dict[str, Any], bearer: str) -> Problem:
+    with pytest.raises(Problem) as error:
+        send_request("register", body, bearer)
+    return error.value
 
 
 def test_an_unknown_name_becomes_a_delegate_of_the_tokens_scope(token: DelegateToken, project: Scope):
-    agent = registered(token, ecs={"cluster": "demo", "task_arn": "arn:x", "other": 3})
+    agent = register_agent(token, ecs={"cluster": "demo", "task_arn": "arn:x", "other": 3})
     delegate = Delegate.objects.get(scope=project, name="eu")
     assert (delegate.admission, delegate.kind, delegate.flavour) == ("ENABLED", "ECS", "v3")
     assert delegate.configuration is not None
@@ -42,44 +48,44 @@ def test_an_unknown_name_becomes_a_delegate_of_the_tokens_scope(token: DelegateT
 
 
 def test_a_task_that_replaces_another_is_a_new_instance_of_the_same_delegate(token: DelegateToken):
-    first, second = (registered(token, instance_key=f"arn:aws:ecs:task/{number}") for number in (1, 2))
+    first, second = (register_agent(token, instance_key=f"arn:aws:ecs:task/{number}") for number in (1, 2))
     assert first.instance.delegate_id == second.instance.delegate_id
     assert first.instance.pk != second.instance.pk
 
 
 def test_the_same_key_is_the_same_instance_and_its_old_session_is_refused(token: DelegateToken):
-    first, second = registered(token), registered(token)
+    first, second = register_agent(token), register_agent(token)
     assert first.instance.pk == second.instance.pk
     assert second.acquire() == []
-    with pytest.raises(Problem) as refused:
+    with pytest.raises(Problem) as error:
         first.acquire()
-    assert (refused.value.status, refused.value.code) == (401, "session_invalid")
+    assert (error.value.status, error.value.code) == (401, "session_invalid")
 
 
 def test_a_delegate_that_somebody_prepared_keeps_what_was_said_of_it(token: DelegateToken, project: Scope):
-    prepared = make_delegate(project, "eu", tags=["prepared"], kind="DOCKER")
-    assert registered(token).instance.delegate_id == prepared.pk
-    prepared.refresh_from_db()
-    assert (prepared.tags, prepared.kind) == (["prepared"], "DOCKER")
+    prepared_delegate = make_delegate(project, "eu", tags=["prepared"], kind="DOCKER")
+    assert register_agent(token).instance.delegate_id == prepared_delegate.pk
+    prepared_delegate.refresh_from_db()
+    assert (prepared_delegate.tags, prepared_delegate.kind) == (["prepared"], "DOCKER")
 
 
 def test_where_approval_is_needed_the_agent_waits_and_its_host_is_seen(token: DelegateToken, project: Scope):
     DelegateConfiguration.objects.filter(is_primary=True).update(requires_approval=True)
     for _ in range(2):
-        reply = ask("register", registration(), token.value)
+        reply = send_request("register", build_registration(), token.value)
         assert (reply.status, reply.content["status"]) == (202, "PENDING_APPROVAL")
     (instance,) = DelegateInstance.objects.filter(delegate__scope=project)
     assert (instance.hostname, instance.session_hash, instance.last_heartbeat_at) == ("host-1", "", None)
     assert DelegateEvent.objects.filter(instance=instance).count() == 1
     Delegate.objects.filter(pk=instance.delegate_id).update(admission="ENABLED")
-    assert registered(token).instance.pk == instance.pk
+    assert register_agent(token).instance.pk == instance.pk
 
 
 UNKNOWN = f"{DelegateToken.PREFIX}{'x' * 43}"
 
 
 @pytest.mark.parametrize(
-    ("shown", "status", "code"),
+    ("token_value", "status", "code"),
     [
         ("", 401, "token_malformed"),
         ("letmein", 401, "token_malformed"),
@@ -89,13 +95,13 @@ UNKNOWN = f"{DelegateToken.PREFIX}{'x' * 43}"
     ],
 )
 def test_what_is_no_token_is_refused_and_seen_in_the_account(
-    account: Scope, shown: str, status: int, code: str
+    account: Scope, token_value: str, status: int, code: str
 ):
-    problem = refusal(registration(), shown)
+    problem = get_problem(build_registration(), token_value)
     assert (problem.status, problem.code) == (status, code)
     event = DelegateEvent.objects.get(kind="REFUSED")
     assert (event.scope, event.name, event.text, event.address) == (account, "eu", problem.detail, ADDRESS)
-    assert not shown or shown not in event.text
+    assert not token_value or token_value not in event.text
 
 
 @pytest.mark.parametrize(
@@ -109,22 +115,22 @@ def test_a_token_that_is_over_is_refused_and_seen_in_its_scope(
     token: DelegateToken, project: Scope, values: dict[str, Any], code: str
 ):
     DelegateToken.objects.filter(pk=token.pk).update(**values)
-    assert refusal(registration(), token.value).code == code
+    assert get_problem(build_registration(), token.value).code == code
     event = DelegateEvent.objects.get(kind="REFUSED")
     assert event.scope == project
     assert token.name in event.text
 
 
 def test_an_agent_of_another_installation_is_told_both_account_ids(token: DelegateToken):
-    problem = refusal(registration(account_id="somebody-elses"), token.value)
+    problem = get_problem(build_registration(account_id="somebody-elses"), token.value)
     assert (problem.status, problem.code) == (403, "wrong_account")
     text = DelegateEvent.objects.get(kind="REFUSED").text
     assert "somebody-elses" in text
-    assert registration()["account_id"] in text
+    assert build_registration()["account_id"] in text
 
 
 def test_a_clock_that_is_far_off_is_told_with_the_refusal(token: DelegateToken):
-    refusal(registration(account_id="x", time=0), token.value)
+    get_problem(build_registration(account_id="x", time=0), token.value)
     assert "behind" in DelegateEvent.objects.get(kind="REFUSED").text
 
 
@@ -133,18 +139,18 @@ def test_a_clock_that_is_far_off_is_told_with_the_refusal(token: DelegateToken):
 )
 def test_what_people_decided_holds(token: DelegateToken, project: Scope, admission: str, code: str):
     delegate = make_delegate(project, "eu", admission=admission)
-    problem = refusal(registration(), token.value)
+    problem = get_problem(build_registration(), token.value)
     assert (problem.status, problem.code) == (403, code)
     assert DelegateEvent.objects.get(kind="REFUSED").delegate == delegate
 
 
 def test_nobody_can_be_the_built_in_delegate(account: Scope):
-    assert refusal(registration("built-in"), make_token(account).value).code == "name_taken"
+    assert get_problem(build_registration("built-in"), make_token(account).value).code == "name_taken"
 
 
 def test_a_token_of_one_project_makes_nothing_of_another(token: DelegateToken, other_project: Scope):
-    theirs = make_delegate(other_project, "eu")
-    assert registered(token).instance.delegate_id != theirs.pk
+    foreign_delegate = make_delegate(other_project, "eu")
+    assert register_agent(token).instance.delegate_id != foreign_delegate.pk
 
 
 @pytest.mark.parametrize(
@@ -176,21 +182,21 @@ def test_a_token_of_one_project_makes_nothing_of_another(token: DelegateToken, o
     ],
 )
 def test_hostile_fields_are_refused_by_name(token: DelegateToken, field: str, value: Any):
-    with pytest.raises(BadInput) as refused:
-        ask("register", registration(**{field: value}), token.value)
-    assert refused.value.errors[0]["path"].split(".")[0] in (field, "cluster")
+    with pytest.raises(BadInput) as error:
+        send_request("register", build_registration(**{field: value}), token.value)
+    assert error.value.errors[0]["path"].split(".")[0] in (field, "cluster")
     assert not DelegateInstance.objects.exists()
 
 
 def test_what_cannot_be_seen_in_a_hostname_is_shown_as_such(token: DelegateToken):
-    assert registered(token, hostname="a\u202eb").instance.hostname == "a\ufffdb"
+    assert register_agent(token, hostname="a\u202eb").instance.hostname == "a\ufffdb"
 
 
 def test_refusals_are_slowed_down_and_another_name_is_not(token: DelegateToken):
     for _ in range(AGENT_REFUSALS):
-        refusal(registration(account_id="x"), token.value)
-    problem = refusal(registration(), token.value)
+        get_problem(build_registration(account_id="x"), token.value)
+    problem = get_problem(build_registration(), token.value)
     assert isinstance(problem, TooOften)
     assert problem.retry_after > 0
     assert DelegateEvent.objects.filter(kind="REFUSED").count() == AGENT_REFUSALS
-    assert isinstance(registered(token, "us"), Agent)
+    assert isinstance(register_agent(token, "us"), Agent)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from delegates.models import AllowlistEntry, BlocklistEntry, DelegateTask
-from tests.delegates.protocol.fake_agents import Agent, offered
+from tests.delegates.protocol.fake_agents import Agent, offer_task
 
 pytestmark = pytest.mark.django_db
 
@@ -130,29 +130,29 @@ WRONG: list[tuple[str, Json, Json, Json, str]] = [
 ]
 
 
-def answered(agent: Agent, kind: str, asked: Json, **answer: Any) -> DelegateTask:
-    task = offered(agent, kind=kind, payload=json.dumps(asked))
-    (given,) = agent.acquire()
-    agent.complete(given, **answer)
+def complete_task(agent: Agent, kind: str, payload: Json, **reply: Any) -> DelegateTask:
+    task = offer_task(agent, kind=kind, payload=json.dumps(payload))
+    (assignment,) = agent.acquire()
+    agent.complete(assignment, **reply)
     task.refresh_from_db()
     return task
 
 
-@pytest.mark.parametrize(("kind", "asked", "good", "change", "told"), WRONG)
+@pytest.mark.parametrize(("kind", "payload", "valid_result", "change", "message"), WRONG)
 def test_what_fits_is_taken_and_what_does_not_fails_with_its_place(
-    agent: Agent, kind: str, asked: Json, good: Json, change: Json, told: str
+    agent: Agent, kind: str, payload: Json, valid_result: Json, change: Json, message: str
 ) -> None:
-    assert answered(agent, kind, asked, result=good).status == "SUCCEEDED"
-    task = answered(agent, kind, asked, result=good | change)
+    assert complete_task(agent, kind, payload, result=valid_result).status == "SUCCEEDED"
+    task = complete_task(agent, kind, payload, result=valid_result | change)
     assert (task.status, task.result) == ("FAILED", "")
     assert (task.error or {})["code"] == "BadAnswer"
     assert task.reason.startswith("The delegate eu on host-1 returned a result that does not match the task")
     assert DelegateTask.Kind(kind).label in task.reason
-    assert told in task.reason
+    assert message in task.reason
 
 
 @pytest.mark.parametrize(
-    ("status", "result", "error", "told"),
+    ("status", "result", "error", "message"),
     [
         ("SUCCEEDED", None, None, "result must be an object, and is null"),
         ("SUCCEEDED", [], None, "result must be an object, and is a list"),
@@ -165,11 +165,11 @@ def test_what_fits_is_taken_and_what_does_not_fails_with_its_place(
     ],
 )
 def test_whatever_an_answer_is_made_of(
-    agent: Agent, status: str, result: object, error: object, told: str
+    agent: Agent, status: str, result: object, error: object, message: str
 ) -> None:
-    task = answered(agent, "shell", SCRIPT, status=status, result=result, error=error)
+    task = complete_task(agent, "shell", SCRIPT, status=status, result=result, error=error)
     assert task.status == "FAILED"
-    assert told in task.reason
+    assert message in task.reason
     # It says nothing of what this delegate can do.
     assert not AllowlistEntry.objects.exists()
     assert not BlocklistEntry.objects.exists()
@@ -177,12 +177,12 @@ def test_whatever_an_answer_is_made_of(
 
 def test_an_answer_shows_no_value_and_no_control_character(agent: Agent) -> None:
     result = {"exit_code": 0, "outputs": {"A\x1b[31m" + "x" * 1000: ["hunter2"]}}
-    reason = answered(agent, "shell", SCRIPT, result=result).reason
+    reason = complete_task(agent, "shell", SCRIPT, result=result).reason
     assert "hunter2" not in reason
     assert "\x1b" not in reason
     assert len(reason) < 500
 
 
 def test_an_operation_that_this_slipway_does_not_know_is_left_to_who_asked(agent: Agent) -> None:
-    for asked in ({"service": "ecs", "operation": "New"}, {"service": "new", "operation": "List"}, {}):
-        assert answered(agent, "aws", asked, result={"anything": 5}).status == "SUCCEEDED"
+    for payload in ({"service": "ecs", "operation": "New"}, {"service": "new", "operation": "List"}, {}):
+        assert complete_task(agent, "aws", payload, result={"anything": 5}).status == "SUCCEEDED"

@@ -23,7 +23,7 @@ from delegates.protocol.limits import LEASE
 from delegates.protocol.logs import LATE_LOG_WINDOW, MAX_ALLOWANCE_BYTES, THROTTLED_MESSAGE, compute_allowance
 from delegates.protocol.problems import LogGap, LogThrottled, NoSuchTask, StaleFence, TaskAnswered
 from guards.limits import TASK_LOG_RATE
-from tests.delegates.protocol.fake_agents import Agent, ask, offered, registered
+from tests.delegates.protocol.fake_agents import Agent, offer_task, register_agent, send_request
 from tests.fixtures.delegates import make_task
 from web.clock import get_database_time
 from web.http.problems import BadInput
@@ -32,11 +32,16 @@ pytestmark = pytest.mark.django_db
 
 
 def test_a_task_is_handed_out_with_a_lease_and_a_fence(agent: Agent):
-    task = offered(agent, timeout_seconds=7)
-    (given,) = agent.acquire()
-    assert (given["id"], given["kind"], given["fence"], given["attempt"]) == (str(task.pk), "check", 1, 1)
-    assert given["params"] == {"url": "https://ecs.us-east-1.amazonaws.com"}
-    assert (given["timeout_seconds"], given["mask"]) == (7, [])
+    task = offer_task(agent, timeout_seconds=7)
+    (assignment,) = agent.acquire()
+    assert (assignment["id"], assignment["kind"], assignment["fence"], assignment["attempt"]) == (
+        str(task.pk),
+        "check",
+        1,
+        1,
+    )
+    assert assignment["params"] == {"url": "https://ecs.us-east-1.amazonaws.com"}
+    assert (assignment["timeout_seconds"], assignment["mask"]) == (7, [])
     task.refresh_from_db()
     assert (task.status, task.instance, task.instance_name) == ("STARTED", agent.instance, "eu on host-1")
     assert task.lease_until is not None
@@ -46,7 +51,7 @@ def test_a_task_is_handed_out_with_a_lease_and_a_fence(agent: Agent):
 
 
 def test_a_task_for_another_delegate_is_not_handed_out(agent: Agent, token: DelegateToken):
-    offered(registered(token, "us"))
+    offer_task(register_agent(token, "us"))
     make_task(agent.instance.delegate.scope)
     assert agent.acquire() == []
 
@@ -60,71 +65,77 @@ def test_a_task_for_another_delegate_is_not_handed_out(agent: Agent, token: Dele
     ],
 )
 def test_what_is_over_is_not_handed_out(agent: Agent, values: dict[str, Any]):
-    offered(agent, **values)
+    offer_task(agent, **values)
     assert agent.acquire() == []
 
 
 @pytest.mark.parametrize("values", [{"draining": True}, {"admission": "DISABLED"}])
 def test_a_delegate_that_may_not_work_gets_nothing(agent: Agent, values: dict[str, Any]):
-    offered(agent)
+    offer_task(agent)
     Delegate.objects.update(**values)
     assert agent.acquire() == []
 
 
 def test_nobody_gets_more_than_it_has_room_for(token: DelegateToken):
-    agent = registered(token, capacity=3)
+    agent = register_agent(token, capacity=3)
     for _ in range(5):
-        offered(agent)
+        offer_task(agent)
     assert len(agent.acquire(free=2)) == 2
     assert len(agent.acquire(free=10)) == 1
     assert agent.acquire(free=10) == []
 
 
 def test_an_answer_is_taken_once_and_a_repeat_is_fine(agent: Agent):
-    task = offered(agent)
-    (given,) = agent.acquire()
-    agent.complete(given, result={"answer": 42, "huge": 10**30, "text": "nul \0 and half \ud800"})
-    agent.complete(given, "FAILED")
+    task = offer_task(agent)
+    (assignment,) = agent.acquire()
+    agent.complete(assignment, result={"answer": 42, "huge": 10**30, "text": "nul \0 and half \ud800"})
+    agent.complete(assignment, "FAILED")
     task.refresh_from_db()
     assert (task.status, task.lease_until) == ("SUCCEEDED", None)
-    huge = "1000000000000000000000000000000"
-    assert json.loads(task.result) == {"answer": 42, "huge": huge, "text": "nul \ufffd and half \ufffd"}
+    large_number = "1000000000000000000000000000000"
+    assert json.loads(task.result) == {
+        "answer": 42,
+        "huge": large_number,
+        "text": "nul \ufffd and half \ufffd",
+    }
     assert AllowlistEntry.objects.get().delegate == agent.instance.delegate
     assert not LateAnswer.objects.exists()
 
 
 @pytest.mark.parametrize(("capability", "blocks"), [(True, 1), (False, 0)])
 def test_only_a_missing_capability_blocks(agent: Agent, capability: bool, blocks: int):
-    task = offered(agent)
-    (given,) = agent.acquire()
-    agent.complete(given, "FAILED", result=None, error={"message": "No such host", "capability": capability})
+    task = offer_task(agent)
+    (assignment,) = agent.acquire()
+    agent.complete(
+        assignment, "FAILED", result=None, error={"message": "No such host", "capability": capability}
+    )
     task.refresh_from_db()
     assert (task.status, task.reason) == ("FAILED", "No such host")
     assert BlocklistEntry.objects.count() == blocks
     assert AllowlistEntry.objects.count() == 1 - blocks
 
 
-def lose(task: DelegateTask) -> None:
+def expire_lease(task: DelegateTask) -> None:
     DelegateTask.objects.filter(pk=task.pk).update(lease_until=timezone.now() - timedelta(seconds=1))
     assert sweep_expired_leases() == 1
     task.refresh_from_db()
 
 
 def test_a_read_whose_agent_is_lost_is_done_by_another(agent: Agent, token: DelegateToken):
-    task = offered(agent)
+    task = offer_task(agent)
     (first,) = agent.acquire()
     agent.log(first, 0, "half done")
-    lose(task)
+    expire_lease(task)
     assert (task.status, task.instance, task.offered_to, task.fence) == ("QUEUED", None, None, 1)
-    other = registered(token, "us")
+    other = register_agent(token, "us")
     DelegateTask.objects.update(offered_to=other.instance.delegate)
     (second,) = other.acquire()
     assert (second["fence"], second["attempt"]) == (2, 2)
     with pytest.raises(StaleFence):
         agent.complete(first, result={"from": "the past"})
-    late = LateAnswer.objects.get()
-    assert (late.fence, late.instance) == (1, agent.instance)
-    assert "the past" in late.body
+    late_answer = LateAnswer.objects.get()
+    assert (late_answer.fence, late_answer.instance) == (1, agent.instance)
+    assert "the past" in late_answer.body
     other.log(second, 0, "all done")
     other.complete(second)
     task.refresh_from_db()
@@ -133,30 +144,30 @@ def test_a_read_whose_agent_is_lost_is_done_by_another(agent: Agent, token: Dele
 
 
 def test_what_cannot_be_repeated_fails_when_its_agent_is_lost(agent: Agent):
-    task = offered(agent, repeatable=False)
-    (given,) = agent.acquire()
-    lose(task)
+    task = offer_task(agent, repeatable=False)
+    (assignment,) = agent.acquire()
+    expire_lease(task)
     assert (task.status, (task.error or {})["code"]) == ("FAILED", "DELEGATE_LOST")
     assert "eu on host-1" in task.reason
     for _ in range(2):
         with pytest.raises(StaleFence):
-            agent.complete(given)
+            agent.complete(assignment)
     assert LateAnswer.objects.count() == 1
     task.refresh_from_db()
     assert task.status == "FAILED"
 
 
 def test_leases_are_held_by_renewing_them(agent: Agent):
-    task = offered(agent)
-    (given,) = agent.acquire()
+    task = offer_task(agent)
+    (assignment,) = agent.acquire()
     DelegateTask.objects.update(lease_until=timezone.now() + timedelta(seconds=1))
-    held = {"tasks": [{"id": given["id"], "fence": 1}]}
-    assert agent.ask("tasks/renew", held) == {"lost": [], "aborted": []}
+    lease = {"tasks": [{"id": assignment["id"], "fence": 1}]}
+    assert agent.post("tasks/renew", lease) == {"lost": [], "aborted": []}
     task.refresh_from_db()
     assert task.lease_until is not None
     assert task.lease_until > timezone.now() + LEASE / 2
     DelegateTask.objects.update(abort_requested=True)
-    assert agent.ask("tasks/renew", held) == {"lost": [], "aborted": [given["id"]]}
+    assert agent.post("tasks/renew", lease) == {"lost": [], "aborted": [assignment["id"]]}
 
 
 @pytest.mark.parametrize(
@@ -170,83 +181,83 @@ def test_leases_are_held_by_renewing_them(agent: Agent):
     ids=["taken by another", "ended", "too late", "past its deadline"],
 )
 def test_a_lease_that_is_over_is_not_given_back(agent: Agent, values: dict[str, Any]):
-    offered(agent)
-    (given,) = agent.acquire()
+    offer_task(agent)
+    (assignment,) = agent.acquire()
     DelegateTask.objects.update(**values)
     before = DelegateTask.objects.get().lease_until
-    held = {"tasks": [{"id": given["id"], "fence": 1}]}
-    assert agent.ask("tasks/renew", held)["lost"] == [given["id"]]
+    lease = {"tasks": [{"id": assignment["id"], "fence": 1}]}
+    assert agent.post("tasks/renew", lease)["lost"] == [assignment["id"]]
     assert DelegateTask.objects.get().lease_until == before
 
 
-@pytest.mark.parametrize("what", ["complete", "logs"])
-def test_a_task_of_another_delegate_looks_like_none(agent: Agent, token: DelegateToken, what: str):
-    other = registered(token, "us")
-    offered(other)
-    (theirs,) = other.acquire()
+@pytest.mark.parametrize("route", ["complete", "logs"])
+def test_a_task_of_another_delegate_looks_like_none(agent: Agent, token: DelegateToken, route: str):
+    other = register_agent(token, "us")
+    offer_task(other)
+    (foreign_task,) = other.acquire()
     body = {"fence": 1, "status": "SUCCEEDED", "sequence": 0, "lines": []}
-    for task_id in (theirs["id"], str(uuid4()), "-"):
-        with pytest.raises(NoSuchTask) as refused:
-            agent.ask(f"tasks/{task_id}/{what}", body)
-        assert refused.value.detail == "There is no such task."
-    assert agent.ask("tasks/renew", {"tasks": [theirs]})["lost"] == [theirs["id"]]
+    for task_id in (foreign_task["id"], str(uuid4()), "-"):
+        with pytest.raises(NoSuchTask) as error:
+            agent.post(f"tasks/{task_id}/{route}", body)
+        assert error.value.detail == "There is no such task."
+    assert agent.post("tasks/renew", {"tasks": [foreign_task]})["lost"] == [foreign_task["id"]]
     assert not LateAnswer.objects.exists()
 
 
 def test_a_fence_that_was_never_given_is_no_task(agent: Agent):
-    offered(agent)
-    (given,) = agent.acquire()
+    offer_task(agent)
+    (assignment,) = agent.acquire()
     with pytest.raises(NoSuchTask):
-        agent.complete({**given, "fence": 2})
+        agent.complete({**assignment, "fence": 2})
 
 
 def test_log_lines_are_kept_once(agent: Agent):
-    task = offered(agent)
-    (given,) = agent.acquire()
-    assert agent.log(given, 0, "a", "b") == {"next": 2}
-    assert agent.log(given, 0, "a", "b") == {"next": 2}
-    assert agent.log(given, 1, "b", "c\0") == {"next": 3}
-    with pytest.raises(LogGap) as gap:
-        agent.log(given, 4, "e")
-    assert gap.value.more == {"next": 3}
-    texts = "".join(task.log_chunks.order_by("sequence").values_list("lines", flat=True))
-    assert [texts.count(f'"{one}"') for one in ("a", "b", "c\ufffd", "e")] == [1, 1, 1, 0]
+    task = offer_task(agent)
+    (assignment,) = agent.acquire()
+    assert agent.log(assignment, 0, "a", "b") == {"next": 2}
+    assert agent.log(assignment, 0, "a", "b") == {"next": 2}
+    assert agent.log(assignment, 1, "b", "c\0") == {"next": 3}
+    with pytest.raises(LogGap) as error:
+        agent.log(assignment, 4, "e")
+    assert error.value.more == {"next": 3}
+    stored_lines = "".join(task.log_chunks.order_by("sequence").values_list("lines", flat=True))
+    assert [stored_lines.count(f'"{text}"') for text in ("a", "b", "c\ufffd", "e")] == [1, 1, 1, 0]
 
 
-def texts_of(task: DelegateTask) -> list[str]:
+def list_texts(task: DelegateTask) -> list[str]:
     chunks = task.log_chunks.order_by("sequence").values_list("lines", flat=True)
     return [line["text"] for lines in chunks for line in json.loads(lines)]
 
 
 def test_no_line_is_taken_after_the_answer_which_says_how_many_are_missing(agent: Agent):
-    task = offered(agent)
-    (given,) = agent.acquire()
-    agent.log(given, 0, "first")
-    agent.complete(given, next_sequence=4)
+    task = offer_task(agent)
+    (assignment,) = agent.acquire()
+    agent.log(assignment, 0, "first")
+    agent.complete(assignment, next_sequence=4)
     with pytest.raises(TaskAnswered):
-        agent.log(given, 1, "late")
-    first, missing = texts_of(task)
+        agent.log(assignment, 1, "late")
+    first, missing_notice = list_texts(task)
     assert first == "first"
-    assert missing.startswith("3 lines are missing:")
+    assert missing_notice.startswith("3 lines are missing:")
     task.refresh_from_db()
     assert task.next_sequence == 2
 
 
 def test_what_a_lost_agent_wrote_is_taken_for_ten_minutes_and_of_a_stale_fence_never(agent: Agent):
-    task = offered(agent, repeatable=False)
-    (given,) = agent.acquire()
-    lose(task)
-    assert agent.log(given, 0, "spooled before it died") == {"next": 1}
+    task = offer_task(agent, repeatable=False)
+    (assignment,) = agent.acquire()
+    expire_lease(task)
+    assert agent.log(assignment, 0, "spooled before it died") == {"next": 1}
     DelegateTask.objects.update(finished_at=timezone.now() - LATE_LOG_WINDOW)
     with pytest.raises(TaskAnswered):
-        agent.log(given, 1, "written since")
+        agent.log(assignment, 1, "written since")
     DelegateTask.objects.filter(pk=task.pk).update(fence=2)
     with pytest.raises(StaleFence):
-        agent.log(given, 1, "late")
+        agent.log(assignment, 1, "late")
 
 
 @pytest.mark.parametrize(
-    ("left", "seconds", "allowed"),
+    ("bytes_left", "seconds", "allowance"),
     [
         (None, 0, MAX_ALLOWANCE_BYTES),
         (0, 0, 0),
@@ -257,46 +268,48 @@ def test_what_a_lost_agent_wrote_is_taken_for_ten_minutes_and_of_a_stale_fence_n
         (2**20, -1, 2**20),
     ],
 )
-def test_a_log_takes_a_burst_and_then_so_much_a_second(left: int | None, seconds: float, allowed: int):
+def test_a_log_takes_a_burst_and_then_so_much_a_second(
+    bytes_left: int | None, seconds: float, allowance: int
+):
     now = timezone.now()
-    task = DelegateTask(log_bytes_left=left, log_counted_at=now - timedelta(seconds=seconds))
-    assert compute_allowance(task, now) == allowed
+    task = DelegateTask(log_bytes_left=bytes_left, log_counted_at=now - timedelta(seconds=seconds))
+    assert compute_allowance(task, now) == allowance
 
 
 def test_a_log_that_comes_too_fast_waits_and_says_so_once(agent: Agent):
-    task = offered(agent)
-    (given,) = agent.acquire()
-    assert agent.log(given, 0, "a" * 1000) == {"next": 1}
+    task = offer_task(agent)
+    (assignment,) = agent.acquire()
+    assert agent.log(assignment, 0, "a" * 1000) == {"next": 1}
     task.refresh_from_db()
     assert MAX_ALLOWANCE_BYTES - 1100 <= (task.log_bytes_left or 0) <= MAX_ALLOWANCE_BYTES - 1000
 
-    def spend(left: int) -> None:
-        DelegateTask.objects.update(log_bytes_left=left, log_counted_at=get_database_time())
+    def set_bytes_left(bytes_left: int) -> None:
+        DelegateTask.objects.update(log_bytes_left=bytes_left, log_counted_at=get_database_time())
 
-    spend(1)
+    set_bytes_left(1)
     # A message is taken whole, and after it there is nothing left.
-    assert agent.log(given, 1, "b" * 900_000) == {"next": 3}
-    spend(-600 * int(TASK_LOG_RATE))
+    assert agent.log(assignment, 1, "b" * 900_000) == {"next": 3}
+    set_bytes_left(-600 * int(TASK_LOG_RATE))
     with pytest.raises(LogThrottled) as refusal:
-        agent.log(given, 3, "c")
+        agent.log(assignment, 3, "c")
     assert refusal.value.retry_after == 1
     # What was kept before may be said again at any time.
-    assert agent.log(given, 1, "b" * 900_000) == {"next": 3}
-    spend(1)
-    assert agent.log(given, 3, "c" * 900_000) == {"next": 4}
-    assert [text[:1] for text in texts_of(task) if text != THROTTLED_MESSAGE] == ["a", "b", "c"]
-    assert texts_of(task).count(THROTTLED_MESSAGE) == 1
+    assert agent.log(assignment, 1, "b" * 900_000) == {"next": 3}
+    set_bytes_left(1)
+    assert agent.log(assignment, 3, "c" * 900_000) == {"next": 4}
+    assert [text[:1] for text in list_texts(task) if text != THROTTLED_MESSAGE] == ["a", "b", "c"]
+    assert list_texts(task).count(THROTTLED_MESSAGE) == 1
 
 
 def test_an_attempt_after_a_lost_one_begins_with_a_full_burst(agent: Agent):
-    task = offered(agent)
+    task = offer_task(agent)
     agent.acquire()
     DelegateTask.objects.update(log_bytes_left=-5, log_counted_at=get_database_time(), log_throttled=True)
-    lose(task)
+    expire_lease(task)
     DelegateTask.objects.update(offered_to=agent.instance.delegate)
     (second,) = agent.acquire()
     assert agent.log(second, 0, "again") == {"next": 1}
-    assert texts_of(task) == ["again"]
+    assert list_texts(task) == ["again"]
 
 
 @pytest.mark.parametrize(
@@ -310,28 +323,28 @@ def test_an_attempt_after_a_lost_one_begins_with_a_full_burst(agent: Agent):
     ],
 )
 def test_an_answer_that_makes_no_sense_is_refused(agent: Agent, change: dict[str, Any]):
-    task = offered(agent)
-    (given,) = agent.acquire()
+    task = offer_task(agent)
+    (assignment,) = agent.acquire()
     body = {"fence": 1, "status": "SUCCEEDED", "result": None, "error": None, **change}
     with pytest.raises(BadInput):
-        agent.ask(f"tasks/{given['id']}/complete", body)
+        agent.post(f"tasks/{assignment['id']}/complete", body)
     task.refresh_from_db()
     assert task.status == "STARTED"
 
 
 def test_nesting_without_end_is_refused(agent: Agent):
-    offered(agent)
-    (given,) = agent.acquire()
+    offer_task(agent)
+    (assignment,) = agent.acquire()
     for depth in (100, 100_000):
         body = b'{"fence":1,"status":"SUCCEEDED","result":{"a":%s1%s}}' % (b"[" * depth, b"]" * depth)
         with pytest.raises(BadInput):
-            ask(f"tasks/{given['id']}/complete", body, agent.session)
+            send_request(f"tasks/{assignment['id']}/complete", body, agent.session)
 
 
 def test_who_leaves_gives_back_what_it_has(agent: Agent):
-    task = offered(agent)
+    task = offer_task(agent)
     agent.acquire()
-    agent.ask("deregister", {})
+    agent.post("deregister", {})
     assert sweep_expired_leases() == 1
     task.refresh_from_db()
     assert task.status == "QUEUED"

@@ -24,14 +24,14 @@ pytestmark = pytest.mark.django_db
 URL = "https://ecs.us-east-1.amazonaws.com"
 
 
-def page_of(person: User, path: str) -> str:
+def read_page(person: User, path: str) -> str:
     client = Client()
     client.force_login(person)
     return client.get(path).content.decode()
 
 
 @pytest.mark.parametrize(
-    ("answer", "shown"),
+    ("answer", "expected_text"),
     [
         (TaskAnswer("SUCCEEDED", {"ok": True, "address": "10.1.2.3"}), "at <code>10.1.2.3</code>"),
         (
@@ -41,17 +41,17 @@ def page_of(person: User, path: str) -> str:
     ],
 )
 def test_the_page_of_the_check_tells_the_answer_and_no_list_keeps_it(
-    project: Scope, admin: User, answer: TaskAnswer, shown: str
+    project: Scope, admin: User, answer: TaskAnswer, expected_text: str
 ) -> None:
-    asked = make_delegate(project, "asked")
-    instance = make_instance(asked)
+    target_delegate = make_delegate(project, "asked")
+    instance = make_instance(target_delegate)
     make_instance(make_delegate(project, "other"))
-    task = start_connectivity_check(actor=admin, delegate=asked, url=f" {URL} ")
+    task = start_connectivity_check(actor=admin, delegate=target_delegate, url=f" {URL} ")
     route_waiting_tasks(timezone.now())
-    (taken,) = acquire_tasks(instance, free=5)
-    assert taken.payload.params == {"url": URL}
+    (assignment,) = acquire_tasks(instance, free=5)
+    assert assignment.payload.params == {"url": URL}
     assert complete_task(instance, task.pk, fence=1, answer=answer)
-    assert shown in page_of(admin, f"/delegates/tasks/{task.pk}/")
+    assert expected_text in read_page(admin, f"/delegates/tasks/{task.pk}/")
     assert not AllowlistEntry.objects.exists()
     assert not BlocklistEntry.objects.exists()
     assert AuditEntry.objects.get(action="delegate.check").after == {"url": URL}
@@ -59,11 +59,11 @@ def test_the_page_of_the_check_tells_the_answer_and_no_list_keeps_it(
 
 def test_a_delegate_of_the_same_name_elsewhere_is_not_asked(project: Scope, admin: User) -> None:
     make_instance(make_delegate(project, "twin"))
-    above = make_delegate(Scope.objects.account(), "twin", tags=["twin"])
-    task = start_connectivity_check(actor=admin, delegate=above, url=URL)
+    account_delegate = make_delegate(Scope.objects.account(), "twin", tags=["twin"])
+    task = start_connectivity_check(actor=admin, delegate=account_delegate, url=URL)
     route_waiting_tasks(timezone.now())
     task.refresh_from_db()
-    assert (task.offered_to, task.selectors) == (None, [build_own_tag(above.pk)])
+    assert (task.offered_to, task.selectors) == (None, [build_own_tag(account_delegate.pk)])
     assert "twin: It has sent no heartbeat." in task.reason
 
 
@@ -94,21 +94,21 @@ def test_who_may_only_see_delegates_starts_no_check(project: Scope, viewer: User
     delegate = make_delegate(project)
     with pytest.raises(Forbidden):
         start_connectivity_check(actor=viewer, delegate=delegate, url=URL)
-    assert "Connectivity check" not in page_of(viewer, f"/delegates/{delegate.pk}/")
+    assert "Connectivity check" not in read_page(viewer, f"/delegates/{delegate.pk}/")
 
 
 def test_a_person_starts_one_from_the_page_and_a_program_from_its_route(
     project: Scope, admin: User, call: Callable[[User], APIClient]
 ) -> None:
     delegate = make_delegate(project)
-    assert "Connectivity check" in page_of(admin, f"/delegates/{delegate.pk}/")
+    assert "Connectivity check" in read_page(admin, f"/delegates/{delegate.pk}/")
     client = Client()
     client.force_login(admin)
     response = client.post(f"/delegates/{delegate.pk}/check/", {"url": URL})
     task = DelegateTask.objects.get()
     assert response["Location"] == f"/delegates/tasks/{task.pk}/"
-    refused = client.post(f"/delegates/{delegate.pk}/check/", {"url": "nowhere"}, follow=True)
-    assert "the address must begin with https:// or http://" in refused.content.decode()
-    started = call(admin).post(f"/api/v1/delegates/{delegate.pk}/check", {"url": URL}, format="json")
-    assert started.status_code == 202
-    assert json.loads(DelegateTask.objects.get(pk=started.json()["id"]).payload) == {"url": URL}
+    invalid_response = client.post(f"/delegates/{delegate.pk}/check/", {"url": "nowhere"}, follow=True)
+    assert "the address must begin with https:// or http://" in invalid_response.content.decode()
+    check_response = call(admin).post(f"/api/v1/delegates/{delegate.pk}/check", {"url": URL}, format="json")
+    assert check_response.status_code == 202
+    assert json.loads(DelegateTask.objects.get(pk=check_response.json()["id"]).payload) == {"url": URL}

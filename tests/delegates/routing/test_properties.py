@@ -43,21 +43,25 @@ candidate = st.builds(
     missed=st.integers(0, 2),
     last_assigned_at=st.integers(0, 3),
 )
-candidates = st.lists(candidate, max_size=6, unique_by=lambda one: one.key)
+candidates = st.lists(candidate, max_size=6, unique_by=lambda candidate: candidate.key)
 
 
-def may(want: RoutingRequest, one: RoutingCandidate) -> bool:
+def is_eligible(request: RoutingRequest, candidate: RoutingCandidate) -> bool:
     """Every rule said once more, in other words."""
     return (
-        one.connected
-        and one.admission == "ENABLED"
-        and not one.draining
-        and f"{want.scope}/".startswith(f"{one.scope}/")
-        and (not want.environment or not one.environments or want.environment in one.environments)
-        and (not want.aws_account or one.aws_account in ("", want.aws_account))
-        and set(want.selectors) <= one.tags
-        and not one.blocked_seconds
-        and one.busy < one.capacity
+        candidate.connected
+        and candidate.admission == "ENABLED"
+        and not candidate.draining
+        and f"{request.scope}/".startswith(f"{candidate.scope}/")
+        and (
+            not request.environment
+            or not candidate.environments
+            or request.environment in candidate.environments
+        )
+        and (not request.aws_account or candidate.aws_account in ("", request.aws_account))
+        and set(request.selectors) <= candidate.tags
+        and not candidate.blocked_seconds
+        and candidate.busy < candidate.capacity
     )
 
 
@@ -65,16 +69,18 @@ def may(want: RoutingRequest, one: RoutingCandidate) -> bool:
 def test_only_those_who_may_are_ranked_and_all_of_them_are(
     want: RoutingRequest, known: list[RoutingCandidate]
 ) -> None:
-    assert set(decide_route(want, known).ranked) == {one for one in known if may(want, one)}
+    assert set(decide_route(want, known).ranked) == {
+        candidate for candidate in known if is_eligible(want, candidate)
+    }
 
 
 @given(wanted, candidates, st.randoms())
 def test_the_order_of_candidates_makes_no_difference(
     want: RoutingRequest, known: list[RoutingCandidate], random: Random
 ) -> None:
-    shuffled = list(known)
-    random.shuffle(shuffled)
-    first, second = decide_route(want, known), decide_route(want, shuffled)
+    shuffled_candidates = list(known)
+    random.shuffle(shuffled_candidates)
+    first, second = decide_route(want, known), decide_route(want, shuffled_candidates)
     assert first.ranked == second.ranked
     assert (first.sentence, first.impossible) == (second.sentence, second.impossible)
 
@@ -92,12 +98,14 @@ def test_nothing_fails_at_once_that_a_delegate_could_do_later(
     want: RoutingRequest, known: list[RoutingCandidate]
 ) -> None:
     decision = decide_route(want, known)
-    could = [
-        one
-        for one in known
-        if rules.is_in_reach(want, one) and rules.has_selectors(want, one) and not one.is_rejected
+    capable_candidates = [
+        candidate
+        for candidate in known
+        if rules.is_in_reach(want, candidate)
+        and rules.has_selectors(want, candidate)
+        and not candidate.is_rejected
     ]
-    assert decision.impossible == bool(want.selectors and not could)
+    assert decision.impossible == bool(want.selectors and not capable_candidates)
     assert decision.sentence
 
 

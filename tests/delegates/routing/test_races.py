@@ -14,24 +14,24 @@ from tests.fixtures.delegates import make_delegate, make_instance, make_task
 from tests.fixtures.threads import at_once, split
 
 
-def delegates(project: Scope, *capacities: int) -> dict[int, Delegate]:
-    made = {}
+def create_delegates(project: Scope, *capacities: int) -> dict[int, Delegate]:
+    delegates_by_id = {}
     for number, capacity in enumerate(capacities):
         delegate = make_delegate(project, f"d{number}")
         make_instance(delegate, capacity=capacity)
-        made[delegate.pk] = delegate
-    return made
+        delegates_by_id[delegate.pk] = delegate
+    return delegates_by_id
 
 
 @pytest.mark.django_db(transaction=True)
 def test_a_task_is_offered_once_however_many_route(project: Scope) -> None:
-    delegates(project, 5, 5)
+    create_delegates(project, 5, 5)
     for _ in range(20):
         make_task(project)
     now = timezone.now()
-    rounds, raised = split(at_once(*[lambda: route_waiting_tasks(now)] * 4))
-    assert raised == []
-    assert sum(one.offered for one in rounds) == 10
+    passes, errors = split(at_once(*[lambda: route_waiting_tasks(now)] * 4))
+    assert errors == []
+    assert sum(routing_pass.offered for routing_pass in passes) == 10
     assert DelegateTask.objects.exclude(offered_to=None).count() == 10
     # And each decision is kept once, also of those that go on waiting.
     assert RoutingDecision.objects.exclude(chosen=None).count() == 10
@@ -40,13 +40,13 @@ def test_a_task_is_offered_once_however_many_route(project: Scope) -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_a_task_is_either_taken_back_or_offered(project: Scope) -> None:
-    delegates(project, 5)
+    create_delegates(project, 5)
     task = make_task(project)
     now = timezone.now()
-    outcomes, raised = split(
+    outcomes, errors = split(
         at_once(lambda: withdraw_task(task, "Not needed."), lambda: bool(route_waiting_tasks(now).offered))
     )
-    assert raised == []
+    assert errors == []
     assert outcomes[0] is True
     task.refresh_from_db()
     assert (task.status, task.offered_to) == ("ABORTED", None)
@@ -55,22 +55,22 @@ def test_a_task_is_either_taken_back_or_offered(project: Scope) -> None:
 @pytest.mark.django_db
 def test_a_thousand_tasks_over_three_delegates_end_fairly_and_in_order(project: Scope) -> None:
     """Delegates of equal size that take a tenth of a second for each task: none is idle, none is spared."""
-    known = delegates(project, 10, 10, 10)
-    begin = timezone.now()
-    tasks = [make_task(project, queued_at=begin + timedelta(milliseconds=n)) for n in range(1000)]
-    done: list[DelegateTask] = []
+    delegates_by_id = create_delegates(project, 10, 10, 10)
+    start_time = timezone.now()
+    tasks = [make_task(project, queued_at=start_time + timedelta(milliseconds=n)) for n in range(1000)]
+    finished_tasks: list[DelegateTask] = []
     served: Counter[int] = Counter()
-    now = begin + timedelta(seconds=2)
-    while len(done) < len(tasks):
-        assert route_waiting_tasks(now).offered == min(30, len(tasks) - len(done))
-        taken = list(DelegateTask.objects.filter(status="QUEUED", offered_until__gt=now))
-        by_delegate = Counter(task.offered_to_id for task in taken if task.offered_to_id)
-        assert max(by_delegate.values()) - min(by_delegate[pk] for pk in known) <= 1
+    now = start_time + timedelta(seconds=2)
+    while len(finished_tasks) < len(tasks):
+        assert route_waiting_tasks(now).offered == min(30, len(tasks) - len(finished_tasks))
+        offered_tasks = list(DelegateTask.objects.filter(status="QUEUED", offered_until__gt=now))
+        by_delegate = Counter(task.offered_to_id for task in offered_tasks if task.offered_to_id)
+        assert max(by_delegate.values()) - min(by_delegate[pk] for pk in delegates_by_id) <= 1
         assert max(by_delegate.values()) <= 10
         served.update(by_delegate)
-        DelegateTask.objects.filter(pk__in=[task.pk for task in taken]).update(status="SUCCEEDED")
-        done += sorted(taken, key=lambda task: task.queued_at)
+        DelegateTask.objects.filter(pk__in=[task.pk for task in offered_tasks]).update(status="SUCCEEDED")
+        finished_tasks += sorted(offered_tasks, key=lambda task: task.queued_at)
         now += timedelta(seconds=0.1)
-    assert [task.pk for task in done] == [task.pk for task in tasks]
+    assert [task.pk for task in finished_tasks] == [task.pk for task in tasks]
     assert max(served.values()) - min(served.values()) <= 1
-    assert now - begin < OFFER_DURATION * 2
+    assert now - start_time < OFFER_DURATION * 2

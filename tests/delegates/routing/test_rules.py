@@ -15,7 +15,7 @@ US = replace(EU, key=2, name="us", tags=frozenset({"us"}))
 
 
 @pytest.mark.parametrize(
-    ("rule", "wanted", "candidate"),
+    ("rule", "request_values", "candidate"),
     [
         (RoutingRule.CONNECTED, {}, {"connected": True}),
         (RoutingRule.ADMITTED, {}, {"admission": "ENABLED"}),
@@ -35,18 +35,20 @@ US = replace(EU, key=2, name="us", tags=frozenset({"us"}))
     ],
 )
 def test_who_passes_a_rule_gets_the_task(
-    rule: RoutingRule, wanted: dict[str, Any], candidate: dict[str, Any]
+    rule: RoutingRule, request_values: dict[str, Any], candidate: dict[str, Any]
 ) -> None:
-    decision = decide_route(replace(WANTED, **wanted), [replace(EU, **candidate)])
+    decision = decide_route(replace(WANTED, **request_values), [replace(EU, **candidate)])
     assert decision.chosen is not None
     # Only of scripts is it asked who runs scripts, and only of what needs it who keeps tasks apart.
-    others = (RoutingRule.SCRIPTS, RoutingRule.ISOLATION)
-    assert [one.rule for one in decision.verdicts] == [one for one in RoutingRule if one not in others]
-    assert not any(one.remedy for one in decision.verdicts)
+    skipped_rules = (RoutingRule.SCRIPTS, RoutingRule.ISOLATION)
+    assert [candidate_rule.rule for candidate_rule in decision.verdicts] == [
+        candidate_rule for candidate_rule in RoutingRule if candidate_rule not in skipped_rules
+    ]
+    assert not any(verdict.remedy for verdict in decision.verdicts)
 
 
 @pytest.mark.parametrize(
-    ("rule", "wanted", "candidate", "detail"),
+    ("rule", "request_values", "candidate", "detail"),
     [
         (
             RoutingRule.CONNECTED,
@@ -80,31 +82,31 @@ def test_who_passes_a_rule_gets_the_task(
     ],
 )
 def test_who_fails_a_rule_is_not_given_the_task_and_told_what_to_do(
-    rule: RoutingRule, wanted: dict[str, Any], candidate: dict[str, Any], detail: str
+    rule: RoutingRule, request_values: dict[str, Any], candidate: dict[str, Any], detail: str
 ) -> None:
-    decision = decide_route(replace(WANTED, **wanted), [replace(EU, **candidate)])
+    decision = decide_route(replace(WANTED, **request_values), [replace(EU, **candidate)])
     assert decision.chosen is None
-    (failed,) = [one for one in decision.verdicts if not one.ok]
-    assert failed.rule == rule
-    assert detail in failed.detail
-    assert failed.remedy
+    (failed_verdict,) = [verdict for verdict in decision.verdicts if not verdict.ok]
+    assert failed_verdict.rule == rule
+    assert detail in failed_verdict.detail
+    assert failed_verdict.remedy
 
 
 def test_a_delegate_out_of_reach_is_asked_nothing_else() -> None:
     decision = decide_route(WANTED, [replace(EU, scope="account/globex", connected=False)])
-    assert [one.rule for one in decision.verdicts] == [RoutingRule.SCOPE]
+    assert [verdict.rule for verdict in decision.verdicts] == [RoutingRule.SCOPE]
 
 
 def test_being_blocked_holds_even_for_the_only_one_and_for_the_one_selected() -> None:
     decision = decide_route(replace(WANTED, selectors=("eu",)), [replace(EU, blocked_seconds=299)])
     assert decision.chosen is None
     assert not decision.impossible
-    (blocked,) = [one for one in decision.verdicts if one.rule == RoutingRule.BLOCKLIST]
-    assert blocked.seconds_left == 299
+    (blocked_verdict,) = [verdict for verdict in decision.verdicts if verdict.rule == RoutingRule.BLOCKLIST]
+    assert blocked_verdict.seconds_left == 299
 
 
 @pytest.mark.parametrize(
-    ("better", "worse", "because"),
+    ("better_values", "worse", "preference"),
     [
         ({}, {"missed": 1, "allowed_seconds": 60}, Preference.RESPONSIVE),
         ({"allowed_seconds": 60, "busy": 5}, {"served_connector": True}, Preference.ALLOWED),
@@ -115,11 +117,11 @@ def test_being_blocked_holds_even_for_the_only_one_and_for_the_one_selected() ->
     ],
 )
 def test_among_those_who_may_one_comes_first(
-    better: dict[str, Any], worse: dict[str, Any], because: Preference
+    better_values: dict[str, Any], worse: dict[str, Any], preference: Preference
 ) -> None:
-    decision = decide_route(WANTED, [replace(US, **worse), replace(EU, **better)])
-    assert [one.name for one in decision.ranked] == ["eu", "us"]
-    assert find_preference(WANTED, decision.ranked) == because
+    decision = decide_route(WANTED, [replace(US, **worse), replace(EU, **better_values)])
+    assert [candidate.name for candidate in decision.ranked] == ["eu", "us"]
+    assert find_preference(WANTED, decision.ranked) == preference
     assert decision.sentence.startswith("eu ranks first of 2: it ")
 
 
@@ -139,16 +141,16 @@ def test_selectors_that_no_registered_delegate_has_fail_at_once() -> None:
 
 
 def test_a_selected_delegate_that_is_away_is_waited_for_and_no_other_takes_its_place() -> None:
-    away = replace(US, connected=False, last_heartbeat="Last heartbeat at 12:00:00 UTC.")
-    decision = decide_route(replace(WANTED, selectors=("us",)), [EU, away])
+    disconnected = replace(US, connected=False, last_heartbeat="Last heartbeat at 12:00:00 UTC.")
+    decision = decide_route(replace(WANTED, selectors=("us",)), [EU, disconnected])
     assert decision.chosen is None
     assert not decision.impossible
     assert decision.sentence == "Waiting for a delegate. us: Last heartbeat at 12:00:00 UTC."
 
 
-@pytest.mark.parametrize("hidden", [{"scope": "account/globex"}, {"admission": "REJECTED"}])
-def test_a_delegate_out_of_reach_or_rejected_is_not_waited_for(hidden: dict[str, Any]) -> None:
-    decision = decide_route(replace(WANTED, selectors=("us",)), [EU, replace(US, **hidden)])
+@pytest.mark.parametrize("hidden_values", [{"scope": "account/globex"}, {"admission": "REJECTED"}])
+def test_a_delegate_out_of_reach_or_rejected_is_not_waited_for(hidden_values: dict[str, Any]) -> None:
+    decision = decide_route(replace(WANTED, selectors=("us",)), [EU, replace(US, **hidden_values)])
     assert decision.impossible
 
 
@@ -157,39 +159,45 @@ def test_without_any_delegate_in_reach_the_sentence_says_so() -> None:
 
 
 def test_a_sentence_names_three_reasons_at_most() -> None:
-    full = [replace(EU, key=key, name=f"d{key}", busy=10) for key in range(5)]
-    assert decide_route(WANTED, full).sentence.endswith("d2: It has 10 of 10 tasks. And 2 more.")
+    full_candidates = [replace(EU, key=key, name=f"d{key}", busy=10) for key in range(5)]
+    assert decide_route(WANTED, full_candidates).sentence.endswith("d2: It has 10 of 10 tasks. And 2 more.")
 
 
 @pytest.mark.parametrize(
-    ("who", "scope", "may"),
+    ("username", "scope", "reachable_names"),
     [("Alex", "account/north/alex", {"D1", "D2", "D4"}), ("Uri", "account/south/uri", {"D1", "D3", "D5"})],
 )
-def test_alex_and_uri_reach_the_delegates_of_their_own_branch(who: str, scope: str, may: set[str]) -> None:
+def test_alex_and_uri_reach_the_delegates_of_their_own_branch(
+    username: str, scope: str, reachable_names: set[str]
+) -> None:
     """The worked example of R054: one of the account, one of each organization, one of each project."""
-    where = {
+    scopes = {
         "D1": "account",
         "D2": "account/north",
         "D3": "account/south",
         "D4": "account/north/alex",
         "D5": "account/south/uri",
     }
-    all_of_them = [RoutingCandidate(key, name, path) for key, (name, path) in enumerate(where.items())]
-    assert {one.name for one in decide_route(RoutingRequest(scope), all_of_them).ranked} == may
+    candidates = [RoutingCandidate(key, name, path) for key, (name, path) in enumerate(scopes.items())]
+    assert {
+        candidate.name for candidate in decide_route(RoutingRequest(scope), candidates).ranked
+    } == reachable_names
 
 
 def test_scripts_never_go_to_a_delegate_that_runs_none() -> None:
     built_in = RoutingCandidate(key=1, name="built-in", scope=PROJECT, runs_scripts=False)
-    alone = decide_route(RoutingRequest(PROJECT, is_script=True), [built_in])
-    assert alone.impossible
-    assert "Install a delegate there." in alone.sentence
-    own = RoutingCandidate(key=2, name="own", scope=PROJECT, busy=9)
-    assert decide_route(RoutingRequest(PROJECT, is_script=True), [built_in, own]).chosen == own
+    decision = decide_route(RoutingRequest(PROJECT, is_script=True), [built_in])
+    assert decision.impossible
+    assert "Install a delegate there." in decision.sentence
+    own_delegate = RoutingCandidate(key=2, name="own", scope=PROJECT, busy=9)
+    assert (
+        decide_route(RoutingRequest(PROJECT, is_script=True), [built_in, own_delegate]).chosen == own_delegate
+    )
     assert decide_route(RoutingRequest(PROJECT), [built_in]).chosen == built_in
 
 
 @pytest.mark.parametrize(
-    ("candidate", "ok"),
+    ("candidate", "is_allowed"),
     [
         ({"is_isolated": True, "script_scopes": ("account/acme/other",)}, True),
         ({"is_isolated": False, "script_scopes": ("",)}, True),
@@ -199,12 +207,18 @@ def test_scripts_never_go_to_a_delegate_that_runs_none() -> None:
         ({"is_isolated": False, "script_scopes": ("account/acme/other",), "shares_scripts": True}, True),
     ],
 )
-def test_who_cannot_keep_tasks_apart_works_for_one_project(candidate: dict[str, Any], ok: bool) -> None:
+def test_who_cannot_keep_tasks_apart_works_for_one_project(
+    candidate: dict[str, Any], is_allowed: bool
+) -> None:
     decision = decide_route(replace(WANTED, needs_isolation=True), [replace(EU, **candidate)])
-    (verdict,) = [one for one in decision.verdicts if one.rule is RoutingRule.ISOLATION]
-    assert verdict.ok is ok
-    assert bool(verdict.remedy) is not ok
-    if not ok:
+    (verdict,) = [
+        candidate_verdict
+        for candidate_verdict in decision.verdicts
+        if candidate_verdict.rule is RoutingRule.ISOLATION
+    ]
+    assert verdict.ok is is_allowed
+    assert bool(verdict.remedy) is not is_allowed
+    if not is_allowed:
         assert "account/acme/other" in decision.sentence
         # Another instance may come.
         assert not decision.impossible

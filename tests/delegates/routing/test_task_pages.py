@@ -19,7 +19,7 @@ Call = Callable[[User], APIClient]
 SECRET = "swordfish-4711"
 
 
-def page_of(person: User, path: str) -> str:
+def read_page(person: User, path: str) -> str:
     client = Client()
     client.force_login(person)
     response = client.get(path)
@@ -50,7 +50,7 @@ def test_the_page_of_a_task_says_who_has_it_and_why_but_not_what_it_carries(
     project: Scope, viewer: User
 ) -> None:
     task = running(project)
-    text = page_of(viewer, f"/delegates/tasks/{task.pk}/")
+    text = read_page(viewer, f"/delegates/tasks/{task.pk}/")
     assert "eu is the only eligible delegate." in text
     assert "Chosen" in text
     assert "It lacks the tag eu. Add the tag eu." in text
@@ -67,14 +67,14 @@ def test_a_queued_task_shows_its_place_and_what_would_help(project: Scope, viewe
     make_task(project, queued_at=now - timedelta(seconds=9))
     task = make_task(project, queued_at=now)
     route_waiting_tasks(now)
-    text = page_of(viewer, f"/delegates/tasks/{task.pk}/")
+    text = read_page(viewer, f"/delegates/tasks/{task.pk}/")
     assert "Position 2 in the queue" in text
     assert "Why no delegate yet?" in text
     assert "It is waiting for approval. Approve it." in text
     assert f"delegate-task:{task.pk} delegate-tasks:{project.pk}" in text
     delegate.admission = "ENABLED"
     delegate.save()
-    assert "Next choice" in page_of(viewer, f"/delegates/tasks/{task.pk}/")
+    assert "Next choice" in read_page(viewer, f"/delegates/tasks/{task.pk}/")
 
 
 def test_delegates_that_are_out_of_reach_are_shown_only_to_those_who_may_see_them(
@@ -83,45 +83,45 @@ def test_delegates_that_are_out_of_reach_are_shown_only_to_those_who_may_see_the
     make_delegate(other_project, "hidden-one")
     task = make_task(project)
     route_waiting_tasks(timezone.now())
-    for person, seen in ((viewer, False), (admin, True)):
-        assert ("hidden-one" in page_of(person, f"/delegates/tasks/{task.pk}/")) is seen
+    for person, is_visible in ((viewer, False), (admin, True)):
+        assert ("hidden-one" in read_page(person, f"/delegates/tasks/{task.pk}/")) is is_visible
         decisions = call(person).get(f"/api/v1/delegate-tasks/{task.pk}/decisions").json()
-        assert ("hidden-one" in json.dumps(decisions)) is seen
+        assert ("hidden-one" in json.dumps(decisions)) is is_visible
 
 
 def test_the_list_can_be_narrowed_to_a_delegate_and_a_status(project: Scope, viewer: User) -> None:
     task = running(project)
     make_task(project, title="Another one", status="SUCCEEDED", finished_at=timezone.now())
-    assert "Another one" in page_of(viewer, "/delegates/tasks/")
-    narrowed = page_of(viewer, f"/delegates/tasks/?delegate={task.instance.delegate_id}")  # type: ignore[union-attr]
-    assert task.title in narrowed
-    assert "Another one" not in narrowed
-    assert "Another one" not in page_of(viewer, "/delegates/tasks/?status=running")
-    assert "No matching delegate tasks" in page_of(viewer, "/delegates/tasks/?status=aborted")
+    assert "Another one" in read_page(viewer, "/delegates/tasks/")
+    filtered_page = read_page(viewer, f"/delegates/tasks/?delegate={task.instance.delegate_id}")  # type: ignore[union-attr]
+    assert task.title in filtered_page
+    assert "Another one" not in filtered_page
+    assert "Another one" not in read_page(viewer, "/delegates/tasks/?status=running")
+    assert "No matching delegate tasks" in read_page(viewer, "/delegates/tasks/?status=aborted")
 
 
 def test_the_list_says_what_tasks_are_while_there_are_none(project: Scope, viewer: User) -> None:
-    assert "No delegate tasks yet" in page_of(viewer, "/delegates/tasks/")
+    assert "No delegate tasks yet" in read_page(viewer, "/delegates/tasks/")
 
 
 def test_only_who_may_edit_delegates_is_offered_to_abort(project: Scope, viewer: User, admin: User) -> None:
     task = make_task(project)
-    assert "Abort" not in page_of(viewer, f"/delegates/tasks/{task.pk}/")
-    assert "Abort" in page_of(admin, f"/delegates/tasks/{task.pk}/")
+    assert "Abort" not in read_page(viewer, f"/delegates/tasks/{task.pk}/")
+    assert "Abort" in read_page(admin, f"/delegates/tasks/{task.pk}/")
     client = Client()
     client.force_login(admin)
     client.post(f"/delegates/tasks/{task.pk}/abort/")
-    assert "Aborted by admin." in page_of(viewer, f"/delegates/tasks/{task.pk}/")
+    assert "Aborted by admin." in read_page(viewer, f"/delegates/tasks/{task.pk}/")
 
 
 def test_a_program_reads_a_task_without_what_it_carries(project: Scope, viewer: User, call: Call) -> None:
     task = running(project)
-    answer = call(viewer).get(f"/api/v1/delegate-tasks/{task.pk}")
-    document = answer.json()
+    response = call(viewer).get(f"/api/v1/delegate-tasks/{task.pk}")
+    document = response.json()
     assert document["delegate"]["name"] == "eu"
     assert (document["status"], document["fence"], document["position"]) == ("STARTED", 2, None)
     assert not {"payload", "result", "error"} & set(document)
-    assert SECRET not in answer.content.decode()
+    assert SECRET not in response.content.decode()
 
 
 def test_a_program_reads_the_decisions_rule_by_rule(project: Scope, viewer: User, call: Call) -> None:
@@ -148,7 +148,7 @@ def test_a_program_lists_tasks_of_a_status_and_a_delegate(project: Scope, viewer
     make_task(project)
     client = call(viewer)
     path = f"/api/v1/delegate-tasks?status=STARTED&delegate={task.instance.delegate_id}"  # type: ignore[union-attr]
-    assert [one["id"] for one in client.get(path).json()["results"]] == [str(task.pk)]
+    assert [row["id"] for row in client.get(path).json()["results"]] == [str(task.pk)]
     assert client.get("/api/v1/delegate-tasks?status=x").json()["errors"][0]["path"] == "status"
 
 

@@ -45,7 +45,7 @@ class Owner:
     def acquire(self, task: DelegateTask) -> TaskPayload | None:
         return None
 
-    def complete(self, task: DelegateTask, answer: TaskAnswer) -> None: ...
+    def complete(self, task: DelegateTask, reply: TaskAnswer) -> None: ...
     def requeue(self, task: DelegateTask) -> None: ...
     def record_lost(self, task: DelegateTask) -> None: ...
     def publish_log(self, task: DelegateTask) -> None: ...
@@ -59,30 +59,30 @@ class Owner:
 
 @pytest.fixture
 def owner() -> Iterator[Owner]:
-    one = Owner()
-    register_task_owner("tests", one)
-    yield one
+    task_owner = Owner()
+    register_task_owner("tests", task_owner)
+    yield task_owner
     del _owners["tests"]
 
 
-def three(project: Scope, *capacities: int) -> list[Delegate]:
+def create_delegates(project: Scope, *capacities: int) -> list[Delegate]:
     """Delegates d0, d1 and so on, each with one connected instance."""
-    made = []
+    delegates = []
     for number, capacity in enumerate(capacities or (10, 20, 40)):
         delegate = make_delegate(project, f"d{number}")
         make_instance(delegate, capacity=capacity)
-        made.append(delegate)
-    return made
+        delegates.append(delegate)
+    return delegates
 
 
-def check(project: Scope, **facts: Any) -> DelegateTask:
+def submit_check(project: Scope, **fields: Any) -> DelegateTask:
     """Submit a connectivity check and let its transaction be committed."""
     return submit_task(
-        scope=project, kind="check", title="Check", payload={"url": URL}, criterion=URL, **facts
+        scope=project, kind="check", title="Check", payload={"url": URL}, criterion=URL, **fields
     )
 
 
-def take(task: DelegateTask) -> None:
+def take_task(task: DelegateTask) -> None:
     """Let the delegate that has the offer take it."""
     task.refresh_from_db()
     assert task.offered_to is not None
@@ -94,9 +94,9 @@ def take(task: DelegateTask) -> None:
 def test_a_submitted_task_is_offered_to_the_best_delegate_with_the_commit(
     project: Scope, django_capture_on_commit_callbacks: Any
 ) -> None:
-    three(project)
+    create_delegates(project)
     with django_capture_on_commit_callbacks(execute=True):
-        task = check(project, selectors=[" d1", "d1", ""], selectors_from="STEP")
+        task = submit_check(project, selectors=[" d1", "d1", ""], selectors_from="STEP")
     task.refresh_from_db()
     assert (task.status, task.selectors) == ("QUEUED", ["d1"])
     assert task.offered_to == Delegate.objects.get(name="d1")
@@ -109,7 +109,7 @@ def test_a_submitted_task_is_offered_to_the_best_delegate_with_the_commit(
 
 
 def test_a_hundred_tasks_spread_by_capacity_and_the_rest_queue(project: Scope) -> None:
-    three(project, 10, 20, 40)
+    create_delegates(project, 10, 20, 40)
     for _ in range(100):
         make_task(project)
     now = timezone.now()
@@ -117,16 +117,16 @@ def test_a_hundred_tasks_spread_by_capacity_and_the_rest_queue(project: Scope) -
     offers = Counter(DelegateTask.objects.values_list("offered_to__name", flat=True))
     assert offers == {"d0": 10, "d1": 20, "d2": 40, None: 30}
     assert route_waiting_tasks(now).offered == 0
-    left = DelegateTask.objects.filter(offered_to=None).first()
-    assert left is not None
-    assert left.reason == (
+    unassigned_task = DelegateTask.objects.filter(offered_to=None).first()
+    assert unassigned_task is not None
+    assert unassigned_task.reason == (
         "Waiting for a delegate. built-in: It has sent no heartbeat. d0: It has 10 of 10 tasks. "
         "d1: It has 20 of 20 tasks. And 1 more."
     )
 
 
 def test_few_tasks_spread_evenly_over_equal_delegates(project: Scope) -> None:
-    three(project, 10, 10, 10)
+    create_delegates(project, 10, 10, 10)
     for _ in range(9):
         make_task(project)
     route_waiting_tasks(timezone.now())
@@ -135,34 +135,34 @@ def test_few_tasks_spread_evenly_over_equal_delegates(project: Scope) -> None:
 
 
 def test_the_oldest_waiting_task_comes_first(project: Scope) -> None:
-    three(project, 1)
+    create_delegates(project, 1)
     now = timezone.now()
-    young = make_task(project, queued_at=now)
-    old = make_task(project, queued_at=now - timedelta(seconds=9))
+    new_task = make_task(project, queued_at=now)
+    old_task = make_task(project, queued_at=now - timedelta(seconds=9))
     route_waiting_tasks(now)
-    young.refresh_from_db()
-    old.refresh_from_db()
-    assert (old.offered_to is not None, young.offered_to) == (True, None)
+    new_task.refresh_from_db()
+    old_task.refresh_from_db()
+    assert (old_task.offered_to is not None, new_task.offered_to) == (True, None)
 
 
 def test_a_new_task_does_not_pass_those_that_wait(
     project: Scope, django_capture_on_commit_callbacks: Any
 ) -> None:
-    three(project, 1)
-    old = make_task(project, queued_at=timezone.now() - timedelta(seconds=9))
+    create_delegates(project, 1)
+    old_task = make_task(project, queued_at=timezone.now() - timedelta(seconds=9))
     with django_capture_on_commit_callbacks(execute=True):
-        young = check(project)
-    young.refresh_from_db()
-    old.refresh_from_db()
-    assert (old.offered_to is not None, young.offered_to) == (True, None)
+        new_task = submit_check(project)
+    new_task.refresh_from_db()
+    old_task.refresh_from_db()
+    assert (old_task.offered_to is not None, new_task.offered_to) == (True, None)
 
 
 def test_what_runs_counts_against_the_capacity(project: Scope) -> None:
-    three(project, 1)
+    create_delegates(project, 1)
     now = timezone.now()
     first, second = make_task(project, queued_at=now - timedelta(seconds=1)), make_task(project)
     route_waiting_tasks(now)
-    take(first)
+    take_task(first)
     assert route_waiting_tasks(now).offered == 0
     DelegateTask.objects.filter(pk=first.pk).update(status="SUCCEEDED")
     assert route_waiting_tasks(now).offered == 1
@@ -171,22 +171,22 @@ def test_what_runs_counts_against_the_capacity(project: Scope) -> None:
 
 
 def test_an_offer_that_nobody_took_goes_to_another(project: Scope) -> None:
-    three(project, 10, 10, 10)
+    create_delegates(project, 10, 10, 10)
     task = make_task(project)
-    now, tried = timezone.now(), []
+    now, offered_names = timezone.now(), []
     for _ in range(4):
         route_waiting_tasks(now)
         task.refresh_from_db()
         assert task.offered_to is not None
-        tried.append(task.offered_to.name)
+        offered_names.append(task.offered_to.name)
         assert route_waiting_tasks(now + OFFER_DURATION / 2).offered == 0
         now += OFFER_DURATION
-    assert sorted(tried[:3]) == ["d0", "d1", "d2"]
+    assert sorted(offered_names[:3]) == ["d0", "d1", "d2"]
     assert task.decisions.count() == 4
 
 
 def test_a_decision_is_written_only_when_it_changed(project: Scope) -> None:
-    three(project, 0)
+    create_delegates(project, 0)
     task = make_task(project)
     now = timezone.now()
     for second in range(3):
@@ -194,13 +194,13 @@ def test_a_decision_is_written_only_when_it_changed(project: Scope) -> None:
     assert task.decisions.get().chosen is None
     Delegate.objects.filter(name="d0").update(admission="DISABLED")
     route_waiting_tasks(now + timedelta(seconds=4))
-    assert [one.number for one in task.decisions.order_by("number")] == [1, 2]
+    assert [decision.number for decision in task.decisions.order_by("number")] == [1, 2]
     task.refresh_from_db()
     assert "d0: It is disabled." in task.reason
 
 
 def test_the_same_delegate_again_is_no_news(project: Scope) -> None:
-    three(project, 1)
+    create_delegates(project, 1)
     task = make_task(project)
     now = timezone.now()
     assert route_waiting_tasks(now).offered == 1
@@ -211,7 +211,7 @@ def test_the_same_delegate_again_is_no_news(project: Scope) -> None:
 def test_many_tasks_are_routed_in_as_many_reads_as_few(
     project: Scope, django_assert_num_queries: Any
 ) -> None:
-    three(project, 0, 0, 0)
+    create_delegates(project, 0, 0, 0)
     now = timezone.now()
     for count in (1, 30):
         for _ in range(count):
@@ -224,9 +224,9 @@ def test_many_tasks_are_routed_in_as_many_reads_as_few(
 def test_tags_that_nobody_has_end_the_task_at_once_and_its_owner_hears_of_it(
     project: Scope, owner: Owner, django_capture_on_commit_callbacks: Any
 ) -> None:
-    three(project)
+    create_delegates(project)
     with django_capture_on_commit_callbacks(execute=True):
-        task = check(project, selectors=["gpu"], owner="tests", owner_ref="7")
+        task = submit_check(project, selectors=["gpu"], owner="tests", owner_ref="7")
     task.refresh_from_db()
     assert (task.status, task.finished_at is not None) == ("FAILED", True)
     assert "has the tag gpu" in task.reason
@@ -237,8 +237,8 @@ def test_tags_that_nobody_has_end_the_task_at_once_and_its_owner_hears_of_it(
 @pytest.mark.parametrize("status", ["REGISTERED", "GONE"])
 def test_a_tag_that_only_an_agent_said_is_waited_for_while_it_is_away(project: Scope, status: str) -> None:
     delegate = make_delegate(project)
-    heard = timezone.now() - timedelta(hours=1)
-    make_instance(delegate, heartbeat_at=heard, tags=["gpu"], status=status)
+    heartbeat_at = timezone.now() - timedelta(hours=1)
+    make_instance(delegate, heartbeat_at=heartbeat_at, tags=["gpu"], status=status)
     task = make_task(project, selectors=["gpu"])
     route_waiting_tasks(timezone.now())
     task.refresh_from_db()
@@ -270,10 +270,10 @@ def test_a_task_that_nobody_took_expires_at_its_deadline(project: Scope, owner: 
 
 
 def test_a_queued_task_can_be_taken_back_and_a_running_one_cannot(project: Scope, owner: Owner) -> None:
-    three(project)
+    create_delegates(project)
     first, second = make_task(project, owner="tests"), make_task(project, owner="tests")
     route_waiting_tasks(timezone.now())
-    take(second)
+    take_task(second)
     assert withdraw_task(first, "The step was skipped.")
     assert not withdraw_task(second, "The step was skipped.")
     assert (first.status, first.reason) == ("ABORTED", "The step was skipped.")
@@ -290,10 +290,10 @@ def test_a_person_ends_a_queued_task(project: Scope, admin: User, owner: Owner) 
 
 
 def test_a_person_asks_for_the_end_of_a_running_task_once(project: Scope, admin: User) -> None:
-    three(project)
+    create_delegates(project)
     task = make_task(project)
     route_waiting_tasks(timezone.now())
-    take(task)
+    take_task(task)
     for _ in range(2):
         abort_task(actor=admin, task=task)
     assert (task.status, task.abort_requested) == ("STARTED", True)
@@ -318,7 +318,7 @@ def test_success_is_remembered_for_six_hours_and_renewed(project: Scope) -> None
 
 
 def test_what_reached_a_url_is_tried_first_for_it(project: Scope) -> None:
-    _, second, _ = three(project, 10, 10, 10)
+    _, second, _ = create_delegates(project, 10, 10, 10)
     allow_delegate(second, URL)
     task, other = make_task(project), make_task(project, criterion="https://example.com")
     route_waiting_tasks(timezone.now())
@@ -329,7 +329,7 @@ def test_what_reached_a_url_is_tried_first_for_it(project: Scope) -> None:
 
 
 def test_what_lacks_a_capability_is_left_out_for_five_minutes(project: Scope) -> None:
-    (delegate,) = three(project, 10)
+    (delegate,) = create_delegates(project, 10)
     allow_delegate(delegate, URL)
     block_delegate(delegate, URL, "No address for the name.")
     task, other = make_task(project), make_task(project, criterion="https://example.com")
@@ -357,7 +357,7 @@ def test_success_ends_being_blocked(project: Scope) -> None:
 
 def test_the_delegate_that_served_the_connector_last_comes_first(project: Scope) -> None:
     connector = Connector.objects.create(scope=project, identifier="aws", name="AWS")
-    _, second, _ = three(project, 10, 10, 10)
+    _, second, _ = create_delegates(project, 10, 10, 10)
     allow_delegate(second, "", connector)
     task = make_task(project, connector=connector)
     route_waiting_tasks(timezone.now())
@@ -368,7 +368,7 @@ def test_the_delegate_that_served_the_connector_last_comes_first(project: Scope)
 
 
 def test_a_free_place_is_filled_at_once_from_the_front_of_the_queue(project: Scope) -> None:
-    three(project, 1)
+    create_delegates(project, 1)
     now = timezone.now()
     tasks = [
         make_task(project, queued_at=now + timedelta(milliseconds=n)) for n in range(FIRST_BATCH_SIZE + 2)

@@ -12,7 +12,7 @@ from aws.errors import AwsError
 from delegates.access.site_calls import build_secret_payload, run_locally
 from deployments.models import StepExecution
 from guards.address_policy import PUBLIC_ONLY, AddressPolicy, parse_networks
-from tests.delegates.agent.fake_servers import place
+from tests.delegates.agent.fake_servers import start_http_server
 from tests.deployments.engine.conftest import Write, pipeline_text, stage_text
 from tests.fixtures.engine_driver import Drive
 from tests.guards.fake_resolver import Rebinding
@@ -60,7 +60,7 @@ def test_a_name_that_points_elsewhere_the_second_time_is_refused_then(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.OUTGOING_REACH = AddressPolicy(allowed_networks=parse_networks(["127.0.0.1/32"]))
-    with place(lambda _: (200, {}, b"here")) as url:
+    with start_http_server(lambda _: (200, {}, b"here")) as url:
         Rebinding(monkeypatch, "astray.example", "127.0.0.1", "169.254.169.254")
         address = f"http://astray.example:{url.rpartition(':')[2]}/"
         assert (

@@ -8,7 +8,7 @@ from deployments.models import Execution
 from pipelines.models import Pipeline
 from pipelines.operations.pipelines import save_pipeline
 from rbac.models import Scope, User
-from tests.delegates.agent.held_tasks import sleepers, unique_nap
+from tests.delegates.agent.held_tasks import choose_duration, list_sleepers
 from tests.deployments.engine.conftest import pipeline_text, stage_text
 from tests.fixtures.processes import wait_until
 from tests.fixtures.script_gates import Gate
@@ -33,7 +33,7 @@ def test_what_a_script_prints_is_seen_at_once_and_an_abort_ends_it(
     work: Work, start: StartDying, gate: Gate
 ) -> None:
     start("one")
-    nap = unique_nap()
+    nap = choose_duration()
     script = f'sleep {nap} &\necho "the first line"\n{gate.passing}\necho over'
     execution = run_pipeline(actor=work.deployer, pipeline=_saved(script))
     wait_until(lambda: _says(execution, "the first line"), "the first line", 60)
@@ -41,14 +41,14 @@ def test_what_a_script_prints_is_seen_at_once_and_an_abort_ends_it(
     gate.is_open.set()
     assert work.until_over(execution).status == "SUCCESS", execution.failure
     assert _says(execution, "over")
-    assert not sleepers(nap)
+    assert not list_sleepers(nap)
 
     gate.is_open.clear()
     again = run_pipeline(actor=work.deployer, pipeline=execution.pipeline)
-    wait_until(lambda: gate.visitors == 2 and sleepers(nap), "the second script", 60)
+    wait_until(lambda: gate.visitors == 2 and list_sleepers(nap), "the second script", 60)
     abort_execution(actor=work.deployer, execution=again)
     assert work.until_over(again).status == "ABORTED"
-    wait_until(lambda: not sleepers(nap), "the end of the script", 60)
+    wait_until(lambda: not list_sleepers(nap), "the end of the script", 60)
 
 
 @pytest.mark.parametrize("dies_at", ["task.acquired:shell"])

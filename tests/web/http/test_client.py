@@ -7,7 +7,7 @@ import pytest
 import requests
 
 from guards.address_policy import AddressPolicy, parse_networks
-from tests.delegates.agent.fake_servers import place
+from tests.delegates.agent.fake_servers import start_http_server
 from tests.guards.fake_resolver import Rebinding
 from web.http.client import ClientResponseTooLarge, create_safe_session
 
@@ -24,7 +24,7 @@ def session() -> Iterator[requests.Session]:
 
 
 def test_an_answer_is_read_whole(session: requests.Session) -> None:
-    with place(lambda _: (200, {"Content-Type": "application/json"}, b'{"issuer": "me"}')) as url:
+    with start_http_server(lambda _: (200, {"Content-Type": "application/json"}, b'{"issuer": "me"}')) as url:
         assert session.get(f"{url}/.well-known/openid-configuration").json() == {"issuer": "me"}
 
 
@@ -45,20 +45,20 @@ def test_other_schemes_and_ports_are_not_asked(session: requests.Session, url: s
 @pytest.mark.parametrize("to", ["http://169.254.169.254/", "http://127.0.0.2:8080/", "//[::1]:8080/"])
 def test_redirects_are_checked(session: requests.Session, to: str) -> None:
     to_there = pytest.raises(requests.exceptions.ConnectionError, match="leads to")
-    with place(lambda _: (302, {"Location": to}, b"")) as url, to_there:
+    with start_http_server(lambda _: (302, {"Location": to}, b"")) as url, to_there:
         session.get(url)
 
 
 def test_redirects_end(session: requests.Session) -> None:
     too_many = pytest.raises(requests.exceptions.TooManyRedirects)
-    with place(lambda _: (302, {"Location": "/again"}, b"")) as url, too_many:
+    with start_http_server(lambda _: (302, {"Location": "/again"}, b"")) as url, too_many:
         session.get(url)
 
 
 def test_a_name_that_leads_elsewhere_later_is_refused_then(
     session: requests.Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with place(lambda _: (200, {"Connection": "close"}, b"{}")) as url:
+    with start_http_server(lambda _: (200, {"Connection": "close"}, b"{}")) as url:
         names = Rebinding(monkeypatch, "astray.example", "127.0.0.1", "127.0.0.2")
         port = url.rpartition(":")[2]
         assert session.get(f"http://astray.example:{port}/").status_code == 200
@@ -68,5 +68,8 @@ def test_a_name_that_leads_elsewhere_later_is_refused_then(
 
 
 def test_an_answer_that_is_too_large_is_refused(session: requests.Session) -> None:
-    with place(lambda _: (200, {}, b"x" * (1024 * 1024 + 1))) as url, pytest.raises(ClientResponseTooLarge):
+    with (
+        start_http_server(lambda _: (200, {}, b"x" * (1024 * 1024 + 1))) as url,
+        pytest.raises(ClientResponseTooLarge),
+    ):
         session.get(url)

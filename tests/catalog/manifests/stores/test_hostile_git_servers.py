@@ -9,8 +9,8 @@ from catalog.manifests.stores import fetch_documents
 from delegates.agent.executors import ExecutorContext, execute_task
 from guards.address_policy import AddressPolicy
 from rbac.models import Scope
-from tests.delegates.agent.fake_servers import place
-from tests.delegates.agent.held_tasks import Said, error_of, held_task, run
+from tests.delegates.agent.fake_servers import start_http_server
+from tests.delegates.agent.held_tasks import MemoryLog, create_task, get_error, run_task
 from tests.fixtures.git import GitServer, http_backend
 from tests.fixtures.time_limits import within_cpu
 from tests.guards.fake_resolver import Rebinding
@@ -54,14 +54,14 @@ TRICKS = [
 
 
 def fetched(url: str, reach: AddressPolicy) -> Any:
-    held = held_task("git", {"url": url, "paths": ["a"], "ssh_key": "key"})
-    return execute_task(held, ExecutorContext(Said(), reach=reach))
+    held = create_task("git", {"url": url, "paths": ["a"], "ssh_key": "key"})
+    return execute_task(held, ExecutorContext(MemoryLog(), reach=reach))
 
 
 @pytest.mark.parametrize("host", INSIDE)
 @pytest.mark.parametrize("scheme", ["https", "ssh"])
 def test_nothing_inside_is_reached_however_it_is_written(scheme: str, host: str) -> None:
-    assert error_of(fetched(f"{scheme}://{host}/a.git", AddressPolicy()))["code"] in (
+    assert get_error(fetched(f"{scheme}://{host}/a.git", AddressPolicy()))["code"] in (
         "AddressRefused",
         "BadParameters",
     )
@@ -69,7 +69,7 @@ def test_nothing_inside_is_reached_however_it_is_written(scheme: str, host: str)
 
 @pytest.mark.parametrize("url", TRICKS)
 def test_what_programs_read_in_two_ways_is_refused(url: str) -> None:
-    assert error_of(run("git", {"url": url, "paths": ["a"]}))["code"] == "BadParameters"
+    assert get_error(run_task("git", {"url": url, "paths": ["a"]}))["code"] == "BadParameters"
 
 
 def test_a_server_that_points_elsewhere_is_not_followed(git_server: GitServer) -> None:
@@ -81,7 +81,7 @@ def test_a_server_that_points_elsewhere_is_not_followed(git_server: GitServer) -
         path, _, query = request.path.partition("?")
         return http_backend(request, git_server.bare.parent, query, path)
 
-    with place(inside) as other:
+    with start_http_server(inside) as other:
 
         def astray(request: Any) -> tuple[int, dict[str, str], bytes]:
             return 302, {"Location": f"{other}{request.path}"}, b""
@@ -97,9 +97,9 @@ def test_a_server_that_points_elsewhere_is_not_followed(git_server: GitServer) -
             return (200, {"Content-Type": "text/plain"}, found.encode()) if found else (404, {}, b"")
 
         for answer in (astray, dumb):
-            with place(answer) as url:
+            with start_http_server(answer) as url:
                 asking = {"url": f"{url}/app.git", "ref": "refs/heads/main", "paths": ["a"]}
-                assert error_of(run("git", asking))["code"] == "GitFailed"
+                assert get_error(run_task("git", asking))["code"] == "GitFailed"
     assert asked == []
 
 
@@ -108,7 +108,7 @@ def test_a_name_is_looked_up_once(git_server: GitServer, monkeypatch: pytest.Mon
     port = git_server.account.rpartition(":")[2]
     # No other resolver knows this name: git has the address from who checked it.
     names = Rebinding(monkeypatch, "astray.example", "127.0.0.1", "169.254.169.254")
-    answer = run("git", {"url": f"http://astray.example:{port}/app.git", "ref": "main", "paths": ["a"]})
+    answer = run_task("git", {"url": f"http://astray.example:{port}/app.git", "ref": "main", "paths": ["a"]})
     assert answer.status == "SUCCEEDED", answer.error
     assert names.asked == 1
 
