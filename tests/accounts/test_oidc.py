@@ -125,10 +125,9 @@ class FakeUserinfoSession:
 
 def test_what_is_told_on_request_is_about_the_same_person_and_comes_second() -> None:
     endpoints = ProviderEndpoints(authorize="", token="", keys="", userinfo=f"{ISSUER}/who", takes_basic=True)
-    userinfo_session = FakeUserinfoSession({"sub": "u-1", "email": "told@example.com", "name": "Told"})
-    claims = _add_userinfo(
-        userinfo_session, endpoints, {"sub": "u-1", "email": "signed@example.com"}, "token"
-    )  # type: ignore[arg-type]
+    session = FakeUserinfoSession({"sub": "u-1", "email": "told@example.com", "name": "Told"})
+    payload = {"sub": "u-1", "email": "signed@example.com"}
+    claims = _add_userinfo(session, endpoints, payload, "token")  # type: ignore[arg-type]
     assert (claims["email"], claims["name"]) == ("signed@example.com", "Told")
     with pytest.raises(SignOnFailed, match="different subjects"):
         _add_userinfo(FakeUserinfoSession({"sub": "u-2"}), endpoints, {"sub": "u-1"}, "token")  # type: ignore[arg-type]

@@ -71,7 +71,7 @@ def test_all_at_once_are_told_of_once(agent: Agent) -> None:
 
 
 def test_who_says_goodbye_is_told_of_at_once(agent: Agent) -> None:
-    agent.ask("deregister", {})
+    agent.post("deregister", {})
     assert events() == ["delegate.connected", "delegate.disconnected"]
 
 

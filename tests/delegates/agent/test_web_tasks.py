@@ -76,7 +76,7 @@ def test_a_server_without_tls_and_one_with_a_strange_certificate_are_told_apart(
 ) -> None:
     with start_http_server(lambda _: (200, {}, b"")) as url:
         plain_error = get_error(run_task("check", {"url": url.replace("http:", "https:")}))
-    with certificates.serving() as port:
+    with certificates.start_server() as port:
         certificate_error = get_error(run_task("check", {"url": f"https://localhost:{port}"}))
     assert (plain_error["code"], certificate_error["code"]) == ("TlsFailed", "CertificateRefused")
     assert plain_error["capability"]
@@ -87,7 +87,7 @@ def test_a_certificate_of_ones_own_is_trusted_once_it_is_given(
     certificates: Certificates, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", str(certificates.authority))
-    with certificates.serving() as port:
+    with certificates.start_server() as port:
         assert run_task("check", {"url": f"https://localhost:{port}"}).result == {
             "ok": True,
             "address": "127.0.0.1",
