@@ -15,8 +15,8 @@ from rbac.models import Role, RoleAssignment, User
 from sandbox.process import SandboxProcess
 from tests.browser.conftest import Visit
 from tests.fixtures.engine_driver import Drive
-from tests.inventory.adoption.foreign_services import settle, task_definition
-from tests.inventory.drift.scans import compared, synced
+from tests.inventory.adoption.foreign_services import build_task_definition, wait_until_steady
+from tests.inventory.drift.scans import scan_after_sync, sync_cluster
 
 pytestmark = pytest.mark.browser
 
@@ -40,7 +40,7 @@ def drive(
 
 def live_one_of_a_pair(drive: Drive) -> None:
     group = drive.sandbox.seed()["load_balancer"]["target_groups"]["target1"]
-    registered = drive.call("ecs", "RegisterTaskDefinition", task_definition(drive, family="store"))
+    registered = drive.call("ecs", "RegisterTaskDefinition", build_task_definition(drive, family="store"))
     drive.call(
         "ecs",
         "CreateService",
@@ -56,8 +56,8 @@ def live_one_of_a_pair(drive: Drive) -> None:
             "loadBalancers": [{"targetGroupArn": group, "containerName": "web", "containerPort": 80}],
         },
     )
-    settle(drive)
-    synced()
+    wait_until_steady(drive)
+    sync_cluster()
 
 
 def test_a_pair_is_adopted_and_taken_back_from_the_list_on(
@@ -68,7 +68,7 @@ def test_a_pair_is_adopted_and_taken_back_from_the_list_on(
     visit(f"/infrastructures/{place.pk}/unknown/")
     page.get_by_role("button", name="Adopt store__1").click()
     expect(page.get_by_role("heading", name="Reading manifests from AWS")).to_be_visible()
-    compared()
+    scan_after_sync()
     # This server has no sockets that would tell the page.
     page.reload()
     expect(page.get_by_label("Service name")).to_have_value("store")
@@ -98,7 +98,7 @@ def test_what_happened_meanwhile_is_told_with_a_way_on(
     place = Infrastructure.objects.get()
     visit(f"/infrastructures/{place.pk}/unknown/")
     page.get_by_role("button", name="Adopt store__1").click()
-    compared()
+    scan_after_sync()
     # This server has no sockets that would tell the page.
     page.reload()
     expect(page.get_by_label("Service name")).to_be_visible()

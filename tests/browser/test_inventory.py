@@ -18,7 +18,7 @@ from rbac.models import Scope, User
 from steps.states import Outcome, Status
 from tests.api.sample_project import World, make_world
 from tests.browser.test_accessibility import violations
-from tests.inventory.dashboards.test_target_groups import GROUP, target
+from tests.inventory.dashboards.test_target_groups import GROUP, build_target
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 DENIED = {
@@ -45,8 +45,9 @@ def with_everything(world: World) -> World:
     states = ("unhealthy", "draining", "initial")
     group = {
         "arn": GROUP, "name": "web", "counts": {"healthy": 4, **dict.fromkeys(states, 1)}, "total": 7,
-        "unhealthy": [target("10.0.0.1", "unhealthy")], "unhealthy_total": 1,
-        "others": [target("10.0.0.2", "draining"), target("10.0.0.3", "initial")], "read_at": now.isoformat(),
+        "unhealthy": [build_target("10.0.0.1", "unhealthy")], "unhealthy_total": 1,
+        "others": [build_target("10.0.0.2", "draining"), build_target("10.0.0.3", "initial")],
+        "read_at": now.isoformat(),
     }  # fmt: skip
     EcsServiceRecord.objects.filter(service=world.service).update(
         description={"loadBalancers": [{"targetGroupArn": GROUP}]},

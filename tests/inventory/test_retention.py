@@ -21,26 +21,26 @@ def test_what_stopped_long_ago_goes_and_what_runs_stays(project: Scope) -> None:
         last_used_at=now - timedelta(days=99),
         due_at=now,
     )
-    seen = EcsServiceRecord.objects.create(
+    record = EcsServiceRecord.objects.create(
         cluster=cluster, name="s", arn="arn", status="ACTIVE", first_seen_at=now, seen_at=now
     )
-    for days, stopped in ((99, 98), (40, 31), (40, 29), (99, None)):
+    for days, stopped_days in ((99, 98), (40, 31), (40, 29), (99, None)):
         ServiceInstance.objects.create(
             cluster=cluster,
-            ecs_service=seen,
-            arn=f"{days} {stopped}",
+            ecs_service=record,
+            arn=f"{days} {stopped_days}",
             task_id="t",
             task_definition="t",
-            last_status="RUNNING" if stopped is None else "STOPPED",
+            last_status="RUNNING" if stopped_days is None else "STOPPED",
             desired_status="RUNNING",
             created_at=now - timedelta(days=days),
-            stopped_at=None if stopped is None else now - timedelta(days=stopped),
+            stopped_at=None if stopped_days is None else now - timedelta(days=stopped_days),
             fingerprint="a",
             seen_at=now,
         )
     for days in (89, 91):
         EcsServiceEvent.objects.create(
-            ecs_service=seen, event=str(days), at=now - timedelta(days=days), message="a"
+            ecs_service=record, event=str(days), at=now - timedelta(days=days), message="a"
         )
     for minutes, owner in ((16, "sync"), (14, "sync"), (16, "preview")):
         DelegateTask.objects.create(

@@ -5,7 +5,7 @@ from notifications.outbox_sender import send_due_notifications
 from rbac.models import Scope
 from tests.deployments.conftest import _full_buckets, drive
 from tests.fixtures.engine_driver import Drive
-from tests.inventory.drift.scans import compared
+from tests.inventory.drift.scans import scan_after_sync
 from tests.notifications.conftest import Ruled
 from tests.notifications.webhook_receiver import Receiver
 
@@ -23,7 +23,7 @@ def test_drift_is_told_once_as_it_is_found_and_once_as_it_is_gone(
     ruled(Scope.objects.get(path="account/default/demo"), EventType.DRIFT_FOUND, EventType.DRIFT_GONE)
     change(drive, desiredCount=3, enableExecuteCommand=True)
     for _ in range(2):
-        compared()
+        scan_after_sync()
         send_due_notifications()
     (request,) = receiver.received
     document = request.document
@@ -34,6 +34,6 @@ def test_drift_is_told_once_as_it_is_found_and_once_as_it_is_gone(
     assert "enableExecuteCommand" in document["cause"]
     assert document["id"] == request.headers["Slipway-Notification"]
     change(drive, desiredCount=1, enableExecuteCommand=False)
-    compared()
+    scan_after_sync()
     send_due_notifications()
     assert receiver.events == ["drift.found", "drift.gone"]

@@ -10,16 +10,16 @@ from inventory.models.instances import EcsServiceRecord
 from inventory.operations.adoptions import AdoptionSpec, adopt_service, read_for_adoption
 from rbac.models import User
 from tests.fixtures.engine_driver import Drive
-from tests.inventory.drift.scans import compared
+from tests.inventory.drift.scans import scan_after_sync
 
 STATES = Adoption.State
 STEADY_SECONDS = 120
 
 
-def task_definition(drive: Drive, **fields: Any) -> dict[str, Any]:
+def build_task_definition(drive: Drive, **fields: Any) -> dict[str, Any]:
     """Return a task definition of a foreign service, without fields that are None."""
     seed = drive.sandbox.seed()
-    web = {
+    web_container = {
         "name": "web",
         "image": "library/nginx:1.27",
         "essential": True,
@@ -33,13 +33,13 @@ def task_definition(drive: Drive, **fields: Any) -> dict[str, Any]:
         "cpu": "256",
         "memory": "512",
         "executionRoleArn": seed["execution_role_arn"],
-        "containerDefinitions": [web],
+        "containerDefinitions": [web_container],
         **fields,
     }
     return {key: value for key, value in definition.items() if value is not None}
 
 
-def network(drive: Drive) -> dict[str, Any]:
+def build_network(drive: Drive) -> dict[str, Any]:
     seed = drive.sandbox.seed()
     return {
         "awsvpcConfiguration": {
@@ -50,50 +50,52 @@ def network(drive: Drive) -> dict[str, Any]:
     }
 
 
-def make(drive: Drive, name: str = "legacy", *, task: dict[str, Any] | None = None, **fields: Any) -> str:
+def create_foreign_service(
+    drive: Drive, name: str = "legacy", *, task: dict[str, Any] | None = None, **fields: Any
+) -> str:
     """Somebody deploys an ECS service by hand, and waits until it is steady; the ARN of its revision."""
-    registered = drive.call("ecs", "RegisterTaskDefinition", task_definition(drive, **(task or {})))
-    arn: str = registered["taskDefinition"]["taskDefinitionArn"]
+    revision = drive.call("ecs", "RegisterTaskDefinition", build_task_definition(drive, **(task or {})))
+    arn: str = revision["taskDefinition"]["taskDefinitionArn"]
     service = {
         "cluster": "demo",
         "serviceName": name,
         "taskDefinition": arn,
         "desiredCount": 2,
         "launchType": "FARGATE",
-        "networkConfiguration": network(drive),
+        "networkConfiguration": build_network(drive),
         **fields,
     }
     drive.call("ecs", "CreateService", {key: value for key, value in service.items() if value is not None})
-    settle(drive)
+    wait_until_steady(drive)
     return arn
 
 
-def settle(drive: Drive, seconds: float = STEADY_SECONDS) -> None:
+def wait_until_steady(drive: Drive, seconds: float = STEADY_SECONDS) -> None:
     """Let time go by in AWS until what was begun is over."""
     drive.clock.move(seconds)
     for _ in range(int(seconds // 5)):
         drive.sandbox.advance(5)
 
 
-def forget() -> None:
+def delete_deployment_records() -> None:
     """Slipway as it was before it deployed anything, with AWS as it is."""
     DriftComparison.objects.all().delete()
     Execution.objects.all().delete()
     EcsServiceRecord.objects.all().delete()
 
 
-def read(name: str) -> Adoption:
+def read_adoption(name: str) -> Adoption:
     """What was read back of an ECS service, after a look."""
-    admin, place = User.objects.get(username="admin"), Infrastructure.objects.get()
-    adoption = read_for_adoption(actor=admin, infrastructure=place, ecs_service=name)
-    compared()
+    admin, infrastructure = User.objects.get(username="admin"), Infrastructure.objects.get()
+    adoption = read_for_adoption(actor=admin, infrastructure=infrastructure, ecs_service=name)
+    scan_after_sync()
     adoption.refresh_from_db()
     return adoption
 
 
-def adopted(name: str, identifier: str = "taken", **choices: Any) -> Adoption:
+def adopt(name: str, identifier: str = "taken", **choices: Any) -> Adoption:
     """The same, taken over."""
-    admin, adoption = User.objects.get(username="admin"), read(name)
+    admin, adoption = User.objects.get(username="admin"), read_adoption(name)
     assert adoption.state == STATES.READY, adoption.reason
     return adopt_service(
         actor=admin, adoption=adoption, spec=AdoptionSpec(identifier, "Taken over", **choices)

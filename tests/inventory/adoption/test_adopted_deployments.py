@@ -12,8 +12,8 @@ from inventory.models.adoption import Adoption
 from inventory.models.drift import DriftComparison
 from inventory.models.instances import EcsServiceRecord, ServiceInstance
 from tests.fixtures.engine_driver import Drive
-from tests.inventory.adoption.foreign_services import adopted, make, task_definition
-from tests.inventory.drift.scans import drifts, state, synced
+from tests.inventory.adoption.foreign_services import adopt, build_task_definition, create_foreign_service
+from tests.inventory.drift.scans import get_state, list_drifts, sync_cluster
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -22,38 +22,38 @@ _MOVES = {"taskDefinition", "deployments", "events", "currentServiceDeployment",
 Maker = Callable[[Drive], object]
 
 
-def plain(drive: Drive) -> None:
-    make(drive, NAME, tags=[{"key": "team", "value": "shop"}], enableECSManagedTags=True)
+def create_plain(drive: Drive) -> None:
+    create_foreign_service(drive, NAME, tags=[{"key": "team", "value": "shop"}], enableECSManagedTags=True)
 
 
-def in_service_discovery(drive: Drive) -> None:
+def create_with_service_discovery(drive: Drive) -> None:
     registry = "arn:aws:servicediscovery:us-east-1:123456789012:service/srv-utcrh6wavdkggqtk"
-    make(drive, NAME, serviceRegistries=[{"registryArn": registry}])
+    create_foreign_service(drive, NAME, serviceRegistries=[{"registryArn": registry}])
 
 
-def with_service_connect(drive: Drive) -> None:
-    web = task_definition(drive)["containerDefinitions"][0]
+def create_with_service_connect(drive: Drive) -> None:
+    web_container = build_task_definition(drive)["containerDefinitions"][0]
     ports = [{"containerPort": 80, "protocol": "tcp", "name": "http", "appProtocol": "http"}]
-    connected = {
+    connect_configuration = {
         "enabled": True,
         "namespace": "internal",
         "services": [{"portName": "http", "clientAliases": [{"port": 80, "dnsName": "legacy"}]}],
     }
-    task = {"containerDefinitions": [{**web, "portMappings": ports}]}
-    make(drive, NAME, task=task, serviceConnectConfiguration=connected)
+    task = {"containerDefinitions": [{**web_container, "portMappings": ports}]}
+    create_foreign_service(drive, NAME, task=task, serviceConnectConfiguration=connect_configuration)
 
 
-def by_capacity_providers(drive: Drive) -> None:
+def create_with_capacity_providers(drive: Drive) -> None:
     strategy = [
         {"capacityProvider": "FARGATE", "base": 1, "weight": 1},
         {"capacityProvider": "FARGATE_SPOT", "weight": 3},
     ]
-    make(drive, NAME, launchType=None, capacityProviderStrategy=strategy)
+    create_foreign_service(drive, NAME, launchType=None, capacityProviderStrategy=strategy)
 
 
-def on_machines(drive: Drive) -> None:
-    web = task_definition(drive)["containerDefinitions"][0]
-    container = {**web, "memory": 128, "portMappings": [{"containerPort": 80, "hostPort": 0}]}
+def create_on_ec2(drive: Drive) -> None:
+    web_container = build_task_definition(drive)["containerDefinitions"][0]
+    container = {**web_container, "memory": 128, "portMappings": [{"containerPort": 80, "hostPort": 0}]}
     task = {
         "requiresCompatibilities": ["EC2"],
         "networkMode": "bridge",
@@ -61,20 +61,22 @@ def on_machines(drive: Drive) -> None:
         "memory": None,
         "containerDefinitions": [container],
     }
-    placed = [{"type": "spread", "field": "attribute:ecs.availability-zone"}]
-    make(drive, NAME, task=task, launchType="EC2", networkConfiguration=None, placementStrategy=placed)
+    strategy = [{"type": "spread", "field": "attribute:ecs.availability-zone"}]
+    create_foreign_service(
+        drive, NAME, task=task, launchType="EC2", networkConfiguration=None, placementStrategy=strategy
+    )
 
 
-def behind_a_load_balancer(drive: Drive) -> None:
+def create_with_load_balancer(drive: Drive) -> None:
     group = drive.sandbox.seed()["load_balancer"]["target_groups"]["api1"]
     balancers = [{"targetGroupArn": group, "containerName": "web", "containerPort": 80}]
-    make(drive, NAME, loadBalancers=balancers, healthCheckGracePeriodSeconds=15)
+    create_foreign_service(drive, NAME, loadBalancers=balancers, healthCheckGracePeriodSeconds=15)
 
 
-def with_all_of_a_task(drive: Drive) -> None:
+def create_with_all_fields(drive: Drive) -> None:
     """A sidecar, secrets, EFS, an ephemeral volume, a log, a health check."""
     seed = drive.sandbox.seed()
-    web = task_definition(drive)["containerDefinitions"][0]
+    web_container = build_task_definition(drive)["containerDefinitions"][0]
     log = {
         "logDriver": "awslogs",
         "options": {
@@ -88,13 +90,13 @@ def with_all_of_a_task(drive: Drive) -> None:
         {"sourceVolume": "tmp", "containerPath": "/t"},
     ]
     drive.call("secretsmanager", "CreateSecret", {"Name": "db", "SecretString": "a secret of somebody"})
-    known = drive.call("secretsmanager", "DescribeSecret", {"SecretId": "db"})["ARN"]
+    secret_arn = drive.call("secretsmanager", "DescribeSecret", {"SecretId": "db"})["ARN"]
     task = {
         "taskRoleArn": seed["execution_role_arn"],
         "containerDefinitions": [
             {
-                **web,
-                "secrets": [{"name": "DB", "valueFrom": known}],
+                **web_container,
+                "secrets": [{"name": "DB", "valueFrom": secret_arn}],
                 "mountPoints": mounts,
                 "logConfiguration": log,
                 "healthCheck": {"command": ["CMD-SHELL", "true"], "interval": 30},
@@ -116,11 +118,11 @@ def with_all_of_a_task(drive: Drive) -> None:
         "ephemeralStorage": {"sizeInGiB": 40},
         "runtimePlatform": {"cpuArchitecture": "X86_64", "operatingSystemFamily": "LINUX"},
     }
-    make(drive, NAME, task=task, propagateTags="SERVICE", enableExecuteCommand=False)
+    create_foreign_service(drive, NAME, task=task, propagateTags="SERVICE", enableExecuteCommand=False)
 
 
-def with_auto_scaling(drive: Drive) -> None:
-    make(drive, NAME)
+def create_with_auto_scaling(drive: Drive) -> None:
+    create_foreign_service(drive, NAME)
     resource = {
         "ServiceNamespace": "ecs",
         "ResourceId": f"service/demo/{NAME}",
@@ -129,7 +131,7 @@ def with_auto_scaling(drive: Drive) -> None:
     drive.call(
         "application-autoscaling", "RegisterScalableTarget", {**resource, "MinCapacity": 1, "MaxCapacity": 4}
     )
-    tracking = {
+    tracking_policy = {
         "TargetValue": 60.0,
         "PredefinedMetricSpecification": {"PredefinedMetricType": "ECSServiceAverageCPUUtilization"},
     }
@@ -137,52 +139,60 @@ def with_auto_scaling(drive: Drive) -> None:
     drive.call(
         "application-autoscaling",
         "PutScalingPolicy",
-        {**resource, **policy, "TargetTrackingScalingPolicyConfiguration": tracking},
+        {**resource, **policy, "TargetTrackingScalingPolicyConfiguration": tracking_policy},
     )
 
 
 SERVICES = (
-    plain,
-    in_service_discovery,
-    with_service_connect,
-    by_capacity_providers,
-    on_machines,
-    behind_a_load_balancer,
-    with_all_of_a_task,
-    with_auto_scaling,
+    create_plain,
+    create_with_service_discovery,
+    create_with_service_connect,
+    create_with_capacity_providers,
+    create_on_ec2,
+    create_with_load_balancer,
+    create_with_all_fields,
+    create_with_auto_scaling,
 )
 
 
 @pytest.mark.parametrize("strategy", ["Rolling", "Canary"])
-@pytest.mark.parametrize("made", SERVICES, ids=lambda one: one.__name__)
+@pytest.mark.parametrize("create_service", SERVICES, ids=lambda maker: maker.__name__)
 def test_a_bad_version_leads_back_to_what_was_adopted_and_the_same_one_changes_nothing(
-    drive: Drive, made: Maker, strategy: str
+    drive: Drive, create_service: Maker, strategy: str
 ) -> None:
-    made(drive)
-    synced()
-    service = adopted(NAME, strategy=strategy)
-    assert drifts() == []
-    before, scaling = drive.service(NAME), _scaling(drive)
+    create_service(drive)
+    sync_cluster()
+    service = adopt(NAME, strategy=strategy)
+    assert list_drifts() == []
+    before, scaling = drive.service(NAME), _list_scaling(drive)
 
-    bad = _run(drive, service, "crash")
-    assert (bad.status, bad.outcome) == ("FAILED", "ROLLED_BACK"), drive.log(bad)[-8:]
-    assert _changed(before, drive.service(NAME)) <= _MOVES - {"taskDefinition"}
-    assert _scaling(drive) == scaling
-    assert drifts() == []
-    assert state(NAME) == DriftComparison.State.IN_STEP
+    failed_execution = _run(drive, service, "crash")
+    assert (failed_execution.status, failed_execution.outcome) == ("FAILED", "ROLLED_BACK"), drive.log(
+        failed_execution
+    )[-8:]
+    assert _list_changed_keys(before, drive.service(NAME)) <= _MOVES - {"taskDefinition"}
+    assert _list_scaling(drive) == scaling
+    assert list_drifts() == []
+    assert get_state(NAME) == DriftComparison.State.IN_STEP
 
-    same = _run(drive, service)
-    assert (same.status, same.outcome) == ("SUCCESS", "COMPLETED"), drive.log(same)[-8:]
+    new_execution = _run(drive, service)
+    assert (new_execution.status, new_execution.outcome) == ("SUCCESS", "COMPLETED"), drive.log(
+        new_execution
+    )[-8:]
     after = drive.service(NAME)
-    assert _changed(before, after) <= _MOVES
-    assert _contents(drive, after["taskDefinition"]) == _contents(drive, before["taskDefinition"])
-    assert _scaling(drive) == scaling
-    assert drifts() == []
-    assert DriftComparison.objects.get(ecs_service__name=NAME).execution == same
+    assert _list_changed_keys(before, after) <= _MOVES
+    assert _read_definition(drive, after["taskDefinition"]) == _read_definition(
+        drive, before["taskDefinition"]
+    )
+    assert _list_scaling(drive) == scaling
+    assert list_drifts() == []
+    assert DriftComparison.objects.get(ecs_service__name=NAME).execution == new_execution
     # Behind a load balancer those from before may still finish their requests.
-    live = ServiceInstance.objects.filter(ecs_service__name=NAME, stopped_at=None, desired_status="RUNNING")
-    assert set(live.values_list("origin", "execution")) == {("EXECUTION", same.pk)}
-    assert live.count() == after["desiredCount"]
+    running_instances = ServiceInstance.objects.filter(
+        ecs_service__name=NAME, stopped_at=None, desired_status="RUNNING"
+    )
+    assert set(running_instances.values_list("origin", "execution")) == {("EXECUTION", new_execution.pk)}
+    assert running_instances.count() == after["desiredCount"]
     assert EcsServiceRecord.objects.get(name=NAME).service == service.service
 
 
@@ -192,19 +202,19 @@ def _run(drive: Drive, adoption: Adoption, tag: str = "") -> Execution:
     return drive.run(tag)
 
 
-def _changed(before: dict[str, Any], after: dict[str, Any]) -> set[str]:
+def _list_changed_keys(before: dict[str, Any], after: dict[str, Any]) -> set[str]:
     return {key for key in {*before, *after} if before.get(key) != after.get(key)}
 
 
-def _contents(drive: Drive, arn: str) -> dict[str, Any]:
+def _read_definition(drive: Drive, arn: str) -> dict[str, Any]:
     """What a revision says, but not which one it is; defaults are as good as said."""
-    found = drive.call("ecs", "DescribeTaskDefinition", {"taskDefinition": arn})["taskDefinition"]
-    return plain_document(TASK_DEFINITION, found)
+    definition = drive.call("ecs", "DescribeTaskDefinition", {"taskDefinition": arn})["taskDefinition"]
+    return plain_document(TASK_DEFINITION, definition)
 
 
-def _scaling(drive: Drive) -> list[Any]:
+def _list_scaling(drive: Drive) -> list[Any]:
     """What scales the ECS service, as AWS has it."""
-    which = {"ServiceNamespace": "ecs"}
-    targets = drive.call("application-autoscaling", "DescribeScalableTargets", which)["ScalableTargets"]
-    policies = drive.call("application-autoscaling", "DescribeScalingPolicies", which)["ScalingPolicies"]
+    params = {"ServiceNamespace": "ecs"}
+    targets = drive.call("application-autoscaling", "DescribeScalableTargets", params)["ScalableTargets"]
+    policies = drive.call("application-autoscaling", "DescribeScalingPolicies", params)["ScalingPolicies"]
     return [targets, policies]

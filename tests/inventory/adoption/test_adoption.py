@@ -16,8 +16,8 @@ from inventory.operations.adoptions import (
 from pipelines.models import Pipeline
 from rbac.models import AuditEntry, User
 from tests.fixtures.engine_driver import Drive
-from tests.inventory.adoption.foreign_services import STATES, adopted, forget, read
-from tests.inventory.drift.scans import drifts, state, synced
+from tests.inventory.adoption.foreign_services import STATES, adopt, delete_deployment_records, read_adoption
+from tests.inventory.drift.scans import get_state, list_drifts, sync_cluster
 from web.http.problems import BadInput, Conflict
 
 
@@ -30,24 +30,24 @@ def test_each_example_is_taken_over_without_a_change_and_without_drift(
 ) -> None:
     drive.pipeline = Pipeline.objects.get(identifier=pipeline)
     drive.run("1.27")
-    forget()
-    synced()
+    delete_deployment_records()
+    sync_cluster()
     assert name in set(list_unmanaged_services(Infrastructure.objects.get()).values_list("name", flat=True))
     before = drive.mark()
-    adoption = adopted(name)
-    assert drifts() == []
+    adoption = adopt(name)
+    assert list_drifts() == []
     assert drive.effects(before) == [], "taking over calls nothing that changes anything"
-    assert state(name) == DriftComparison.State.IN_STEP
-    seen = EcsServiceRecord.objects.get(name=name)
-    assert (seen.service, seen.infrastructure) == (adoption.service, adoption.infrastructure)
+    assert get_state(name) == DriftComparison.State.IN_STEP
+    record = EcsServiceRecord.objects.get(name=name)
+    assert (record.service, record.infrastructure) == (adoption.service, adoption.infrastructure)
     assert name not in set(list_unmanaged_services(adoption.infrastructure).values_list("name", flat=True))
 
 
 def test_what_was_taken_over_is_deployed_with_the_next_image_and_nothing_else_changes(drive: Drive) -> None:
     drive.run("1.27")
-    forget()
-    synced()
-    service = adopted("myapp")
+    delete_deployment_records()
+    sync_cluster()
+    service = adopt("myapp")
     before = drive.service()
     assert service.pipeline is not None
     execution = drive.until_over(
@@ -57,8 +57,8 @@ def test_what_was_taken_over_is_deployed_with_the_next_image_and_nothing_else_ch
     after = drive.service()
     assert after["serviceArn"] == before["serviceArn"]
     assert after["createdAt"] == before["createdAt"]
-    changed = {key for key in after if after[key] != before.get(key)}
-    assert changed <= {
+    changed_keys = {key for key in after if after[key] != before.get(key)}
+    assert changed_keys <= {
         "taskDefinition",
         "deployments",
         "events",
@@ -68,25 +68,25 @@ def test_what_was_taken_over_is_deployed_with_the_next_image_and_nothing_else_ch
     }
     definition = drive.call("ecs", "DescribeTaskDefinition", {"taskDefinition": after["taskDefinition"]})
     assert definition["taskDefinition"]["containerDefinitions"][0]["image"].endswith(":1.28")
-    assert drifts() == []
+    assert list_drifts() == []
     assert DriftComparison.objects.get(ecs_service__name="myapp").execution == execution
 
 
 def test_what_was_changed_after_it_was_taken_over_is_drift(drive: Drive) -> None:
     drive.run("1.27")
-    forget()
-    synced()
-    adopted("myapp")
-    assert drifts() == []
+    delete_deployment_records()
+    sync_cluster()
+    adopt("myapp")
+    assert list_drifts() == []
     drive.call("ecs", "UpdateService", {"cluster": "demo", "service": "myapp", "enableExecuteCommand": True})
-    assert drifts() == ["EcsServiceDefinition:enableExecuteCommand"]
+    assert list_drifts() == ["EcsServiceDefinition:enableExecuteCommand"]
 
 
 def test_nothing_is_made_where_a_part_cannot_be_made(drive: Drive) -> None:
     drive.run("1.27")
-    forget()
-    synced()
-    adoption, admin = read("myapp"), User.objects.get(username="admin")
+    delete_deployment_records()
+    sync_cluster()
+    adoption, admin = read_adoption("myapp"), User.objects.get(username="admin")
     services, pipelines = Service.objects.count(), Pipeline.objects.count()
     with pytest.raises(Conflict):
         adopt_service(actor=admin, adoption=adoption, spec=AdoptionSpec("myapp", "The identifier is taken"))
@@ -95,27 +95,29 @@ def test_nothing_is_made_where_a_part_cannot_be_made(drive: Drive) -> None:
     adoption.refresh_from_db()
     assert adoption.state == STATES.READY
     assert (Service.objects.count(), Pipeline.objects.count()) == (services, pipelines)
-    done = adopt_service(actor=admin, adoption=adoption, spec=AdoptionSpec("other", "Other", "Canary"))
+    first_adoption = adopt_service(
+        actor=admin, adoption=adoption, spec=AdoptionSpec("other", "Other", "Canary")
+    )
     with pytest.raises(Conflict):
-        adopt_service(actor=admin, adoption=done, spec=AdoptionSpec("again", "Again"))
+        adopt_service(actor=admin, adoption=first_adoption, spec=AdoptionSpec("again", "Again"))
     assert AuditEntry.objects.filter(action="adoption.adopt").count() == 1
 
 
 def test_the_manifests_say_only_what_somebody_would_have_written(drive: Drive) -> None:
     drive.run("1.27")
-    forget()
-    synced()
-    task, service = AdoptionProposal.of(read("myapp")).manifests
+    delete_deployment_records()
+    sync_cluster()
+    task, service = AdoptionProposal.of(read_adoption("myapp")).manifests
     assert "<+primary.artifact.image>" in task.content
-    for word in (
+    for field in (
         "taskDefinitionArn",
         "registeredAt",
         "requiresAttributes",
         "mountPoints",
         "compatibilities:",
     ):
-        assert word not in task.content.replace("requiresCompatibilities:", "")
-    for word in (
+        assert field not in task.content.replace("requiresCompatibilities:", "")
+    for field in (
         "serviceArn",
         "deployments",
         "events",
@@ -123,12 +125,12 @@ def test_the_manifests_say_only_what_somebody_would_have_written(drive: Drive) -
         "roleArn",
         "maximumPercent",
     ):
-        assert word not in service.content
+        assert field not in service.content
 
 
 def test_an_ecs_service_that_slipway_deploys_already_is_not_taken_over(drive: Drive) -> None:
     drive.run("1.27")
-    synced()
-    admin, place = User.objects.get(username="admin"), Infrastructure.objects.get()
+    sync_cluster()
+    admin, infrastructure = User.objects.get(username="admin"), Infrastructure.objects.get()
     with pytest.raises(BadInput, match="already deploys this ECS service"):
-        read_for_adoption(actor=admin, infrastructure=place, ecs_service="myapp")
+        read_for_adoption(actor=admin, infrastructure=infrastructure, ecs_service="myapp")

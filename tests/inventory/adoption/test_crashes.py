@@ -16,8 +16,8 @@ from pipelines.models import Pipeline
 from rbac.models import AuditEntry, User
 from tests.fixtures.engine_driver import Drive
 from tests.fixtures.worker_crashes import KILLED, in_a_fork
-from tests.inventory.adoption.foreign_services import STATES, make, read
-from tests.inventory.drift.scans import synced
+from tests.inventory.adoption.foreign_services import STATES, create_foreign_service, read_adoption
+from tests.inventory.drift.scans import sync_cluster
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -31,7 +31,7 @@ PLACES = (
 )
 
 
-class Dying:
+class CrashAfterStatement:
     """Ends the process right after a statement, as a power cut would."""
 
     def __init__(self, verb: str, table: str) -> None:
@@ -44,40 +44,40 @@ class Dying:
         return result
 
 
-def dies(work: Any, verb: str, model: Any) -> None:
-    def until_then() -> None:
-        with connection.execute_wrapper(Dying(verb, model._meta.db_table)):
-            work()
+def crash_after(operation: Any, verb: str, model: Any) -> None:
+    def run_until_crash() -> None:
+        with connection.execute_wrapper(CrashAfterStatement(verb, model._meta.db_table)):
+            operation()
 
-    assert in_a_fork(until_then) == KILLED
+    assert in_a_fork(run_until_crash) == KILLED
 
 
-def counts() -> dict[str, int]:
+def count_rows() -> dict[str, int]:
     actions = AuditEntry.objects.filter(action__in=("adoption.adopt", "adoption.undo")).count()
     return {"services": Service.objects.count(), "pipelines": Pipeline.objects.count(), "told": actions}
 
 
 def test_it_is_all_or_nothing_wherever_a_process_dies(drive: Drive) -> None:
     admin = User.objects.get(username="admin")
-    make(drive, "legacy")
-    synced()
-    found = read("legacy")
-    before = counts()
+    create_foreign_service(drive, "legacy")
+    sync_cluster()
+    adoption = read_adoption("legacy")
+    before = count_rows()
     spec = AdoptionSpec("taken", "Taken over")
     for verb, model in PLACES:
-        dies(partial(adopt_service, actor=admin, adoption=found, spec=spec), verb, model)
-        assert counts() == before, (verb, model)
-        found = Adoption.objects.get(pk=found.pk)
-        assert (found.state, found.reserved_arn, found.service) == (STATES.READY, "", None)
+        crash_after(partial(adopt_service, actor=admin, adoption=adoption, spec=spec), verb, model)
+        assert count_rows() == before, (verb, model)
+        adoption = Adoption.objects.get(pk=adoption.pk)
+        assert (adoption.state, adoption.reserved_arn, adoption.service) == (STATES.READY, "", None)
         assert EcsServiceRecord.objects.get(name="legacy").service is None
-    done = adopt_service(actor=admin, adoption=found, spec=spec)
-    assert done.state == STATES.ADOPTED
+    adopted = adopt_service(actor=admin, adoption=adoption, spec=spec)
+    assert adopted.state == STATES.ADOPTED
 
-    made = counts()
+    counts_before = count_rows()
     for verb, model in (("UPDATE", Adoption), ("UPDATE", EcsServiceRecord), ("INSERT", AuditEntry)):
-        dies(partial(undo_adoption, actor=admin, adoption=done), verb, model)
-        assert counts() == made, (verb, model)
-        done = Adoption.objects.get(pk=done.pk)
-        assert done.service is not None
-    undo_adoption(actor=admin, adoption=done)
-    assert counts() == {**before, "told": 2}
+        crash_after(partial(undo_adoption, actor=admin, adoption=adopted), verb, model)
+        assert count_rows() == counts_before, (verb, model)
+        adopted = Adoption.objects.get(pk=adopted.pk)
+        assert adopted.service is not None
+    undo_adoption(actor=admin, adoption=adopted)
+    assert count_rows() == {**before, "told": 2}

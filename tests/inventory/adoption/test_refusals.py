@@ -22,8 +22,15 @@ from inventory.sync.scans.runner import run_scan
 from pipelines.models import Pipeline
 from rbac.models import Scope, User
 from tests.fixtures.engine_driver import Drive
-from tests.inventory.adoption.foreign_services import STATES, adopted, make, read, settle, task_definition
-from tests.inventory.drift.scans import compared, synced
+from tests.inventory.adoption.foreign_services import (
+    STATES,
+    adopt,
+    build_task_definition,
+    create_foreign_service,
+    read_adoption,
+    wait_until_steady,
+)
+from tests.inventory.drift.scans import scan_after_sync, sync_cluster
 from web.http.problems import BadInput, Conflict
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -37,194 +44,196 @@ def create(drive: Drive, name: str, **fields: Any) -> None:
 @pytest.mark.parametrize("controller", ["CODE_DEPLOY", "EXTERNAL"])
 def test_what_another_controller_deploys_is_refused_with_the_next_step(drive: Drive, controller: str) -> None:
     create(drive, "theirs", desiredCount=1, deploymentController={"type": controller})
-    synced()
-    found = read("theirs")
-    assert found.state == STATES.REFUSED, "although it names no task definition"
-    assert controller in found.reason
-    assert "read it again" in found.reason
+    sync_cluster()
+    adoption = read_adoption("theirs")
+    assert adoption.state == STATES.REFUSED, "although it names no task definition"
+    assert controller in adoption.reason
+    assert "read it again" in adoption.reason
 
 
 def test_a_daemon_is_refused(drive: Drive) -> None:
-    web = {**task_definition(drive)["containerDefinitions"][0], "memory": 64}
+    web_container = {**build_task_definition(drive)["containerDefinitions"][0], "memory": 64}
     task = {
         "requiresCompatibilities": ["EC2"],
         "networkMode": "bridge",
         "cpu": None,
         "memory": None,
-        "containerDefinitions": [web],
+        "containerDefinitions": [web_container],
     }
     daemon = {"launchType": "EC2", "schedulingStrategy": "DAEMON", "desiredCount": None}
-    make(drive, "agent", task=task, networkConfiguration=None, **daemon)
-    synced()
-    found = read("agent")
-    assert found.state == STATES.REFUSED
-    assert "DAEMON" in found.reason
+    create_foreign_service(drive, "agent", task=task, networkConfiguration=None, **daemon)
+    sync_cluster()
+    adoption = read_adoption("agent")
+    assert adoption.state == STATES.REFUSED
+    assert "DAEMON" in adoption.reason
 
 
 def test_what_ecs_is_deploying_right_now_is_refused_until_that_is_over(drive: Drive) -> None:
-    make(drive, "legacy")
+    create_foreign_service(drive, "legacy")
     drive.call("ecs", "UpdateService", {"cluster": "demo", "service": "legacy", "forceNewDeployment": True})
     drive.sandbox.advance(1)
-    synced()
-    found = read("legacy")
-    assert found.state == STATES.REFUSED
-    assert "deployment is in progress" in found.reason
-    settle(drive)
-    synced()
-    assert read("legacy").state == STATES.READY
+    sync_cluster()
+    adoption = read_adoption("legacy")
+    assert adoption.state == STATES.REFUSED
+    assert "deployment is in progress" in adoption.reason
+    wait_until_steady(drive)
+    sync_cluster()
+    assert read_adoption("legacy").state == STATES.READY
 
 
 def test_an_inactive_revision_is_refused_also_where_it_was_read_while_it_was_active(drive: Drive) -> None:
-    arn = make(drive, "legacy")
-    synced()
-    found = read("legacy")
-    assert found.state == STATES.READY
+    arn = create_foreign_service(drive, "legacy")
+    sync_cluster()
+    adoption = read_adoption("legacy")
+    assert adoption.state == STATES.READY
     drive.call("ecs", "DeregisterTaskDefinition", {"taskDefinition": arn})
-    found = read("legacy")
-    assert found.state == STATES.REFUSED
-    assert "INACTIVE" in found.reason
+    adoption = read_adoption("legacy")
+    assert adoption.state == STATES.REFUSED
+    assert "INACTIVE" in adoption.reason
 
 
 def test_what_was_deleted_or_changed_or_begun_since_it_was_read_is_not_adopted(drive: Drive) -> None:
     admin = User.objects.get(username="admin")
-    make(drive, "legacy")
-    synced()
-    found = read("legacy")
+    create_foreign_service(drive, "legacy")
+    sync_cluster()
+    adoption = read_adoption("legacy")
     call = {"cluster": "demo", "service": "legacy"}
 
     drive.call("ecs", "UpdateService", {**call, "desiredCount": 3})
-    settle(drive)
-    synced()
+    wait_until_steady(drive)
+    sync_cluster()
     with pytest.raises(Conflict, match="has changed since it was read"):
-        adopt_service(actor=admin, adoption=_again(found), spec=AdoptionSpec("taken", "Taken"))
+        adopt_service(actor=admin, adoption=_reload(adoption), spec=AdoptionSpec("taken", "Taken"))
 
-    found = read("legacy")
+    adoption = read_adoption("legacy")
     drive.call("ecs", "UpdateService", {**call, "forceNewDeployment": True})
     drive.sandbox.advance(1)
-    synced()
+    sync_cluster()
     with pytest.raises(Conflict, match="deployment is in progress"):
-        adopt_service(actor=admin, adoption=_again(found), spec=AdoptionSpec("taken", "Taken"))
-    settle(drive)
+        adopt_service(actor=admin, adoption=_reload(adoption), spec=AdoptionSpec("taken", "Taken"))
+    wait_until_steady(drive)
 
     drive.call("ecs", "DeleteService", {**call, "force": True})
-    settle(drive)
-    synced()
+    wait_until_steady(drive)
+    sync_cluster()
     with pytest.raises(Conflict, match="no longer exists"):
-        adopt_service(actor=admin, adoption=_again(found), spec=AdoptionSpec("taken", "Taken"))
+        adopt_service(actor=admin, adoption=_reload(adoption), spec=AdoptionSpec("taken", "Taken"))
     assert not Service.objects.filter(identifier="taken").exists()
 
 
 def test_a_missing_permission_is_told_while_somebody_waits(drive: Drive) -> None:
-    make(drive, "legacy")
-    cluster = synced()
-    admin, place = User.objects.get(username="admin"), Infrastructure.objects.get()
+    create_foreign_service(drive, "legacy")
+    cluster = sync_cluster()
+    admin, infrastructure = User.objects.get(username="admin"), Infrastructure.objects.get()
     drive.sandbox.fault("denied", service="ecs", operation="DescribeTaskDefinition")
-    found = read_for_adoption(actor=admin, infrastructure=place, ecs_service="legacy")
-    was = read_adoption_snapshots([str(found.pk)])
-    run_scan(drift_scan.DriftScan, clusters.advance_due_date(cluster, found.requested_at).pk)
-    assert read_adoption_snapshots([str(found.pk)]) != was, "the page that waits is told"
+    adoption = read_for_adoption(actor=admin, infrastructure=infrastructure, ecs_service="legacy")
+    snapshot = read_adoption_snapshots([str(adoption.pk)])
+    run_scan(drift_scan.DriftScan, clusters.advance_due_date(cluster, adoption.requested_at).pk)
+    assert read_adoption_snapshots([str(adoption.pk)]) != snapshot, "the page that waits is told"
     drive.sandbox.clear_faults()
-    assert "ecs:DescribeTaskDefinition" in get_adoption_failure(found)
-    again = read("legacy")
-    assert (again.state, get_adoption_failure(again)) == (STATES.READY, "")
+    assert "ecs:DescribeTaskDefinition" in get_adoption_failure(adoption)
+    second_adoption = read_adoption("legacy")
+    assert (second_adoption.state, get_adoption_failure(second_adoption)) == (STATES.READY, "")
 
 
 def test_names_that_are_taken_are_told_and_nothing_is_made(drive: Drive) -> None:
     admin = User.objects.get(username="admin")
-    make(drive, "legacy")
-    synced()
-    found = read("legacy")
+    create_foreign_service(drive, "legacy")
+    sync_cluster()
+    adoption = read_adoption("legacy")
     with pytest.raises(Conflict, match="already a service with the identifier myapp"):
-        adopt_service(actor=admin, adoption=found, spec=AdoptionSpec("myapp", "My app"))
+        adopt_service(actor=admin, adoption=adoption, spec=AdoptionSpec("myapp", "My app"))
     pipeline = Pipeline.objects.get(identifier="rolling_demo")
     Pipeline.objects.filter(pk=pipeline.pk).update(identifier="deploy_taken")
     with pytest.raises(Conflict, match="already a pipeline with the identifier deploy_taken"):
-        adopt_service(actor=admin, adoption=found, spec=AdoptionSpec("taken", "Taken"))
+        adopt_service(actor=admin, adoption=adoption, spec=AdoptionSpec("taken", "Taken"))
     assert not Service.objects.filter(identifier="taken").exists()
-    found.refresh_from_db()
-    assert found.state == STATES.READY
+    adoption.refresh_from_db()
+    assert adoption.state == STATES.READY
 
 
 def test_two_who_adopt_at_once_by_two_infrastructures_make_one(drive: Drive) -> None:
     """One cluster may be named by several environments, and be read by several people at once."""
     admin = User.objects.get(username="admin")
-    make(drive, "legacy")
-    synced()
-    first = read("legacy")
-    place = first.infrastructure
+    create_foreign_service(drive, "legacy")
+    sync_cluster()
+    first = read_adoption("legacy")
+    infrastructure = first.infrastructure
     other = Infrastructure.objects.create(
-        environment=place.environment,
+        environment=infrastructure.environment,
         identifier="again",
         name="Again",
-        connector=place.connector,
-        region=place.region,
-        cluster=place.cluster,
+        connector=infrastructure.connector,
+        region=infrastructure.region,
+        cluster=infrastructure.cluster,
     )
     second = read_for_adoption(actor=admin, infrastructure=other, ecs_service="legacy")
-    compared()
+    scan_after_sync()
     second.refresh_from_db()
     assert (first.state, second.state) == (STATES.READY, STATES.READY)
     # Both have asked whose it is; what follows is what either would do next.
-    stale = _again(second)
-    adopt_service(actor=admin, adoption=_again(first), spec=AdoptionSpec("taken", "Taken"))
+    stale_adoption = _reload(second)
+    adopt_service(actor=admin, adoption=_reload(first), spec=AdoptionSpec("taken", "Taken"))
     EcsServiceRecord.objects.filter(name="legacy").update(service=None)
     with pytest.raises(Conflict, match="admin has already adopted this ECS service"):
-        adopt_service(actor=admin, adoption=stale, spec=AdoptionSpec("mine", "Mine"))
+        adopt_service(actor=admin, adoption=stale_adoption, spec=AdoptionSpec("mine", "Mine"))
     assert not Service.objects.filter(identifier="mine").exists()
     assert Adoption.objects.filter(state=STATES.ADOPTED).count() == 1
     with pytest.raises(Conflict, match="admin has already adopted this ECS service"):
-        adopt_service(actor=admin, adoption=_again(first), spec=AdoptionSpec("other", "Other"))
+        adopt_service(actor=admin, adoption=_reload(first), spec=AdoptionSpec("other", "Other"))
 
 
 def test_the_same_request_once_more_answers_the_same(drive: Drive) -> None:
     admin = User.objects.get(username="admin")
-    make(drive, "legacy")
-    synced()
-    done = adopted("legacy")
-    again = adopt_service(actor=admin, adoption=_again(done), spec=AdoptionSpec("taken", "Taken over"))
-    assert (again.service, again.pipeline) == (done.service, done.pipeline)
+    create_foreign_service(drive, "legacy")
+    sync_cluster()
+    adoption = adopt("legacy")
+    repeated_adoption = adopt_service(
+        actor=admin, adoption=_reload(adoption), spec=AdoptionSpec("taken", "Taken over")
+    )
+    assert (repeated_adoption.service, repeated_adoption.pipeline) == (adoption.service, adoption.pipeline)
     assert Service.objects.filter(identifier="taken").count() == 1
 
 
 def test_what_another_project_deploys_by_its_own_connector_is_told_and_not_taken(drive: Drive) -> None:
     admin = User.objects.get(username="admin")
-    make(drive, "legacy")
-    synced()
-    owner = _deployed_elsewhere("legacy")
-    place = Infrastructure.objects.get()
-    listed = list_unmanaged_services(place).get(name="legacy")
-    assert listed.is_elsewhere  # type: ignore[attr-defined]
-    with pytest.raises(BadInput) as refused:
-        read_for_adoption(actor=admin, infrastructure=place, ecs_service="legacy")
-    assert f"Service theirs in {owner.scope.path}" in str(refused.value)
+    create_foreign_service(drive, "legacy")
+    sync_cluster()
+    owner = _deploy_elsewhere("legacy")
+    infrastructure = Infrastructure.objects.get()
+    unmanaged_service = list_unmanaged_services(infrastructure).get(name="legacy")
+    assert unmanaged_service.is_elsewhere  # type: ignore[attr-defined]
+    with pytest.raises(BadInput) as error:
+        read_for_adoption(actor=admin, infrastructure=infrastructure, ecs_service="legacy")
+    assert f"Service theirs in {owner.scope.path}" in str(error.value)
     stranger = User.objects.get(username="deployer")
-    said = describe_other_owner(owner, stranger)
-    assert "theirs" not in said
-    assert owner.scope.path not in said
-    assert "cannot view" in said
+    description = describe_other_owner(owner, stranger)
+    assert "theirs" not in description
+    assert owner.scope.path not in description
+    assert "cannot view" in description
 
 
-def _deployed_elsewhere(name: str) -> Service:
+def _deploy_elsewhere(name: str) -> Service:
     """Another project sees the same cluster by a connector of its own, and deploys there."""
     org = Scope.objects.get(identifier="demo").parent
     project = Scope.objects.create(identifier="others", name="Others", parent=org, kind=Scope.Kind.PROJECT)
-    mine = EcsServiceRecord.objects.select_related("cluster__connector").get(name=name)
-    connector = Connector.objects.get(pk=mine.cluster.connector_id)
+    record = EcsServiceRecord.objects.select_related("cluster__connector").get(name=name)
+    connector = Connector.objects.get(pk=record.cluster.connector_id)
     connector.pk, connector.scope, connector.identifier = None, project, "theirs_aws"
     connector.secret = None
     connector.save()
-    cluster = SyncedCluster.objects.get(pk=mine.cluster_id)
+    cluster = SyncedCluster.objects.get(pk=record.cluster_id)
     cluster.pk, cluster.connector, cluster.due_at = None, connector, None
     cluster.save()
     owner = Service.objects.create(scope=project, identifier="theirs", name="Theirs")
-    mine.pk, mine.cluster, mine.service = None, cluster, owner
-    mine.save()
+    record.pk, record.cluster, record.service = None, cluster, owner
+    record.save()
     return owner
 
 
-def _again(found: Adoption) -> Adoption:
+def _reload(adoption: Adoption) -> Adoption:
     """The same row as another request would read it."""
     rows = Adoption.objects.select_related(
         "infrastructure__environment__scope", "ecs_service__cluster", "service"
     )
-    return rows.get(pk=found.pk)
+    return rows.get(pk=adoption.pk)

@@ -14,25 +14,28 @@ from tests.api.sample_project import CANARY, World
 pytestmark = pytest.mark.django_db
 
 
-def told(reader: Client, name: str, *keys: int, **query: object) -> Any:
+def get_json(reader: Client, name: str, *keys: int, **query: object) -> Any:
     response = reader.get(reverse(name, args=keys), query)
     assert response.status_code == 200, response.content
     return response.json()
 
 
 def test_the_overview_counts_what_ended_and_names_what_runs(world: World, reader: Client) -> None:
-    found = told(reader, "api-overview", org="default", project="demo", days=7)
-    assert found["deploying"]["count"] == 1
-    assert found["deploying"]["newest"][0]["id"] == str(world.execution.pk)
+    overview = get_json(reader, "api-overview", org="default", project="demo", days=7)
+    assert overview["deploying"]["count"] == 1
+    assert overview["deploying"]["newest"][0]["id"] == str(world.execution.pk)
     now = timezone.now()
     Execution.objects.update(
         status=Status.FAILED, outcome=Outcome.FAILED, started_at=now, ended_at=now, failure={"message": "no"}
     )
-    found = told(reader, "api-overview", days=7)
-    assert (found["deploying"]["count"], found["failed_or_rolled_back"]["newest"][0]["failure"]) == (0, "no")
-    assert len(found["days"]) == 7
-    assert found["days"][-1]["failed"] == found["all"]["failed"] == 1
-    assert found["all"]["failure_rate"] == 1.0
+    overview = get_json(reader, "api-overview", days=7)
+    assert (overview["deploying"]["count"], overview["failed_or_rolled_back"]["newest"][0]["failure"]) == (
+        0,
+        "no",
+    )
+    assert len(overview["days"]) == 7
+    assert overview["days"][-1]["failed"] == overview["all"]["failed"] == 1
+    assert overview["all"]["failure_rate"] == 1.0
 
 
 def test_a_range_that_there_is_not_is_refused_by_name(world: World, reader: Client) -> None:
@@ -42,21 +45,25 @@ def test_a_range_that_there_is_not_is_refused_by_name(world: World, reader: Clie
 
 
 def test_a_service_tells_its_places_and_deployments(world: World, reader: Client) -> None:
-    (place,) = told(reader, "api-service-dashboard", world.service.pk)["places"]
-    assert (place["environment"], place["cluster"], place["ecs_service"]) == ("dev", "demo", CANARY)
-    assert [one["tasks"] for one in place["versions"]] == [1]
-    (deployment,) = told(reader, "api-service-deployments", world.service.pk)["results"]
+    (placement,) = get_json(reader, "api-service-dashboard", world.service.pk)["places"]
+    assert (placement["environment"], placement["cluster"], placement["ecs_service"]) == (
+        "dev",
+        "demo",
+        CANARY,
+    )
+    assert [version["tasks"] for version in placement["versions"]] == [1]
+    (deployment,) = get_json(reader, "api-service-deployments", world.service.pk)["results"]
     assert (deployment["execution"], deployment["can_return"]) == (str(world.execution.pk), False)
-    (row,) = told(reader, "api-what-runs-where")["results"]
+    (row,) = get_json(reader, "api-what-runs-where")["results"]
     assert row["service"]["identifier"] == "myapp"
-    alone = {"target_groups", "usage", "drift", "kept_back"}
-    assert row["places"] == [{name: value for name, value in place.items() if name not in alone}]
+    dashboard_keys = {"target_groups", "usage", "drift", "kept_back"}
+    assert row["places"] == [{name: value for name, value in placement.items() if name not in dashboard_keys}]
 
 
 def test_events_are_searched_by_the_same_words_as_on_the_page(world: World, reader: Client) -> None:
-    (event,) = told(reader, "api-events", q=CANARY.lower())["results"]
+    (event,) = get_json(reader, "api-events", q=CANARY.lower())["results"]
     assert (event["message"], event["service"], event["environment"]) == (CANARY, "myapp", "dev")
-    assert told(reader, "api-events", q="nothing")["results"] == []
+    assert get_json(reader, "api-events", q="nothing")["results"] == []
     response = reader.get(reverse("api-events"), {"since": "ever"})
     assert response.json()["errors"][0]["path"] == "since"
 
@@ -68,5 +75,5 @@ def test_a_deployment_that_ended_well_is_deployed_again(world: World, reader: Cl
     response = reader.post(address, content_type="application/json")
     assert response.status_code == 201
     assert Execution.objects.get(pk=response.json()["id"]).rerun_of == world.execution
-    same = {"from": stage.pk, "to": stage.pk}
-    assert told(reader, "api-compare-deployments", world.service.pk, **same)["diff"] is None
+    comparison_params = {"from": stage.pk, "to": stage.pk}
+    assert get_json(reader, "api-compare-deployments", world.service.pk, **comparison_params)["diff"] is None

@@ -26,7 +26,7 @@ PATIENCE = 60
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-async def opened(person: User, pk: int) -> ApplicationCommunicator:
+async def open_socket(person: User, pk: int) -> ApplicationCommunicator:
     scope: dict[str, Any] = {
         "type": "websocket",
         "path": "/ws/live/",
@@ -40,22 +40,22 @@ async def opened(person: User, pk: int) -> ApplicationCommunicator:
     return socket
 
 
-async def heard(socket: ApplicationCommunicator) -> str:
+async def receive_state(socket: ApplicationCommunicator) -> str:
     return str(json.loads((await socket.receive_output(PATIENCE))["text"])["type"])
 
 
 async def test_every_viewer_hears_that_a_task_has_come(world: World, admin: User) -> None:
-    first, second = await opened(admin, world.service.pk), await opened(admin, world.service.pk)
-    assert (await heard(first), await heard(second)) == ("watching", "watching")
+    first, second = await open_socket(admin, world.service.pk), await open_socket(admin, world.service.pk)
+    assert (await receive_state(first), await receive_state(second)) == ("watching", "watching")
     await database_sync_to_async(EcsServiceRecord.objects.update)(running=7)
-    assert (await heard(first), await heard(second)) == ("changed", "changed")
+    assert (await receive_state(first), await receive_state(second)) == ("changed", "changed")
     for socket in (first, second):
         await socket.send_input({"type": "websocket.disconnect", "code": 1000})
         await socket.wait(PATIENCE)
 
 
 async def test_a_key_beyond_every_number_is_refused(world: World, admin: User) -> None:
-    socket = await opened(admin, 10**30)
+    socket = await open_socket(admin, 10**30)
     assert await socket.receive_output(PATIENCE) == {"type": "websocket.close", "code": 4403}
     await socket.send_input({"type": "websocket.disconnect", "code": 4403})
     await socket.wait(PATIENCE)
@@ -65,12 +65,12 @@ async def test_a_service_whose_dashboard_is_opened_later_is_read_too(world: Worl
     other = await database_sync_to_async(Service.objects.create)(
         scope=world.scope, identifier="other", name="Other"
     )
-    first = await opened(admin, world.service.pk)
-    assert await heard(first) == "watching"
-    second = await opened(admin, other.pk)
-    assert await heard(second) == "watching"
+    first = await open_socket(admin, world.service.pk)
+    assert await receive_state(first) == "watching"
+    second = await open_socket(admin, other.pk)
+    assert await receive_state(second) == "watching"
     # Nobody knows how it looked when its page was read.
-    assert await heard(second) == "changed"
+    assert await receive_state(second) == "changed"
     for socket in (first, second):
         await socket.send_input({"type": "websocket.disconnect", "code": 1000})
         await socket.wait(PATIENCE)
@@ -81,9 +81,9 @@ def test_a_service_looks_otherwise_once_its_dashboard_does(world: World) -> None
     before = read_service_facts({pk})
     assert read_service_facts({pk}) == before
     ServiceInstance.objects.update(health="UNHEALTHY")
-    sick = read_service_facts({pk})
+    unhealthy_facts = read_service_facts({pk})
     StageExecution.objects.update(status=Status.RUNNING)
-    assert len({before[pk], sick[pk], read_service_facts({pk})[pk]}) == 3
+    assert len({before[pk], unhealthy_facts[pk], read_service_facts({pk})[pk]}) == 3
 
 
 def test_many_services_are_looked_at_with_as_few_queries_as_one(
@@ -92,6 +92,6 @@ def test_many_services_are_looked_at_with_as_few_queries_as_one(
     # That they are open was recorded just now.
     monkeypatch.setattr("inventory.dashboards.live._recorded_at", time.monotonic())
     for services in ({world.service.pk}, set(range(1, 200))):
-        with CaptureQueriesContext(connection) as asked:
+        with CaptureQueriesContext(connection) as queries:
             read_dashboard_snapshots([str(pk) for pk in services])
-        assert len(asked) == 4
+        assert len(queries) == 4

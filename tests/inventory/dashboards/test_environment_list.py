@@ -127,10 +127,15 @@ def test_the_newest_deployment_of_all_infrastructures_is_the_last_one(
 def test_an_environment_says_whether_something_can_be_deployed(
     world: World, record: EcsServiceRecord, reader: Client
 ) -> None:
-    bare = Environment.objects.create(scope=world.scope, identifier="bare", name="Bare")
+    empty_environment = Environment.objects.create(scope=world.scope, identifier="bare", name="Bare")
     assert "No infrastructure" in load_page(reader, "?q=bare")
     Infrastructure.objects.create(
-        environment=bare, identifier="a", name="A", connector=world.connector, region="x", cluster="c"
+        environment=empty_environment,
+        identifier="a",
+        name="A",
+        connector=world.connector,
+        region="x",
+        cluster="c",
     )
     assert "Nothing deployed" in load_page(reader, "?q=bare")
 
@@ -180,9 +185,11 @@ def test_a_window_of_a_project_freezes_the_shared_environments_that_it_deploys_t
     world: World, record: EcsServiceRecord, reader: Client
 ) -> None:
     assert world.scope.parent is not None
-    shared = Environment.objects.create(scope=world.scope.parent, identifier="shared", name="Shared")
+    shared_environment = Environment.objects.create(
+        scope=world.scope.parent, identifier="shared", name="Shared"
+    )
     add_freeze(world.scope, environments=["shared"])
-    assert list_names(reader, f"?show=frozen&scope={world.scope.path}") == [shared.name]
+    assert list_names(reader, f"?show=frozen&scope={world.scope.path}") == [shared_environment.name]
     assert list_names(reader, f"?show=frozen&scope={world.scope.parent.path}") == []
 
 
@@ -190,10 +197,10 @@ def test_a_complete_freeze_is_named_before_a_partial_one(
     world: World, record: EcsServiceRecord, admin: User
 ) -> None:
     add_freeze(world.scope, identifier="some", services=["web"], ends="2999-12-31T00:00")
-    complete = add_freeze(world.scope)
+    complete_freeze = add_freeze(world.scope)
     freeze = get_state(admin, world).freeze
     assert freeze is not None
-    assert (freeze.window, freeze.is_partial) == (complete, False)
+    assert (freeze.window, freeze.is_partial) == (complete_freeze, False)
 
 
 def test_only_people_who_may_run_or_freeze_read_the_name_of_a_window(

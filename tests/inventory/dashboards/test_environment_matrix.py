@@ -16,12 +16,12 @@ from tests.api.sample_project import World
 pytestmark = pytest.mark.django_db
 
 
-def runs_too(world: World, name: str, image: str) -> EcsServiceRecord:
+def create_second_record(world: World, name: str, image: str) -> EcsServiceRecord:
     """The service of the world in another environment, in production."""
     environment = Environment.objects.create(
         scope=world.scope, identifier=name, name=name.title(), kind=Environment.Kind.PRODUCTION
     )
-    place = Infrastructure.objects.create(
+    infrastructure = Infrastructure.objects.create(
         environment=environment,
         identifier="main",
         name="Main",
@@ -30,64 +30,68 @@ def runs_too(world: World, name: str, image: str) -> EcsServiceRecord:
         cluster="demo",
     )
     task = ServiceInstance.objects.get()
-    seen = EcsServiceRecord.objects.get(pk=task.ecs_service_id)
-    seen.pk, seen._state.adding, seen.name, seen.infrastructure = None, True, name, place
-    seen.save()
-    task.pk, task._state.adding, task.arn, task.ecs_service, task.image = None, True, name, seen, image
+    record = EcsServiceRecord.objects.get(pk=task.ecs_service_id)
+    record.pk, record._state.adding, record.name, record.infrastructure = None, True, name, infrastructure
+    record.save()
+    task.pk, task._state.adding, task.arn, task.ecs_service, task.image = None, True, name, record, image
     task.save()
-    return seen
+    return record
 
 
 def test_each_environment_shows_its_version_production_last(world: World, admin: User) -> None:
-    runs_too(world, "prod", "registry.example.com:5000/app:2.1")
-    found = build_environment_matrix(admin, [world.service])
-    assert [one.identifier for one in found.environments] == ["dev", "prod"]
-    (row,) = found.rows
-    assert [[place.version for place in cell] for cell in row.cells] == [["latest"], ["2.1"]]
+    create_second_record(world, "prod", "registry.example.com:5000/app:2.1")
+    matrix = build_environment_matrix(admin, [world.service])
+    assert [column.identifier for column in matrix.environments] == ["dev", "prod"]
+    (row,) = matrix.rows
+    assert [[version_entry.version for version_entry in cell] for cell in row.cells] == [["latest"], ["2.1"]]
     assert row.differs
 
 
 def test_an_environment_that_one_may_not_see_is_no_column(world: World) -> None:
-    runs_too(world, "prod", "app:2.1")
-    somebody = User.objects.create_user("somebody")
-    only_dev = ResourceGroup.objects.create(scope=world.scope, identifier="only_dev", name="Only dev")
-    ResourceGroupEntry.objects.create(group=only_dev, resource="environment", identifier="dev")
+    create_second_record(world, "prod", "app:2.1")
+    limited_user = User.objects.create_user("somebody")
+    environment_group = ResourceGroup.objects.create(
+        scope=world.scope, identifier="only_dev", name="Only dev"
+    )
+    ResourceGroupEntry.objects.create(group=environment_group, resource="environment", identifier="dev")
     viewer = Role.objects.get(identifier="viewer", scope=None)
-    RoleAssignment.objects.create(user=somebody, role=viewer, scope=world.scope, resource_group=only_dev)
-    found = build_environment_matrix(somebody, [world.service])
-    assert [one.identifier for one in found.environments] == ["dev"]
+    RoleAssignment.objects.create(
+        user=limited_user, role=viewer, scope=world.scope, resource_group=environment_group
+    )
+    matrix = build_environment_matrix(limited_user, [world.service])
+    assert [column.identifier for column in matrix.environments] == ["dev"]
 
 
 def test_the_page_names_service_environment_and_version(world: World, reader: Client) -> None:
-    runs_too(world, "prod", "app:2.1")
+    create_second_record(world, "prod", "app:2.1")
     text = reader.get(reverse("inventory")).content.decode()
     assert "Prod" in text
     assert "2.1" in text
     assert "versions differ" in text
 
 
-def events_of(reader: Client, **query: str) -> str:
+def read_events(reader: Client, **query: str) -> str:
     return reader.get(reverse("events"), query).content.decode()
 
 
 def test_events_are_found_by_text_service_account_and_time(world: World, reader: Client) -> None:
-    seen, now = EcsServiceRecord.objects.get(service=world.service), timezone.now()
-    seen.cluster.account = "123456789012"
-    seen.cluster.save()
+    record, now = EcsServiceRecord.objects.get(service=world.service), timezone.now()
+    record.cluster.account = "123456789012"
+    record.cluster.save()
     EcsServiceEvent.objects.create(
-        ecs_service=seen, event="b", at=now - timedelta(days=3), message="was unable to place a task"
+        ecs_service=record, event="b", at=now - timedelta(days=3), message="was unable to place a task"
     )
     EcsServiceEvent.objects.create(
-        ecs_service=seen, event="c", at=now - timedelta(days=40), message="is unable to consistently start"
+        ecs_service=record, event="c", at=now - timedelta(days=40), message="is unable to consistently start"
     )
-    week = events_of(reader, q="UNABLE")
+    week = read_events(reader, q="UNABLE")
     assert "was unable to place" in week
     assert "consistently" not in week
-    assert "consistently" in events_of(reader, q="unable", since="all")
-    assert "was unable" not in events_of(reader, q="unable", since="day")
-    assert "was unable" in events_of(reader, account="123456789012", service="myapp", environment="dev")
+    assert "consistently" in read_events(reader, q="unable", since="all")
+    assert "was unable" not in read_events(reader, q="unable", since="day")
+    assert "was unable" in read_events(reader, account="123456789012", service="myapp", environment="dev")
     for other in ({"account": "000000000000"}, {"service": "my"}, {"environment": "prod"}):
-        assert "No event matches" in events_of(reader, **other)
+        assert "No event matches" in read_events(reader, **other)
 
 
 def test_a_search_that_cannot_be_made_is_refused_and_kept(world: World, reader: Client) -> None:
@@ -99,4 +103,4 @@ def test_a_search_that_cannot_be_made_is_refused_and_kept(world: World, reader: 
 
 
 def test_a_percent_sign_is_looked_for_as_it_is(world: World, reader: Client) -> None:
-    assert "No event matches" in events_of(reader, q="%", since="all")
+    assert "No event matches" in read_events(reader, q="%", since="all")

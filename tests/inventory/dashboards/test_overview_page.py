@@ -24,15 +24,15 @@ def world(world: World) -> World:
     return world
 
 
-def text(reader: Client, name: str, query: str = "", *, is_part: bool = False) -> str:
-    headers = {"HX-Request": "true"} if is_part else {}
+def read_text(reader: Client, name: str, query: str = "", *, is_partial: bool = False) -> str:
+    headers = {"HX-Request": "true"} if is_partial else {}
     response = reader.get(reverse(name) + query, headers=headers)
     assert response.status_code == 200
     return response.content.decode()
 
 
 def test_the_page_counts_nothing_and_names_who_does(world: World, reader: Client) -> None:
-    page = text(reader, "overview", "?days=30")
+    page = read_text(reader, "overview", "?days=30")
     assert "Deployments per day" not in page
     assert f'hx-get="{reverse("overview-figures")}?days=30"' in page
 
@@ -40,33 +40,33 @@ def test_the_page_counts_nothing_and_names_who_does(world: World, reader: Client
 def test_the_figures_are_a_part_of_a_page_and_a_page_for_who_wants_them_alone(
     world: World, reader: Client
 ) -> None:
-    part = text(reader, "overview-figures", "?days=7", is_part=True)
+    part = read_text(reader, "overview-figures", "?days=7", is_partial=True)
     assert part.lstrip().startswith('<div id="figures"')
     assert "1 succeeded" in part
-    assert "1 succeeded" in text(reader, "overview-figures", "?days=7")
+    assert "1 succeeded" in read_text(reader, "overview-figures", "?days=7")
     # Else a browser that goes back may show the one that it kept for the other.
     assert "HX-Request" in reader.get(reverse("overview-figures"))["Vary"]
 
 
 def test_nothing_is_counted_for_who_may_see_no_execution(world: World, django_user_model: type[User]) -> None:
-    somebody = Client()
-    somebody.force_login(django_user_model.objects.create_user("somebody"))
-    part = text(somebody, "overview-figures", is_part=True)
+    other_client = Client()
+    other_client.force_login(django_user_model.objects.create_user("somebody"))
+    part = read_text(other_client, "overview-figures", is_partial=True)
     assert "1 succeeded" not in part
     assert "Succeeded 0" in part
 
 
-@pytest.mark.parametrize("asked", ["", "?days=8", "?days=99999999999999999999"])
-def test_a_range_that_there_is_not_is_the_usual_one(world: World, reader: Client, asked: str) -> None:
-    assert "last 14 days" in text(reader, "overview-figures", asked, is_part=True)
+@pytest.mark.parametrize("range_query", ["", "?days=8", "?days=99999999999999999999"])
+def test_a_range_that_there_is_not_is_the_usual_one(world: World, reader: Client, range_query: str) -> None:
+    assert "last 14 days" in read_text(reader, "overview-figures", range_query, is_partial=True)
 
 
 def test_the_way_to_a_first_deployment_ends_with_the_first(world: World, reader: Client) -> None:
-    long_ago = timezone.now() - timedelta(days=200)
-    Execution.objects.update(status=Status.SUCCESS, created_at=long_ago, ended_at=long_ago)
-    assert "Get started" not in text(reader, "overview")
+    started_at = timezone.now() - timedelta(days=200)
+    Execution.objects.update(status=Status.SUCCESS, created_at=started_at, ended_at=started_at)
+    assert "Get started" not in read_text(reader, "overview")
     Execution.objects.all().delete()
-    assert "Get started" in text(reader, "overview")
+    assert "Get started" in read_text(reader, "overview")
 
 
 def test_the_overview_shows_versions_by_environment_and_recent_activity(world: World, reader: Client) -> None:

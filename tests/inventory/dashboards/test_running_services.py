@@ -34,94 +34,118 @@ def world(project: Scope, admin: User) -> World:
     return world
 
 
-def run(count: int, seen: EcsServiceRecord | None = None, **looks: object) -> None:
+def create_instances(count: int, record: EcsServiceRecord | None = None, **fields: object) -> None:
     """So many tasks that look the same, each a second younger than the one before."""
-    one, now = seen or EcsServiceRecord.objects.exclude(service=None).earliest("pk"), timezone.now()
+    record_or_first, now = (
+        record or EcsServiceRecord.objects.exclude(service=None).earliest("pk"),
+        timezone.now(),
+    )
     first = ServiceInstance.objects.count()
-    same = {"task_definition": "app:2", "image": "registry/app:2", "zone": "a", "last_status": "RUNNING"}
+    default_fields = {
+        "task_definition": "app:2",
+        "image": "registry/app:2",
+        "zone": "a",
+        "last_status": "RUNNING",
+    }
     ServiceInstance.objects.bulk_create(
         ServiceInstance(
-            cluster_id=one.cluster_id,
-            ecs_service=one,
+            cluster_id=record_or_first.cluster_id,
+            ecs_service=record_or_first,
             arn=f"arn:{number}",
             task_id=f"{number:032x}",
             desired_status="RUNNING",
             created_at=now + timedelta(seconds=number),
             fingerprint="a",
             seen_at=now,
-            **{**same, **looks},
+            **{**default_fields, **fields},
         )
         for number in range(first, first + count)
     )
 
 
 def test_what_is_wrong_or_moves_is_drawn_before_what_is_newest(world: World, admin: User) -> None:
-    run(2, health="UNHEALTHY")
-    run(3, last_status="PENDING", zone="b")
-    run(4, task_definition="app:1")
-    run(TASKS - 9, zone="b")
-    (place,) = list_running_services(admin, [world.service], detailed=True, drawn=True)
-    a, b = place.zones
-    assert (a.name, a.total, a.unhealthy, a.transitioning, a.outdated, len(a.drawn)) == ("a", 6, 2, 0, 4, 6)
-    assert (b.name, b.total, b.unhealthy, b.transitioning, b.outdated) == ("b", TASKS - 6, 0, 3, 0)
-    assert place.drawn == MAX_DRAWN_PER_SERVICE
-    assert (place.running, [one.count for one in place.versions]) == (TASKS, [TASKS - 4, 4])
-    newest = ServiceInstance.objects.latest("created_at")
-    assert b.drawn[-1] == newest
-    assert {one.last_status for one in b.drawn} == {"PENDING", "RUNNING"}
+    create_instances(2, health="UNHEALTHY")
+    create_instances(3, last_status="PENDING", zone="b")
+    create_instances(4, task_definition="app:1")
+    create_instances(TASKS - 9, zone="b")
+    (running_service,) = list_running_services(admin, [world.service], detailed=True, drawn=True)
+    zone_a, zone_b = running_service.zones
+    assert (
+        zone_a.name,
+        zone_a.total,
+        zone_a.unhealthy,
+        zone_a.transitioning,
+        zone_a.outdated,
+        len(zone_a.drawn),
+    ) == ("a", 6, 2, 0, 4, 6)
+    assert (zone_b.name, zone_b.total, zone_b.unhealthy, zone_b.transitioning, zone_b.outdated) == (
+        "b",
+        TASKS - 6,
+        0,
+        3,
+        0,
+    )
+    assert running_service.drawn == MAX_DRAWN_PER_SERVICE
+    assert (running_service.running, [version.count for version in running_service.versions]) == (
+        TASKS,
+        [TASKS - 4, 4],
+    )
+    newest_instance = ServiceInstance.objects.latest("created_at")
+    assert zone_b.drawn[-1] == newest_instance
+    assert {instance.last_status for instance in zone_b.drawn} == {"PENDING", "RUNNING"}
 
 
 def test_two_thousand_tasks_make_no_larger_page_and_no_more_queries(world: World, admin: User) -> None:
     client = Client()
     client.force_login(admin)
     address = reverse("service-dashboard", args=[world.service.pk])
-    run(MAX_DRAWN_PER_SERVICE)
+    create_instances(MAX_DRAWN_PER_SERVICE)
     before = client.get(address)
-    run(TASKS - MAX_DRAWN_PER_SERVICE)
-    with CaptureQueriesContext(connection) as found:
+    create_instances(TASKS - MAX_DRAWN_PER_SERVICE)
+    with CaptureQueriesContext(connection) as queries:
         after = client.get(address)
-    assert len(found) < MOST_QUERIES
+    assert len(queries) < MOST_QUERIES
     assert len(after.content) < len(before.content) + 1024
     assert len(after.content) < MOST_BYTES
     assert f"{MAX_DRAWN_PER_SERVICE} of {TASKS} tasks are shown" in after.content.decode()
 
 
 def test_many_ecs_services_share_what_a_page_draws(world: World, admin: User) -> None:
-    seen = EcsServiceRecord.objects.get(service=world.service)
+    record = EcsServiceRecord.objects.get(service=world.service)
     for number in range(20):
-        seen.pk, seen._state.adding, seen.name = None, True, f"s{number}"
-        seen.save()
-        run(2 * MIN_DRAWN_PER_SERVICE + 20, seen)
-    places = list_running_services(admin, [world.service], detailed=True, drawn=True)
-    drawn = [place.drawn for place in places if place.running]
-    assert drawn == [MAX_DRAWN_TASKS // 20] * 20
+        record.pk, record._state.adding, record.name = None, True, f"s{number}"
+        record.save()
+        create_instances(2 * MIN_DRAWN_PER_SERVICE + 20, record)
+    running_services = list_running_services(admin, [world.service], detailed=True, drawn=True)
+    drawn_counts = [running_service.drawn for running_service in running_services if running_service.running]
+    assert drawn_counts == [MAX_DRAWN_TASKS // 20] * 20
 
 
 def test_the_api_tells_all_of_them_page_by_page(world: World, admin: User) -> None:
-    run(250)
+    create_instances(250)
     client = Client()
     client.force_login(admin)
-    address, told = f"/api/v1/services/{world.service.pk}/instances?page_size=100", []
+    address, task_ids = f"/api/v1/services/{world.service.pk}/instances?page_size=100", []
     client.get(address)
     while address:
-        with CaptureQueriesContext(connection) as found:
-            answer = client.get(address).json()
-        assert len(found) < MOST_QUERIES
-        told += [one["task_id"] for one in answer["results"]]
-        address = answer["next"]
-    assert len(told) == len(set(told)) == 250
+        with CaptureQueriesContext(connection) as queries:
+            body = client.get(address).json()
+        assert len(queries) < MOST_QUERIES
+        task_ids += [row["task_id"] for row in body["results"]]
+        address = body["next"]
+    assert len(task_ids) == len(set(task_ids)) == 250
 
 
 def test_a_task_that_still_pulls_its_image_is_counted_to_the_version_of_the_others(
     world: World, admin: User
 ) -> None:
-    run(3, digest="sha256:aa")
-    run(2, last_status="PENDING")
-    (place,) = list_running_services(admin, [world.service], detailed=True, drawn=True)
-    assert [(one.digest, one.count) for one in place.versions] == [("sha256:aa", 5)]
-    run(1, digest="sha256:bb")
-    (place,) = list_running_services(admin, [world.service])
-    assert [(one.digest, one.count) for one in place.versions] == [
+    create_instances(3, digest="sha256:aa")
+    create_instances(2, last_status="PENDING")
+    (running_service,) = list_running_services(admin, [world.service], detailed=True, drawn=True)
+    assert [(version.digest, version.count) for version in running_service.versions] == [("sha256:aa", 5)]
+    create_instances(1, digest="sha256:bb")
+    (running_service,) = list_running_services(admin, [world.service])
+    assert [(version.digest, version.count) for version in running_service.versions] == [
         ("sha256:aa", 3),
         ("", 2),
         ("sha256:bb", 1),

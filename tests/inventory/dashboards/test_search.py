@@ -25,10 +25,10 @@ def find(reader: User, text: str) -> list[tuple[str, str]]:
 
 
 def test_every_kind_is_found_by_name_with_its_scope_beside_it(world: World, admin: User) -> None:
-    hits = {hit.kind: hit for hit in search(admin, CANARY.lower())}
-    assert {"Service", "Pipeline", "Environment", "ECS service"} <= set(hits)
-    assert {hit.scope_path for hit in hits.values()} == {world.scope.path}
-    assert hits["Service"].url == reverse("service-dashboard", args=[world.service.pk])
+    hits_by_kind = {hit.kind: hit for hit in search(admin, CANARY.lower())}
+    assert {"Service", "Pipeline", "Environment", "ECS service"} <= set(hits_by_kind)
+    assert {hit.scope_path for hit in hits_by_kind.values()} == {world.scope.path}
+    assert hits_by_kind["Service"].url == reverse("service-dashboard", args=[world.service.pk])
     assert find(admin, world.delegate.name)[0] == ("Delegate", world.delegate.name)
 
 

@@ -21,11 +21,11 @@ from tests.fixtures.people import make_person
 MOST_QUERIES = 15
 
 
-def text_of(client: Client, world: World) -> str:
+def read_page(client: Client, world: World) -> str:
     return client.get(reverse("service-dashboard", args=[world.service.pk])).content.decode()
 
 
-def more_tasks(count: int, image: str, definition: str, **changes: object) -> None:
+def create_instances(count: int, image: str, definition: str, **changes: object) -> None:
     task = ServiceInstance.objects.order_by("pk").first()
     assert task is not None
     arn = task.arn
@@ -42,8 +42,8 @@ def more_tasks(count: int, image: str, definition: str, **changes: object) -> No
 def test_tasks_are_counted_by_version_and_drawn_by_zone(world: World, reader: Client) -> None:
     definition = "arn:aws:ecs:us-east-1:123456789012:task-definition/app:2"
     EcsServiceRecord.objects.update(desired=4, running=4, task_definition=definition)
-    more_tasks(3, "registry/app:2.0", definition, zone="us-east-1b", health="HEALTHY")
-    text = text_of(reader, world)
+    create_instances(3, "registry/app:2.0", definition, zone="us-east-1b", health="HEALTHY")
+    text = read_page(reader, world)
     assert "4 of 4 run" in text
     assert "<code>2.0</code>" in text
     assert "us-east-1b" in text
@@ -53,10 +53,10 @@ def test_tasks_are_counted_by_version_and_drawn_by_zone(world: World, reader: Cl
 
 @pytest.mark.django_db
 def test_environments_that_the_reader_may_not_see_are_left_out(world: World, project: Scope) -> None:
-    somebody = make_person("nobody", "viewer", project)
+    limited_user = make_person("nobody", "viewer", project)
     client = Client()
-    client.force_login(somebody)
-    assert 'class="task' in text_of(client, world)
+    client.force_login(limited_user)
+    assert 'class="task' in read_page(client, world)
     stranger = Client()
     stranger.force_login(make_person("stranger"))
     assert stranger.get(reverse("service-dashboard", args=[world.service.pk])).status_code == 404
@@ -64,18 +64,18 @@ def test_environments_that_the_reader_may_not_see_are_left_out(world: World, pro
 
 @pytest.mark.django_db
 def test_the_dashboard_takes_few_queries(world: World, reader: Client) -> None:
-    text_of(reader, world)
-    more_tasks(200, "registry/app:2.0", "app:2", zone="us-east-1b")
-    with CaptureQueriesContext(connection) as found:
-        text_of(reader, world)
-    assert len(found) < MOST_QUERIES, [one["sql"][:120] for one in found]
+    read_page(reader, world)
+    create_instances(200, "registry/app:2.0", "app:2", zone="us-east-1b")
+    with CaptureQueriesContext(connection) as queries:
+        read_page(reader, world)
+    assert len(queries) < MOST_QUERIES, [query["sql"][:120] for query in queries]
 
 
-def registered(world: World, number: int, environment: dict[str, str]) -> StageExecution:
+def create_stage_execution(world: World, number: int, environment: dict[str, str]) -> StageExecution:
     """A deployment that has registered a task definition with these values."""
     now = timezone.now()
     first = world.execution
-    made = Execution.objects.create(
+    execution = Execution.objects.create(
         scope=first.scope,
         pipeline=first.pipeline,
         number=number,
@@ -87,17 +87,17 @@ def registered(world: World, number: int, environment: dict[str, str]) -> StageE
     stage = first.stages.get()
     step = stage.steps.order_by("position")[0]
     action = step.actions.all()[0]
-    stage.pk, stage._state.adding, stage.execution = None, True, made
+    stage.pk, stage._state.adding, stage.execution = None, True, execution
     stage.save()
     step.pk, step._state.adding, step.stage = None, True, stage
     step.save()
     action.pk, action._state.adding, action.step = None, True, step
     action.save()
     items = [{"name": name, "value": value} for name, value in environment.items()]
-    told = {"family": "app", "containerDefinitions": [{"name": "app", "environment": items}]}
-    hidden = [{"name": name, "value": "•••"} for name in environment]
+    definition = {"family": "app", "containerDefinitions": [{"name": "app", "environment": items}]}
+    hidden_items = [{"name": name, "value": "•••"} for name in environment]
     AwsCall.objects.create(
-        execution=made,
+        execution=execution,
         step=step,
         action=action,
         attempt=1,
@@ -107,8 +107,8 @@ def registered(world: World, number: int, environment: dict[str, str]) -> StageE
         operation="RegisterTaskDefinition",
         is_write=True,
         params_hash="",
-        parameters=json.dumps(told),
-        preview={"family": "app", "containerDefinitions": [{"name": "app", "environment": hidden}]},
+        parameters=json.dumps(definition),
+        preview={"family": "app", "containerDefinitions": [{"name": "app", "environment": hidden_items}]},
         state=CallState.ANSWERED,
         planned_at=now,
     )
@@ -117,19 +117,24 @@ def registered(world: World, number: int, environment: dict[str, str]) -> StageE
 
 @pytest.mark.django_db
 def test_a_hidden_value_that_changed_is_told_and_not_shown(world: World, reader: Client) -> None:
-    old = registered(world, 101, {"LEVEL": "info-4711", "SAME": "x-4711"})
-    new = registered(world, 102, {"LEVEL": "debug-4711", "SAME": "x-4711"})
-    found = compare_deployments(old, new)
-    assert found.diff is not None
-    lines = [f"{one.sign}{one.text.strip()}" for hunk in found.diff.hunks for one in hunk if one.sign != " "]
+    old_execution = create_stage_execution(world, 101, {"LEVEL": "info-4711", "SAME": "x-4711"})
+    new_execution = create_stage_execution(world, 102, {"LEVEL": "debug-4711", "SAME": "x-4711"})
+    comparison = compare_deployments(old_execution, new_execution)
+    assert comparison.diff is not None
+    lines = [
+        f"{line.sign}{line.text.strip()}"
+        for hunk in comparison.diff.hunks
+        for line in hunk
+        if line.sign != " "
+    ]
     assert lines == ["-value: •••", "+value: ••• (changed)"]
     address = reverse("compare-deployments", args=[world.service.pk])
-    text = reader.get(address, {"from": old.pk, "to": new.pk}).content.decode()
+    text = reader.get(address, {"from": old_execution.pk, "to": new_execution.pk}).content.decode()
     assert "(changed)" in text
     assert "debug-4711" not in text
 
 
-def kept_by(execution: Execution) -> list[list[dict[str, str]]]:
+def list_saved_files(execution: Execution) -> list[list[dict[str, str]]]:
     """The files that a run was made of, of each of its manifests."""
     return [row["texts"] for row in execution.stages.get().sources]
 
@@ -142,16 +147,16 @@ def test_one_click_brings_back_what_an_earlier_execution_deployed(drive: Drive) 
     client.force_login(drive.deployer)
     deployment = first.stages.get()
     address = reverse("return-to-deployment", args=[deployment.service_id, deployment.pk])
-    asked = client.get(address).content.decode()
-    assert f"Roll back to Rolling demo #{first.number}" in asked
-    assert "1.28" in asked, "the difference to what runs now"
+    page = client.get(address).content.decode()
+    assert f"Roll back to Rolling demo #{first.number}" in page
+    assert "1.28" in page, "the difference to what runs now"
     assert client.post(address).status_code == 302
-    again = Execution.objects.latest("created_at")
-    assert (again.rerun_of, again.artifact["tag"]) == (first, "1.27")
-    assert kept_by(again) == kept_by(first)
-    drive.until_over(again)
-    again.refresh_from_db()
-    assert again.outcome == Outcome.COMPLETED
+    rerun = Execution.objects.latest("created_at")
+    assert (rerun.rerun_of, rerun.artifact["tag"]) == (first, "1.27")
+    assert list_saved_files(rerun) == list_saved_files(first)
+    drive.until_over(rerun)
+    rerun.refresh_from_db()
+    assert rerun.outcome == Outcome.COMPLETED
 
 
 @pytest.mark.django_db

@@ -91,14 +91,16 @@ def test_health_of_an_unseen_environment_is_neither_shown_nor_filtered(
     world: World, record: EcsServiceRecord
 ) -> None:
     EcsServiceRecord.objects.update(desired=2)
-    somebody = User.objects.create_user("somebody")
-    services_only = ResourceGroup.objects.create(scope=world.scope, identifier="services", name="Services")
-    ResourceGroupEntry.objects.create(group=services_only, resource="service", identifier="")
+    limited_user = User.objects.create_user("somebody")
+    services_group = ResourceGroup.objects.create(scope=world.scope, identifier="services", name="Services")
+    ResourceGroupEntry.objects.create(group=services_group, resource="service", identifier="")
     viewer = Role.objects.get(identifier="viewer", scope=None)
-    RoleAssignment.objects.create(user=somebody, role=viewer, scope=world.scope, resource_group=services_only)
+    RoleAssignment.objects.create(
+        user=limited_user, role=viewer, scope=world.scope, resource_group=services_group
+    )
     browser = Client()
-    browser.force_login(somebody)
-    assert get_state(somebody, world).health == ""
+    browser.force_login(limited_user)
+    assert get_state(limited_user, world).health == ""
     assert list_names(browser, "?show=unhealthy") == []
     assert list_names(browser, "?show=undeployed") == [world.service.name]
 
@@ -135,7 +137,7 @@ def test_a_service_beyond_the_limit_of_a_page_is_unknown_and_not_undeployed(
     world: World, record: EcsServiceRecord, admin: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("inventory.dashboards.service_list.MAX_LISTED_ECS_SERVICES", 1)
-    spare = Service.objects.create(scope=world.scope, identifier="spare", name="Spare")
-    states = list_service_states(admin, [world.service, spare], timezone.now())
+    unused_service = Service.objects.create(scope=world.scope, identifier="spare", name="Spare")
+    states = list_service_states(admin, [world.service, unused_service], timezone.now())
     assert {state.health for state in states} == {"UNKNOWN"}
     assert "at most 1 ECS services" in states[1].reason

@@ -13,7 +13,7 @@ from inventory.dashboards.target_groups import _REASON_HINTS, build_target_group
 from inventory.models.instances import EcsServiceRecord, ServiceInstance
 from rbac.models import Scope, User
 from tests.api.sample_project import World, make_world
-from tests.inventory.dashboards.test_service_dashboard import MOST_QUERIES, more_tasks
+from tests.inventory.dashboards.test_service_dashboard import MOST_QUERIES, create_instances
 
 GROUP = "arn:aws:elasticloadbalancing:us-east-1:123456789012:targetgroup/web/0123456789abcdef"
 STATES = {
@@ -25,11 +25,11 @@ STATES = {
 }
 
 
-def target(address: str, state: str) -> dict[str, Any]:
-    reason, told = STATES.get(state, ("", ""))
+def build_target(address: str, state: str) -> dict[str, Any]:
+    reason, description = STATES.get(state, ("", ""))
     return {
         "target": address, "port": 80, "zone": "us-east-1a", "state": state, "reason": reason,
-        "description": told,
+        "description": description,
     }  # fmt: skip
 
 
@@ -43,9 +43,9 @@ def world(project: Scope, admin: User) -> World:
         "name": "web",
         "counts": {"healthy": 4, "unhealthy": 1, "draining": 1, "initial": 1},
         "total": 7,
-        "unhealthy": [target("10.0.0.1", "unhealthy")],
+        "unhealthy": [build_target("10.0.0.1", "unhealthy")],
         "unhealthy_total": 1,
-        "others": [target("10.0.0.2", "draining"), target("10.0.0.3", "initial")],
+        "others": [build_target("10.0.0.2", "draining"), build_target("10.0.0.3", "initial")],
         "read_at": timezone.now().isoformat(),
     }
     EcsServiceRecord.objects.filter(service=world.service).update(
@@ -57,7 +57,7 @@ def world(project: Scope, admin: User) -> World:
 @pytest.mark.django_db
 def test_the_dashboard_says_whose_a_target_is_why_and_what_to_do(world: World, reader: Client) -> None:
     text = reader.get(reverse("service-dashboard", args=[world.service.pk])).content.decode()
-    for words in (
+    for phrase in (
         "4 healthy",
         "1 unhealthy",
         "1 draining",
@@ -65,7 +65,7 @@ def test_the_dashboard_says_whose_a_target_is_why_and_what_to_do(world: World, r
         "Request timed out",
         "Target.Timeout",
     ):
-        assert words in text
+        assert phrase in text
     assert text.index("10.0.0.1:80") < text.index("10.0.0.3:80") < text.index("10.0.0.2:80"), (
         "the worst first"
     )
@@ -73,51 +73,58 @@ def test_the_dashboard_says_whose_a_target_is_why_and_what_to_do(world: World, r
     assert text.count("no running task") == 2
     for code in ("Target.Timeout", "Target.DeregistrationInProgress", "Elb.InitialHealthChecking"):
         assert _REASON_HINTS[code] in text
-    found = reader.get(f"/services/{world.service.pk}/instances/?q=0123456789abcdef0123").content.decode()
-    assert "0123456789a…" in found
+    page = reader.get(f"/services/{world.service.pk}/instances/?q=0123456789abcdef0123").content.decode()
+    assert "0123456789a…" in page
 
 
 @pytest.mark.django_db
 def test_the_api_tells_the_same(world: World, reader: Client) -> None:
-    (place,) = reader.get(reverse("api-service-dashboard", args=[world.service.pk])).json()["places"]
-    (group,) = place["target_groups"]
-    (sick,) = group["unhealthy"]
+    (placement,) = reader.get(reverse("api-service-dashboard", args=[world.service.pk])).json()["places"]
+    (group,) = placement["target_groups"]
+    (unhealthy_target,) = group["unhealthy"]
     assert (group["total"], group["unhealthy_total"]) == (7, 1)
-    assert (sick["task"], sick["hint"]) == ("0123456789abcdef0123", _REASON_HINTS["Target.Timeout"])
-    assert [(one["state"], one["task"]) for one in group["others"]] == [("initial", None), ("draining", None)]
+    assert (unhealthy_target["task"], unhealthy_target["hint"]) == (
+        "0123456789abcdef0123",
+        _REASON_HINTS["Target.Timeout"],
+    )
+    assert [(row["state"], row["task"]) for row in group["others"]] == [("initial", None), ("draining", None)]
 
 
 @pytest.mark.django_db
 def test_whose_targets_are_takes_one_query_however_many(world: World, reader: Client) -> None:
-    seen = list(EcsServiceRecord.objects.filter(service=world.service))
-    more_tasks(30, "a:1", "a:1", address="10.0.0.2")
-    with CaptureQueriesContext(connection) as found:
-        assert len(get_target_tasks(seen)[seen[0].pk]) == 2
-    assert len(found) == 1
+    records = list(EcsServiceRecord.objects.filter(service=world.service))
+    create_instances(30, "a:1", "a:1", address="10.0.0.2")
+    with CaptureQueriesContext(connection) as queries:
+        assert len(get_target_tasks(records)[records[0].pk]) == 2
+    assert len(queries) == 1
     address = reverse("service-dashboard", args=[world.service.pk])
     reader.get(address)
-    with CaptureQueriesContext(connection) as found:
+    with CaptureQueriesContext(connection) as queries:
         reader.get(address)
-    assert len(found) < MOST_QUERIES
+    assert len(queries) < MOST_QUERIES
     EcsServiceRecord.objects.filter(service=world.service).update(targets=[])
-    with CaptureQueriesContext(connection) as found:
+    with CaptureQueriesContext(connection) as queries:
         assert get_target_tasks(EcsServiceRecord.objects.all()) == {}
-    assert len(found) == 1, "only that of the services"
+    assert len(queries) == 1, "only that of the services"
 
 
 @pytest.mark.django_db
 def test_of_a_machine_with_several_tasks_nobody_knows_whose_the_target_is(world: World) -> None:
-    group = {"arn": GROUP, "unhealthy": [target("i-0a", "unhealthy")]}
+    group = {"arn": GROUP, "unhealthy": [build_target("i-0a", "unhealthy")]}
     EcsServiceRecord.objects.filter(service=world.service).update(targets=[group])
-    seen = EcsServiceRecord.objects.get(service=world.service)
-    assert get_target_tasks([seen]) == {seen.pk: {"i-0a": "0123456789abcdef0123"}}
-    more_tasks(1, "a:1", "a:1")
-    assert get_target_tasks([seen]) == {seen.pk: {"i-0a": ""}}
+    record = EcsServiceRecord.objects.get(service=world.service)
+    assert get_target_tasks([record]) == {record.pk: {"i-0a": "0123456789abcdef0123"}}
+    create_instances(1, "a:1", "a:1")
+    assert get_target_tasks([record]) == {record.pk: {"i-0a": ""}}
 
 
 def test_whatever_was_kept_has_a_name_and_a_hint() -> None:
-    kept = {"counts": {"new_state": 2}, "unhealthy": [target("x", "new_state"), {}], "read_at": "never"}
-    found = build_target_group(GROUP, kept, {})
-    assert (found.name, found.read_at, found.targets_total) == ("web", None, 2)
-    assert all(one.hint for one in found.targets)
+    stored_health = {
+        "counts": {"new_state": 2},
+        "unhealthy": [build_target("x", "new_state"), {}],
+        "read_at": "never",
+    }
+    target_group = build_target_group(GROUP, stored_health, {})
+    assert (target_group.name, target_group.read_at, target_group.targets_total) == ("web", None, 2)
+    assert all(health_target.hint for health_target in target_group.targets)
     assert build_target_group(GROUP, {}, {}).targets == ()

@@ -22,25 +22,25 @@ _MADE_BY = {
 }
 
 
-def whole(kind: str) -> dict[str, Any]:
+def build_document(kind: str) -> dict[str, Any]:
     """Return a document with two entries in each list and a non-default value in each field."""
-    document: dict[str, Any] = _value(get_input_shape(*_MADE_BY[kind]), "x", frozenset())
+    document: dict[str, Any] = _build_value(get_input_shape(*_MADE_BY[kind]), "x", frozenset())
     return {key: value for key, value in document.items() if key not in IGNORED_FIELDS[kind]}
 
 
-def _value(shape: Any, name: str, inside: frozenset[str]) -> Any:
+def _build_value(shape: Any, name: str, parents: frozenset[str]) -> Any:
     match shape.type_name:
         case "structure":
-            deeper = inside | {shape.name}
+            inner_parents = parents | {shape.name}
             return {
-                key: _value(member, f"{name}.{key}", deeper)
+                key: _build_value(member, f"{name}.{key}", inner_parents)
                 for key, member in shape.members.items()
-                if member.name not in inside
+                if member.name not in parents
             }
         case "list":
-            return [_value(shape.member, f"{name}{number}", inside) for number in (1, 2)]
+            return [_build_value(shape.member, f"{name}{number}", parents) for number in (1, 2)]
         case "map":
-            return {key: _value(shape.value, f"{name}.{key}", inside) for key in ("first", "second")}
+            return {key: _build_value(shape.value, f"{name}.{key}", parents) for key in ("first", "second")}
         case "boolean":
             # The value that is not what is so anyway.
             return not name.endswith((".essential", ".ReturnData"))
@@ -51,26 +51,26 @@ def _value(shape: Any, name: str, inside: frozenset[str]) -> Any:
     return f"{name}"
 
 
-def leaves(document: Any, at: Path = ()) -> Iterator[Path]:
+def iterate_leaves(document: Any, path: Path = ()) -> Iterator[Path]:
     """The way to every plain value."""
     if isinstance(document, dict):
         for key, value in document.items():
-            yield from leaves(value, (*at, key))
+            yield from iterate_leaves(value, (*path, key))
     elif isinstance(document, list):
         for number, value in enumerate(document):
-            yield from leaves(value, (*at, number))
+            yield from iterate_leaves(value, (*path, number))
     else:
-        yield at
+        yield path
 
 
-def changed(document: dict[str, Any], at: Path) -> dict[str, Any]:
+def change_value(document: dict[str, Any], path: Path) -> dict[str, Any]:
     """The same document with another value in one place."""
     other = copy.deepcopy(document)
-    place: Any = other
-    for part in at[:-1]:
-        place = place[part]
-    value = place[at[-1]]
-    place[at[-1]] = (
+    container: Any = other
+    for part in path[:-1]:
+        container = container[part]
+    value = container[path[-1]]
+    container[path[-1]] = (
         not value if isinstance(value, bool) else value + 1 if isinstance(value, int) else f"{value}!"
     )
     return other

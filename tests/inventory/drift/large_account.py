@@ -24,7 +24,7 @@ from web.clock import get_database_time
 
 
 @dataclass
-class Account(large_cluster.Crowd):
+class Account(large_cluster.LargeCluster):
     """A cluster of one account and region; each `scaled`-th ECS service has a target with one policy.
 
     Each `foreign`-th runs a revision that Slipway has not registered.
@@ -61,19 +61,19 @@ class Account(large_cluster.Crowd):
             self.calls[operation] += 1
             return self._DescribeTaskDefinition(params)
         request = json.loads(json.dumps(params).replace(self.prefix, large_cluster.PREFIX))
-        answer = super().call(service, operation, request)
-        document: dict[str, Any] = json.loads(json.dumps(answer).replace(large_cluster.PREFIX, self.prefix))
+        response = super().call(service, operation, request)
+        document: dict[str, Any] = json.loads(json.dumps(response).replace(large_cluster.PREFIX, self.prefix))
         return document
 
     def _DescribeScalableTargets(self, params: Mapping[str, Any]) -> dict[str, Any]:
         resource_ids = params["ResourceIds"]
         assert 0 < len(resource_ids) <= 50
-        scaled = set(self.scaled_names)
+        scaled_names = set(self.scaled_names)
         return {
             "ScalableTargets": [
-                _target(resource_id)
+                _build_target(resource_id)
                 for resource_id in resource_ids
-                if resource_id.rpartition("/")[2] in scaled
+                if resource_id.rpartition("/")[2] in scaled_names
             ]
         }
 
@@ -81,18 +81,18 @@ class Account(large_cluster.Crowd):
         return {"ScalingActivities": []}
 
     def _DescribeScalingPolicies(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        at = int(params.get("NextToken") or 0)
-        page = self.scaled_names[at : at + 10]
-        following = {"NextToken": str(at + 10)} if at + 10 < len(self.scaled_names) else {}
-        return {"ScalingPolicies": [_policy(f"service/large/{name}") for name in page], **following}
+        offset = int(params.get("NextToken") or 0)
+        page = self.scaled_names[offset : offset + 10]
+        next_page = {"NextToken": str(offset + 10)} if offset + 10 < len(self.scaled_names) else {}
+        return {"ScalingPolicies": [_build_policy(f"service/large/{name}") for name in page], **next_page}
 
     def _DescribeTaskDefinition(self, params: Mapping[str, Any]) -> dict[str, Any]:
         arn = params["taskDefinition"]
         family = arn.rpartition("/")[2].partition(":")[0]
-        return {"taskDefinition": {**definition(family), "taskDefinitionArn": arn, "cpu": "512"}}
+        return {"taskDefinition": {**build_definition(family), "taskDefinitionArn": arn, "cpu": "512"}}
 
 
-def _target(resource: str) -> dict[str, Any]:
+def _build_target(resource: str) -> dict[str, Any]:
     return {
         "ServiceNamespace": "ecs",
         "ResourceId": resource,
@@ -103,7 +103,7 @@ def _target(resource: str) -> dict[str, Any]:
     }
 
 
-def _policy(resource: str) -> dict[str, Any]:
+def _build_policy(resource: str) -> dict[str, Any]:
     return {
         "PolicyName": "cpu",
         "PolicyType": "TargetTrackingScaling",
@@ -114,13 +114,13 @@ def _policy(resource: str) -> dict[str, Any]:
     }
 
 
-def definition(family: str) -> dict[str, Any]:
+def build_definition(family: str) -> dict[str, Any]:
     """The task definition of an ECS service as it was deployed."""
     app = {"name": "app", "image": f"{family}:7", "environment": [{"name": "LOG", "value": "info"}]}
     return {"family": family, "cpu": "256", "memory": "512", "containerDefinitions": [app]}
 
 
-def place(scope: Scope, account: Account, many: int = 1) -> Infrastructure:
+def create_infrastructure(scope: Scope, account: Account, task_count: int = 1) -> Infrastructure:
     """Create the infrastructure of an account's ECS services, each deployed `many` times."""
     name = f"a{account.account}_{account.region.replace('-', '_')}"
     connector = Connector.objects.create(
@@ -135,17 +135,17 @@ def place(scope: Scope, account: Account, many: int = 1) -> Infrastructure:
         region=account.region,
         cluster="large",
     )
-    _deploy(scope, account, infrastructure, many)
+    _deploy(scope, account, infrastructure, task_count)
     return infrastructure
 
 
-def _deploy(scope: Scope, account: Account, place: Infrastructure, many: int) -> None:
-    now, name = get_database_time() - timedelta(hours=1), place.identifier
+def _deploy(scope: Scope, account: Account, infrastructure: Infrastructure, task_count: int) -> None:
+    now, name = get_database_time() - timedelta(hours=1), infrastructure.identifier
     service = Service.objects.create(scope=scope, identifier=name, name=name)
     pipeline = Pipeline.objects.create(scope=scope, identifier=name, name=name, yaml="")
     executions = Execution.objects.bulk_create(
         Execution(scope=scope, pipeline=pipeline, number=number, yaml="", status="SUCCESS", ended_at=now)
-        for number in range(1, many * account.services + 1)
+        for number in range(1, task_count * account.services + 1)
     )
     stages = StageExecution.objects.bulk_create(
         StageExecution(
@@ -155,21 +155,21 @@ def _deploy(scope: Scope, account: Account, place: Infrastructure, many: int) ->
             name="Deploy",
             status="SUCCESS",
             service=service,
-            infrastructure=place,
-            connector=place.connector,
-            region=place.region,
-            cluster=place.cluster,
+            infrastructure=infrastructure,
+            connector=infrastructure.connector,
+            region=infrastructure.region,
+            cluster=infrastructure.cluster,
             account=account.account,
             ecs_service=account.names[number % account.services],
             deployment_id="ecs-svc/1",
         )
         for number, execution in enumerate(executions)
     )
-    steps = StepExecution.objects.bulk_create(_step(account, stage, now) for stage in stages)
+    steps = StepExecution.objects.bulk_create(_build_step(account, stage, now) for stage in stages)
     _complete(account, steps)
 
 
-def _step(account: Account, stage: StageExecution, now: Any) -> StepExecution:
+def _build_step(account: Account, stage: StageExecution, now: Any) -> StepExecution:
     name = stage.ecs_service
     revision = 6 if name in account.foreign_names else 7
     return StepExecution(
@@ -197,15 +197,15 @@ def _complete(account: Account, steps: Sequence[StepExecution]) -> None:
         )
         for step in steps
     )
-    remembered = {
-        "task definition": definition,
+    builders = {
+        "task definition": build_definition,
         "service definition": lambda name: {"serviceName": name, "desiredCount": account.tasks_each},
     }
-    last = {step.stage.ecs_service: step for step in steps}
+    last_steps = {step.stage.ecs_service: step for step in steps}
     RollbackValue.objects.bulk_create(
-        RollbackValue(step=step, run=1, name=kind, value=json.dumps(make(name)))
-        for name, step in last.items()
-        for kind, make in remembered.items()
+        RollbackValue(step=step, run=1, name=kind, value=json.dumps(build_value(name)))
+        for name, step in last_steps.items()
+        for kind, build_value in builders.items()
     )
     ServiceLockClaim.objects.bulk_create(
         ServiceLockClaim(

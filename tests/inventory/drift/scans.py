@@ -16,7 +16,7 @@ from inventory.sync.sync_scan import SyncScan
 from web.clock import get_database_time
 
 
-def synced() -> SyncedCluster:
+def sync_cluster() -> SyncedCluster:
     """The only cluster after a whole sync."""
     # The story's clock is ahead: what it drew from AWS's quota is in the future of this one.
     rate_limits.reset_buckets()
@@ -26,51 +26,51 @@ def synced() -> SyncedCluster:
     run_scan(SyncScan, cluster.pk)
     cluster.refresh_from_db()
     assert cluster.failure == ""
-    _after_the_story()
+    _advance_clock()
     return cluster
 
 
-def _after_the_story() -> None:
+def _advance_clock() -> None:
     """Its clock is ahead: to this one, sync has looked before the last execution has ended."""
-    EcsServiceRecord.objects.update(seen_at=story_now())
+    EcsServiceRecord.objects.update(seen_at=get_story_time())
 
 
-def story_now() -> datetime:
+def get_story_time() -> datetime:
     """Return a moment after the end of all steps and executions."""
     steps, executions = StepExecution.objects, Execution.objects
-    ends = [steps.aggregate(at=Max("ended_at"))["at"], executions.aggregate(at=Max("ended_at"))["at"]]
-    return max([get_database_time(), *(end for end in ends if end)])
+    end_times = [steps.aggregate(at=Max("ended_at"))["at"], executions.aggregate(at=Max("ended_at"))["at"]]
+    return max([get_database_time(), *(end for end in end_times if end)])
 
 
-def asked_for(cluster: SyncedCluster) -> ClusterDriftScan:
+def request_scan(cluster: SyncedCluster) -> ClusterDriftScan:
     """Create a scan that starts now, by the clock of the story."""
     scan = clusters.advance_due_date(cluster, get_database_time())
-    begun = create_cursor(cluster, story_now()).to_row()
-    ClusterDriftScan.objects.filter(pk=scan.pk, cursor__isnull=True).update(cursor=begun)
+    cursor = create_cursor(cluster, get_story_time()).to_row()
+    ClusterDriftScan.objects.filter(pk=scan.pk, cursor__isnull=True).update(cursor=cursor)
     return scan
 
 
-def compared() -> ClusterDriftScan:
+def scan_after_sync() -> ClusterDriftScan:
     """The only cluster after a whole sync and a whole look."""
-    return looked_at(synced())
+    return run_scan_of(sync_cluster())
 
 
-def looked_at(cluster: SyncedCluster) -> ClusterDriftScan:
+def run_scan_of(cluster: SyncedCluster) -> ClusterDriftScan:
     """Run a complete scan, and return its row."""
     rate_limits.reset_buckets()
     clusters.create_cluster_scans(get_database_time())
-    scan = asked_for(cluster)
+    scan = request_scan(cluster)
     run_scan(drift_scan.DriftScan, scan.pk)
     scan.refresh_from_db()
     assert (scan.failure, scan.cursor) == ("", None)
     return scan
 
 
-def drifts() -> list[str]:
+def list_drifts() -> list[str]:
     """Return the open drifts after a scan."""
-    compared()
+    scan_after_sync()
     return sorted(f"{drift.document}:{drift.path}" for drift in Drift.objects.filter(resolved_at=None))
 
 
-def state(name: str = "myapp") -> str:
+def get_state(name: str = "myapp") -> str:
     return DriftComparison.objects.get(ecs_service__name=name).state

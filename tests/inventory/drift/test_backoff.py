@@ -20,14 +20,14 @@ from inventory.sync.pauses import LONGEST_PAUSE, claim_trial
 from inventory.sync.scans.runner import run_scan
 from rbac.models import Scope, User
 from tests.inventory.drift.large_account import Account
-from tests.inventory.drift.test_large_accounts import World, world
+from tests.inventory.drift.test_large_accounts import World, create_world
 from web.clock import get_database_time
 
 pytestmark = pytest.mark.django_db
 
 
 @dataclass
-class Refusing:
+class DenyingAccount:
     """An account that refuses every call of a look."""
 
     error: AwsError
@@ -39,25 +39,25 @@ class Refusing:
 
 
 @pytest.fixture
-def made(project: Scope, settings: Settings) -> World:
+def synced_world(project: Scope, settings: Settings) -> World:
     """Three clusters, of which two share an account and region; all are synced."""
     settings.AWS_QUOTA_SHARE = 1000.0
     rate_limits.reset_buckets()
-    found = world(project, (2, 3))
-    found.synced()
+    account_world = create_world(project, (2, 3))
+    account_world.sync_all()
     clusters.create_cluster_scans(get_database_time())
-    return found
+    return account_world
 
 
-def beside(made: World) -> None:
+def create_cluster(account_world: World) -> None:
     """Another cluster of the first account and region, which sync knows too."""
     first = SyncedCluster.objects.order_by("pk")[0]
     services = list(first.services.all())
     first.pk, first._state.adding, first.cluster = None, True, "beside"
     first.save()
-    for one in services:
-        one.pk, one._state.adding, one.cluster = None, True, first
-        one.save()
+    for service in services:
+        service.pk, service._state.adding, service.cluster = None, True, first
+        service.save()
     clusters.create_cluster_scans(get_database_time())
 
 
@@ -68,9 +68,9 @@ def tick(account: Any) -> None:
 
 def pass_time() -> None:
     rate_limits.reset_buckets()
-    ago = get_database_time() - timedelta(seconds=1)
-    SyncPause.objects.update(paused_until=ago, trial_expires_at=None)
-    ClusterDriftScan.objects.update(due_at=ago)
+    past = get_database_time() - timedelta(seconds=1)
+    SyncPause.objects.update(paused_until=past, trial_expires_at=None)
+    ClusterDriftScan.objects.update(due_at=past)
 
 
 THROTTLED = Throttled("ThrottlingException", "Rate exceeded", "application-autoscaling", "Describe")
@@ -79,88 +79,92 @@ UNKNOWN_KEY = Unauthenticated("UnrecognizedClientException", "bad token", "ecs",
 
 @pytest.mark.parametrize("error", [THROTTLED, UNKNOWN_KEY])
 def test_one_asks_for_all_that_share_an_account_and_region_later_each_time(
-    made: World, error: AwsError
+    synced_world: World, error: AwsError
 ) -> None:
-    beside(made)
+    create_cluster(synced_world)
     assert ClusterDriftScan.objects.count() == 3
-    account, pauses = Refusing(error), []
+    account, pauses = DenyingAccount(error), []
     tick(account)
     assert len(account.asked) == 2, "one for each account and region"
-    for turn in range(3):
+    for attempt in range(3):
         pass_time()
         tick(account)
-        assert len(account.asked) == 4 + 2 * turn
+        assert len(account.asked) == 4 + 2 * attempt
         pauses.append(max(SyncPause.objects.values_list("paused_until", flat=True)) - get_database_time())
     assert pauses[0] < pauses[1] < pauses[2] <= LONGEST_PAUSE
     now = get_database_time()
-    assert [claim_trial(one, now) for one in SyncedCluster.objects.all()] == [None] * 3, "sync does not rest"
+    assert [claim_trial(cluster, now) for cluster in SyncedCluster.objects.all()] == [None] * 3, (
+        "sync does not rest"
+    )
 
 
-def test_the_first_look_that_goes_well_lets_all_go_on(made: World) -> None:
-    beside(made)
-    tick(Refusing(THROTTLED))
+def test_the_first_look_that_goes_well_lets_all_go_on(synced_world: World) -> None:
+    create_cluster(synced_world)
+    tick(DenyingAccount(THROTTLED))
     pass_time()
     for _ in range(2):
-        tick(next(iter(made.accounts.values())))
+        tick(next(iter(synced_world.accounts.values())))
     assert not SyncPause.objects.exists()
     assert not ClusterDriftScan.objects.exclude(failure="").exists()
     assert not ClusterDriftScan.objects.filter(compared_at=None).exists()
 
 
-def test_who_asks_for_a_look_ends_the_rest_of_all_that_only_waited(made: World) -> None:
-    beside(made)
-    tick(Refusing(THROTTLED))
-    (resting,) = ClusterDriftScan.objects.filter(failures=0)
-    failed = ClusterDriftScan.objects.get(failures=1, cluster__connector=resting.cluster.connector)
-    assert resting.due_at > get_database_time(), "it rests with the one that failed"
+def test_who_asks_for_a_look_ends_the_rest_of_all_that_only_waited(synced_world: World) -> None:
+    create_cluster(synced_world)
+    tick(DenyingAccount(THROTTLED))
+    (waiting_scan,) = ClusterDriftScan.objects.filter(failures=0)
+    failed_scan = ClusterDriftScan.objects.get(failures=1, cluster__connector=waiting_scan.cluster.connector)
+    assert waiting_scan.due_at > get_database_time(), "it rests with the one that failed"
     rate_limits.reset_buckets()
-    clusters.advance_due_date(failed.cluster, get_database_time())
+    clusters.advance_due_date(failed_scan.cluster, get_database_time())
     for _ in range(2):
-        tick(next(iter(made.accounts.values())))
-    resting.refresh_from_db()
-    assert resting.compared_at is not None
+        tick(next(iter(synced_world.accounts.values())))
+    waiting_scan.refresh_from_db()
+    assert waiting_scan.compared_at is not None
 
 
-def test_who_asks_for_a_look_wakes_one_that_rests_half_way(made: World) -> None:
-    one = ClusterDriftScan.objects.select_related("cluster__connector").order_by("pk")[0]
-    begun = create_cursor(one.cluster, get_database_time()).to_row()
-    later = get_database_time() + LONGEST_PAUSE
-    ClusterDriftScan.objects.filter(pk=one.pk).update(cursor=begun, due_at=later)
-    clusters.advance_due_date(one.cluster, get_database_time())
-    assert one.pk in clusters.list_due_clusters(get_database_time(), 10)
+def test_who_asks_for_a_look_wakes_one_that_rests_half_way(synced_world: World) -> None:
+    scan = ClusterDriftScan.objects.select_related("cluster__connector").order_by("pk")[0]
+    cursor = create_cursor(scan.cluster, get_database_time()).to_row()
+    later_due_at = get_database_time() + LONGEST_PAUSE
+    ClusterDriftScan.objects.filter(pk=scan.pk).update(cursor=cursor, due_at=later_due_at)
+    clusters.advance_due_date(scan.cluster, get_database_time())
+    assert scan.pk in clusters.list_due_clusters(get_database_time(), 10)
 
 
 def test_a_look_that_fails_says_how_old_it_is_why_and_what_to_do(
-    made: World, admin: User, client: Client
+    synced_world: World, admin: User, client: Client
 ) -> None:
-    made.looked()
+    synced_world.scan_all()
     ClusterDriftScan.objects.update(due_at=get_database_time(), compared_at=None)
-    tick(Refusing(UNKNOWN_KEY))
+    tick(DenyingAccount(UNKNOWN_KEY))
     comparison = DriftComparison.objects.order_by("pk")[0]
     client.force_login(admin)
     page = client.get(f"/drift/{comparison.pk}/").content.decode()
     assert "The last drift check failed" in page
     assert "access key" in page
     assert "Next retry" in page
-    told = client.get(f"/api/v1/drift/{comparison.pk}").json()["look"]
-    (trouble,) = told["troubles"]
-    assert (trouble["of"], trouble["code"]) == ("LOOK", "UnrecognizedClientException")
-    assert "access key" in trouble["next_step"]
-    assert trouble["again_at"] > trouble["failed_at"]
+    scan_state = client.get(f"/api/v1/drift/{comparison.pk}").json()["look"]
+    (scan_trouble,) = scan_state["troubles"]
+    assert (scan_trouble["of"], scan_trouble["code"]) == ("LOOK", "UnrecognizedClientException")
+    assert "access key" in scan_trouble["next_step"]
+    assert scan_trouble["again_at"] > scan_trouble["failed_at"]
 
 
-def test_auto_scaling_that_may_not_be_read_keeps_nothing_else_from_being_compared(made: World) -> None:
-    denied = Denied(
+def test_auto_scaling_that_may_not_be_read_keeps_nothing_else_from_being_compared(
+    synced_world: World,
+) -> None:
+    denied_error = Denied(
         "AccessDeniedException", "not authorized to perform: application-autoscaling:X", "ecs", "X"
     )
 
     class Keeping(Account):
         def _DescribeScalableTargets(self, params: Mapping[str, Any]) -> dict[str, Any]:
-            raise denied
+            raise denied_error
 
-    for account in made.accounts.values():
+    for account in synced_world.accounts.values():
         account.__class__ = Keeping
-    made.looked()
+    synced_world.scan_all()
     assert not ClusterDriftScan.objects.exclude(failure="").exists()
     assert ClusterDriftScan.objects.exclude(scaling_read_error="").count() == 2
     assert set(DriftComparison.objects.values_list("state", flat=True)) == {"DRIFTED", "IN_STEP"}

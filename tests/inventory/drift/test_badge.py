@@ -30,13 +30,13 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture
 def world(project: Scope, admin: User) -> World:
-    made = make_world(project, admin, admin)
+    story_world = make_world(project, admin, admin)
     DriftComparison.objects.update(state=DRIFTED)
     Drift.objects.update(resolved_at=None, accepted_at=None, accepted_by=None)
-    return made
+    return story_world
 
 
-async def opened(person: User) -> ApplicationCommunicator:
+async def open_socket(person: User) -> ApplicationCommunicator:
     scope: dict[str, Any] = {
         "type": "websocket",
         "path": "/ws/approvals/",
@@ -50,7 +50,7 @@ async def opened(person: User) -> ApplicationCommunicator:
     return socket
 
 
-async def heard(socket: ApplicationCommunicator) -> int:
+async def receive_count(socket: ApplicationCommunicator) -> int:
     return int(json.loads((await socket.receive_output(PATIENCE))["text"])["drift"])
 
 
@@ -62,36 +62,36 @@ def accept_all(admin: User) -> None:
 
 async def test_who_sees_it_hears_of_it_at_once_and_when_it_is_accepted(world: World, admin: User) -> None:
     stranger = await database_sync_to_async(make_person)("stranger")
-    mine, theirs = await opened(admin), await opened(stranger)
-    assert (await heard(mine), await heard(theirs)) == (1, 0)
+    admin_page, stranger_page = await open_socket(admin), await open_socket(stranger)
+    assert (await receive_count(admin_page), await receive_count(stranger_page)) == (1, 0)
     await database_sync_to_async(accept_all)(admin)
-    assert await heard(mine) == 0
+    assert await receive_count(admin_page) == 0
     # Both are counted together: what was told to the one would have been told to the other by now.
-    assert await theirs.receive_nothing(0.1)
-    for socket in (mine, theirs):
+    assert await stranger_page.receive_nothing(0.1)
+    for socket in (admin_page, stranger_page):
         await socket.send_input({"type": "websocket.disconnect", "code": 1000})
         await socket.wait(PATIENCE)
 
 
 def test_all_are_counted_together_as_each_is_counted_alone(world: World, project: Scope, admin: User) -> None:
-    people = [admin, make_person("blind")]
-    people += [make_person(f"viewer{number}", "viewer", project) for number in range(4)]
-    seen = EcsServiceRecord.objects.filter(comparison__isnull=False)[0]
+    users = [admin, make_person("blind")]
+    users += [make_person(f"viewer{number}", "viewer", project) for number in range(4)]
+    record = EcsServiceRecord.objects.filter(comparison__isnull=False)[0]
     for number in range(3):
-        seen.pk, seen._state.adding, seen.name = None, True, f"more{number}"
-        seen.save()
+        record.pk, record._state.adding, record.name = None, True, f"more{number}"
+        record.save()
         DriftComparison.objects.create(
-            ecs_service=seen, state=DRIFTED if number else DriftComparison.State.ACCEPTED
+            ecs_service=record, state=DRIFTED if number else DriftComparison.State.ACCEPTED
         )
-    together = count_drifted_services(people)
-    alone = {one.username: list_comparisons(one, DRIFTED).count() for one in people}
-    assert {one.username: together[one.pk] for one in people} == alone
-    assert (alone["blind"], alone["viewer0"]) == (0, 3)
-    with CaptureQueriesContext(connection) as of_all:
-        count_drifted_services(people)
-    with CaptureQueriesContext(connection) as of_two:
-        count_drifted_services(people[-2:])
-    assert len(of_all) == len(of_two)
+    counts = count_drifted_services(users)
+    expected_counts = {person.username: list_comparisons(person, DRIFTED).count() for person in users}
+    assert {person.username: counts[person.pk] for person in users} == expected_counts
+    assert (expected_counts["blind"], expected_counts["viewer0"]) == (0, 3)
+    with CaptureQueriesContext(connection) as many_users_queries:
+        count_drifted_services(users)
+    with CaptureQueriesContext(connection) as two_users_queries:
+        count_drifted_services(users[-2:])
+    assert len(many_users_queries) == len(two_users_queries)
 
 
 def test_the_overview_and_the_dashboard_of_a_service_lead_to_what_differs(world: World, admin: User) -> None:
@@ -104,8 +104,8 @@ def test_the_overview_and_the_dashboard_of_a_service_lead_to_what_differs(world:
     assert "Changed outside Slipway" in text
     assert address in text
     assert "1 ECS service changed outside Slipway" in client.get("/").content.decode()
-    (place,) = client.get(reverse("api-service-dashboard", args=[world.service.pk])).json()["places"]
-    assert place["drift"] == {"comparison": comparison.pk, "state": DRIFTED}
+    (placement,) = client.get(reverse("api-service-dashboard", args=[world.service.pk])).json()["places"]
+    assert placement["drift"] == {"comparison": comparison.pk, "state": DRIFTED}
     DriftComparison.objects.update(state=DriftComparison.State.IN_STEP)
     assert "Somebody changed this" not in client.get(dashboard).content.decode()
     assert "changed outside Slipway" not in client.get("/").content.decode()

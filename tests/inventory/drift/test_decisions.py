@@ -9,7 +9,7 @@ from inventory.queries.drift import list_open_drifts
 from rbac.models import AuditEntry, User
 from rbac.policy import Forbidden
 from tests.fixtures.engine_driver import Drive
-from tests.inventory.drift.scans import drifts, state
+from tests.inventory.drift.scans import get_state, list_drifts
 from web.http.problems import BadInput
 
 STATES = DriftComparison.State
@@ -20,23 +20,23 @@ def changed(drive: Drive) -> DriftComparison:
     """The demo's ECS service with a field that somebody changed."""
     drive.run("1.27")
     drive.call("ecs", "UpdateService", {"cluster": "demo", "service": "myapp", "desiredCount": 3})
-    assert drifts() == ["EcsServiceDefinition:desiredCount"]
+    assert list_drifts() == ["EcsServiceDefinition:desiredCount"]
     return DriftComparison.objects.get()
 
 
 def test_an_accepted_field_is_told_again_once_it_changes_again(
     changed: DriftComparison, drive: Drive
 ) -> None:
-    admin, (one,) = User.objects.get(username="admin"), list_open_drifts(changed)
+    admin, (field_drift,) = User.objects.get(username="admin"), list_open_drifts(changed)
     with pytest.raises(BadInput, match="Enter a reason"):
-        drift.accept_drift(actor=admin, comparison=changed, keys=[one.pk], reason="  ")
-    drift.accept_drift(actor=admin, comparison=changed, keys=[one.pk], reason="A busy week")
-    assert state() == STATES.ACCEPTED
-    drifts()
-    assert state() == STATES.ACCEPTED, "it is as it was accepted"
+        drift.accept_drift(actor=admin, comparison=changed, keys=[field_drift.pk], reason="  ")
+    drift.accept_drift(actor=admin, comparison=changed, keys=[field_drift.pk], reason="A busy week")
+    assert get_state() == STATES.ACCEPTED
+    list_drifts()
+    assert get_state() == STATES.ACCEPTED, "it is as it was accepted"
     drive.call("ecs", "UpdateService", {"cluster": "demo", "service": "myapp", "desiredCount": 4})
-    drifts()
-    assert state() == STATES.DRIFTED
+    list_drifts()
+    assert get_state() == STATES.DRIFTED
     first, second = Drift.objects.order_by("pk")
     assert (first.reason, second.reason) == ("A busy week", "")
     assert (second.desired, second.actual) == (1, 4)
@@ -45,14 +45,14 @@ def test_an_accepted_field_is_told_again_once_it_changes_again(
 def test_an_acceptance_ends_with_the_deployment_that_puts_the_field_right(
     changed: DriftComparison, drive: Drive
 ) -> None:
-    admin, (one,) = User.objects.get(username="admin"), list_open_drifts(changed)
-    drift.accept_drift(actor=admin, comparison=changed, keys=[one.pk], reason="A busy week")
+    admin, (field_drift,) = User.objects.get(username="admin"), list_open_drifts(changed)
+    drift.accept_drift(actor=admin, comparison=changed, keys=[field_drift.pk], reason="A busy week")
     drive.run("1.28")
-    assert drifts() == []
-    assert state() == STATES.IN_STEP
+    assert list_drifts() == []
+    assert get_state() == STATES.IN_STEP
     drive.call("ecs", "UpdateService", {"cluster": "demo", "service": "myapp", "desiredCount": 3})
-    drifts()
-    assert state() == STATES.DRIFTED, "what is done again was accepted by nobody"
+    list_drifts()
+    assert get_state() == STATES.DRIFTED, "what is done again was accepted by nobody"
 
 
 def test_an_acceptance_outlives_a_deployment_that_leaves_the_field_as_it_is(
@@ -61,29 +61,29 @@ def test_an_acceptance_outlives_a_deployment_that_leaves_the_field_as_it_is(
     drive.run("1.27")
     change = {"cluster": "demo", "service": "myapp", "enableExecuteCommand": True}
     drive.call("ecs", "UpdateService", change)
-    (found,) = drifts()
+    (old_drift,) = list_drifts()
     comparison, admin = DriftComparison.objects.get(), User.objects.get(username="admin")
-    (one,) = list_open_drifts(comparison)
-    drift.accept_drift(actor=admin, comparison=comparison, keys=[one.pk], reason="We debug it")
+    (field_drift,) = list_open_drifts(comparison)
+    drift.accept_drift(actor=admin, comparison=comparison, keys=[field_drift.pk], reason="We debug it")
     drive.run("1.28")
-    assert drifts() == [found]
-    assert state() == STATES.ACCEPTED
+    assert list_drifts() == [old_drift]
+    assert get_state() == STATES.ACCEPTED
 
 
 def test_an_acceptance_can_be_taken_back_and_both_are_on_record(changed: DriftComparison) -> None:
-    admin, (one,) = User.objects.get(username="admin"), list_open_drifts(changed)
-    drift.accept_drift(actor=admin, comparison=changed, keys=[one.pk], reason="A busy week")
-    drift.revoke_acceptance(actor=admin, comparison=changed, keys=[one.pk])
-    assert state() == STATES.DRIFTED
+    admin, (field_drift,) = User.objects.get(username="admin"), list_open_drifts(changed)
+    drift.accept_drift(actor=admin, comparison=changed, keys=[field_drift.pk], reason="A busy week")
+    drift.revoke_acceptance(actor=admin, comparison=changed, keys=[field_drift.pk])
+    assert get_state() == STATES.DRIFTED
     entries = AuditEntry.objects.filter(action__startswith="drift.").order_by("pk")
     assert [entry.action for entry in entries] == ["drift.found", "drift.accept", "drift.withdraw"]
     assert entries[1].after["reason"] == "A busy week"
 
 
 def test_who_may_only_look_accepts_nothing(changed: DriftComparison, client: Client) -> None:
-    viewer, (one,) = User.objects.get(username="viewer"), list_open_drifts(changed)
+    viewer, (field_drift,) = User.objects.get(username="viewer"), list_open_drifts(changed)
     with pytest.raises(Forbidden):
-        drift.accept_drift(actor=viewer, comparison=changed, keys=[one.pk], reason="Mine")
+        drift.accept_drift(actor=viewer, comparison=changed, keys=[field_drift.pk], reason="Mine")
     client.force_login(viewer)
     page = client.get(f"/drift/{changed.pk}/").content.decode()
     assert "desiredCount" in page
@@ -94,7 +94,7 @@ def test_the_page_keeps_what_was_typed_where_nothing_is_chosen(
     changed: DriftComparison, client: Client
 ) -> None:
     client.force_login(User.objects.get(username="admin"))
-    answer = client.post(f"/drift/{changed.pk}/decide", {"verdict": "accept", "reason": "A busy week"})
-    assert answer.status_code == 400
-    assert "A busy week" in answer.content.decode()
-    assert "Select at least one field" in answer.content.decode()
+    response = client.post(f"/drift/{changed.pk}/decide", {"verdict": "accept", "reason": "A busy week"})
+    assert response.status_code == 400
+    assert "A busy week" in response.content.decode()
+    assert "Select at least one field" in response.content.decode()

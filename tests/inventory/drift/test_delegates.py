@@ -14,7 +14,7 @@ from inventory.sync.pauses import list_pause_keys
 from inventory.sync.scans.runner import run_scan
 from tests.fixtures.engine_driver import Drive
 from tests.fixtures.fake_delegates import Hand, hand
-from tests.inventory.drift.scans import asked_for, story_now, synced
+from tests.inventory.drift.scans import get_story_time, request_scan, sync_cluster
 from web.clock import get_database_time
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -27,7 +27,7 @@ def compared(drive: Drive, monkeypatch: pytest.MonkeyPatch) -> ClusterDriftScan:
         monkeypatch.setenv(name, "of-the-delegate")
     drive.run("1.27")
     drive.call("ecs", "UpdateService", {"cluster": "demo", "service": "myapp", "enableExecuteCommand": True})
-    cluster = synced()
+    cluster = sync_cluster()
     rate_limits.reset_buckets()
     connector = Connector.objects.get(identifier="sandbox_aws")
     connector.secret = None
@@ -38,23 +38,23 @@ def compared(drive: Drive, monkeypatch: pytest.MonkeyPatch) -> ClusterDriftScan:
         "delegate_selectors": ["eu"],
     }
     connector.save()
-    return asked_for(cluster)
+    return request_scan(cluster)
 
 
-def until_compared(compared: ClusterDriftScan, one: Hand) -> None:
+def scan_with_delegate(scan: ClusterDriftScan, hand_agent: Hand) -> None:
     for _ in range(10):
-        run_scan(drift_scan.DriftScan, compared.pk)
-        one.serve()
-        compared.refresh_from_db()
-        if compared.compared_at:
+        run_scan(drift_scan.DriftScan, scan.pk)
+        hand_agent.serve()
+        scan.refresh_from_db()
+        if scan.compared_at:
             return
-    raise AssertionError(f"still at {compared.cursor}: {compared.failure}")
+    raise AssertionError(f"still at {scan.cursor}: {scan.failure}")
 
 
 def test_a_delegate_reads_what_scales_and_the_change_is_named(compared: ClusterDriftScan) -> None:
-    one = hand("first", tags=("eu",))
-    until_compared(compared, one)
-    assert one.taken == ["DescribeScalableTargets"]
+    eu_hand = hand("first", tags=("eu",))
+    scan_with_delegate(compared, eu_hand)
+    assert eu_hand.taken == ["DescribeScalableTargets"]
     assert [row.path for row in Drift.objects.all()] == ["enableExecuteCommand"]
     assert DriftComparison.objects.get().state == DriftComparison.State.DRIFTED
     assert not DelegateTask.objects.filter(owner="drift").exclude(result="").exists()
@@ -63,16 +63,16 @@ def test_a_delegate_reads_what_scales_and_the_change_is_named(compared: ClusterD
 def test_who_tries_for_all_that_rest_makes_call_after_call(compared: ClusterDriftScan) -> None:
     family = EcsServiceRecord.objects.get().task_definition.rpartition(":")[0]
     EcsServiceRecord.objects.update(task_definition=f"{family}:99")
-    again = create_cursor(compared.cluster, story_now()).to_row()
-    ClusterDriftScan.objects.update(cursor=again)
+    cursor = create_cursor(compared.cluster, get_story_time()).to_row()
+    ClusterDriftScan.objects.update(cursor=cursor)
     now = get_database_time()
     for key in list_pause_keys(compared.cluster, clusters.DRIFT_OWNER):
         SyncPause.objects.create(
             key=key, paused_until=now, failures=1, failed_at=now, failure="No delegate was there."
         )
-    one = hand("first", tags=("eu",))
-    until_compared(compared, one)
-    assert one.taken == ["DescribeScalableTargets", "DescribeTaskDefinition"]
+    eu_hand = hand("first", tags=("eu",))
+    scan_with_delegate(compared, eu_hand)
+    assert eu_hand.taken == ["DescribeScalableTargets", "DescribeTaskDefinition"]
     assert not SyncPause.objects.exists()
 
 

@@ -21,7 +21,7 @@ from inventory.drift.documents.field_rules import (
     TASK_DEFINITION,
     UNORDERED_LISTS,
 )
-from tests.inventory.drift.document_examples import Path, changed, leaves, whole
+from tests.inventory.drift.document_examples import Path, build_document, change_value, iterate_leaves
 
 TASK = {
     "family": "myapp",
@@ -143,31 +143,31 @@ RUNNING = ServiceDocuments(
 )
 
 
-def compared(found: ServiceDocuments, desired: ServiceDocuments = DEPLOYED) -> list[str]:
-    return list_paths(find_differences(desired, found, aws_defaults=find_aws_defaults(DEPLOYED, RUNNING)))
+def list_differences(actual: ServiceDocuments, desired: ServiceDocuments = DEPLOYED) -> list[str]:
+    return list_paths(find_differences(desired, actual, aws_defaults=find_aws_defaults(DEPLOYED, RUNNING)))
 
 
 def test_what_aws_adds_and_its_order_are_no_difference() -> None:
-    assert compared(RUNNING) == []
+    assert list_differences(RUNNING) == []
 
 
 def test_a_field_that_was_changed_is_named_with_both_values() -> None:
-    task = changed(SHOWN_TASK, ("containerDefinitions", 1, "environment", 1, "value"))
-    (one,) = find_differences(
+    task = change_value(SHOWN_TASK, ("containerDefinitions", 1, "environment", 1, "value"))
+    (difference,) = find_differences(
         DEPLOYED,
         ServiceDocuments(task, SHOWN_SERVICE, 2, SHOWN_TARGET, {"cpu": SHOWN_POLICY}, {"team": "shop"}),
         aws_defaults=find_aws_defaults(DEPLOYED, RUNNING),
     )
-    assert (one.path, one.desired, one.actual) == (
+    assert (difference.path, difference.desired, difference.actual) == (
         "containerDefinitions[app].environment[LOG]",
         "info",
         "info!",
     )
-    assert is_sensitive_path(one.path)
+    assert is_sensitive_path(difference.path)
 
 
 @pytest.mark.parametrize(
-    ("found", "named"),
+    ("changes", "expected_paths"),
     [
         ({"count": 5}, [f"{SERVICE_DEFINITION}:desiredCount"]),
         ({"count": None}, []),
@@ -193,7 +193,7 @@ def test_a_field_that_was_changed_is_named_with_both_values() -> None:
         ),
     ],
 )
-def test_what_somebody_changed_outside_is_named(found: dict[str, Any], named: list[str]) -> None:
+def test_what_somebody_changed_outside_is_named(changes: dict[str, Any], expected_paths: list[str]) -> None:
     parts = {
         "task_definition": SHOWN_TASK,
         "service": SHOWN_SERVICE,
@@ -202,33 +202,35 @@ def test_what_somebody_changed_outside_is_named(found: dict[str, Any], named: li
         "policies": {"cpu": SHOWN_POLICY},
         "tags": {"team": "shop"},
     }
-    assert compared(ServiceDocuments(**{**parts, **found})) == named
+    assert list_differences(ServiceDocuments(**{**parts, **changes})) == expected_paths
 
 
 def test_scaling_that_no_manifest_says_is_expected_as_it_was_first_seen() -> None:
     desired = ServiceDocuments(TASK, SERVICE)
     expected = find_aws_defaults(desired, RUNNING)
     assert find_differences(desired, RUNNING, aws_defaults=expected) == ()
-    without = ServiceDocuments(SHOWN_TASK, SHOWN_SERVICE)
-    assert list_paths(find_differences(desired, without, aws_defaults=expected)) == [
+    bare_documents = ServiceDocuments(SHOWN_TASK, SHOWN_SERVICE)
+    assert list_paths(find_differences(desired, bare_documents, aws_defaults=expected)) == [
         f"{SCALABLE_TARGET}:",
         f"{SCALING_POLICY}:[cpu]",
     ]
 
 
-def _sized(cpu: str, memory: str) -> ServiceDocuments:
+def _build_sized(cpu: str, memory: str) -> ServiceDocuments:
     return ServiceDocuments(task_definition={**TASK, "cpu": cpu, "memory": memory})
 
 
 def test_sizes_are_the_same_however_they_are_written() -> None:
-    assert find_differences(_sized("0.5 vCPU", "2 GB"), _sized("512", "2048"), aws_defaults={}) == ()
+    assert (
+        find_differences(_build_sized("0.5 vCPU", "2 GB"), _build_sized("512", "2048"), aws_defaults={}) == ()
+    )
     assert list_paths(
-        find_differences(_sized(".25 vCPU", "1GB"), _sized("512", "1024"), aws_defaults={})
+        find_differences(_build_sized(".25 vCPU", "1GB"), _build_sized("512", "1024"), aws_defaults={})
     ) == [f"{TASK_DEFINITION}:cpu"]
 
 
 def test_a_port_of_the_host_counts_where_containers_have_a_bridge() -> None:
-    one, other = (
+    first_documents, other = (
         ServiceDocuments(
             task_definition={
                 "networkMode": "bridge",
@@ -237,76 +239,82 @@ def test_a_port_of_the_host_counts_where_containers_have_a_bridge() -> None:
         )
         for port in ({}, {"hostPort": 80})
     )
-    assert list_paths(find_differences(one, other, aws_defaults={})) == [
+    assert list_paths(find_differences(first_documents, other, aws_defaults={})) == [
         f"{TASK_DEFINITION}:containerDefinitions[app].portMappings[80].hostPort"
     ]
 
 
 def test_a_role_is_the_same_by_its_name_and_by_its_arn() -> None:
-    one, other = (
+    name_documents, other = (
         ServiceDocuments(task_definition={**TASK, "taskRoleArn": role})
         for role in ("app", "arn:aws:iam::123456789012:role/app")
     )
-    assert find_differences(one, other, aws_defaults={}) == ()
+    assert find_differences(name_documents, other, aws_defaults={}) == ()
 
 
 KINDS = {
     TASK_DEFINITION: lambda value: ServiceDocuments(task_definition=value),
     SERVICE_DEFINITION: lambda value: ServiceDocuments(
-        service=value, tags={one["key"]: one["value"] for one in value["tags"]}
+        service=value, tags={entry["key"]: entry["value"] for entry in value["tags"]}
     ),
     SCALABLE_TARGET: lambda value: ServiceDocuments(target=value),
     SCALING_POLICY: lambda value: ServiceDocuments(policies={"cpu": value}),
 }
-PLACES = [(kind, at) for kind in KINDS for at in leaves(whole(kind))]
+PLACES = [(kind, path) for kind in KINDS for path in iterate_leaves(build_document(kind))]
 
 
-def _entry(at: Path) -> str:
+def _get_entry_name(path: Path) -> str:
     """The last named field of a path."""
-    return next(part for part in reversed(at) if isinstance(part, str))
+    return next(part for part in reversed(path) if isinstance(part, str))
 
 
-@pytest.mark.parametrize(("kind", "at"), PLACES, ids=[f"{kind} {at}" for kind, at in PLACES])
-def test_each_field_that_botocore_knows_is_seen_when_it_changes_and_no_other(kind: str, at: Path) -> None:
-    made = KINDS[kind]
-    before = whole(kind)
-    found = find_differences(made(before), made(changed(before, at)), aws_defaults={})
-    assert found, "a change that nobody sees"
-    lists = [part for part in at if isinstance(part, str)]
+@pytest.mark.parametrize(("kind", "path"), PLACES, ids=[f"{kind} {path}" for kind, path in PLACES])
+def test_each_field_that_botocore_knows_is_seen_when_it_changes_and_no_other(kind: str, path: Path) -> None:
+    build_documents = KINDS[kind]
+    before = build_document(kind)
+    differences = find_differences(
+        build_documents(before), build_documents(change_value(before, path)), aws_defaults={}
+    )
+    assert differences, "a change that nobody sees"
+    parts = [part for part in path if isinstance(part, str)]
     is_name = any(
-        at[-1] in names
-        for part in lists
+        path[-1] in names
+        for part in parts
         for names in (ENTRY_KEYS.get(part, ()), PAIR_LISTS.get(part, ())[:1])
     )
     if is_name:
         # Another name is another entry: one went, one came.
-        assert len(found) <= 2
+        assert len(differences) <= 2
         return
-    (one,) = found
-    last = (
-        _entry(at[:-1])
-        if at[-1] == "value" or at[-1] in ("valueFrom", "ipAddress", "condition", "Value")
-        else _entry(at)
+    (difference,) = differences
+    last_entry = (
+        _get_entry_name(path[:-1])
+        if path[-1] == "value" or path[-1] in ("valueFrom", "ipAddress", "condition", "Value")
+        else _get_entry_name(path)
     )
-    assert last in one.path or any(part in UNORDERED_LISTS and part in one.path for part in lists), (
-        at,
-        one.path,
+    assert last_entry in difference.path or any(
+        part in UNORDERED_LISTS and part in difference.path for part in parts
+    ), (
+        path,
+        difference.path,
     )
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_order_of_named_entries_is_no_difference(kind: str) -> None:
-    made, before = KINDS[kind], whole(kind)
-    shuffled = _shuffled(before, random.Random(7))
-    assert find_differences(made(before), made(shuffled), aws_defaults={}) == ()
+    build_documents, before = KINDS[kind], build_document(kind)
+    shuffled_document = _shuffle(before, random.Random(7))
+    assert (
+        find_differences(build_documents(before), build_documents(shuffled_document), aws_defaults={}) == ()
+    )
 
 
-def _shuffled(value: Any, dice: random.Random, key: str = "") -> Any:
+def _shuffle(value: Any, generator: random.Random, key: str = "") -> Any:
     if isinstance(value, dict):
-        return {name: _shuffled(inner, dice, name) for name, inner in value.items()}
+        return {name: _shuffle(child, generator, name) for name, child in value.items()}
     if isinstance(value, list):
-        entries = [_shuffled(one, dice, key) for one in value]
+        entries = [_shuffle(entry, generator, key) for entry in value]
         if key in ENTRY_KEYS or key in PAIR_LISTS or key in UNORDERED_LISTS:
-            dice.shuffle(entries)
+            generator.shuffle(entries)
         return entries
     return value

@@ -9,8 +9,8 @@ from connectors.models import FileNode
 from inventory.drift.documents.field_rules import SERVICE_DEFINITION, TASK_DEFINITION
 from ops.demo_pipelines import SAMPLES
 from tests.fixtures.engine_driver import Drive
-from tests.inventory.drift.scans import drifts
-from tests.inventory.drift.test_drift import register, update
+from tests.inventory.drift.scans import list_drifts
+from tests.inventory.drift.test_drift import register_revision, update_service
 
 ROLE: Final = "arn:aws:iam::123456789012:role/another"
 Change = tuple[dict[str, Any], dict[str, Any], set[str]]
@@ -66,79 +66,93 @@ FIXED_OF_TASK: Final = {
 FIXED_OF_SERVICE: Final = {"serviceName", "launchType"}
 
 
-def fields(value: Any, at: str = "") -> Iterator[str]:
+def iterate_paths(value: Any, path: str = "") -> Iterator[str]:
     """The paths of a document, without the names and numbers of entries."""
     if isinstance(value, Mapping) and value:
-        for key, inner in value.items():
-            yield from fields(inner, f"{at}.{key}" if at else key)
+        for key, child in value.items():
+            yield from iterate_paths(child, f"{path}.{key}" if path else key)
     elif isinstance(value, list) and value and isinstance(value[0], Mapping):
-        for one in value:
-            yield from fields(one, at)
+        for entry in value:
+            yield from iterate_paths(entry, path)
     else:
-        yield at
+        yield path
 
 
-def unnamed(path: str) -> str:
+def strip_names(path: str) -> str:
     """A path without the names of entries."""
     return "".join(part.partition("]")[2] if "]" in part else part for part in path.split("["))
 
 
-def example(name: str) -> Any:
+def load_example(name: str) -> Any:
     return yaml.safe_load((SAMPLES / name).read_text())
 
 
 def test_of_a_task_definition(drive: Drive) -> None:
     drive.run("1.27")
-    ours = drive.service()["taskDefinition"]
-    told = drive.call("ecs", "DescribeTaskDefinition", {"taskDefinition": ours})["taskDefinition"]
-    (container,) = told["containerDefinitions"]
-    for task, of_container, named in OF_TASK:
-        if "logConfiguration" in of_container:
-            options = container["logConfiguration"]["options"] | of_container["logConfiguration"]["options"]
-            of_container = {"logConfiguration": {"logDriver": "awslogs", "options": options}}
-        update(drive, taskDefinition=register(drive, task, of=ours, **of_container))
-        assert drifts() == sorted(f"{TASK_DEFINITION}:{one}" for one in named)
-    seen = {unnamed(path) for _, _, named in OF_TASK for path in named}
-    asked = set(fields(example("RegisterTaskDefinitionRequest.yaml")))
-    assert asked - seen - FIXED_OF_TASK == set(), "an example uses a field that this story does not change"
+    own_revision = drive.service()["taskDefinition"]
+    definition = drive.call("ecs", "DescribeTaskDefinition", {"taskDefinition": own_revision})[
+        "taskDefinition"
+    ]
+    (container,) = definition["containerDefinitions"]
+    for task, container_changes, fields_changed in OF_TASK:
+        if "logConfiguration" in container_changes:
+            options = (
+                container["logConfiguration"]["options"] | container_changes["logConfiguration"]["options"]
+            )
+            container_changes = {"logConfiguration": {"logDriver": "awslogs", "options": options}}
+        update_service(
+            drive, taskDefinition=register_revision(drive, task, base_arn=own_revision, **container_changes)
+        )
+        assert list_drifts() == sorted(f"{TASK_DEFINITION}:{field}" for field in fields_changed)
+    covered_paths = {strip_names(path) for _, _, paths in OF_TASK for path in paths}
+    example_paths = set(iterate_paths(load_example("RegisterTaskDefinitionRequest.yaml")))
+    assert example_paths - covered_paths - FIXED_OF_TASK == set(), (
+        "an example uses a field that this story does not change"
+    )
 
 
 def test_of_a_service_definition(drive: Drive) -> None:
     drive.run("1.27")
-    shown = drive.service()
-    network = shown["networkConfiguration"]["awsvpcConfiguration"]
-    of_network = "networkConfiguration.awsvpcConfiguration"
+    deployed_service = drive.service()
+    network = deployed_service["networkConfiguration"]["awsvpcConfiguration"]
+    network_path = "networkConfiguration.awsvpcConfiguration"
     changes: list[tuple[dict[str, Any], str]] = [
         ({"desiredCount": 2}, "desiredCount"),
-        (_network(network, subnets=network["subnets"][:1]), f"{of_network}.subnets"),
-        (_network(network, securityGroups=[]), f"{of_network}.securityGroups"),
-        (_network(network, assignPublicIp="DISABLED"), f"{of_network}.assignPublicIp"),
-        (_percents(150, 100), "deploymentConfiguration.maximumPercent"),
-        (_percents(200, 50), "deploymentConfiguration.minimumHealthyPercent"),
+        (_build_network(network, subnets=network["subnets"][:1]), f"{network_path}.subnets"),
+        (_build_network(network, securityGroups=[]), f"{network_path}.securityGroups"),
+        (_build_network(network, assignPublicIp="DISABLED"), f"{network_path}.assignPublicIp"),
+        (_build_percents(150, 100), "deploymentConfiguration.maximumPercent"),
+        (_build_percents(200, 50), "deploymentConfiguration.minimumHealthyPercent"),
     ]
-    back = {"desiredCount": shown["desiredCount"], **_network(network), **_percents(200, 100)}
-    for change, named in changes:
-        update(drive, **{**back, **change})
-        assert drifts() == [f"{SERVICE_DEFINITION}:{named}"]
-    asked = set(fields(example("CreateServiceRequest.yaml")))
-    assert asked - {named for _, named in changes} - FIXED_OF_SERVICE == set()
+    original = {
+        "desiredCount": deployed_service["desiredCount"],
+        **_build_network(network),
+        **_build_percents(200, 100),
+    }
+    for change, field in changes:
+        update_service(drive, **{**original, **change})
+        assert list_drifts() == [f"{SERVICE_DEFINITION}:{field}"]
+    example_paths = set(iterate_paths(load_example("CreateServiceRequest.yaml")))
+    assert example_paths - {name for _, name in changes} - FIXED_OF_SERVICE == set()
 
 
-def _network(network: Mapping[str, Any], **changes: Any) -> dict[str, Any]:
+def _build_network(network: Mapping[str, Any], **changes: Any) -> dict[str, Any]:
     return {"networkConfiguration": {"awsvpcConfiguration": {**network, **changes}}}
 
 
-def _percents(most: int, least: int) -> dict[str, Any]:
-    return {"deploymentConfiguration": {"maximumPercent": most, "minimumHealthyPercent": least}}
+def _build_percents(maximum: int, minimum: int) -> dict[str, Any]:
+    return {"deploymentConfiguration": {"maximumPercent": maximum, "minimumHealthyPercent": minimum}}
 
 
 def test_what_aws_shows_on_the_deployment_alone_is_no_drift_after_our_own(drive: Drive) -> None:
     arn = "arn:aws:vpc-lattice:us-east-1:123456789012:targetgroup/tg-0123456789abcdef0"
-    lattice = {"roleArn": ROLE, "targetGroupArn": arn, "portName": "web"}
+    lattice_target = {"roleArn": ROLE, "targetGroupArn": arn, "portName": "web"}
     node = FileNode.objects.get(path="/ECS Tutorial/CreateServiceRequest.yaml")
-    node.content = yaml.safe_dump({**yaml.safe_load(node.content), "vpcLatticeConfigurations": [lattice]})
+    node.content = yaml.safe_dump(
+        {**yaml.safe_load(node.content), "vpcLatticeConfigurations": [lattice_target]}
+    )
     node.save()
     drive.run("1.27")
-    assert drifts() == []
-    update(drive, vpcLatticeConfigurations=[])
-    assert drifts() == [f"{SERVICE_DEFINITION}:vpcLatticeConfigurations[web:{arn}]"]
+    assert list_drifts() == []
+    update_service(drive, vpcLatticeConfigurations=[])
+    assert list_drifts() == [f"{SERVICE_DEFINITION}:vpcLatticeConfigurations[web:{arn}]"]

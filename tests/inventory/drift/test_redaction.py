@@ -11,8 +11,8 @@ from inventory.drift.documents.field_rules import TASK_DEFINITION
 from inventory.models.drift import Drift, DriftComparison
 from rbac.models import AuditEntry, Scope, User
 from tests.fixtures.engine_driver import Drive
-from tests.inventory.drift.scans import drifts
-from tests.inventory.drift.test_drift import register, update
+from tests.inventory.drift.scans import list_drifts
+from tests.inventory.drift.test_drift import register_revision, update_service
 from tests.secret_watch.marker import planted
 
 
@@ -25,30 +25,32 @@ def secret(drive: Drive) -> str:
     return value
 
 
-def shown(client: Client) -> str:
+def read_pages(client: Client) -> str:
     """All that anybody is shown of what differs."""
     comparison = DriftComparison.objects.get()
     client.force_login(User.objects.get(username="admin"))
     addresses = (f"/drift/{comparison.pk}/", "/drift/", f"/api/v1/drift/{comparison.pk}")
-    return "".join(client.get(one).content.decode() for one in addresses)
+    return "".join(client.get(address).content.decode() for address in addresses)
 
 
 def test_a_plain_value_that_is_a_known_secret_is_hidden(drive: Drive, secret: str, client: Client) -> None:
     drive.run("1.27")
     command = ["serve", f"--database=postgres://app:{secret}@db/app"]
-    update(drive, taskDefinition=register(drive, command=command, dockerLabels={secret: "a"}))
-    assert f"{TASK_DEFINITION}:containerDefinitions[nginx].command" in drifts()
+    update_service(
+        drive, taskDefinition=register_revision(drive, command=command, dockerLabels={secret: "a"})
+    )
+    assert f"{TASK_DEFINITION}:containerDefinitions[nginx].command" in list_drifts()
     row = Drift.objects.get(path__endswith=".command")
     assert row.actual == ["serve", "--database=postgres://app:•••@db/app"]
-    assert secret not in shown(client)
+    assert secret not in read_pages(client)
     assert secret not in json.dumps(list(AuditEntry.objects.values_list("after", flat=True)))
 
 
 def test_another_secret_in_its_place_is_another_drift(drive: Drive, secret: str) -> None:
     drive.run("1.27")
     for value in (secret, secret[::-1]):
-        update(drive, taskDefinition=register(drive, command=["serve", value]))
-        drifts()
+        update_service(drive, taskDefinition=register_revision(drive, command=["serve", value]))
+        list_drifts()
     assert Drift.objects.count() == 2
     assert Drift.objects.filter(resolved_at=None).count() == 1
 
@@ -57,9 +59,11 @@ def test_hostile_values_are_shown_as_text_and_long_ones_are_cut(drive: Drive, cl
     drive.run("1.27")
     markup = '"><img src=x onerror=alert(1)>'
     labels = {markup: markup, "long": "a" * (int(DRIFT_VALUE_CHARACTERS) * 3), "right": "\u202eabc"}
-    update(drive, taskDefinition=register(drive, dockerLabels=labels, command=[markup, "{{7*7}}"]))
-    assert len(drifts()) == 4
-    text = shown(client)
+    update_service(
+        drive, taskDefinition=register_revision(drive, dockerLabels=labels, command=[markup, "{{7*7}}"])
+    )
+    assert len(list_drifts()) == 4
+    text = read_pages(client)
     assert "<img src=x" not in text.replace(json.dumps(markup)[1:-1], "")
     assert "{{7*7}}" in text
     assert "a" * (int(DRIFT_VALUE_CHARACTERS) + 1) not in text
@@ -69,8 +73,8 @@ def test_names_and_values_that_no_column_holds_keep_nothing_from_being_compared(
     drive.run("1.27")
     names = [{"name": f"LOG{control}", "value": "info"} for control in ("\x01", "\x02")]
     command = ["serve", "a\0b"]
-    update(drive, taskDefinition=register(drive, environment=names, command=command))
-    assert len(drifts()) == 3
-    assert len(drifts()) == 3, "told once"
+    update_service(drive, taskDefinition=register_revision(drive, environment=names, command=command))
+    assert len(list_drifts()) == 3
+    assert len(list_drifts()) == 3, "told once"
     assert Drift.objects.count() == 3
     assert Drift.objects.get(path__endswith=".command").actual == ["serve", "a\ufffdb"]

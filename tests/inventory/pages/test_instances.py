@@ -23,7 +23,7 @@ def synced(drive: Drive, client: Client) -> SyncedCluster:
     drive.run("1.27")
     cluster = sync()
     client.force_login(drive.deployer)
-    one = ServiceInstance.objects.earliest("pk")
+    instance = ServiceInstance.objects.earliest("pk")
     machine = ContainerInstance.objects.create(
         cluster=cluster,
         arn="arn:machine",
@@ -31,67 +31,69 @@ def synced(drive: Drive, client: Client) -> SyncedCluster:
         zone="us-east-1a",
         seen_at=get_database_time(),
     )
-    one.pk, one.arn, one.task_id = None, "arn:stopped", "feedbeef"
-    one.last_status = one.desired_status = "STOPPED"
-    one.stopped_at, one.stop_code = get_database_time(), "EssentialContainerExited"
-    one.stopped_reason, one.container_instance = "<b>Out of memory</b>", machine
-    one.containers = [{"name": "app", "exit_code": 137, "reason": "OutOfMemoryError"}]
-    one.save()
+    instance.pk, instance.arn, instance.task_id = None, "arn:stopped", "feedbeef"
+    instance.last_status = instance.desired_status = "STOPPED"
+    instance.stopped_at, instance.stop_code = get_database_time(), "EssentialContainerExited"
+    instance.stopped_reason, instance.container_instance = "<b>Out of memory</b>", machine
+    instance.containers = [{"name": "app", "exit_code": 137, "reason": "OutOfMemoryError"}]
+    instance.save()
     return cluster
 
 
-def sees_environments(scope: Scope) -> User:
+def create_environment_viewer(scope: Scope) -> User:
     """Somebody who may see the environments of a scope and nothing else there."""
     role = Role.objects.create(scope=scope, identifier="some", name="Some")
     role.set_permissions({"core_environment_view"})
-    somebody = make_person("somebody")
-    RoleAssignment.objects.create(user=somebody, role=role, scope=scope)
-    return somebody
+    limited_user = make_person("somebody")
+    RoleAssignment.objects.create(user=limited_user, role=role, scope=scope)
+    return limited_user
 
 
-def page(client: Client, query: str = "", status: int = 200) -> str:
-    answer = client.get(f"/instances/{query}")
-    assert answer.status_code == status
-    return str(answer.content.decode())
+def read_page(client: Client, query: str = "", status: int = 200) -> str:
+    response = client.get(f"/instances/{query}")
+    assert response.status_code == status
+    return str(response.content.decode())
 
 
 def test_the_page_says_how_fresh_it_is_and_a_button_has_it_taken_again(
     synced: SyncedCluster, client: Client, drive: Drive
 ) -> None:
-    shown = page(client)
-    assert "synced <time" in shown
-    assert "Sync now" in shown
-    place = Infrastructure.objects.get()
+    content = read_page(client)
+    assert "synced <time" in content
+    assert "Sync now" in content
+    infrastructure = Infrastructure.objects.get()
     SyncedCluster.objects.update(due_at=get_database_time() + timedelta(hours=1))
-    answer = client.post(f"/infrastructures/{place.pk}/sync/", {"next": "/instances/?show=stopped"})
-    assert (answer.status_code, answer["Location"]) == (302, "/instances/?show=stopped")
+    response = client.post(
+        f"/infrastructures/{infrastructure.pk}/sync/", {"next": "/instances/?show=stopped"}
+    )
+    assert (response.status_code, response["Location"]) == (302, "/instances/?show=stopped")
     assert list_due_clusters(get_database_time(), 9) == [synced.pk]
     assert AuditEntry.objects.filter(action="infrastructure.sync", actor=drive.deployer).exists()
-    assert ", queued" in page(client)
-    for elsewhere in ("https://example.com/", "//example.com/", "javascript:alert(1)"):
-        answer = client.post(f"/infrastructures/{place.pk}/sync/", {"next": elsewhere})
-        assert answer["Location"] == "/instances/"
+    assert ", queued" in read_page(client)
+    for foreign_address in ("https://example.com/", "//example.com/", "javascript:alert(1)"):
+        response = client.post(f"/infrastructures/{infrastructure.pk}/sync/", {"next": foreign_address})
+        assert response["Location"] == "/instances/"
 
 
 def test_however_often_somebody_asks_one_look_begins_in_ten_seconds(
     synced: SyncedCluster, client: Client
 ) -> None:
-    place = Infrastructure.objects.get()
-    client.post(f"/infrastructures/{place.pk}/sync/")
+    infrastructure = Infrastructure.objects.get()
+    client.post(f"/infrastructures/{infrastructure.pk}/sync/")
     first = SyncedCluster.objects.get()
     SyncedCluster.objects.update(due_at=get_database_time() + timedelta(minutes=1))
     for _ in range(5):
-        client.post(f"/infrastructures/{place.pk}/sync/")
-    again = SyncedCluster.objects.get()
+        client.post(f"/infrastructures/{infrastructure.pk}/sync/")
+    cluster = SyncedCluster.objects.get()
     assert first.sync_requested_at is not None
-    assert again.due_at == first.sync_requested_at + REQUEST_INTERVAL
+    assert cluster.due_at == first.sync_requested_at + REQUEST_INTERVAL
 
 
 def test_who_may_only_look_has_no_button_and_is_refused(synced: SyncedCluster, client: Client) -> None:
     client.force_login(User.objects.get(username="viewer"))
-    assert "Sync now" not in page(client)
-    place = Infrastructure.objects.get()
-    assert client.post(f"/infrastructures/{place.pk}/sync/").status_code == 403
+    assert "Sync now" not in read_page(client)
+    infrastructure = Infrastructure.objects.get()
+    assert client.post(f"/infrastructures/{infrastructure.pk}/sync/").status_code == 403
 
 
 def test_a_failure_is_shown_with_the_next_step_and_what_is_missing(
@@ -102,89 +104,89 @@ def test_a_failure_is_shown_with_the_next_step_and_what_is_missing(
         failure_step="Add this policy to the role.",
         denied_reads=[{"action": "application-autoscaling:DescribeScalableTargets", "why": "AWS denied it."}],
     )
-    shown = page(client)
-    assert "AWS denied &lt;ecs:ListTasks&gt;." in shown
-    assert "<strong>Next:</strong> Add this policy to the role." in shown
-    assert "<code>application-autoscaling:DescribeScalableTargets</code>" in shown
+    content = read_page(client)
+    assert "AWS denied &lt;ecs:ListTasks&gt;." in content
+    assert "<strong>Next:</strong> Add this policy to the role." in content
+    assert "<code>application-autoscaling:DescribeScalableTargets</code>" in content
 
 
 def test_a_task_that_runs_on_turns_no_wheel(synced: SyncedCluster, client: Client) -> None:
-    assert " spin" not in page(client)
+    assert " spin" not in read_page(client)
     ServiceInstance.objects.filter(stopped_at=None).update(last_status="PENDING")
-    assert " spin" in page(client)
+    assert " spin" in read_page(client)
 
 
 def test_what_has_stopped_is_found_with_its_machine_and_exit_codes(
     synced: SyncedCluster, client: Client
 ) -> None:
-    shown = page(client, "?show=stopped")
-    assert "feedbeef" in shown
-    assert "&lt;b&gt;Out of memory&lt;/b&gt;" in shown
-    assert "exit code 137: OutOfMemoryError" in shown
-    assert "kept for 30 days" in shown
+    content = read_page(client, "?show=stopped")
+    assert "feedbeef" in content
+    assert "&lt;b&gt;Out of memory&lt;/b&gt;" in content
+    assert "exit code 137: OutOfMemoryError" in content
+    assert "kept for 30 days" in content
     for query in ("q=memory", "q=feed", "q=i-0abc", "environment=dev", "origin=EXECUTION"):
-        assert "feedbeef" in page(client, f"?show=stopped&{query}"), query
+        assert "feedbeef" in read_page(client, f"?show=stopped&{query}"), query
     for query in ("q=nothing+like+it", "environment=elsewhere", "origin=OUTSIDE"):
-        assert "No task matches" in page(client, f"?show=stopped&{query}"), query
+        assert "No task matches" in read_page(client, f"?show=stopped&{query}"), query
     for query in ("origin=NOBODY", f"q={'x' * 600}"):
-        assert 'role="alert"' in page(client, f"?show=stopped&{query}"), query
+        assert 'role="alert"' in read_page(client, f"?show=stopped&{query}"), query
 
 
 def test_the_api_narrows_by_each_of_its_parameters(synced: SyncedCluster, client: Client) -> None:
     service = Service.objects.get(identifier="myapp")
     address = f"/api/v1/services/{service.pk}/instances"
-    told = client.get(f"{address}?stopped=true").json()["results"][0]
-    assert told["container_instance"]["ec2_instance"] == "i-0abc"
-    good = {
-        "environment": told["environment"],
-        "infrastructure": told["infrastructure"],
-        "ecs_service": told["ecs_service"],
-        "region": told["region"],
-        "cluster": told["cluster"],
-        "image": told["image"],
-        "digest": told["digest"],
-        "task_definition": told["task_definition"],
+    row = client.get(f"{address}?stopped=true").json()["results"][0]
+    assert row["container_instance"]["ec2_instance"] == "i-0abc"
+    filters = {
+        "environment": row["environment"],
+        "infrastructure": row["infrastructure"],
+        "ecs_service": row["ecs_service"],
+        "region": row["region"],
+        "cluster": row["cluster"],
+        "image": row["image"],
+        "digest": row["digest"],
+        "task_definition": row["task_definition"],
         "ec2_instance": "i-0abc",
         "status": "stopped",
         "stop_code": "EssentialContainerExited",
         "origin": "EXECUTION",
-        "execution": told["started_by"]["execution"],
+        "execution": row["started_by"]["execution"],
         "q": "Out of",
     }
-    for name, value in good.items():
-        found = client.get(address, {"stopped": "true", name: value}).json()["results"]
-        assert [one["id"] for one in found] == [told["id"]], name
+    for name, value in filters.items():
+        rows = client.get(address, {"stopped": "true", name: value}).json()["results"]
+        assert [entry["id"] for entry in rows] == [row["id"]], name
         other = "00000000-0000-0000-0000-000000000000" if name == "execution" else "elsewhere"
-        answer = client.get(address, {"stopped": "true", name: other})
-        assert answer.status_code == (400 if name == "origin" else 200), name
-        assert name == "origin" or not answer.json()["results"], name
+        response = client.get(address, {"stopped": "true", name: other})
+        assert response.status_code == (400 if name == "origin" else 200), name
+        assert name == "origin" or not response.json()["results"], name
     for name, value in {"execution": "x", "origin": "x", "q": "\0", "image": "x" * 600}.items():
-        answer = client.get(address, {name: value})
-        assert (answer.status_code, answer.json()["errors"][0]["path"]) == (400, name)
+        response = client.get(address, {name: value})
+        assert (response.status_code, response.json()["errors"][0]["path"]) == (400, name)
 
 
 def test_only_who_may_see_the_connector_is_led_to_it(synced: SyncedCluster, client: Client) -> None:
     SyncedCluster.objects.update(failure="AWS denied <ecs:ListTasks>.", failure_step="Allow it.")
     address = f"/connectors/{synced.connector_id}/"
-    assert address in page(client)
+    assert address in read_page(client)
     assert client.get(address).status_code == 200
-    client.force_login(sees_environments(Infrastructure.objects.get().environment.scope))
-    shown = page(client)
+    client.force_login(create_environment_viewer(Infrastructure.objects.get().environment.scope))
+    content = read_page(client)
     assert client.get(address).status_code == 404
-    assert address not in shown
-    assert "Ask someone who manages connectors" in shown
-    assert "AWS denied &lt;ecs:ListTasks&gt;." in shown
-    for one in ServiceInstance.objects.exclude(execution=None):
-        assert f"/executions/{one.execution_id}/" not in shown
-        assert client.get(f"/executions/{one.execution_id}/").status_code == 404
-    assert "Rolling demo #" in shown
+    assert address not in content
+    assert "Ask someone who manages connectors" in content
+    assert "AWS denied &lt;ecs:ListTasks&gt;." in content
+    for instance in ServiceInstance.objects.exclude(execution=None):
+        assert f"/executions/{instance.execution_id}/" not in content
+        assert client.get(f"/executions/{instance.execution_id}/").status_code == 404
+    assert "Rolling demo #" in content
 
 
 def test_events_lead_only_to_services_that_the_reader_may_see(synced: SyncedCluster, client: Client) -> None:
     service = Service.objects.get(identifier="myapp")
     address = f"/services/{service.pk}/dashboard/"
     assert address in client.get("/events/").content.decode()
-    client.force_login(sees_environments(service.scope))
-    shown = client.get("/events/").content.decode()
-    assert service.name in shown
-    assert address not in shown
+    client.force_login(create_environment_viewer(service.scope))
+    content = client.get("/events/").content.decode()
+    assert service.name in content
+    assert address not in content

@@ -12,7 +12,7 @@ PREFIX = "arn:aws:ecs:us-east-1:123456789012"
 
 
 @dataclass
-class Crowd:
+class LargeCluster:
     """So many ECS services with so many tasks each."""
 
     services: int
@@ -31,12 +31,12 @@ class Crowd:
     def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
         assert service == ("application-autoscaling" if "Scal" in operation else "ecs")
         self.calls[operation] += 1
-        answer: dict[str, Any] = getattr(self, f"_{operation}")(params)
-        return answer
+        response: dict[str, Any] = getattr(self, f"_{operation}")(params)
+        return response
 
     def _ListServices(self, params: Mapping[str, Any]) -> dict[str, Any]:
         arns = [f"{PREFIX}:service/{params['cluster']}/s{number}" for number in range(self.services)]
-        return _page(arns, "serviceArns", params)
+        return _build_page(arns, "serviceArns", params)
 
     def _DescribeServices(self, params: Mapping[str, Any]) -> dict[str, Any]:
         assert 0 < len(params["services"]) <= 10
@@ -71,7 +71,7 @@ class Crowd:
             for number in range(self.services)
             for task in range(self.tasks_each)
         ]
-        return _page(arns, "taskArns", params)
+        return _build_page(arns, "taskArns", params)
 
     def _DescribeTasks(self, params: Mapping[str, Any]) -> dict[str, Any]:
         assert 0 < len(params["tasks"]) <= 100
@@ -107,12 +107,12 @@ class Crowd:
 
     def _task(self, arn: str) -> dict[str, Any]:
         name, _, number = arn.rpartition("/")[2].partition("t")
-        on = {}
+        placement = {}
         if self.machines:
-            which = (int(name[1:]) * self.tasks_each + int(number)) % self.machines
-            on = {"containerInstanceArn": f"{PREFIX}:container-instance/large/{which}"}
+            machine_index = (int(name[1:]) * self.tasks_each + int(number)) % self.machines
+            placement = {"containerInstanceArn": f"{PREFIX}:container-instance/large/{machine_index}"}
         return {
-            **on,
+            **placement,
             "taskArn": arn,
             "group": f"service:{name}",
             "taskDefinitionArn": f"{PREFIX}:task-definition/{name}:7",
@@ -133,8 +133,8 @@ class Crowd:
         }
 
 
-def _page(arns: list[str], member: str, params: Mapping[str, Any]) -> dict[str, Any]:
-    at, size = int(params.get("nextToken") or 0), int(params["maxResults"])
+def _build_page(arns: list[str], member: str, params: Mapping[str, Any]) -> dict[str, Any]:
+    offset, size = int(params.get("nextToken") or 0), int(params["maxResults"])
     assert size <= 100
-    following = {"nextToken": str(at + size)} if at + size < len(arns) else {}
-    return {member: arns[at : at + size], **following}
+    next_page = {"nextToken": str(offset + size)} if offset + size < len(arns) else {}
+    return {member: arns[offset : offset + size], **next_page}

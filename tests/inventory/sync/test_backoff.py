@@ -18,14 +18,14 @@ from inventory.sync.pauses import LONGEST_PAUSE, allow_trial
 from inventory.sync.scans.runner import run_scan
 from inventory.sync.sync_scan import SyncScan
 from rbac.models import Scope
-from tests.inventory.sync.large_cluster import Crowd
+from tests.inventory.sync.large_cluster import LargeCluster
 from web.clock import get_database_time
 
 pytestmark = pytest.mark.django_db
 
 
 @dataclass
-class Refusing:
+class DenyingAccount:
     """An account that refuses every call."""
 
     error: AwsError
@@ -43,7 +43,7 @@ def clusters(project: Scope, settings: Settings) -> list[SyncedCluster]:
     rate_limits.reset_buckets()
     spec = {"credentials": "InheritFromDelegate"}
     connector = Connector.objects.create(scope=project, identifier="aws", name="AWS", spec=spec)
-    places = [(f"c{number}", "us-east-1") for number in range(5)] + [("far", "eu-west-1")]
+    cluster_keys = [(f"c{number}", "us-east-1") for number in range(5)] + [("far", "eu-west-1")]
     now = get_database_time()
     return [
         SyncedCluster.objects.create(
@@ -54,11 +54,11 @@ def clusters(project: Scope, settings: Settings) -> list[SyncedCluster]:
             last_used_at=now,
             due_at=now,
         )
-        for name, region in places
+        for name, region in cluster_keys
     ]
 
 
-def tick(account: Refusing | Crowd) -> None:
+def tick(account: DenyingAccount | LargeCluster) -> None:
     for pk in list_due_clusters(get_database_time(), 100):
         run_scan(SyncScan, pk, lambda *_: account)
 
@@ -66,9 +66,9 @@ def tick(account: Refusing | Crowd) -> None:
 def pass_time() -> None:
     """The pause is over, that of AWS's quota too."""
     rate_limits.reset_buckets()
-    ago = get_database_time() - timedelta(seconds=1)
-    SyncPause.objects.update(paused_until=ago, trial_expires_at=None)
-    SyncedCluster.objects.update(due_at=ago)
+    past = get_database_time() - timedelta(seconds=1)
+    SyncPause.objects.update(paused_until=past, trial_expires_at=None)
+    SyncedCluster.objects.update(due_at=past)
 
 
 THROTTLED = Throttled("ThrottlingException", "Rate exceeded", "ecs", "ListServices")
@@ -79,7 +79,7 @@ UNKNOWN_KEY = Unauthenticated("UnrecognizedClientException", "bad token", "ecs",
 def test_one_asks_for_all_that_share_an_account_and_region(
     clusters: list[SyncedCluster], error: AwsError
 ) -> None:
-    account = Refusing(error)
+    account = DenyingAccount(error)
     tick(account)
     # Which of the five comes first is up to the database: all are due since the same moment.
     assert len(account.asked) == 2, "the others rest without having asked"
@@ -87,21 +87,21 @@ def test_one_asks_for_all_that_share_an_account_and_region(
     tick(account)
     assert len(account.asked) == 2
     pauses = []
-    for turn in range(3):
+    for attempt in range(3):
         pass_time()
         tick(account)
-        assert len(account.asked) == 4 + 2 * turn
+        assert len(account.asked) == 4 + 2 * attempt
         assert not list_due_clusters(get_database_time(), 100)
         pauses.append(max(SyncPause.objects.values_list("paused_until", flat=True)) - get_database_time())
     assert pauses[0] < pauses[1] < pauses[2] <= LONGEST_PAUSE
 
 
 def test_the_first_call_that_goes_well_lets_all_go_on(clusters: list[SyncedCluster]) -> None:
-    tick(Refusing(THROTTLED))
+    tick(DenyingAccount(THROTTLED))
     pass_time()
-    crowd = Crowd(1, 1)
-    tick(crowd)
-    tick(crowd)
+    large_cluster = LargeCluster(1, 1)
+    tick(large_cluster)
+    tick(large_cluster)
     assert not SyncPause.objects.exists()
     assert not SyncedCluster.objects.filter(synced_at=None).exists()
     assert not SyncedCluster.objects.exclude(failure="").exists()
@@ -112,7 +112,7 @@ def test_what_only_one_cluster_fails_by_holds_no_other_back(clusters: list[Synce
         NotFound("ClusterNotFoundException", "Cluster not found.", "ecs", "ListServices"),
         Denied("AccessDeniedException", "not authorized to perform: ecs:ListServices", "ecs", "ListServices"),
     ):
-        account = Refusing(error)
+        account = DenyingAccount(error)
         SyncedCluster.objects.update(due_at=get_database_time())
         tick(account)
         assert len(account.asked) == 6
@@ -121,29 +121,29 @@ def test_what_only_one_cluster_fails_by_holds_no_other_back(clusters: list[Synce
 
 
 def test_a_cluster_that_rests_says_why_until_when_and_what_to_do(clusters: list[SyncedCluster]) -> None:
-    tick(Refusing(UNKNOWN_KEY))
+    tick(DenyingAccount(UNKNOWN_KEY))
     now = get_database_time()
     for cluster in clusters[:2]:
         cluster.refresh_from_db()
-        told = serialize_sync(cluster, now)
-        assert "not accepted" in told["failure"]
-        assert "access key" in told["next_step"]
-        assert told["rests_until"] > now
+        sync_state = serialize_sync(cluster, now)
+        assert "not accepted" in sync_state["failure"]
+        assert "access key" in sync_state["next_step"]
+        assert sync_state["rests_until"] > now
 
 
 def test_who_asks_for_a_look_at_once_need_not_wait(clusters: list[SyncedCluster]) -> None:
-    tick(Refusing(UNKNOWN_KEY))
-    one = SyncedCluster.objects.get(cluster="c3")
+    tick(DenyingAccount(UNKNOWN_KEY))
+    cluster = SyncedCluster.objects.get(cluster="c3")
     now = get_database_time()
-    allow_trial(one, now)
-    SyncedCluster.objects.filter(pk=one.pk).update(due_at=now)
-    tick(Crowd(1, 1))
-    one.refresh_from_db()
-    assert one.synced_at is not None
+    allow_trial(cluster, now)
+    SyncedCluster.objects.filter(pk=cluster.pk).update(due_at=now)
+    tick(LargeCluster(1, 1))
+    cluster.refresh_from_db()
+    assert cluster.synced_at is not None
 
 
 def test_a_trial_that_never_came_back_is_followed_by_another(clusters: list[SyncedCluster]) -> None:
-    account = Refusing(THROTTLED)
+    account = DenyingAccount(THROTTLED)
     tick(account)
     pass_time()
     SyncPause.objects.update(trial_expires_at=get_database_time() + timedelta(seconds=30))

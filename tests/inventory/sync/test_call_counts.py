@@ -48,21 +48,21 @@ class Installation:
             open_aws_access=open_engine_access, now=get_database_time, monotonic=lambda: float(self.seconds)
         )
 
-    def pass_second(self, speed: float = NATURAL / ROLLOUT) -> None:
+    def pass_second(self, seconds: float = NATURAL / ROLLOUT) -> None:
         self.seconds += 1
         self.traveller.shift(timedelta(seconds=0.99))
-        self.drive.sandbox.advance(speed)
+        self.drive.sandbox.advance(seconds)
         self._count("engine", self._tick_engine, ENGINE)
         # No sync begins at the very moment at which an execution has ended.
         self.traveller.shift(timedelta(seconds=0.01))
         self._count("sync", self._tick_sync, SYNC)
         self._count("drift", self._tick_drift, DRIFT)
 
-    def _count(self, caller: str, tick: Callable[[], None], every: int) -> None:
-        if self.seconds % every:
+    def _count(self, caller: str, run_tick: Callable[[], None], interval: int) -> None:
+        if self.seconds % interval:
             return
         mark = self.drive.mark()
-        tick()
+        run_tick()
         self.calls[caller] += len(self.drive.sandbox.journal(mark))
 
     def _tick_engine(self) -> None:
@@ -101,44 +101,44 @@ class Installation:
 def installation(drive: Drive, monkeypatch: pytest.MonkeyPatch) -> Iterator[Installation]:
     # The traveller moves this machine's clock, which PostgreSQL does not follow.
     monkeypatch.setattr(clock, "connection", SimpleNamespace(vendor="sqlite"))
-    with time_machine.travel(datetime.now(UTC) + timedelta(seconds=30), tick=False) as traveller:
+    with time_machine.travel(datetime.now(UTC) + timedelta(seconds=30), tick=False) as moved_clock:
         rate_limits.reset_buckets()
-        yield Installation(drive, traveller)
+        yield Installation(drive, moved_clock)
 
 
-@pytest.mark.parametrize("waited", [0, 31, 59, 100, 200])
+@pytest.mark.parametrize("idle_seconds", [0, 31, 59, 100, 200])
 def test_a_rollout_of_63_s_costs_at_most_24_calls_with_sync_and_drift(
-    installation: Installation, waited: int
+    installation: Installation, idle_seconds: int
 ) -> None:
     installation.roll_out("1.27")
-    for _ in range(waited):
+    for _ in range(idle_seconds):
         installation.pass_second()
     installation.calls.clear()
-    began = installation.seconds
+    start_seconds = installation.seconds
     execution = installation.roll_out("1.28")
     assert execution.status == "SUCCESS"
-    assert installation.seconds - began > ROLLOUT
+    assert installation.seconds - start_seconds > ROLLOUT
     assert installation.calls.total() <= MOST_CALLS, installation.calls
-    cluster, seen = SyncedCluster.objects.get(), EcsServiceRecord.objects.get()
+    cluster, record = SyncedCluster.objects.get(), EcsServiceRecord.objects.get()
     (task,) = ServiceInstance.objects.filter(stopped_at=None)
-    assert (task.execution, seen.running) == (execution, 1)
+    assert (task.execution, record.running) == (execution, 1)
     assert ServiceInstance.objects.exclude(stopped_at=None).exists()
-    assert seen.task_definition == task.task_definition
+    assert record.task_definition == task.task_definition
     assert cluster.synced_at is not None
     assert execution.ended_at is not None
     assert cluster.synced_at > execution.ended_at
 
 
-def published(cluster: SyncedCluster) -> None:
+def publish_read(cluster: SyncedCluster) -> None:
     """Somebody has described the service just now, and saw a count that AWS does not have."""
-    answered = {**EcsServiceRecord.objects.get().description, "desiredCount": 77, "events": []}
+    description = {**EcsServiceRecord.objects.get().description, "desiredCount": 77, "events": []}
     recent_reads.publish_reads(
-        recent_reads.SERVICES, get_batch_key(cluster), {"myapp": answered}, started_at=get_database_time()
+        recent_reads.SERVICES, get_batch_key(cluster), {"myapp": description}, started_at=get_database_time()
     )
 
 
-def synced_count(traveller: time_machine.Traveller) -> int:
-    traveller.shift(timedelta(seconds=1))
+def sync_count(clock: time_machine.Traveller) -> int:
+    clock.shift(timedelta(seconds=1))
     SyncedCluster.objects.update(due_at=get_database_time())
     run_scan(sync_scan.SyncScan, SyncedCluster.objects.get().pk)
     return EcsServiceRecord.objects.get().desired
@@ -146,33 +146,33 @@ def synced_count(traveller: time_machine.Traveller) -> int:
 
 def test_sync_uses_a_read_only_after_the_last_write_of_any_execution(installation: Installation) -> None:
     execution = installation.roll_out("1.27")
-    cluster, traveller = SyncedCluster.objects.get(), installation.traveller
-    published(cluster)
-    assert synced_count(traveller) == 77
-    published(cluster)
+    cluster, clock = SyncedCluster.objects.get(), installation.traveller
+    publish_read(cluster)
+    assert sync_count(clock) == 77
+    publish_read(cluster)
     write = AwsCall.objects.filter(execution=execution, operation="CreateService")
-    traveller.shift(timedelta(seconds=1))
+    clock.shift(timedelta(seconds=1))
     write.update(answered_at=get_database_time())
-    assert synced_count(traveller) == 1, "written after the read"
-    published(cluster)
+    assert sync_count(clock) == 1, "written after the read"
+    publish_read(cluster)
     write.update(answered_at=None, state=CallState.UNKNOWN)
-    assert synced_count(traveller) == 1, "a write without an answer may come at any moment"
+    assert sync_count(clock) == 1, "a write without an answer may come at any moment"
 
 
 def test_who_asks_for_a_sync_gets_what_aws_shows_then(installation: Installation) -> None:
     installation.roll_out("1.27")
     cluster = SyncedCluster.objects.get()
-    published(cluster)
+    publish_read(cluster)
     installation.traveller.shift(timedelta(seconds=1))
     clusters.advance_due_date(cluster, get_database_time())
-    assert synced_count(installation.traveller) == 1
+    assert sync_count(installation.traveller) == 1
 
 
 def test_a_sync_waits_for_executions_two_minutes_at_most(installation: Installation) -> None:
     installation.roll_out("1.27")
     installation.drive.start("1.28")
     for _ in range(5):
-        installation.pass_second(speed=0)
+        installation.pass_second(seconds=0)
     now = get_database_time()
     SyncedCluster.objects.update(due_at=now)
     assert clusters.list_due_clusters(now, 10) == []

@@ -38,11 +38,11 @@ def cluster(drive: Drive, monkeypatch: pytest.MonkeyPatch) -> SyncedCluster:
     return SyncedCluster.objects.get()
 
 
-def until_synced(cluster: SyncedCluster, one: Hand) -> None:
+def sync_with_delegate(cluster: SyncedCluster, hand_agent: Hand) -> None:
     for _ in range(20):
         if list_due_clusters(get_database_time(), 1):
             run_scan(SyncScan, cluster.pk)
-        one.serve()
+        hand_agent.serve()
         cluster.refresh_from_db()
         if cluster.synced_at:
             return
@@ -62,7 +62,7 @@ def test_each_call_is_a_task_of_a_delegate_and_one_that_is_lost_is_made_by_the_n
     first.instance.delegate.save()
     second = hand("second", tags=("eu",), hostname="ip-10-0-1-8")
     first.lose(task)
-    until_synced(cluster, second)
+    sync_with_delegate(cluster, second)
     assert second.taken == [
         "ListServices",
         "DescribeServices",

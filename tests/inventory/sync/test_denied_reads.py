@@ -23,15 +23,15 @@ DENIED = {
 }
 
 
-def pages(shop: Shop) -> tuple[str, str]:
+def read_pages(shop: Shop) -> tuple[str, str]:
     """The dashboard, which somebody looks at, and the list of instances; without what wraps their lines."""
     client = Client()
     client.force_login(shop.drive.deployer)
     service = EcsServiceRecord.objects.filter(service__isnull=False)[0].service_id
-    both = reverse("service-dashboard", args=[service]), reverse("instances")
-    dashboard, listed = (client.get(one).content.decode() for one in both)
+    addresses = reverse("service-dashboard", args=[service]), reverse("instances")
+    dashboard, instance_list = (client.get(address).content.decode() for address in addresses)
     EcsServiceRecord.objects.update(viewed_at=get_database_time())
-    return dashboard, listed
+    return dashboard, instance_list
 
 
 def test_the_rest_goes_on_and_each_page_says_what_to_allow(shop: Shop) -> None:
@@ -39,24 +39,24 @@ def test_the_rest_goes_on_and_each_page_says_what_to_allow(shop: Shop) -> None:
     for operation in DENIED:
         shop.drive.sandbox.fault("denied", operation=operation)
     sync()
-    pages(shop)
+    read_pages(shop)
     cluster = sync()
     assert (cluster.failure, cluster.failures) == ("", 0)
     assert ServiceInstance.objects.filter(stopped_at=None).count() == 2
-    assert {one["operation"] for one in cluster.denied_reads} == set(DENIED)
-    dashboard, listed = pages(shop)
-    for operation, (prefix, what) in DENIED.items():
-        told = rf"{what}: not available, access denied by AWS. Allow <code>{prefix}:{operation}</code>"
-        assert re.search(rf"{told}[^.]*<em>Sync now</em>", dashboard), operation
-        assert f"Missing permission: allow <code>{prefix}:{operation}</code>" in listed
+    assert {denied_read["operation"] for denied_read in cluster.denied_reads} == set(DENIED)
+    dashboard, instance_list = read_pages(shop)
+    for operation, (prefix, subject) in DENIED.items():
+        message = rf"{subject}: not available, access denied by AWS. Allow <code>{prefix}:{operation}</code>"
+        assert re.search(rf"{message}[^.]*<em>Sync now</em>", dashboard), operation
+        assert f"Missing permission: allow <code>{prefix}:{operation}</code>" in instance_list
     assert "2 of 2 run" in dashboard
 
     shop.drive.sandbox.clear_faults()
     SyncedCluster.objects.update(denied_reads=[], scaling_read_at=None)
     assert sync().denied_reads == []
-    dashboard, listed = pages(shop)
+    dashboard, instance_list = read_pages(shop)
     assert "access denied by AWS" not in dashboard
-    assert "Missing permission" not in listed
+    assert "Missing permission" not in instance_list
     assert "fixed at 2" in dashboard
     assert "2 healthy" in dashboard
 
@@ -64,7 +64,7 @@ def test_the_rest_goes_on_and_each_page_says_what_to_allow(shop: Shop) -> None:
 def test_what_is_denied_and_wanted_by_nobody_any_more_is_forgotten_after_an_hour(shop: Shop) -> None:
     shop.drive.run("1")
     sync()
-    pages(shop)
+    read_pages(shop)
     shop.drive.sandbox.fault("denied", operation="GetMetricData")
     assert len(sync().denied_reads) == 1
     EcsServiceRecord.objects.update(viewed_at=None)

@@ -17,7 +17,7 @@ from inventory.sync.clusters import list_due_clusters
 from inventory.sync.scans.runner import run_scan
 from inventory.sync.sync_scan import SYNC_INTERVAL, SyncScan
 from rbac.models import Scope
-from tests.inventory.sync.large_cluster import Crowd
+from tests.inventory.sync.large_cluster import LargeCluster
 from web.clock import get_database_time
 
 
@@ -34,39 +34,43 @@ def cluster(project: Scope, settings: Settings) -> SyncedCluster:
     )
 
 
-def sync(cluster: SyncedCluster, crowd: Crowd) -> float:
+def sync(cluster: SyncedCluster, large_cluster: LargeCluster) -> float:
     """One whole sync, however many slices it takes; answers with its processor seconds."""
-    began = time.thread_time()
+    cpu_start = time.thread_time()
     SyncedCluster.objects.update(due_at=get_database_time(), synced_at=None)
     while SyncedCluster.objects.get().synced_at is None:
         assert list_due_clusters(get_database_time(), 10) == [cluster.pk]
-        run_scan(SyncScan, cluster.pk, lambda *_: crowd)
-    return time.thread_time() - began
+        run_scan(SyncScan, cluster.pk, lambda *_: large_cluster)
+    return time.thread_time() - cpu_start
 
 
-@pytest.mark.parametrize(("services", "each"), [(23, 9), pytest.param(500, 20, marks=pytest.mark.soak)])
-def test_a_sync_makes_as_few_calls_as_pages_allow(cluster: SyncedCluster, services: int, each: int) -> None:
-    crowd = Crowd(services, each, machines=services // 2)
-    first = sync(cluster, crowd)
-    assert crowd.calls.total() <= 1.1 * crowd.fewest_calls
-    assert ServiceInstance.objects.filter(stopped_at=None).count() == services * each
-    assert ContainerInstance.objects.filter(zone="us-east-1b", cpu_left=1024).count() == crowd.machines
+@pytest.mark.parametrize(("services", "tasks_each"), [(23, 9), pytest.param(500, 20, marks=pytest.mark.soak)])
+def test_a_sync_makes_as_few_calls_as_pages_allow(
+    cluster: SyncedCluster, services: int, tasks_each: int
+) -> None:
+    large_cluster = LargeCluster(services, tasks_each, machines=services // 2)
+    first = sync(cluster, large_cluster)
+    assert large_cluster.calls.total() <= 1.1 * large_cluster.fewest_calls
+    assert ServiceInstance.objects.filter(stopped_at=None).count() == services * tasks_each
+    assert (
+        ContainerInstance.objects.filter(zone="us-east-1b", cpu_left=1024).count() == large_cluster.machines
+    )
     assert not ServiceInstance.objects.filter(container_instance=None).exists()
     assert (EcsServiceRecord.objects.count(), EcsServiceEvent.objects.count()) == (services, 3 * services)
-    second = sync(cluster, crowd)
-    assert crowd.calls.total() <= 2.2 * crowd.fewest_calls
+    second = sync(cluster, large_cluster)
+    assert large_cluster.calls.total() <= 2.2 * large_cluster.fewest_calls
     print(
-        f"\n{services} services, {services * each} tasks: {crowd.calls.total() // 2} calls,"
+        f"\n{services} services, {services * tasks_each} tasks: {large_cluster.calls.total() // 2} calls,"
         f" {first:.1f} s at first, {second:.1f} s again"
     )
     assert max(first, second) < SYNC_INTERVAL.total_seconds()
 
 
 def test_what_is_gone_is_closed_by_a_whole_sync_only(cluster: SyncedCluster) -> None:
-    sync(cluster, Crowd(12, 10))
-    smaller = Crowd(11, 10)
-    sync(cluster, smaller)
+    sync(cluster, LargeCluster(12, 10))
+    smaller_cluster = LargeCluster(11, 10)
+    sync(cluster, smaller_cluster)
     assert EcsServiceRecord.objects.filter(gone_at=None).count() == 11
-    gone = ServiceInstance.objects.exclude(stopped_at=None)
-    assert gone.count() == 10
-    assert {one.ecs_service.name for one in gone if one.ecs_service} == {"s11"}
+    stopped_instances = ServiceInstance.objects.exclude(stopped_at=None)
+    assert stopped_instances.count() == 10
+    assert {instance.ecs_service.name for instance in stopped_instances if instance.ecs_service} == {"s11"}

@@ -24,8 +24,8 @@ def test_an_ecs_service_that_one_branch_of_a_stage_changes_belongs_to_the_servic
     assert EcsServiceRecord.objects.get(name=worker).service is None, (
         "made outside, and nobody has deployed it"
     )
-    ready = write(_pipeline(_parallel(DEPLOY, _scale("more", worker, 2))))
-    execution = ready.until_over(ready.start("1.28"))
+    story_drive = write(_pipeline(_parallel(DEPLOY, _scale("more", worker, 2))))
+    execution = story_drive.until_over(story_drive.start("1.28"))
     assert execution.outcome == "COMPLETED", execution.failure
     sync()
     owners = EcsServiceRecord.objects.order_by("name").values_list("name", "service", "infrastructure")
@@ -34,12 +34,12 @@ def test_an_ecs_service_that_one_branch_of_a_stage_changes_belongs_to_the_servic
 
 
 def test_a_task_that_a_step_ran_by_itself_was_started_by_its_execution(write: Write, drive: Drive) -> None:
-    ready = write(_pipeline(job(drive, "migrate")))
-    execution = ready.until_over(ready.start("1.28"))
+    story_drive = write(_pipeline(job(drive, "migrate")))
+    execution = story_drive.until_over(story_drive.start("1.28"))
     assert execution.status == "SUCCESS", execution.failure
     sync()
-    ran = ServiceInstance.objects.get(ecs_service=None)
-    assert (ran.origin, ran.execution) == ("EXECUTION", execution)
+    instance = ServiceInstance.objects.get(ecs_service=None)
+    assert (instance.origin, instance.execution) == ("EXECUTION", execution)
 
 
 def test_a_cluster_that_an_infrastructure_names_by_an_expression_is_followed_by_what_was_deployed_there(

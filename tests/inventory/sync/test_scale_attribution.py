@@ -18,13 +18,13 @@ __all__ = ["write"]
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def origins() -> list[tuple[str, Execution | None]]:
+def list_origins() -> list[tuple[str, Execution | None]]:
     """Of the tasks that run, the oldest first."""
     rows = ServiceInstance.objects.filter(stopped_at=None).select_related("execution")
-    return [(one.origin, one.execution) for one in rows.order_by("created_at", "pk")]
+    return [(instance.origin, instance.execution) for instance in rows.order_by("created_at", "pk")]
 
 
-def changes() -> list[str]:
+def list_changes() -> list[str]:
     rows = EcsServiceEvent.objects.filter(kind=EcsServiceEvent.Kind.COUNT).order_by("at", "pk")
     return list(rows.values_list("message", flat=True))
 
@@ -37,41 +37,41 @@ def deployed(drive: Drive, monkeypatch: pytest.MonkeyPatch) -> Execution:
     drive.sandbox.advance(40)
     drive.pass_time(240, step=20)
     sync()
-    assert origins() == [("EXECUTION", execution)]
+    assert list_origins() == [("EXECUTION", execution)]
     return execution
 
 
 def test_a_step_that_scales_started_the_tasks_by_which_a_service_grew(
     drive: Drive, write: Write, deployed: Execution
 ) -> None:
-    ready = write(_pipeline(_scale("more", "myapp", 3)))
-    execution = ready.until_over(ready.start())
+    story_drive = write(_pipeline(_scale("more", "myapp", 3)))
+    execution = story_drive.until_over(story_drive.start())
     assert execution.status == "SUCCESS", execution.failure
     sync()
-    assert origins() == [("EXECUTION", deployed), ("EXECUTION", execution), ("EXECUTION", execution)]
-    assert changes() == [f"The desired count changed from 1 to 3, set by Flow #{execution.number}."]
+    assert list_origins() == [("EXECUTION", deployed), ("EXECUTION", execution), ("EXECUTION", execution)]
+    assert list_changes() == [f"The desired count changed from 1 to 3, set by Flow #{execution.number}."]
     drive.pass_time(120, step=20)
-    lost = ServiceInstance.objects.filter(execution=execution).earliest("created_at")
-    drive.call("ecs", "StopTask", {"cluster": "demo", "task": lost.arn, "reason": "tried out"})
+    stopped_instance = ServiceInstance.objects.filter(execution=execution).earliest("created_at")
+    drive.call("ecs", "StopTask", {"cluster": "demo", "task": stopped_instance.arn, "reason": "tried out"})
     drive.pass_time(300, step=20)
     sync()
-    assert origins()[-1] == ("REPLACED", deployed), "it came in the place of another"
+    assert list_origins()[-1] == ("REPLACED", deployed), "it came in the place of another"
 
 
 def test_a_rollback_of_a_step_that_shrank_a_service_started_what_came_back(
     drive: Drive, write: Write, deployed: Execution
 ) -> None:
-    ready = write(_pipeline(_scale("none", "myapp", 0)))
-    execution = ready.until_over(ready.start())
+    story_drive = write(_pipeline(_scale("none", "myapp", 0)))
+    execution = story_drive.until_over(story_drive.start())
     drive.pass_time(120, step=20)
     sync()
-    assert origins() == []
+    assert list_origins() == []
     roll_back_execution(actor=drive.deployer, execution=execution)
-    ready.until_over(execution)
+    story_drive.until_over(execution)
     sync()
-    assert origins() == [("EXECUTION", execution)]
+    assert list_origins() == [("EXECUTION", execution)]
     name = f"set by Flow #{execution.number}."
-    assert changes() == [
+    assert list_changes() == [
         f"The desired count changed from 1 to 0, {name}",
         f"The desired count changed from 0 to 1, {name}",
     ]
@@ -83,42 +83,42 @@ def test_what_a_person_changed_in_aws_is_told_from_what_ecs_replaced(
     drive.call("ecs", "UpdateService", {"cluster": "demo", "service": "myapp", "desiredCount": 3})
     drive.pass_time(60, step=20)
     sync()
-    assert origins() == [("EXECUTION", deployed), ("OUTSIDE", None), ("OUTSIDE", None)]
-    assert changes() == ["The desired count changed from 1 to 3, set outside Slipway."]
+    assert list_origins() == [("EXECUTION", deployed), ("OUTSIDE", None), ("OUTSIDE", None)]
+    assert list_changes() == ["The desired count changed from 1 to 3, set outside Slipway."]
     sync()
-    assert origins() == [("EXECUTION", deployed), ("OUTSIDE", None), ("OUTSIDE", None)]
-    assert len(changes()) == 1
+    assert list_origins() == [("EXECUTION", deployed), ("OUTSIDE", None), ("OUTSIDE", None)]
+    assert len(list_changes()) == 1
 
 
 def test_a_count_that_auto_scaling_set_is_told_also_where_no_task_came_of_it(
     drive: Drive, deployed: Execution
 ) -> None:
-    place = {"ServiceNamespace": "ecs", "ResourceId": "service/demo/myapp"}
-    place["ScalableDimension"] = "ecs:service:DesiredCount"
-    for least, most in ((3, 9), (1, 2)):
-        bounds = {**place, "MinCapacity": least, "MaxCapacity": most}
+    scaling_target = {"ServiceNamespace": "ecs", "ResourceId": "service/demo/myapp"}
+    scaling_target["ScalableDimension"] = "ecs:service:DesiredCount"
+    for minimum, maximum in ((3, 9), (1, 2)):
+        bounds = {**scaling_target, "MinCapacity": minimum, "MaxCapacity": maximum}
         drive.call("application-autoscaling", "RegisterScalableTarget", bounds)
         drive.pass_time(120, step=20)
         sync()
-    assert changes() == [
+    assert list_changes() == [
         "The desired count changed from 1 to 3, set by auto scaling.",
         "The desired count changed from 3 to 2, set by auto scaling.",
     ]
-    assert [origin for origin, _ in origins()][1:] == ["AUTO_SCALED"]
+    assert [origin for origin, _ in list_origins()][1:] == ["AUTO_SCALED"]
 
 
 def test_where_auto_scaling_may_have_done_it_unseen_nobody_is_blamed(
     drive: Drive, deployed: Execution
 ) -> None:
     cluster, now = SyncedCluster.objects.get(), get_database_time()
-    seen = EcsServiceRecord.objects.get()
-    for scaling, lacking in (
+    record = EcsServiceRecord.objects.get()
+    for scaling, denied_reads in (
         (None, []),
         ({"min": 1, "max": 9, "suspended": []}, [{"operation": "DescribeScalingActivities"}]),
     ):
         EcsServiceEvent.objects.filter(kind=EcsServiceEvent.Kind.COUNT).delete()
         EcsServiceEvent.objects.create(
-            ecs_service=seen,
+            ecs_service=record,
             kind=EcsServiceEvent.Kind.COUNT,
             event="count",
             before=1,
@@ -127,7 +127,7 @@ def test_where_auto_scaling_may_have_done_it_unseen_nobody_is_blamed(
             message="From 1 to 3.",
         )
         EcsServiceRecord.objects.update(scaling=scaling)
-        cluster.denied_reads = lacking
+        cluster.denied_reads = denied_reads
         with transaction.atomic():
             attribute_scaling(cluster, now)
-        assert changes() == ["From 1 to 3."]
+        assert list_changes() == ["From 1 to 3."]

@@ -24,11 +24,11 @@ ASKED = "DescribeTargetHealth"
 Turn = Callable[[dict[str, Any]], dict[str, Any]]
 
 
-class Way:
+class TargetHealthCaller:
     """The way to the sandbox; counts the calls, and lets a test turn what is told of targets."""
 
-    def __init__(self, turn: Turn = lambda answer: answer) -> None:
-        self.turn = turn
+    def __init__(self, change_response: Turn = lambda response: response) -> None:
+        self.turn = change_response
         self.calls: Counter[str] = Counter()
 
     def sync(self) -> SyncedCluster:
@@ -37,8 +37,8 @@ class Way:
         create_clusters(get_database_time())
         SyncedCluster.objects.update(due_at=get_database_time())
         (cluster,) = SyncedCluster.objects.all()
-        live = get_local_caller(cluster.connector, cluster.region)
-        self.live = live
+        inner_caller = get_local_caller(cluster.connector, cluster.region)
+        self.live = inner_caller
         run_scan(SyncScan, cluster.pk, lambda *_: self)
         cluster.refresh_from_db()
         assert cluster.failure == ""
@@ -46,19 +46,19 @@ class Way:
 
     def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
         self.calls[operation] += 1
-        answer = self.live.call(service, operation, params)
-        return self.turn(answer) if operation == ASKED else answer
+        response = self.live.call(service, operation, params)
+        return self.turn(response) if operation == ASKED else response
 
 
-def shown(shop: Shop) -> str:
+def read_dashboard(shop: Shop) -> str:
     """What the dashboard says; whoever asks for it looks at the service."""
     client = Client()
     client.force_login(shop.drive.deployer)
-    seen = EcsServiceRecord.objects.filter(service__isnull=False)[0]
-    return client.get(reverse("service-dashboard", args=[seen.service_id])).content.decode()
+    record = EcsServiceRecord.objects.filter(service__isnull=False)[0]
+    return client.get(reverse("service-dashboard", args=[record.service_id])).content.decode()
 
 
-def sick(answer: dict[str, Any]) -> dict[str, Any]:
+def add_unhealthy_target(response: dict[str, Any]) -> dict[str, Any]:
     """One target that fails its checks, as a load balancer of bad manners tells it."""
     health = {
         "State": "unhealthy",
@@ -70,23 +70,23 @@ def sick(answer: dict[str, Any]) -> dict[str, Any]:
 
 def test_targets_are_read_once_for_all_who_look_and_not_where_nobody_looks(shop: Shop) -> None:
     shop.drive.run("1")
-    way = Way()
-    way.sync()
-    assert way.calls[ASKED] == 0, "nobody looks"
-    assert "not read yet" in shown(shop)
-    shown(shop)
-    way.sync()
-    assert way.calls[ASKED] == 1, "however many look"
-    text = shown(shop)
+    health_caller = TargetHealthCaller()
+    health_caller.sync()
+    assert health_caller.calls[ASKED] == 0, "nobody looks"
+    assert "not read yet" in read_dashboard(shop)
+    read_dashboard(shop)
+    health_caller.sync()
+    assert health_caller.calls[ASKED] == 1, "however many look"
+    text = read_dashboard(shop)
     assert "2 healthy" in text
     assert "that are not healthy" not in text
     EcsServiceRecord.objects.update(viewed_at=get_database_time() - timedelta(minutes=16))
-    way.sync()
-    assert way.calls[ASKED] == 1, "everybody has left"
+    health_caller.sync()
+    assert health_caller.calls[ASKED] == 1, "everybody has left"
 
     EcsServiceRecord.objects.update(viewed_at=get_database_time())
-    Way(sick).sync()
-    text = shown(shop)
+    TargetHealthCaller(add_unhealthy_target).sync()
+    text = read_dashboard(shop)
     assert "10.1.2.3:80" in text
     assert "no running task" in text
     assert "Compare the health check path" in text
@@ -97,21 +97,21 @@ def test_targets_are_read_once_for_all_who_look_and_not_where_nobody_looks(shop:
 
 def test_a_group_that_is_gone_and_a_policy_that_denies_are_told_and_stop_nothing(shop: Shop) -> None:
     shop.drive.run("1")
-    Way().sync()
-    shown(shop)
+    TargetHealthCaller().sync()
+    read_dashboard(shop)
 
     def gone(_: object) -> dict[str, Any]:
         raise NotFound("TargetGroupNotFound", "One or more target groups not found", "elbv2", ASKED)
 
-    cluster = Way(gone).sync()
+    cluster = TargetHealthCaller(gone).sync()
     assert cluster.denied_reads == []
-    assert "This target group does not exist in AWS" in shown(shop)
+    assert "This target group does not exist in AWS" in read_dashboard(shop)
 
     def denied(_: object) -> dict[str, Any]:
         raise Denied("AccessDenied", "You may not.", "elbv2", ASKED)
 
-    cluster = Way(denied).sync()
-    assert [one["operation"] for one in cluster.denied_reads] == [ASKED]
-    text = shown(shop)
+    cluster = TargetHealthCaller(denied).sync()
+    assert [denied_read["operation"] for denied_read in cluster.denied_reads] == [ASKED]
+    text = read_dashboard(shop)
     assert "Allow <code>elasticloadbalancing:DescribeTargetHealth</code>" in text
     assert "choose <em>Sync now</em>" in text
