@@ -12,7 +12,7 @@ from pipelines.models import Pipeline
 from rbac.models import Role, RoleAssignment, User
 from tests.browser.conftest import Visit
 from tests.browser.test_accessibility import violations
-from tests.catalog.artifacts.registry import Registry, registry
+from tests.catalog.artifacts.registry import Registry, start_registry
 from tests.fixtures.git import PASSWORD
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -24,7 +24,7 @@ def hub(demo: Pipeline, deployer: User) -> Iterator[Registry]:
     """A registry with sixty tags that the demo's image comes from; the deployer may change services."""
     role = Role.objects.get(identifier="project_admin", scope=None)
     RoleAssignment.objects.create(user=deployer, role=role, scope=demo.scope)
-    with registry(**MANY) as made:
+    with start_registry(**MANY) as made:
         made.page = 100
         secret = create_secret(
             actor=deployer, scope=demo.scope, identifier="word", name="Word", value=PASSWORD

@@ -12,7 +12,7 @@ Push = Callable[[str], str]
 """Pushes an image with a tag; its digest."""
 
 
-def pushing(url: str) -> Push:
+def create_repository(url: str) -> Push:
     """Make the repository shop/web in the account behind `url`."""
     client = boto3.client(
         "ecr",
@@ -27,7 +27,9 @@ def pushing(url: str) -> Push:
         config = {"digest": f"sha256:{hashlib.sha256(tag.encode()).hexdigest()}"}
         layers = [config | {"size": 1, "mediaType": MEDIA_TYPE}]
         manifest = {"schemaVersion": 2, "mediaType": MEDIA_TYPE, "config": config, "layers": layers}
-        put = client.put_image(repositoryName="shop/web", imageManifest=json.dumps(manifest), imageTag=tag)
-        return str(put["image"]["imageId"]["imageDigest"])
+        response = client.put_image(
+            repositoryName="shop/web", imageManifest=json.dumps(manifest), imageTag=tag
+        )
+        return str(response["image"]["imageId"]["imageDigest"])
 
     return push

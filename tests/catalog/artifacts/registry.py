@@ -32,25 +32,27 @@ class Registry:
     tags: dict[str, str] = field(default_factory=dict)
     repositories: tuple[str, ...] = ()
 
-    def answer(self, request: Any) -> tuple[int, dict[str, str], bytes]:
+    def respond(self, request: Any) -> tuple[int, dict[str, str], bytes]:
         """What the registry says."""
         parts = urlsplit(request.path)
-        sent = request.headers.get("Authorization", "")
+        authorization = request.headers.get("Authorization", "")
         if parts.path == "/token":
-            return (200, {}, json.dumps({"token": TOKEN}).encode()) if sent == LOGIN else (401, {}, b"")
-        if sent != f"Bearer {TOKEN}":
+            return (
+                (200, {}, json.dumps({"token": TOKEN}).encode()) if authorization == LOGIN else (401, {}, b"")
+            )
+        if authorization != f"Bearer {TOKEN}":
             return 401, {"WWW-Authenticate": f'Bearer realm="{self.url}/token",service="loopback"'}, b""
         if parts.path == "/v2/_catalog" and self.repositories:
-            return self._catalog(parse_qs(parts.query).get("last", [""])[0])
+            return self._list_repositories(parse_qs(parts.query).get("last", [""])[0])
         if parts.path == "/v2/shop/web/tags/list":
-            return self._listed(parse_qs(parts.query).get("last", [""])[0])
+            return self._list_tags(parse_qs(parts.query).get("last", [""])[0])
         tag = parts.path.removeprefix("/v2/shop/web/manifests/")
         if tag in self.tags:
             return 200, {"Docker-Content-Digest": self.tags[tag]}, b""
         return (200 if parts.path == "/v2/" else 404), {}, b""
 
-    def _catalog(self, last: str) -> tuple[int, dict[str, str], bytes]:
-        remaining_names = [name for name in sorted(self.repositories) if name > last]
+    def _list_repositories(self, last_name: str) -> tuple[int, dict[str, str], bytes]:
+        remaining_names = [name for name in sorted(self.repositories) if name > last_name]
         page = remaining_names[: self.page]
         link = (
             {"Link": f'</v2/_catalog?last={page[-1]}>; rel="next"'}
@@ -59,11 +61,11 @@ class Registry:
         )
         return 200, link, json.dumps({"repositories": page}).encode()
 
-    def _listed(self, last: str) -> tuple[int, dict[str, str], bytes]:
-        self.asked += not last
+    def _list_tags(self, last_tag: str) -> tuple[int, dict[str, str], bytes]:
+        self.asked += not last_tag
         if self.status != 200:
             return self.status, {}, b"{}"
-        remaining_tags = [tag for tag in sorted(self.tags) if tag > last]
+        remaining_tags = [tag for tag in sorted(self.tags) if tag > last_tag]
         page = remaining_tags[: self.page]
         is_more = len(remaining_tags) > self.page
         link = {"Link": f'</v2/shop/web/tags/list?last={page[-1]}>; rel="next"'} if is_more else {}
@@ -71,9 +73,9 @@ class Registry:
 
 
 @contextmanager
-def registry(**tags: str) -> Iterator[Registry]:
+def start_registry(**tags: str) -> Iterator[Registry]:
     """A registry that runs."""
-    made = Registry(tags={tag.replace("_", "."): digest for tag, digest in tags.items()})
-    with start_http_server(made.answer) as url:
-        made.url = url
-        yield made
+    registry_server = Registry(tags={tag.replace("_", "."): digest for tag, digest in tags.items()})
+    with start_http_server(registry_server.respond) as url:
+        registry_server.url = url
+        yield registry_server

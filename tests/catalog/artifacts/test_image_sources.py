@@ -14,8 +14,8 @@ from delegates.access import images, site_calls
 from deployments.models import Execution
 from pipelines.models import Pipeline
 from rbac.models import Scope, User
-from tests.catalog.artifacts.ecr import IN_ECR, Push, pushing
-from tests.catalog.artifacts.registry import Registry, registry
+from tests.catalog.artifacts.ecr import IN_ECR, Push, create_repository
+from tests.catalog.artifacts.registry import Registry, start_registry
 from tests.fixtures.engine_driver import Drive
 from tests.fixtures.fake_delegates import hand
 from tests.fixtures.git import PASSWORD
@@ -27,11 +27,11 @@ WEB = {"type": "DockerRegistry", "connector": "hub", "imagePath": "shop/web"}
 
 @pytest.fixture
 def hub() -> Iterator[Registry]:
-    with registry(v1_9=ONE, v1_10=TWO, latest=TWO, v1_10_rc=ONE) as made:
-        yield made
+    with start_registry(v1_9=ONE, v1_10=TWO, latest=TWO, v1_10_rc=ONE) as registry_server:
+        yield registry_server
 
 
-def connect(hub: Registry, **spec: object) -> Connector:
+def create_registry_connector(hub: Registry, **spec: object) -> Connector:
     admin, scope = User.objects.get(username="admin"), Scope.objects.get(path="account/default/demo")
     secret = create_secret(actor=admin, scope=scope, identifier="word", name="Word", value=PASSWORD)
     login = {"url": hub.url, "authentication": "UsernamePassword", "username": "me", **spec}
@@ -46,13 +46,13 @@ def connect(hub: Registry, **spec: object) -> Connector:
     )
 
 
-def take_from(source: dict[str, str]) -> None:
+def set_artifact_source(source: dict[str, str]) -> None:
     Artifact.objects.filter(service__identifier="myapp").update(source=source)
 
 
 def test_the_digest_of_the_tag_is_kept_with_the_run(drive: Drive, hub: Registry) -> None:
-    connect(hub)
-    take_from(WEB)
+    create_registry_connector(hub)
+    set_artifact_source(WEB)
     execution = drive.run("v1.9")
     assert execution.status == "SUCCESS", execution.failure
     assert (execution.artifact["tag"], execution.artifact["digest"]) == ("v1.9", ONE)
@@ -61,8 +61,8 @@ def test_the_digest_of_the_tag_is_kept_with_the_run(drive: Drive, hub: Registry)
 
 
 def test_the_newest_tag_of_a_pattern_is_taken_where_nobody_chooses(drive: Drive, hub: Registry) -> None:
-    connect(hub)
-    take_from(WEB | {"tagPattern": "v1.*"})
+    create_registry_connector(hub)
+    set_artifact_source(WEB | {"tagPattern": "v1.*"})
     hub.tags.pop("v1.10.rc")
     execution = drive.run()
     assert execution.status == "SUCCESS", execution.failure
@@ -73,8 +73,8 @@ def test_the_newest_tag_of_a_pattern_is_taken_where_nobody_chooses(drive: Drive,
 def test_a_tag_that_is_not_there_stops_the_run_before_any_write(
     drive: Drive, hub: Registry, tag: str, source: dict[str, str]
 ) -> None:
-    connect(hub)
-    take_from(source)
+    create_registry_connector(hub)
+    set_artifact_source(source)
     execution = drive.run(tag)
     assert execution.failure is not None
     assert execution.failure["code"] == "IMAGE_NOT_FOUND"
@@ -84,12 +84,12 @@ def test_a_tag_that_is_not_there_stops_the_run_before_any_write(
 @pytest.fixture
 def ecr(drive: Drive) -> Push:
     """Pushes an image with a tag to a repository of the pretend account; its digest."""
-    return pushing(Connector.objects.get(identifier="sandbox_aws").spec["endpoint_url"])
+    return create_repository(Connector.objects.get(identifier="sandbox_aws").spec["endpoint_url"])
 
 
 def test_an_image_of_ecr_has_its_digest_from_there(drive: Drive, ecr: Push) -> None:
     digest = ecr("v7")
-    take_from(IN_ECR | {"tagPattern": "v*"})
+    set_artifact_source(IN_ECR | {"tagPattern": "v*"})
     execution = drive.run()
     assert execution.status == "SUCCESS", execution.failure
     assert (execution.artifact["tag"], execution.artifact["digest"]) == ("v7", digest)
@@ -98,11 +98,11 @@ def test_an_image_of_ecr_has_its_digest_from_there(drive: Drive, ecr: Push) -> N
 def test_tags_are_listed_searched_and_paged(
     drive: Drive, hub: Registry, browse: Callable[[User], Client]
 ) -> None:
-    connector = connect(hub)
+    connector = create_registry_connector(hub)
     client = browse(User.objects.get(username="admin"))
     address = f"/api/v1/connectors/{connector.pk}/registries/tags?image=shop/web"
-    listed = client.get(address).json()
-    assert listed == {"results": ["v1.10.rc", "v1.10", "v1.9", "latest"], "is_cut": False, "next": None}
+    body = client.get(address).json()
+    assert body == {"results": ["v1.10.rc", "v1.10", "v1.9", "latest"], "is_cut": False, "next": None}
     assert client.get(f"{address}&search=rc").json()["results"] == ["v1.10.rc"]
     first = client.get(f"{address}&limit=3").json()
     assert (first["results"], first["next"]) == (["v1.10.rc", "v1.10", "v1.9"], 2)
@@ -112,7 +112,7 @@ def test_tags_are_listed_searched_and_paged(
 
 
 @pytest.mark.parametrize(
-    ("status", "said", "step"),
+    ("status", "message", "step"),
     [
         (
             403,
@@ -125,37 +125,40 @@ def test_tags_are_listed_searched_and_paged(
     ],
 )
 def test_a_registry_that_refuses_is_quoted_with_what_to_do_next(
-    drive: Drive, hub: Registry, browse: Callable[[User], Client], status: int, said: str, step: str
+    drive: Drive, hub: Registry, browse: Callable[[User], Client], status: int, message: str, step: str
 ) -> None:
-    connector = connect(hub)
+    connector = create_registry_connector(hub)
     hub.status = status
     client = browse(User.objects.get(username="admin"))
-    refused = client.get(f"/api/v1/connectors/{connector.pk}/registries/tags?image=shop/web")
-    assert refused.status_code == 409
-    assert said in refused.json()["detail"]
-    assert step in refused.json()["detail"]
+    response = client.get(f"/api/v1/connectors/{connector.pk}/registries/tags?image=shop/web")
+    assert response.status_code == 409
+    assert message in response.json()["detail"]
+    assert step in response.json()["detail"]
 
 
 def test_the_page_says_why_a_registry_refuses_and_what_a_pattern_would_take(
     drive: Drive, hub: Registry, browse: Callable[[User], Client]
 ) -> None:
-    connect(hub)
+    create_registry_connector(hub)
     client = browse(User.objects.get(username="admin"))
-    here = {"scope": "account/default/demo", **WEB}
-    listed = client.get("/services/tags/", here | {"pattern": r"/v1\.[0-9]+/"}).json()
-    assert [one["name"] for one in listed["results"]] == ["v1.10", "v1.9"]
-    bad = client.get("/services/tags/", here | {"pattern": "/a(?=b)/"})
-    assert (bad.status_code, "looks around" in bad.json()["problem"]) == (400, True)
-    missing = client.get("/services/tags/", here | {"connector": "bub"})
-    assert (missing.status_code, "does not exist" in missing.json()["problem"]) == (409, True)
-    take_from(WEB | {"imagePath": "shop/none"})
+    query = {"scope": "account/default/demo", **WEB}
+    body = client.get("/services/tags/", query | {"pattern": r"/v1\.[0-9]+/"}).json()
+    assert [row["name"] for row in body["results"]] == ["v1.10", "v1.9"]
+    invalid_pattern = client.get("/services/tags/", query | {"pattern": "/a(?=b)/"})
+    assert (invalid_pattern.status_code, "looks around" in invalid_pattern.json()["problem"]) == (400, True)
+    missing_connector = client.get("/services/tags/", query | {"connector": "bub"})
+    assert (missing_connector.status_code, "does not exist" in missing_connector.json()["problem"]) == (
+        409,
+        True,
+    )
+    set_artifact_source(WEB | {"imagePath": "shop/none"})
     service = Service.objects.get(identifier="myapp")
-    refused = client.get(f"/services/{service.pk}/tags/").json()
-    assert "has no repository shop/none" in refused["problem"]
-    take_from(WEB | {"tagPattern": "v1.*"})
+    service_body = client.get(f"/services/{service.pk}/tags/").json()
+    assert "has no repository shop/none" in service_body["problem"]
+    set_artifact_source(WEB | {"tagPattern": "v1.*"})
     pipeline = Pipeline.objects.get(identifier="rolling_demo")
-    asked = client.post(f"/pipelines/{pipeline.pk}/run/", {"tag": ""})
-    assert asked.status_code == 302
+    response = client.post(f"/pipelines/{pipeline.pk}/run/", {"tag": ""})
+    assert response.status_code == 302
     assert Execution.objects.get().artifact["tag"] == ""
 
 
@@ -165,13 +168,13 @@ def test_all_pages_of_ecr_are_listed_the_newest_image_first(
     monkeypatch.setattr(site_calls, "ECR_PAGE", 2)
     for tag in ("v9", "v1", "v5", "v3", "v2"):
         ecr(tag)
-    take_from(IN_ECR | {"tagPattern": "v*"})
+    set_artifact_source(IN_ECR | {"tagPattern": "v*"})
     service = Service.objects.get(identifier="myapp")
-    listed = browse(User.objects.get(username="admin")).get(f"/services/{service.pk}/tags/").json()
-    names, pushed = zip(*((one["name"], one["pushed_at"]) for one in listed["results"]), strict=True)
+    body = browse(User.objects.get(username="admin")).get(f"/services/{service.pk}/tags/").json()
+    names, push_times = zip(*((row["name"], row["pushed_at"]) for row in body["results"]), strict=True)
     assert sorted(names) == ["v1", "v2", "v3", "v5", "v9"]
-    assert all(pushed)
-    assert list(pushed) == sorted(pushed, reverse=True)
+    assert all(push_times)
+    assert list(push_times) == sorted(push_times, reverse=True)
     execution = drive.run()
     assert execution.status == "SUCCESS", execution.failure
     assert execution.artifact["tag"] == "v9"
@@ -182,51 +185,56 @@ def test_the_repositories_of_ecr_are_listed_by_page_and_api(
     drive: Drive, ecr: Push, browse: Callable[[User], Client], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = browse(User.objects.get(username="admin"))
-    here = {"scope": "account/default/demo", "type": "Ecr", "connector": "sandbox_aws", "region": "us-east-1"}
-    listed = client.get("/services/repositories/", here).json()
-    assert [one["name"] for one in listed["results"]] == ["shop/web"]
+    query = {
+        "scope": "account/default/demo",
+        "type": "Ecr",
+        "connector": "sandbox_aws",
+        "region": "us-east-1",
+    }
+    body = client.get("/services/repositories/", query).json()
+    assert [row["name"] for row in body["results"]] == ["shop/web"]
     pk = Connector.objects.get(identifier="sandbox_aws").pk
-    told = client.get(f"/api/v1/connectors/{pk}/registries/repositories?region=us-east-1").json()
-    assert told == {"results": ["shop/web"], "is_cut": False, "next": None}
-    elsewhere = client.get("/services/repositories/", here | {"region": "evil.example.com"})
-    assert (elsewhere.status_code, "region" in elsewhere.json()["problem"]) == (400, True)
+    repositories = client.get(f"/api/v1/connectors/{pk}/registries/repositories?region=us-east-1").json()
+    assert repositories == {"results": ["shop/web"], "is_cut": False, "next": None}
+    invalid_region = client.get("/services/repositories/", query | {"region": "evil.example.com"})
+    assert (invalid_region.status_code, "region" in invalid_region.json()["problem"]) == (400, True)
 
 
 def test_the_repositories_of_a_registry_are_listed_where_it_shows_its_catalog(
     drive: Drive, hub: Registry, browse: Callable[[User], Client]
 ) -> None:
-    pk = connect(hub).pk
+    pk = create_registry_connector(hub).pk
     hub.repositories = ("shop/web", "shop/worker", "../evil", "base", "Tools")
     client = browse(User.objects.get(username="admin"))
-    here = {"scope": "account/default/demo", "type": "DockerRegistry", "connector": "hub"}
-    listed = client.get("/services/repositories/", here).json()
-    assert [one["name"] for one in listed["results"]] == ["base", "shop/web", "shop/worker"]
-    told = client.get(f"/api/v1/connectors/{pk}/registries/repositories?search=shop").json()
-    assert told == {"results": ["shop/web", "shop/worker"], "is_cut": False, "next": None}
+    query = {"scope": "account/default/demo", "type": "DockerRegistry", "connector": "hub"}
+    body = client.get("/services/repositories/", query).json()
+    assert [row["name"] for row in body["results"]] == ["base", "shop/web", "shop/worker"]
+    repositories = client.get(f"/api/v1/connectors/{pk}/registries/repositories?search=shop").json()
+    assert repositories == {"results": ["shop/web", "shop/worker"], "is_cut": False, "next": None}
 
 
 def test_a_registry_that_shows_no_catalog_says_so_and_what_to_do(
     drive: Drive, hub: Registry, browse: Callable[[User], Client]
 ) -> None:
-    pk = connect(hub).pk
+    pk = create_registry_connector(hub).pk
     client = browse(User.objects.get(username="admin"))
-    here = {"scope": "account/default/demo", "type": "DockerRegistry", "connector": "hub"}
-    said = client.get("/services/repositories/", here).json()["problem"]
-    assert "does not list its repositories" in said
-    assert "Enter the image path" in said
+    query = {"scope": "account/default/demo", "type": "DockerRegistry", "connector": "hub"}
+    problem = client.get("/services/repositories/", query).json()["problem"]
+    assert "does not list its repositories" in problem
+    assert "Enter the image path" in problem
     assert client.get(f"/api/v1/connectors/{pk}/registries/repositories").status_code == 409
 
 
 def test_a_delegate_lists_the_repositories_where_the_connector_says_so(
     drive: Drive, hub: Registry, browse: Callable[[User], Client]
 ) -> None:
-    pk = connect(hub, connect_through="Delegate", delegate_selectors=["net"]).pk
+    pk = create_registry_connector(hub, connect_through="Delegate", delegate_selectors=["net"]).pk
     hub.repositories = ("shop/web",)
-    one = hand("net-1", tags=("net",))
+    hand_agent = hand("net-1", tags=("net",))
     client = browse(User.objects.get(username="admin"))
     address = f"/api/v1/connectors/{pk}/registries/repositories"
     assert client.get(address).status_code == 202
-    one.serve()
+    hand_agent.serve()
     assert client.get(address).json()["results"] == ["shop/web"]
 
 
@@ -241,17 +249,17 @@ def test_an_agent_that_knows_no_catalog_is_told_apart_from_an_empty_registry() -
 
 def test_a_repository_with_more_tags_than_are_read_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(images, "REGISTRY_TAGS", 2)
-    found = images.fetch_all_tags(
+    tag_list = images.fetch_all_tags(
         lambda _: {"imageDetails": [{"imageTags": ["a", "b", "c"]}], "nextToken": "x"}, "web"
     )
-    assert (found.names, found.is_cut) == (["c", "b"], True)
+    assert (tag_list.names, tag_list.is_cut) == (["c", "b"], True)
 
 
 def test_the_form_of_a_service_keeps_where_its_image_comes_from(
     drive: Drive, hub: Registry, browse: Callable[[User], Client]
 ) -> None:
-    connect(hub)
-    take_from(WEB)
+    create_registry_connector(hub)
+    set_artifact_source(WEB)
     service = Service.objects.get(identifier="myapp")
     form = browse(User.objects.get(username="admin")).get(f"/services/{service.pk}/edit/").context["form"]
     assert form["source_connector"].value() == "hub"

@@ -14,17 +14,17 @@ from tests.fixtures.time_limits import within_cpu
 from tests.lanes import examples
 
 
-def refusal(text: str) -> BadDocument:
-    with pytest.raises(BadDocument) as caught:
+def get_error(text: str) -> BadDocument:
+    with pytest.raises(BadDocument) as error:
         parse_document(text, "spec.yaml")
-    return caught.value
+    return error.value
 
 
-def read_or_refused(text: str) -> Document | BadDocument:
+def parse_or_get_error(text: str) -> Document | BadDocument:
     try:
         return parse_document(text, "f")
-    except BadDocument as bad:
-        return bad
+    except BadDocument as error:
+        return error
 
 
 @pytest.mark.parametrize(
@@ -94,12 +94,12 @@ def test_every_part_knows_its_line() -> None:
     ],
 )
 def test_scalars_follow_yaml_1_2(text: str, value: Any) -> None:
-    read = parse_document(f"key: {text}", "f").value["key"]
-    assert (type(read), read) == (type(value), value)
+    parsed_value = parse_document(f"key: {text}", "f").value["key"]
+    assert (type(parsed_value), parsed_value) == (type(value), value)
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "said"),
+    ("text", "line", "message"),
     [
         ("a: 1\nb: 2\na: 3", 3, 'the key "a" is already given on line 1'),
         ("a: &x 1\nb: *x", 2, "aliases"),
@@ -130,12 +130,12 @@ def test_scalars_follow_yaml_1_2(text: str, value: Any) -> None:
         ("a: " + "x" * 300_000, 1, "larger than 256 KiB"),
     ],
 )
-def test_what_is_no_document_is_refused_with_line_and_reason(text: str, line: int, said: str) -> None:
-    bad = within_cpu(0.5, lambda: refusal(text))
-    assert bad.name == "spec.yaml"
-    assert bad.line >= line
-    assert said in bad.message
-    assert str(bad) == f"spec.yaml, line {bad.line}, column {bad.column}: {bad.message}"
+def test_what_is_no_document_is_refused_with_line_and_reason(text: str, line: int, message: str) -> None:
+    error = within_cpu(0.5, lambda: get_error(text))
+    assert error.name == "spec.yaml"
+    assert error.line >= line
+    assert message in error.message
+    assert str(error) == f"spec.yaml, line {error.line}, column {error.column}: {error.message}"
 
 
 def test_json_escapes_beyond_sixteen_bits_are_read() -> None:
@@ -143,13 +143,13 @@ def test_json_escapes_beyond_sixteen_bits_are_read() -> None:
     assert parse_document(json.dumps(value), "f").value == value
 
 
-def _laughs(levels: int) -> str:
-    doubled = "".join(f"a{n + 1}: &a{n + 1} [*a{n}, *a{n}]\n" for n in range(levels))
-    return f"a0: &a0 [x, x]\n{doubled}"
+def _build_nested_aliases(levels: int) -> str:
+    alias_lines = "".join(f"a{n + 1}: &a{n + 1} [*a{n}, *a{n}]\n" for n in range(levels))
+    return f"a0: &a0 [x, x]\n{alias_lines}"
 
 
 def test_a_billion_laughs_does_not_even_smile() -> None:
-    assert "aliases" in refusal(_laughs(6)).message
+    assert "aliases" in get_error(_build_nested_aliases(6)).message
 
 
 def test_aliases_of_a_manifest_stand_for_what_their_anchors_name() -> None:
@@ -163,7 +163,7 @@ def test_aliases_of_a_manifest_stand_for_what_their_anchors_name() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "said"),
+    ("text", "line", "message"),
     [
         ("a: *x\nb: &x 1", 1, "no anchor &x stands before"),
         ("a: &x\n  - *x", 2, "inside its own anchor"),
@@ -171,16 +171,16 @@ def test_aliases_of_a_manifest_stand_for_what_their_anchors_name() -> None:
         ("a: &x {b: 1}\nc:\n  <<: *x", 3, "merge keys"),
         ("a: &x {b: 1}\nc: {b: 2, *x : 3}", 2, "a plain word"),
         ("a: &x b\nc: {*x : 3, b: 2}", 2, 'the key "b" is already given'),
-        (_laughs(30), 14, "aliases expand to more than 40000 values and keys"),
+        (_build_nested_aliases(30), 14, "aliases expand to more than 40000 values and keys"),
         ("a0: &a0 []\n" + "".join(f"a{n + 1}: &a{n + 1} [*a{n}]\n" for n in range(60)), 40, "nested deeper"),
         ("a0: &a0 [" + "x, " * 999 + "]\na: [" + "*a0, " * 30 + "]\n", 2, "more than 20000 values"),
         (f"a: &x {'y' * 200_000}\nb: *x\n", 2, "aliases expand to more than 256 KiB"),
     ],
 )
-def test_what_aliases_cannot_stand_for_is_refused_with_its_line(text: str, line: int, said: str) -> None:
-    with pytest.raises(BadDocument) as caught:
+def test_what_aliases_cannot_stand_for_is_refused_with_its_line(text: str, line: int, message: str) -> None:
+    with pytest.raises(BadDocument) as error:
         within_cpu(1, lambda: parse_manifest(text, "f"))
-    assert (caught.value.line, said in caught.value.message) == (line, True), caught.value
+    assert (error.value.line, message in error.value.message) == (line, True), error.value
 
 
 def test_numbers_keep_how_they_are_written_where_their_value_does_not_tell() -> None:
@@ -191,12 +191,12 @@ def test_numbers_keep_how_they_are_written_where_their_value_does_not_tell() -> 
 @settings(max_examples=examples(300))
 @given(st.text())
 def test_any_text_is_a_document_or_a_refusal(text: str) -> None:
-    read = read_or_refused(text)
-    if isinstance(read, BadDocument):
-        assert read.line >= 1
-        assert read.column >= 1
+    result = parse_or_get_error(text)
+    if isinstance(result, BadDocument):
+        assert result.line >= 1
+        assert result.column >= 1
     else:
-        assert all(read.get_line(path) for path, _ in iterate_scalars(read.value))
+        assert all(result.get_line(path) for path, _ in iterate_scalars(result.value))
 
 
 @settings(max_examples=examples(300))
@@ -204,8 +204,8 @@ def test_any_text_is_a_document_or_a_refusal(text: str) -> None:
     st.lists(st.sampled_from(list("{}[]:,-?&*!|>'\"%@` \n\t#ab1~<+") + ["\\u", "\\", "\ufeff", "---", "..."]))
 )
 def test_any_mixture_of_yaml_punctuation_is_a_document_or_a_refusal(parts: list[str]) -> None:
-    read = read_or_refused("".join(parts))
-    assert isinstance(read, Document) or read.message
+    result = parse_or_get_error("".join(parts))
+    assert isinstance(result, Document) or result.message
 
 
 plain_json = st.recursive(
@@ -214,10 +214,10 @@ plain_json = st.recursive(
     | st.integers(-(2**63), 2**63 - 1)
     | st.floats(allow_nan=False, allow_infinity=False)
     | st.text(st.characters(exclude_categories=["Cs", "Cc"])),
-    lambda inner: (
-        st.lists(inner, max_size=4)
+    lambda children: (
+        st.lists(children, max_size=4)
         | st.dictionaries(
-            st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=20), inner, max_size=4
+            st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=20), children, max_size=4
         )
     ),
     max_leaves=20,

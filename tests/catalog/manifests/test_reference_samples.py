@@ -42,15 +42,19 @@ ROLES: Refusals = [
 ]
 
 
-def network(group: tuple[int, int], subnet: tuple[int, int]) -> Refusals:
-    within = "networkConfiguration.awsvpcConfiguration"
+def list_network_refusals(group: tuple[int, int], subnet: tuple[int, int]) -> Refusals:
+    configuration_path = "networkConfiguration.awsvpcConfiguration"
     return [
-        (*group, f"{within}.securityGroups[0]", "still holds the placeholder <Security Group Id>"),
-        (*subnet, f"{within}.subnets[0]", "still holds the placeholder <Subnet Id>"),
+        (
+            *group,
+            f"{configuration_path}.securityGroups[0]",
+            "still holds the placeholder <Security Group Id>",
+        ),
+        (*subnet, f"{configuration_path}.subnets[0]", "still holds the placeholder <Subnet Id>"),
     ]
 
 
-def delegate(host: int, name: int) -> Refusals:
+def list_delegate_refusals(host: int, name: int) -> Refusals:
     return [
         (host, 9, "containerDefinitions[0].hostname", "placeholder <DELEGATE_HOST>"),
         (name, 9, "containerDefinitions[0].name", "placeholder <DELEGATE_NAME>"),
@@ -66,17 +70,17 @@ WITH_PLACEHOLDERS: list[tuple[str, str, Refusals]] = [
     ),
     ("blue-green-task-definition.yaml", TASK_DEFINITION, ROLES),
     ("run-task-definition.yaml", TASK_DEFINITION, ROLES),
-    ("delegate-task-definition.json", TASK_DEFINITION, delegate(58, 59)),
-    ("delegate-task-definition-legacy.json", TASK_DEFINITION, delegate(58, 59)),
+    ("delegate-task-definition.json", TASK_DEFINITION, list_delegate_refusals(58, 59)),
+    ("delegate-task-definition-legacy.json", TASK_DEFINITION, list_delegate_refusals(58, 59)),
     ("ec2-delegate-task-definition.json", TASK_DEFINITION, []),
     (
         "fargate-delegate-task-definition.json",
         TASK_DEFINITION,
         [(9, 3, "executionRoleArn", "still holds the placeholder PUT_YOUR_AWS_ACCOUNT_ID")],
     ),
-    ("service-definition-unquoted.json", SERVICE_DEFINITION, network((8, 17), (11, 17))),
-    ("service-definition.yaml", SERVICE_DEFINITION, network((7, 9), (9, 9))),
-    ("blue-green-service-definition.yaml", SERVICE_DEFINITION, network((7, 9), (9, 9))),
+    ("service-definition-unquoted.json", SERVICE_DEFINITION, list_network_refusals((8, 17), (11, 17))),
+    ("service-definition.yaml", SERVICE_DEFINITION, list_network_refusals((7, 9), (9, 9))),
+    ("blue-green-service-definition.yaml", SERVICE_DEFINITION, list_network_refusals((7, 9), (9, 9))),
     ("service-registries.yaml", SERVICE_DEFINITION, []),
     (
         "delegate-service-definition.json",
@@ -100,7 +104,7 @@ WITH_PLACEHOLDERS: list[tuple[str, str, Refusals]] = [
             ),
         ],
     ),
-    ("run-task-request.yaml", RUN_TASK_REQUEST, network((5, 9), (7, 9))),
+    ("run-task-request.yaml", RUN_TASK_REQUEST, list_network_refusals((5, 9), (7, 9))),
     ("scalable-target.yaml", SCALABLE_TARGET, []),
     ("scaling-policy.yaml", SCALING_POLICY, []),
 ]
@@ -141,17 +145,17 @@ UNREADABLE = [
 ]
 
 
-def text_of(name: str) -> str:
+def read_sample(name: str) -> str:
     return (SAMPLES / name).read_text()
 
 
-def check(name: str, kind: str, text: str) -> CheckedManifest:
+def check_sample(name: str, kind: str, text: str) -> CheckedManifest:
     return check_manifest(kind, parse_document(text, name))
 
 
 def test_every_sample_is_in_a_table() -> None:
-    listed = [row[0] for table in (WITH_PLACEHOLDERS, WRONG, UNREADABLE) for row in table]
-    assert sorted(listed) == sorted(path.name for path in SAMPLES.iterdir())
+    listed_names = [row[0] for table in (WITH_PLACEHOLDERS, WRONG, UNREADABLE) for row in table]
+    assert sorted(listed_names) == sorted(path.name for path in SAMPLES.iterdir())
 
 
 @pytest.mark.parametrize(
@@ -160,65 +164,65 @@ def test_every_sample_is_in_a_table() -> None:
 def test_a_sample_is_refused_for_what_is_wrong_with_it_and_nothing_else(
     name: str, kind: str, refusals: Refusals
 ) -> None:
-    problems = check(name, kind, text_of(name)).problems
-    assert [(one.line, one.column, one.path) for one in problems] == [row[:3] for row in refusals]
-    assert all(one.file == name for one in problems)
-    for problem, (*_, said) in zip(problems, refusals, strict=True):
-        assert said in problem.message
+    problems = check_sample(name, kind, read_sample(name)).problems
+    assert [(row.line, row.column, row.path) for row in problems] == [row[:3] for row in refusals]
+    assert all(row.file == name for row in problems)
+    for problem, (*_, message) in zip(problems, refusals, strict=True):
+        assert message in problem.message
 
 
 @pytest.mark.parametrize(("name", "kind"), [row[:2] for row in WITH_PLACEHOLDERS])
 def test_a_sample_is_accepted_once_its_placeholders_are_filled_in(name: str, kind: str) -> None:
-    text = text_of(name)
+    text = read_sample(name)
     for placeholder, value in FILLED.items():
         text = text.replace(placeholder, value)
-    checked = check(name, kind, text)
-    assert checked.problems == ()
-    assert "null" not in str(checked.value)
-    assert None not in checked.value.values()
+    manifest = check_sample(name, kind, text)
+    assert manifest.problems == ()
+    assert "null" not in str(manifest.value)
+    assert None not in manifest.value.values()
 
 
-@pytest.mark.parametrize(("name", "line", "column", "said"), UNREADABLE)
+@pytest.mark.parametrize(("name", "line", "column", "message"), UNREADABLE)
 def test_a_sample_that_cannot_be_read_is_refused_where_reading_ends(
-    name: str, line: int, column: int, said: str
+    name: str, line: int, column: int, message: str
 ) -> None:
-    with pytest.raises(BadDocument) as refused:
-        parse_document(text_of(name), name)
-    assert (refused.value.name, refused.value.line, refused.value.column) == (name, line, column)
-    assert said in refused.value.message
+    with pytest.raises(BadDocument) as error:
+        parse_document(read_sample(name), name)
+    assert (error.value.name, error.value.line, error.value.column) == (name, line, column)
+    assert message in error.value.message
 
 
 def test_json_with_a_forgotten_quote_means_what_was_meant() -> None:
-    text = text_of("service-definition-unquoted.json")
+    text = read_sample("service-definition-unquoted.json")
     value = parse_document(text, "f").value
     assert (value["serviceName"], value["deploymentConfiguration"]["maximumPercent"]) == ("myapp", 100)
     assert value["deploymentConfiguration"]["minimumHealthyPercent"] == 0
 
 
 def test_what_only_the_application_reads_may_look_like_a_placeholder() -> None:
-    checked = check("f", TASK_DEFINITION, text_of("ec2-delegate-task-definition.json"))
-    assert [one.path for one in checked.warnings] == [
+    manifest = check_sample("f", TASK_DEFINITION, read_sample("ec2-delegate-task-definition.json"))
+    assert [warning.path for warning in manifest.warnings] == [
         f"containerDefinitions[0].environment[{number}].value" for number in range(3)
     ]
-    assert "looks like the placeholder PUT_YOUR_ACCOUNT_ID" in checked.warnings[0].message
+    assert "looks like the placeholder PUT_YOUR_ACCOUNT_ID" in manifest.warnings[0].message
 
 
 def test_a_copied_answer_with_the_breaker_is_told_where_the_breaker_belongs() -> None:
     text = (
         "serviceName: a\ndesiredCount: 1\ndeploymentConfiguration: deploymentCircuitBreaker={enable=true}\n"
     )
-    (problem,) = check("f", SERVICE_DEFINITION, text).problems
+    (problem,) = check_sample("f", SERVICE_DEFINITION, text).problems
     assert (problem.line, problem.path) == (3, "deploymentConfiguration")
     assert "as a mapping" in problem.message
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("- x\nb: 1\n", "begin the dashes of one list in the same column"),
         ("a: 1\n```\n", "remove the line"),
     ],
 )
-def test_what_comes_along_from_a_page_is_told_in_plain_words(text: str, said: str) -> None:
-    with pytest.raises(BadDocument, match=said):
+def test_what_comes_along_from_a_page_is_told_in_plain_words(text: str, message: str) -> None:
+    with pytest.raises(BadDocument, match=message):
         parse_document(text, "f")

@@ -15,6 +15,6 @@ def test_each_kind_of_a_service_has_one() -> None:
 
 @pytest.mark.parametrize("kind", sorted(SAMPLE_MANIFESTS))
 def test_a_starter_can_be_sent_to_aws_as_it_is(kind: str) -> None:
-    checked = check_manifest(kind, parse_document(SAMPLE_MANIFESTS[kind], "starter"))
-    assert (checked.problems, checked.warnings) == ((), ())
+    manifest = check_manifest(kind, parse_document(SAMPLE_MANIFESTS[kind], "starter"))
+    assert (manifest.problems, manifest.warnings) == ((), ())
     assert kind in MANIFEST_KINDS

@@ -40,7 +40,7 @@ pipeline:
 """
 
 
-def stage(draft: YamlDraft, number: int = 0) -> Any:
+def get_stage(draft: YamlDraft, number: int = 0) -> Any:
     return draft.value["pipeline"]["stages"][number]["stage"]
 
 
@@ -51,46 +51,46 @@ def test_nothing_changed_is_nothing_written():
 def test_a_scalar_keeps_its_quotes_and_its_comment():
     draft = YamlDraft(TEXT)
     draft.value["pipeline"]["name"] = "It's new"
-    stage(draft)["spec"]["steps"][0]["step"]["type"] = "Z"
+    get_stage(draft)["spec"]["steps"][0]["step"]["type"] = "Z"
     assert draft.render() == TEXT.replace("'Web'", "'It''s new'").replace('"A"', '"Z"')
 
 
 def test_items_change_places_with_the_comments_above_them():
     draft = YamlDraft(TEXT)
-    steps = stage(draft)["spec"]["steps"]
+    steps = get_stage(draft)["spec"]["steps"]
     steps.insert(0, steps.pop(1))
-    written = draft.render()
-    assert written.index("# About B.") < written.index("type: B") < written.index('type: "A"   # why A')
-    assert "                    line two\n" in written
-    assert sorted(written.split("\n")) == sorted(TEXT.split("\n"))
+    rendered = draft.render()
+    assert rendered.index("# About B.") < rendered.index("type: B") < rendered.index('type: "A"   # why A')
+    assert "                    line two\n" in rendered
+    assert sorted(rendered.split("\n")) == sorted(TEXT.split("\n"))
 
 
 def test_what_is_wrapped_is_indented_and_otherwise_as_it_was():
     draft = YamlDraft(TEXT)
-    steps = stage(draft)["spec"]["steps"]
+    steps = get_stage(draft)["spec"]["steps"]
     steps[:2] = [{"parallel": steps[:2]}]
-    written = draft.render()
+    rendered = draft.render()
     assert (
         '            - parallel:\n                - step:\n                    type: "A"   # why A\n'
-        in written
+        in rendered
     )
-    assert "                # About B.\n                - step:\n" in written
-    assert parse_yaml(written).value == draft.value
+    assert "                # About B.\n                - step:\n" in rendered
+    assert parse_yaml(rendered).value == draft.value
 
 
 def test_what_is_added_and_removed_leaves_the_rest_alone():
     draft = YamlDraft(TEXT)
-    spec = stage(draft)["spec"]
+    spec = get_stage(draft)["spec"]
     spec["rollbackSteps"].append({"step": {"type": "Undo", "spec": {"text": "yes", "number": "1e3"}}})
     del spec["steps"][2]
     spec["steps"][1]["step"]["script"] = "other\nlines\n"
     draft.value["pipeline"]["stages"].append({"stage": {"identifier": "three"}})
-    written = draft.render()
-    assert parse_yaml(written).value == draft.value
-    assert "                script: |\n                  other\n                  lines\n" in written
-    for kept in ("# The head stays.", "# never changes", "# First of all.", "# why A", "# About B."):
-        assert kept in written
-    assert "spec: {a: 1, b: [x, y]}" in written
+    rendered = draft.render()
+    assert parse_yaml(rendered).value == draft.value
+    assert "                script: |\n                  other\n                  lines\n" in rendered
+    for comment in ("# The head stays.", "# never changes", "# First of all.", "# why A", "# About B."):
+        assert comment in rendered
+    assert "spec: {a: 1, b: [x, y]}" in rendered
 
 
 def test_what_is_appended_comes_before_comments_that_are_less_far_in():
@@ -121,16 +121,16 @@ SCALARS = st.one_of(
 KEYS = st.sampled_from(["step", "spec", "name", "parallel", "steps", "on", "a b"])
 TREES = st.recursive(
     SCALARS,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3),
+    lambda children: st.lists(children, max_size=3) | st.dictionaries(KEYS, children, max_size=3),
     max_leaves=12,
 )
 MAPPINGS = st.dictionaries(KEYS, TREES, min_size=1, max_size=4)
 
 
-def containers(value: Any) -> list[Any]:
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    found = [value] if isinstance(value, dict | list) else []
-    return found + [one for child in inner for one in containers(child)]
+def list_containers(value: Any) -> list[Any]:
+    children = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    nested_containers = [value] if isinstance(value, dict | list) else []
+    return nested_containers + [container for child in children for container in list_containers(child)]
 
 
 @settings(max_examples=examples(60))
@@ -144,12 +144,12 @@ def test_whatever_is_changed_means_what_it_was_changed_to(before: Any, new: Any,
         else first.render()
     )
     draft = YamlDraft(text)
-    found = containers(draft.value)
-    one = found[data.draw(st.integers(0, len(found) - 1))]
-    if isinstance(one, list):
-        one.insert(data.draw(st.integers(0, len(one))), new)
+    candidates = list_containers(draft.value)
+    container = candidates[data.draw(st.integers(0, len(candidates) - 1))]
+    if isinstance(container, list):
+        container.insert(data.draw(st.integers(0, len(container))), new)
         if data.draw(st.booleans()):
-            one.reverse()
+            container.reverse()
     else:
-        one["name"] = new
+        container["name"] = new
     assert is_identical(parse_yaml(draft.render()).value, draft.value)

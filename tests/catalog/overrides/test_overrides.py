@@ -27,15 +27,15 @@ def world(project: Scope, admin: User) -> World:
     return make_world(project, admin, admin)
 
 
-def inline(content: str, kind: str = TASK, **more: Any) -> ManifestSpec:
-    return ManifestSpec(more.pop("identifier", "mine"), kind, "Inline", content=content, **more)
+def build_inline_manifest(content: str, kind: str = TASK, **values: Any) -> ManifestSpec:
+    return ManifestSpec(values.pop("identifier", "mine"), kind, "Inline", content=content, **values)
 
 
-def override(
+def set_override(
     world: World,
     actor: User,
     *manifests: ManifestSpec,
-    place: Infrastructure | None = None,
+    infrastructure: Infrastructure | None = None,
     variables: dict[str, Any] | None = None,
     version: int | None = None,
 ) -> ServiceOverride | None:
@@ -43,7 +43,7 @@ def override(
         actor=actor,
         environment=world.environment,
         service=world.service,
-        infrastructure=place,
+        infrastructure=infrastructure,
         spec=OverrideSpec(variables or {}, manifests),
         version=version,
     )
@@ -59,28 +59,37 @@ targetTrackingScalingPolicyConfiguration:
 """
 
 
-def stage_of_a_run(world: World, actor: User) -> StageExecution:
+def create_stage_execution(world: World, actor: User) -> StageExecution:
     run = run_pipeline(actor=actor, pipeline=world.pipeline)
     return run.stages.get()
 
 
 def test_a_run_takes_what_the_infrastructure_says_before_what_the_environment_says(world: World, admin: User):
-    override(world, admin, inline("cpu: '512'\nmemory: '1024'\n"), variables={"level": "env", "size": 1})
-    override(
-        world, admin, inline("memory: '2048'\n"), place=world.infrastructure, variables={"level": "infra"}
+    set_override(
+        world,
+        admin,
+        build_inline_manifest("cpu: '512'\nmemory: '1024'\n"),
+        variables={"level": "env", "size": 1},
     )
-    stage = stage_of_a_run(world, admin)
-    loaded = load_manifests(stage.execution, stage, TASK, {})[0]
-    assert (loaded.value["cpu"], loaded.value["memory"]) == ("512", "2048")
-    assert loaded.value["containerDefinitions"][0]["image"] == "myapp:v1"
-    assert loaded.overrides == ("mine of the environment", "mine of the infrastructure")
+    set_override(
+        world,
+        admin,
+        build_inline_manifest("memory: '2048'\n"),
+        infrastructure=world.infrastructure,
+        variables={"level": "infra"},
+    )
+    stage = create_stage_execution(world, admin)
+    manifest = load_manifests(stage.execution, stage, TASK, {})[0]
+    assert (manifest.value["cpu"], manifest.value["memory"]) == ("512", "2048")
+    assert manifest.value["containerDefinitions"][0]["image"] == "myapp:v1"
+    assert manifest.overrides == ("mine of the environment", "mine of the infrastructure")
     assert stage.values["serviceVariables"] == {"level": "infra", "size": 1}
 
 
 def test_what_is_overridden_later_does_not_change_a_run_under_way(world: World, admin: User):
-    override(world, admin, inline("memory: '512'\n"))
-    stage = stage_of_a_run(world, admin)
-    override(world, admin, inline("memory: '1024'\n"))
+    set_override(world, admin, build_inline_manifest("memory: '512'\n"))
+    stage = create_stage_execution(world, admin)
+    set_override(world, admin, build_inline_manifest("memory: '1024'\n"))
     assert load_manifests(stage.execution, stage, TASK, {})[0].value["memory"] == "512"
 
 
@@ -93,23 +102,29 @@ def test_another_infrastructure_of_the_environment_has_nothing_of_it(world: Worl
         region="us-east-1",
         cluster="demo",
     )
-    override(world, admin, inline("cpu: '512'\n"), place=other, variables={"level": "other"})
-    here = load_override_set(world.service, world.environment, world.infrastructure)
-    assert [row["level"] for row in here.list_rows([TASK])] == ["service"]
-    assert "level" not in here.values[-1]
+    set_override(
+        world,
+        admin,
+        build_inline_manifest("cpu: '512'\n"),
+        infrastructure=other,
+        variables={"level": "other"},
+    )
+    override_set = load_override_set(world.service, world.environment, world.infrastructure)
+    assert [row["level"] for row in override_set.list_rows([TASK])] == ["service"]
+    assert "level" not in override_set.values[-1]
 
 
 def test_an_environment_may_bring_a_manifest_that_the_service_has_not(world: World, admin: User):
     policy = Manifest.Kind.SCALING_POLICY.value
-    override(world, admin, inline(TARGET_TRACKING, policy))
-    stage = stage_of_a_run(world, admin)
-    (loaded,) = load_manifests(stage.execution, stage, policy, {})
-    assert loaded.value["PolicyName"] == "cpu"
-    assert loaded.value["TargetTrackingScalingPolicyConfiguration"]["TargetValue"] == 60
+    set_override(world, admin, build_inline_manifest(TARGET_TRACKING, policy))
+    stage = create_stage_execution(world, admin)
+    (manifest,) = load_manifests(stage.execution, stage, policy, {})
+    assert manifest.value["PolicyName"] == "cpu"
+    assert manifest.value["TargetTrackingScalingPolicyConfiguration"]["TargetValue"] == 60
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("memory: '512'\nnetworkMode: magic\n", "mine of the environment, line 2: networkMode"),
         ("family:\n", "mine of the environment, line 1: family"),
@@ -118,32 +133,34 @@ def test_an_environment_may_bring_a_manifest_that_the_service_has_not(world: Wor
     ],
 )
 def test_what_could_not_be_deployed_is_refused_when_it_is_saved(
-    world: World, admin: User, text: str, said: str
+    world: World, admin: User, text: str, message: str
 ):
-    with pytest.raises(BadInput) as refused:
-        override(world, admin, inline(text))
-    assert refused.value.errors[0]["path"] == "manifests.0"
-    assert said in refused.value.errors[0]["message"]
-    assert "mine" not in str([one.manifests for one in ServiceOverride.objects.all()])
+    with pytest.raises(BadInput) as error:
+        set_override(world, admin, build_inline_manifest(text))
+    assert error.value.errors[0]["path"] == "manifests.0"
+    assert message in error.value.errors[0]["message"]
+    assert "mine" not in str([row.manifests for row in ServiceOverride.objects.all()])
 
 
 def test_what_is_wrong_with_the_service_itself_does_not_hinder_an_override(world: World, admin: User):
     world.file.content = "family: a b\ncontainerDefinitions: []\n"
     world.file.save()
-    saved = override(world, admin, inline("cpu: '512'\n"))
-    assert saved is not None
+    saved_override = set_override(world, admin, build_inline_manifest("cpu: '512'\n"))
+    assert saved_override is not None
 
 
 def test_an_arn_cannot_be_laid_over_and_may_be_replaced(world: World, admin: User):
     arn = "arn:aws:ecs:us-east-1:123456789012:task-definition/web:7"
-    override(world, admin, ManifestSpec("known", TASK, "TaskDefinitionArn", content=arn))
+    set_override(world, admin, ManifestSpec("known", TASK, "TaskDefinitionArn", content=arn))
     (source,) = load_override_set(world.service, world.environment, world.infrastructure).list_rows([TASK])
     assert source["content"] == arn
-    with pytest.raises(BadInput, match="cannot be deployed") as refused:
-        override(world, admin, inline("cpu: '512'\n"), place=world.infrastructure)
-    assert "set it to replace the manifest" in refused.value.errors[0]["message"]
-    whole = inline("family: x\ncontainerDefinitions: [{name: a, image: b, memory: 128}]\n", mode="replace")
-    override(world, admin, whole, place=world.infrastructure)
+    with pytest.raises(BadInput, match="cannot be deployed") as error:
+        set_override(world, admin, build_inline_manifest("cpu: '512'\n"), infrastructure=world.infrastructure)
+    assert "set it to replace the manifest" in error.value.errors[0]["message"]
+    full_manifest = build_inline_manifest(
+        "family: x\ncontainerDefinitions: [{name: a, image: b, memory: 128}]\n", mode="replace"
+    )
+    set_override(world, admin, full_manifest, infrastructure=world.infrastructure)
 
 
 @pytest.mark.parametrize(
@@ -151,30 +168,36 @@ def test_an_arn_cannot_be_laid_over_and_may_be_replaced(world: World, admin: Use
     ["", "web:7", "arn:aws:ecs:us-east-1:123456789012:cluster/web", "arn:aws:ecs:x:1:task-definition/a"],
 )
 def test_what_is_no_arn_of_a_task_definition_is_refused(world: World, admin: User, arn: str):
-    with pytest.raises(BadInput) as refused:
-        override(world, admin, ManifestSpec("known", TASK, "TaskDefinitionArn", content=arn))
-    assert "ARN of a task definition" in refused.value.errors[0]["message"]
+    with pytest.raises(BadInput) as error:
+        set_override(world, admin, ManifestSpec("known", TASK, "TaskDefinitionArn", content=arn))
+    assert "ARN of a task definition" in error.value.errors[0]["message"]
 
 
 def test_saving_over_somebody_else_is_refused_and_the_audit_says_what_changed(world: World, admin: User):
-    override(world, admin, inline("cpu: '512'\n"), place=world.infrastructure)
+    set_override(world, admin, build_inline_manifest("cpu: '512'\n"), infrastructure=world.infrastructure)
     with pytest.raises(VersionConflict):
-        override(world, admin, inline("cpu: '1024'\n"), place=world.infrastructure, version=0)
+        set_override(
+            world,
+            admin,
+            build_inline_manifest("cpu: '1024'\n"),
+            infrastructure=world.infrastructure,
+            version=0,
+        )
     entry = AuditEntry.objects.filter(action="override.update").latest("pk")
     assert entry.after is not None
     assert entry.after["infrastructure"] == "sandbox"
-    assert [one["identifier"] for one in entry.after["manifests"]] == ["mine"]
+    assert [row["identifier"] for row in entry.after["manifests"]] == ["mine"]
     assert "512" not in str(entry.after)
-    override(world, admin, place=world.infrastructure)
+    set_override(world, admin, infrastructure=world.infrastructure)
     assert AuditEntry.objects.latest("pk").action == "override.delete"
 
 
 def test_files_that_the_reader_may_not_see_are_not_shown_merged(world: World, admin: User, stranger: User):
-    found = load_override_set(world.service, world.environment, world.infrastructure)
-    seen = {one.kind: one for one in list_effective_manifests(found, stranger)}
-    assert seen[TASK].merged is None
-    assert "You cannot view the file /task.yaml" in seen[TASK].error
-    assert list_effective_manifests(found, admin)[0].error == ""
+    override_set = load_override_set(world.service, world.environment, world.infrastructure)
+    manifests = {manifest.kind: manifest for manifest in list_effective_manifests(override_set, stranger)}
+    assert manifests[TASK].merged is None
+    assert "You cannot view the file /task.yaml" in manifests[TASK].error
+    assert list_effective_manifests(override_set, admin)[0].error == ""
 
 
 def test_an_infrastructure_takes_out_a_scaling_policy_of_the_service(world: World, admin: User):
@@ -187,48 +210,53 @@ def test_an_infrastructure_takes_out_a_scaling_policy_of_the_service(world: Worl
             store="Inline",
             content=TARGET_TRACKING.replace("policyName: cpu", f"policyName: {name}"),
         )
-    override(world, admin, inline("policyName: cpu\n$remove: true\n", policy), place=world.infrastructure)
-    stage = stage_of_a_run(world, admin)
-    assert [one.value["PolicyName"] for one in load_manifests(stage.execution, stage, policy, {})] == [
-        "memory"
-    ]
+    set_override(
+        world,
+        admin,
+        build_inline_manifest("policyName: cpu\n$remove: true\n", policy),
+        infrastructure=world.infrastructure,
+    )
+    stage = create_stage_execution(world, admin)
+    assert [
+        manifest.value["PolicyName"] for manifest in load_manifests(stage.execution, stage, policy, {})
+    ] == ["memory"]
 
 
 def test_a_program_overrides_manifests_and_reads_what_counts(
     world: World, admin: User, call: Callable[[User], Any]
 ):
-    place = f"/api/v1/environments/{world.environment.pk}/infrastructures/{world.infrastructure.pk}"
-    address = f"{place}/overrides/{world.service.pk}"
+    path = f"/api/v1/environments/{world.environment.pk}/infrastructures/{world.infrastructure.pk}"
+    address = f"{path}/overrides/{world.service.pk}"
     manifest = {"identifier": "larger", "kind": TASK, "store": "Inline", "content": "memory: '512'\n"}
     body = {"variables": {"level": "debug"}, "manifests": [manifest]}
-    saved = call(admin).put(address, body, format="json", headers={"if-match": '"0"'})
-    assert (saved.status_code, saved["etag"]) == (200, '"1"')
-    assert saved.json()["manifests"] == [manifest | {"mode": "merge", "paths": [], "place": {}}]
+    response = call(admin).put(address, body, format="json", headers={"if-match": '"0"'})
+    assert (response.status_code, response["etag"]) == (200, '"1"')
+    assert response.json()["manifests"] == [manifest | {"mode": "merge", "paths": [], "place": {}}]
     assert call(admin).put(address, body, format="json", headers={"if-match": '"0"'}).status_code == 412
     assert call(admin).get(f"{address}/manifests?fetch=perhaps").status_code == 400
-    counting = call(admin).get(f"{address}/manifests").json()["manifests"][0]
-    assert counting["value"]["memory"] == "512"
+    effective_manifest = call(admin).get(f"{address}/manifests").json()["manifests"][0]
+    assert effective_manifest["value"]["memory"] == "512"
     assert {
         "path": ["memory"],
         "level": "infrastructure",
         "file": "larger of the infrastructure",
         "line": 1,
         "removed": False,
-    } in counting["parts"]
-    assert [one["service"] for one in call(admin).get(f"{place}/overrides").json()["results"]] == [
+    } in effective_manifest["parts"]
+    assert [row["service"] for row in call(admin).get(f"{path}/overrides").json()["results"]] == [
         world.service.pk
     ]
     broken = body | {"manifests": [manifest | {"content": "memory: '512'\ncpu: much\n"}]}
-    refused = call(admin).put(address, broken, format="json")
-    assert refused.status_code == 400
-    assert "larger of the infrastructure, line 2: cpu" in refused.json()["errors"][0]["message"]
+    invalid_response = call(admin).put(address, broken, format="json")
+    assert invalid_response.status_code == 400
+    assert "larger of the infrastructure, line 2: cpu" in invalid_response.json()["errors"][0]["message"]
     assert call(admin).delete(address, headers={"if-match": '"1"'}).json()["version"] == 0
 
 
 def test_who_may_not_see_a_service_does_not_see_its_overrides(
     world: World, admin: User, project: Scope, call: Callable[[User], APIClient]
 ) -> None:
-    override(world, admin, variables={"level": "debug"})
+    set_override(world, admin, variables={"level": "debug"})
     role = Role.objects.create(identifier="places", name="Places", scope=project)
     role.set_permissions(["core_environment_view"])
     person = make_person("placer")

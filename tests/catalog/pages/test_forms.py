@@ -29,7 +29,7 @@ def client(admin: User, browse: Browse) -> Client:
     return browse(admin)
 
 
-def text_of(response: Any) -> str:
+def read_text(response: Any) -> str:
     return str(response.content.decode())
 
 
@@ -42,14 +42,14 @@ def test_an_environment_is_made_from_a_name_and_typed_variables(project: Scope, 
         "variables-2-value": "True",
     }
     response = client.post("/environments/new/", form | rows, follow=True)
-    made = Environment.objects.get()
-    assert (made.identifier, made.kind) == ("blue_green", "Production")
-    assert made.variables == {"size": 3, "on": True}
-    assert "Deployments to this environment need at least one" in text_of(response)
+    environment = Environment.objects.get()
+    assert (environment.identifier, environment.kind) == ("blue_green", "Production")
+    assert environment.variables == {"size": 3, "on": True}
+    assert "Deployments to this environment need at least one" in read_text(response)
 
 
 @pytest.mark.parametrize(
-    ("row", "said"),
+    ("row", "message"),
     [
         ({"name": "two words", "kind": "String", "value": "x"}, "A name must have up to 128 letters"),
         ({"name": "size", "kind": "Number", "value": "three"}, "Enter a number."),
@@ -58,60 +58,60 @@ def test_an_environment_is_made_from_a_name_and_typed_variables(project: Scope, 
     ],
 )
 def test_a_bad_variable_is_explained_beside_its_row(
-    project: Scope, client: Client, row: dict[str, str], said: str
+    project: Scope, client: Client, row: dict[str, str], message: str
 ):
     form = {"in_scope": project.path, "name": "Dev", "kind": "PreProduction"}
     response = client.post("/environments/new/", form | rows_of("variables", **row))
     assert response.status_code == 400
-    assert said in text_of(response)
-    assert f'value="{row["value"]}"' in text_of(response)
+    assert message in read_text(response)
+    assert f'value="{row["value"]}"' in read_text(response)
     assert not Environment.objects.exists()
 
 
 def test_two_who_edit_an_environment_lose_nothing(world: World, client: Client):
     address = f"/environments/{world.environment.pk}/edit/"
-    mine = environment_form(world) | {"version": 1}
-    assert client.post(address, mine | {"name": "Theirs"}).status_code == 302
-    refused = client.post(address, mine)
-    assert refused.status_code == 409
-    assert "Someone else saved a newer version" in text_of(refused)
-    assert "name: Theirs" in text_of(refused)
-    assert 'value="info"' in text_of(refused)
+    form = environment_form(world) | {"version": 1}
+    assert client.post(address, form | {"name": "Theirs"}).status_code == 302
+    response = client.post(address, form)
+    assert response.status_code == 409
+    assert "Someone else saved a newer version" in read_text(response)
+    assert "name: Theirs" in read_text(response)
+    assert 'value="info"' in read_text(response)
     assert Environment.objects.get().name == "Theirs"
-    assert client.post(address, mine | {"version": 2}).status_code == 302
+    assert client.post(address, form | {"version": 2}).status_code == 302
     assert Environment.objects.get().name == "New"
 
 
 def test_two_who_edit_a_service_lose_nothing(world: World, client: Client):
     address = f"/services/{world.service.pk}/edit/"
-    mine = service_form(world) | {"version": 1}
-    assert client.post(address, mine | {"name": "Theirs"}).status_code == 302
-    refused = client.post(address, mine)
-    assert refused.status_code == 409
-    assert "name: Theirs" in text_of(refused)
-    assert client.post(address, mine | {"version": 2}).status_code == 302
-    found = Service.objects.get()
-    assert (found.name, found.manifests.get().content) == ("New", INLINE)
+    form = service_form(world) | {"version": 1}
+    assert client.post(address, form | {"name": "Theirs"}).status_code == 302
+    response = client.post(address, form)
+    assert response.status_code == 409
+    assert "name: Theirs" in read_text(response)
+    assert client.post(address, form | {"version": 2}).status_code == 302
+    service = Service.objects.get()
+    assert (service.name, service.manifests.get().content) == ("New", INLINE)
 
 
 def test_a_service_begins_with_manifests_that_can_be_deployed(project: Scope, client: Client):
-    page = text_of(client.get("/services/new/"))
+    page = read_text(client.get("/services/new/"))
     assert "&lt;+primary.artifact.image&gt;" in page
     assert "serviceName: my-service" in page
 
 
 def test_an_inline_manifest_is_checked_while_it_is_written(world: World, client: Client):
     form = service_form(world) | {"manifests-0-content": "family: app\ncontainerDefinitions: 3\n"}
-    answer = client.post("/services/check/?row=manifests-0", form).json()
-    assert [(one["line"], one["column"]) for one in answer["errors"]] == [(2, 1)]
-    assert answer["note"] == "Checked as a task definition."
+    body = client.post("/services/check/?row=manifests-0", form).json()
+    assert [(error["line"], error["column"]) for error in body["errors"]] == [(2, 1)]
+    assert body["note"] == "Checked as a task definition."
 
 
 def test_a_service_says_who_uses_it_and_asks_before_it_goes(world: World, client: Client):
     address = f"/services/{world.service.pk}/"
-    assert world.pipeline.name in text_of(client.get(address))
-    refused = client.post(f"{address}delete/")
-    assert "Select this checkbox to delete it anyway" in text_of(refused)
+    assert world.pipeline.name in read_text(client.get(address))
+    response = client.post(f"{address}delete/")
+    assert "Select this checkbox to delete it anyway" in read_text(response)
     assert Service.objects.exists()
     assert client.post(f"{address}delete/", {"although_used": "on"}).status_code == 302
     assert not Service.objects.exists()
@@ -119,40 +119,48 @@ def test_a_service_says_who_uses_it_and_asks_before_it_goes(world: World, client
 
 
 def test_a_nearer_service_of_the_same_name_is_the_one_that_is_used(world: World, client: Client):
-    above = Service.objects.create(scope=world.scope.parent, identifier="myapp", name="The one above")
-    assert "no pipelines" in text_of(client.get(f"/services/{above.pk}/"))
+    parent_service = Service.objects.create(
+        scope=world.scope.parent, identifier="myapp", name="The one above"
+    )
+    assert "no pipelines" in read_text(client.get(f"/services/{parent_service.pk}/"))
     world.service.delete()
-    assert world.pipeline.name in text_of(client.get(f"/services/{above.pk}/"))
+    assert world.pipeline.name in read_text(client.get(f"/services/{parent_service.pk}/"))
 
 
 def test_an_infrastructure_without_a_connector_says_where_to_make_one(project: Scope, client: Client):
-    place = Environment.objects.create(scope=project, identifier="dev", name="Dev")
-    page = text_of(client.get(f"/environments/{place.pk}/infrastructures/new/"))
+    environment = Environment.objects.create(scope=project, identifier="dev", name="Dev")
+    page = read_text(client.get(f"/environments/{environment.pk}/infrastructures/new/"))
     assert "No connectors" in page
     assert 'href="/connectors/"' in page
 
 
 def test_clusters_that_cannot_be_listed_leave_the_field_and_a_next_step(world: World, client: Client):
     Connector.objects.update(spec={"credentials": "AccessKey"}, secret=None)
-    asked = f"?connector={world.connector.pk}&region=us-east-1&cluster=demo"
-    page = text_of(client.get(f"/environments/{world.environment.pk}/clusters/{asked}"))
+    query = f"?connector={world.connector.pk}&region=us-east-1&cluster=demo"
+    page = read_text(client.get(f"/environments/{world.environment.pk}/clusters/{query}"))
     assert "Could not list clusters" in page
     assert "Test the connector" in page
     assert 'name="cluster" value="demo"' in page
-    nowhere = client.get(f"/environments/{world.environment.pk}/clusters/?connector=x&region=evil.example")
-    assert "Choose a connector first" in text_of(nowhere)
+    invalid_response = client.get(
+        f"/environments/{world.environment.pk}/clusters/?connector=x&region=evil.example"
+    )
+    assert "Choose a connector first" in read_text(invalid_response)
 
 
 def test_a_place_is_changed_and_an_arn_refused(world: World, client: Client):
     address = f"/environments/{world.environment.pk}/infrastructures/{world.infrastructure.pk}/edit/"
     form = {"name": "New", "connector": world.connector.pk, "region": "eu-west-1", "version": 1}
-    refused = client.post(address, form | {"cluster": "arn:aws:ecs:eu-west-1:123456789012:cluster/demo"})
-    assert "not the ARN" in text_of(refused)
+    response = client.post(address, form | {"cluster": "arn:aws:ecs:eu-west-1:123456789012:cluster/demo"})
+    assert "not the ARN" in read_text(response)
     assert client.post(address, form | {"cluster": "other"}).status_code == 302
-    stale = client.post(address, form | {"cluster": "third"})
-    assert stale.status_code == 409
-    found = Infrastructure.objects.get()
-    assert (found.region, found.cluster, found.version) == ("eu-west-1", "other", 2)
+    stale_response = client.post(address, form | {"cluster": "third"})
+    assert stale_response.status_code == 409
+    infrastructure = Infrastructure.objects.get()
+    assert (infrastructure.region, infrastructure.cluster, infrastructure.version) == (
+        "eu-west-1",
+        "other",
+        2,
+    )
 
 
 def test_the_page_of_a_service_in_an_environment_says_which_value_counts_and_why(
@@ -164,16 +172,16 @@ def test_the_page_of_a_service_in_an_environment_says_which_value_counts_and_why
     world.service.save()
     Environment.objects.update(variables={"level": "warn"})
     address = f"/environments/{world.environment.pk}/services/{world.service.pk}/"
-    page = text_of(client.get(address))
+    page = read_text(client.get(address))
     assert "Environment value, overrides the service." in page
     assert "Required: deployments are refused until you set a value." in page
     rows = rows_of("manifests") | rows_of("variables", name="host", kind="String", value="db.internal")
     assert client.post(address, rows | {"version": 0}).status_code == 302
-    page = text_of(client.get(address))
+    page = read_text(client.get(address))
     assert "Override of this service in this environment." in page
     assert "deployments are refused" not in page
-    stale = client.post(address, rows | {"version": 0})
-    assert stale.status_code == 409
+    response = client.post(address, rows | {"version": 0})
+    assert response.status_code == 409
     assert client.post(address, rows | {"version": 1, "variables-0-name": ""}).status_code == 400
     assert (
         client.post(address, {"version": 1} | rows_of("variables") | rows_of("manifests")).status_code == 302
@@ -190,8 +198,8 @@ def test_an_override_wins_in_a_run_of_that_service_there(world: World, admin: Us
 def test_a_program_learns_which_value_counts(world: World, admin: User, call: Callable[[User], Any]):
     address = f"/api/v1/environments/{world.environment.pk}/overrides/{world.service.pk}"
     Service.objects.update(variables={"level": "info"}, required_variables=["level"])
-    found = call(admin).put(address, {"variables": {"level": "debug"}}, format="json").json()
-    assert found["effective"] == [
+    body = call(admin).put(address, {"variables": {"level": "debug"}}, format="json").json()
+    assert body["effective"] == [
         {
             "name": "level",
             "value": "debug",
@@ -201,16 +209,16 @@ def test_a_program_learns_which_value_counts(world: World, admin: User, call: Ca
             "is_missing": False,
         }
     ]
-    assert found["version"] == 2
-    gone = call(admin).delete(address, headers={"if-match": '"2"'}).json()
-    assert (gone["version"], gone["effective"][0]["winner"]) == (0, "service")
+    assert body["version"] == 2
+    reset_body = call(admin).delete(address, headers={"if-match": '"2"'}).json()
+    assert (reset_body["version"], reset_body["effective"][0]["winner"]) == (0, "service")
 
 
 def test_a_service_that_no_pipeline_could_bring_there_is_refused(
     world: World, admin: User, other_project: Scope
 ):
-    foreign = Service.objects.create(scope=other_project, identifier="x", name="X")
+    foreign_service = Service.objects.create(scope=other_project, identifier="x", name="X")
     with pytest.raises(BadInput):
         override_service(
-            actor=admin, environment=world.environment, service=foreign, spec=OverrideSpec({"a": 1})
+            actor=admin, environment=world.environment, service=foreign_service, spec=OverrideSpec({"a": 1})
         )

@@ -10,7 +10,7 @@ from catalog.manifests.documents import BadDocument
 from connectors.operations import save_file
 from pipelines.operations.pipelines import PipelineNotRunnable
 from rbac.models import Scope, User
-from tests.catalog.manifests.stores.conftest import git_connector
+from tests.catalog.manifests.stores.conftest import create_git_connector
 from tests.deployments.engine.conftest import Write, pipeline_text, stage_text
 from tests.fixtures.engine_driver import Drive
 from tests.fixtures.git import GitServer
@@ -99,7 +99,7 @@ def test_a_template_in_a_repository_is_of_the_commit_that_is_newest_then(
 ) -> None:
     text = TEMPLATE.replace("{ClusterName: !Ref ClusterName}", "{ClusterName: <+env.identifier>-git}")
     commit = git_server.commit({"stacks/shop.yaml": text})
-    git_connector(git_server.private_url, private=True)
+    create_git_connector(git_server.private_url, is_private=True)
     place = "type: Git\nspec: {connector: shop, branch: main, files: stacks/shop.yaml}\n"
     ready = write(pipeline_text(stage_text(_lying(place))))
     execution = ready.run()

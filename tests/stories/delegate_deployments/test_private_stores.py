@@ -13,7 +13,7 @@ from catalog.models import Service
 from catalog.operations import ManifestSpec, update_service
 from deployments.models import AwsCall
 from rbac.models import User
-from tests.catalog.artifacts.ecr import IN_ECR, pushing
+from tests.catalog.artifacts.ecr import IN_ECR, create_repository
 from tests.catalog.manifests.stores.conftest import SERVICE, TASK, texts
 from tests.fixtures.agents import Manager
 from tests.fixtures.processes import wait_until
@@ -37,7 +37,7 @@ def service(work: Work) -> Service:
     client.create_bucket(Bucket="manifests")
     for name, text in texts().items():
         client.put_object(Bucket="manifests", Key=name, Body=text.encode())
-    push = pushing(work.aws.url)
+    push = create_repository(work.aws.url)
     for tag in ("1.9", "1.10", "next"):
         push(tag)
     found = Service.objects.get(identifier="myapp")

@@ -13,7 +13,7 @@ from catalog.models import Environment, Manifest, Service
 from connectors.models import FileNode
 from pipelines.models import Pipeline
 from rbac.models import Role, RoleAssignment, User
-from tests.catalog.manifests.stores.conftest import git_connector
+from tests.catalog.manifests.stores.conftest import create_git_connector
 from tests.fixtures.engine_driver import Drive
 from tests.stories.service_options.test_service_definition import SERVICE_FILE
 
@@ -142,7 +142,7 @@ def test_what_lies_in_git_is_left_to_the_run(api: APIClient) -> None:
     node = FileNode.objects.get(path=BLUE_GREEN_FILE)
     node.content = _text(BLUE_GREEN_FILE, **BREAKER)
     node.save()
-    git_connector("https://git.example.com/shop.git")
+    create_git_connector("https://git.example.com/shop.git")
     Manifest.objects.filter(service=service, kind="EcsServiceDefinition").update(
         store="Git", place={"connector": "shop", "branch": "main"}, paths=[BLUE_GREEN_FILE]
     )

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from deployments.models import AwsCall, StepExecution
-from tests.catalog.manifests.stores.conftest import git_connector
+from tests.catalog.manifests.stores.conftest import create_git_connector
 from tests.deployments.engine.conftest import DEPLOY, Write, pipeline_text
 from tests.fixtures.engine_driver import Drive
 from tests.fixtures.git import GitServer, git_server
@@ -74,7 +74,7 @@ def _step(states: States, drive: Drive) -> str:
 @pytest.fixture
 def ready(write: Write, drive: Drive, place: Place, states: States, git_server: GitServer) -> Drive:
     git_server.commit({"infra/live/main.tf": ROOT, "infra/modules/cluster/main.tf": MODULE, "README": "x"})
-    git_connector(git_server.url)
+    create_git_connector(git_server.url)
     place()
     return write(pipeline_text(staged(_step(states, drive), DEPLOY)))
 

@@ -28,7 +28,8 @@ FILES = {
 def texts() -> dict[str, str]:
     """The demo's manifests, named as in the repository."""
     return {
-        name: FileNode.objects.get(path=f"/ECS Tutorial/{stored}").content for name, stored in FILES.items()
+        name: FileNode.objects.get(path=f"/ECS Tutorial/{file_name}").content
+        for name, file_name in FILES.items()
     }
 
 
@@ -36,23 +37,25 @@ def texts() -> dict[str, str]:
 def move(drive: object) -> Move:
     """Let the manifests of the demo's service lie in a store at a place."""
 
-    def to(store: str, place: Place, *, task: str = "/ecs/task.yaml", actor: User | None = None) -> Service:
+    def move_manifests(
+        store: str, location: Place, *, task: str = "/ecs/task.yaml", actor: User | None = None
+    ) -> Service:
         service = Service.objects.get(identifier="myapp")
         manifests = [
-            ManifestSpec("task def", TASK, store, (task,), place=place),
-            ManifestSpec("service def", SERVICE, store, ("ecs/service.yaml",), place=place),
+            ManifestSpec("task def", TASK, store, (task,), place=location),
+            ManifestSpec("service def", SERVICE, store, ("ecs/service.yaml",), place=location),
         ]
         spec = replace(build_service_spec(service), manifests=manifests)
         return update_service(actor=actor or User.objects.get(username="admin"), service=service, spec=spec)
 
-    return to
+    return move_manifests
 
 
-def git_connector(url: str, *, private: bool = False, **spec: object) -> Connector:
+def create_git_connector(url: str, *, is_private: bool = False, **spec: object) -> Connector:
     """A connector to a repository, with the password that the server wants behind /private."""
     admin, scope = User.objects.get(username="admin"), Scope.objects.get(path="account/default/demo")
     secret = None
-    if private:
+    if is_private:
         spec |= {"authentication": "UsernamePassword", "username": USERNAME}
         secret = create_secret(actor=admin, scope=scope, identifier="token", name="Token", value=PASSWORD)
     return create_connector(

@@ -26,7 +26,7 @@ from deployments.preview.operations import preview_pipeline
 from guards.address_policy import AddressPolicy
 from rbac.models import Role, RoleAssignment, Scope, User
 from rbac.permissions import PERMISSIONS
-from tests.catalog.manifests.stores.conftest import TASK, Move, git_connector, texts
+from tests.catalog.manifests.stores.conftest import TASK, Move, create_git_connector, texts
 from tests.deployments.engine.simulator.schedule import Death
 from tests.fixtures.engine_driver import Drive
 from tests.fixtures.fake_delegates import hand
@@ -39,13 +39,13 @@ pytestmark = pytest.mark.django_db(transaction=True)
 MAIN = {"connector": "shop", "branch": "main"}
 
 
-def commits_of(execution: Execution) -> set[str]:
+def list_commits(execution: Execution) -> set[str]:
     """The commits that the stages of an execution are pinned to."""
     stages = StageExecution.objects.filter(execution=execution)
-    return {one.get("commit", "") for stage in stages for one in stage.sources}
+    return {source.get("commit", "") for stage in stages for source in stage.sources}
 
 
-def failure_of(execution: Execution) -> dict[str, str]:
+def get_failure(execution: Execution) -> dict[str, str]:
     """Why an execution failed."""
     assert execution.failure is not None, execution.status
     return dict(execution.failure)
@@ -53,7 +53,7 @@ def failure_of(execution: Execution) -> dict[str, str]:
 
 def test_a_service_is_deployed_from_a_repository(drive: Drive, git_server: GitServer, move: Move) -> None:
     commit = git_server.commit(texts())
-    git_connector(git_server.private_url, private=True)
+    create_git_connector(git_server.private_url, is_private=True)
     move("Git", MAIN)
     execution = drive.run("1.27")
     log = drive.log(execution)
@@ -68,7 +68,7 @@ def test_a_service_is_deployed_from_a_repository(drive: Drive, git_server: GitSe
         assert line in log, line
     # One fetch for both: they are of one commit.
     assert execution.calls.filter(operation="FetchFiles").count() == 1
-    assert commits_of(execution) == {commit}
+    assert list_commits(execution) == {commit}
 
 
 def test_a_retry_goes_on_with_the_commit_that_the_run_began_with(
@@ -76,26 +76,26 @@ def test_a_retry_goes_on_with_the_commit_that_the_run_began_with(
 ) -> None:
     files = texts()
     first = git_server.commit(files | {"ecs/service.yaml": files["ecs/service.yaml"] + "\nnonsense: 1\n"})
-    git_connector(git_server.url)
+    create_git_connector(git_server.url)
     move("Git", MAIN)
     execution = drive.run("1.27")
-    assert failure_of(execution)["code"] == "BAD_MANIFEST"
-    assert "ecs/service.yaml, line" in failure_of(execution)["message"]
+    assert get_failure(execution)["code"] == "BAD_MANIFEST"
+    assert "ecs/service.yaml, line" in get_failure(execution)["message"]
     git_server.commit(files)
     retry_execution(actor=drive.deployer, execution=execution)
     drive.until_over(execution)
-    assert failure_of(execution)["code"] == "BAD_MANIFEST"
-    assert commits_of(execution) == {first}
-    again = drive.run("1.27")
-    assert again.status == "SUCCESS"
-    assert commits_of(again) != {first}
+    assert get_failure(execution)["code"] == "BAD_MANIFEST"
+    assert list_commits(execution) == {first}
+    second_execution = drive.run("1.27")
+    assert second_execution.status == "SUCCESS"
+    assert list_commits(second_execution) != {first}
 
 
 def test_a_tag_may_be_chosen_by_a_variable(drive: Drive, git_server: GitServer, move: Move) -> None:
     git_server.commit(texts())
     git_server.tag("v1")
     git_server.commit({"ecs/task.yaml": "broken: true\n"})
-    git_connector(git_server.url)
+    create_git_connector(git_server.url)
     service = move("Git", {"connector": "shop", "tag": "<+serviceVariables.release>"})
     service.variables = {"release": "v1"}
     service.save()
@@ -104,7 +104,7 @@ def test_a_tag_may_be_chosen_by_a_variable(drive: Drive, git_server: GitServer, 
 
 
 @pytest.mark.parametrize(
-    ("place", "path", "code", "words"),
+    ("location", "path", "code", "message"),
     [
         ({"branch": "nowhere"}, "/ecs/task.yaml", "GIT_FAILED", "Push this branch or tag"),
         ({"branch": "main"}, "/ecs/tusk.yaml", "GIT_FAILED", "here is no file ecs/tusk.yaml in commit"),
@@ -112,24 +112,30 @@ def test_a_tag_may_be_chosen_by_a_variable(drive: Drive, git_server: GitServer, 
     ],
 )
 def test_what_cannot_be_fetched_is_named(
-    drive: Drive, git_server: GitServer, move: Move, place: dict[str, str], path: str, code: str, words: str
+    drive: Drive,
+    git_server: GitServer,
+    move: Move,
+    location: dict[str, str],
+    path: str,
+    code: str,
+    message: str,
 ) -> None:
     git_server.commit(texts())
-    git_connector(git_server.url)
-    move("Git", {"connector": "shop", **place}, task=path)
-    failure = failure_of(drive.run("1.27"))
+    create_git_connector(git_server.url)
+    move("Git", {"connector": "shop", **location}, task=path)
+    failure = get_failure(drive.run("1.27"))
     assert failure["code"] == code
-    assert words in failure["message"]
+    assert message in failure["message"]
 
 
 def test_nothing_private_is_asked_from_here_unless_that_is_set(
     drive: Drive, git_server: GitServer, move: Move, settings: Settings
 ) -> None:
     git_server.commit(texts())
-    git_connector(git_server.url.replace("127.0.0.1", "localhost"))
+    create_git_connector(git_server.url.replace("127.0.0.1", "localhost"))
     move("Git", MAIN)
     settings.OUTGOING_REACH = AddressPolicy()
-    assert failure_of(drive.run("1.27"))["code"] == "ADDRESS_REFUSED"
+    assert get_failure(drive.run("1.27"))["code"] == "ADDRESS_REFUSED"
 
 
 def test_a_delegate_fetches_where_the_connector_says_so(
@@ -137,22 +143,22 @@ def test_a_delegate_fetches_where_the_connector_says_so(
 ) -> None:
     commit = git_server.commit(texts())
     remote = {"connect_through": "Delegate", "delegate_selectors": ["net"]}
-    git_connector(git_server.private_url, private=True, **remote)
+    create_git_connector(git_server.private_url, is_private=True, **remote)
     move("Git", MAIN)
-    one = hand("net-1", tags=("net",))
+    hand_agent = hand("net-1", tags=("net",))
     register_task_owner(CALL_OWNER, CallOwner(drive.runtime))
     try:
         execution = drive.start("1.27")
         while not execution.is_over:
             drive.reconcile()
-            if not one.serve():
+            if not hand_agent.serve():
                 drive.pass_time(1)
             execution.refresh_from_db()
     finally:
         register_task_owner(CALL_OWNER, CallOwner())
     assert execution.status == "SUCCESS", execution.failure
-    assert one.taken == ["git"]
-    assert commits_of(execution) == {commit}
+    assert hand_agent.taken == ["git"]
+    assert list_commits(execution) == {commit}
 
 
 def test_an_override_may_lie_in_another_branch(
@@ -160,7 +166,7 @@ def test_an_override_may_lie_in_another_branch(
 ) -> None:
     git_server.commit(texts())
     git_server.commit({"ecs/more.yaml": "cpu: '512'\nmemory: '1024'\n"}, branch="dev")
-    git_connector(git_server.url)
+    create_git_connector(git_server.url)
     service = move("Git", MAIN)
     dev = {"connector": "shop", "branch": "dev"}
     override_service(
@@ -179,7 +185,7 @@ def test_an_override_may_lie_in_another_branch(
 
 
 @pytest.mark.parametrize(
-    ("place", "words"),
+    ("location", "message"),
     [
         ({"branch": "main"}, "needs the connector"),
         ({"connector": "shop"}, "names one of branch, tag, commit"),
@@ -192,16 +198,16 @@ def test_an_override_may_lie_in_another_branch(
     ],
 )
 def test_a_place_that_cannot_be_is_refused_at_once(
-    drive: Drive, move: Move, place: dict[str, str], words: str
+    drive: Drive, move: Move, location: dict[str, str], message: str
 ) -> None:
-    git_connector("https://git.example.com/shop.git")
-    with pytest.raises(BadInput) as refused:
-        move("Git", place)
-    assert words in str(refused.value.errors)
+    create_git_connector("https://git.example.com/shop.git")
+    with pytest.raises(BadInput) as error:
+        move("Git", location)
+    assert message in str(error.value.errors)
 
 
 def test_who_may_not_use_the_connector_can_neither_name_it_nor_run_it(drive: Drive, move: Move) -> None:
-    git_connector("https://git.example.com/shop.git")
+    create_git_connector("https://git.example.com/shop.git")
     move("Git", MAIN)
     scope = Scope.objects.get(path="account/default/demo")
     role = Role.objects.create(scope=scope, identifier="some", name="Some")
@@ -211,20 +217,20 @@ def test_who_may_not_use_the_connector_can_neither_name_it_nor_run_it(drive: Dri
     with pytest.raises(MissingAccess, match="core_connector_access on the connector shop"):
         move("Git", MAIN, actor=outsider)
     drive.deployer = outsider
-    with pytest.raises(MissingAccess) as refused:
+    with pytest.raises(MissingAccess) as error:
         drive.start("1.27")
-    assert "the connector shop" in str(refused.value.errors)
+    assert "the connector shop" in str(error.value.errors)
 
 
 def test_a_connector_that_manifests_name_is_not_deleted(drive: Drive, move: Move) -> None:
-    found = git_connector("https://git.example.com/shop.git")
+    connector = create_git_connector("https://git.example.com/shop.git")
     move("Git", MAIN)
     with pytest.raises(Conflict, match="service My app|service myapp"):
-        delete_connector(actor=User.objects.get(username="admin"), connector=found)
-    Connector.objects.filter(pk=found.pk).delete()
-    with pytest.raises(BadInput) as refused:
+        delete_connector(actor=User.objects.get(username="admin"), connector=connector)
+    Connector.objects.filter(pk=connector.pk).delete()
+    with pytest.raises(BadInput) as error:
         drive.start("1.27")
-    assert "connector shop does not exist" in str(refused.value.errors)
+    assert "connector shop does not exist" in str(error.value.errors)
 
 
 def test_what_counts_is_fetched_and_checked_for_who_asks(
@@ -232,7 +238,7 @@ def test_what_counts_is_fetched_and_checked_for_who_asks(
 ) -> None:
     files = texts()
     git_server.commit(files | {"ecs/service.yaml": files["ecs/service.yaml"] + "\nnonsense: 1\n"})
-    git_connector(git_server.private_url, private=True)
+    create_git_connector(git_server.private_url, is_private=True)
     service = move("Git", {"connector": "shop", "branch": "<+serviceVariables.branch>"})
     service.variables = {"branch": "main"}
     service.save()
@@ -248,40 +254,40 @@ def test_what_counts_is_fetched_and_checked_for_who_asks(
     role.set_permissions(set(PERMISSIONS) - {"core_connector_access"})
     outsider = make_person("outsider")
     RoleAssignment.objects.create(user=outsider, role=role, scope=scope)
-    refused = browse(outsider).get(f"{address}?fetch=1").content.decode()
-    assert "core_connector_access on the connector shop" in refused
-    assert "containerDefinitions" not in refused
+    refusal_page = browse(outsider).get(f"{address}?fetch=1").content.decode()
+    assert "core_connector_access on the connector shop" in refusal_page
+    assert "containerDefinitions" not in refusal_page
 
 
 def test_what_counts_is_fetched_by_a_delegate_where_the_connector_says_so(
     drive: Drive, git_server: GitServer, move: Move, browse: Callable[[User], Client]
 ) -> None:
     git_server.commit(texts())
-    git_connector(
-        git_server.private_url, private=True, connect_through="Delegate", delegate_selectors=["net"]
+    create_git_connector(
+        git_server.private_url, is_private=True, connect_through="Delegate", delegate_selectors=["net"]
     )
     service = move("Git", MAIN)
-    one = hand("net-1", tags=("net",))
-    place = f"/environments/{Environment.objects.get(identifier='dev').pk}/services/{service.pk}/manifests"
+    hand_agent = hand("net-1", tags=("net",))
+    path = f"/environments/{Environment.objects.get(identifier='dev').pk}/services/{service.pk}/manifests"
     client = browse(User.objects.get(username="admin"))
-    told = f"/api/v1{place.replace('services', 'overrides')}"
-    page = client.get(f"{place}/?fetch=1").content.decode()
+    address = f"/api/v1{path.replace('services', 'overrides')}"
+    page = client.get(f"{path}/?fetch=1").content.decode()
     assert "A delegate fetches the files" in page
     assert "containerDefinitions" not in page
-    waiting = client.get(f"{told}?fetch=true").json()["manifests"]
-    assert all(manifest["waits"] and manifest["value"] is None for manifest in waiting)
+    waiting_manifests = client.get(f"{address}?fetch=true").json()["manifests"]
+    assert all(manifest["waits"] and manifest["value"] is None for manifest in waiting_manifests)
     assert DelegateTask.objects.filter(owner="inquiry").count() == 1
-    one.serve()
-    page = client.get(f"{place}/?fetch=1").content.decode()
+    hand_agent.serve()
+    page = client.get(f"{path}/?fetch=1").content.decode()
     assert "containerDefinitions" in page
     assert "A delegate fetches" not in page
-    found = client.get(f"{told}?fetch=true").json()["manifests"]
-    assert all(manifest["value"] and not manifest["waits"] for manifest in found)
-    assert one.taken == ["git"]
+    manifests = client.get(f"{address}?fetch=true").json()["manifests"]
+    assert all(manifest["value"] and not manifest["waits"] for manifest in manifests)
+    assert hand_agent.taken == ["git"]
     # What came may hold anything: it is kept encrypted, and nowhere else.
-    inquiry = LookupRequest.objects.get(kind=LookupRequest.Kind.FILES)
-    assert inquiry.report == {"fetched": True}
-    assert DelegateTask.objects.get(pk=inquiry.task_id).result == ""
+    lookup = LookupRequest.objects.get(kind=LookupRequest.Kind.FILES)
+    assert lookup.report == {"fetched": True}
+    assert DelegateTask.objects.get(pk=lookup.task_id).result == ""
     with connection.cursor() as cursor:
         cursor.execute("SELECT answers FROM delegates_lookuprequest")
         assert "containerDefinitions" not in cursor.fetchone()[0]
@@ -291,53 +297,53 @@ def test_what_a_delegate_cannot_fetch_for_the_page_is_told_with_the_next_step(
     drive: Drive, git_server: GitServer, move: Move, browse: Callable[[User], Client]
 ) -> None:
     git_server.commit(texts())
-    git_connector(
-        git_server.private_url, private=True, connect_through="Delegate", delegate_selectors=["net"]
+    create_git_connector(
+        git_server.private_url, is_private=True, connect_through="Delegate", delegate_selectors=["net"]
     )
     service = move("Git", {"connector": "shop", "branch": "gone"})
-    one = hand("net-1", tags=("net",))
-    place = f"/environments/{Environment.objects.get(identifier='dev').pk}/services/{service.pk}/manifests/"
+    hand_agent = hand("net-1", tags=("net",))
+    address = f"/environments/{Environment.objects.get(identifier='dev').pk}/services/{service.pk}/manifests/"
     client = browse(User.objects.get(username="admin"))
-    client.get(f"{place}?fetch=1")
-    one.serve()
-    page = client.get(f"{place}?fetch=1").content.decode()
+    client.get(f"{address}?fetch=1")
+    hand_agent.serve()
+    page = client.get(f"{address}?fetch=1").content.decode()
     assert "could not be fetched from the branch gone of shop" in page
     assert "data-topics" not in page
 
 
 def test_a_preview_asks_a_delegate_for_the_files(drive: Drive, git_server: GitServer, move: Move) -> None:
     git_server.commit(texts())
-    git_connector(git_server.url, connect_through="Delegate", delegate_selectors=["net"])
+    create_git_connector(git_server.url, connect_through="Delegate", delegate_selectors=["net"])
     move("Git", MAIN)
-    one = hand("net-1", tags=("net",))
+    hand_agent = hand("net-1", tags=("net",))
     question = preview_pipeline(actor=drive.deployer, pipeline=drive.pipeline, artifact_tag="1.27")
     assert isinstance(question, PreviewRequest)
     for _ in range(5):
-        one.serve()
-    shown = preview_pipeline(actor=drive.deployer, pipeline=drive.pipeline, artifact_tag="1.27")
-    assert isinstance(shown, PreviewDetails)
-    assert shown.is_complete
-    assert set(one.taken) == {"git"}
+        hand_agent.serve()
+    preview = preview_pipeline(actor=drive.deployer, pipeline=drive.pipeline, artifact_tag="1.27")
+    assert isinstance(preview, PreviewDetails)
+    assert preview.is_complete
+    assert set(hand_agent.taken) == {"git"}
 
 
-@pytest.mark.parametrize("at", [1, 2, 3])
+@pytest.mark.parametrize("stop_index", [1, 2, 3])
 def test_a_worker_that_dies_after_the_fetch_leaves_one_commit(
-    drive: Drive, git_server: GitServer, move: Move, monkeypatch: pytest.MonkeyPatch, at: int
+    drive: Drive, git_server: GitServer, move: Move, monkeypatch: pytest.MonkeyPatch, stop_index: int
 ) -> None:
     files = texts()
     git_server.commit(files)
-    git_connector(git_server.url)
+    create_git_connector(git_server.url)
     move("Git", MAIN)
     execution = drive.start("1.27")
-    countdown = Countdown(at, _die)
+    crash_countdown = Countdown(stop_index, _die)
 
-    def fetched(*args: Any, **named: Any) -> Any:
-        answer = run_site_call_locally(*args, **named)
-        set_hook(countdown)
-        return answer
+    def run_site_call(*args: Any, **options: Any) -> Any:
+        result = run_site_call_locally(*args, **options)
+        set_hook(crash_countdown)
+        return result
 
     with monkeypatch.context() as patch:
-        patch.setattr("deployments.journal.non_aws_calls.run_site_call_locally", fetched)
+        patch.setattr("deployments.journal.non_aws_calls.run_site_call_locally", run_site_call)
         with pytest.raises(Death):
             drive.until_over(execution)
     set_hook(None)
@@ -345,13 +351,13 @@ def test_a_worker_that_dies_after_the_fetch_leaves_one_commit(
     drive.clock.move(600)
     drive.until_over(execution)
     assert execution.status == "SUCCESS", execution.failure
-    (commit,) = commits_of(execution)
-    told = [line for line in drive.log(execution) if line.startswith("Using commit")]
-    assert told == [f"Using commit {commit[:12]} of the branch main of shop"], countdown.passed
+    (commit,) = list_commits(execution)
+    log_lines = [line for line in drive.log(execution) if line.startswith("Using commit")]
+    assert log_lines == [f"Using commit {commit[:12]} of the branch main of shop"], crash_countdown.passed
 
 
 @pytest.fixture(autouse=True)
-def _no_hook_stays() -> Iterator[None]:
+def _remove_hook() -> Iterator[None]:
     yield
     set_hook(None)
 
@@ -364,15 +370,15 @@ def test_who_may_not_use_the_connector_does_not_have_it_fetched_by_a_retry(
     drive: Drive, git_server: GitServer, move: Move
 ) -> None:
     git_server.commit({"a": "b"})
-    git_connector(git_server.url)
+    create_git_connector(git_server.url)
     move("Git", MAIN)
-    failed = drive.run("1.27")
-    assert failed.status == "FAILED"
+    failed_execution = drive.run("1.27")
+    assert failed_execution.status == "FAILED"
     scope = Scope.objects.get(path="account/default/demo")
     role = Role.objects.create(scope=scope, identifier="some", name="Some")
     role.set_permissions(set(PERMISSIONS) - {"core_connector_access"})
     outsider = make_person("outsider")
     RoleAssignment.objects.create(user=outsider, role=role, scope=scope)
-    with pytest.raises(MissingAccess) as refused:
-        retry_execution(actor=outsider, execution=failed)
-    assert "the connector shop" in str(refused.value.errors)
+    with pytest.raises(MissingAccess) as error:
+        retry_execution(actor=outsider, execution=failed_execution)
+    assert "the connector shop" in str(error.value.errors)

@@ -53,15 +53,15 @@ TRICKS = [
 ]
 
 
-def fetched(url: str, reach: AddressPolicy) -> Any:
-    held = create_task("git", {"url": url, "paths": ["a"], "ssh_key": "key"})
-    return execute_task(held, ExecutorContext(MemoryLog(), reach=reach))
+def fetch_repository(url: str, reach: AddressPolicy) -> Any:
+    task = create_task("git", {"url": url, "paths": ["a"], "ssh_key": "key"})
+    return execute_task(task, ExecutorContext(MemoryLog(), reach=reach))
 
 
 @pytest.mark.parametrize("host", INSIDE)
 @pytest.mark.parametrize("scheme", ["https", "ssh"])
 def test_nothing_inside_is_reached_however_it_is_written(scheme: str, host: str) -> None:
-    assert get_error(fetched(f"{scheme}://{host}/a.git", AddressPolicy()))["code"] in (
+    assert get_error(fetch_repository(f"{scheme}://{host}/a.git", AddressPolicy()))["code"] in (
         "AddressRefused",
         "BadParameters",
     )
@@ -74,10 +74,10 @@ def test_what_programs_read_in_two_ways_is_refused(url: str) -> None:
 
 def test_a_server_that_points_elsewhere_is_not_followed(git_server: GitServer) -> None:
     git_server.commit({"a": "b"})
-    asked: list[str] = []
+    paths: list[str] = []
 
     def inside(request: Any) -> tuple[int, dict[str, str], bytes]:
-        asked.append(request.path)
+        paths.append(request.path)
         path, _, query = request.path.partition("?")
         return http_backend(request, git_server.bare.parent, query, path)
 
@@ -88,19 +88,19 @@ def test_a_server_that_points_elsewhere_is_not_followed(git_server: GitServer) -
 
         def dumb(request: Any) -> tuple[int, dict[str, str], bytes]:
             """The old protocol, by which a server may name others that have its objects."""
-            answers = {
+            responses = {
                 "/app.git/info/refs": f"{'1' * 40}\trefs/heads/main\n",
                 "/app.git/HEAD": "ref: refs/heads/main\n",
                 "/app.git/objects/info/http-alternates": f"{other}/app.git/objects/\n",
             }
-            found = answers.get(request.path.partition("?")[0])
-            return (200, {"Content-Type": "text/plain"}, found.encode()) if found else (404, {}, b"")
+            content = responses.get(request.path.partition("?")[0])
+            return (200, {"Content-Type": "text/plain"}, content.encode()) if content else (404, {}, b"")
 
-        for answer in (astray, dumb):
-            with start_http_server(answer) as url:
-                asking = {"url": f"{url}/app.git", "ref": "refs/heads/main", "paths": ["a"]}
-                assert get_error(run_task("git", asking))["code"] == "GitFailed"
-    assert asked == []
+        for handler in (astray, dumb):
+            with start_http_server(handler) as url:
+                params = {"url": f"{url}/app.git", "ref": "refs/heads/main", "paths": ["a"]}
+                assert get_error(run_task("git", params))["code"] == "GitFailed"
+    assert paths == []
 
 
 def test_a_name_is_looked_up_once(git_server: GitServer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,15 +108,15 @@ def test_a_name_is_looked_up_once(git_server: GitServer, monkeypatch: pytest.Mon
     port = git_server.account.rpartition(":")[2]
     # No other resolver knows this name: git has the address from who checked it.
     names = Rebinding(monkeypatch, "astray.example", "127.0.0.1", "169.254.169.254")
-    answer = run_task("git", {"url": f"http://astray.example:{port}/app.git", "ref": "main", "paths": ["a"]})
-    assert answer.status == "SUCCEEDED", answer.error
+    result = run_task("git", {"url": f"http://astray.example:{port}/app.git", "ref": "main", "paths": ["a"]})
+    assert result.status == "SUCCEEDED", result.error
     assert names.asked == 1
 
 
-@pytest.mark.parametrize("what", sorted(set(CORPUS) - {"question marks", "alias"}))
-def test_what_comes_is_read_with_the_same_guard_as_what_people_write(what: str) -> None:
-    text, said = CORPUS[what]
-    said = OF_ALIASES.get(what) or said
+@pytest.mark.parametrize("case", sorted(set(CORPUS) - {"question marks", "alias"}))
+def test_what_comes_is_read_with_the_same_guard_as_what_people_write(case: str) -> None:
+    text, message = CORPUS[case]
+    message = OF_ALIASES.get(case) or message
     row = {
         "identifier": "task",
         "kind": "EcsTaskDefinition",
@@ -124,7 +124,7 @@ def test_what_comes_is_read_with_the_same_guard_as_what_people_write(what: str) 
         "paths": ["a.yaml"],
         "texts": [{"name": "a.yaml", "text": text}],
     }
-    with pytest.raises(BadDocument) as refused:
+    with pytest.raises(BadDocument) as error:
         within_cpu(0.5, lambda: fetch_documents(row, Scope()))
-    assert said.lower() in str(refused.value).lower()
-    assert "a.yaml" in str(refused.value)
+    assert message.lower() in str(error.value).lower()
+    assert "a.yaml" in str(error.value)

@@ -48,7 +48,7 @@ def test_a_service_is_deployed_from_a_bucket(drive: Drive, bucket: dict[str, str
     ):
         assert line in log, line
     sources = StageExecution.objects.get(execution=execution).sources
-    assert all(one["versions"] == bucket for one in sources)
+    assert all(source["versions"] == bucket for source in sources)
 
 
 def test_what_is_not_in_the_bucket_is_named(drive: Drive, bucket: dict[str, str], move: Move) -> None:
@@ -64,11 +64,11 @@ def test_a_delegate_fetches_what_counts_for_the_page_where_the_connector_says_so
     aws.spec = {**aws.spec, "connect_through": "Delegate", "delegate_selectors": ["net"]}
     aws.save()
     service = move("S3", PLACE)
-    one = hand("net-1", tags=("net",))
-    place = f"/environments/{Environment.objects.get(identifier='dev').pk}/services/{service.pk}/manifests/"
+    hand_agent = hand("net-1", tags=("net",))
+    address = f"/environments/{Environment.objects.get(identifier='dev').pk}/services/{service.pk}/manifests/"
     client = browse(User.objects.get(username="admin"))
-    assert "A delegate fetches the files" in client.get(f"{place}?fetch=1").content.decode()
-    one.serve()
-    page = client.get(f"{place}?fetch=1").content.decode()
+    assert "A delegate fetches the files" in client.get(f"{address}?fetch=1").content.decode()
+    hand_agent.serve()
+    page = client.get(f"{address}?fetch=1").content.decode()
     assert "containerDefinitions" in page
     assert "A delegate fetches" not in page

@@ -21,7 +21,7 @@ from pipelines.models import Pipeline
 from pipelines.operations.pipelines import PipelineNotRunnable, save_pipeline
 from rbac.models import Role, RoleAssignment, Scope, User
 from rbac.permissions import PERMISSIONS
-from tests.catalog.manifests.stores.conftest import git_connector
+from tests.catalog.manifests.stores.conftest import create_git_connector
 from tests.fixtures.engine_driver import Drive
 from tests.fixtures.fake_delegates import hand
 from tests.fixtures.git import GitServer
@@ -34,15 +34,15 @@ Job = Callable[..., Drive]
 MAIN = "connector: shop\nbranch: main\n"
 
 
-def lying(field: str, store: str, files: str, place: str = MAIN) -> str:
+def build_manifest_field(field: str, store: str, files: str, location: str = MAIN) -> str:
     """A manifest elsewhere, as a step's spec names it."""
-    inner = indent(f"files: {files}\n{place}", " " * 4)
-    return f"{field}:\n  type: {store}\n  spec:\n{inner}"
+    indented = indent(f"files: {files}\n{location}", " " * 4)
+    return f"{field}:\n  type: {store}\n  spec:\n{indented}"
 
 
-def in_git(place: str = MAIN) -> str:
-    return lying("taskDefinition", "Git", "jobs/task.yaml", place) + lying(
-        "runTaskRequestDefinition", "Git", "/jobs/run.yaml", place
+def build_git_fields(location: str = MAIN) -> str:
+    return build_manifest_field("taskDefinition", "Git", "jobs/task.yaml", location) + build_manifest_field(
+        "runTaskRequestDefinition", "Git", "/jobs/run.yaml", location
     )
 
 
@@ -50,7 +50,7 @@ def in_git(place: str = MAIN) -> str:
 def job(drive: Drive) -> Job:
     """Let the drive run one step with this spec."""
 
-    def make(spec: str, actor: User | None = None) -> Drive:
+    def write_step(spec: str, actor: User | None = None) -> Drive:
         admin, scope = User.objects.get(username="admin"), Scope.objects.get(path="account/default/demo")
         before = Pipeline.objects.filter(identifier="run_task").first()
         drive.pipeline = save_pipeline(
@@ -58,56 +58,56 @@ def job(drive: Drive) -> Job:
         )
         return drive
 
-    return make
+    return write_step
 
 
-def step_of(execution: Execution) -> StepExecution:
+def get_step(execution: Execution) -> StepExecution:
     return StepExecution.objects.get(stage__execution=execution)
 
 
 def test_a_step_runs_what_lies_in_a_repository(drive: Drive, git_server: GitServer, job: Job) -> None:
     commit = git_server.commit({"jobs/task.yaml": DEFINITION, "jobs/run.yaml": request_text(drive)})
-    git_connector(git_server.private_url, private=True)
-    execution = job(in_git()).run("done")
+    create_git_connector(git_server.private_url, is_private=True)
+    execution = job(build_git_fields()).run("done")
     assert execution.status == "SUCCESS", execution.failure
     log = drive.log(execution)
     assert f"Using commit {commit[:12]} of the branch main of shop" in log
     assert "Fetching EcsRunTaskRequestDefinition from Git" in log
     # One fetch for both: they are of one commit, which the step keeps.
     assert execution.calls.filter(operation="FetchFiles").count() == 1
-    spec = step_of(execution).spec
-    assert {one["frozen"]["commit"] for one in spec.values()} == {commit}
+    spec = get_step(execution).spec
+    assert {step_source["frozen"]["commit"] for step_source in spec.values()} == {commit}
 
 
 def test_a_retry_of_a_step_goes_on_with_its_commit(drive: Drive, git_server: GitServer, job: Job) -> None:
-    good = {"jobs/task.yaml": DEFINITION, "jobs/run.yaml": request_text(drive)}
-    first = git_server.commit(good | {"jobs/run.yaml": "launchTyp: FARGATE\n"})
-    git_connector(git_server.url)
-    execution = job(in_git()).run("done")
+    valid_files = {"jobs/task.yaml": DEFINITION, "jobs/run.yaml": request_text(drive)}
+    first = git_server.commit(valid_files | {"jobs/run.yaml": "launchTyp: FARGATE\n"})
+    create_git_connector(git_server.url)
+    execution = job(build_git_fields()).run("done")
     assert "jobs/run.yaml, line 1: launchTyp" in str(execution.failure)
-    git_server.commit(good)
+    git_server.commit(valid_files)
     retry_execution(actor=drive.deployer, execution=execution)
     drive.until_over(execution)
     assert execution.failure is not None
-    assert step_of(execution).spec["taskDefinition"]["frozen"]["commit"] == first
+    assert get_step(execution).spec["taskDefinition"]["frozen"]["commit"] == first
     assert drive.run("done").status == "SUCCESS"
 
 
 def test_a_step_that_is_brought_back_runs_what_it_ran(drive: Drive, git_server: GitServer, job: Job) -> None:
     admin, scope = User.objects.get(username="admin"), Scope.objects.get(path="account/default/demo")
-    stored = save_file(actor=admin, scope=scope, path="/jobs/task.yaml", content=DEFINITION)
+    node = save_file(actor=admin, scope=scope, path="/jobs/task.yaml", content=DEFINITION)
     commit = git_server.commit({"jobs/run.yaml": request_text(drive)})
-    git_connector(git_server.url)
-    spec = lying("taskDefinition", "FileStore", "/jobs/task.yaml", "")
-    first = job(spec + lying("runTaskRequestDefinition", "Git", "/jobs/run.yaml")).run("done")
+    create_git_connector(git_server.url)
+    spec = build_manifest_field("taskDefinition", "FileStore", "/jobs/task.yaml", "")
+    first = job(spec + build_manifest_field("runTaskRequestDefinition", "Git", "/jobs/run.yaml")).run("done")
     assert first.status == "SUCCESS", first.failure
     git_server.commit({"jobs/run.yaml": "launchTyp: FARGATE\n"})
-    delete_file(actor=admin, node=stored, although_used=True)
-    again = redeploy(actor=drive.deployer, deployment=first.stages.get())
-    drive.until_over(again)
-    assert again.status == "SUCCESS", again.failure
-    assert again.calls.filter(operation="FetchFiles").count() == 0
-    log = drive.log(again)
+    delete_file(actor=admin, node=node, although_used=True)
+    redeployment = redeploy(actor=drive.deployer, deployment=first.stages.get())
+    drive.until_over(redeployment)
+    assert redeployment.status == "SUCCESS", redeployment.failure
+    assert redeployment.calls.filter(operation="FetchFiles").count() == 0
+    log = drive.log(redeployment)
     assert f"Using the files of taskDefinition, as deployed by #{first.number}" in log
     assert f"Using commit {commit[:12]} of the branch main of shop, as deployed by #{first.number}" in log
 
@@ -122,8 +122,10 @@ def test_a_step_takes_its_place_from_variables_and_its_files_from_a_bucket(drive
     )
     client.create_bucket(Bucket="manifests")
     client.put_object(Bucket="manifests", Key="myapp/run.yaml", Body=request_text(drive).encode())
-    place = "connector: sandbox_aws\nregion: us-east-1\nbucket: manifests\n"
-    request = lying("runTaskRequestDefinition", "S3", "<+service.identifier>/run.yaml", place)
+    location = "connector: sandbox_aws\nregion: us-east-1\nbucket: manifests\n"
+    request = build_manifest_field(
+        "runTaskRequestDefinition", "S3", "<+service.identifier>/run.yaml", location
+    )
     execution = job(request + inline("taskDefinition", DEFINITION)).run("done")
     assert execution.status == "SUCCESS", execution.failure
     assert "Fetched from the bucket manifests in us-east-1" in drive.log(execution)
@@ -133,76 +135,79 @@ def test_a_delegate_fetches_for_a_step_where_the_connector_says_so(
     drive: Drive, git_server: GitServer, job: Job
 ) -> None:
     git_server.commit({"jobs/task.yaml": DEFINITION, "jobs/run.yaml": request_text(drive)})
-    git_connector(git_server.url, connect_through="Delegate", delegate_selectors=["net"])
-    one = hand("net-1", tags=("net",))
-    job(in_git())
+    create_git_connector(git_server.url, connect_through="Delegate", delegate_selectors=["net"])
+    hand_agent = hand("net-1", tags=("net",))
+    job(build_git_fields())
     register_task_owner(CALL_OWNER, CallOwner(drive.runtime))
     try:
         execution = drive.start("done")
         while not execution.is_over:
             drive.reconcile()
-            if not one.serve():
+            if not hand_agent.serve():
                 drive.pass_time(1)
             execution.refresh_from_db()
     finally:
         register_task_owner(CALL_OWNER, CallOwner())
     assert execution.status == "SUCCESS", execution.failure
-    assert one.taken == ["git"]
+    assert hand_agent.taken == ["git"]
 
 
 def test_a_preview_shows_what_a_step_would_run_from_a_repository(
     drive: Drive, git_server: GitServer, job: Job
 ) -> None:
     git_server.commit({"jobs/task.yaml": DEFINITION, "jobs/run.yaml": request_text(drive)})
-    git_connector(git_server.url)
-    job(in_git())
-    shown = preview_pipeline(actor=drive.deployer, pipeline=drive.pipeline, artifact_tag="1.27")
-    assert isinstance(shown, PreviewDetails)
-    assert [call.operation for call in shown.steps[0].calls] == ["RegisterTaskDefinition", "RunTask"]
-    assert not shown.steps[0].failure
+    create_git_connector(git_server.url)
+    job(build_git_fields())
+    preview = preview_pipeline(actor=drive.deployer, pipeline=drive.pipeline, artifact_tag="1.27")
+    assert isinstance(preview, PreviewDetails)
+    assert [call.operation for call in preview.steps[0].calls] == ["RegisterTaskDefinition", "RunTask"]
+    assert not preview.steps[0].failure
 
 
 @pytest.mark.parametrize(
-    ("spec", "words"),
+    ("spec", "message"),
     [
-        (in_git("branch: main\n"), "taskDefinition: place needs the connector to Git"),
-        (in_git("connector: shop\n"), "place names one of branch, tag, commit"),
-        (in_git("connector: shop\nbranch: --upload-pack=id\n"), "not the name of a branch"),
-        (in_git("connector: shop\nbranch: main\nbucket: b\n"), "unknown key bucket of place"),
-        (in_git("connector: shop\nbranch: [main]\n"), "place holds texts only"),
-        (in_git("connector: gone\nbranch: main\n"), "no connector gone for Git in this scope or above"),
-        (in_git("connector: sandbox_aws\nbranch: main\n"), "no connector sandbox_aws"),
-        (lying("taskDefinition", "Git", "[a, b]"), "files must be one file path"),
+        (build_git_fields("branch: main\n"), "taskDefinition: place needs the connector to Git"),
+        (build_git_fields("connector: shop\n"), "place names one of branch, tag, commit"),
+        (build_git_fields("connector: shop\nbranch: --upload-pack=id\n"), "not the name of a branch"),
+        (build_git_fields("connector: shop\nbranch: main\nbucket: b\n"), "unknown key bucket of place"),
+        (build_git_fields("connector: shop\nbranch: [main]\n"), "place holds texts only"),
+        (
+            build_git_fields("connector: gone\nbranch: main\n"),
+            "no connector gone for Git in this scope or above",
+        ),
+        (build_git_fields("connector: sandbox_aws\nbranch: main\n"), "no connector sandbox_aws"),
+        (build_manifest_field("taskDefinition", "Git", "[a, b]"), "files must be one file path"),
         ("taskDefinition: {type: Git, spec: {connector: shop}}\n", "must have files and their location"),
     ],
 )
 def test_a_place_that_cannot_be_is_refused_when_the_pipeline_is_saved(
-    drive: Drive, job: Job, spec: str, words: str
+    drive: Drive, job: Job, spec: str, message: str
 ) -> None:
-    git_connector("https://git.example.com/shop.git")
-    rest = "" if "runTask" in spec else inline("runTaskRequestDefinition", request_text(drive))
-    with pytest.raises(PipelineNotRunnable) as refused:
-        job(spec + rest)
-    assert words in str(refused.value.errors)
+    create_git_connector("https://git.example.com/shop.git")
+    other_manifest = "" if "runTask" in spec else inline("runTaskRequestDefinition", request_text(drive))
+    with pytest.raises(PipelineNotRunnable) as error:
+        job(spec + other_manifest)
+    assert message in str(error.value.errors)
 
 
 def test_who_may_not_use_the_connector_of_a_step_neither_saves_nor_runs_it(drive: Drive, job: Job) -> None:
-    git_connector("https://git.example.com/shop.git")
-    job(in_git())
+    create_git_connector("https://git.example.com/shop.git")
+    job(build_git_fields())
     scope = Scope.objects.get(path="account/default/demo")
     role = Role.objects.create(scope=scope, identifier="some", name="Some")
     role.set_permissions(set(PERMISSIONS) - {"core_connector_access"})
     outsider = make_person("outsider")
     RoleAssignment.objects.create(user=outsider, role=role, scope=scope)
     with pytest.raises(MissingAccess, match="core_connector_access on the connector shop"):
-        job(in_git(), actor=outsider)
+        job(build_git_fields(), actor=outsider)
     drive.deployer = outsider
     with pytest.raises(MissingAccess, match="core_connector_access on the connector shop"):
         drive.start("done")
 
 
 def test_a_connector_that_a_step_names_is_not_deleted(drive: Drive, job: Job) -> None:
-    found = git_connector("https://git.example.com/shop.git")
-    job(in_git())
+    connector = create_git_connector("https://git.example.com/shop.git")
+    job(build_git_fields())
     with pytest.raises(Conflict, match="pipeline Run task"):
-        delete_connector(actor=User.objects.get(username="admin"), connector=found)
+        delete_connector(actor=User.objects.get(username="admin"), connector=connector)

@@ -10,7 +10,7 @@ from rbac.models import Scope, User
 TEXT = "serviceName: myapp\n"
 
 
-def source(store: str, paths: list[str] | None = None, content: str = "") -> dict[str, object]:
+def build_source(store: str, paths: list[str] | None = None, content: str = "") -> dict[str, object]:
     return {"identifier": "service_def", "store": store, "paths": paths or [], "content": content}
 
 
@@ -19,7 +19,7 @@ def test_every_store_has_a_title_and_says_when_it_has_nothing(name: str) -> None
     assert is_store(name)
     assert get_store_title(name)
     with pytest.raises(StoreError, match="service_def has no file"):
-        fetch_documents(source(name), Scope())
+        fetch_documents(build_source(name), Scope())
 
 
 def test_the_stores_of_this_version() -> None:
@@ -29,11 +29,11 @@ def test_the_stores_of_this_version() -> None:
 
 def test_an_unknown_store_is_named_with_the_known_ones() -> None:
     with pytest.raises(StoreError, match='unknown store "Attic".*FileStore, Git, Inline'):
-        fetch_documents(source("Attic"), Scope())
+        fetch_documents(build_source("Attic"), Scope())
 
 
 def test_inline_text_is_parsed_under_the_name_of_the_manifest() -> None:
-    (document,) = fetch_documents(source("Inline", content=TEXT), Scope())
+    (document,) = fetch_documents(build_source("Inline", content=TEXT), Scope())
     assert (document.name, document.value) == ("service_def", {"serviceName": "myapp"})
 
 
@@ -41,12 +41,16 @@ def test_files_are_fetched_by_reference_and_folders_whole(project: Scope, admin:
     save_file(actor=admin, scope=project, path="/ECS Tutorial/CreateServiceRequest.yaml", content=TEXT)
     save_file(actor=admin, scope=project, path="/ECS Tutorial/more/second.yaml", content="b: 2\n")
     save_file(actor=admin, scope=Scope.objects.account(), path="/shared.yaml", content="c: 3\n")
-    one = fetch_documents(source("FileStore", ["/ECS Tutorial/CreateServiceRequest.yaml"]), project)
-    assert [(document.name, document.value) for document in one] == [
+    file_documents = fetch_documents(
+        build_source("FileStore", ["/ECS Tutorial/CreateServiceRequest.yaml"]), project
+    )
+    assert [(document.name, document.value) for document in file_documents] == [
         ("/ECS Tutorial/CreateServiceRequest.yaml", {"serviceName": "myapp"})
     ]
-    several = fetch_documents(source("FileStore", ["/ECS Tutorial", "account:/shared.yaml"]), project)
-    assert [document.name for document in several] == [
+    folder_documents = fetch_documents(
+        build_source("FileStore", ["/ECS Tutorial", "account:/shared.yaml"]), project
+    )
+    assert [document.name for document in folder_documents] == [
         "/ECS Tutorial/CreateServiceRequest.yaml",
         "/ECS Tutorial/more/second.yaml",
         "account:/shared.yaml",
@@ -56,10 +60,10 @@ def test_files_are_fetched_by_reference_and_folders_whole(project: Scope, admin:
 def test_a_missing_file_is_refused_naming_the_nearest(project: Scope, admin: User) -> None:
     save_file(actor=admin, scope=project, path="/ECS Tutorial/CreateServiceRequest.yaml", content=TEXT)
     with pytest.raises(StoreError, match='Did you mean "/ECS Tutorial/CreateServiceRequest.yaml"'):
-        fetch_documents(source("FileStore", ["/ECS Tutorial/CreateService.yaml"]), project)
+        fetch_documents(build_source("FileStore", ["/ECS Tutorial/CreateService.yaml"]), project)
 
 
 def test_a_broken_file_is_refused_with_its_line(project: Scope, admin: User) -> None:
     save_file(actor=admin, scope=project, path="/bad.yaml", content="a: 1\nb: [1, 2\n")
     with pytest.raises(BadDocument, match=r"/bad\.yaml, line 3"):
-        fetch_documents(source("FileStore", ["/bad.yaml"]), project)
+        fetch_documents(build_source("FileStore", ["/bad.yaml"]), project)
