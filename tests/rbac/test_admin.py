@@ -82,14 +82,14 @@ def test_staff_without_a_role_sees_nothing(address: str, browse: Browse):
 
 
 def test_staff_of_an_organization_sees_its_rows_only(org_admin: User, other_project: Scope, browse: Browse):
-    mine = UserGroup.objects.create(scope=organization("default"), identifier="mine", name="Mine")
+    own_group = UserGroup.objects.create(scope=organization("default"), identifier="mine", name="Mine")
     foreign = UserGroup.objects.create(scope=other_project, identifier="foreign", name="Foreign")
     client = browse(org_admin)
 
     page = client.get("/admin/rbac/usergroup/").content.decode()
     assert "Mine" in page
     assert "Foreign" not in page
-    assert client.get(f"/admin/rbac/usergroup/{mine.pk}/change/").status_code == 200
+    assert client.get(f"/admin/rbac/usergroup/{own_group.pk}/change/").status_code == 200
     # The framework leads away from a row that is not there.
     assert client.get(f"/admin/rbac/usergroup/{foreign.pk}/change/").status_code == 302
     assert client.get("/admin/rbac/user/").status_code == 403
@@ -214,9 +214,9 @@ def test_a_key_is_shown_once_and_deleting_it_revokes_it(admin: User, browse: Bro
     client = browse(admin)
     form = {"user": admin.pk, "name": "CI", "expires_at_0": "", "expires_at_1": ""}
     page = client.post("/admin/rbac/apikey/add/", form).content.decode()
-    shown = re.search(r'<code id="token">(\S+)</code>', page)
-    assert shown is not None
-    token = shown.group(1)
+    match = re.search(r'<code id="token">(\S+)</code>', page)
+    assert match is not None
+    token = match.group(1)
     key = get_api_key_by_token(token)
     assert key is not None
     assert token not in client.get("/admin/rbac/apikey/").content.decode()
@@ -274,16 +274,18 @@ def test_a_project_is_renamed_put_away_and_brought_back(admin: User, project: Sc
     assert client.post(address, {"name": "Shop", "archived": ""}).status_code == 302
     project.refresh_from_db()
     assert project.archived_at is None
-    told = AuditEntry.objects.filter(thing_id=str(project.pk)).order_by("pk").values_list("action", "before")
-    assert [action for action, _ in told] == ["scope.update", "scope.archive", "scope.restore"]
-    assert told[0][1] == {"name": "demo"}
+    entries = (
+        AuditEntry.objects.filter(thing_id=str(project.pk)).order_by("pk").values_list("action", "before")
+    )
+    assert [action for action, _ in entries] == ["scope.update", "scope.archive", "scope.restore"]
+    assert entries[0][1] == {"name": "demo"}
 
 
 def test_an_identifier_that_is_taken_is_refused_beside_its_field(admin: User, project: Scope, browse: Browse):
     form = {"parent": organization("default").pk, "identifier": "demo", "name": "Fresh"}
-    shown = browse(admin).post("/admin/rbac/scope/add/", form)
-    assert shown.status_code == 200
-    assert "demo already exists in account/default" in shown.content.decode()
+    response = browse(admin).post("/admin/rbac/scope/add/", form)
+    assert response.status_code == 200
+    assert "demo already exists in account/default" in response.content.decode()
 
 
 def test_the_audit_trail_can_only_be_read(admin: User, browse: Browse):
@@ -336,9 +338,9 @@ def test_the_audit_trail_is_narrowed_to_what_came_one_way(admin: User, browse: B
         record_audit_entry(
             actor=admin, action=f"made.by_{source}", thing=Scope.objects.account(), source=source
         )
-    shown = browse(admin).get("/admin/rbac/auditentry/?source=api").content.decode()
-    assert "made.by_api" in shown
-    assert "made.by_page" not in shown
+    page = browse(admin).get("/admin/rbac/auditentry/?source=api").content.decode()
+    assert "made.by_api" in page
+    assert "made.by_page" not in page
 
 
 def test_a_long_list_is_counted_no_further_than_people_leaf(
@@ -347,9 +349,9 @@ def test_a_long_list_is_counted_no_further_than_people_leaf(
     monkeypatch.setattr("rbac.admin.base.MOST_COUNTED_ROWS", 3)
     for number in range(5):
         record_audit_entry(actor=admin, action=f"count.{number}", thing=Scope.objects.account())
-    shown = browse(admin).get("/admin/rbac/auditentry/").content.decode()
-    assert "3 audit entries" in shown
-    assert "count.4" in shown, "the newest are there"
+    page = browse(admin).get("/admin/rbac/auditentry/").content.decode()
+    assert "3 audit entries" in page
+    assert "count.4" in page, "the newest are there"
 
 
 def test_what_an_operation_refuses_is_said_in_the_form(admin: User, project: Scope, browse: Browse):
@@ -376,10 +378,10 @@ def test_a_resource_group_is_made_and_changed_with_its_things(admin: User, proje
     form = {"scope": project.pk, "identifier": "web", "name": "Web", "description": ""} | rows
     assert client.post("/admin/rbac/resourcegroup/add/", form).status_code == 302
     group = ResourceGroup.objects.get(identifier="web")
-    kept = group.entries.get()
-    assert (kept.resource, kept.identifier) == ("service", "")
+    entry = group.entries.get()
+    assert (entry.resource, entry.identifier) == ("service", "")
 
-    rows = {"entries-TOTAL_FORMS": 2, "entries-INITIAL_FORMS": 1, "entries-0-id": kept.pk}
+    rows = {"entries-TOTAL_FORMS": 2, "entries-INITIAL_FORMS": 1, "entries-0-id": entry.pk}
     rows |= {"entries-0-group": group.pk, "entries-0-resource": "service", "entries-0-DELETE": "on"}
     rows |= {"entries-1-group": group.pk, "entries-1-resource": "pipeline", "entries-1-identifier": "web"}
     form = {"name": "Web things", "description": ""} | rows

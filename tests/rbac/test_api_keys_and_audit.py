@@ -23,9 +23,9 @@ def test_a_key_is_found_by_its_token_and_the_token_is_nowhere_stored():
 
     assert token.startswith("slp_pat_")
     assert len(token) > 40
-    found = get_api_key_by_token(token)
-    assert found == key
-    assert found.user == person
+    found_key = get_api_key_by_token(token)
+    assert found_key == key
+    assert found_key.user == person
     row = ApiKey.objects.filter(pk=key.pk).values().get()
     assert token not in str(row)
     assert not [entry for entry in AuditEntry.objects.values() if token in str(entry)]
@@ -141,11 +141,11 @@ def test_entries_can_neither_be_changed_nor_deleted():
 )
 def test_the_database_itself_keeps_every_entry(statement: str):
     audit.record_audit_entry(actor=user("anna"), action="project.update", thing=project())
-    written = AuditEntry.objects.values().get()
+    values = AuditEntry.objects.values().get()
     # What only the other database understands is refused as well.
     with pytest.raises(DatabaseError), transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(statement)
-    assert AuditEntry.objects.values().get() == written
+    assert AuditEntry.objects.values().get() == values
 
 
 def test_an_entry_outlives_its_actor():

@@ -44,8 +44,8 @@ def narrowed(person: User, role: str, scope: Scope, *entries: tuple[str, str]) -
     group = ResourceGroup.objects.create(scope=scope, identifier=f"group{number}", name="Group")
     for resource, identifier in entries:
         group.entries.create(resource=resource, identifier=identifier)
-    found = Role.objects.get(identifier=role, scope=None)
-    return RoleAssignment.objects.create(user=person, role=found, scope=scope, resource_group=group)
+    granted_role = Role.objects.get(identifier=role, scope=None)
+    return RoleAssignment.objects.create(user=person, role=granted_role, scope=scope, resource_group=group)
 
 
 def test_a_resource_group_of_a_kind_grants_that_kind_only():
@@ -65,7 +65,11 @@ def test_a_resource_group_of_names_grants_these_things_only():
     web, api, foreign = pipeline(demo, "web"), pipeline(demo, "api"), pipeline(other, "web")
     narrowed(person, "pipeline_executor", demo, ("pipeline", "web"))
 
-    assert [can(person, "core_pipeline_execute", one) for one in (web, api, foreign)] == [True, False, False]
+    assert [can(person, "core_pipeline_execute", target) for target in (web, api, foreign)] == [
+        True,
+        False,
+        False,
+    ]
     assert list(filter_visible(person, "core_pipeline_view", Pipeline.objects.all())) == [web]
     assert list(filter_visible(person, "core_pipeline_view", Pipeline.objects.all(), demo)) == [web]
     assert not filter_visible(person, "core_pipeline_view", Pipeline.objects.all(), other)
@@ -76,12 +80,12 @@ def test_a_resource_group_of_names_grants_these_things_only():
 def test_a_named_thing_brings_what_hangs_on_it():
     demo = project()
     person = user("person")
-    shown, hidden = execution(pipeline(demo, "web")), execution(pipeline(demo, "api"))
+    visible, hidden = execution(pipeline(demo, "web")), execution(pipeline(demo, "api"))
     narrowed(person, "pipeline_executor", demo, ("pipeline", "web"))
 
-    assert list(filter_visible(person, "core_pipeline_view", Execution.objects.all())) == [shown]
-    assert list(filter_visible(person, "core_pipeline_view", Execution.objects.all())) == [shown]
-    again = Execution.objects.get(pk=shown.pk)
+    assert list(filter_visible(person, "core_pipeline_view", Execution.objects.all())) == [visible]
+    assert list(filter_visible(person, "core_pipeline_view", Execution.objects.all())) == [visible]
+    again = Execution.objects.get(pk=visible.pk)
     assert can(person, "core_pipeline_abort", again)
     assert not can(person, "core_pipeline_abort", hidden)
 
@@ -90,11 +94,11 @@ def test_named_things_of_two_assignments_do_not_mix():
     demo, other, person = project("default/demo"), project("default/other"), user("person")
     narrowed(person, "viewer", demo, ("pipeline", "web"))
     narrowed(person, "viewer", other, ("pipeline", "api"))
-    mine = pipeline(demo, "web"), pipeline(other, "api")
+    own_pipelines = pipeline(demo, "web"), pipeline(other, "api")
     pipeline(demo, "api"), pipeline(other, "web")
 
-    seen = filter_visible(person, "core_pipeline_view", Pipeline.objects.all())
-    assert set(seen) == set(mine)
+    visible = filter_visible(person, "core_pipeline_view", Pipeline.objects.all())
+    assert set(visible) == set(own_pipelines)
 
 
 def test_nothing_can_be_made_by_who_has_named_things_only():
@@ -119,14 +123,14 @@ def test_all_permissions_of_a_thing_are_those_that_are_granted_one_by_one(
     django_assert_num_queries: DjangoAssertNumQueries,
 ):
     demo, person = project(), user("person", "viewer", project("default/other"))
-    shown = execution(pipeline(demo, "web"))
+    visible = execution(pipeline(demo, "web"))
     narrowed(person, "pipeline_executor", demo, ("pipeline", "web"), ("secret", ""))
     narrowed(person, "project_admin", organization("default"), ("environment", "live"))
     live = Environment.objects.create(scope=demo, identifier="live", name="Live")
 
-    for thing in (demo, organization("default"), Scope.objects.account(), shown.pipeline, shown, live):
+    for thing in (demo, organization("default"), Scope.objects.account(), visible.pipeline, visible, live):
         one_by_one = {permission for permission in PERMISSIONS if can(person, permission, thing)}
-        with django_assert_num_queries(4 if thing == shown else 3):
+        with django_assert_num_queries(4 if thing == visible else 3):
             assert get_permissions(person, thing) == one_by_one
 
 
@@ -134,13 +138,13 @@ def test_a_narrow_assignment_takes_a_fixed_number_of_queries(
     django_assert_num_queries: DjangoAssertNumQueries,
 ):
     demo, person = project(), user("person")
-    shown = execution(pipeline(demo, "web"))
+    visible = execution(pipeline(demo, "web"))
     narrowed(person, "viewer", demo, ("pipeline", "web"))
 
     with django_assert_num_queries(4):
-        assert can(person, "core_pipeline_view", shown)
+        assert can(person, "core_pipeline_view", visible)
     with django_assert_num_queries(4):
-        assert list(filter_visible(person, "core_pipeline_view", Execution.objects.all())) == [shown]
+        assert list(filter_visible(person, "core_pipeline_view", Execution.objects.all())) == [visible]
 
 
 def test_who_views_in_a_project_sees_what_is_shared_from_above():
@@ -217,15 +221,15 @@ def test_a_key_may_do_less_than_its_user():
     demo, other = project("default/demo"), project("default/other")
     person = user("person", "project_admin", organization("default"))
     person.key_limits = ApiKeyLimits(demo, frozenset({"core_pipeline_view", "core_secret_edit"}))
-    here, there = pipeline(demo, "web"), pipeline(other, "web")
+    inside, outside = pipeline(demo, "web"), pipeline(other, "web")
 
-    assert can(person, "core_pipeline_view", here)
-    assert not can(person, "core_pipeline_edit", here)
-    assert not can(person, "core_pipeline_view", there)
+    assert can(person, "core_pipeline_view", inside)
+    assert not can(person, "core_pipeline_edit", inside)
+    assert not can(person, "core_pipeline_view", outside)
     assert not can(person, "core_pipeline_view", organization("default"))
-    assert list(filter_visible(person, "core_pipeline_view", Pipeline.objects.all())) == [here]
-    assert get_permissions(person, here) == {"core_pipeline_view", "core_secret_edit"}
-    assert get_permissions(person, there) == frozenset()
+    assert list(filter_visible(person, "core_pipeline_view", Pipeline.objects.all())) == [inside]
+    assert get_permissions(person, inside) == {"core_pipeline_view", "core_secret_edit"}
+    assert get_permissions(person, outside) == frozenset()
     assert {scope.path for scope in list_member_scopes(person)} == {
         "account",
         "account/default",

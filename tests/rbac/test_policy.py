@@ -173,10 +173,10 @@ def test_a_list_of_what_is_visible_takes_three_queries_however_many_rows(
         project(f"foreign/p{number}")
 
     with django_assert_num_queries(3):
-        found = list(
+        rows = list(
             filter_visible(viewer, "core_project_view", Scope.objects.filter(kind=Scope.Kind.PROJECT))
         )
-    assert len(found) == 30
+    assert len(rows) == 30
 
 
 def test_a_check_takes_two_queries(django_assert_num_queries: DjangoAssertNumQueries):

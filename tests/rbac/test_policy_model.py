@@ -95,9 +95,11 @@ def allowed(state: State, permission: str, kind: str, name: str, path: str) -> b
     if not state.active or not is_live(state, path) or not key_allows(state, permission, path):
         return False
     return any(
-        speaks_of(one, permission, kind, name)
-        for one in state.given
-        if not one.expired and is_live(state, one.at) and reaches(path, one.at, permission)
+        speaks_of(assignment, permission, kind, name)
+        for assignment in state.given
+        if not assignment.expired
+        and is_live(state, assignment.at)
+        and reaches(path, assignment.at, permission)
     )
 
 
@@ -109,12 +111,12 @@ def key_allows(state: State, permission: str, path: str) -> bool:
     return is_live(state, state.key_at) and reaches(path, state.key_at, permission)
 
 
-def speaks_of(one: Given, permission: str, kind: str, name: str) -> bool:
+def speaks_of(assignment: Given, permission: str, kind: str, name: str) -> bool:
     if permission == DELEGATES:
         return True
-    entries = {(kind_of(permission), "")} if one.entries is None else one.entries
+    entries = {(kind_of(permission), "")} if assignment.entries is None else assignment.entries
     called = (kind, name) if name and kind == kind_of(permission) else (kind_of(permission), "")
-    return permission in one.permissions and bool({(kind_of(permission), ""), called} & entries)
+    return permission in assignment.permissions and bool({(kind_of(permission), ""), called} & entries)
 
 
 def says(state: State, permission: str, thing: Thing) -> bool:
@@ -169,11 +171,11 @@ class PolicyAgainstModel(TestCase):
         for path in (ACCOUNT, ORG, DEMO, OTHER, AWAY):
             scope = cls.scopes[path]
             for name in NAMES:
-                found = Pipeline.objects.create(scope=scope, identifier=name, name=name, yaml="")
+                pipeline = Pipeline.objects.create(scope=scope, identifier=name, name=name, yaml="")
                 run = Execution.objects.create(
-                    pipeline=found, scope=scope, number=1, yaml="", status="SUCCESS", due_at=timezone.now()
+                    pipeline=pipeline, scope=scope, number=1, yaml="", status="SUCCESS", due_at=timezone.now()
                 )
-                cls.things += [found, run]
+                cls.things += [pipeline, run]
                 cls.things.append(
                     Secret.objects.create(scope=scope, identifier=name, name=name, value=planted("1"))
                 )
@@ -183,22 +185,22 @@ class PolicyAgainstModel(TestCase):
         person = User.objects.create(username="person", is_active=state.active)
         group = UserGroup.objects.create(scope=self.scopes[ACCOUNT], identifier="g", name="G")
         group.users.add(person)
-        for number, one in enumerate(state.given):
+        for number, assignment in enumerate(state.given):
             role = Role.objects.create(scope=self.scopes[ACCOUNT], identifier=f"r{number}", name="R")
-            role.set_permissions(one.permissions)
+            role.set_permissions(assignment.permissions)
             narrow = None
-            if one.entries is not None:
+            if assignment.entries is not None:
                 narrow = ResourceGroup.objects.create(
                     scope=self.scopes[ACCOUNT], identifier=f"n{number}", name="N"
                 )
-                for resource, identifier in one.entries:
+                for resource, identifier in assignment.entries:
                     narrow.entries.create(resource=resource, identifier=identifier)
             RoleAssignment.objects.create(
-                scope=self.scopes[one.at],
+                scope=self.scopes[assignment.at],
                 role=role,
                 resource_group=narrow,
-                expires_at=timezone.now() - timedelta(hours=1) if one.expired else None,
-                **({"group": group} if one.by_group else {"user": person}),
+                expires_at=timezone.now() - timedelta(hours=1) if assignment.expired else None,
+                **({"group": group} if assignment.by_group else {"user": person}),
             )
         Scope.objects.filter(path__in=state.archived).update(archived_at=timezone.now())
         if state.key_at is not None or state.key_permissions:
@@ -224,23 +226,29 @@ class PolicyAgainstModel(TestCase):
         expected = {thing for thing in self.things if says(state, permission, thing)}
         for model in (Pipeline, Execution, Secret):
             rows = model._default_manager.all()
-            mine = {thing for thing in expected if isinstance(thing, model)}
-            assert set(filter_visible(person, permission, rows)) == mine
+            own_things = {thing for thing in expected if isinstance(thing, model)}
+            assert set(filter_visible(person, permission, rows)) == own_things
             for path, scope in self.scopes.items():
-                here = {thing for thing in mine if is_at_or_below(thing.scope.path, path)}
-                assert set(filter_visible(person, permission, rows, scope)) == here
-                lines = {one.path: one.pk for one in self.scopes.values() if is_at_or_below(path, one.path)}
+                local_things = {thing for thing in own_things if is_at_or_below(thing.scope.path, path)}
+                assert set(filter_visible(person, permission, rows, scope)) == local_things
+                lines = {
+                    scope_row.path: scope_row.pk
+                    for scope_row in self.scopes.values()
+                    if is_at_or_below(path, scope_row.path)
+                }
                 above = [pk for at, pk in lines.items() if at != path]
-                shared = {thing for thing in mine if thing.scope.path in lines}
-                assert set(filter_visible(person, permission, rows, scope, above)) == here | shared
+                shared = {thing for thing in own_things if thing.scope.path in lines}
+                assert set(filter_visible(person, permission, rows, scope, above)) == local_things | shared
         for thing in (self.things[first % len(self.things)], list(self.scopes.values())[first % len(PATHS)]):
-            here = {one for one in PERMISSIONS if says(state, one, thing)}
-            assert get_permissions(person, thing) & set(PERMISSIONS) == here
-            assert can(person, permission, thing) == (permission in here)
+            local_things = {name for name in PERMISSIONS if says(state, name, thing)}
+            assert get_permissions(person, thing) & set(PERMISSIONS) == local_things
+            assert can(person, permission, thing) == (permission in local_things)
             assert can_anywhere(person, permission) == bool(where)
             verdicts = explain_permissions(person, thing, PERMISSIONS)
-            assert {one.permission for one in verdicts if one.is_granted} == here
-            assert all(bool(one.assignments) == one.is_granted and one.reason for one in verdicts)
+            assert {verdict.permission for verdict in verdicts if verdict.is_granted} == local_things
+            assert all(
+                bool(verdict.assignments) == verdict.is_granted and verdict.reason for verdict in verdicts
+            )
 
     @settings(max_examples=examples(20), suppress_health_check=list(HealthCheck))
     @given(STATES)
@@ -265,12 +273,12 @@ class PolicyAgainstModel(TestCase):
         for model in (Pipeline, Execution, Secret):
             things = {thing.pk: thing for thing in self.things if isinstance(thing, model)}
             places |= {things[pk]: place for pk, place in get_resource_locations(model, things).items()}
-        for asked in (person, witness):
+        for user in (person, witness):
             for permission in PERMISSIONS:
-                where = {scope.pk for scope in list_permitted_scopes(asked, permission)}
-                assert grants.get_permitted_scope_ids(asked, permission) == where
+                where = {scope.pk for scope in list_permitted_scopes(user, permission)}
+                assert grants.get_permitted_scope_ids(user, permission) == where
             for thing in (*self.scopes.values(), *self.things[::4]):
-                assert grants.get_permissions(asked, places[thing]) == get_permissions(asked, thing)
+                assert grants.get_permissions(user, places[thing]) == get_permissions(user, thing)
 
     @settings(max_examples=examples(10), suppress_health_check=list(HealthCheck))
     @given(STATES)

@@ -33,19 +33,19 @@ def test_however_often_it_is_asked_rights_are_read_once(
     django_assert_num_queries: DjangoAssertNumQueries,
 ) -> None:
     demo = project()
-    person, one = user("person", "viewer", demo), pipeline(demo, "one")
+    person, web = user("person", "viewer", demo), pipeline(demo, "one")
     with cache_permissions():
         with django_assert_num_queries(2):
             assert can(person, VIEW, demo)
         with django_assert_num_queries(0):
-            assert [one for one in PERMISSIONS if can(person, one, demo)] == sorted(
+            assert [permission for permission in PERMISSIONS if can(person, permission, demo)] == sorted(
                 get_permissions(person, demo), key=list(PERMISSIONS).index
             )
             assert VIEW in get_permissions_anywhere(person)
             assert can_anywhere(person, VIEW)
             assert not can_anywhere(person, "core_pipeline_edit")
         with django_assert_num_queries(3):
-            assert list(filter_visible(person, VIEW, Pipeline.objects.all())) == [one]
+            assert list(filter_visible(person, VIEW, Pipeline.objects.all())) == [web]
             assert list(list_permitted_scopes(person, VIEW)) == [demo]
             assert demo in list_member_scopes(person)
 
@@ -72,9 +72,9 @@ def test_nothing_is_remembered_after_the_request() -> None:
 
 def test_a_page_after_a_role_was_taken_away_shows_nothing_of_it(client: Client) -> None:
     demo = project()
-    person, one = user("person", "viewer", demo), pipeline(demo, "one")
+    person, web = user("person", "viewer", demo), pipeline(demo, "one")
     client.force_login(person)
-    at = reverse("pipeline", args=[one.pk])
+    at = reverse("pipeline", args=[web.pk])
     assert client.get(at).status_code == 200
     RoleAssignment.objects.filter(user=person).delete()
     assert client.get(at).status_code == 404
@@ -92,7 +92,7 @@ def test_what_is_named_is_found_among_others_where_it_is_given() -> None:
     RoleAssignment.objects.create(user=person, role=role, scope=other, resource_group=group)
     with cache_permissions():
         assert list(filter_visible(person, VIEW, Pipeline.objects.all())) == [named[2]]
-        assert [can(person, VIEW, one) for one in named] == [False, False, True, False]
+        assert [can(person, VIEW, thing) for thing in named] == [False, False, True, False]
         assert not can_anywhere(person, VIEW), "not on everything of its kind"
         assert VIEW in get_permissions_anywhere(person)
 
@@ -103,9 +103,9 @@ def test_more_scopes_than_a_condition_should_name_are_asked_of_the_database() ->
         Scope(kind="PROJECT", parent=demo.parent, identifier=f"p{n}", name="P", path=f"account/default/p{n}")
         for n in range(MOST_SCOPE_IDS)
     )
-    person, one = user("person", "viewer"), pipeline(demo, "one")
+    person, web = user("person", "viewer"), pipeline(demo, "one")
     with cache_permissions():
-        found = filter_visible(person, VIEW, Pipeline.objects.all())
-        assert list(found) == [one]
-        assert len(found.query.sql_with_params()[1]) < MOST_SCOPE_IDS, "they are not listed one by one"
+        visible = filter_visible(person, VIEW, Pipeline.objects.all())
+        assert list(visible) == [web]
+        assert len(visible.query.sql_with_params()[1]) < MOST_SCOPE_IDS, "they are not listed one by one"
         assert list_permitted_scopes(person, VIEW).count() == Scope.objects.count()

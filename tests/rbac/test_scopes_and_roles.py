@@ -67,9 +67,9 @@ def test_ensuring_builtin_roles_repairs_and_repeats():
     ensure_builtin_roles()
     ensure_builtin_roles()
 
-    found = set(viewer.permissions.values_list("permission", flat=True))
-    assert "core_pipeline_view" in found
-    assert "core_secret_access" not in found
+    permissions = set(viewer.permissions.values_list("permission", flat=True))
+    assert "core_pipeline_view" in permissions
+    assert "core_secret_access" not in permissions
 
 
 @pytest.mark.django_db

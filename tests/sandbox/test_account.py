@@ -42,8 +42,8 @@ def test_a_deployment_goes_on_where_a_restart_interrupted_it(start: Start) -> No
     assert again.events() == events
     assert [t["taskArn"] for t in again.tasks()] == [t["taskArn"] for t in tasks]
     assert again.sandbox.journal()[-1]["number"] > last
-    found = again.client("elbv2").describe_load_balancers(Names=["lb"])["LoadBalancers"]
-    assert [b["LoadBalancerArn"] for b in found] == [
+    balancers = again.client("elbv2").describe_load_balancers(Names=["lb"])["LoadBalancers"]
+    assert [b["LoadBalancerArn"] for b in balancers] == [
         b["LoadBalancerArn"] for b in load_balancer["LoadBalancers"]
     ]
     again.advance(90)
@@ -82,8 +82,8 @@ def test_the_ids_of_the_seed_are_the_same_every_time(aws: Aws, sandbox_process: 
     sandbox_process.reset()
     assert sandbox_process.seed() == before
     assert before["cluster"] == "demo"
-    found = aws.client("iam").get_role(RoleName="ecsTaskExecutionRole")["Role"]["Arn"]
-    assert found == aws.endpoint.execution_role_arn
+    role_arn = aws.client("iam").get_role(RoleName="ecsTaskExecutionRole")["Role"]["Arn"]
+    assert role_arn == aws.endpoint.execution_role_arn
 
 
 def test_a_reset_empties_the_account(aws: Aws, sandbox_process: SandboxProcess) -> None:

@@ -30,10 +30,10 @@ def create(aws: Aws, count: int = 1, cluster: str = CLUSTER, **changes: Any) -> 
 
 def instances(aws: Aws, cluster: str = CLUSTER) -> list[dict[str, Any]]:
     arns = aws.ecs.list_container_instances(cluster=cluster)["containerInstanceArns"]
-    found: list[dict[str, Any]] = aws.ecs.describe_container_instances(
+    descriptions: list[dict[str, Any]] = aws.ecs.describe_container_instances(
         cluster=cluster, containerInstances=arns
     )["containerInstances"]
-    return found
+    return descriptions
 
 
 def left(instance: dict[str, Any]) -> dict[str, int]:

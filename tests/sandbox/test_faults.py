@@ -155,8 +155,8 @@ def test_the_journal_numbers_every_call_and_tells_which_changed_something(aws: A
     aws.update(desiredCount=1)
     aws.update(desiredCount=2)
     entries = aws.sandbox.journal(after)
-    told = [(e["operation"], e["effect"], e["error"]) for e in entries]
-    assert told == [
+    calls = [(e["operation"], e["effect"], e["error"]) for e in entries]
+    assert calls == [
         ("RegisterTaskDefinition", True, ""),
         ("CreateService", True, ""),
         ("DescribeServices", False, ""),

@@ -62,8 +62,8 @@ def run(aws: Aws, **changes: Any) -> str:
 
 
 def task(aws: Aws, arn: str) -> dict[str, Any]:
-    found: dict[str, Any] = aws.ecs.describe_tasks(cluster=CLUSTER, tasks=[arn])["tasks"][0]
-    return found
+    description: dict[str, Any] = aws.ecs.describe_tasks(cluster=CLUSTER, tasks=[arn])["tasks"][0]
+    return description
 
 
 def until_status(aws: Aws, arn: str, status: str) -> dict[str, Any]:
@@ -78,8 +78,8 @@ def environment(aws: Aws, arn: str) -> dict[str, str]:
         return [line for line in aws.log_lines(task(aws, arn)) if line.startswith("environment ")]
 
     wait_until(told, "the environment in the log group")
-    found: dict[str, str] = json.loads(told()[0].removeprefix("environment "))
-    return found
+    variables: dict[str, str] = json.loads(told()[0].removeprefix("environment "))
+    return variables
 
 
 def is_alive(pid: int) -> bool:
@@ -98,12 +98,12 @@ def test_it_runs_with_what_the_task_definition_and_secrets_manager_say(aws: Aws)
         secrets=[{"name": "HARNESS_TOKEN", "valueFrom": f"{secret['ARN']}:token::"}],
     )
     until_status(aws, arn, "RUNNING")
-    told = environment(aws, arn)
-    assert (told["HARNESS_NAME"], told["HARNESS_TOKEN"]) == ("fargate", "s3")
-    assert told["SLIPWAY_DELEGATE_PORT"] == "0"
-    assert Path(told["HOME"]).is_dir()
-    assert told["AWS_ENDPOINT_URL"] == aws.sandbox.url
-    assert not {"LD_PRELOAD", "SECRET_KEY", "DJANGO_SETTINGS_MODULE"} & told.keys()
+    variables = environment(aws, arn)
+    assert (variables["HARNESS_NAME"], variables["HARNESS_TOKEN"]) == ("fargate", "s3")
+    assert variables["SLIPWAY_DELEGATE_PORT"] == "0"
+    assert Path(variables["HOME"]).is_dir()
+    assert variables["AWS_ENDPOINT_URL"] == aws.sandbox.url
+    assert not {"LD_PRELOAD", "SECRET_KEY", "DJANGO_SETTINGS_MODULE"} & variables.keys()
 
 
 def test_a_name_of_a_secret_without_its_last_six_characters_will_do(aws: Aws) -> None:
@@ -134,20 +134,20 @@ def test_it_can_ask_who_it_is_and_call_aws(aws: Aws) -> None:
     aws.create(taskDefinition=aws.register(containerDefinitions=[container(aws)]))
     wait_until(lambda: [t for t in aws.tasks() if t["lastStatus"] == "RUNNING"], "a running task")
     (running,) = aws.tasks()
-    told = environment(aws, running["taskArn"])
-    with urlopen(told["ECS_CONTAINER_METADATA_URI_V4"] + "/task") as answer:
+    variables = environment(aws, running["taskArn"])
+    with urlopen(variables["ECS_CONTAINER_METADATA_URI_V4"] + "/task") as answer:
         document = json.load(answer)
     assert document["TaskARN"] == running["taskArn"]
     assert document["Cluster"] == running["clusterArn"]
     assert (document["Family"], document["Revision"]) == ("myapp", "1")
     assert (document["ServiceName"], document["LaunchType"]) == ("myapp", "FARGATE")
     assert document["AvailabilityZone"] == running["availabilityZone"]
-    with urlopen(told["ECS_CONTAINER_METADATA_URI_V4"]) as answer:
+    with urlopen(variables["ECS_CONTAINER_METADATA_URI_V4"]) as answer:
         inner = json.load(answer)
     assert inner["Networks"][0]["IPv4Addresses"] == [
         running["containers"][0]["networkInterfaces"][0]["privateIpv4Address"]
     ]
-    with urlopen(told["AWS_CONTAINER_CREDENTIALS_FULL_URI"]) as answer:
+    with urlopen(variables["AWS_CONTAINER_CREDENTIALS_FULL_URI"]) as answer:
         keys = json.load(answer)
     assert {"AccessKeyId", "SecretAccessKey", "Token", "Expiration"} <= keys.keys()
 

@@ -47,10 +47,10 @@ def test_each_of_many_tasks_has_an_address_of_its_own(aws: Aws) -> None:
     aws.create(count=600)
     aws.advance(5)
     pages = aws.ecs.get_paginator("list_tasks").paginate(cluster=CLUSTER)
-    found = [
+    descriptions = [
         task
         for page in pages
         for task in aws.ecs.describe_tasks(cluster=CLUSTER, tasks=page["taskArns"])["tasks"]
     ]
-    addresses = {t["containers"][0]["networkInterfaces"][0]["privateIpv4Address"] for t in found}
+    addresses = {t["containers"][0]["networkInterfaces"][0]["privateIpv4Address"] for t in descriptions}
     assert len(addresses) == 600

@@ -16,4 +16,4 @@ def test_the_policy_that_aws_keeps_for_execution_roles_can_be_attached(aws: Aws)
     policy = "arn:aws:iam::aws:policy/service-role/AmazonECSTaskExecutionRolePolicy"
     iam.attach_role_policy(RoleName="ecsTaskExecutionRole", PolicyArn=policy)
     attached = iam.list_attached_role_policies(RoleName="ecsTaskExecutionRole")["AttachedPolicies"]
-    assert [one["PolicyArn"] for one in attached] == [policy]
+    assert [attachment["PolicyArn"] for attachment in attached] == [policy]

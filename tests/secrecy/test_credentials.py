@@ -30,12 +30,12 @@ def _no_failures_yet() -> None:
 
 def two_factor(client: Client) -> list[str]:
     """Turn the second factor on; its secret and the recovery codes."""
-    shown = client.get("/account/two-factor/").content.decode()
-    found = re.search(r'id="key">([A-Z2-7]+)<', shown)
-    assert found is not None
-    code = format_hotp_value(hotp_value(found[1], int(time.time()) // 30))
+    setup_page = client.get("/account/two-factor/").content.decode()
+    match = re.search(r'id="key">([A-Z2-7]+)<', setup_page)
+    assert match is not None
+    code = format_hotp_value(hotp_value(match[1], int(time.time()) // 30))
     codes = client.post("/account/two-factor/", {"code": code, "proof": PASSWORD}).content.decode()
-    return [found[1], *re.findall(r"<li><code>(\d{10})</code>", codes)]
+    return [match[1], *re.findall(r"<li><code>(\d{10})</code>", codes)]
 
 
 def test_no_credential_lies_in_the_database_or_in_a_log(
@@ -59,7 +59,7 @@ def test_no_credential_lies_in_the_database_or_in_a_log(
         Planted("rotated API key", rotate_api_key(actor=admin, key=key, grace_seconds=60)),
         Planted("delegate token", create_token(actor=admin, scope=project, name="planted").value),
         Planted("invitation", invitation),
-        *(Planted(f"factor {number}", one) for number, one in enumerate(factors)),
+        *(Planted(f"factor {number}", factor) for number, factor in enumerate(factors)),
     ]
     search = Search(planted)
     search.look_in_database()

@@ -52,9 +52,9 @@ def world(project: Scope, admin: User) -> World:
 def test_no_page_or_route_shows_a_value(world: World, admin: User, search: Search) -> None:
     complete(world)
     environment = [{"name": "TOKEN", "value": VALUE}]
-    for one in AwsCall.objects.all():
-        one.parameters = json.dumps({"containerDefinitions": [{"environment": environment}]})
-        one.save()
+    for call in AwsCall.objects.all():
+        call.parameters = json.dumps({"containerDefinitions": [{"environment": environment}]})
+        call.save()
     reader = Client()
     reader.force_login(admin)
     for address in addresses(world):
@@ -134,14 +134,14 @@ def _broken(**_values: object) -> None:
     raise RuntimeError("a mistake of ours")
 
 
-def _by_program(program: APIClient, _browser: Client, given: dict[str, str]) -> tuple[int, bytes]:
-    text = json.dumps(given | HERE)
+def _by_program(program: APIClient, _browser: Client, values: dict[str, str]) -> tuple[int, bytes]:
+    text = json.dumps(values | HERE)
     answer = program.post("/api/v1/secrets", text, content_type="application/json")
     return answer.status_code, answer.content
 
 
-def _by_browser(_program: APIClient, browser: Client, given: dict[str, str]) -> tuple[int, bytes]:
-    answer = browser.post("/secrets/new/", given | {"in_scope": "account/default/demo"})
+def _by_browser(_program: APIClient, browser: Client, values: dict[str, str]) -> tuple[int, bytes]:
+    answer = browser.post("/secrets/new/", values | {"in_scope": "account/default/demo"})
     return answer.status_code, answer.content
 
 

@@ -69,11 +69,11 @@ def test_files_are_searched(search: Search, tmp_path: Path) -> None:
 
 
 def test_the_broker_and_what_passes_through_it_are_searched(search: Search, broker_url: str) -> None:
-    with told_to_broker(broker_url) as told, redis.Redis.from_url(broker_url, db=1) as client:
+    with told_to_broker(broker_url) as commands, redis.Redis.from_url(broker_url, db=1) as client:
         client.set("kept", VALUE)
         client.publish("channel", json.dumps({"value": VALUE}))
     search.look_in_broker(broker_url)
     assert any("kept" in place for place in search.found)
     search.found.clear()
-    search.look("messages", b"\n".join(one for one in told if b"PUBLISH" in one))
+    search.look("messages", b"\n".join(command for command in commands if b"PUBLISH" in command))
     assert search.found

@@ -54,9 +54,9 @@ QUIET.addHandler(logging.NullHandler())
     ids=["plain", "json", "address", "base64", "base64-1", "base64-2", "hex", "upper-hex", "gzipped"],
 )
 def test_each_form_is_found(content: str | bytes) -> None:
-    with expected() as found:
+    with expected() as findings:
         look("place", content)
-    assert found
+    assert findings
 
 
 def _by_sql() -> None:
@@ -120,9 +120,9 @@ def _by_answer() -> None:
     ],
 )
 def test_each_place_is_watched(write: Callable[[], None], place: str) -> None:
-    with expected() as found:
+    with expected() as findings:
         write()
-    assert any(one.startswith(place) for one in found), found
+    assert any(finding.startswith(place) for finding in findings), findings
 
 
 def test_what_a_test_and_its_processes_print_fails_it() -> None:
@@ -142,7 +142,7 @@ class Telling(AsyncWebsocketConsumer):
 
 @pytest.mark.django_db(transaction=True)
 async def test_a_frame_of_a_socket_and_a_message_to_one_are_seen() -> None:
-    with expected() as found:
+    with expected() as findings:
         socket = ApplicationCommunicator(Telling.as_asgi(), {"type": "websocket", "path": "/ws/"})
         await socket.send_input({"type": "websocket.connect"})
         assert (await socket.receive_output(60))["type"] == "websocket.accept"
@@ -150,7 +150,7 @@ async def test_a_frame_of_a_socket_and_a_message_to_one_are_seen() -> None:
         await socket.send_input({"type": "websocket.disconnect", "code": 1000})
         await socket.wait()
         await InMemoryChannelLayer().send("channel", {"value": VALUE})
-    assert {one.split(":")[0] for one in found} == {"socket", "message"}
+    assert {finding.split(":")[0] for finding in findings} == {"socket", "message"}
 
 
 @pytest.mark.parametrize("path", ["/agent/v1/heartbeat", "/agent/v1/tasks/acquire"])
@@ -162,31 +162,31 @@ async def test_only_where_an_agent_is_lent_it_a_value_may_leave(path: str) -> No
         return
 
     scope = {"type": "http", "path": path, "raw_path": path.encode(), "headers": []}
-    with expected() as found:
+    with expected() as findings:
         await RequestLimits(answer)(scope, sent, sent)
-    assert [one.split(":")[0] for one in found] == (
+    assert [finding.split(":")[0] for finding in findings] == (
         [] if f"http {path}" in sinks.ALLOWED else [f"http {path}"]
     )
     assert len(sinks.ALLOWED) == 1
 
 
 def test_what_valkey_is_told_is_seen(broker_url: str) -> None:
-    with expected() as found, redis.Redis.from_url(broker_url) as client:
+    with expected() as findings, redis.Redis.from_url(broker_url) as client:
         client.setex("key", 1, VALUE)
-    assert found
-    assert found[0].startswith("Valkey")
+    assert findings
+    assert findings[0].startswith("Valkey")
 
 
 def test_what_another_process_says_is_seen(child_environment: Mapping[str, str]) -> None:
     program = "import django; django.setup(); import logging, sys; logging.error(bytes.fromhex(sys.argv[1]))"
-    with expected() as found:
+    with expected() as findings:
         subprocess.run(
             [sys.executable, "-c", program, VALUE.encode().hex()],
             env=dict(child_environment),
             check=True,
             capture_output=True,
         )
-    assert any(one.startswith("log of root") for one in found), found
+    assert any(finding.startswith("log of root") for finding in findings), findings
 
 
 def test_a_file_is_seen_and_seen_again_when_it_changes(tmp_path: Path) -> None:
@@ -196,19 +196,19 @@ def test_a_file_is_seen_and_seen_again_when_it_changes(tmp_path: Path) -> None:
     file.write_bytes(b"nothing")
     files.look_below(tmp_path)
     file.write_bytes(b"\xff " + VALUE.encode())
-    with expected() as found:
+    with expected() as findings:
         files.look_below(tmp_path)
         files.look_below(tmp_path)
     file.unlink()
-    assert len(found) == 1
-    assert found[0].startswith(f"file {file}")
+    assert len(findings) == 1
+    assert findings[0].startswith(f"file {file}")
 
 
 @pytest.mark.django_db
 def test_a_secret_that_could_not_be_found_is_refused(project: Scope) -> None:
-    with expected() as found:
+    with expected() as findings:
         Secret.objects.create(scope=project, identifier="key", name="Key", value="anything")
-    assert found == ["the test: the secret key is made without `planted`"]
+    assert findings == ["the test: the secret key is made without `planted`"]
 
 
 @pytest.mark.browser
@@ -221,7 +221,7 @@ def test_what_a_page_shows_is_seen(page: Page, markup: str) -> None:
     page.set_content(markup)
     if "<textarea>" in markup:
         page.locator("textarea").fill(VALUE)
-    with expected() as found:
+    with expected() as findings:
         look_at_page(page)
     page.set_content("")
-    assert found
+    assert findings

@@ -75,7 +75,7 @@ def test_a_condition_has_its_answer(text: str, answer: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "column", "said"),
+    ("text", "column", "message"),
     [
         ("", 1, "A value is missing here."),
         ("<+env.type> ==", 15, "A value is missing here."),
@@ -92,15 +92,15 @@ def test_a_condition_has_its_answer(text: str, answer: bool) -> None:
         ("true " * 300, 1, "1,024 characters"),
     ],
 )
-def test_what_is_none_is_refused_with_its_column(text: str, column: int, said: str) -> None:
+def test_what_is_none_is_refused_with_its_column(text: str, column: int, message: str) -> None:
     with pytest.raises(BadConditionError) as refused:
         parse_condition(text)
-    assert said in refused.value.message
+    assert message in refused.value.message
     assert refused.value.column == column
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ('<+env.typ> == "x"', "Did you mean <+env.type>?"),
         ("<+env.type>", "neither true nor false"),
@@ -110,8 +110,8 @@ def test_what_is_none_is_refused_with_its_column(text: str, column: int, said: s
         ("<+env.__class__> == 1", "is unknown here"),
     ],
 )
-def test_what_has_no_answer_says_why(text: str, said: str) -> None:
-    with pytest.raises(UnclearConditionError, match=said.replace("+", r"\+").replace("?", r"\?")):
+def test_what_has_no_answer_says_why(text: str, message: str) -> None:
+    with pytest.raises(UnclearConditionError, match=message.replace("+", r"\+").replace("?", r"\?")):
         parse_condition(text).holds(KNOWN)
 
 
@@ -134,10 +134,10 @@ def _column(text: str) -> int:
 @settings(max_examples=examples(200))
 @given(st.text(max_size=30), st.booleans())
 def test_a_value_is_compared_and_never_read(value: str, other: bool) -> None:
-    known = {"a": {"b": value}}
-    assert parse_condition("<+a.b> == <+a.b>").holds(known)
+    values = {"a": {"b": value}}
+    assert parse_condition("<+a.b> == <+a.b>").holds(values)
     quoted = value.replace("\\", "\\\\").replace('"', '\\"')
-    assert parse_condition(f'<+a.b> == "{quoted}"').holds(known)
+    assert parse_condition(f'<+a.b> == "{quoted}"').holds(values)
 
 
 # --- compared with a second, plain reading of the same rules -----------------------------------------
@@ -158,22 +158,31 @@ def _tree(draw: st.DrawFn, depth: int = 3) -> tuple[str, bool]:
         st.sampled_from(["leaf", "order", "same", "not", "and", "or"] if depth else ["leaf", "order"])
     )
     if kind == "leaf":
-        said = draw(_LEAVES)
-        return said, said == "true"
+        literal = draw(_LEAVES)
+        return literal, literal == "true"
     if kind == "order":
-        one, other = draw(_NUMBERS), draw(_NUMBERS)
+        number, other_number = draw(_NUMBERS), draw(_NUMBERS)
         sign = draw(st.sampled_from(["<", "<=", ">", ">=", "==", "!="]))
-        answers = {"<": one < other, "<=": one <= other, ">": one > other, ">=": one >= other}
-        return f"({one} {sign} {other})", {**answers, "==": one == other, "!=": one != other}[sign]
+        answers = {
+            "<": number < other_number,
+            "<=": number <= other_number,
+            ">": number > other_number,
+            ">=": number >= other_number,
+        }
+        return f"({number} {sign} {other_number})", {
+            **answers,
+            "==": number == other_number,
+            "!=": number != other_number,
+        }[sign]
     if kind == "same":
         first, second = draw(_TEXT), draw(_TEXT)
         return f"({_quoted(first)} == {_quoted(second)})", first == second
-    left, is_left = draw(_tree(depth=depth - 1))
+    operand, is_left = draw(_tree(depth=depth - 1))
     if kind == "not":
-        return f"(!{left})", not is_left
+        return f"(!{operand})", not is_left
     right, is_right = draw(_tree(depth=depth - 1))
     both = is_left and is_right if kind == "and" else is_left or is_right
-    return f"({left} {'&&' if kind == 'and' else '||'} {right})", both
+    return f"({operand} {'&&' if kind == 'and' else '||'} {right})", both
 
 
 @settings(max_examples=examples(400))
@@ -189,17 +198,17 @@ def test_every_condition_comes_to_what_its_parts_come_to(tree: tuple[str, bool])
 def test_and_binds_closer_than_or(parts: list[tuple[str, str]]) -> None:
     text = " ".join(f"{leaf} {sign}" for leaf, sign in parts) + " true"
     python = text.replace("&&", "and").replace("||", "or").replace("true", "True").replace("false", "False")
-    groups = [all(one.strip() == "True" for one in part.split("and")) for part in python.split("or")]
+    groups = [all(word.strip() == "True" for word in part.split("and")) for part in python.split("or")]
     assert parse_condition(text).holds({}) is any(groups)
 
 
 @settings(max_examples=examples(300))
 @given(_TEXT, st.booleans(), _NUMBERS)
 def test_a_text_is_a_number_or_a_truth_only_beside_one(text: str, truth: bool, number: int) -> None:
-    known = {"v": {"text": text, "truth": truth, "number": number, "told": str(number)}}
+    values = {"v": {"text": text, "truth": truth, "number": number, "told": str(number)}}
 
     def holds(condition: str) -> bool:
-        return parse_condition(condition).holds(known)
+        return parse_condition(condition).holds(values)
 
     assert holds("<+v.told> == <+v.number> && <+v.number> == <+v.told>")
     assert holds(f"<+v.truth> == {_quoted(str(truth).lower())}")
@@ -207,25 +216,25 @@ def test_a_text_is_a_number_or_a_truth_only_beside_one(text: str, truth: bool, n
     # Beside a text, a text is what it is: 1.0 is not 1.
     assert not holds(f"<+v.told> == {_quoted(f'{number}.0')}")
     assert holds(f"<+v.number> == {_quoted(f'{number}.0')}")
-    for one in ("text", "truth", "number", "told"):
+    for name in ("text", "truth", "number", "told"):
         for other in ("text", "truth", "number", "told"):
-            same = holds(f"<+v.{one}> == <+v.{other}>")
-            assert same is holds(f"<+v.{other}> == <+v.{one}>")
-            assert same is not holds(f"<+v.{one}> != <+v.{other}>")
-            assert same is holds(f"<+v.{one}> in [<+v.{other}>]")
+            same = holds(f"<+v.{name}> == <+v.{other}>")
+            assert same is holds(f"<+v.{other}> == <+v.{name}>")
+            assert same is not holds(f"<+v.{name}> != <+v.{other}>")
+            assert same is holds(f"<+v.{name}> in [<+v.{other}>]")
 
 
 @settings(max_examples=examples(200))
 @given(st.lists(st.sampled_from(PIECES + WORDS), max_size=12).map(" ".join))
 def test_a_condition_says_what_it_names_and_is_the_same_with_other_spaces(text: str) -> None:
     try:
-        found = parse_condition(text)
+        condition = parse_condition(text)
     except BadConditionError:
         return
-    assert set(found.paths) == {path for _, path in find_paths(text)}
-    wide = parse_condition(f"  {text.replace(' ', '   ')}\t") if len(text) < 300 else found
-    assert wide.paths == found.paths
-    assert _answer(wide) == _answer(found)
+    assert set(condition.paths) == {path for _, path in find_paths(text)}
+    wide = parse_condition(f"  {text.replace(' ', '   ')}\t") if len(text) < 300 else condition
+    assert wide.paths == condition.paths
+    assert _answer(wide) == _answer(condition)
 
 
 def _answer(condition: Condition) -> bool | str:

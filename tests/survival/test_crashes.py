@@ -53,8 +53,8 @@ def _is_as_calm(came: Came, calm: Came) -> bool:
 
     The answer of the request that changes something may be lost, which nothing can find out about.
     """
-    told = came.steps["told"]
-    if told.status == "IGNORE_FAILED" and (told.failure or {})["code"] == "NO_ANSWER":
+    told_step = came.steps["told"]
+    if told_step.status == "IGNORE_FAILED" and (told_step.failure or {})["code"] == "NO_ANSWER":
         return came.statuses == calm.statuses | {"told": "IGNORE_FAILED"}
     return came.statuses == calm.statuses and came.story() == calm.story()
 

@@ -96,12 +96,12 @@ def work(
 
 def _decide(execution: Execution, people: tuple[User, User]) -> bool:
     """Let both approve what is shown; whether the step is decided."""
-    shown = Approval.objects.filter(execution=execution).exclude(plan_hash="").first()
-    if shown is None or shown.is_being_refreshed:
+    approval = Approval.objects.filter(execution=execution).exclude(plan_hash="").first()
+    if approval is None or approval.is_being_refreshed:
         return False
     for number, person in enumerate(people):
         inputs = {} if number else {"ticket": "T-1"}
-        approve_step(actor=person, approval=shown, diff=shown.plan_hash, inputs=inputs)
+        approve_step(actor=person, approval=approval, diff=approval.plan_hash, inputs=inputs)
     return True
 
 

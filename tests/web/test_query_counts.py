@@ -26,9 +26,9 @@ FEW, MANY = 3, 30
 
 def asked(reader: Client, address: Address) -> tuple[int, int]:
     """Load an address and return the status and the number of queries."""
-    with CaptureQueriesContext(connection) as found:
+    with CaptureQueriesContext(connection) as queries:
         status = reader.get(address.path).status_code
-    return status, len(found)
+    return status, len(queries)
 
 
 def reader_who_was_here_before(person: User) -> Client:
@@ -43,9 +43,9 @@ def reader_who_was_here_before(person: User) -> Client:
 def make_every_other_one_late() -> None:
     """However long the test takes: what becomes late meanwhile is shown with its reason."""
     day = timedelta(days=1)
-    for one in DelegateInstance.objects.all():
-        heard = timezone.now() + (day if one.delegate_id % 2 else -day)
-        DelegateInstance.objects.filter(pk=one.pk).update(last_heartbeat_at=heard)
+    for instance in DelegateInstance.objects.all():
+        heartbeat_at = timezone.now() + (day if instance.delegate_id % 2 else -day)
+        DelegateInstance.objects.filter(pk=instance.pk).update(last_heartbeat_at=heartbeat_at)
     for number, cluster in enumerate(SyncedCluster.objects.order_by("pk")):
         synced = timezone.now() + (day if number % 2 else -day)
         SyncedCluster.objects.filter(pk=cluster.pk).update(synced_at=synced)
@@ -54,18 +54,18 @@ def make_every_other_one_late() -> None:
 def test_no_address_asks_the_database_more_often_when_there_is_more(project: Scope, admin: User):
     world = make_world(project, admin, admin)
     complete(world)
-    reader, shown = reader_who_was_here_before(admin), list(addresses(world))
+    reader, tested = reader_who_was_here_before(admin), list(addresses(world))
     grow(FEW)
     make_every_other_one_late()
-    few = {address.name: asked(reader, address) for address in shown}
+    few = {address.name: asked(reader, address) for address in tested}
     grow(MANY)
     make_every_other_one_late()
-    many = {address.name: asked(reader, address) for address in shown}
-    for address in shown:
+    many = {address.name: asked(reader, address) for address in tested}
+    for address in tested:
         if many[address.name][1] > few[address.name][1]:
             # What is noted once a minute may have come due between the two.
             many[address.name] = asked(reader, address)
-    assert {name: status for name, (status, _) in many.items()} == {a.name: a.status for a in shown}
+    assert {name: status for name, (status, _) in many.items()} == {a.name: a.status for a in tested}
     grown = {name: f"{few[name][1]} -> {count}" for name, (_, count) in many.items() if count > few[name][1]}
     assert grown == {}
 

@@ -25,8 +25,8 @@ def test_a_list_shows_what_hangs_at_a_scope_or_below_it(
     path: str, chosen: str, project: Scope, admin: User, browse: Browse
 ):
     make_world(project, admin, admin)
-    shown = browse(admin).get(path, {"scope": chosen}).content.decode()
-    assert CANARY in shown or "task.yaml" in shown
+    page = browse(admin).get(path, {"scope": chosen}).content.decode()
+    assert CANARY in page or "task.yaml" in page
 
 
 @pytest.mark.parametrize("path", LISTS)
@@ -35,9 +35,9 @@ def test_a_list_of_one_organization_shows_nothing_of_one_whose_name_looks_alike(
     path: str, looks_alike: str, project: Scope, admin: User, browse: Browse
 ):
     make_world(make_project(looks_alike, "demo"), admin, admin)
-    shown = browse(admin).get(path, {"scope": "account/default"}).content.decode()
-    assert CANARY not in shown
-    assert "task.yaml" not in shown
+    page = browse(admin).get(path, {"scope": "account/default"}).content.decode()
+    assert CANARY not in page
+    assert "task.yaml" not in page
 
 
 SHARED_LISTS = {"/services/": "services", "/environments/": "environments", "/connectors/": "connectors"}
@@ -49,9 +49,9 @@ def test_what_hangs_above_the_chosen_scope_is_there_too_and_says_so(
 ):
     assert project.parent is not None
     make_world(project.parent, admin, admin)
-    shown = browse(viewer).get(path, {"scope": "account/default/demo"}).content.decode()
-    assert CANARY in shown
-    assert 'title="Shared with all scopes in account/default">Organization</span>' in shown
+    page = browse(viewer).get(path, {"scope": "account/default/demo"}).content.decode()
+    assert CANARY in page
+    assert 'title="Shared with all scopes in account/default">Organization</span>' in page
     above = browse(admin).get(path, {"scope": "account/default"}).content.decode()
     assert CANARY in above
     assert "Shared with all scopes" not in above
@@ -62,8 +62,8 @@ def test_what_runs_in_an_environment_above_the_chosen_scope_is_listed_too(
 ):
     assert project.parent is not None
     make_world(project.parent, admin, admin)
-    shown = browse(viewer).get("/instances/", {"scope": "account/default/demo"}).content.decode()
-    assert CANARY in shown
+    page = browse(viewer).get("/instances/", {"scope": "account/default/demo"}).content.decode()
+    assert CANARY in page
 
 
 @pytest.mark.parametrize("resource", SHARED_LISTS.values())
@@ -75,4 +75,4 @@ def test_the_api_lists_what_is_shared_with_a_project_where_it_is_asked_for(
     address = f"/api/v1/{resource}?org=default&project=demo"
     assert call(viewer).get(address).json()["results"] == []
     shared = call(viewer).get(f"{address}&shared=true").json()["results"]
-    assert [one["scope"] for one in shared] == ["account/default"]
+    assert [row["scope"] for row in shared] == ["account/default"]

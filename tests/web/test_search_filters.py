@@ -10,7 +10,7 @@ NAMES = ("Registry/App_1%", "registry/appX1", r"C:\Große Straße", "")
 
 @pytest.mark.django_db
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "numbers"),
     [
         ("REGISTRY", {0, 1}),
         ("gistry/app", {0, 1}),
@@ -26,8 +26,8 @@ NAMES = ("Registry/App_1%", "registry/appX1", r"C:\Große Straße", "")
         ("", {0, 1, 2, 3}),
     ],
 )
-def test_a_text_is_found_in_whatever_case_and_as_it_is_written(text: str, found: set[int]) -> None:
+def test_a_text_is_found_in_whatever_case_and_as_it_is_written(text: str, numbers: set[int]) -> None:
     for number, name in enumerate(NAMES):
         User.objects.create(username=f"person{number}", first_name=name)
     people = User.objects.filter(username__startswith="person").filter(contains_text("first_name", text))
-    assert set(people.values_list("username", flat=True)) == {f"person{number}" for number in found}
+    assert set(people.values_list("username", flat=True)) == {f"person{number}" for number in numbers}

@@ -24,10 +24,10 @@ def test_a_difference_reads_like_a_patch(old: str, new: str, unified: str) -> No
 
 
 def test_far_changes_are_hunks_of_their_own_with_three_lines_around() -> None:
-    found = compare_texts(numbered(40), numbered(40, l10="ten", l30="thirty"))
-    assert (len(found.hunks), found.added, found.removed) == (2, 2, 2)
-    assert [line.old for line in found.hunks[0] if line.sign == " "] == [7, 8, 9, 11, 12, 13]
-    assert found.unified.startswith("@@ -7,7 +7,7 @@\n 7\n")
+    diff = compare_texts(numbered(40), numbered(40, l10="ten", l30="thirty"))
+    assert (len(diff.hunks), diff.added, diff.removed) == (2, 2, 2)
+    assert [line.old for line in diff.hunks[0] if line.sign == " "] == [7, 8, 9, 11, 12, 13]
+    assert diff.unified.startswith("@@ -7,7 +7,7 @@\n 7\n")
 
 
 def test_near_changes_share_a_hunk() -> None:
@@ -49,5 +49,5 @@ def test_the_oddest_texts_are_compared_in_no_time() -> None:
     many = MOST_COMPARED_LINES * 10
     old = "".join(f"{at}\n" for at in range(many))
     new = "".join(f"{at * 7919 % many}\n" for at in range(many))
-    found = within_cpu(2, lambda: compare_texts(old, new))
-    assert found.added == found.removed > MOST_COMPARED_LINES
+    diff = within_cpu(2, lambda: compare_texts(old, new))
+    assert diff.added == diff.removed > MOST_COMPARED_LINES

@@ -46,7 +46,7 @@ def service(*deployments: dict[str, Any], status: str = "ACTIVE", events: tuple[
 
 
 @pytest.mark.parametrize(
-    ("found", "verdict"),
+    ("service_state", "verdict"),
     [
         (service(deployment(2)), HealthVerdict.COMPLETED),
         (service(deployment(2, runningCount=2)), HealthVerdict.GOING),
@@ -64,9 +64,9 @@ def service(*deployments: dict[str, Any], status: str = "ACTIVE", events: tuple[
     ],
 )
 def test_a_sight_is_judged_by_the_id_of_the_deployment_and_what_runs(
-    found: EcsService | None, verdict: HealthVerdict
+    service_state: EcsService | None, verdict: HealthVerdict
 ) -> None:
-    assert evaluate_deployment(found, OURS) is verdict
+    assert evaluate_deployment(service_state, OURS) is verdict
 
 
 def test_nothing_runs_on_purpose_where_our_write_asked_for_nothing() -> None:
@@ -78,7 +78,7 @@ def test_nothing_runs_on_purpose_where_our_write_asked_for_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "is_by_aws"),
+    ("service_state", "is_by_aws"),
     [
         (service(deployment(1)), False),
         (service(deployment(1), events=("(service myapp) has started 1 tasks",)), False),
@@ -93,18 +93,20 @@ def test_nothing_runs_on_purpose_where_our_write_asked_for_nothing() -> None:
         ),
     ],
 )
-def test_aws_rolled_back_only_where_the_service_says_so(found: EcsService, is_by_aws: bool) -> None:
-    assert was_rolled_back_by_aws(found, OURS) == is_by_aws
+def test_aws_rolled_back_only_where_the_service_says_so(service_state: EcsService, is_by_aws: bool) -> None:
+    assert was_rolled_back_by_aws(service_state, OURS) == is_by_aws
 
 
 def test_an_event_from_before_our_deployment_is_no_evidence() -> None:
     old = "rolling back to deployment ecs-svc/1."
-    ours = OwnDeployment("ecs-svc/2", "myapp:2", "ecs-svc/1", True, 3, known_events=frozenset({old}))
-    assert not was_rolled_back_by_aws(service(deployment(1), events=(old,)), ours)
+    own_deployment = OwnDeployment(
+        "ecs-svc/2", "myapp:2", "ecs-svc/1", True, 3, known_events=frozenset({old})
+    )
+    assert not was_rolled_back_by_aws(service(deployment(1), events=(old,)), own_deployment)
 
 
 @pytest.mark.parametrize(
-    ("found", "verdict", "is_sure"),
+    ("service_state", "verdict", "is_sure"),
     [
         (service(deployment(3)), HealthVerdict.MAYBE_SUPERSEDED, True),
         (service(deployment(3, createdAt=None)), HealthVerdict.MAYBE_SUPERSEDED, False),
@@ -114,13 +116,13 @@ def test_an_event_from_before_our_deployment_is_no_evidence() -> None:
     ],
 )
 def test_what_a_late_copy_cannot_show_is_certain_at_once(
-    found: EcsService | None, verdict: HealthVerdict, is_sure: bool
+    service_state: EcsService | None, verdict: HealthVerdict, is_sure: bool
 ) -> None:
-    assert is_verdict_certain(verdict, found, OURS) == is_sure
+    assert is_verdict_certain(verdict, service_state, OURS) == is_sure
 
 
 def test_an_earlier_service_of_the_name_says_nothing_of_ours() -> None:
-    ours = OwnDeployment(
+    own_deployment = OwnDeployment(
         "ecs-svc/2", "myapp:2", "ecs-svc/1", True, 3, service_created="2026-11-23T12:00:00+00:00"
     )
-    assert not is_verdict_certain(HealthVerdict.MAYBE_GONE, service(status="INACTIVE"), ours)
+    assert not is_verdict_certain(HealthVerdict.MAYBE_GONE, service(status="INACTIVE"), own_deployment)

@@ -39,7 +39,7 @@ def _code(kind: str, url: str) -> str:
 def test_no_work_that_is_done_here_reaches_the_inside(kind: str, settings: Settings) -> None:
     settings.OUTGOING_REACH = PUBLIC_ONLY
     with listening() as (port, server):
-        for url in (one.format(port=port) for one in INSIDE):
+        for url in (template.format(port=port) for template in INSIDE):
             is_none = kind == "git" and "user:pass" in url
             assert _code(kind, url) in ((NO_ADDRESS,) if is_none else REFUSED), url
             assert not was_reached(server), url
@@ -49,7 +49,7 @@ def test_no_work_that_is_done_here_reaches_the_inside(kind: str, settings: Setti
 
 def test_no_objects_are_fetched_from_an_endpoint_inside() -> None:
     with listening() as (port, server):
-        for url in (one.format(port=port) for one in INSIDE):
+        for url in (template.format(port=port) for template in INSIDE):
             caller = BotoCaller(AccessKey("AKIAIOSFODNN7EXAMPLE", "x" * 40), "us-east-1", url, PUBLIC_ONLY)
             with pytest.raises((AwsError, ValueError)):
                 fetch_objects(caller, "bucket", ["a.yaml"])

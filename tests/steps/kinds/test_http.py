@@ -14,19 +14,19 @@ from tests.steps.kinds.conftest import Site
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def http_text(url: str, rest: str = "") -> str:
+def http_text(url: str, options: str = "") -> str:
     """A pipeline whose only step sends a request; `rest` is YAML in one line."""
-    spec = f"{{url: '{url}', {rest}}}"
+    spec = f"{{url: '{url}', {options}}}"
     return pipeline_text(stage_text(f"- step: {{identifier: ask, type: Http, spec: {spec}}}"))
 
 
 def test_an_answer_is_judged_and_handed_on(write: Write, drive: Drive, site: Site) -> None:
-    rest = (
+    options = (
         "method: POST, requestBody: 'of <+service.name>', "
         "assertion: '<+httpResponseCode> == 200 && <+json.state> == \"green\"', "
         "outputVariables: [{name: build, value: <+json.build.number>}]"
     )
-    execution = write(http_text(f"{site.url}/health", rest)).run()
+    execution = write(http_text(f"{site.url}/health", options)).run()
     assert execution.status == "SUCCESS", execution.failure
     assert [(method, path, body) for method, path, _, body in site.asked] == [
         ("POST", "/health", "of My app")
@@ -37,7 +37,7 @@ def test_an_answer_is_judged_and_handed_on(write: Write, drive: Drive, site: Sit
 
 
 @pytest.mark.parametrize(
-    ("status", "rest", "code", "said"),
+    ("status", "options", "code", "message"),
     [
         (503, "", "HTTP_STATUS", "HTTP status 503"),
         (200, "assertion: '<+httpResponseCode> == 204'", "ASSERTION_FAILED", "with HTTP status 200"),
@@ -50,13 +50,13 @@ def test_an_answer_is_judged_and_handed_on(write: Write, drive: Drive, site: Sit
     ],
 )
 def test_an_answer_that_is_not_as_wanted_fails_the_step(
-    write: Write, site: Site, status: int, rest: str, code: str, said: str
+    write: Write, site: Site, status: int, options: str, code: str, message: str
 ) -> None:
     site.status = status
-    execution = write(http_text(site.url, rest)).run()
+    execution = write(http_text(site.url, options)).run()
     assert execution.failure is not None
     assert execution.failure["code"] == code
-    assert said in execution.failure["message"]
+    assert message in execution.failure["message"]
     assert len(site.asked) == 1
 
 
@@ -67,16 +67,16 @@ def test_a_secret_header_reaches_the_server_and_nobody_else(write: Write, drive:
         actor=admin, scope=project, identifier="token", name="Token", value=planted("hunter2hunter2")
     )
     site.body = "you said {authorization}"
-    rest = "headers: [{key: Authorization, value: '<+secrets.getValue(\"token\")>'}]"
-    ready = write(http_text(site.url, rest))
+    options = "headers: [{key: Authorization, value: '<+secrets.getValue(\"token\")>'}]"
+    ready = write(http_text(site.url, options))
     ready.deployer = admin
     execution = ready.run()
     assert execution.status == "SUCCESS", execution.failure
     assert site.asked[0][2]["Authorization"] == planted("hunter2hunter2")
     step = StepExecution.objects.get(stage__execution=execution, identifier="ask")
     assert step.outputs["httpResponseBody"] == "you said •••"
-    kept = [call.parameters + str(call.preview) + call.result for call in AwsCall.objects.all()]
-    assert "hunter2" not in "".join(kept)
+    call_texts = [call.parameters + str(call.preview) + call.result for call in AwsCall.objects.all()]
+    assert "hunter2" not in "".join(call_texts)
 
 
 def test_an_address_inside_is_refused_however_it_came_there(write: Write) -> None:
@@ -88,7 +88,7 @@ def test_an_address_inside_is_refused_however_it_came_there(write: Write) -> Non
 
 
 @pytest.mark.parametrize(
-    ("url", "rest", "said"),
+    ("url", "options", "message"),
     [
         ("http://169.254.169.254/latest/meta-data/", "", "url: "),
         ("ftp://example.com/", "", "must begin with https:// or http://"),
@@ -97,7 +97,9 @@ def test_an_address_inside_is_refused_however_it_came_there(write: Write) -> Non
         ("https://example.com/", "headers: [{key: 'a b', value: c}]", "is not the name of a header"),
     ],
 )
-def test_a_request_that_cannot_be_is_refused_when_saved(write: Write, url: str, rest: str, said: str) -> None:
+def test_a_request_that_cannot_be_is_refused_when_saved(
+    write: Write, url: str, options: str, message: str
+) -> None:
     with pytest.raises(PipelineNotRunnable) as refused:
-        write(http_text(url, rest))
-    assert said in str(refused.value.errors)
+        write(http_text(url, options))
+    assert message in str(refused.value.errors)

@@ -34,5 +34,7 @@ def test_a_new_step_is_one_that_can_be_planned(type_: str) -> None:
 @pytest.mark.parametrize("type_", OURS)
 def test_the_fields_of_a_step_say_what_they_are_for(type_: str) -> None:
     fields = get_step_kinds()[type_].spec.__dataclass_fields__.values()
-    told = [one.name for one in fields if one.metadata.get("help") or one.metadata.get("choices")]
-    assert len(told) >= len(fields) - 3
+    documented = [
+        field.name for field in fields if field.metadata.get("help") or field.metadata.get("choices")
+    ]
+    assert len(documented) >= len(fields) - 3

@@ -80,5 +80,5 @@ def test_every_output_is_known_where_the_step_says_which_it_has() -> None:
 )
 def test_an_output_holds_those_below_it_and_no_others(output: str, is_there: bool) -> None:
     outputs = list_all_outputs("HarnessApproval", {"approverInputs": [{"name": "ticket"}]})
-    found = list(find_step_problems({"url": f"<+steps.ask.output.{output}>"}, {"ask": outputs}, ()))
-    assert (not found) is is_there
+    problems = list(find_step_problems({"url": f"<+steps.ask.output.{output}>"}, {"ask": outputs}, ()))
+    assert (not problems) is is_there

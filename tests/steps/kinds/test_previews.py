@@ -15,9 +15,9 @@ TIME = "outputVariables: [{name: time, type: String, value: TIME}]\n"
 
 
 def _previewed(drive: Drive) -> PreviewDetails:
-    shown = preview_pipeline(actor=drive.deployer, pipeline=drive.pipeline, artifact_tag="1.28")
-    assert isinstance(shown, PreviewDetails)
-    return shown
+    details = preview_pipeline(actor=drive.deployer, pipeline=drive.pipeline, artifact_tag="1.28")
+    assert isinstance(details, PreviewDetails)
+    return details
 
 
 def test_a_preview_goes_on_past_steps_that_only_a_run_can_do(write: Write, drive: Drive, site: Site) -> None:
@@ -32,14 +32,14 @@ def test_a_preview_goes_on_past_steps_that_only_a_run_can_do(write: Write, drive
     before = drive.mark()
     write(
         pipeline_text(
-            stage_text(DEPLOY + script_step("echo hello", rest=TIME) + ask + pause + scale + depends)
+            stage_text(DEPLOY + script_step("echo hello", options=TIME) + ask + pause + scale + depends)
         )
     )
-    steps = {one.identifier: one for one in _previewed(drive).steps}
+    steps = {step.identifier: step for step in _previewed(drive).steps}
     assert steps["run"].changes == ["A script of 1 line is run at a delegate."]
     assert steps["ask"].changes == [f"POST {site.url} is sent."]
     assert steps["scale"].changes == ["Service myapp goes from 1 task to 4."]
-    assert [one.failure for one in steps.values()] == [None] * 6
+    assert [step.failure for step in steps.values()] == [None] * 6
     assert "<+steps.run.output.time> is unknown here" in steps["late"].warnings[0]
     assert site.asked == []
     assert drive.effects(before) == []
@@ -53,16 +53,18 @@ def test_a_preview_says_what_runs_what_is_skipped_and_what_depends_on_the_run(
         wait.format("here", "{condition: '<+env.type> == \"PreProduction\"'}")
         + wait.format("elsewhere", "{condition: '<+env.type> == \"Production\"'}")
         + wait.format("after_failure", "{stageStatus: Failure}")
-        + script_step("echo hello", rest=TIME)
+        + script_step("echo hello", options=TIME)
         + wait.format("told", "{condition: '<+steps.run.output.time> == \"1\"'}")
         + wait.format("color", "{condition: '<+pipeline.variables.color> == \"blue\"'}")
         + wait.format("size", "{condition: '<+pipeline.variables.size> > 3'}")
     )
     variables = "variables: {color: <+input>, size: <+input>.default(4)}"
     write(pipeline_text(stage_text(DEPLOY + steps)).replace("variables: {}", variables))
-    found = {one.identifier: one for one in _previewed(drive).steps}
+    steps_by_name = {step.identifier: step for step in _previewed(drive).steps}
     assert {
-        name: (one.skipped, one.depends) for name, one in found.items() if name not in ("deploy", "run")
+        name: (step.skipped, step.depends)
+        for name, step in steps_by_name.items()
+        if name not in ("deploy", "run")
     } == {
         "here": ("", ()),
         "elsewhere": ('because this is false: <+env.type> == "Production"', ()),
@@ -71,14 +73,14 @@ def test_a_preview_says_what_runs_what_is_skipped_and_what_depends_on_the_run(
         "color": ("", ('<+pipeline.variables.color> == "blue"',)),
         "size": ("", ()),
     }
-    given = preview_pipeline(
+    details = preview_pipeline(
         actor=drive.deployer,
         pipeline=drive.pipeline,
         artifact_tag="1.28",
         inputs={"color": "green", "size": 2},
     )
-    assert isinstance(given, PreviewDetails)
-    assert [one.identifier for one in given.steps if one.skipped] == [
+    assert isinstance(details, PreviewDetails)
+    assert [step.identifier for step in details.steps if step.skipped] == [
         "elsewhere",
         "after_failure",
         "color",

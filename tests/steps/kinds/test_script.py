@@ -25,7 +25,7 @@ from web.clock import get_database_time
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def script_step(script: str, name: str = "run", more: str = "", rest: str = "") -> str:
+def script_step(script: str, name: str = "run", more: str = "", options: str = "") -> str:
     """A step that runs a script at delegates with the tag `scripts`."""
     return f"""
 - step:
@@ -36,7 +36,7 @@ def script_step(script: str, name: str = "run", more: str = "", rest: str = "") 
       shell: Bash
       script: |
 {indent(script, " " * 8)}
-{indent(rest, " " * 6)}
+{indent(options, " " * 6)}
 """
 
 
@@ -61,14 +61,14 @@ def test_a_script_runs_with_its_variables_and_hands_on_its_outputs(
 ) -> None:
     first = script_step(
         'echo "deploying <+service.name> as $WHO"\nBUILD=42\nKEY=super-secret-$((40 + 2))',
-        rest="environmentVariables:\n  - {name: WHO, type: String, value: <+env.name>}\n"
+        options="environmentVariables:\n  - {name: WHO, type: String, value: <+env.name>}\n"
         "outputVariables:\n  - {name: build, type: String, value: BUILD}\n"
         "  - {name: key, type: Secret, value: KEY}\n",
     )
     second = script_step(
         'echo "build <+steps.run.output.build> opens with $K, ${#K} long"',
         "use",
-        rest=("environmentVariables: [{name: K, type: String, value: <+steps.run.output.key>}]\n"),
+        options=("environmentVariables: [{name: K, type: String, value: <+steps.run.output.key>}]\n"),
     )
     ready = write(pipeline_text(stage_text(first + second)))
     execution = serve_until_over(drive, ready.start(), worker)
@@ -107,9 +107,9 @@ def test_a_secret_reaches_the_script_and_no_log(write: Write, drive: Drive, work
     create_secret(
         actor=admin, scope=project, identifier="token", name="Token", value=planted("hunter2hunter2")
     )
-    rest = "environmentVariables: [{name: TOKEN, type: Secret, value: token}]\n"
+    options = "environmentVariables: [{name: TOKEN, type: Secret, value: token}]\n"
     script = 'echo "it is $TOKEN, or <+secrets.getValue("token")>, ${#TOKEN} long"'
-    ready = write(pipeline_text(stage_text(script_step(script, rest=rest))))
+    ready = write(pipeline_text(stage_text(script_step(script, options=options))))
     ready.deployer = admin
     execution = serve_until_over(drive, ready.start(), worker)
     assert "it is •••, or •••, 26 long" in drive.log(execution)
@@ -140,21 +140,21 @@ def test_a_script_whose_delegate_is_lost_is_never_begun_again(
 
 
 @pytest.mark.parametrize(
-    ("result", "told"),
+    ("result", "message"),
     [
         ({"exit_code": 0, "outputs": 5}, "result.outputs must be an object, and is a number"),
         ({"outputs": {}}, "result.exit_code is missing"),
     ],
 )
 def test_a_script_whose_answer_does_not_fit_fails_and_says_where(
-    write: Write, drive: Drive, worker: Worker, result: dict[str, object], told: str
+    write: Write, drive: Drive, worker: Worker, result: dict[str, object], message: str
 ) -> None:
     execution = write(pipeline_text(stage_text(script_step("echo once")))).start()
     worker.send(_taken(drive, worker), TaskAnswer("SUCCEEDED", result))
     drive.until_over(execution)
     assert execution.failure is not None
     assert execution.failure["code"] == "BAD_ANSWER"
-    assert told in execution.failure["message"]
+    assert message in execution.failure["message"]
     assert worker.instance.delegate.name in execution.failure["message"]
     assert DelegateTask.objects.filter(kind="shell").count() == 1
 

@@ -80,6 +80,6 @@ def test_a_secret_input_is_refused_with_the_reason_where_people_would_read_it(
     text = pipeline_text(stage_text(f"- step: {{identifier: one, {step}}}\n"), variables=VARIABLES)
     with pytest.raises(BadInput) as refused:
         write(text)
-    said = str(refused.value.errors)
-    assert where in said
-    assert f"{NAMED} is a secret and this field is not redacted" in said
+    error_text = str(refused.value.errors)
+    assert where in error_text
+    assert f"{NAMED} is a secret and this field is not redacted" in error_text

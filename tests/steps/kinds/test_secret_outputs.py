@@ -57,13 +57,13 @@ def old_agent(drive: Drive, worker: Worker) -> Worker:
 
 @pytest.mark.parametrize("agent", ["worker", "old_agent"])
 @pytest.mark.parametrize(
-    "saying", [script_step(SAYING, "say", rest=GIVEN), provisioner_step(SAYING, "say", GIVEN)]
+    "saying", [script_step(SAYING, "say", options=GIVEN), provisioner_step(SAYING, "say", GIVEN)]
 )
 def test_a_secret_output_is_hidden_in_what_a_later_script_prints(
     write: Write, drive: Drive, request: pytest.FixtureRequest, agent: str, saying: str
 ) -> None:
     served_by: Worker = request.getfixturevalue(agent)
-    ready = write(pipeline_text(stage_text(script_step(MAKING, rest=KEPT) + saying)))
+    ready = write(pipeline_text(stage_text(script_step(MAKING, options=KEPT) + saying)))
     execution = serve_until_over(drive, ready.start(), served_by)
     assert "opens with •••, or x•••x" in drive.log(execution)
     assert TaskLogChunk.objects.filter(lines__contains="opens with").exists()
@@ -75,7 +75,7 @@ def test_a_secret_output_is_hidden_in_what_a_later_script_prints(
 def test_an_agent_is_told_no_secret_that_its_task_does_not_hold(
     write: Write, drive: Drive, worker: Worker
 ) -> None:
-    steps = script_step(MAKING, rest=KEPT) + script_step("echo nothing of it", "say")
+    steps = script_step(MAKING, options=KEPT) + script_step("echo nothing of it", "say")
     execution = serve_until_over(drive, write(pipeline_text(stage_text(steps))).start(), worker)
     assert execution.status == "SUCCESS", execution.failure
     assert worker.payloads[-1].mask == ()
@@ -87,7 +87,7 @@ def test_a_secret_output_is_hidden_in_what_terraform_says(
     write: Write, drive: Drive, request: pytest.FixtureRequest, states: States, agent: str
 ) -> None:
     named = "variables: [{name: name, type: String, value: x<+steps.run.output.key>x}]"
-    steps = script_step(MAKING, rest=KEPT) + terraform_step(states, said=named)
+    steps = script_step(MAKING, options=KEPT) + terraform_step(states, variables=named)
     execution = serve_until_over(
         drive, write(pipeline_text(stage_text(steps))).start(), request.getfixturevalue(agent)
     )
@@ -99,7 +99,7 @@ def test_a_secret_output_is_hidden_in_what_terraform_says(
 def test_the_error_of_an_agent_that_hides_nothing_is_kept_without_the_secret(
     write: Write, drive: Drive, old_agent: Worker
 ) -> None:
-    steps = script_step(MAKING, rest=KEPT) + script_step(SAYING, "say", rest=GIVEN)
+    steps = script_step(MAKING, options=KEPT) + script_step(SAYING, "say", options=GIVEN)
     execution = write(pipeline_text(stage_text(steps))).start()
     for _ in range(20):
         drive.reconcile()

@@ -28,17 +28,17 @@ def test_a_wait_lasts_as_long_as_it_says(write: Write, drive: Drive) -> None:
 
 
 @pytest.mark.parametrize(
-    ("duration", "said"),
+    ("duration", "message"),
     [
         ("soon", "duration is a time such as 90s, 10m or 1h 30m"),
         ("0s", "duration is from 1s to"),
         ("8d", "duration is from 1s to"),
     ],
 )
-def test_a_time_that_is_none_is_refused_when_saved(write: Write, duration: str, said: str) -> None:
+def test_a_time_that_is_none_is_refused_when_saved(write: Write, duration: str, message: str) -> None:
     with pytest.raises(PipelineNotRunnable) as refused:
         write(_wait(duration))
-    assert said in str(refused.value.errors)
+    assert message in str(refused.value.errors)
 
 
 def test_a_person_may_go_on_sooner_and_nothing_stays_unknown(write: Write, drive: Drive) -> None:

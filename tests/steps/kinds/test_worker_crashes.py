@@ -15,7 +15,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.mark.parametrize(
-    ("place", "asked", "code"),
+    ("place", "request_count", "code"),
     [
         ("call.before_sent", 1, None),
         ("call.sent", 0, "NO_ANSWER"),
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
     ],
 )
 def test_a_request_that_may_have_been_sent_is_not_sent_again(
-    write: Write, drive: Drive, site: Site, place: str, asked: int, code: str | None
+    write: Write, drive: Drive, site: Site, place: str, request_count: int, code: str | None
 ) -> None:
     execution = write(http_text(site.url, "method: POST")).start()
 
@@ -43,4 +43,4 @@ def test_a_request_that_may_have_been_sent_is_not_sent_again(
     drive.until_over(execution)
     assert (execution.failure or {}).get("code") == code
     assert execution.status == ("FAILED" if code else "SUCCESS")
-    assert len(site.asked) == asked
+    assert len(site.asked) == request_count

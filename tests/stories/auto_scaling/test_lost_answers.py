@@ -11,8 +11,8 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def _adopted(execution: Execution) -> list[str]:
-    found = AwsCall.objects.filter(execution=execution, is_confirmed=True).order_by("pk")
-    return [call.operation for call in found]
+    calls = AwsCall.objects.filter(execution=execution, is_confirmed=True).order_by("pk")
+    return [call.operation for call in calls]
 
 
 def _lose(drive: Drive, operation: str, count: int = 1) -> None:

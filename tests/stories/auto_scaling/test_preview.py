@@ -11,12 +11,12 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def _same(drive: Drive, tag: str) -> list[str]:
-    said = preview(drive, tag)
-    assert [step["failure"] for step in said["steps"]] == [None]
+    details = preview(drive, tag)
+    assert [step["failure"] for step in details["steps"]] == [None]
     execution = drive.run(tag)
     assert execution.outcome == "COMPLETED"
-    assert_same(planned(said), recorded(execution))
-    return [operation.split(":")[1] for _, operation, _ in planned(said)]
+    assert_same(planned(details), recorded(execution))
+    return [operation.split(":")[1] for _, operation, _ in planned(details)]
 
 
 def test_a_run_writes_of_auto_scaling_what_its_preview_lists(drive: Drive, scaling: AutoScaling) -> None:

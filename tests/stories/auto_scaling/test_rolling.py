@@ -52,7 +52,7 @@ def test_what_is_as_the_manifests_say_is_suspended_and_resumed_and_nothing_else(
     assert _ends(execution) == ("SUCCESS", "COMPLETED")
     assert scaling.everything() == before
     assert scaling.policies["cpu"]["Alarms"] == alarms
-    effects = [one for one in drive.effects(mark) if "Scal" in one]
+    effects = [effect for effect in drive.effects(mark) if "Scal" in effect]
     assert effects == ["RegisterScalableTarget", "RegisterScalableTarget"]
     log = drive.log(execution)
     assert "Suspending Auto Scaling of service myapp.." in log
@@ -64,7 +64,7 @@ def test_only_what_differs_is_replaced_and_policies_of_others_stay(
 ) -> None:
     drive.run("1.27")
     scaling.has(1, 3)
-    changed, others = scaling.has_policy("cpu", 50), scaling.has_policy("by hand", 80)
+    changed, manual_arn = scaling.has_policy("cpu", 50), scaling.has_policy("by hand", 80)
     scaling.wants(tracking("cpu", 60), bounds=(1, 5))
     execution = drive.run("1.28")
     assert _ends(execution) == ("SUCCESS", "COMPLETED")
@@ -72,7 +72,7 @@ def test_only_what_differs_is_replaced_and_policies_of_others_stay(
     assert scaling.target["MaxCapacity"] == 5
     cpu = scaling.policies["cpu"]
     assert cpu["TargetTrackingScalingPolicyConfiguration"]["TargetValue"] == 60
-    assert (cpu["PolicyARN"], scaling.policies["by hand"]["PolicyARN"]) == (changed, others)
+    assert (cpu["PolicyARN"], scaling.policies["by hand"]["PolicyARN"]) == (changed, manual_arn)
     assert scaling.is_active
     assert "Scaling Policy by hand is not in a manifest and is not changed" in drive.log(execution)
 
@@ -98,7 +98,7 @@ def test_a_rollback_of_what_was_attached_puts_it_back_and_proves_it(
     assert _ends(execution) == ("ROLLED_BACK", "ROLLED_BACK")
     assert scaling.everything() == before
     items = RollbackCheck.objects.filter(step__stage__execution=execution)
-    assert {"Scaling policy cpu", "Scaling policy memory"} <= {one.subject for one in items}
+    assert {"Scaling policy cpu", "Scaling policy memory"} <= {item.subject for item in items}
     assert not _broken(execution)
 
 
@@ -173,16 +173,16 @@ def test_a_denied_suspension_is_a_line_in_the_log_and_the_deployment_goes_on(
 
 def test_what_a_person_has_suspended_stays_suspended(drive: Drive, scaling: AutoScaling) -> None:
     drive.run("1.27")
-    held = {
+    suspension = {
         "DynamicScalingInSuspended": True,
         "DynamicScalingOutSuspended": True,
         "ScheduledScalingSuspended": True,
     }
-    scaling.has(1, 4, **held)
+    scaling.has(1, 4, **suspension)
     execution = drive.run("1.28")
     assert _ends(execution) == ("SUCCESS", "COMPLETED")
     assert scaling.target is not None
-    assert scaling.target["SuspendedState"] == held
+    assert scaling.target["SuspendedState"] == suspension
     assert "Auto Scaling of service myapp is already suspended and stays suspended" in drive.log(execution)
 
 

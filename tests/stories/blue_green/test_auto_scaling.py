@@ -43,11 +43,11 @@ def _scaling(shop: Shop, name: str) -> dict[str, Any]:
     if not targets:
         return {}
     place = {"ServiceNamespace": "ecs", "ResourceId": f"service/demo/{name}"}
-    found = shop.call("application-autoscaling", "DescribeScalingPolicies", **place)["ScalingPolicies"]
+    policies = shop.call("application-autoscaling", "DescribeScalingPolicies", **place)["ScalingPolicies"]
     return {
         "bounds": (targets[0]["MinCapacity"], targets[0]["MaxCapacity"]),
         "suspended": any(targets[0]["SuspendedState"].values()),
-        "policies": sorted(one["PolicyName"] for one in found),
+        "policies": sorted(policy["PolicyName"] for policy in policies),
     }
 
 
@@ -93,7 +93,7 @@ def test_scaling_goes_on_at_the_end_of_the_rollback_after_traffic_is_back(scaled
     mark = scaled.drive.mark()
     scaled.roll_back(second)
     effects = scaled.drive.effects(mark)
-    resumed = max(at for at, one in enumerate(effects) if one == "RegisterScalableTarget")
+    resumed = max(at for at, effect in enumerate(effects) if effect == "RegisterScalableTarget")
     assert effects.index("ModifyListener") < resumed
     assert _scaling(scaled, "shop__1") == ACTIVE
 

@@ -53,13 +53,13 @@ def test_a_finished_release_is_rolled_back_without_an_empty_moment(shop: Shop) -
     shop.run("2")
     before = shop.state()
     third = shop.run("3")
-    told = len(shop.drive.log(third))
+    line_count = len(shop.drive.log(third))
     shop.roll_back(third, visited=True)
     assert _ends(third) == ("ROLLED_BACK", "ROLLED_BACK"), shop.drive.log(third)
     assert shop.state() == before
     assert shop.meetings == []
     assert not RollbackCheck.objects.filter(step__stage__execution=third, passed=False).exists()
-    assert _masked(shop.drive.log(third)[told:]) == GOLDEN.read_text()
+    assert _masked(shop.drive.log(third)[line_count:]) == GOLDEN.read_text()
 
 
 def test_a_crashing_version_never_comes_near_production(shop: Shop) -> None:

@@ -14,9 +14,9 @@ def _service(name: str, group: str, tasks: int = 2, tag: str = "") -> BlueGreenC
 
 
 def test_the_service_in_the_group_of_production_is_blue_whatever_its_tag_says() -> None:
-    found = [_service("a__1", ONE, tag="GREEN"), _service("a__2", TWO, tag="BLUE")]
-    assert identify_pair(found, A, prod=[ONE], stage=[TWO]) == BlueGreenPair(blue="a__1", green="a__2")
-    assert identify_pair(found, A, prod=[TWO], stage=[ONE]) == BlueGreenPair(blue="a__2", green="a__1")
+    services = [_service("a__1", ONE, tag="GREEN"), _service("a__2", TWO, tag="BLUE")]
+    assert identify_pair(services, A, prod=[ONE], stage=[TWO]) == BlueGreenPair(blue="a__1", green="a__2")
+    assert identify_pair(services, A, prod=[TWO], stage=[ONE]) == BlueGreenPair(blue="a__2", green="a__1")
 
 
 def test_without_services_there_is_neither_blue_nor_green() -> None:
@@ -28,12 +28,12 @@ def test_a_service_that_only_the_stage_rule_leads_to_is_green() -> None:
 
 
 def test_of_two_services_in_the_group_of_production_the_one_with_tasks_is_blue() -> None:
-    found = [_service("a__1", ONE, tasks=0), _service("a__2", ONE)]
-    assert identify_pair(found, A, prod=[ONE], stage=[TWO]) == BlueGreenPair("a__2", "a__1")
+    services = [_service("a__1", ONE, tasks=0), _service("a__2", ONE)]
+    assert identify_pair(services, A, prod=[ONE], stage=[TWO]) == BlueGreenPair("a__2", "a__1")
 
 
 @pytest.mark.parametrize(
-    ("found", "prod", "stage", "code", "todo"),
+    ("candidates", "prod", "stage", "code", "todo"),
     [
         ([_service("a__1", ONE), _service("a__2", ONE)], [ONE], TWO, "BLUE_NOT_CLEAR", "down to 0 tasks"),
         ([_service("a__1", TWO), _service("a__2", TWO)], [ONE], TWO, "GREEN_NOT_CLEAR", "Delete one"),
@@ -50,20 +50,20 @@ def test_of_two_services_in_the_group_of_production_the_one_with_tasks_is_blue()
     ],
 )
 def test_what_cannot_be_told_stops_with_the_reason_and_what_to_do(
-    found: list[BlueGreenCandidate], prod: list[str], stage: str, code: str, todo: str
+    candidates: list[BlueGreenCandidate], prod: list[str], stage: str, code: str, todo: str
 ) -> None:
     with pytest.raises(ActionFailed) as stopped:
-        identify_pair(found, A, prod=prod, stage=[stage])
+        identify_pair(candidates, A, prod=prod, stage=[stage])
     assert stopped.value.code == code
     assert todo in stopped.value.message
     assert "a__1" in stopped.value.message
 
 
 def test_with_one_group_for_both_rules_running_tasks_make_a_service_blue() -> None:
-    found = [_service("a__1", ONE, tasks=0), _service("a__2", ONE)]
-    assert identify_pair(found, A, prod=[ONE], stage=[ONE]) == BlueGreenPair("a__2", "a__1")
+    services = [_service("a__1", ONE, tasks=0), _service("a__2", ONE)]
+    assert identify_pair(services, A, prod=[ONE], stage=[ONE]) == BlueGreenPair("a__2", "a__1")
 
 
 def test_with_one_group_and_no_tasks_at_all_the_tags_decide() -> None:
-    found = [_service("a__1", ONE, 0, "BLUE"), _service("a__2", ONE, 0, "GREEN")]
-    assert identify_pair(found, A, prod=[ONE], stage=[ONE]) == BlueGreenPair("a__1", "a__2")
+    services = [_service("a__1", ONE, 0, "BLUE"), _service("a__2", ONE, 0, "GREEN")]
+    assert identify_pair(services, A, prod=[ONE], stage=[ONE]) == BlueGreenPair("a__1", "a__2")

@@ -82,8 +82,8 @@ def test_a_rule_that_somebody_else_changed_is_not_swapped(shop: Shop) -> None:
     shop.run("1")
     execution = shop.drive.start("2")
     shop.pass_until(execution, lambda log: any("Creating Stage Service" in line for line in log))
-    theirs = [{"Type": "forward", "TargetGroupArn": shop.group("api1")}]
-    shop.forward(shop.prod, theirs)
+    foreign_actions = [{"Type": "forward", "TargetGroupArn": shop.group("api1")}]
+    shop.forward(shop.prod, foreign_actions)
     shop.drive.until_over(execution)
     assert execution.failure["code"] == "SUPERSEDED"
     assert shop.forwards(shop.prod) == [shop.group("api1")]

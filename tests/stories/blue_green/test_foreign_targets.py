@@ -56,13 +56,13 @@ def _deploy_other(shop: Shop, group: str, name: str = "other", count: int = 1) -
 def _refused(shop: Shop, code: str, *words: str) -> None:
     """Preview and run name it, and nothing has changed in AWS."""
     mark = shop.drive.mark()
-    said: Any = preview(shop.drive, "1")["steps"][0]["failure"]
-    assert said["code"] == code
+    failure: Any = preview(shop.drive, "1")["steps"][0]["failure"]
+    assert failure["code"] == code
     execution = shop.run("1")
     assert execution.status == "FAILED"
     assert execution.failure["code"] == code, shop.drive.log(execution)
     for word in words:
-        assert word in said["message"]
+        assert word in failure["message"]
         assert word in execution.failure["message"]
     assert shop.drive.effects(mark) == []
 

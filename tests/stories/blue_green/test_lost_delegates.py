@@ -34,9 +34,9 @@ def remote(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shop]:
     # The client of this test still looks by itself.
     direct = open_engine_access(connector, "us-east-1")
     monkeypatch.setattr(Shop, "call", lambda _, api, verb, /, **params: direct.call(api, verb, params))
-    kept = {"endpoint_url": connector.spec["endpoint_url"]}
+    endpoint = {"endpoint_url": connector.spec["endpoint_url"]}
     connector.spec = {
-        **kept,
+        **endpoint,
         "credentials": "Delegate",
         "connect_through": "Delegate",
         "delegate_selectors": [],
@@ -50,13 +50,13 @@ def remote(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shop]:
     register_task_owner(CALL_OWNER, CallOwner())
 
 
-def _until_over(shop: Shop, execution: Execution, one: Hand) -> Execution:
+def _until_over(shop: Shop, execution: Execution, worker: Hand) -> Execution:
     for _ in range(1500):
         shop.drive.reconcile()
         execution.refresh_from_db()
         if execution.is_over:
             return execution
-        if one.serve():
+        if worker.serve():
             shop.drive.clock.move(ROUND_TRIP)
             continue
         shop.visit()
@@ -65,19 +65,19 @@ def _until_over(shop: Shop, execution: Execution, one: Hand) -> Execution:
     raise AssertionError(f"{execution} is still {execution.status}: {shop.drive.log(execution)[-5:]}")
 
 
-def _until_taken(shop: Shop, one: Hand, operation: str) -> DelegateTask:
+def _until_taken(shop: Shop, worker: Hand, operation: str) -> DelegateTask:
     """Serve until a call of this operation was taken, and leave that one unanswered."""
     for _ in range(1500):
         shop.drive.reconcile()
         route_waiting_tasks(get_database_time())
-        task = one.take()
+        task = worker.take()
         if task is None:
             shop.drive.clock.move(STEP)
             shop.drive.sandbox.advance(STEP)
-        elif one.taken[-1] == operation:
+        elif worker.taken[-1] == operation:
             return task
         else:
-            one.complete(task, one.perform(task))
+            worker.complete(task, worker.perform(task))
             shop.drive.clock.move(ROUND_TRIP)
     raise AssertionError(f"{operation} never came")
 

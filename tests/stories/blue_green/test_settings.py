@@ -26,7 +26,7 @@ def test_update_green_keeps_the_service_and_brings_it_back(shop: Shop) -> None:
     assert _ends(execution) == ("SUCCESS", "COMPLETED"), shop.drive.log(execution)
     assert shop.service("shop__1")["createdAt"] == arn
     assert shop.service("shop__1")["runningCount"] == 2
-    updates = [one for one in shop.drive.sandbox.journal() if one["operation"] == "UpdateService"]
+    updates = [call for call in shop.drive.sandbox.journal() if call["operation"] == "UpdateService"]
     assert not {"launchType", "schedulingStrategy", "role"} & set(updates[-2]["params"])
     shop.roll_back(execution, visited=True)
     assert _ends(execution) == ("ROLLED_BACK", "ROLLED_BACK")
@@ -134,7 +134,7 @@ def test_weights_and_stickiness_come_back_as_they_were(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize(
-    ("create", "swap", "said"),
+    ("create", "swap", "message"),
     [
         ({"isTrafficShift": True}, {}, "cannot shift traffic"),
         ({}, {"downsizeOldServiceDelayInSecs": -1}, "from 0 to"),
@@ -146,11 +146,11 @@ def test_weights_and_stickiness_come_back_as_they_were(shop: Shop) -> None:
     ],
 )
 def test_settings_that_cannot_be_are_refused_when_saved(
-    shop: Shop, create: dict[str, object], swap: dict[str, object], said: str
+    shop: Shop, create: dict[str, object], swap: dict[str, object], message: str
 ) -> None:
     with pytest.raises(PipelineNotRunnable) as refused:
         shop.choose(swap, **create)
-    assert said in str(refused.value.errors)
+    assert message in str(refused.value.errors)
 
 
 def test_a_version_that_never_gets_healthy_is_taken_back(shop: Shop) -> None:

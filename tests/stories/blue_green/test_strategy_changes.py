@@ -59,13 +59,19 @@ def _name_group(group: str) -> None:
 def _live_tags(shop: Shop) -> dict[str, int]:
     """The image tags behind the prod rule, with how many targets each has: what users meet."""
     (group,) = shop.forwards(shop.prod)
-    found = shop.call("elbv2", "DescribeTargetHealth", TargetGroupArn=group)["TargetHealthDescriptions"]
-    addresses = {one["Target"]["Id"] for one in found if one["TargetHealth"]["State"] != "draining"}
+    descriptions = shop.call("elbv2", "DescribeTargetHealth", TargetGroupArn=group)[
+        "TargetHealthDescriptions"
+    ]
+    addresses = {
+        description["Target"]["Id"]
+        for description in descriptions
+        if description["TargetHealth"]["State"] != "draining"
+    }
     arns = shop.call("ecs", "ListTasks", cluster="demo")["taskArns"]
     tasks = shop.call("ecs", "DescribeTasks", cluster="demo", tasks=arns)["tasks"] if arns else []
     tags: dict[str, int] = {}
     for task in tasks:
-        details = {one["name"]: one["value"] for one in task["attachments"][0]["details"]}
+        details = {detail["name"]: detail["value"] for detail in task["attachments"][0]["details"]}
         if details.get("privateIPv4Address") in addresses:
             tag = task["containers"][0]["image"].rpartition(":")[2]
             tags[tag] = tags.get(tag, 0) + 1
@@ -75,7 +81,7 @@ def _live_tags(shop: Shop) -> dict[str, int]:
 
 def _counts(shop: Shop) -> dict[str, int]:
     names = ("shop", "shopCanary", "shop__1", "shop__2")
-    return {name: one["runningCount"] for name in names if (one := shop.service(name))}
+    return {name: service["runningCount"] for name in names if (service := shop.service(name))}
 
 
 def test_from_rolling_to_blue_green_and_back_production_runs_one_version(shop: Shop) -> None:
@@ -190,13 +196,13 @@ def _scale(shop: Shop, name: str, least: int, most: int) -> None:
 
 
 def _suspended(shop: Shop, name: str) -> bool:
-    found = shop.call(
+    targets = shop.call(
         "application-autoscaling",
         "DescribeScalableTargets",
         ServiceNamespace="ecs",
         ResourceIds=[f"service/demo/{name}"],
     )["ScalableTargets"]
-    return any(found[0].get("SuspendedState", {}).values())
+    return any(targets[0].get("SuspendedState", {}).values())
 
 
 def test_auto_scaling_of_the_rolling_service_rests_while_the_pair_serves_and_goes_on_after(

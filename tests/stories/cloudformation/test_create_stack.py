@@ -21,9 +21,9 @@ def test_a_stack_is_created_told_event_by_event_and_its_outputs_are_known(write:
     execution = ready.run()
     assert (execution.status, execution.outcome) == ("SUCCESS", "COMPLETED"), execution.failure
     assert "made" in clusters(drive)
-    known = step_of(execution).all_outputs
-    assert (known["cluster_name"], known["region_name"]) == ("made", "us-east-1")
-    assert known["group"].startswith("arn:aws:logs:us-east-1:")
+    outputs = step_of(execution).all_outputs
+    assert (outputs["cluster_name"], outputs["region_name"]) == ("made", "us-east-1")
+    assert outputs["group"].startswith("arn:aws:logs:us-east-1:")
     log = drive.log(execution)
     assert any(line.startswith("# CREATE_IN_PROGRESS AWS::ECS::Cluster ECSCluster") for line in log)
     assert any(line.startswith("# CREATE_COMPLETE AWS::CloudFormation::Stack shop") for line in log)

@@ -35,8 +35,8 @@ def test_a_stack_is_created_and_updated_by_what_its_state_shows(write: Write, dr
     execution = write(pipeline_text(stage_text(create_step()))).run()
     assert execution.status == "SUCCESS", execution.failure
     assert step_of(execution).all_outputs["cluster_name"] == "made"
-    (said,) = _told(drive, execution)
-    assert said.endswith("Slipway uses the status of the stack instead.")
+    (line,) = _told(drive, execution)
+    assert line.endswith("Slipway uses the status of the stack instead.")
     again = write(pipeline_text(stage_text(create_step(parameters=LONGER)))).start()
     drive.sandbox.fault("stale_reads", service="cloudformation", operation="DescribeStacks", seconds=40)
     drive.until_over(again)

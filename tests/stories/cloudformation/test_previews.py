@@ -13,9 +13,9 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def _steps(drive: Drive) -> dict[str, PreviewedStepDetails]:
-    shown = preview_pipeline(actor=drive.deployer, pipeline=drive.pipeline, artifact_tag="1.28")
-    assert isinstance(shown, PreviewDetails)
-    return {one.identifier: one for one in shown.steps}
+    details = preview_pipeline(actor=drive.deployer, pipeline=drive.pipeline, artifact_tag="1.28")
+    assert isinstance(details, PreviewDetails)
+    return {step.identifier: step for step in details.steps}
 
 
 def test_a_preview_tells_a_new_stack_from_one_that_is_there(write: Write, drive: Drive) -> None:

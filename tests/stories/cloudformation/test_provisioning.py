@@ -26,8 +26,8 @@ def test_what_a_stack_makes_is_deployed_to(write: Write, drive: Drive, place: Pl
     assert (execution.status, execution.outcome) == ("SUCCESS", "COMPLETED"), execution.failure
     stage = execution.stages.get()
     assert (stage.region, stage.cluster) == ("us-east-1", "made")
-    found = drive.call("ecs", "DescribeServices", {"cluster": "made", "services": ["myapp"]})["services"]
-    assert (found[0]["status"], found[0]["runningCount"]) == ("ACTIVE", found[0]["desiredCount"])
+    services = drive.call("ecs", "DescribeServices", {"cluster": "made", "services": ["myapp"]})["services"]
+    assert (services[0]["status"], services[0]["runningCount"]) == ("ACTIVE", services[0]["desiredCount"])
     again = write(_text()).run("1.28")
     assert again.outcome == "COMPLETED", again.failure
     assert step_of(again).all_outputs["stackChange"] == "NONE"

@@ -68,8 +68,10 @@ def test_a_stack_that_was_there_goes_back_to_its_template_and_parameters(write: 
     assert (execution.status, execution.outcome) == ("FAILED", "ROLLED_BACK"), drive.log(execution)[-8:]
     assert stack(drive)["StackStatus"] == "UPDATE_COMPLETE"
     assert _retention(drive) == 7
-    found = drive.call("cloudformation", "DescribeStackResources", {"StackName": "shop"})["StackResources"]
-    assert {one["LogicalResourceId"] for one in found} == {"ECSCluster", "Logs"}
+    resources = drive.call("cloudformation", "DescribeStackResources", {"StackName": "shop"})[
+        "StackResources"
+    ]
+    assert {resource["LogicalResourceId"] for resource in resources} == {"ECSCluster", "Logs"}
     assert all(ok for _, ok in _checks(execution))
     assert ("Template of Stack shop", True) in _checks(execution)
 
@@ -105,8 +107,8 @@ def test_a_stack_that_somebody_else_has_changed_since_stays_as_it_is(write: Writ
 
 def test_a_stack_that_a_later_step_deleted_is_not_blamed_on_others(write: Write, drive: Drive) -> None:
     write(_text(create_step())).run()
-    gone = "- step: {identifier: gone, type: DeleteStack, spec: {stackName: shop}}\n"
-    execution = write(_text(create_step(parameters=LONGER) + gone + FAIL)).run()
+    deletion = "- step: {identifier: gone, type: DeleteStack, spec: {stackName: shop}}\n"
+    execution = write(_text(create_step(parameters=LONGER) + deletion + FAIL)).run()
     assert (execution.status, execution.outcome) == ("FAILED", "FAILED")
     assert any("A later step of this run has deleted stack shop" in line for line in drive.log(execution))
     assert _checks(execution) == [("Stack shop", False)]

@@ -21,32 +21,32 @@ WITH_SECRET = TEMPLATE.replace(
 
 
 @pytest.mark.parametrize(
-    "written",
+    "parameters",
     [
         "{name: Password, type: Secret, value: db_password}",
         "{name: Password, value: '<+secrets.getValue(\"db_password\")>'}",
     ],
 )
-def test_a_secret_reaches_the_stack_and_no_row_of_ours(write: Write, drive: Drive, written: str) -> None:
+def test_a_secret_reaches_the_stack_and_no_row_of_ours(write: Write, drive: Drive, parameters: str) -> None:
     value = planted("stack")
     admin, project = User.objects.get(username="admin"), Scope.objects.get(path="account/default/demo")
     secret = create_secret(actor=admin, scope=project, identifier="db_password", name="db", value=value)
-    ready = write(pipeline_text(stage_text(create_step(WITH_SECRET, parameters=f"{CLUSTER}, {written}"))))
+    ready = write(pipeline_text(stage_text(create_step(WITH_SECRET, parameters=f"{CLUSTER}, {parameters}"))))
     execution = ready.run()
     assert execution.status == "SUCCESS", execution.failure
     outputs = drive.call("cloudformation", "DescribeStacks", {"StackName": "shop"})["Stacks"][0]["Outputs"]
     assert {"OutputKey": "told", "OutputValue": f"password={value}"} in outputs
     step = step_of(execution)
     assert step.outputs["told"] == "password=•••"
-    kept = [
-        json.dumps([one.preview, one.error]) + one.parameters for one in AwsCall.objects.filter(step=step)
+    texts = [
+        json.dumps([call.preview, call.error]) + call.parameters for call in AwsCall.objects.filter(step=step)
     ]
-    kept += [one.value for one in RollbackValue.objects.filter(step=step)]
-    kept += [json.dumps(one.parameters) for one in ActionRun.objects.filter(step=step)]
-    kept += [json.dumps([step.outputs, step.spec]), *drive.log(execution)]
-    assert not any(value in text for text in kept)
+    texts += [row.value for row in RollbackValue.objects.filter(step=step)]
+    texts += [json.dumps(row.parameters) for row in ActionRun.objects.filter(step=step)]
+    texts += [json.dumps([step.outputs, step.spec]), *drive.log(execution)]
+    assert not any(value in text for text in texts)
     created = AwsCall.objects.get(step=step, operation="CreateStack")
-    assert {one["ParameterValue"] for one in created.preview["Parameters"]} == {"•••"}
+    assert {parameter["ParameterValue"] for parameter in created.preview["Parameters"]} == {"•••"}
     assert created.preview["TemplateBody"].endswith("characters")
     assert [use.title for use in find_usages(secret, admin).visible] == ["pipeline Flow"]
 

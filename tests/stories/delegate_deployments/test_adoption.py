@@ -58,8 +58,8 @@ def _deployed_by_somebody(work: Work) -> None:
 
 
 def _is_steady(ecs: Any) -> bool:
-    (found,) = ecs.describe_services(cluster="demo", services=["store__1"])["services"]
-    (deployment,) = found["deployments"]
+    (service,) = ecs.describe_services(cluster="demo", services=["store__1"])["services"]
+    (deployment,) = service["deployments"]
     return bool(deployment["rolloutState"] == "COMPLETED")
 
 
@@ -80,15 +80,15 @@ def test_a_pair_is_adopted_and_deployed_through_a_delegate(work: Work, start: St
     wait_until(lambda: "store__1" in _names(client.get(listed).json()), "sync", 60)
     before = work.mark()
 
-    asked = client.post(
+    response = client.post(
         f"/api/v1/infrastructures/{place.pk}/adoptions", {"ecs_service": "store__1"}, format="json"
     )
-    assert asked.status_code == 202, asked.content
-    at = f"/api/v1/adoptions/{asked.json()['id']}"
+    assert response.status_code == 202, response.content
+    at = f"/api/v1/adoptions/{response.json()['id']}"
     wait_until(lambda: client.get(at).json()["state"] != "READING", "what is read back", 60)
-    found = client.get(at).json()
-    assert (found["state"], found["reason"], found["trouble"]) == ("READY", "", "")
-    (sure,) = [one for one in found["traffic"] if one["is_sure"]]
+    adoption = client.get(at).json()
+    assert (adoption["state"], adoption["reason"], adoption["trouble"]) == ("READY", "", "")
+    (sure,) = [target for target in adoption["traffic"] if target["is_sure"]]
     balancer = work.aws.seed()["load_balancer"]
     assert sure["production"]["rule"] == balancer["prod_listener"]["default_rule_arn"]
     assert sure["stage"]["rule"] == balancer["stage_listener"]["default_rule_arn"]
@@ -109,15 +109,15 @@ def test_a_pair_is_adopted_and_deployed_through_a_delegate(work: Work, start: St
     assert not work.effects(before), "nothing in AWS was changed"
 
     execution = work.until_over(work.run("", "deploy_store"))
-    said = [line["text"] for line in iterate_lines(execution.pk)][-12:]
-    assert (execution.status, execution.outcome) == ("SUCCESS", "COMPLETED"), (execution.failure, said)
+    last_lines = [line["text"] for line in iterate_lines(execution.pk)][-12:]
+    assert (execution.status, execution.outcome) == ("SUCCESS", "COMPLETED"), (execution.failure, last_lines)
     assert client.post(f"{at}/undo").status_code == 409
     wait_until(lambda: _state("store__2") == DriftComparison.State.IN_STEP, "the look for drift", 90)
     assert Execution.objects.count() == 1
 
 
 def _names(page: dict[str, Any]) -> set[str]:
-    return {one["name"] for one in page["results"]}
+    return {row["name"] for row in page["results"]}
 
 
 def _state(name: str) -> str:

@@ -31,8 +31,8 @@ def _saved(value: str) -> Pipeline:
 
 
 def _outputs(work: Work, execution: Execution) -> dict[str, str]:
-    found: dict[str, str] = execution.stages.get().steps.get(identifier="infra").all_outputs
-    return found
+    outputs: dict[str, str] = execution.stages.get().steps.get(identifier="infra").all_outputs
+    return outputs
 
 
 @pytest.mark.parametrize("dies_at", ["", "task.acquired:CreateStack", "task.performed:CreateStack"])
@@ -48,8 +48,8 @@ def test_an_agent_makes_a_stack_once(work: Work, start: StartDying, dies_at: str
     work.check_once(execution, after=mark)
     assert work.effects(mark)["CreateStack"] == 1
     assert _outputs(work, execution)["told"] == f"password={value}"
-    shown = [
+    texts = [
         json.dumps(call.preview) + call.parameters for call in AwsCall.objects.filter(execution=execution)
     ]
-    shown += [line["text"] for line in iterate_lines(execution.pk)]
-    assert not any(value in text for text in shown)
+    texts += [line["text"] for line in iterate_lines(execution.pk)]
+    assert not any(value in text for text in texts)

@@ -20,7 +20,7 @@ ROUNDS = 10
 def _handed_over(work: Work, execution: Execution) -> bool:
     """Whether a call shows that it went from one delegate to the other."""
     return any(
-        "LOST" in {one["end"] for one in hands} or len({one["delegate"] for one in hands}) > 1
+        "LOST" in {hand["end"] for hand in hands} or len({hand["delegate"] for hand in hands}) > 1
         for hands in work.hands(execution)
     )
 
@@ -32,7 +32,7 @@ def test_a_deployment_and_its_rollback_run_through_an_agent(work: Work, start: S
     execution = work.deploy("1.28")
     work.check_once(execution, after=after)
     calls = AwsCall.objects.filter(execution=execution)
-    assert {one["delegate"].split(" on ")[0] for call in calls for one in call.served_by} == {"prod-eu"}
+    assert {server["delegate"].split(" on ")[0] for call in calls for server in call.served_by} == {"prod-eu"}
     roll_back_execution(actor=work.deployer, execution=execution)
     wait_until(lambda: not Execution.objects.get(pk=execution.pk).is_over, "the rollback's beginning")
     assert work.until_over(execution).outcome == "ROLLED_BACK"

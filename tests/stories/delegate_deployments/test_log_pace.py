@@ -32,7 +32,7 @@ def test_a_flood_is_slowed_down_and_arrives_whole(work: Work, start: StartDying)
     execution = work.until_over(run_pipeline(actor=work.deployer, pipeline=pipeline))
     assert execution.status == "SUCCESS", execution.failure
     texts = [line["text"] for line in iterate_lines(execution.pk)]
-    numbers = [int(one.split()[1]) for one in texts if one.startswith("line ")]
+    numbers = [int(line.split()[1]) for line in texts if line.startswith("line ")]
     assert numbers == list(range(1, LINES + 1))
     assert texts.count(THROTTLED_MESSAGE) == 1
     task = DelegateTask.objects.get(kind="shell")

@@ -31,10 +31,10 @@ PASSWORD = planted("a planted pass phrase, 4711")
 
 @pytest.fixture
 def admin(work: Work) -> User:
-    found = User.objects.get(username="admin")
-    found.set_password(PASSWORD)
-    found.save()
-    return found
+    user = User.objects.get(username="admin")
+    user.set_password(PASSWORD)
+    user.save()
+    return user
 
 
 @pytest.fixture
@@ -83,10 +83,10 @@ def look_at_pages(client: httpx.Client, executions: list[Execution], connector: 
         client.get(f"/api/v1/{path}")
     client.get(f"/connectors/{connector.pk}/")
     client.get(f"/secrets/{connector.secret_id}/")
-    for one in executions:
-        client.get(f"/deployments/{one.pk}/")
+    for execution in executions:
+        client.get(f"/deployments/{execution.pk}/")
         for part in ("", "/log?download=raw", "/calls", "/events", "/outputs"):
-            client.get(f"/api/v1/executions/{one.pk}{part}")
+            client.get(f"/api/v1/executions/{execution.pk}{part}")
 
 
 def test_no_planted_secret_is_left_anywhere(
@@ -100,7 +100,7 @@ def test_no_planted_secret_is_left_anywhere(
     tmp_path: Path,
 ) -> None:
     connector = through_delegate(admin, work)
-    with told_to_broker(live_broker) as told:
+    with told_to_broker(live_broker) as commands:
         agent = start("prod-eu")
         begun = [
             work.run("1.27"),
@@ -108,7 +108,7 @@ def test_no_planted_secret_is_left_anywhere(
             work.run("1.27", "blue_green_demo"),
             work.run("done", "run_task_demo"),
         ]
-        begun = [work.until_over(one) for one in begun]
+        begun = [work.until_over(execution) for execution in begun]
         failed = work.until_over(work.run("crash"))
         roll_back_execution(actor=work.deployer, execution=begun[1])
         recorded.post(f"/api/v1/connectors/{connector.pk}/test")
@@ -118,7 +118,7 @@ def test_no_planted_secret_is_left_anywhere(
         httpx.get(f"{manager.url}/api/v1/secrets", headers={"x-api-key": f"{key}x"})
         agent.end(within=20)
         wait_until(lambda: not DelegateInstance.objects.filter(connection="WEBSOCKET").exists(), "its leave")
-    assert {one.outcome for one in begun} == {"COMPLETED"}
+    assert {execution.outcome for execution in begun} == {"COMPLETED"}
     assert failed.status == "FAILED"
     # What only one holder may know: its answers are not searched for it, all else is.
     token = DelegateToken.objects.get(name="agents").value
@@ -127,7 +127,7 @@ def test_no_planted_secret_is_left_anywhere(
         found=search.found,
         looked_at=search.looked_at,
     )
-    search.look("messages", b"\n".join(told))
+    search.look("messages", b"\n".join(commands))
     search.look_in_database()
     search.look_in_broker(live_broker)
     search.look_in_files(tmp_path)

@@ -40,13 +40,15 @@ def service(work: Work) -> Service:
     push = create_repository(work.aws.url)
     for tag in ("1.9", "1.10", "next"):
         push(tag)
-    found = Service.objects.get(identifier="myapp")
+    saved_service = Service.objects.get(identifier="myapp")
     manifests = [
         ManifestSpec("task def", TASK, "S3", ("ecs/task.yaml",), place=PLACE),
         ManifestSpec("service def", SERVICE, "S3", ("ecs/service.yaml",), place=PLACE),
     ]
-    spec = replace(build_service_spec(found), manifests=manifests, source=IN_ECR | {"tagPattern": "1.*"})
-    return update_service(actor=User.objects.get(username="admin"), service=found, spec=spec)
+    spec = replace(
+        build_service_spec(saved_service), manifests=manifests, source=IN_ECR | {"tagPattern": "1.*"}
+    )
+    return update_service(actor=User.objects.get(username="admin"), service=saved_service, spec=spec)
 
 
 def test_what_lies_in_s3_and_ecr_is_listed_and_deployed_through_an_agent(
@@ -70,14 +72,14 @@ def test_what_lies_in_s3_and_ecr_is_listed_and_deployed_through_an_agent(
         ask = "/services/repositories/"
         wait_until(lambda: page.get(ask, params=place).status_code == 200, "the repositories")
         images = page.get(ask, params=place).json()
-    assert sorted(one["name"] for one in listed["results"]) == ["1.10", "1.9"]
-    assert [one["name"] for one in images["results"]] == ["shop/web"]
+    assert sorted(tag["name"] for tag in listed["results"]) == ["1.10", "1.9"]
+    assert [image["name"] for image in images["results"]] == ["shop/web"]
     after = work.mark()
     execution = work.deploy("")
     work.check_once(execution, after=after)
     assert execution.artifact["tag"] == "1.10"
-    asked = AwsCall.objects.filter(
+    calls = AwsCall.objects.filter(
         execution=execution, operation__in=("FetchFiles", "ListTags", "FindDigest")
     )
-    assert sorted(call.operation for call in asked) == ["FetchFiles", "FindDigest", "ListTags"]
-    assert {one["delegate"].split(" on ")[0] for call in asked for one in call.served_by} == {"prod-eu"}
+    assert sorted(call.operation for call in calls) == ["FetchFiles", "FindDigest", "ListTags"]
+    assert {server["delegate"].split(" on ")[0] for call in calls for server in call.served_by} == {"prod-eu"}

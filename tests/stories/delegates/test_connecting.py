@@ -23,7 +23,7 @@ def _empty_account(pretend_aws: SandboxProcess) -> None:
     pretend_aws.reset()
 
 
-def spec(api: Api, sandbox: SandboxProcess, name: str, **wanted: Any) -> Spec:
+def spec(api: Api, sandbox: SandboxProcess, name: str, **values: Any) -> Spec:
     """What the API writes for a delegate in the sandbox's account."""
     seed = sandbox.seed()
     network = {
@@ -32,22 +32,22 @@ def spec(api: Api, sandbox: SandboxProcess, name: str, **wanted: Any) -> Spec:
         "assign_public_ip": True,
     }
     where = {"aws_account_id": seed["account"], "region": seed["region"], "network": network}
-    body = {"name": name, "token_id": api.token(f"of {name}")["id"], **where, **wanted}
+    body = {"name": name, "token_id": api.token(f"of {name}")["id"], **where, **values}
     made: Spec = api("POST", "delegates/task-spec", body)
     return made
 
 
 def follow(sandbox: SandboxProcess, made: Spec) -> None:
     """Run the spec's commands in their order, as a person does who copies them."""
-    for one in made["commands"]:
-        aws_commands.run(sandbox.url, one["command"], made["files"])
+    for command in made["commands"]:
+        aws_commands.run(sandbox.url, command["command"], made["files"])
 
 
 def variables_of(made: Spec) -> dict[str, str]:
     """The environment in the spec's `docker run`."""
     words = next(shlex.split(c["command"]) for c in made["commands"] if "docker run" in c["command"])
-    given = [value for flag, value in zip(words, words[1:], strict=False) if flag in ("-e", "--env")]
-    return dict(one.split("=", 1) for one in given)
+    pairs = [value for flag, value in zip(words, words[1:], strict=False) if flag in ("-e", "--env")]
+    return dict(pair.split("=", 1) for pair in pairs)
 
 
 @pytest.mark.parametrize("launch_type", ["FARGATE", "EC2"])
@@ -96,8 +96,8 @@ def test_it_calls_aws_with_the_role_of_its_task(
 ) -> None:
     follow(pretend_aws, spec(api, pretend_aws, "caller", launch_type="FARGATE", task_role="delegate-role"))
     api.until("caller", "CONNECTED")
-    asked = {"service": "sts", "operation": "GetCallerIdentity", "params": {}, "region": "us-east-1"}
-    payload = {**asked, "endpoint_url": None, "credentials": {"kind": "own"}}
+    request = {"service": "sts", "operation": "GetCallerIdentity", "params": {}, "region": "us-east-1"}
+    payload = {**request, "endpoint_url": None, "credentials": {"kind": "own"}}
     task = submit_task(scope=account, kind="aws", title="Who am I?", payload=payload, selectors=["caller"])
 
     def ended() -> bool:
@@ -122,6 +122,6 @@ def test_a_killed_task_is_replaced_by_another_instance_of_the_same_delegate(
 
     def connected() -> list[str]:
         instances = api.delegate("replaced")["instances"]
-        return [one["key"] for one in instances if one["status"] == "CONNECTED"]
+        return [row["key"] for row in instances if row["status"] == "CONNECTED"]
 
     wait_until(lambda: connected() not in ([], [before["task"]]), "another instance", 40)

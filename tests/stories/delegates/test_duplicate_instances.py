@@ -40,23 +40,23 @@ def test_a_second_process_does_not_take_over_and_takes_its_place_once_the_first_
     second = start_agent(environment)
     wait_until(lambda: _says(second, "instance_taken"), "the refusal in the second agent's log")
     row = api.delegate("twin")
-    assert [one["is_bound"] for one in row["instances"]] == [True]
+    assert [item["is_bound"] for item in row["instances"]] == [True]
     refused = [e for e in api("GET", f"delegates/{row['id']}/events")["results"] if e["kind"] == "REFUSED"]
     assert "Another process runs as one-host" in refused[0]["text"]
 
     # The first one is still who it was: it beats with the session that it began with.
     (instance,) = DelegateInstance.objects.filter(delegate__name="twin")
     later = get_database_time() + timedelta(seconds=3)
-    heard = DelegateInstance.objects.filter(pk=instance.pk, last_heartbeat_at__gt=later)
-    wait_until(heard.exists, "heartbeats of the first agent")
-    assert heard.get().session_hash == instance.session_hash
+    heartbeats = DelegateInstance.objects.filter(pk=instance.pk, last_heartbeat_at__gt=later)
+    wait_until(heartbeats.exists, "heartbeats of the first agent")
+    assert heartbeats.get().session_hash == instance.session_hash
     assert _registrations() == 1
 
     # A restart keeps the key pair: it is back at once.
     first.kill()
     first.start()
     wait_until(lambda: _registrations() == 2, "the first agent's return")
-    assert heard.get().public_key == instance.public_key
+    assert heartbeats.get().public_key == instance.public_key
 
     # It dies for good, and time passes.
     first.kill()

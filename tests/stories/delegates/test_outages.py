@@ -67,7 +67,7 @@ def status(task: DelegateTask) -> str:
 def lines(task: DelegateTask) -> list[str]:
     """What the task printed, in the order of its numbers."""
     chunks = TaskLogChunk.objects.filter(task=task).order_by("sequence")
-    texts = [one["text"] for chunk in chunks for one in json.loads(chunk.lines)]
+    texts = [line["text"] for chunk in chunks for line in json.loads(chunk.lines)]
     return [text for text in texts if text.startswith("line ")]
 
 
@@ -178,11 +178,11 @@ def test_an_answer_under_an_old_fence_is_refused(manager: Manager, api: Api, acc
     slow = _registered(manager.url, api.token("slow")["token"], "slow")
     task = submit(account, "echo done", to="slow")
     wait_until(lambda: _offered(task) == "slow", "the offer")
-    taken = _acquire(manager.url, slow)
-    assert taken["id"] == str(task.pk)
-    DelegateTask.objects.filter(pk=task.pk).update(fence=taken["fence"] + 1, lease_until=timezone.now())
+    acquired = _acquire(manager.url, slow)
+    assert acquired["id"] == str(task.pk)
+    DelegateTask.objects.filter(pk=task.pk).update(fence=acquired["fence"] + 1, lease_until=timezone.now())
     answer = {
-        "fence": taken["fence"],
+        "fence": acquired["fence"],
         "status": "SUCCEEDED",
         "result": {"exit_code": 0, "outputs": {}},
         "error": None,
@@ -230,5 +230,5 @@ def _acquire(url: str, session: str) -> dict[str, Any]:
         url, "POST", "/agent/v1/tasks/acquire", {"wait_seconds": 5, "free": 1}, Authorization=session
     )
     (task,) = answer["tasks"]
-    found: dict[str, Any] = task
-    return found
+    acquired: dict[str, Any] = task
+    return acquired

@@ -136,14 +136,14 @@ def test_it_ends_as_the_document_says(drive: Drive, row: dict[str, str]) -> None
 
 def test_an_abort_with_rollback_behind_the_last_step_still_rolls_back(drive: Drive) -> None:
     execution = drive.start("1.27")
-    asked: list[str] = []
+    commits: list[str] = []
 
     def abort(name: str) -> None:
         """Behind the last step, before its stage is closed: the worker dies, and a person aborts."""
         step = StepExecution.objects.filter(stage__execution=execution, identifier="ecs_rolling_deploy")
         is_between = step.filter(status="SUCCESS", stage__status="RUNNING").exists()
-        if name == "commit.after" and is_between and not asked:
-            asked.append(name)
+        if name == "commit.after" and is_between and not commits:
+            commits.append(name)
             raise Death
 
     set_hook(abort)

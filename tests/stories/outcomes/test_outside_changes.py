@@ -99,16 +99,16 @@ def test_a_forced_deployment_of_our_revision_supersedes_and_keeps_it_registered(
     assert _ends(execution) == ("FAILED", "SUPERSEDED")
     assert "forced a new deployment of the same task definition" in execution.failure["message"]
     arn = drive.service()["taskDefinition"]
-    found = drive.call("ecs", "DescribeTaskDefinition", {"taskDefinition": arn})["taskDefinition"]
-    assert (found["revision"], found["status"]) == (2, "ACTIVE")
+    definition = drive.call("ecs", "DescribeTaskDefinition", {"taskDefinition": arn})["taskDefinition"]
+    assert (definition["revision"], definition["status"]) == (2, "ACTIVE")
 
 
 def test_a_deployment_by_somebody_else_is_told_within_35_seconds(drive: Drive) -> None:
     drive.run("1.27")
     execution = drive.start("1.28")
     drive.pass_time(12)
-    theirs = {"taskDefinition": "fargate-task-definition:1", "forceNewDeployment": True}
-    drive.call("ecs", "UpdateService", {"cluster": "demo", "service": "myapp", **theirs})
+    update = {"taskDefinition": "fargate-task-definition:1", "forceNewDeployment": True}
+    drive.call("ecs", "UpdateService", {"cluster": "demo", "service": "myapp", **update})
     assert _seconds_until_over(drive, execution) <= 35
     assert execution.outcome == "SUPERSEDED"
     assert "task-definition/fargate-task-definition:1 is PRIMARY, not ours" in execution.failure["message"]
@@ -140,5 +140,5 @@ def test_an_abort_says_what_ecs_goes_on_doing(drive: Drive) -> None:
     drive.until_over(execution)
     deployment = drive.service()["deployments"][0]["id"]
     assert any(
-        f"ECS goes on with deployment {deployment} of Service myapp" in one for one in drive.log(execution)
+        f"ECS goes on with deployment {deployment} of Service myapp" in line for line in drive.log(execution)
     )

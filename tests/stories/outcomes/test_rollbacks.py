@@ -23,8 +23,8 @@ def test_a_revision_that_somebody_deregistered_is_registered_again(drive: Drive)
     assert _ends(execution) == ("FAILED", "ROLLED_BACK")
     service = drive.service()
     assert service["runningCount"] == 1
-    found = drive.call("ecs", "DescribeTaskDefinition", {"taskDefinition": service["taskDefinition"]})
-    assert found["taskDefinition"]["containerDefinitions"][0]["image"].endswith(":1.27")
+    response = drive.call("ecs", "DescribeTaskDefinition", {"taskDefinition": service["taskDefinition"]})
+    assert response["taskDefinition"]["containerDefinitions"][0]["image"].endswith(":1.27")
     (note,) = [note["text"] for note in execution.notes]
     assert note.endswith(f"registered it again as {service['taskDefinition']}")
 
@@ -41,12 +41,13 @@ def test_an_undo_that_is_denied_is_tried_once_and_what_runs_stays_registered(dri
     assert len(tried) == 1
     log = drive.log(execution)
     assert any(
-        "Not restored: Create or update the ECS service. AWS denied ecs:UpdateService" in one for one in log
+        "Not restored: Create or update the ECS service. AWS denied ecs:UpdateService" in entry
+        for entry in log
     )
     arn = drive.service()["taskDefinition"]
-    found = drive.call("ecs", "DescribeTaskDefinition", {"taskDefinition": arn})["taskDefinition"]
-    assert (found["revision"], found["status"]) == (2, "ACTIVE")
-    (line,) = [one for one in log if one.startswith("NOT RESTORED: Task definition arn")]
+    definition = drive.call("ecs", "DescribeTaskDefinition", {"taskDefinition": arn})["taskDefinition"]
+    assert (definition["revision"], definition["status"]) == (2, "ACTIVE")
+    (line,) = [entry for entry in log if entry.startswith("NOT RESTORED: Task definition arn")]
     assert "found ACTIVE, used by deployment ecs-svc/" in line
 
 

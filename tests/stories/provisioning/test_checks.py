@@ -41,9 +41,9 @@ def test_a_dynamic_infrastructure_needs_a_provisioner_in_the_stage(
 def test_an_output_is_named_behind_the_step_that_makes_it(write: Write, drive: Drive, place: Place) -> None:
     place()
     write(pipeline_text(staged(MAKE, USE + DEPLOY)))
-    ((at, said),) = refusals(write, pipeline_text(staged(USE + MAKE)))
+    ((at, message),) = refusals(write, pipeline_text(staged(USE + MAKE)))
     assert at.endswith("environment.provisioner.steps.0.step.spec.script")
-    assert "no step before this makes infrastructure" in said
+    assert "no step before this makes infrastructure" in message
     ((at, _),) = refusals(write, pipeline_text(stage_text(USE + DEPLOY)))
     assert at.endswith("execution.steps.0.step.spec.script")
 
@@ -57,8 +57,8 @@ def test_a_condition_names_no_output_before_there_can_be_one(
     indented = next(line for line in text.splitlines(keepends=True) if where in line)
     spaces = " " * (len(indented) - len(indented.lstrip()))
     status = "stageStatus" if "make" in where else "pipelineStatus"
-    said = f"{spaces}when: {{{status}: Success, condition: \"<+provisioner.cluster_name> == 'x'\"}}\n"
-    ((at, message),) = refusals(write, text.replace(indented, indented + said, 1))
+    condition = f"{spaces}when: {{{status}: Success, condition: \"<+provisioner.cluster_name> == 'x'\"}}\n"
+    ((at, message),) = refusals(write, text.replace(indented, indented + condition, 1))
     assert at.endswith("when.condition")
     assert "no step before this makes infrastructure" in message
 
@@ -84,7 +84,7 @@ def test_a_stage_of_provisioner_steps_alone_deploys_nothing(write: Write, drive:
 
 
 @pytest.mark.parametrize(
-    ("region", "cluster", "field", "said"),
+    ("region", "cluster", "field", "message"),
     [
         ("us-east-1", "orders", "cluster", "Map region and cluster to outputs"),
         ("mars-1", "<+provisioner.c>", "region", "mars-1 is not an AWS region."),
@@ -95,12 +95,12 @@ def test_a_stage_of_provisioner_steps_alone_deploys_nothing(write: Write, drive:
     ],
 )
 def test_a_dynamic_infrastructure_maps_what_can_be_read(
-    place: Place, region: str, cluster: str, field: str, said: str
+    place: Place, region: str, cluster: str, field: str, message: str
 ) -> None:
     with pytest.raises(BadInput) as refused:
         place(region, cluster)
     assert refused.value.errors is not None
     (error,) = refused.value.errors
     assert error["path"] == field
-    assert said in error["message"]
+    assert message in error["message"]
     assert not Infrastructure.objects.filter(identifier="made").exists()

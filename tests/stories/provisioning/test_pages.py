@@ -33,8 +33,8 @@ def test_an_infrastructure_is_mapped_to_outputs_and_back_to_a_cluster_that_is_th
     assert b"The provisioner of each stage creates its cluster." in answer.content
     assert b"Provisioned by each run" in answer.content
     made = Infrastructure.objects.get(identifier="made")
-    found = (made.is_dynamic, made.region, made.cluster)
-    assert found == (True, "<+provisioner.region>", "<+provisioner.cluster>")
+    target = (made.is_dynamic, made.region, made.cluster)
+    assert target == (True, "<+provisioner.region>", "<+provisioner.cluster>")
     edit = reverse("edit-infrastructure", args=[environment.pk, made.pk])
     assert b"&lt;+provisioner.cluster&gt;" in client.get(edit).content
     again = _given(method="STATIC", cluster="demo", version=str(made.version), **mapped)

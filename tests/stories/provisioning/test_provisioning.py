@@ -44,8 +44,8 @@ def test_a_stage_deploys_into_the_cluster_that_its_script_has_made(
         "orders",
     )
     assert "Deploying to the provisioned cluster orders in us-east-1" in drive.log(execution)
-    asked = {"cluster": "orders", "services": ["myapp"]}
-    (service,) = drive.call("ecs", "DescribeServices", asked)["services"]
+    query = {"cluster": "orders", "services": ["myapp"]}
+    (service,) = drive.call("ecs", "DescribeServices", query)["services"]
     assert service["runningCount"] == service["desiredCount"] > 0
     first = AwsCall.objects.filter(execution=execution, service="ecs").order_by("pk").first()
     made = StepExecution.objects.get(stage=stage, identifier="make")
@@ -56,7 +56,7 @@ def test_a_stage_deploys_into_the_cluster_that_its_script_has_made(
 
 
 @pytest.mark.parametrize(
-    ("script", "code", "said"),
+    ("script", "code", "message"),
     [
         ("true", "BAD_OUTPUTS", f"The script wrote no file ${OUTPUT_PATH_VARIABLE}"),
         (f'echo "[1]" > "${OUTPUT_PATH_VARIABLE}"', "BAD_OUTPUTS", "is not a JSON object"),
@@ -76,14 +76,14 @@ def test_a_stage_deploys_into_the_cluster_that_its_script_has_made(
     ],
 )
 def test_what_a_script_hands_on_is_looked_at_before_anything_is_asked_of_aws(
-    write: Write, drive: Drive, place: Place, worker: Worker, script: str, code: str, said: str
+    write: Write, drive: Drive, place: Place, worker: Worker, script: str, code: str, message: str
 ) -> None:
     place()
     ready = write(pipeline_text(staged(script_step(script))))
     execution = serve(drive, ready.start("1.27"), worker)
     assert execution.failure is not None
     assert execution.failure["code"] == code
-    assert said in execution.failure["message"]
+    assert message in execution.failure["message"]
     assert not AwsCall.objects.filter(execution=execution, service="ecs").exists()
     assert StageExecution.objects.get(execution=execution).cluster == ""
 
@@ -111,9 +111,12 @@ def test_outputs_are_known_everywhere_and_secret_ones_to_nobody(
     assert "key ••• of orders, 3 in us-east-1" in drive.log(execution)
     assert StepExecution.objects.get(stage__execution=execution, identifier="make").outputs["key"] == "•••"
     run = Run(execution)
-    known = {one.path: one.text for one in run.list_completions(run.moment("app/deploy"), drive.deployer)}
-    assert known["provisioner.cluster_name"] == known["infra.cluster"] == "orders"
-    assert known["provisioner.key"] == "****"
+    completions = {
+        completion.path: completion.text
+        for completion in run.list_completions(run.moment("app/deploy"), drive.deployer)
+    }
+    assert completions["provisioner.cluster_name"] == completions["infra.cluster"] == "orders"
+    assert completions["provisioner.key"] == "****"
     assert "super-secret-42" not in str([call.preview for call in AwsCall.objects.all()])
 
 

@@ -48,11 +48,11 @@ def test_a_preview_shows_the_provisioner_and_says_what_only_a_run_can_know(
     asks += "'<+infra.cluster> == \"orders\"'}}\n"
     write(pipeline_text(staged(script_step(writing(**OUTPUTS)), asks + DEPLOY)))
     mark = drive.mark()
-    shown = preview_pipeline(actor=drive.deployer, pipeline=drive.pipeline, artifact_tag="1.28")
-    assert isinstance(shown, PreviewDetails)
-    steps = {one.identifier: one for one in shown.steps}
+    details = preview_pipeline(actor=drive.deployer, pipeline=drive.pipeline, artifact_tag="1.28")
+    assert isinstance(details, PreviewDetails)
+    steps = {step.identifier: step for step in details.steps}
     assert steps["make"].changes == ["A script of 3 lines is run at a delegate."]
     assert steps["ask"].depends == ('<+infra.cluster> == "orders"',)
     assert "known once the infrastructure is provisioned" in steps["deploy"].warnings[0]
-    assert [one.failure for one in steps.values()] == [None] * 3
+    assert [step.failure for step in steps.values()] == [None] * 3
     assert drive.mark() == mark

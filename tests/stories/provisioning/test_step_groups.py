@@ -17,8 +17,8 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def _heads(execution: Execution, person: User) -> list[tuple[str, list[str]]]:
-    shown: list[dict[str, Any]] = build_execution_document(execution, person)["stages"][0]["steps"]
-    return [(step["type"], [head["text"] for head in step["heads"]]) for step in shown]
+    steps: list[dict[str, Any]] = build_execution_document(execution, person)["stages"][0]["steps"]
+    return [(step["type"], [head["text"] for head in step["heads"]]) for step in steps]
 
 
 def test_an_execution_has_headings_for_its_provisioner_and_its_deployment(

@@ -90,10 +90,10 @@ def job(drive: Drive) -> Callable[..., Drive]:
     """Return a function that gives the drive a pipeline with one RunTask step."""
 
     def make(
-        definition: str = DEFINITION, more: str = "", request: str = "", rest: str = "", **choices: Any
+        definition: str = DEFINITION, more: str = "", request: str = "", fields: str = "", **choices: Any
     ) -> Drive:
         spec = inline("runTaskRequestDefinition", request or request_text(drive, more))
-        spec += (inline("taskDefinition", definition) if definition else "") + rest
+        spec += (inline("taskDefinition", definition) if definition else "") + fields
         admin = User.objects.get(username="admin")
         project = Scope.objects.get(path="account/default/demo")
         before = Pipeline.objects.filter(identifier="run_task").first()

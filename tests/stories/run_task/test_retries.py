@@ -31,7 +31,7 @@ def test_a_retry_after_a_time_out_first_stops_what_still_runs(job: Job) -> None:
     drive = _failing(job, timeout="2m")
     execution = drive.run("1.27")
     assert execution.failure["code"] == "TIMED_OUT"
-    first, second = sorted(tasks_of(drive, execution), key=lambda one: one["createdAt"])
+    first, second = sorted(tasks_of(drive, execution), key=lambda task: task["createdAt"])
     assert first["stoppedReason"] == "The step that ran this task is retried"
     assert second["createdAt"] > first["stoppedAt"]
     assert second["lastStatus"] == "STOPPED"

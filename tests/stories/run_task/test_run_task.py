@@ -29,8 +29,8 @@ def tasks_of(drive: Drive, execution: Execution) -> list[dict[str, Any]]:
     """Every task in AWS that was started by the execution."""
     arns = []
     for status in ("RUNNING", "STOPPED"):
-        wanted = {"cluster": "demo", "startedBy": str(execution.pk), "desiredStatus": status}
-        arns += drive.call("ecs", "ListTasks", wanted)["taskArns"]
+        query = {"cluster": "demo", "startedBy": str(execution.pk), "desiredStatus": status}
+        arns += drive.call("ecs", "ListTasks", query)["taskArns"]
     if not arns:
         return []
     tasks: list[dict[str, Any]] = drive.call("ecs", "DescribeTasks", {"cluster": "demo", "tasks": arns})[
@@ -146,7 +146,7 @@ def test_tasks_of_a_lost_answer_are_stopped_by_an_abort(job: Job) -> None:
 
 
 def test_skipping_the_check_starts_the_tasks_and_leaves_them_running(job: Job) -> None:
-    drive = job(rest="skipSteadyStateCheck: true\n")
+    drive = job(fields="skipSteadyStateCheck: true\n")
     execution = drive.run("1.27")
     assert _ends(execution) == ("SUCCESS", "COMPLETED")
     assert "Skipped Steady State Check" in drive.log(execution)
@@ -168,7 +168,7 @@ def test_a_retry_runs_new_tasks(job: Job) -> None:
 def test_a_registered_task_definition_is_run_by_its_name(job: Job) -> None:
     drive = job()
     first = drive.run("done")
-    job("", rest="taskDefinitionArn: migration\n")
+    job("", fields="taskDefinitionArn: migration\n")
     second = drive.run()
     assert _ends(second) == ("SUCCESS", "COMPLETED")
     assert Counter(drive.effects())["RegisterTaskDefinition"] == 1
@@ -210,14 +210,14 @@ def test_no_line_is_lost_or_told_twice_where_a_look_is_cut_short(
     drive = job(more="count: 2")
     reads, read = count(1), LogsClient.read
 
-    def read_and_fail(self: LogsClient, *asked: Any) -> LogPage:
+    def read_and_fail(self: LogsClient, *arguments: Any) -> LogPage:
         # The second read of a look fails, after the first one has told its lines.
         if next(reads) in (2, 6):
             # More often than the client itself tries again.
             drive.sandbox.fault(kind, service="logs", operation="GetLogEvents", count=4)
         else:
             drive.sandbox.clear_faults()
-        return read(self, *asked)
+        return read(self, *arguments)
 
     monkeypatch.setattr(LogsClient, "read", read_and_fail)
     execution = drive.run("done")

@@ -77,7 +77,7 @@ def test_a_mistake_in_a_file_names_the_file(drive: Drive) -> None:
     ],
 )
 def test_a_step_that_cannot_run_is_refused_with_a_sentence(drive: Drive, spec: str, message: str) -> None:
-    assert message in " ".join(one["message"] for one in refused(spec))
+    assert message in " ".join(problem["message"] for problem in refused(spec))
 
 
 def test_who_may_not_see_a_file_is_told_nothing_of_it(drive: Drive) -> None:
@@ -86,14 +86,14 @@ def test_who_may_not_see_a_file_is_told_nothing_of_it(drive: Drive) -> None:
     FileNode.objects.filter(path=path).update(content="launchTyp: SECRET\n")
     spec = in_store("runTaskRequestDefinition", f'"{path}"') + "taskDefinitionArn: a:1\n"
     project = Scope.objects.get(path="account/default/demo")
-    told = " ".join(
+    messages = " ".join(
         error["message"] for error in check_pipeline(pipeline_text(spec), project, stranger)["errors"]
     )
-    assert f"You cannot view the file {path}" in told
-    assert "SECRET" not in told
+    assert f"You cannot view the file {path}" in messages
+    assert "SECRET" not in messages
     # Nor of the files of a service, which to a stranger is one that nobody has made.
-    assert "service myapp does not exist" in told
-    assert "CreateServiceRequest" not in told
+    assert "service myapp does not exist" in messages
+    assert "CreateServiceRequest" not in messages
 
 
 def test_an_expression_in_a_text_waits_for_the_run(job: Job) -> None:
@@ -119,7 +119,7 @@ def test_an_expression_that_is_not_known_is_named_with_its_line(job: Job) -> Non
 
 def test_the_editor_suggests_where_a_manifest_can_lie() -> None:
     step = build_full_schema()["$defs"]["steps"]["items"]["properties"]["step"]
-    (kind,) = [one for one in step["oneOf"] if one["properties"]["type"] == {"const": "EcsRunTask"}]
+    (kind,) = [choice for choice in step["oneOf"] if choice["properties"]["type"] == {"const": "EcsRunTask"}]
     field = kind["properties"]["spec"]["properties"]["runTaskRequestDefinition"]["properties"]
     assert field["type"] == {"enum": ["FileStore", "Git", "Inline", "S3"]}
 
@@ -127,8 +127,8 @@ def test_the_editor_suggests_where_a_manifest_can_lie() -> None:
 def test_a_file_that_a_step_runs_is_not_deleted_unasked(drive: Drive) -> None:
     admin = User.objects.get(username="admin")
     file = FileNode.objects.get(path="/ECS Tutorial/Run task/RunTaskRequest.yaml")
-    assert "pipeline Run task demo" in [one.title for one in find_usages(file, admin).visible]
+    assert "pipeline Run task demo" in [usage.title for usage in find_usages(file, admin).visible]
     folder = FileNode.objects.get(path="/ECS Tutorial/Run task")
-    assert "pipeline Run task demo" in [one.title for one in find_usages(folder, admin).visible]
+    assert "pipeline Run task demo" in [usage.title for usage in find_usages(folder, admin).visible]
     other = FileNode.objects.get(path="/ECS Tutorial/CreateServiceRequest.yaml")
-    assert "pipeline Run task demo" not in [one.title for one in find_usages(other, admin).visible]
+    assert "pipeline Run task demo" not in [usage.title for usage in find_usages(other, admin).visible]

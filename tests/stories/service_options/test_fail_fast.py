@@ -160,9 +160,9 @@ def test_a_step_without_it_does_as_it_always_did(drive: Drive) -> None:
 def test_the_editor_knows_its_fields() -> None:
     kinds = build_full_schema()["$defs"]["steps"]["items"]["properties"]["step"]["oneOf"]
     (spec,) = [
-        one["properties"]["spec"]["properties"]
-        for one in kinds
-        if one["properties"]["type"]["const"] == "EcsRollingDeploy"
+        kind["properties"]["spec"]["properties"]
+        for kind in kinds
+        if kind["properties"]["type"]["const"] == "EcsRollingDeploy"
     ]
     assert spec["forceNewDeployment"] == {"type": "boolean"}
     assert spec["failFast"]["properties"] == {

@@ -18,16 +18,16 @@ _SPELLINGS = {
 
 def test_a_task_definition_in_the_spelling_of_other_tools_is_deployed(drive: Drive) -> None:
     node = FileNode.objects.get(path=TASK_FILE)
-    for ours, theirs in _SPELLINGS.items():
-        assert ours in node.content
-        node.content = node.content.replace(ours, theirs)
+    for spelling, other_spelling in _SPELLINGS.items():
+        assert spelling in node.content
+        node.content = node.content.replace(spelling, other_spelling)
     node.save()
     execution = drive.run("1.27")
     assert execution.outcome == "COMPLETED", execution.failure
-    (call,) = [one for one in drive.calls(execution) if one.operation == "RegisterTaskDefinition"]
+    (call,) = [entry for entry in drive.calls(execution) if entry.operation == "RegisterTaskDefinition"]
     sent = call.parsed_parameters
     assert (sent["cpu"], sent["memory"]) == (".25 vCPU", "512")
     assert "pidMode" not in sent
-    environments = [one["environment"] for one in sent["containerDefinitions"]]
+    environments = [container["environment"] for container in sent["containerDefinitions"]]
     assert environments == [[{"name": "PORT", "value": "0080"}]] * 2
     assert any("memory: the number is sent as text" in line for line in drive.log(execution))

@@ -64,8 +64,8 @@ def test_the_editor_of_a_file_offers_the_name_of_its_service(
     assert answer["content"].endswith("serviceName: myapp\n")
     (line,) = [line for hunk in answer["hunks"] for line in hunk if line["sign"] == "+"]
     assert line["text"] == "serviceName: myapp"
-    told = {**IN_SCOPE, "path": "/another.yaml", "content": nameless, "service_name": "shop"}
-    cleaned = call(admin).post("/api/v1/file-clean-ups", told, format="json").json()
+    data = {**IN_SCOPE, "path": "/another.yaml", "content": nameless, "service_name": "shop"}
+    cleaned = call(admin).post("/api/v1/file-clean-ups", data, format="json").json()
     assert cleaned["content"].endswith("serviceName: shop\n")
 
 
@@ -101,20 +101,20 @@ def test_the_form_of_a_service_offers_its_name(drive: Drive, browse: Callable[[U
     service = Service.objects.get(identifier="myapp")
     page = browse(User.objects.get(username="admin"))
     address = f"/services/clean-up/?row=manifests-0&service={service.pk}"
-    written = address.replace("&", "&amp;")
-    assert f'data-clean="{written}"' in page.get(f"/services/{service.pk}/edit/").content.decode()
+    escaped = address.replace("&", "&amp;")
+    assert f'data-clean="{escaped}"' in page.get(f"/services/{service.pk}/edit/").content.decode()
     form = {"name": "x", "manifests-0-kind": "EcsServiceDefinition", "manifests-0-content": "desiredCount: 1"}
     assert page.post(address, form).json()["content"] == "desiredCount: 1\nserviceName: myapp\n"
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "pattern"),
     [("a: 1", "no manifest keys"), ("services: [{a: 1}, {b: 2}]", "Line 1, column 1: .*2 definitions")],
 )
 def test_what_cannot_be_cleaned_up_is_refused_in_words(
-    drive: Drive, call: Callable[[User], APIClient], content: str, said: str
+    drive: Drive, call: Callable[[User], APIClient], content: str, pattern: str
 ) -> None:
     text = {**IN_SCOPE, "path": "/another.yaml", "content": content}
     answer = call(User.objects.get(username="admin")).post("/api/v1/file-clean-ups", text, format="json")
     assert answer.status_code == 400
-    assert re.search(said, answer.json()["detail"])
+    assert re.search(pattern, answer.json()["detail"])

@@ -34,16 +34,16 @@ def _shown(drive: Drive) -> dict[str, Any]:
     """The ECS service as AWS has it, with what stands on its deployment; ids aside."""
     service = drive.service()
     primary = service.pop("deployments")[0]
-    kept = {
+    shown_parts = {
         k: primary.get(k) for k in ("serviceConnectConfiguration", "volumeConfigurations") if primary.get(k)
     }
-    return {**{k: v for k, v in service.items() if k not in _OTHERWISE}, **kept}
+    return {**{k: v for k, v in service.items() if k not in _OTHERWISE}, **shown_parts}
 
 
 def _tags(drive: Drive) -> dict[str, str]:
     arn = drive.service()["serviceArn"]
-    found = drive.call("ecs", "ListTagsForResource", {"resourceArn": arn})["tags"]
-    return {one["key"]: one["value"] for one in found}
+    tags = drive.call("ecs", "ListTagsForResource", {"resourceArn": arn})["tags"]
+    return {tag["key"]: tag["value"] for tag in tags}
 
 
 EVERY_OPTION = {
@@ -71,12 +71,12 @@ def test_every_option_reaches_a_new_service_and_an_updated_one(drive: Drive, is_
     _say(**EVERY_OPTION)
     execution = drive.run("1.28")
     assert execution.outcome == "COMPLETED"
-    shown = _shown(drive)
+    settings = _shown(drive)
     for name, value in EVERY_OPTION.items():
         if name == "deploymentConfiguration":
-            assert {key: shown[name][key] for key in value} == value
+            assert {key: settings[name][key] for key in value} == value
         else:
-            assert shown[name] == value, name
+            assert settings[name] == value, name
 
 
 def test_a_rollback_puts_back_every_option_also_those_that_were_not_there(drive: Drive) -> None:

@@ -54,9 +54,9 @@ def test_a_file_of_a_service_is_refused_with_what_no_run_deploys(
     api: APIClient, fields: dict[str, Any], says: str
 ) -> None:
     content = _text(SERVICE_FILE, **fields)
-    said = _messages(api.put(f"/api/v1/files{SERVICE_FILE}{HERE}", {"content": content}, format="json"))
-    assert says in said
-    assert "CreateServiceRequest.yaml, line " in said
+    messages = _messages(api.put(f"/api/v1/files{SERVICE_FILE}{HERE}", {"content": content}, format="json"))
+    assert says in messages
+    assert "CreateServiceRequest.yaml, line " in messages
     assert FileNode.objects.get(path=SERVICE_FILE).version == 1
     draft = api.put(f"/api/v1/files/draft.yaml{HERE}", {"content": content}, format="json")
     assert draft.status_code == 200, "no service has it as its definition yet"
@@ -92,9 +92,9 @@ def test_an_override_is_refused_that_makes_a_definition_undeployable(api: APICli
     address = f"/api/v1/environments/{environment.pk}/overrides/{service.pk}"
     manifest = {"identifier": "ours", "kind": "EcsServiceDefinition", "store": "Inline"}
     override = {"variables": {}, "manifests": [{**manifest, "content": json.dumps(BREAKER)}]}
-    said = _messages(api.put(address, override, format="json"))
-    assert "Remove deploymentCircuitBreaker" in said
-    assert "deploys it with blue/green" in said
+    messages = _messages(api.put(address, override, format="json"))
+    assert "Remove deploymentCircuitBreaker" in messages
+    assert "deploys it with blue/green" in messages
     assert not environment.overrides.exists()
 
 
@@ -107,10 +107,10 @@ def test_what_blue_green_cannot_deploy_is_refused_from_both_sides(
 ) -> None:
     content = _text(BLUE_GREEN_FILE, **fields)
     address = f"/api/v1/files{BLUE_GREEN_FILE}{HERE}"
-    said = _messages(api.put(address, {"content": content}, format="json"))
-    assert says in said
+    messages = _messages(api.put(address, {"content": content}, format="json"))
+    assert says in messages
     pipeline = Pipeline.objects.get(identifier="blue_green_demo")
-    assert f"(the pipeline {pipeline.name} deploys it with blue/green)" in said
+    assert f"(the pipeline {pipeline.name} deploys it with blue/green)" in messages
     # Before there is such a pipeline the file may say so; then the pipeline may not be.
     text = pipeline.yaml
     pipeline.delete()
@@ -157,8 +157,8 @@ def test_who_may_not_see_the_file_is_told_nothing_of_it(drive: Drive, call: Call
     pipeline = Pipeline.objects.get(identifier="rolling_demo")
     role = Role.objects.create(scope=node.scope, identifier="some", name="Some")
     whole = Role.objects.get(identifier="project_admin", scope=None)
-    seen = set(whole.permissions.values_list("permission", flat=True)) - {"core_file_view"}
-    role.set_permissions(seen)
+    permissions = set(whole.permissions.values_list("permission", flat=True)) - {"core_file_view"}
+    role.set_permissions(permissions)
     writer = User.objects.create_user("writer")
     RoleAssignment.objects.create(user=writer, role=role, scope=node.scope)
     answer = call(writer).put(f"/api/v1/pipelines/{pipeline.pk}", {"yaml": pipeline.yaml}, format="json")

@@ -38,8 +38,8 @@ def test_a_rule_a_tag_a_count_and_a_policy_are_all_seen(drive: Drive) -> None:
     drive.call(
         "application-autoscaling", "RegisterScalableTarget", {**scaled, "MinCapacity": 1, "MaxCapacity": 2}
     )
-    found = [line.partition(":")[0] for line in differences(before, state_of(drive.call))]
-    assert found == [
+    kinds = [line.partition(":")[0] for line in differences(before, state_of(drive.call))]
+    assert kinds == [
         "listeners / port 80 / 10 / forwards",
         "listeners / port 80 / default / forwards",
         "scalable targets / service/demo/myapp",

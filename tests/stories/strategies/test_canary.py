@@ -41,7 +41,7 @@ def test_one_task_is_tried_and_deleted_before_all_are_replaced(canary: Drive) ->
     assert _is_gone(canary)
     assert canary.service("webshop")["runningCount"] == 2
     log = canary.log(execution)
-    told = [
+    expected = [
         "Creating Service webshopCanary with task definition "
         "arn:aws:ecs:us-east-1:123456789012:task-definition/webshop:1 and desired count 1",
         "Service webshopCanary reached steady state",
@@ -50,7 +50,7 @@ def test_one_task_is_tried_and_deleted_before_all_are_replaced(canary: Drive) ->
         "Canary service webshopCanary deleted",
         "Service webshop reached steady state",
     ]
-    assert [line for line in log if line in told] == told
+    assert [line for line in log if line in expected] == expected
 
 
 def test_a_canary_that_crashes_never_touches_the_service_and_is_deleted(canary: Drive) -> None:
@@ -60,7 +60,9 @@ def test_a_canary_that_crashes_never_touches_the_service_and_is_deleted(canary: 
     assert _ends(execution) == ("FAILED", "ROLLED_BACK")
     assert _is_gone(canary)
     after = canary.service("webshop")
-    assert [one["id"] for one in after["deployments"]] == [one["id"] for one in before["deployments"]]
+    assert [deployment["id"] for deployment in after["deployments"]] == [
+        deployment["id"] for deployment in before["deployments"]
+    ]
 
 
 def test_a_canary_that_was_left_behind_becomes_the_next_one(canary: Drive) -> None:

@@ -25,7 +25,7 @@ BREAKER = "deploymentCircuitBreaker: {enable: true, rollback: true}"
 
 def _told_of(strategies: list[Strategy]) -> pytest.MarkDecorator:
     """A story that only these strategies have."""
-    return pytest.mark.parametrize("play", strategies, indirect=True, ids=lambda one: one.name)
+    return pytest.mark.parametrize("play", strategies, indirect=True, ids=lambda strategy: strategy.name)
 
 
 def _as_before(play: Play, execution: Execution, story: str) -> None:
@@ -79,7 +79,7 @@ def _is_throttled(play: Play, calm: Execution) -> None:
     assert Counter(play.effects(throttled)) == Counter(play.effects(calm))
 
 
-@_told_of([one for one in STRATEGIES if one.has_breaker])
+@_told_of([strategy for strategy in STRATEGIES if strategy.has_breaker])
 def test_a_deployment_that_aws_rolled_back_is_no_success(play: Play) -> None:
     breaking = f"deploymentConfiguration:\n  {BREAKER}\n"
     play.edit(SERVICE_DEFINITION, "deploymentConfiguration:\n", breaking)
@@ -98,7 +98,7 @@ def test_a_deployment_that_aws_rolled_back_is_no_success(play: Play) -> None:
     assert broken(play.checklist(execution)) == []
 
 
-@_told_of([one for one in STRATEGIES if one.overtaken_in])
+@_told_of([strategy for strategy in STRATEGIES if strategy.overtaken_in])
 def test_what_somebody_else_deploys_meanwhile_stays(play: Play) -> None:
     execution = play.start("slow")
     play.until_step(execution, play.strategy.overtaken_in)

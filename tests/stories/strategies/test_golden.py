@@ -47,11 +47,11 @@ def plain(request: pytest.FixtureRequest, drive: Drive, monkeypatch: pytest.Monk
 
 def test_the_log_is_as_written_down(plain: Play) -> None:
     strategy = plain.strategy
-    told = [
+    logs = [
         (title, list(masked(plain.log(plain.run(tag)))))
         for title, tag in ((FIRST, strategy.versions[0]), (SECOND, strategy.versions[1]), (CRASHING, "crash"))
     ]
-    text = "\n".join(line for title, lines in told for line in (title, "", *lines, "")) + "\n"
+    text = "\n".join(line for title, lines in logs for line in (title, "", *lines, "")) + "\n"
     file = GOLDEN / f"{strategy.name}.txt"
     if os.environ.get("SLIPWAY_WRITE_GOLDEN"):
         file.write_text(text)
@@ -61,6 +61,8 @@ def test_the_log_is_as_written_down(plain: Play) -> None:
 @pytest.mark.parametrize("strategy", STRATEGIES, ids=lambda strategy: strategy.name)
 def test_the_reference_is_followed_word_for_word(strategy: Strategy) -> None:
     lines = (GOLDEN / f"{strategy.name}.txt").read_text().splitlines()
-    left = iter(lines[lines.index(SECOND) : lines.index(CRASHING)])
-    for wanted in REFERENCE[strategy.name]:
-        assert any(fnmatchcase(line, wanted.replace("[", "[[]")) for line in left), f"nowhere: {wanted}"
+    remaining = iter(lines[lines.index(SECOND) : lines.index(CRASHING)])
+    for pattern in REFERENCE[strategy.name]:
+        assert any(fnmatchcase(line, pattern.replace("[", "[[]")) for line in remaining), (
+            f"nowhere: {pattern}"
+        )

@@ -47,10 +47,10 @@ class Count:
     def counting(self) -> Iterator[None]:
         """Count what this thread's connection is asked within the block."""
 
-        def count(execute: Callable[..., Any], sql: str, *others: Any) -> Any:
+        def count(execute: Callable[..., Any], sql: str, *arguments: Any) -> Any:
             if not sql.startswith(_OF_TRANSACTIONS):
                 self.statements += 1
-            return execute(sql, *others)
+            return execute(sql, *arguments)
 
         with connection.execute_wrapper(count):
             yield
@@ -62,20 +62,20 @@ def count(monkeypatch: pytest.MonkeyPatch) -> Count:
     count = Count()
     look, advance, look_at_group = passes.reconcile, passes._advance, dispatch.reconcile_batch
 
-    def counted_advance(*given: Any) -> Any:
+    def counted_advance(*arguments: Any) -> Any:
         count.advances += 1
-        return advance(*given)
+        return advance(*arguments)
 
-    def counted_look(*given: Any, **named: Any) -> bool:
+    def counted_look(*arguments: Any, **named: Any) -> bool:
         before = count.statements
-        found = look(*given, **named)
+        has_more = look(*arguments, **named)
         count.of_passes.append(count.statements - before)
-        return found
+        return has_more
 
-    def counted_group(*given: Any, **named: Any) -> None:
+    def counted_group(*arguments: Any, **named: Any) -> None:
         before, passes_before = count.statements, len(count.of_passes)
         with count.counting():
-            look_at_group(*given, **named)
+            look_at_group(*arguments, **named)
         if len(count.of_passes) == passes_before:
             count.of_idle_groups.append(count.statements - before)
 

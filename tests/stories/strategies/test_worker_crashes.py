@@ -73,11 +73,11 @@ def _survives_a_kill(play: Play, calm: Execution) -> None:
     sent = len(play.writes(calm))
 
     def doomed() -> None:
-        left = iter(range(sent - 1))
+        countdown = iter(range(sent - 1))
 
         def die(name: str) -> None:
             is_write = name == "call.sent" and AwsCall.objects.filter(is_write=True, state="SENT").exists()
-            if is_write and next(left, None) is None:
+            if is_write and next(countdown, None) is None:
                 os._exit(KILLED)
 
         set_hook(die)

@@ -121,13 +121,13 @@ def terraform_step(
     name: str = "net",
     type_: str = "Apply",
     main: str = MAIN,
-    rest: str = "",
-    said: str = "",
+    fields: str = "",
+    variables: str = "",
     backend: str = "",
 ) -> str:
-    """Return a Terraform step for delegates with the tag `scripts`; `rest` are further spec fields."""
+    """Return a Terraform step for delegates with the tag `scripts`; `fields` are further spec fields."""
     backend = indent(backend or states.backend(), " " * 8)
-    variables = said or "variables: [{name: name, type: String, value: <+env.identifier>-cluster}]"
+    variables = variables or "variables: [{name: name, type: String, value: <+env.identifier>-cluster}]"
     return f"""
 - step:
     identifier: {name}
@@ -143,5 +143,5 @@ def terraform_step(
       backendConfig: |
 {backend}
       {variables}
-{indent(rest, " " * 6)}
+{indent(fields, " " * 6)}
 """

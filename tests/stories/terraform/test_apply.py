@@ -35,8 +35,8 @@ def test_an_apply_shows_its_progress_and_hands_on_its_outputs(
     assert _step().outputs["subnets"] == ["a", "b"]
     assert states.inputs() == ["dev-cluster"]
     assert not states.locks
-    kept = AppliedConfiguration.objects.get()
-    assert (kept.identifier, kept.removed_at) == ("network", None)
+    configuration = AppliedConfiguration.objects.get()
+    assert (configuration.identifier, configuration.removed_at) == ("network", None)
 
 
 def test_a_secret_reaches_the_program_and_neither_log_nor_journal(
@@ -46,11 +46,11 @@ def test_a_secret_reaches_the_program_and_neither_log_nor_journal(
     project = Scope.objects.get(path="account/default/demo")
     value = planted("hunter2hunter2")
     create_secret(actor=admin, scope=project, identifier="token", name="Token", value=value)
-    said = (
+    variables = (
         "variables: [{name: key, type: Secret, value: token}, {name: name, type: String, value: "
         '"<+secrets.getValue(\\"token\\")>"}]'
     )
-    ready = write(pipeline_text(stage_text(terraform_step(states, said=said))))
+    ready = write(pipeline_text(stage_text(terraform_step(states, variables=variables))))
     ready.deployer = admin
     execution = serve_until_over(drive, ready.start(), worker)
     assert execution.status == "SUCCESS", execution.failure
@@ -78,7 +78,7 @@ def test_a_configuration_that_keeps_its_state_here_is_refused(
 
 
 def test_a_failure_says_where_and_why(write: Write, drive: Drive, worker: Worker, states: States) -> None:
-    text = terraform_step(states, said="variables: []")
+    text = terraform_step(states, variables="variables: []")
     execution = serve_until_over(drive, write(pipeline_text(stage_text(text))).start(), worker)
     assert execution.failure is not None
     assert (execution.failure["code"], execution.failure["exit_code"]) == ("TERRAFORM_FAILED", 1)
@@ -116,8 +116,8 @@ skip_metadata_api_check = true
         "{name: AWS_SECRET_ACCESS_KEY, value: x}]\n"
     )
     main = MAIN.replace('"http"', '"s3"')
-    text = terraform_step(states, main=main, rest=keys, backend=backend)
+    text = terraform_step(states, main=main, fields=keys, backend=backend)
     execution = serve_until_over(drive, write(pipeline_text(stage_text(text))).start(), worker)
     assert execution.status == "SUCCESS", execution.failure
-    kept = drive.call("s3", "ListObjectsV2", {"Bucket": "our-states"})
-    assert [one["Key"] for one in kept["Contents"]] == ["dev/network"]
+    listing = drive.call("s3", "ListObjectsV2", {"Bucket": "our-states"})
+    assert [entry["Key"] for entry in listing["Contents"]] == ["dev/network"]

@@ -62,7 +62,7 @@ def test_a_plan_is_shown_kept_applied_and_dropped(
         write,
         drive,
         worker,
-        terraform_step(states, "plan", "Plan", said=_named("planned")),
+        terraform_step(states, "plan", "Plan", variables=_named("planned")),
         show,
         _inheriting("apply", "Apply", "InheritFromPlan"),
     )
@@ -83,26 +83,26 @@ def test_a_plan_is_for_what_it_was_made_for(
         write,
         drive,
         worker,
-        terraform_step(states, "plan", "Plan", rest="command: Destroy"),
+        terraform_step(states, "plan", "Plan", fields="command: Destroy"),
         _inheriting("apply", "Apply", "InheritFromPlan"),
     )
     assert execution.failure is not None
     assert execution.failure["code"] == "PLAN_OF_ANOTHER_SORT"
-    kept = StoredPlan.objects.get()
-    assert kept.destroys
-    assert PLAN_RETENTION.prune(kept.planned_at + timedelta(days=6)) == 0
-    assert PLAN_RETENTION.prune(kept.planned_at + timedelta(days=8)) == 1
-    kept.refresh_from_db()
-    assert kept.content == ""
+    plan = StoredPlan.objects.get()
+    assert plan.destroys
+    assert PLAN_RETENTION.prune(plan.planned_at + timedelta(days=6)) == 0
+    assert PLAN_RETENTION.prune(plan.planned_at + timedelta(days=8)) == 1
+    plan.refresh_from_db()
+    assert plan.content == ""
 
 
 def test_a_rollback_applies_what_was_applied_before(
     write: Write, drive: Drive, worker: Worker, states: States
 ) -> None:
-    _run(write, drive, worker, terraform_step(states, said=_named("first")))
+    _run(write, drive, worker, terraform_step(states, variables=_named("first")))
     (first,) = _there()
     execution = _run(
-        write, drive, worker, terraform_step(states, said=_named("second")), script_step("exit 1")
+        write, drive, worker, terraform_step(states, variables=_named("second")), script_step("exit 1")
     )
     assert (execution.status, execution.outcome) == ("FAILED", "ROLLED_BACK"), execution.failure
     assert states.inputs() == ["first"]
@@ -125,9 +125,11 @@ def test_a_rollback_of_the_first_apply_destroys_what_it_made(
 def test_what_slipway_has_not_made_is_never_destroyed_by_a_rollback(
     write: Write, drive: Drive, worker: Worker, states: States
 ) -> None:
-    _run(write, drive, worker, terraform_step(states, said=_named("by hand")))
+    _run(write, drive, worker, terraform_step(states, variables=_named("by hand")))
     AppliedConfiguration.objects.all().delete()
-    execution = _run(write, drive, worker, terraform_step(states, said=_named("ours")), script_step("exit 1"))
+    execution = _run(
+        write, drive, worker, terraform_step(states, variables=_named("ours")), script_step("exit 1")
+    )
     assert execution.outcome == "FAILED"
     assert states.inputs() == ["ours"]
     assert any("They are not destroyed" in line for line in drive.log(execution))
@@ -136,20 +138,20 @@ def test_what_slipway_has_not_made_is_never_destroyed_by_a_rollback(
 def test_a_rollback_leaves_alone_what_somebody_applied_since(
     write: Write, drive: Drive, worker: Worker, states: States
 ) -> None:
-    ready = write(_pipeline(terraform_step(states, said=_named("ours")), script_step("exit 1")))
+    ready = write(_pipeline(terraform_step(states, variables=_named("ours")), script_step("exit 1")))
     execution = ready.start()
     for _ in range(40):
         drive.reconcile()
         worker.serve() or drive.clock.move(1)
-        if mine := _there():
+        if own_row := _there():
             break
-    (mine,) = _there()
+    (own_row,) = _there()
     AppliedConfiguration.objects.create(
-        scope=mine.scope,
+        scope=own_row.scope,
         identifier="network",
-        parameters=mine.parameters,
+        parameters=own_row.parameters,
         applied_by="demo #9",
-        applied_at=mine.applied_at + timedelta(seconds=1),
+        applied_at=own_row.applied_at + timedelta(seconds=1),
     )
     serve_until_over(drive, execution, worker)
     assert execution.outcome == "SUPERSEDED"
@@ -202,10 +204,10 @@ def test_a_preview_says_what_would_run_and_runs_nothing(
 ) -> None:
     text = _pipeline(terraform_step(states, "plan", "Plan"), _inheriting("apply", "Apply", "InheritFromPlan"))
     ready = write(text)
-    shown = preview_pipeline(actor=drive.deployer, pipeline=ready.pipeline, artifact_tag="1.28")
-    assert isinstance(shown, PreviewDetails)
-    said = {one.identifier: (one.changes, one.failure) for one in shown.steps}
-    assert said == {
+    details = preview_pipeline(actor=drive.deployer, pipeline=ready.pipeline, artifact_tag="1.28")
+    assert isinstance(details, PreviewDetails)
+    results = {step.identifier: (step.changes, step.failure) for step in details.steps}
+    assert results == {
         "plan": (["terraform plan runs at a delegate, with 1 file."], None),
         "apply": (["The plan of an earlier step is applied with terraform at a delegate."], None),
     }
@@ -213,7 +215,7 @@ def test_a_preview_says_what_would_run_and_runs_nothing(
 
 
 @pytest.mark.parametrize(
-    ("wrong", "told"),
+    ("wrong", "message"),
     [
         ("configFiles: {}", "it needs configFiles under spec"),
         ('backendConfig: password=<+secrets.getValue("token")>', "is written into a file"),
@@ -222,7 +224,7 @@ def test_a_preview_says_what_would_run_and_runs_nothing(
         ("configuration: InheritFromPlan", "it takes everything from there: remove configFiles"),
     ],
 )
-def test_what_a_run_could_not_do_is_refused_when_it_is_saved(write: Write, wrong: str, told: str) -> None:
+def test_what_a_run_could_not_do_is_refused_when_it_is_saved(write: Write, wrong: str, message: str) -> None:
     name = wrong.partition(":")[0]
     fields = {"provisionerIdentifier": "network", "configFiles": "{type: Inline, spec: {content: x}}"}
     fields[name] = wrong.partition(":")[2].strip()
@@ -230,4 +232,4 @@ def test_what_a_run_could_not_do_is_refused_when_it_is_saved(write: Write, wrong
     step = f"- step:\n    identifier: net\n    type: TerraformApply\n    spec:{spec}\n"
     with pytest.raises(PipelineNotRunnable) as refused:
         write(_pipeline(step))
-    assert told in str(refused.value.errors)
+    assert message in str(refused.value.errors)

@@ -87,8 +87,8 @@ def test_a_stage_deploys_into_the_cluster_that_its_configuration_has_made(
     log = drive.log(execution)
     assert any(line.startswith("Using commit ") for line in log)
     assert "Deploying to the provisioned cluster orders in us-east-1" in log
-    asked = {"cluster": "orders", "services": ["myapp"]}
-    (service,) = drive.call("ecs", "DescribeServices", asked)["services"]
+    query = {"cluster": "orders", "services": ["myapp"]}
+    (service,) = drive.call("ecs", "DescribeServices", query)["services"]
     assert service["runningCount"] == service["desiredCount"] > 0
     call = AwsCall.objects.get(operation="RunTerraform")
     assert set(call.preview["files"].values()) == {"•••"}

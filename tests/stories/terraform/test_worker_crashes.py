@@ -54,7 +54,7 @@ def test_what_a_delegate_has_applied_is_taken_up_by_the_next_worker(
     drive.clock.move(61)
     serve_until_over(drive, execution, worker)
     assert execution.status == "SUCCESS", execution.failure
-    assert [one.identifier for one in AppliedConfiguration.objects.all()] == ["network"]
+    assert [row.identifier for row in AppliedConfiguration.objects.all()] == ["network"]
     assert DelegateTask.objects.filter(kind="terraform").count() == 1
     assert AwsCall.objects.get(operation="RunTerraform").send_number == 1
     assert drive.log(execution).count("Applying network with Terraform") == 1

@@ -32,9 +32,11 @@ def terraform_connector(url: str, token: str = TOKEN, **spec: Any) -> Connector:
     )
 
 
-def run_step(rest: str = "", identifier: str = "provision", run_type: str = "PlanAndApply") -> str:
+def run_step(fields: str = "", identifier: str = "provision", run_type: str = "PlanAndApply") -> str:
     """Return a run step; `rest` is YAML in one line."""
-    spec = f"{{runType: {run_type}, connectorRef: terraform, organization: acme, workspace: network, {rest}}}"
+    spec = (
+        f"{{runType: {run_type}, connectorRef: terraform, organization: acme, workspace: network, {fields}}}"
+    )
     return f"- step: {{identifier: {identifier}, type: TerraformCloudRun, spec: {spec}}}\n"
 
 

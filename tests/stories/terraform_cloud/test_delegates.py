@@ -22,9 +22,9 @@ THROUGH = {"connect_through": "Delegate", "delegate_selectors": ["scripts"]}
 def away(write: Write, drive: Drive, terraform_cloud: TerraformCloudServer, worker: Worker) -> Execution:
     """A run whose requests a delegate makes."""
     terraform_connector(terraform_cloud.url, **THROUGH)
-    found = write(text_of(run_step()))
-    found.deployer = User.objects.get(username="admin")
-    return found.start()
+    prepared = write(text_of(run_step()))
+    prepared.deployer = User.objects.get(username="admin")
+    return prepared.start()
 
 
 def serve_until_over(drive: Drive, execution: Execution, worker: Worker) -> None:
@@ -46,11 +46,11 @@ def test_a_delegate_makes_all_requests_with_the_token_that_it_is_lent(
     assert away.status == "SUCCESS", (away.failure, drive.log(away))
     step = StepExecution.objects.get(stage__execution=away, identifier="provision")
     assert step.outputs["cluster_name"] == "shop"
-    asked = [verb for verb, *_ in terraform_cloud.asked]
-    assert len(worker.taken) == len(asked)
+    requests = [verb for verb, *_ in terraform_cloud.asked]
+    assert len(worker.taken) == len(requests)
     assert all(payload.mask == (TOKEN,) for payload in worker.payloads)
-    told = drive.log(away)
-    assert told.count("Apply complete! Resources: 1 added.") == 1
+    lines = drive.log(away)
+    assert lines.count("Apply complete! Resources: 1 added.") == 1
 
 
 @pytest.mark.parametrize("has_arrived", [True, False])

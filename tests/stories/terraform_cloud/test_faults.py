@@ -45,8 +45,8 @@ def test_trouble_is_told_once_with_whose_it_is(
     ready: Write, drive: Drive, terraform_cloud: TerraformCloudServer
 ) -> None:
     terraform_cloud.faults.append(Fault("GET", "runs/run-1", 503, times=3))
-    told = drive.log(ready(text_of(run_step())).run())
-    assert told.count("Terraform Cloud has a server error (503). Slipway tries again.") == 1
+    lines = drive.log(ready(text_of(run_step())).run())
+    assert lines.count("Terraform Cloud has a server error (503). Slipway tries again.") == 1
 
 
 @pytest.mark.parametrize("number", range(4))
@@ -76,7 +76,7 @@ def test_a_worker_that_dies_leaves_one_run_that_the_next_goes_on_with(
     drive.until_over(execution)
     assert execution.status == "SUCCESS", (execution.failure, drive.log(execution))
     assert [run.status for run in terraform_cloud.runs] == ["applied"]
-    told = drive.log(execution)
-    assert told.count("aws_ecs_cluster.main will be created") == 1, told
-    assert told.count("Run run-1 is created in workspace acme/network") == 1, told
+    lines = drive.log(execution)
+    assert lines.count("aws_ecs_cluster.main will be created") == 1, lines
+    assert lines.count("Run run-1 is created in workspace acme/network") == 1, lines
     assert not AwsCall.objects.filter(execution=execution, state__in=("SENT", "UNKNOWN")).exists()

@@ -21,9 +21,9 @@ def test_a_stage_deploys_into_the_cluster_that_terraform_cloud_has_made(
     place()
     drive.call("ecs", "CreateCluster", {"clusterName": "orders"})
     terraform_cloud.outputs = [Output("region_name", "us-east-1"), Output("cluster_name", "orders")]
-    found = ready(pipeline_text(staged(run_step())))
-    found.deployer = User.objects.get(username="admin")
-    execution = found.run("1.27")
+    prepared = ready(pipeline_text(staged(run_step())))
+    prepared.deployer = User.objects.get(username="admin")
+    execution = prepared.run("1.27")
     assert (execution.status, execution.outcome) == ("SUCCESS", "COMPLETED"), execution.failure
     stage = StageExecution.objects.get(execution=execution)
     assert (stage.region, stage.cluster) == ("us-east-1", "orders")

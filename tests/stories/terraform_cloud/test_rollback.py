@@ -40,10 +40,10 @@ def test_what_was_applied_before_is_applied_again(
     earlier(terraform_cloud)
     execution = ready(text_of(run_step(), FAILS)).run()
     assert (execution.status, execution.outcome) == ("FAILED", "ROLLED_BACK"), drive.log(execution)
-    ours, back = terraform_cloud.sent("POST", "^runs$")
-    said = back["data"]["attributes"]
-    assert (said["auto-apply"], said["is-destroy"]) == (True, False)
-    assert said["variables"] == [{"key": "size", "value": "2"}]
+    first_run, back = terraform_cloud.sent("POST", "^runs$")
+    attributes = back["data"]["attributes"]
+    assert (attributes["auto-apply"], attributes["is-destroy"]) == (True, False)
+    assert attributes["variables"] == [{"key": "size", "value": "2"}]
     assert back["data"]["relationships"]["configuration-version"]["data"]["id"] == "cv-old"
     assert terraform_cloud.newest().status == "applied"
     checked = RollbackCheck.objects.get(step__stage__execution=execution)
@@ -52,7 +52,7 @@ def test_what_was_applied_before_is_applied_again(
         "as run run-old applied it",
         True,
     )
-    assert ours["data"]["attributes"]["message"] != said["message"]
+    assert first_run["data"]["attributes"]["message"] != attributes["message"]
 
 
 def test_what_was_made_where_nothing_was_is_destroyed(
@@ -121,14 +121,14 @@ def test_a_run_that_broke_a_policy_is_discarded_before_anything_else(
 
 
 @pytest.mark.parametrize("status", ["planning", "applying"])
-@pytest.mark.parametrize("rest", ["", BACK])
+@pytest.mark.parametrize("steps", ["", BACK])
 def test_an_abort_leaves_no_run_open(
-    ready: Write, drive: Drive, terraform_cloud: TerraformCloudServer, status: str, rest: str
+    ready: Write, drive: Drive, terraform_cloud: TerraformCloudServer, status: str, steps: str
 ) -> None:
     terraform_cloud.holds = status
-    execution = ready(text_of(run_step()).replace(BACK, rest)).start()
+    execution = ready(text_of(run_step()).replace(BACK, steps)).start()
     until(drive, execution, terraform_cloud, status)
-    abort_execution(actor=drive.deployer, execution=execution, roll_back=bool(rest))
+    abort_execution(actor=drive.deployer, execution=execution, roll_back=bool(steps))
     drive.until_over(execution)
     assert execution.status == "ABORTED", execution.failure
     assert all(run.status in FINAL for run in terraform_cloud.runs)

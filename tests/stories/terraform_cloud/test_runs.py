@@ -53,17 +53,17 @@ def test_a_run_is_planned_applied_and_its_outputs_are_known(
     assert step.outputs["password"] == "•••"
     assert step.all_outputs["password"] == planted("s3cr3t-of-the-state")
     assert (step.outputs["planStatus"], step.outputs["resourcesToAdd"]) == ("CHANGES", 1)
-    told = drive.log(execution)
+    lines = drive.log(execution)
     for line in (
         "aws_ecs_cluster.main will be created",
         "Apply complete! Resources: 1 added.",
         "Plan: 1 to add.",
     ):
-        assert told.count(line) == 1, told
-    assert "Output password = (sensitive)" in told
+        assert lines.count(line) == 1, lines
+    assert "Output password = (sensitive)" in lines
     assert len(terraform_cloud.sent("POST", "^runs$")) == 1
-    kept = "".join(call.parameters + str(call.preview) + call.result for call in AwsCall.objects.all())
-    assert TOKEN not in kept
+    texts = "".join(call.parameters + str(call.preview) + call.result for call in AwsCall.objects.all())
+    assert TOKEN not in texts
     logs = [headers for verb, _, _, headers in terraform_cloud.asked if verb == "LOG"]
     assert logs
     assert not any("Authorization" in headers for headers in logs)
@@ -80,14 +80,14 @@ def test_what_is_asked_for_is_what_the_run_is_made_with(
         "{name: region, value: 'a \"b\" ${c}'}, "
         "{name: zones, type: Hcl, value: '[\"a\"]'}, {name: db, type: Secret, value: db}]"
     )
-    rest = f"runMessage: Network, targets: [aws_vpc.main], variables: {variables}"
-    execution = ready(text_of(run_step(rest))).run()
+    fields = f"runMessage: Network, targets: [aws_vpc.main], variables: {variables}"
+    execution = ready(text_of(run_step(fields))).run()
     assert execution.status == "SUCCESS", execution.failure
     (made,) = terraform_cloud.sent("POST", "^runs$")
-    said = made["data"]["attributes"]
-    assert said["message"].startswith("Network [Slipway ")
-    assert said["target-addrs"] == ["aws_vpc.main"]
-    assert {one["key"]: one["value"] for one in said["variables"]} == {
+    attributes = made["data"]["attributes"]
+    assert attributes["message"].startswith("Network [Slipway ")
+    assert attributes["target-addrs"] == ["aws_vpc.main"]
+    assert {variable["key"]: variable["value"] for variable in attributes["variables"]} == {
         "region": r'"a \"b\" $${c}"',
         "of": '"the My app"',
         "tok": f'"{planted("hunter2hunter2")}"',
@@ -95,15 +95,15 @@ def test_what_is_asked_for_is_what_the_run_is_made_with(
         "zones": '["a"]',
         "db": f'"{planted("hunter2hunter2")}"',
     }
-    told = "\n".join(drive.log(execution))
-    assert "password = •••" in told
-    assert "Variable db is a secret" in told
+    text = "\n".join(drive.log(execution))
+    assert "password = •••" in text
+    assert "Variable db is a secret" in text
     calls = AwsCall.objects.filter(execution=execution)
     assert "hunter2" not in "".join(call.parameters + str(call.preview) + call.result for call in calls)
 
 
 @pytest.mark.parametrize(
-    ("run_type", "said"),
+    ("run_type", "attributes"),
     [
         ("RefreshState", {"refresh-only": True, "is-destroy": False, "plan-only": False}),
         ("PlanAndDestroy", {"refresh-only": False, "is-destroy": True, "plan-only": False}),
@@ -111,12 +111,12 @@ def test_what_is_asked_for_is_what_the_run_is_made_with(
     ],
 )
 def test_each_type_of_run_is_the_run_that_it_names(
-    ready: Write, terraform_cloud: TerraformCloudServer, run_type: str, said: dict[str, bool]
+    ready: Write, terraform_cloud: TerraformCloudServer, run_type: str, attributes: dict[str, bool]
 ) -> None:
     execution = ready(text_of(run_step(run_type=run_type))).run()
     assert execution.status == "SUCCESS", execution.failure
     (made,) = terraform_cloud.sent("POST", "^runs$")
-    assert made["data"]["attributes"].items() >= said.items()
+    assert made["data"]["attributes"].items() >= attributes.items()
     assert bool(terraform_cloud.sent("POST", "/apply$")) == (run_type != "PlanOnly")
 
 
@@ -152,8 +152,8 @@ def test_where_nothing_changes_nothing_is_applied(
     terraform_cloud.outputs = [Output("cluster_name", "shop")]
     execution = ready(text_of(run_step())).run()
     assert execution.status == "SUCCESS", execution.failure
-    found = outputs_of(execution).outputs
-    assert (found["planStatus"], found["applyStatus"], found["cluster_name"]) == (
+    outputs = outputs_of(execution).outputs
+    assert (outputs["planStatus"], outputs["applyStatus"], outputs["cluster_name"]) == (
         "NO_CHANGES",
         "NOTHING_TO_APPLY",
         "shop",
@@ -165,8 +165,8 @@ def test_all_pages_of_outputs_are_read(ready: Write, terraform_cloud: TerraformC
     terraform_cloud.page = 2
     terraform_cloud.outputs = [Output(f"name_{number}", number) for number in range(5)]
     execution = ready(text_of(run_step())).run()
-    found = outputs_of(execution).outputs
-    assert [found[f"name_{number}"] for number in range(5)] == ["0", "1", "2", "3", "4"]
+    outputs = outputs_of(execution).outputs
+    assert [outputs[f"name_{number}"] for number in range(5)] == ["0", "1", "2", "3", "4"]
 
 
 def test_runs_that_wait_for_nobody_are_discarded_where_that_is_wanted(
@@ -180,7 +180,7 @@ def test_runs_that_wait_for_nobody_are_discarded_where_that_is_wanted(
 
 
 @pytest.mark.parametrize(
-    ("change", "code", "said"),
+    ("change", "code", "message"),
     [
         ({"plan": "error"}, "TERRAFORM_FAILED", "The plan of run run-1 ended with an error"),
         ({"apply": "error"}, "TERRAFORM_FAILED", "The apply of run run-1 ended with an error"),
@@ -189,14 +189,14 @@ def test_runs_that_wait_for_nobody_are_discarded_where_that_is_wanted(
     ],
 )
 def test_a_run_that_cannot_go_on_fails_the_step_and_is_not_left_open(
-    ready: Write, terraform_cloud: TerraformCloudServer, change: dict[str, str], code: str, said: str
+    ready: Write, terraform_cloud: TerraformCloudServer, change: dict[str, str], code: str, message: str
 ) -> None:
     for name, value in change.items():
         setattr(terraform_cloud, name, value)
     execution = ready(text_of(run_step()).replace(BACK, "")).run()
     assert execution.failure is not None
     assert execution.failure["code"] == code
-    assert said in execution.failure["message"]
+    assert message in execution.failure["message"]
     assert all(run.status in FINAL for run in terraform_cloud.runs)
 
 
@@ -214,9 +214,9 @@ def test_a_token_that_is_not_accepted_fails_the_step_at_once(
     write: Write, drive: Drive, terraform_cloud: TerraformCloudServer
 ) -> None:
     terraform_connector(terraform_cloud.url, planted("an-old-token"))
-    found = write(text_of(run_step()))
-    found.deployer = User.objects.get(username="admin")
-    execution = found.run()
+    prepared = write(text_of(run_step()))
+    prepared.deployer = User.objects.get(username="admin")
+    execution = prepared.run()
     assert execution.failure is not None
     assert execution.failure["code"] == "TOKEN_REFUSED"
 
@@ -240,11 +240,11 @@ def test_a_hostile_log_is_told_line_by_line_and_harms_nobody(
     )
     execution = ready(text_of(run_step())).run()
     assert execution.status == "SUCCESS", execution.failure
-    told = drive.log(execution)
+    lines = drive.log(execution)
     for line in ("<b>bold</b>", "{not json", "7", "Error: no such subnet", "one", "two", "last"):
-        assert line in told
-    assert any("red" in line and "nul" in line for line in told)
-    assert not any("\x00" in line or "\x07" in line for line in told)
+        assert line in lines
+    assert any("red" in line and "nul" in line for line in lines)
+    assert not any("\x00" in line or "\x07" in line for line in lines)
 
 
 def test_a_log_that_lies_elsewhere_is_not_asked_for(
@@ -253,13 +253,13 @@ def test_a_log_that_lies_elsewhere_is_not_asked_for(
     terraform_cloud.log_host = "http://169.254.169.254"
     execution = ready(text_of(run_step())).run()
     assert execution.status == "SUCCESS", execution.failure
-    told = [line for line in drive.log(execution) if "cannot be read" in line]
-    assert told
-    assert "169.254.169.254, which is not Terraform Cloud" in told[0]
+    lines = [line for line in drive.log(execution) if "cannot be read" in line]
+    assert lines
+    assert "169.254.169.254, which is not Terraform Cloud" in lines[0]
 
 
 @pytest.mark.parametrize(
-    ("rest", "run_type", "said"),
+    ("fields", "run_type", "message"),
     [
         ("planType: Both", "PlanAndApply", "planType is Apply or Destroy"),
         ("", "Destroy", "runType is one of RefreshState"),
@@ -283,11 +283,11 @@ def test_a_log_that_lies_elsewhere_is_not_asked_for(
     ],
 )
 def test_a_step_that_cannot_be_is_refused_when_saved(
-    ready: Write, rest: str, run_type: str, said: str
+    ready: Write, fields: str, run_type: str, message: str
 ) -> None:
     with pytest.raises(PipelineNotRunnable) as refused:
-        ready(text_of(run_step(rest, run_type=run_type)))
-    assert said in str(refused.value.errors)
+        ready(text_of(run_step(fields, run_type=run_type)))
+    assert message in str(refused.value.errors)
 
 
 def test_the_fields_may_stand_below_spec(ready: Write, terraform_cloud: TerraformCloudServer) -> None:
@@ -300,20 +300,20 @@ def test_the_fields_may_stand_below_spec(ready: Write, terraform_cloud: Terrafor
 
 
 def test_who_may_not_use_the_connector_may_not_run_its_pipeline(ready: Write) -> None:
-    found = ready(text_of(run_step()))
-    person = found.deployer = make_person("somebody")
+    prepared = ready(text_of(run_step()))
+    person = prepared.deployer = make_person("somebody")
     project = Scope.objects.get(path="account/default/demo")
     role = Role.objects.create(scope=project, identifier="some", name="Some")
     role.set_permissions(set(PERMISSIONS) - {"core_connector_access"})
     RoleAssignment.objects.create(scope=project, role=role, user=person)
     with pytest.raises(MissingAccess, match="core_connector_access on the connector terraform in"):
-        found.start()
+        prepared.start()
 
 
 def test_a_connector_says_which_pipelines_use_it_and_is_not_deleted(ready: Write) -> None:
     ready(text_of(run_step()))
     connector, admin = Connector.objects.get(identifier="terraform"), User.objects.get(username="admin")
-    assert [one.title for one in find_usages(connector, admin).visible] == ["pipeline Flow"]
+    assert [usage.title for usage in find_usages(connector, admin).visible] == ["pipeline Flow"]
     with pytest.raises(ResourceInUse):
         delete_connector(actor=admin, connector=connector)
 
@@ -322,9 +322,9 @@ def test_a_preview_says_what_is_asked_for_and_asks_for_nothing(
     ready: Write, terraform_cloud: TerraformCloudServer
 ) -> None:
     drive = ready(text_of(run_step("", "plan", "Plan"), run_step("", "apply", "Apply")))
-    shown = preview_pipeline(actor=drive.deployer, pipeline=drive.pipeline, artifact_tag="1.28")
-    assert isinstance(shown, PreviewDetails)
-    plan, apply = shown.steps
+    details = preview_pipeline(actor=drive.deployer, pipeline=drive.pipeline, artifact_tag="1.28")
+    assert isinstance(details, PreviewDetails)
+    plan, apply = details.steps
     assert plan.changes == ["Terraform Cloud is asked for a run in workspace acme/network."]
     assert apply.changes == ["The run that was planned is applied in Terraform Cloud."]
     assert (plan.failure, apply.failure) == (None, None)

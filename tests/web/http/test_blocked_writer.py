@@ -73,13 +73,13 @@ def test_every_page_is_read_while_somebody_else_writes(project: Scope, admin: Us
     client = Client(raise_request_exception=False)
     client.force_login(admin)
     client.get("/")
-    shown = list(addresses(world))
-    found = {}
+    tested = list(addresses(world))
+    statuses = {}
     with blocked_writer():
-        for address in shown:
-            found[address.name] = client.get(address.path).status_code
-    expected = {address.name: 503 if address.name in WRITING else address.status for address in shown}
-    assert {name: status for name, status in found.items() if status != expected[name]} == {}
+        for address in tested:
+            statuses[address.name] = client.get(address.path).status_code
+    expected = {address.name: 503 if address.name in WRITING else address.status for address in tested}
+    assert {name: status for name, status in statuses.items() if status != expected[name]} == {}
 
 
 def test_who_comes_back_and_programs_read_while_somebody_else_writes(project: Scope, admin: User) -> None:
@@ -140,9 +140,9 @@ def test_a_full_disk_is_told_and_what_is_stored_is_read(
     assert len(refused) > 10
     assert {answer.status_code for answer in refused} == {503}
     assert {answer.json()["detail"] for answer in refused} == {DISK_FULL_MESSAGE}
-    told = [record for record in caplog.records if record.levelno >= logging.WARNING]
-    assert len([record for record in told if "answered 503" in record.message]) == 1
-    assert [record.message for record in told if record.exc_info or "Unavailable" in record.message] == []
+    warnings = [record for record in caplog.records if record.levelno >= logging.WARNING]
+    assert len([record for record in warnings if "answered 503" in record.message]) == 1
+    assert [record.message for record in warnings if record.exc_info or "Unavailable" in record.message] == []
 
 
 def new(number: int) -> dict[str, str]:
@@ -151,13 +151,13 @@ def new(number: int) -> dict[str, str]:
 
 def test_the_files_that_readers_need_are_held_open(tmp_path: Path) -> None:
     file = tmp_path / "slipway.sqlite3"
-    found = build_database_settings(f"sqlite:///{file}", tmp_path)
-    assert keep_sqlite_open(found) is None
+    database = build_database_settings(f"sqlite:///{file}", tmp_path)
+    assert keep_sqlite_open(database) is None
     with closing(sqlite3.connect(file)) as writer:
         writer.execute("PRAGMA journal_mode=WAL")
         writer.execute("CREATE TABLE one (number)")
-        held = keep_sqlite_open(found)
-    assert held is not None
-    with closing(held):
+        connection = keep_sqlite_open(database)
+    assert connection is not None
+    with closing(connection):
         assert file.with_name(f"{file.name}-shm").exists()
     assert not file.with_name(f"{file.name}-shm").exists()

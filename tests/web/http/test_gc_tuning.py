@@ -26,11 +26,11 @@ def _only_when_told() -> Iterator[None]:
 
 @pytest.mark.parametrize("fails", [False, True])
 async def test_what_holds_itself_is_gone_when_the_answer_is(fails: bool) -> None:
-    left: list[weakref.ref[Thing]] = []
+    references: list[weakref.ref[Thing]] = []
 
     async def application(*_: Any) -> None:
-        left.append(weakref.ref(Thing()))
-        assert left[0]() is not None, "nobody has looked yet"
+        references.append(weakref.ref(Thing()))
+        assert references[0]() is not None, "nobody has looked yet"
         if fails:
             raise ConnectionError
 
@@ -38,4 +38,4 @@ async def test_what_holds_itself_is_gone_when_the_answer_is(fails: bool) -> None
         await GarbageCollectionMiddleware(application)({}, None, None)  # type: ignore[arg-type]
     except ConnectionError:
         assert fails
-    assert left[0]() is None
+    assert references[0]() is None

@@ -49,13 +49,13 @@ def test_our_own_pages_and_programs_are_not_asked_where_they_come_from(client: C
 def test_every_answer_says_what_a_browser_is_to_keep_to(client: Client, address: str) -> None:
     answer = client.get(address)
     policy = answer["Content-Security-Policy"]
-    for said in (
+    for directive in (
         "default-src 'none'",
         "base-uri 'none'",
         "frame-ancestors 'none'",
         "report-uri /csp-reports",
     ):
-        assert said in policy
+        assert directive in policy
     assert "unsafe" not in policy
     assert answer["Reporting-Endpoints"] == 'csp="/csp-reports"'
     assert answer["X-Content-Type-Options"] == "nosniff"
@@ -96,8 +96,8 @@ def test_what_is_no_report_is_refused(client: Client) -> None:
 
 
 def test_nobody_fills_the_log_with_reports(client: Client) -> None:
-    found = [report(client, []) for _ in range(CSP_REPORTS_PER_ADDRESS + 1)]
-    assert found == [204] * CSP_REPORTS_PER_ADDRESS + [429]
+    statuses = [report(client, []) for _ in range(CSP_REPORTS_PER_ADDRESS + 1)]
+    assert statuses == [204] * CSP_REPORTS_PER_ADDRESS + [429]
 
 
 def test_a_packed_body_is_refused_before_it_is_unpacked(client: Client) -> None:

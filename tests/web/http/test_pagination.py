@@ -20,17 +20,17 @@ def request_of(address: str):
 
 def walk(address: str, **how: object) -> list[str]:
     """Follow `next` to the end and return what was seen."""
-    seen: list[str] = []
+    identifiers: list[str] = []
     url: str | None = address
     while url:
         page = paginate_queryset(Scope.objects.filter(kind="PROJECT"), request_of(url), **how)
-        seen += [scope.identifier for scope in page.items]
+        identifiers += [scope.identifier for scope in page.items]
         url = page.next_url
-    return seen
+    return identifiers
 
 
 @pytest.fixture
-def ten() -> list[str]:
+def identifiers() -> list[str]:
     for number in range(10):
         project(f"default/p{number}")
     return [f"p{number}" for number in range(10)]
@@ -38,17 +38,17 @@ def ten() -> list[str]:
 
 @pytest.mark.parametrize("size", [1, 3, 5, 10, 50])
 @pytest.mark.parametrize("order", ["pk", "created_at"])
-def test_every_row_is_seen_once_newest_first(ten: list[str], size: int, order: str):
-    assert walk(f"/?page_size={size}", order=order) == ten[::-1]
-    assert walk(f"/?page_size={size}", order=order, oldest_first=True) == ten
+def test_every_row_is_seen_once_newest_first(identifiers: list[str], size: int, order: str):
+    assert walk(f"/?page_size={size}", order=order) == identifiers[::-1]
+    assert walk(f"/?page_size={size}", order=order, oldest_first=True) == identifiers
 
 
-def test_rows_of_the_same_moment_are_told_apart(ten: list[str]):
+def test_rows_of_the_same_moment_are_told_apart(identifiers: list[str]):
     Scope.objects.update(created_at=datetime(2026, 1, 1, tzinfo=UTC))
-    assert walk("/?page_size=3", order="created_at") == ten[::-1]
+    assert walk("/?page_size=3", order="created_at") == identifiers[::-1]
 
 
-def test_the_way_back_leads_through_the_same_pages(ten: list[str]):
+def test_the_way_back_leads_through_the_same_pages(identifiers: list[str]):
     rows = Scope.objects.filter(kind="PROJECT")
     pages: list[Page] = [paginate_queryset(rows, request_of("/?page_size=4"))]
     while pages[-1].next_url:
@@ -61,14 +61,14 @@ def test_the_way_back_leads_through_the_same_pages(ten: list[str]):
     assert first.previous_url is None
 
 
-def test_a_row_added_meanwhile_moves_nothing(ten: list[str]):
+def test_a_row_added_meanwhile_moves_nothing(identifiers: list[str]):
     first = paginate_queryset(Scope.objects.filter(kind="PROJECT"), request_of("/?page_size=5"))
     project("default/late")
     second = paginate_queryset(Scope.objects.filter(kind="PROJECT"), request_of(first.next_url or ""))
-    assert [scope.identifier for scope in second.items] == ten[4::-1]
+    assert [scope.identifier for scope in second.items] == identifiers[4::-1]
 
 
-def test_other_filters_stay_in_the_address(ten: list[str]):
+def test_other_filters_stay_in_the_address(identifiers: list[str]):
     page = paginate_queryset(Scope.objects.all(), request_of("/list?org=default&page_size=2"))
     assert page.next_url is not None
     assert page.next_url.startswith("http://testserver/list?org=default&page_size=2&cursor=")
@@ -86,6 +86,6 @@ def test_a_strange_page_size_is_bad_input(size: str):
         paginate_queryset(Scope.objects.all(), request_of(f"/?page_size={size}"))
 
 
-def test_a_page_is_one_query(ten: list[str], django_assert_num_queries: DjangoAssertNumQueries):
+def test_a_page_is_one_query(identifiers: list[str], django_assert_num_queries: DjangoAssertNumQueries):
     with django_assert_num_queries(1):
         paginate_queryset(Scope.objects.all(), request_of("/?page_size=500"))

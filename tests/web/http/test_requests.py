@@ -23,22 +23,22 @@ Browse = Callable[[User], Client]
 
 def test_every_answer_names_its_request(client: Client):
     assert len(client.get("/sign-in/")["X-Request-Id"]) == 32
-    given = client.get("/sign-in/", headers={"X-Request-Id": "abc-12345"})
-    assert given["X-Request-Id"] == "abc-12345"
+    response = client.get("/sign-in/", headers={"X-Request-Id": "abc-12345"})
+    assert response["X-Request-Id"] == "abc-12345"
     forged = client.get("/sign-in/", headers={"X-Request-Id": "a b\tc" * 20})
     assert len(forged["X-Request-Id"]) == 32
 
 
 def test_the_mark_of_a_request_ends_with_it():
-    seen = []
+    contexts = []
 
     def view(request: HttpRequest) -> HttpResponse:
-        seen.append(current_request.get(NO_REQUEST))
+        contexts.append(current_request.get(NO_REQUEST))
         return HttpResponse()
 
     RequestIdMiddleware(view)(RequestFactory().get("/x", REMOTE_ADDR="10.0.0.9"))
-    assert seen[0].address == "10.0.0.9"
-    assert seen[0].request_id
+    assert contexts[0].address == "10.0.0.9"
+    assert contexts[0].request_id
     assert current_request.get(NO_REQUEST) == NO_REQUEST
 
 
@@ -50,8 +50,8 @@ def test_nul_in_an_address_is_a_bad_request(client: Client, address: str):
 
 
 def test_unknown_addresses_are_pages_for_people_and_documents_for_programs(client: Client):
-    shown = client.get("/nowhere/")
-    assert (shown.status_code, shown["Content-Type"]) == (404, "text/html; charset=utf-8")
+    response = client.get("/nowhere/")
+    assert (response.status_code, response["Content-Type"]) == (404, "text/html; charset=utf-8")
     document = client.get("/api/v1/nowhere")
     assert (document.status_code, document["Content-Type"]) == (404, "application/problem+json")
     assert document.json()["code"] == "not_found"
@@ -112,10 +112,10 @@ def test_the_first_visible_project_is_current_until_another_is_asked_for(browse:
 def test_a_scope_that_was_taken_away_is_not_remembered(browse: Browse):
     first, second = project("default/first"), project("default/second")
     person = user("anna", "viewer", first)
-    taken = grant(person, "viewer", second)
+    assignment = grant(person, "viewer", second)
     client = browse(person)
     assert scope_of(client, "?scope=account/default/second") == "account/default/second"
-    taken.delete()
+    assignment.delete()
     assert scope_of(client) == "account/default/first"
 
 

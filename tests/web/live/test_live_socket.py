@@ -40,7 +40,7 @@ def pipeline(project: Scope) -> Pipeline:
 
 def made(pipeline: Pipeline, status: str = Status.RUNNING) -> Execution:
     """A run, told as the engine does it."""
-    found = Execution.objects.create(
+    execution = Execution.objects.create(
         pipeline=pipeline,
         scope=pipeline.scope,
         number=Execution.objects.count() + 1,
@@ -48,8 +48,8 @@ def made(pipeline: Pipeline, status: str = Status.RUNNING) -> Execution:
         status=status,
         due_at=timezone.now(),
     )
-    publish_change_on_commit("executions", found.pk)
-    return found
+    publish_change_on_commit("executions", execution.pk)
+    return execution
 
 
 def moved(execution: Execution, status: str) -> None:
@@ -64,7 +64,7 @@ async def test_a_run_is_heard_of_in_its_project_above_it_and_at_its_pipeline(
     pipeline: Pipeline, project: Scope, admin: User
 ) -> None:
     above = await sync_to_async(project.ancestors_and_self)()
-    sockets = {f"executions:{one.pk}": await opened(admin, f"executions:{one.pk}") for one in above}
+    sockets = {f"executions:{scope.pk}": await opened(admin, f"executions:{scope.pk}") for scope in above}
     sockets[f"pipeline:{pipeline.pk}"] = await opened(admin, f"pipeline:{pipeline.pk}")
     execution = await make(pipeline)
     for topic, socket in sockets.items():
@@ -72,7 +72,7 @@ async def test_a_run_is_heard_of_in_its_project_above_it_and_at_its_pipeline(
     await move(execution, Status.SUCCESS)
     for topic, socket in sockets.items():
         assert await heard(socket) == [topic]
-    await asyncio.gather(*(one.leave() for one in sockets.values()))
+    await asyncio.gather(*(connection.leave() for connection in sockets.values()))
 
 
 async def test_one_page_hears_of_several_topics_at_once(pipeline: Pipeline, admin: User) -> None:
@@ -89,15 +89,15 @@ async def test_who_sees_one_pipeline_hears_of_its_runs_alone(
     other = await Pipeline.objects.acreate(scope=project, identifier="two", name="Two", yaml="")
     person = await sync_to_async(sees_only)(other)
     topic = f"executions:{project.pk}"
-    mine, theirs = await opened(viewer, topic), await opened(person, topic)
+    own_socket, other_socket = await opened(viewer, topic), await opened(person, topic)
     await make(pipeline)
-    await heard(mine)
+    await heard(own_socket)
     # The two share a hub: what was told to the one would have been told to the other by now.
-    assert await theirs.receive_nothing(0.3)
+    assert await other_socket.receive_nothing(0.3)
     await make(other)
-    assert await heard(theirs) == [topic]
+    assert await heard(other_socket) == [topic]
     assert (await TopicSocket(person, f"pipeline:{pipeline.pk}").open())["code"] == 4403
-    await asyncio.gather(mine.leave(), theirs.leave())
+    await asyncio.gather(own_socket.leave(), other_socket.leave())
 
 
 def sees_only(pipeline: Pipeline) -> User:
@@ -112,13 +112,13 @@ def sees_only(pipeline: Pipeline) -> User:
 async def test_a_neighbour_hears_nothing_and_asks_in_vain(
     pipeline: Pipeline, project: Scope, other_project: Scope, viewer: User, stranger: User
 ) -> None:
-    theirs = await opened(stranger, f"executions:{other_project.pk}", f"executions:{project.pk}")
-    mine = await opened(viewer, f"executions:{project.pk}")
+    other_socket = await opened(stranger, f"executions:{other_project.pk}", f"executions:{project.pk}")
+    own_socket = await opened(viewer, f"executions:{project.pk}")
     await make(pipeline)
-    await heard(mine)
-    assert await theirs.receive_nothing(0.3)
+    await heard(own_socket)
+    assert await other_socket.receive_nothing(0.3)
     assert (await TopicSocket(stranger, f"executions:{project.pk}").open())["code"] == 4403
-    await asyncio.gather(mine.leave(), theirs.leave())
+    await asyncio.gather(own_socket.leave(), other_socket.leave())
 
 
 @pytest.mark.parametrize(
@@ -149,13 +149,13 @@ async def test_who_keeps_one_topic_hears_of_that_alone(
     role = await Role.objects.aget(scope=None, identifier="viewer")
     await RoleAssignment.objects.acreate(user=viewer, role=role, scope=other_project)
     elsewhere = await Pipeline.objects.acreate(scope=other_project, identifier="e", name="E", yaml="")
-    kept, lost = f"executions:{other_project.pk}", f"executions:{project.pk}"
-    socket = await opened(viewer, kept, lost)
+    kept_topic, lost = f"executions:{other_project.pk}", f"executions:{project.pk}"
+    socket = await opened(viewer, kept_topic, lost)
     await sync_to_async(lose)(viewer, project)
     await make(pipeline)
     assert await socket.receive_nothing(0.5)
     await make(elsewhere)
-    assert await heard(socket) == [kept]
+    assert await heard(socket) == [kept_topic]
     await socket.leave()
 
 
@@ -206,10 +206,10 @@ async def test_a_change_is_read_once_for_any_number_of_pages(pipeline: Pipeline,
     reads: list[Any] = []
     async with counted(reads):
         execution = await make(pipeline)
-        for one in sockets:
-            await heard(one)
+        for socket in sockets:
+            await heard(socket)
     assert reads == [{str(execution.pk)}]
-    await asyncio.gather(*(one.leave() for one in sockets))
+    await asyncio.gather(*(socket.leave() for socket in sockets))
 
 
 async def test_what_nobody_told_is_found_all_the_same(
@@ -236,9 +236,9 @@ def looks_often(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
     """Has all of a subject looked at again ten times a second."""
 
     def often(name: str) -> None:
-        one = replace(get_source(name), poll_seconds=0.1)
-        for topic in one.topics:
-            monkeypatch.setitem(BY_TOPIC, topic, one)
+        source = replace(get_source(name), poll_seconds=0.1)
+        for topic in source.topics:
+            monkeypatch.setitem(BY_TOPIC, topic, source)
 
     return often
 
@@ -264,8 +264,8 @@ async def test_a_page_is_told_what_changed_since_it_was_drawn_and_else_nothing(
 
 def test_many_executions_are_looked_at_in_one_query(pipeline: Pipeline) -> None:
     keys = [str(made(pipeline).pk) for _ in range(5)]
-    for asked in (keys, keys[:1], None):
+    for requested_keys in (keys, keys[:1], None):
         with CaptureQueriesContext(connection) as queries:
-            found = list_execution_snapshots(asked)
-        assert set(found) == set(asked or keys)
+            snapshots = list_execution_snapshots(requested_keys)
+        assert set(snapshots) == set(requested_keys or keys)
         assert len(queries) <= 2

@@ -45,19 +45,19 @@ class Screen:
         self.may_answer.set()
 
     @classmethod
-    def get_close_codes(cls, asked: Sequence[tuple[Self, User]]) -> Sequence[int | None]:
-        for one, _ in asked:
-            one.is_asking.set()
-            assert one.may_answer.wait(60)
-            one.asked += 1
-        return [None for _ in asked]
+    def get_close_codes(cls, pairs: Sequence[tuple[Self, User]]) -> Sequence[int | None]:
+        for screen, _ in pairs:
+            screen.is_asking.set()
+            assert screen.may_answer.wait(60)
+            screen.asked += 1
+        return [None for _ in pairs]
 
 
 class Broken(Screen):
     """One whose question cannot be answered."""
 
     @classmethod
-    def get_close_codes(cls, asked: Sequence[tuple[Self, User]]) -> Sequence[int | None]:
+    def get_close_codes(cls, pairs: Sequence[tuple[Self, User]]) -> Sequence[int | None]:
         raise LookupError("no such thing")
 
 
@@ -65,7 +65,7 @@ async def changed(*, people: tuple[int, ...] = (), sessions: tuple[str, ...] = (
     message = {
         "type": "access.changed",
         "people": list(people),
-        "sessions": [hash_session_key(one) for one in sessions],
+        "sessions": [hash_session_key(key) for key in sessions],
     }
     await get_channel_layer().group_send(ACCESS_GROUP, message)
 
@@ -79,27 +79,34 @@ def signed_in(name: str) -> tuple[User, str]:
 
 async def settled(*sockets: SocketSession) -> None:
     async with asyncio.timeout(60):
-        await asyncio.gather(*(one.authorized.wait() for one in sockets))
+        await asyncio.gather(*(socket.authorized.wait() for socket in sockets))
 
 
 async def unsettled(*sockets: SocketSession) -> None:
     async with asyncio.timeout(60):
-        while any(one.authorized.is_set() for one in sockets):
+        while any(socket.authorized.is_set() for socket in sockets):
             await asyncio.sleep(0)
 
 
-@pytest.mark.parametrize(("named", "asked"), [("person", [2, 1]), ("session", [1, 2]), ("nobody", [2, 2])])
-async def test_a_change_has_those_asked_anew_whom_it_is_about(named: str, asked: list[int]):
+@pytest.mark.parametrize(
+    ("named", "times_asked"), [("person", [2, 1]), ("session", [1, 2]), ("nobody", [2, 2])]
+)
+async def test_a_change_has_those_asked_anew_whom_it_is_about(named: str, times_asked: list[int]):
     (first, key), (_, other_key) = await signed_in("first"), await signed_in("second")
     screens = (Screen(), Screen())
-    async with authorize_socket(screens[0], key) as one, authorize_socket(screens[1], other_key) as two:
-        await settled(one, two)
-        concerned = [socket for socket, times in zip((one, two), asked, strict=True) if times == 2]
+    async with (
+        authorize_socket(screens[0], key) as first_socket,
+        authorize_socket(screens[1], other_key) as two,
+    ):
+        await settled(first_socket, two)
+        concerned = [
+            socket for socket, times in zip((first_socket, two), times_asked, strict=True) if times == 2
+        ]
         people, sessions = (first.pk,) * (named == "person"), (other_key,) * (named == "session")
         await changed(people=people, sessions=sessions)
         await unsettled(*concerned)
-        await settled(one, two)
-        assert [screen.asked for screen in screens] == asked
+        await settled(first_socket, two)
+        assert [screen.asked for screen in screens] == times_asked
 
 
 async def test_a_change_while_it_is_asked_is_asked_about_before_anything_goes_on():
@@ -108,19 +115,19 @@ async def test_a_change_while_it_is_asked_is_asked_about_before_anything_goes_on
     slow.may_answer.clear()
     async with authorize_socket(quick, key) as witness:
         await settled(witness)
-        async with authorize_socket(slow, key) as one:
+        async with authorize_socket(slow, key) as socket:
             assert await asyncio.to_thread(slow.is_asking.wait, 60)
             await changed()
             await unsettled(witness)
             slow.may_answer.set()
-            await settled(one, witness)
+            await settled(socket, witness)
             assert slow.asked == quick.asked == 2
 
 
 async def test_who_is_not_signed_in_is_shown_nothing():
-    async with authorize_socket(Screen(), "") as one:
-        assert await asyncio.wait_for(one.close_code, 60) == CLOSE_NOT_SIGNED_IN
-        assert not one.authorized.is_set()
+    async with authorize_socket(Screen(), "") as socket:
+        assert await asyncio.wait_for(socket.close_code, 60) == CLOSE_NOT_SIGNED_IN
+        assert not socket.authorized.is_set()
 
 
 async def test_what_cannot_be_asked_lets_all_go_and_does_not_keep_the_next_out(
@@ -152,7 +159,7 @@ async def test_many_sockets_are_asked_about_in_as_many_queries_as_two(project: S
 
 def watchers(project: Scope, count: int) -> list[tuple[Any, str]]:
     """For each of `count` people a page of delegates, and one of an execution that nobody else looks at."""
-    found: list[tuple[Any, str]] = []
+    pairs: list[tuple[Any, str]] = []
     for number in range(count):
         person = make_person(f"person{number}", "viewer", project)
         pipeline = Pipeline.objects.create(scope=project, identifier=f"p{number}", name="P", yaml="")
@@ -164,8 +171,8 @@ def watchers(project: Scope, count: int) -> list[tuple[Any, str]]:
         key = str(new_session(person).session_key)
         topics = TopicConsumer()
         topics.topics = frozenset({f"delegates:{project.pk}"})
-        found += [(page, key), (topics, key)]
-    return found
+        pairs += [(page, key), (topics, key)]
+    return pairs
 
 
 @sync_to_async
@@ -176,10 +183,10 @@ def counted(sockets: list[SocketSession]) -> tuple[dict[SocketSession, int | Non
 
 
 def session(person: User, **changes: Any) -> str:
-    found = new_session(person)
-    found.update(changes)
-    found.save()
-    return str(found.session_key)
+    session = new_session(person)
+    session.update(changes)
+    session.save()
+    return str(session.session_key)
 
 
 def test_a_session_is_somebodys_while_a_page_would_take_it(settings: Any, django_assert_num_queries: Any):
@@ -199,5 +206,5 @@ def test_a_session_is_somebodys_while_a_page_would_take_it(settings: Any, django
     renewed.set_password("another long password")
     renewed.save()
     with django_assert_num_queries(2):
-        found = get_session_users([*keys.values(), "unheard-of", "", str(uuid4())])
-    assert found == dict.fromkeys((keys["here"], keys["there"], keys["new secret"]), anna)
+        users = get_session_users([*keys.values(), "unheard-of", "", str(uuid4())])
+    assert users == dict.fromkeys((keys["here"], keys["there"], keys["new secret"]), anna)

@@ -62,7 +62,7 @@ WATCHED: dict[str, Callable[[World], list[str]]] = {
 }
 
 
-@pytest.mark.parametrize("subject", list_sources(), ids=lambda one: one.name)
+@pytest.mark.parametrize("subject", list_sources(), ids=lambda source: source.name)
 def test_many_things_are_looked_at_in_as_few_queries_as_one(world: World, subject: TopicSource) -> None:
     keys = WATCHED[subject.name](world) if subject.reads_watched_keys else None
     fill(world, 1)
@@ -71,19 +71,21 @@ def test_many_things_are_looked_at_in_as_few_queries_as_one(world: World, subjec
     assert few
     fill(world, 5)
     with CaptureQueriesContext(connection) as for_many:
-        found = subject.read_snapshots(keys)
+        snapshots = subject.read_snapshots(keys)
     assert len(for_many) == len(for_few) <= 6
     # By their keys they look the same.
-    assert subject.read_snapshots(list(found)) == found
+    assert subject.read_snapshots(list(snapshots)) == snapshots
     assert subject.read_snapshots(NOTHING) == {}
-    for topic in (topic for shown in found.values() for one in shown for topic in one.topics):
+    for topic in (topic for group in snapshots.values() for snapshot in group for topic in snapshot.topics):
         assert topic.partition(":")[0] in subject.topics
 
 
 def of(world: World) -> TopicSnapshot:
     """What the world's infrastructure shows of its cluster."""
-    shown = [one for look in read_cluster_snapshots(None).values() for one in look]
-    return next(one for one in shown if f"infrastructure:{world.infrastructure.pk}" in one.topics)
+    snapshots = [snapshot for look in read_cluster_snapshots(None).values() for snapshot in look]
+    return next(
+        snapshot for snapshot in snapshots if f"infrastructure:{world.infrastructure.pk}" in snapshot.topics
+    )
 
 
 def test_a_task_that_comes_is_told_at_once_and_how_fresh_that_is_each_minute(world: World) -> None:
