@@ -1,6 +1,6 @@
 """Every named page of signing in and of one's own account, with all that can be asked of it."""
 
-from tests.api.requests import Ask, Row, get, only
+from tests.api.requests import Ask, Row, allow_get, get
 from tests.api.required_access import Open, SignedIn
 
 AWAY = Open(302, anonymous=302)
@@ -12,25 +12,25 @@ def posting(done: int) -> Ask:
 
 
 PEOPLE: dict[str, Row] = {
-    "second-step": only(AWAY),
+    "second-step": allow_get(AWAY),
     # No provider is set.
-    "single-sign-on": only(Open(302, anonymous=404)),
-    "single-sign-on-callback": only(Open(404, anonymous=404)),
+    "single-sign-on": allow_get(Open(302, anonymous=404)),
+    "single-sign-on-callback": allow_get(Open(404, anonymous=404)),
     "link-sign-on": Row((posting(404),)),
     "unlink-sign-on": Row((posting(302),)),
-    "forgotten-password": only(Open()),
+    "forgotten-password": allow_get(Open()),
     # No link was followed.
-    "new-password": only(Open(403, anonymous=403)),
+    "new-password": allow_get(Open(403, anonymous=403)),
     # Of nobody: what is kept of it in the session makes the page above ask nothing more.
-    "new-password-link": only(AWAY, lambda world: {"number": "A", "token": "no-token"}),
+    "new-password-link": allow_get(AWAY, lambda world: {"number": "A", "token": "no-token"}),
     "account": Row((get(SignedIn()), posting(302))),
     # What is posted lacks everything.
     "change-password": Row((get(SignedIn()), posting(400))),
     "second-factor": Row((get(SignedIn()), posting(400))),
     "turn-off-second-factor": Row((posting(302),)),
     "renew-recovery-codes": Row((posting(302),)),
-    "sessions": only(SignedIn()),
+    "sessions": allow_get(SignedIn()),
     "end-sessions": Row((posting(302),)),
     "end-session": Row((posting(404),), lambda world: {"pk": 0}),
-    "admin-change-password": only(AWAY),
+    "admin-change-password": allow_get(AWAY),
 }

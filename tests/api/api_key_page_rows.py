@@ -1,18 +1,18 @@
 """Every named page of service accounts and API keys, with all that can be asked of it."""
 
-from tests.api.requests import Ask, Row, get, of, only, service_account_form
+from tests.api.requests import Ask, Row, allow_get, get, service_account_form, use_key_of
 from tests.api.required_access import Anywhere, Lists, Makes, Needs, Owner, SignedIn
 
 EDIT, DELETE = "core_serviceaccount_edit", "core_serviceaccount_delete"
 MANAGE = "core_serviceaccount_manageapikey"
-THIS = of("service_account")
+THIS = use_key_of("service_account")
 
 KEYS: dict[str, Row] = {
-    "service-accounts": only(Lists("core_serviceaccount_view")),
+    "service-accounts": allow_get(Lists("core_serviceaccount_view")),
     "new-service-account": Row(
         (get(Anywhere(EDIT)), Ask("post", Makes(EDIT), body=service_account_form, is_form=True))
     ),
-    "service-account": only(Needs("core_serviceaccount_view"), THIS),
+    "service-account": allow_get(Needs("core_serviceaccount_view"), THIS),
     "edit-service-account": Row(
         (get(Needs(EDIT)), Ask("post", Needs(EDIT, 302), body=lambda world: {"name": "X"}, is_form=True)),
         THIS,
@@ -22,12 +22,13 @@ KEYS: dict[str, Row] = {
     "new-service-account-key": Row(
         (get(Needs(MANAGE)), Ask("post", Needs(MANAGE), body=lambda world: {"name": "X"}, is_form=True)), THIS
     ),
-    "my-api-keys": only(SignedIn()),
+    "my-api-keys": allow_get(SignedIn()),
     "new-api-key": Row(
         (get(SignedIn()), Ask("post", SignedIn(), body=lambda world: {"name": "X"}, is_form=True))
     ),
     "rotate-api-key": Row(
-        (get(Owner()), Ask("post", Owner(), body=lambda world: {"grace": "0"}, is_form=True)), of("key")
+        (get(Owner()), Ask("post", Owner(), body=lambda world: {"grace": "0"}, is_form=True)),
+        use_key_of("key"),
     ),
-    "revoke-api-key": Row((get(Owner()), Ask("post", Owner(302), is_form=True)), of("key")),
+    "revoke-api-key": Row((get(Owner()), Ask("post", Owner(302), is_form=True)), use_key_of("key")),
 }

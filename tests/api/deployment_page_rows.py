@@ -3,17 +3,16 @@
 from dataclasses import replace
 
 from tests.api.deployment_rows import TAKES_OVER, UNDOES
-from tests.api.extra_objects import accepted_form, adoption, comparison, decision, taken_over
+from tests.api.extra_objects import adoption, build_accept_form, comparison, create_adopted_service, decision
 from tests.api.requests import (
     Ask,
     Row,
+    allow_get,
     deployment_of,
     environment_form,
     get,
     input_set_of,
     new_override_form,
-    of,
-    only,
     override,
     override_form,
     override_of_place,
@@ -22,6 +21,7 @@ from tests.api.requests import (
     place_form,
     service_form,
     to_delete,
+    use_key_of,
     version_of,
 )
 from tests.api.required_access import HERE, Anywhere, Lists, Makes, Needs, Open, Saves, SignedIn
@@ -36,21 +36,21 @@ FREEZE_FORM = {
 }
 
 DEPLOYMENT_PAGES: dict[str, Row] = {
-    "instances": only(Lists("core_environment_view")),
-    "service-instances": only(Needs("core_service_view"), of("service")),
+    "instances": allow_get(Lists("core_environment_view")),
+    "service-instances": allow_get(Needs("core_service_view"), use_key_of("service")),
     "sync-infrastructure": Row(
-        (Ask("post", Needs("core_environment_access", 302), is_form=True),), of("infrastructure")
+        (Ask("post", Needs("core_environment_access", 302), is_form=True),), use_key_of("infrastructure")
     ),
     "old-inventory": Row((get(Open(302, anonymous=302)),)),
-    "inventory": only(Lists("core_service_view")),
+    "inventory": allow_get(Lists("core_service_view")),
     "events": Row(
         (
             get(Lists("core_environment_view")),
             get(Lists("core_environment_view"), "?q=&service=myapp&environment=dev&since=all"),
         )
     ),
-    "service-dashboard": only(Needs("core_service_view"), of("service")),
-    "compare-deployments": only(Needs("core_service_view"), of("service")),
+    "service-dashboard": allow_get(Needs("core_service_view"), use_key_of("service")),
+    "compare-deployments": allow_get(Needs("core_service_view"), use_key_of("service")),
     "return-to-deployment": Row(
         (
             get(Needs("core_pipeline_execute")),
@@ -59,13 +59,13 @@ DEPLOYMENT_PAGES: dict[str, Row] = {
         ),
         deployment_of,
     ),
-    "drift": only(Lists("core_environment_view")),
-    "drift-of-service": only(Needs("core_environment_view"), comparison),
+    "drift": allow_get(Lists("core_environment_view")),
+    "drift-of-service": allow_get(Needs("core_environment_view"), comparison),
     "scan-drift": Row((Ask("post", Needs("core_environment_access", 302), is_form=True),), comparison),
     "decide-about-drift": Row(
-        (Ask("post", Needs("core_environment_edit", 302), body=accepted_form, is_form=True),), comparison
+        (Ask("post", Needs("core_environment_edit", 302), body=build_accept_form, is_form=True),), comparison
     ),
-    "unknown-services": only(Needs("core_environment_view"), of("infrastructure")),
+    "unknown-services": allow_get(Needs("core_environment_view"), use_key_of("infrastructure")),
     "read-for-adoption": Row(
         (
             Ask(
@@ -75,7 +75,7 @@ DEPLOYMENT_PAGES: dict[str, Row] = {
                 is_form=True,
             ),
         ),
-        of("infrastructure"),
+        use_key_of("infrastructure"),
     ),
     "adoption": Row(
         (
@@ -94,16 +94,18 @@ DEPLOYMENT_PAGES: dict[str, Row] = {
             get(Needs("core_environment_edit")),
             Ask("post", replace(UNDOES, done=302), is_form=True),
         ),
-        taken_over,
+        create_adopted_service,
     ),
-    "executions": only(Lists("core_pipeline_view")),
-    "execution": only(Needs("core_pipeline_view"), of("execution")),
-    "abort-execution": Row((Ask("post", Needs("core_pipeline_abort", 302), is_form=True),), of("execution")),
+    "executions": allow_get(Lists("core_pipeline_view")),
+    "execution": allow_get(Needs("core_pipeline_view"), use_key_of("execution")),
+    "abort-execution": Row(
+        (Ask("post", Needs("core_pipeline_abort", 302), is_form=True),), use_key_of("execution")
+    ),
     "roll-back-execution": Row(
-        (Ask("post", Needs("core_pipeline_execute", 302), is_form=True),), of("execution")
+        (Ask("post", Needs("core_pipeline_execute", 302), is_form=True),), use_key_of("execution")
     ),
     "retry-execution": Row(
-        (Ask("post", Needs("core_pipeline_execute", 302), is_form=True),), of("execution")
+        (Ask("post", Needs("core_pipeline_execute", 302), is_form=True),), use_key_of("execution")
     ),
     "leftovers": Row(
         (
@@ -115,18 +117,21 @@ DEPLOYMENT_PAGES: dict[str, Row] = {
                 is_form=True,
             ),
         ),
-        of("execution"),
+        use_key_of("execution"),
     ),
     "execution-expressions": Row(
         (get(Needs("core_pipeline_view")), get(Needs("core_pipeline_view"), "?at=deploy/&q=image")),
-        of("execution"),
+        use_key_of("execution"),
     ),
     "decide-about-step": Row(
-        (Ask("post", Needs("core_pipeline_execute", 302), body=decision, is_form=True),), of("execution")
+        (Ask("post", Needs("core_pipeline_execute", 302), body=decision, is_form=True),),
+        use_key_of("execution"),
     ),
     "approvals": Row((get(Lists("core_pipeline_view"), "?show=all"),)),
-    "approval": only(Needs("core_pipeline_view"), of("approval")),
-    "check-approval": Row((Ask("post", Needs("core_pipeline_view", 302), is_form=True),), of("approval")),
+    "approval": allow_get(Needs("core_pipeline_view"), use_key_of("approval")),
+    "check-approval": Row(
+        (Ask("post", Needs("core_pipeline_view", 302), is_form=True),), use_key_of("approval")
+    ),
     "decide-about-approval": Row(
         (
             Ask(
@@ -136,9 +141,9 @@ DEPLOYMENT_PAGES: dict[str, Row] = {
                 is_form=True,
             ),
         ),
-        of("approval"),
+        use_key_of("approval"),
     ),
-    "freezes": only(Lists("core_deploymentfreeze_manage")),
+    "freezes": allow_get(Lists("core_deploymentfreeze_manage")),
     "new-freeze": Row(
         (
             get(Anywhere("core_deploymentfreeze_manage")),
@@ -160,37 +165,37 @@ DEPLOYMENT_PAGES: dict[str, Row] = {
                 is_form=True,
             ),
         ),
-        of("freeze"),
+        use_key_of("freeze"),
     ),
     "delete-freeze": Row(
         (
             get(Needs("core_deploymentfreeze_manage")),
             Ask("post", Needs("core_deploymentfreeze_manage", 302), is_form=True),
         ),
-        of("freeze"),
+        use_key_of("freeze"),
     ),
-    "pipelines": only(Lists("core_pipeline_view")),
-    "pipeline": only(Needs("core_pipeline_view"), of("pipeline")),
+    "pipelines": allow_get(Lists("core_pipeline_view")),
+    "pipeline": allow_get(Needs("core_pipeline_view"), use_key_of("pipeline")),
     "run-pipeline": Row(
         (
             get(Needs("core_pipeline_execute")),
             Ask("post", Needs("core_pipeline_execute", 302), body=lambda world: {"tag": "v2"}, is_form=True),
         ),
-        of("pipeline"),
+        use_key_of("pipeline"),
     ),
     "preview-pipeline": Row(
         (
             get(Needs("core_pipeline_execute")),
             Ask("post", Needs("core_pipeline_execute"), body=lambda world: {"tag": "v2"}, is_form=True),
         ),
-        of("pipeline"),
+        use_key_of("pipeline"),
     ),
     "plan-of-run": Row(
         (Ask("post", Needs("core_pipeline_execute"), body=lambda world: {"tag": "v2"}, is_form=True),),
-        of("pipeline"),
+        use_key_of("pipeline"),
     ),
     "iam-policy": Row((get(SignedIn()),), lambda world: {"identifier": "ecs"}),
-    "iam-policies": only(SignedIn()),
+    "iam-policies": allow_get(SignedIn()),
     "new-pipeline": Row(
         (
             get(Anywhere("core_pipeline_edit")),
@@ -198,18 +203,18 @@ DEPLOYMENT_PAGES: dict[str, Row] = {
         )
     ),
     "check-pipeline": Row((Ask("post", Needs("core_pipeline_view"), body=pipeline_form, is_form=True),)),
-    "choose-listeners": only(SignedIn()),
-    "source-tags": only(SignedIn(404)),
-    "source-repositories": only(SignedIn(404)),
-    "service-tags": only(Needs("core_service_view", 409), of("service")),
-    "pipeline-tags": only(Needs("core_pipeline_execute", 409), of("pipeline")),
+    "choose-listeners": allow_get(SignedIn()),
+    "source-tags": allow_get(SignedIn(404)),
+    "source-repositories": allow_get(SignedIn(404)),
+    "service-tags": allow_get(Needs("core_service_view", 409), use_key_of("service")),
+    "pipeline-tags": allow_get(Needs("core_pipeline_execute", 409), use_key_of("pipeline")),
     "expressions-here": Row((Ask("post", Needs("core_pipeline_view"), body=pipeline_form, is_form=True),)),
     "pipeline-expressions": Row(
         (get(Needs("core_pipeline_view")), get(Needs("core_pipeline_view"), "?at=deploy/&q=image")),
-        of("pipeline"),
+        use_key_of("pipeline"),
     ),
     "draw-pipeline": Row((Ask("post", SignedIn(), body=pipeline_form, is_form=True),)),
-    "input-sets": only(Needs("core_pipeline_view"), of("pipeline")),
+    "input-sets": allow_get(Needs("core_pipeline_view"), use_key_of("pipeline")),
     "new-input-set": Row(
         (
             get(Needs("core_inputset_edit", seen_by="core_pipeline_view")),
@@ -220,7 +225,7 @@ DEPLOYMENT_PAGES: dict[str, Row] = {
                 is_form=True,
             ),
         ),
-        of("pipeline"),
+        use_key_of("pipeline"),
     ),
     "edit-input-set": Row(
         (
@@ -257,18 +262,19 @@ DEPLOYMENT_PAGES: dict[str, Row] = {
                 is_form=True,
             ),
         ),
-        of("pipeline"),
+        use_key_of("pipeline"),
     ),
     "delete-pipeline": Row(
         (get(Needs("core_pipeline_delete")), Ask("post", Needs("core_pipeline_delete", 302), is_form=True)),
-        of("pipeline"),
+        use_key_of("pipeline"),
     ),
     "pipeline-history": Row(
-        (get(Needs("core_pipeline_view")), get(Needs("core_pipeline_view"), "?show=1")), of("pipeline")
+        (get(Needs("core_pipeline_view")), get(Needs("core_pipeline_view"), "?show=1")),
+        use_key_of("pipeline"),
     ),
     "restore-pipeline": Row((Ask("post", Needs("core_pipeline_edit", 302), is_form=True),), version_of),
-    "services": only(Lists("core_service_view")),
-    "service": only(Needs("core_service_view"), of("service")),
+    "services": allow_get(Lists("core_service_view")),
+    "service": allow_get(Needs("core_service_view"), use_key_of("service")),
     "new-service": Row(
         (
             get(Anywhere("core_service_edit")),
@@ -285,16 +291,16 @@ DEPLOYMENT_PAGES: dict[str, Row] = {
                 is_form=True,
             ),
         ),
-        of("service"),
+        use_key_of("service"),
     ),
     "edit-service": Row(
         (
             get(Needs("core_service_edit")),
             Ask("post", Needs("core_service_edit", 302), body=service_form, is_form=True),
         ),
-        of("service"),
+        use_key_of("service"),
     ),
-    "delete-service": to_delete("core_service_delete", of("service")),
+    "delete-service": to_delete("core_service_delete", use_key_of("service")),
     "manifest-words": Row((get(SignedIn(), "?kind=EcsTaskDefinition"), get(SignedIn(404), "?kind=x"))),
     "check-manifest": Row(
         (Ask("post", SignedIn(), body=service_form, is_form=True),),
@@ -308,15 +314,15 @@ DEPLOYMENT_PAGES: dict[str, Row] = {
             Ask("post", Makes("core_environment_edit"), body=environment_form, is_form=True),
         )
     ),
-    "environment": only(Needs("core_environment_view"), of("environment")),
+    "environment": allow_get(Needs("core_environment_view"), use_key_of("environment")),
     "edit-environment": Row(
         (
             get(Needs("core_environment_edit")),
             Ask("post", Needs("core_environment_edit", 302), body=environment_form, is_form=True),
         ),
-        of("environment"),
+        use_key_of("environment"),
     ),
-    "delete-environment": to_delete("core_environment_delete", of("environment")),
+    "delete-environment": to_delete("core_environment_delete", use_key_of("environment")),
     "service-in-environment": Row(
         (
             get(Needs("core_environment_view")),
@@ -337,15 +343,15 @@ DEPLOYMENT_PAGES: dict[str, Row] = {
     "check-override-in-infrastructure": Row(
         (Ask("post", Needs("core_environment_view"), body=service_form, is_form=True),), override_of_place
     ),
-    "manifests-in-environment": only(Needs("core_environment_view"), override),
-    "manifests-in-infrastructure": only(Needs("core_environment_view"), override_of_place),
-    "clusters": only(Needs("core_environment_edit"), of("environment")),
+    "manifests-in-environment": allow_get(Needs("core_environment_view"), override),
+    "manifests-in-infrastructure": allow_get(Needs("core_environment_view"), override_of_place),
+    "clusters": allow_get(Needs("core_environment_edit"), use_key_of("environment")),
     "new-infrastructure": Row(
         (
             get(Needs("core_environment_edit")),
             Ask("post", Needs("core_environment_edit", 302), body=place_form, is_form=True),
         ),
-        of("environment"),
+        use_key_of("environment"),
     ),
     "edit-infrastructure": Row(
         (
@@ -355,5 +361,5 @@ DEPLOYMENT_PAGES: dict[str, Row] = {
         place,
     ),
     "delete-infrastructure": to_delete("core_environment_delete", place),
-    "environments": only(Lists("core_environment_view")),
+    "environments": allow_get(Lists("core_environment_view")),
 }

@@ -1,24 +1,31 @@
 """Every named route about services, environments, pipelines and executions."""
 
-from tests.api.extra_objects import accepted_field, adoption, comparison, decision, drifted_field, taken_over
+from tests.api.extra_objects import (
+    accepted_field,
+    adoption,
+    build_drift_body,
+    comparison,
+    create_adopted_service,
+    decision,
+)
 from tests.api.requests import (
     IN_SCOPE,
     OTHER_PIPELINE,
     Ask,
     Row,
+    add_scope,
+    allow_get,
     delete_used,
     deployment_of,
     get,
-    here,
     infrastructure_body,
     infrastructure_change,
     input_set_body,
-    of,
-    only,
     override,
     override_of_place,
     place,
     service_body,
+    use_key_of,
     version_of,
 )
 from tests.api.required_access import Belongs, Lists, Needs, SignedIn
@@ -43,26 +50,28 @@ DEPLOYMENTS: dict[str, Row] = {
     "api-overview": Row(
         (get(Belongs(), f"{IN_SCOPE}&days=30"),),
     ),
-    "api-what-runs-where": only(Lists("core_service_view")),
+    "api-what-runs-where": allow_get(Lists("core_service_view")),
     "api-events": Row((get(Lists("core_environment_view")), get(Lists("core_environment_view"), "?q=4711"))),
-    "api-service-dashboard": only(Needs("core_service_view"), of("service")),
-    "api-service-deployments": only(Needs("core_service_view"), of("service")),
-    "api-compare-deployments": only(Needs("core_service_view", 404), of("service")),
+    "api-service-dashboard": allow_get(Needs("core_service_view"), use_key_of("service")),
+    "api-service-deployments": allow_get(Needs("core_service_view"), use_key_of("service")),
+    "api-compare-deployments": allow_get(Needs("core_service_view", 404), use_key_of("service")),
     # The one of the world has not ended.
     "api-return-to-deployment": Row((Ask("post", Needs("core_pipeline_execute", 409)),), deployment_of),
-    "api-service-instances": Row((get(Needs("core_service_view")),), of("service")),
+    "api-service-instances": Row((get(Needs("core_service_view")),), use_key_of("service")),
     "api-infrastructure-sync": Row(
         (get(Needs("core_environment_view")), Ask("post", Needs("core_environment_access", 202))),
-        of("infrastructure"),
+        use_key_of("infrastructure"),
     ),
     # What was changed outside.
     "api-drift": Row((get(Lists("core_environment_view")),)),
     "api-drift-of-service": Row((get(Needs("core_environment_view")),), comparison),
     "api-scan-drift": Row((Ask("post", Needs("core_environment_access", 202)),), comparison),
     "api-accept-drift": Row((Ask("post", Needs("core_environment_edit"), body=accepted_field),), comparison),
-    "api-withdraw-drift": Row((Ask("post", Needs("core_environment_edit"), body=drifted_field),), comparison),
+    "api-withdraw-drift": Row(
+        (Ask("post", Needs("core_environment_edit"), body=build_drift_body),), comparison
+    ),
     # What is taken over.
-    "api-unknown-services": Row((get(Needs("core_environment_view")),), of("infrastructure")),
+    "api-unknown-services": Row((get(Needs("core_environment_view")),), use_key_of("infrastructure")),
     "api-adoptions": Row(
         (
             Ask(
@@ -71,18 +80,18 @@ DEPLOYMENTS: dict[str, Row] = {
                 body=lambda world: {"ecs_service": "x"},
             ),
         ),
-        of("infrastructure"),
+        use_key_of("infrastructure"),
     ),
     "api-adoption": Row((get(Needs("core_environment_view")),), adoption),
     "api-adopt": Row(
         (Ask("post", TAKES_OVER, body=lambda world: {"identifier": "taken", "name": "Taken"}),), adoption
     ),
-    "api-undo-adoption": Row((Ask("post", UNDOES),), taken_over),
+    "api-undo-adoption": Row((Ask("post", UNDOES),), create_adopted_service),
     # Deployments.
     "api-services": Row(
         (
             get(Lists("core_service_view")),
-            Ask("post", Needs("core_service_edit", 201), body=here(identifier="x", name="X")),
+            Ask("post", Needs("core_service_edit", 201), body=add_scope(identifier="x", name="X")),
         )
     ),
     "api-service": Row(
@@ -91,12 +100,12 @@ DEPLOYMENTS: dict[str, Row] = {
             Ask("put", Needs("core_service_edit"), body=service_body),
             *delete_used("core_service_delete"),
         ),
-        of("service"),
+        use_key_of("service"),
     ),
     "api-environments": Row(
         (
             get(Lists("core_environment_view")),
-            Ask("post", Needs("core_environment_edit", 201), body=here(identifier="x", name="X")),
+            Ask("post", Needs("core_environment_edit", 201), body=add_scope(identifier="x", name="X")),
         )
     ),
     "api-environment": Row(
@@ -105,14 +114,14 @@ DEPLOYMENTS: dict[str, Row] = {
             Ask("put", Needs("core_environment_edit"), body=service_body),
             *delete_used("core_environment_delete"),
         ),
-        of("environment"),
+        use_key_of("environment"),
     ),
     "api-infrastructures": Row(
         (
             get(Needs("core_environment_view")),
             Ask("post", Needs("core_environment_edit", 201), body=infrastructure_body),
         ),
-        of("environment"),
+        use_key_of("environment"),
     ),
     "api-infrastructure": Row(
         (
@@ -122,7 +131,7 @@ DEPLOYMENTS: dict[str, Row] = {
         ),
         place,
     ),
-    "api-overrides": only(Needs("core_environment_view"), of("environment")),
+    "api-overrides": allow_get(Needs("core_environment_view"), use_key_of("environment")),
     "api-override": Row(
         (
             get(Needs("core_environment_view")),
@@ -131,8 +140,8 @@ DEPLOYMENTS: dict[str, Row] = {
         ),
         override,
     ),
-    "api-counting-manifests": only(Needs("core_environment_view"), override),
-    "api-infrastructure-overrides": only(Needs("core_environment_view"), place),
+    "api-counting-manifests": allow_get(Needs("core_environment_view"), override),
+    "api-infrastructure-overrides": allow_get(Needs("core_environment_view"), place),
     "api-infrastructure-override": Row(
         (
             get(Needs("core_environment_view")),
@@ -141,7 +150,7 @@ DEPLOYMENTS: dict[str, Row] = {
         ),
         override_of_place,
     ),
-    "api-infrastructure-counting-manifests": only(Needs("core_environment_view"), override_of_place),
+    "api-infrastructure-counting-manifests": allow_get(Needs("core_environment_view"), override_of_place),
     "api-input-sets": Row(
         (
             get(Lists("core_inputset_view")),
@@ -155,12 +164,12 @@ DEPLOYMENTS: dict[str, Row] = {
             Ask("put", Needs("core_inputset_edit"), body=lambda world: {"name": "Other"}),
             Ask("delete", Needs("core_inputset_delete", 204)),
         ),
-        of("input_set"),
+        use_key_of("input_set"),
     ),
     "api-pipelines": Row(
         (
             get(Lists("core_pipeline_view")),
-            Ask("post", Needs("core_pipeline_edit", 201), body=here(yaml=OTHER_PIPELINE)),
+            Ask("post", Needs("core_pipeline_edit", 201), body=add_scope(yaml=OTHER_PIPELINE)),
         )
     ),
     "api-pipeline": Row(
@@ -169,24 +178,27 @@ DEPLOYMENTS: dict[str, Row] = {
             Ask("put", Needs("core_pipeline_edit"), body=lambda world: {"yaml": PIPELINE}),
             Ask("delete", Needs("core_pipeline_delete", 204)),
         ),
-        of("pipeline"),
+        use_key_of("pipeline"),
     ),
-    "api-pipeline-checks": Row((Ask("post", Needs("core_pipeline_view"), body=here(yaml=OTHER_PIPELINE)),)),
+    "api-pipeline-checks": Row(
+        (Ask("post", Needs("core_pipeline_view"), body=add_scope(yaml=OTHER_PIPELINE)),)
+    ),
     "api-pipeline-diff": Row(
         (get(Needs("core_pipeline_view"), "?from=1"), get(Needs("core_pipeline_view", 404), "?from=7")),
-        of("pipeline"),
+        use_key_of("pipeline"),
     ),
-    "api-pipeline-versions": only(Needs("core_pipeline_view"), of("pipeline")),
-    "api-pipeline-version": only(Needs("core_pipeline_view"), version_of),
+    "api-pipeline-versions": allow_get(Needs("core_pipeline_view"), use_key_of("pipeline")),
+    "api-pipeline-version": allow_get(Needs("core_pipeline_view"), version_of),
     "api-restore-pipeline-version": Row((Ask("post", Needs("core_pipeline_edit")),), version_of),
     "api-pipeline-executions": Row(
-        (get(Needs("core_pipeline_view")), Ask("post", Needs("core_pipeline_execute", 201))), of("pipeline")
+        (get(Needs("core_pipeline_view")), Ask("post", Needs("core_pipeline_execute", 201))),
+        use_key_of("pipeline"),
     ),
-    "api-preview": Row((Ask("post", Needs("core_pipeline_execute")),), of("pipeline")),
-    "api-iam-policies": only(SignedIn()),
-    "api-pipeline-schema": only(SignedIn()),
-    "api-approvals": only(Lists("core_pipeline_view")),
-    "api-approval": only(Needs("core_pipeline_view"), of("approval")),
+    "api-preview": Row((Ask("post", Needs("core_pipeline_execute")),), use_key_of("pipeline")),
+    "api-iam-policies": allow_get(SignedIn()),
+    "api-pipeline-schema": allow_get(SignedIn()),
+    "api-approvals": allow_get(Lists("core_pipeline_view")),
+    "api-approval": allow_get(Needs("core_pipeline_view"), use_key_of("approval")),
     # Who may decide is who is in a group: nobody here is.
     "api-approve": Row(
         (
@@ -196,7 +208,7 @@ DEPLOYMENTS: dict[str, Row] = {
                 body=lambda world: {"diff": world.approval.plan_hash},
             ),
         ),
-        of("approval"),
+        use_key_of("approval"),
     ),
     "api-reject": Row(
         (
@@ -206,13 +218,13 @@ DEPLOYMENTS: dict[str, Row] = {
                 body=lambda world: {"diff": world.approval.plan_hash},
             ),
         ),
-        of("approval"),
+        use_key_of("approval"),
     ),
-    "api-check-approval": Row((Ask("post", Needs("core_pipeline_view", 202)),), of("approval")),
+    "api-check-approval": Row((Ask("post", Needs("core_pipeline_view", 202)),), use_key_of("approval")),
     "api-freeze-windows": Row(
         (
             get(Lists("core_deploymentfreeze_manage")),
-            Ask("post", Needs("core_deploymentfreeze_manage", 201), body=here(identifier="x", **FREEZE)),
+            Ask("post", Needs("core_deploymentfreeze_manage", 201), body=add_scope(identifier="x", **FREEZE)),
         )
     ),
     "api-freeze-window": Row(
@@ -221,31 +233,34 @@ DEPLOYMENTS: dict[str, Row] = {
             Ask("put", Needs("core_deploymentfreeze_manage"), body=lambda world: FREEZE),
             Ask("delete", Needs("core_deploymentfreeze_manage", 204)),
         ),
-        of("freeze"),
+        use_key_of("freeze"),
     ),
-    "api-executions": only(Lists("core_pipeline_view")),
-    "api-execution": only(Needs("core_pipeline_view"), of("execution")),
-    "api-abort": Row((Ask("post", Needs("core_pipeline_abort", 202)),), of("execution")),
-    "api-rollback": Row((Ask("post", Needs("core_pipeline_execute", 202)),), of("execution")),
-    "api-retry": Row((Ask("post", Needs("core_pipeline_execute", 409)),), of("execution")),
+    "api-executions": allow_get(Lists("core_pipeline_view")),
+    "api-execution": allow_get(Needs("core_pipeline_view"), use_key_of("execution")),
+    "api-abort": Row((Ask("post", Needs("core_pipeline_abort", 202)),), use_key_of("execution")),
+    "api-rollback": Row((Ask("post", Needs("core_pipeline_execute", 202)),), use_key_of("execution")),
+    "api-retry": Row((Ask("post", Needs("core_pipeline_execute", 409)),), use_key_of("execution")),
     "api-leftovers": Row(
         (
             get(Needs("core_pipeline_execute", 409)),
             Ask("post", Needs("core_pipeline_execute", 409), body=lambda world: {"services": ["shopCanary"]}),
         ),
-        of("execution"),
+        use_key_of("execution"),
     ),
-    "api-undo-plan": only(Needs("core_pipeline_view"), of("execution")),
-    "api-decide": Row((Ask("post", Needs("core_pipeline_execute", 409), body=decision),), of("execution")),
+    "api-undo-plan": allow_get(Needs("core_pipeline_view"), use_key_of("execution")),
+    "api-decide": Row(
+        (Ask("post", Needs("core_pipeline_execute", 409), body=decision),), use_key_of("execution")
+    ),
     "api-log": Row(
-        (get(Needs("core_pipeline_view")), get(Needs("core_pipeline_view"), "?download=1")), of("execution")
+        (get(Needs("core_pipeline_view")), get(Needs("core_pipeline_view"), "?download=1")),
+        use_key_of("execution"),
     ),
     "api-log-search": Row(
-        (get(Needs("core_pipeline_view")), get(Needs("core_pipeline_view"), "?q=x")), of("execution")
+        (get(Needs("core_pipeline_view")), get(Needs("core_pipeline_view"), "?q=x")), use_key_of("execution")
     ),
     "api-pipeline-expressions": Row(
         (get(Needs("core_pipeline_view")), get(Needs("core_pipeline_view"), "?q=image&at=deploy/")),
-        of("pipeline"),
+        use_key_of("pipeline"),
     ),
     "api-execution-expressions": Row(
         (
@@ -253,7 +268,7 @@ DEPLOYMENTS: dict[str, Row] = {
             get(Needs("core_pipeline_view"), "?q=image&page_size=1"),
             get(Needs("core_pipeline_view"), "?at=deploy/"),
         ),
-        of("execution"),
+        use_key_of("execution"),
     ),
-    "api-calls": only(Needs("core_pipeline_view"), of("execution")),
+    "api-calls": allow_get(Needs("core_pipeline_view"), use_key_of("execution")),
 }

@@ -47,7 +47,7 @@ def comparison(world: World) -> dict[str, Any]:
     return {"pk": DriftComparison.objects.get(ecs_service__service=world.service).pk}
 
 
-def drifted_field(world: World) -> dict[str, Any]:
+def build_drift_body(world: World) -> dict[str, Any]:
     """The field of it that differs, accepted or not."""
     row = Drift.objects.filter(comparison=comparison(world)["pk"]).earliest("pk")
     return {"drifts": [row.pk]}
@@ -55,12 +55,12 @@ def drifted_field(world: World) -> dict[str, Any]:
 
 def accepted_field(world: World) -> dict[str, Any]:
     """The same, and why."""
-    return {**drifted_field(world), "reason": "as agreed"}
+    return {**build_drift_body(world), "reason": "as agreed"}
 
 
-def accepted_form(world: World) -> dict[str, Any]:
+def build_accept_form(world: World) -> dict[str, Any]:
     """The same by a form."""
-    return {"drift": drifted_field(world)["drifts"], "reason": "as agreed", "verdict": "accept"}
+    return {"drift": build_drift_body(world)["drifts"], "reason": "as agreed", "verdict": "accept"}
 
 
 def adoption(world: World) -> dict[str, Any]:
@@ -68,7 +68,7 @@ def adoption(world: World) -> dict[str, Any]:
     return {"pk": Adoption.objects.get(infrastructure=world.infrastructure).pk}
 
 
-def taken_over(world: World) -> dict[str, Any]:
+def create_adopted_service(world: World) -> dict[str, Any]:
     """One that was taken over, with the service and the pipeline that were made of it."""
     row = Adoption.objects.get(infrastructure=world.infrastructure)
     made = {"scope": world.scope, "identifier": "made", "name": "Made"}

@@ -8,6 +8,7 @@ from tests.api.people_page_rows import PEOPLE_PAGES
 from tests.api.requests import (
     Ask,
     Row,
+    allow_get,
     configuration,
     configuration_form,
     connector_form,
@@ -17,12 +18,11 @@ from tests.api.requests import (
     folder_form,
     get,
     manifest_form,
-    of,
-    only,
     rule_edit_form,
     rule_form,
     secret_form,
     token_form,
+    use_key_of,
 )
 from tests.api.required_access import (
     ACCOUNT,
@@ -41,7 +41,7 @@ PAGES: dict[str, Row] = {
     **KEYS,
     **PEOPLE,
     **PEOPLE_PAGES,
-    "invitations": only(Lists("core_user_view")),
+    "invitations": allow_get(Lists("core_user_view")),
     "new-invitation": Row(
         (
             get(Anywhere("core_user_manage")),
@@ -49,11 +49,11 @@ PAGES: dict[str, Row] = {
         )
     ),
     "send-invitation-again": Row(
-        (Ask("post", Needs("core_user_manage", 302), is_form=True),), of("invitation")
+        (Ask("post", Needs("core_user_manage", 302), is_form=True),), use_key_of("invitation")
     ),
     "revoke-invitation": Row(
         (get(Needs("core_user_manage")), Ask("post", Needs("core_user_manage", 302), is_form=True)),
-        of("invitation"),
+        use_key_of("invitation"),
     ),
     # Nobody but who holds the link of an invitation sees what it offers: tests/accounts/test_invitations.py.
     "join-by-link": Row((get(Open(404, 404)),), lambda world: {"token": "nothing"}),
@@ -70,7 +70,7 @@ PAGES: dict[str, Row] = {
             get(Lists("core_audit_view", sign="pipeline.execute"), "?as=json"),
         )
     ),
-    "audit-entry": only(Needs("core_audit_view"), audit_entry),
+    "audit-entry": allow_get(Needs("core_audit_view"), audit_entry),
     "overview": Row(
         (
             get(Lists("core_pipeline_view", sign=f"{CANARY} rolling")),
@@ -99,7 +99,7 @@ PAGES: dict[str, Row] = {
         )
     ),
     **DEPLOYMENT_PAGES,
-    "delegates": only(Lists("core_delegate_view")),
+    "delegates": allow_get(Lists("core_delegate_view")),
     "check-delegate": Row(
         (
             Ask(
@@ -109,43 +109,51 @@ PAGES: dict[str, Row] = {
                 is_form=True,
             ),
         ),
-        of("delegate"),
+        use_key_of("delegate"),
     ),
-    "delegate-tasks": only(Lists("core_delegate_view")),
-    "delegate-task": only(Needs("core_delegate_view"), delegate_task),
+    "delegate-tasks": allow_get(Lists("core_delegate_view")),
+    "delegate-task": allow_get(Needs("core_delegate_view"), delegate_task),
     "abort-delegate-task": Row((Ask("post", Needs("core_delegate_edit", 302), is_form=True),), delegate_task),
     "delegate": Row(
         tuple(
             get(Needs("core_delegate_view"), f"?tab={tab}")
             for tab in ("instances", "tasks", "lists", "log", "events", "spec")
         ),
-        of("delegate"),
+        use_key_of("delegate"),
     ),
     "edit-delegate": Row(
         (
             get(Needs("core_delegate_edit")),
             Ask("post", Needs("core_delegate_edit", 302), body=edited_delegate_form, is_form=True),
         ),
-        of("delegate"),
+        use_key_of("delegate"),
     ),
     "disable-delegate": Row(
         (get(Needs("core_delegate_edit")), Ask("post", Needs("core_delegate_edit", 302), is_form=True)),
-        of("delegate"),
+        use_key_of("delegate"),
     ),
     "delete-delegate": Row(
         (get(Needs("core_delegate_delete")), Ask("post", Needs("core_delegate_delete", 409), is_form=True)),
-        of("delegate"),
+        use_key_of("delegate"),
     ),
-    "approve-delegate": Row((Ask("post", Needs("core_delegate_edit", 302), is_form=True),), of("delegate")),
-    "reject-delegate": Row((Ask("post", Needs("core_delegate_edit", 302), is_form=True),), of("delegate")),
-    "enable-delegate": Row((Ask("post", Needs("core_delegate_edit", 302), is_form=True),), of("delegate")),
-    "drain-delegate": Row((Ask("post", Needs("core_delegate_edit", 302), is_form=True),), of("delegate")),
+    "approve-delegate": Row(
+        (Ask("post", Needs("core_delegate_edit", 302), is_form=True),), use_key_of("delegate")
+    ),
+    "reject-delegate": Row(
+        (Ask("post", Needs("core_delegate_edit", 302), is_form=True),), use_key_of("delegate")
+    ),
+    "enable-delegate": Row(
+        (Ask("post", Needs("core_delegate_edit", 302), is_form=True),), use_key_of("delegate")
+    ),
+    "drain-delegate": Row(
+        (Ask("post", Needs("core_delegate_edit", 302), is_form=True),), use_key_of("delegate")
+    ),
     "lift-block": Row(
         (Ask("post", Needs("core_delegate_edit", 302), is_form=True),),
         lambda world: {"pk": world.delegate.pk, "entry": 1},
     ),
-    "notification-rules": only(Lists("core_notificationrule_view")),
-    "notification-rule": only(Needs("core_notificationrule_view"), of("notification_rule")),
+    "notification-rules": allow_get(Lists("core_notificationrule_view")),
+    "notification-rule": allow_get(Needs("core_notificationrule_view"), use_key_of("notification_rule")),
     "new-notification-rule": Row(
         (
             get(Anywhere("core_notificationrule_edit")),
@@ -158,26 +166,29 @@ PAGES: dict[str, Row] = {
             Ask("post", Needs("core_notificationrule_edit", 302), body=rule_edit_form, is_form=True),
             Ask("post", Needs("core_notificationrule_edit", 400), is_form=True),
         ),
-        of("notification_rule"),
+        use_key_of("notification_rule"),
     ),
     "delete-notification-rule": Row(
         (
             get(Needs("core_notificationrule_delete")),
             Ask("post", Needs("core_notificationrule_delete", 302), is_form=True),
         ),
-        of("notification_rule"),
+        use_key_of("notification_rule"),
     ),
     "test-notification-rule": Row(
-        (Ask("post", Needs("core_notificationrule_edit", 302), is_form=True),), of("notification_rule")
+        (Ask("post", Needs("core_notificationrule_edit", 302), is_form=True),),
+        use_key_of("notification_rule"),
     ),
     "notification-again": Row(
-        (Ask("post", Needs("core_notificationrule_edit", 302), is_form=True),), of("notification")
+        (Ask("post", Needs("core_notificationrule_edit", 302), is_form=True),), use_key_of("notification")
     ),
-    "connectors": only(Lists("core_connector_view")),
-    "help-with-delegates": only(SignedIn()),
-    "test-connector": Row((Ask("post", Needs("core_connector_access", 302), is_form=True),), of("connector")),
-    "connector-test": only(Needs("core_connector_access", 302), inquiry),
-    "connector": only(Needs("core_connector_view"), of("connector")),
+    "connectors": allow_get(Lists("core_connector_view")),
+    "help-with-delegates": allow_get(SignedIn()),
+    "test-connector": Row(
+        (Ask("post", Needs("core_connector_access", 302), is_form=True),), use_key_of("connector")
+    ),
+    "connector-test": allow_get(Needs("core_connector_access", 302), inquiry),
+    "connector": allow_get(Needs("core_connector_view"), use_key_of("connector")),
     "new-connector": Row(
         (
             get(Anywhere("core_connector_edit")),
@@ -186,15 +197,15 @@ PAGES: dict[str, Row] = {
     ),
     "edit-connector": Row(
         (get(Needs("core_connector_edit")), Ask("post", Needs("core_connector_edit", 400), is_form=True)),
-        of("connector"),
+        use_key_of("connector"),
     ),
     "connector-host-key": Row(
         (get(Needs("core_connector_edit")), Ask("post", Needs("core_connector_edit", 409), is_form=True)),
-        of("connector"),
+        use_key_of("connector"),
     ),
     "delete-connector": Row(
         (get(Needs("core_connector_delete")), Ask("post", Needs("core_connector_delete", 409), is_form=True)),
-        of("connector"),
+        use_key_of("connector"),
     ),
     "delegate-new": Row(
         (
@@ -202,15 +213,15 @@ PAGES: dict[str, Row] = {
             Ask("post", Makes("core_delegate_edit"), body=delegate_form, is_form=True),
         )
     ),
-    "install-delegate": only(Needs("core_delegate_view"), of("delegate")),
-    "download-delegate": only(Needs("core_delegate_view"), of("delegate")),
+    "install-delegate": allow_get(Needs("core_delegate_view"), use_key_of("delegate")),
+    "download-delegate": allow_get(Needs("core_delegate_view"), use_key_of("delegate")),
     "change-token-of-delegate": Row(
-        (Ask("post", Needs("core_delegate_edit", 302), is_form=True),), of("delegate")
+        (Ask("post", Needs("core_delegate_edit", 302), is_form=True),), use_key_of("delegate")
     ),
-    "delegate-waiting": only(Needs("core_delegate_view"), of("delegate")),
-    "delegate-configurations": only(Lists("core_delegateconfiguration_view")),
+    "delegate-waiting": allow_get(Needs("core_delegate_view"), use_key_of("delegate")),
+    "delegate-configurations": allow_get(Lists("core_delegateconfiguration_view")),
     # An executor of pipelines has no right to see these.
-    "delegate-configuration": only(Needs("core_delegateconfiguration_view"), configuration),
+    "delegate-configuration": allow_get(Needs("core_delegateconfiguration_view"), configuration),
     "new-delegate-configuration": Row(
         (
             get(Anywhere("core_delegateconfiguration_edit")),
@@ -234,32 +245,34 @@ PAGES: dict[str, Row] = {
         ),
         configuration,
     ),
-    "delegate-tokens": only(Lists("core_delegate_view")),
-    "delegate-token": only(Needs("core_delegate_view"), of("token")),
+    "delegate-tokens": allow_get(Lists("core_delegate_view")),
+    "delegate-token": allow_get(Needs("core_delegate_view"), use_key_of("token")),
     "new-delegate-token": Row(
         (
             get(Anywhere("core_delegate_edit")),
             Ask("post", Makes("core_delegate_edit"), body=token_form, is_form=True),
         )
     ),
-    "show-delegate-token": Row((Ask("post", Needs("core_delegate_edit"), is_form=True),), of("token")),
+    "show-delegate-token": Row(
+        (Ask("post", Needs("core_delegate_edit"), is_form=True),), use_key_of("token")
+    ),
     "rename-delegate-token": Row(
         (
             get(Needs("core_delegate_edit")),
             Ask("post", Needs("core_delegate_edit", 302), body=token_form, is_form=True),
         ),
-        of("token"),
+        use_key_of("token"),
     ),
     "revoke-delegate-token": Row(
         (get(Needs("core_delegate_edit")), Ask("post", Needs("core_delegate_edit", 302), is_form=True)),
-        of("token"),
+        use_key_of("token"),
     ),
     "delete-delegate-token": Row(
         (get(Needs("core_delegate_delete")), Ask("post", Needs("core_delegate_delete", 409), is_form=True)),
-        of("token"),
+        use_key_of("token"),
     ),
-    "secrets": only(Lists("core_secret_view")),
-    "secret": only(Needs("core_secret_view"), of("secret")),
+    "secrets": allow_get(Lists("core_secret_view")),
+    "secret": allow_get(Needs("core_secret_view"), use_key_of("secret")),
     "new-secret": Row(
         (
             get(Anywhere("core_secret_edit")),
@@ -271,23 +284,23 @@ PAGES: dict[str, Row] = {
             get(Needs("core_secret_edit")),
             Ask("post", Needs("core_secret_edit", 302), body=secret_form, is_form=True),
         ),
-        of("secret"),
+        use_key_of("secret"),
     ),
     "rename-secret": Row(
         (
             get(Needs("core_secret_edit")),
             Ask("post", Needs("core_secret_edit", 302), body=secret_form, is_form=True),
         ),
-        of("secret"),
+        use_key_of("secret"),
     ),
     "delete-secret": Row(
         (get(Needs("core_secret_delete")), Ask("post", Needs("core_secret_delete", 409), is_form=True)),
-        of("secret"),
+        use_key_of("secret"),
     ),
-    "files": only(Lists("core_file_view", sign="task.yaml")),
-    "file": only(Needs("core_file_view"), of("file")),
-    "download-file": only(Needs("core_file_view"), of("file")),
-    "file-history": only(Needs("core_file_view"), of("file")),
+    "files": allow_get(Lists("core_file_view", sign="task.yaml")),
+    "file": allow_get(Needs("core_file_view"), use_key_of("file")),
+    "download-file": allow_get(Needs("core_file_view"), use_key_of("file")),
+    "file-history": allow_get(Needs("core_file_view"), use_key_of("file")),
     "new-file": Row(
         (get(Anywhere("core_file_edit")), Ask("post", Makes("core_file_edit"), body=file_form, is_form=True))
     ),
@@ -310,7 +323,7 @@ PAGES: dict[str, Row] = {
                 is_form=True,
             ),
         ),
-        of("file"),
+        use_key_of("file"),
     ),
     "move-file": Row(
         (
@@ -322,7 +335,7 @@ PAGES: dict[str, Row] = {
                 is_form=True,
             ),
         ),
-        of("file"),
+        use_key_of("file"),
     ),
     "delete-file": Row(
         (
@@ -334,20 +347,20 @@ PAGES: dict[str, Row] = {
                 is_form=True,
             ),
         ),
-        of("file"),
+        use_key_of("file"),
     ),
-    "deleted-files": only(Lists("core_file_view")),
-    "undelete-files": Row((Ask("post", Needs("core_file_edit", 302), is_form=True),), of("deletion")),
-    "forget-files": Row((Ask("post", Needs("core_file_delete", 302), is_form=True),), of("deletion")),
+    "deleted-files": allow_get(Lists("core_file_view")),
+    "undelete-files": Row((Ask("post", Needs("core_file_edit", 302), is_form=True),), use_key_of("deletion")),
+    "forget-files": Row((Ask("post", Needs("core_file_delete", 302), is_form=True),), use_key_of("deletion")),
     "restore-file": Row(
         (Ask("post", Needs("core_file_edit", 302), is_form=True),),
         lambda world: {"pk": world.file.pk, "version": 1},
     ),
     # Access.
-    "effective-access": only(SignedIn()),
-    "access-scopes": only(SignedIn()),
-    "archived-scopes": only(SignedIn()),
-    "scope-choices": only(SignedIn()),
+    "effective-access": allow_get(SignedIn()),
+    "access-scopes": allow_get(SignedIn()),
+    "archived-scopes": allow_get(SignedIn()),
+    "scope-choices": allow_get(SignedIn()),
     "new-organization": Row(
         (
             get(Needs("core_organization_edit", at=ACCOUNT)),
@@ -359,7 +372,7 @@ PAGES: dict[str, Row] = {
             ),
         )
     ),
-    "access-scope": only(Needs("core_project_view"), of("scope")),
+    "access-scope": allow_get(Needs("core_project_view"), use_key_of("scope")),
     "new-project": Row(
         (
             get(Needs("core_project_edit", at=ORGANIZATION)),
@@ -382,7 +395,7 @@ PAGES: dict[str, Row] = {
                 is_form=True,
             ),
         ),
-        of("scope"),
+        use_key_of("scope"),
     ),
     # An execution is under way there.
     "archive-scope": Row(
@@ -390,7 +403,7 @@ PAGES: dict[str, Row] = {
             get(Needs("core_project_delete")),
             Ask("post", Needs("core_project_delete", 409), is_form=True),
         ),
-        of("scope"),
+        use_key_of("scope"),
     ),
-    "restore-scope": Row((Ask("post", SignedIn(404), is_form=True),), of("scope")),
+    "restore-scope": Row((Ask("post", SignedIn(404), is_form=True),), use_key_of("scope")),
 }

@@ -3,23 +3,25 @@
 from typing import Any
 
 from rbac.models import Role
-from tests.api.requests import Ask, Row, get, granted_by, of, only
+from tests.api.requests import Ask, Row, allow_get, get, list_granted_permissions, use_key_of
 from tests.api.required_access import ACCOUNT, HERE, Lists, Needs
 from tests.api.sample_project import World
 
 VIEW, MANAGE = "core_user_view", "core_user_manage"
-PERSON = of("member")
+PERSON = use_key_of("member")
 # Users belong to the account: who sees a person here needs the permission there.
 AS_ADMINISTRATOR = Needs(MANAGE, seen_by=VIEW, granted_at=ACCOUNT)
 # The member of the world is an account admin: others lack permissions of theirs, and nobody disables oneself.
-OF_ONESELF = Needs(MANAGE, 409, seen_by=VIEW, granted_at=ACCOUNT, also=granted_by("account_admin"))
+OF_ONESELF = Needs(
+    MANAGE, 409, seen_by=VIEW, granted_at=ACCOUNT, also=list_granted_permissions("account_admin")
+)
 
 
 def role_form(world: World) -> dict[str, Any]:
     return {"in_scope": HERE, "role": Role.objects.get(identifier="viewer", scope=None).pk}
 
 
-def on_person(action: Needs) -> Row:
+def build_person_row(action: Needs) -> Row:
     return Row((get(AS_ADMINISTRATOR), Ask("post", action, is_form=True)), PERSON)
 
 
@@ -30,16 +32,16 @@ PEOPLE_PAGES: dict[str, Row] = {
             get(Lists(VIEW, sign=""), "?q=a&show=no-second-factor&sort=name&density=compact"),
         )
     ),
-    "person": only(Needs(VIEW), PERSON),
-    "disable-user": on_person(OF_ONESELF),
-    "enable-user": on_person(OF_ONESELF),
-    "reset-second-factor": on_person(OF_ONESELF),
+    "person": allow_get(Needs(VIEW), PERSON),
+    "disable-user": build_person_row(OF_ONESELF),
+    "enable-user": build_person_row(OF_ONESELF),
+    "reset-second-factor": build_person_row(OF_ONESELF),
     "assign-role-to-person": Row(
         (get(Needs(MANAGE)), Ask("post", Needs(MANAGE, 302), body=role_form, is_form=True)), PERSON
     ),
     "remove-role-assignment": Row(
-        (get(Needs(MANAGE)), Ask("post", Needs(MANAGE, 302), is_form=True)), of("assignment")
+        (get(Needs(MANAGE)), Ask("post", Needs(MANAGE, 302), is_form=True)), use_key_of("assignment")
     ),
     "roles": Row((get(Lists("core_role_view")), get(Lists("core_role_view"), "?show=custom&sort=name"))),
-    "role": only(Needs("core_role_view"), of("role")),
+    "role": allow_get(Needs("core_role_view"), use_key_of("role")),
 }

@@ -39,11 +39,11 @@ class Row:
     kwargs: Build = field(default=nothing)
 
 
-def of(attribute: str) -> Build:
+def use_key_of(attribute: str) -> Build:
     return lambda world: {"pk": getattr(world, attribute).pk}
 
 
-def here(**body: Any) -> Build:
+def add_scope(**body: Any) -> Build:
     return lambda world: {**body, "org": world.scope.org, "project": world.scope.project}
 
 
@@ -57,7 +57,7 @@ def delete_used(permission: str) -> tuple[Ask, Ask]:
     return Ask("delete", Needs(permission, 409)), agreed
 
 
-def only(need: Need, kwargs: Build = nothing) -> Row:
+def allow_get(need: Need, kwargs: Build = nothing) -> Row:
     return Row((get(need),), kwargs)
 
 
@@ -69,7 +69,7 @@ def to_delete(permission: str, kwargs: Build) -> Row:
     return Row((get(Needs(permission)), refused, agreed), kwargs)
 
 
-def granted_by(role: str) -> tuple[str, ...]:
+def list_granted_permissions(role: str) -> tuple[str, ...]:
     """What somebody needs to have who hands out a built-in role."""
     return tuple(sorted(GRANTED[role]))
 
@@ -138,7 +138,7 @@ def rule_body(world: World) -> dict[str, Any]:
 
 
 def new_rule_body(world: World) -> dict[str, Any]:
-    return here(identifier="x", **rule_body(world))(world)
+    return add_scope(identifier="x", **rule_body(world))(world)
 
 
 def rule_form(world: World) -> dict[str, Any]:

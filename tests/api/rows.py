@@ -12,17 +12,17 @@ from tests.api.requests import (
     IN_SCOPE,
     Ask,
     Row,
+    add_scope,
+    allow_get,
     assignment_body,
     configuration,
     get,
-    granted_by,
-    here,
+    list_granted_permissions,
     new_rule_body,
-    of,
-    only,
     resource_group_body,
     rule_body,
     service_account_body,
+    use_key_of,
 )
 from tests.api.required_access import ACCOUNT, ORGANIZATION, Belongs, Lists, Needs, Open, Owner, SignedIn
 from tests.secret_watch.marker import planted
@@ -34,16 +34,16 @@ ROWS: dict[str, Row] = {
     "admin-sign-in": Row((get(Open(403, anonymous=302)),)),
     "theme": Row((Ask("post", Open(302, anonymous=302), is_form=True),)),
     "csp-reports": Row((Ask("post", Open(204, anonymous=204)),)),
-    "healthz": only(Open()),
+    "healthz": allow_get(Open()),
     "readyz": Row((get(Open(503, anonymous=503)),)),
-    "schema": only(Open()),
-    "api-docs": only(Open()),
+    "schema": allow_get(Open()),
+    "api-docs": allow_get(Open()),
     # No test has the documentation built, but those of tests/web/test_documentation.py.
     "docs": Row((get(Open(404, anonymous=404)),)),
     "docs-page": Row((get(Open(404, anonymous=404)),), lambda world: {"path": "reference/"}),
     **PAGES,
     # Who one is.
-    "api-me": only(SignedIn()),
+    "api-me": allow_get(SignedIn()),
     "api-my-permissions": Row((get(Belongs(), IN_SCOPE),)),
     "api-access-check": Row(
         (
@@ -128,7 +128,9 @@ ROWS: dict[str, Row] = {
     "api-roles": Row(
         (
             get(Lists("core_role_view")),
-            Ask("post", Needs("core_role_edit", 201), body=here(identifier="x", name="X", permissions=[])),
+            Ask(
+                "post", Needs("core_role_edit", 201), body=add_scope(identifier="x", name="X", permissions=[])
+            ),
         )
     ),
     "api-role": Row(
@@ -141,20 +143,25 @@ ROWS: dict[str, Row] = {
             ),
             Ask("delete", Needs("core_role_delete", 409)),
         ),
-        of("role"),
+        use_key_of("role"),
     ),
     "api-role-assignments": Row(
         (
             get(Lists("core_user_view", sign='"own"')),
-            Ask("post", Needs("core_user_manage", 201, also=granted_by("viewer")), body=assignment_body),
+            Ask(
+                "post",
+                Needs("core_user_manage", 201, also=list_granted_permissions("viewer")),
+                body=assignment_body,
+            ),
         )
     ),
     "api-role-assignment": Row(
-        (get(Needs("core_user_view")), Ask("delete", Needs("core_user_manage", 204))), of("assignment")
+        (get(Needs("core_user_view")), Ask("delete", Needs("core_user_manage", 204))),
+        use_key_of("assignment"),
     ),
     "api-keys": Row((get(SignedIn()), Ask("post", SignedIn(201), body=lambda world: {"name": "x"}))),
-    "api-key": Row((get(Owner()), Ask("delete", Owner(204))), of("key")),
-    "api-key-rotation": Row((Ask("post", Owner()),), of("key")),
+    "api-key": Row((get(Owner()), Ask("delete", Owner(204))), use_key_of("key")),
+    "api-key-rotation": Row((Ask("post", Owner()),), use_key_of("key")),
     "api-resource-groups": Row(
         (
             get(Lists("core_resourcegroup_view")),
@@ -171,12 +178,12 @@ ROWS: dict[str, Row] = {
             ),
             Ask("delete", Needs("core_resourcegroup_delete", 204)),
         ),
-        of("resource_group"),
+        use_key_of("resource_group"),
     ),
     "api-users": Row(
         (get(Lists("core_user_view", sign="")), get(Lists("core_user_view", sign=""), "?search=a"))
     ),
-    "api-user": only(Needs("core_user_view"), of("member")),
+    "api-user": allow_get(Needs("core_user_view"), use_key_of("member")),
     "api-user-groups": Row(
         (
             get(Lists("core_usergroup_view")),
@@ -193,7 +200,7 @@ ROWS: dict[str, Row] = {
             ),
             Ask("delete", Needs("core_usergroup_manage", 204)),
         ),
-        of("user_group"),
+        use_key_of("user_group"),
     ),
     "api-service-accounts": Row(
         (
@@ -207,19 +214,24 @@ ROWS: dict[str, Row] = {
             Ask("patch", Needs("core_serviceaccount_edit"), body=lambda world: {"name": "X"}),
             Ask("delete", Needs("core_serviceaccount_delete", 204)),
         ),
-        of("service_account"),
+        use_key_of("service_account"),
     ),
     "api-invitations": Row(
         (
             get(Lists("core_user_view")),
-            Ask("post", Needs("core_user_manage", 201, also=granted_by("viewer")), body=invitation_body),
+            Ask(
+                "post",
+                Needs("core_user_manage", 201, also=list_granted_permissions("viewer")),
+                body=invitation_body,
+            ),
         )
     ),
     "api-invitation": Row(
-        (get(Needs("core_user_view")), Ask("delete", Needs("core_user_manage", 204))), of("invitation")
+        (get(Needs("core_user_view")), Ask("delete", Needs("core_user_manage", 204))),
+        use_key_of("invitation"),
     ),
     "api-send-invitation": Row(
-        (Ask("post", Needs("core_user_manage"), body=lambda world: {"days": 3}),), of("invitation")
+        (Ask("post", Needs("core_user_manage"), body=lambda world: {"days": 3}),), use_key_of("invitation")
     ),
     "api-audit": Row(
         (
@@ -233,7 +245,7 @@ ROWS: dict[str, Row] = {
             get(Lists("core_audit_view", sign="pipeline.execute"), "?as=csv"),
         )
     ),
-    "api-audit-entry": only(Needs("core_audit_view"), audit_entry),
+    "api-audit-entry": allow_get(Needs("core_audit_view"), audit_entry),
     # Notification rules.
     "api-notification-rules": Row(
         (
@@ -247,16 +259,18 @@ ROWS: dict[str, Row] = {
             Ask("put", Needs("core_notificationrule_edit"), body=rule_body),
             Ask("delete", Needs("core_notificationrule_delete", 204)),
         ),
-        of("notification_rule"),
+        use_key_of("notification_rule"),
     ),
     "api-notifications": Row(
         (
             get(Needs("core_notificationrule_view")),
             Ask("post", Needs("core_notificationrule_edit", 201)),
         ),
-        of("notification_rule"),
+        use_key_of("notification_rule"),
     ),
-    "api-notification-again": Row((Ask("post", Needs("core_notificationrule_edit")),), of("notification")),
+    "api-notification-again": Row(
+        (Ask("post", Needs("core_notificationrule_edit")),), use_key_of("notification")
+    ),
     # Connectors, secrets, files.
     "api-connectors": Row(
         (
@@ -264,7 +278,7 @@ ROWS: dict[str, Row] = {
             Ask(
                 "post",
                 Needs("core_connector_edit", 201),
-                body=here(identifier="x", name="X", spec={"credentials": "DefaultChain"}),
+                body=add_scope(identifier="x", name="X", spec={"credentials": "DefaultChain"}),
             ),
         )
     ),
@@ -274,31 +288,31 @@ ROWS: dict[str, Row] = {
             Ask("patch", Needs("core_connector_edit"), body=lambda world: {"name": "X"}),
             Ask("delete", Needs("core_connector_delete", 409)),
         ),
-        of("connector"),
+        use_key_of("connector"),
     ),
     "api-connector-host-key": Row(
         (
             get(Needs("core_connector_view")),
             Ask("post", Needs("core_connector_edit", 409), body=lambda world: {"fingerprint": "SHA256:x"}),
         ),
-        of("connector"),
+        use_key_of("connector"),
     ),
-    "api-connector-uses": only(Needs("core_connector_view"), of("connector")),
-    "api-secret-uses": only(Needs("core_secret_view"), of("secret")),
+    "api-connector-uses": allow_get(Needs("core_connector_view"), use_key_of("connector")),
+    "api-secret-uses": allow_get(Needs("core_secret_view"), use_key_of("secret")),
     "api-connector-test": Row(
         (Ask("post", Needs("core_connector_access", 400), body=lambda world: {"region": "nowhere"}),),
-        of("connector"),
+        use_key_of("connector"),
     ),
-    "api-connector-clusters": Row((get(Needs("core_connector_access", 400)),), of("connector")),
-    "api-connector-tags": Row((get(Needs("core_connector_access", 400)),), of("connector")),
-    "api-connector-repositories": Row((get(Needs("core_connector_access", 400)),), of("connector")),
-    "api-connector-load-balancers": Row((get(Needs("core_connector_access", 400)),), of("connector")),
-    "api-connector-listeners": Row((get(Needs("core_connector_access", 400)),), of("connector")),
-    "api-connector-rules": Row((get(Needs("core_connector_access", 400)),), of("connector")),
-    "api-connector-test-by-delegate": only(Needs("core_connector_access"), inquiry),
+    "api-connector-clusters": Row((get(Needs("core_connector_access", 400)),), use_key_of("connector")),
+    "api-connector-tags": Row((get(Needs("core_connector_access", 400)),), use_key_of("connector")),
+    "api-connector-repositories": Row((get(Needs("core_connector_access", 400)),), use_key_of("connector")),
+    "api-connector-load-balancers": Row((get(Needs("core_connector_access", 400)),), use_key_of("connector")),
+    "api-connector-listeners": Row((get(Needs("core_connector_access", 400)),), use_key_of("connector")),
+    "api-connector-rules": Row((get(Needs("core_connector_access", 400)),), use_key_of("connector")),
+    "api-connector-test-by-delegate": allow_get(Needs("core_connector_access"), inquiry),
     "api-check-delegate": Row(
         (Ask("post", Needs("core_delegate_edit", 202), body=lambda world: {"url": "https://example.com"}),),
-        of("delegate"),
+        use_key_of("delegate"),
     ),
     "api-delegate-tasks": Row(
         (
@@ -306,11 +320,11 @@ ROWS: dict[str, Row] = {
             get(Lists("core_delegate_view", sign=""), "?status=QUEUED&delegate=1"),
         )
     ),
-    "api-delegate-task": only(Needs("core_delegate_view"), delegate_task),
+    "api-delegate-task": allow_get(Needs("core_delegate_view"), delegate_task),
     "api-abort-delegate-task": Row((Ask("post", Needs("core_delegate_edit")),), delegate_task),
-    "api-delegate-task-decisions": only(Needs("core_delegate_view"), delegate_task),
-    "api-delegate-task-log": only(Needs("core_delegate_view"), delegate_task),
-    "api-aws-regions": only(SignedIn()),
+    "api-delegate-task-decisions": allow_get(Needs("core_delegate_view"), delegate_task),
+    "api-delegate-task-log": allow_get(Needs("core_delegate_view"), delegate_task),
+    "api-aws-regions": allow_get(SignedIn()),
     "api-delegates": Row(
         (
             get(Lists("core_delegate_view")),
@@ -323,28 +337,33 @@ ROWS: dict[str, Row] = {
             Ask("patch", Needs("core_delegate_edit"), body=lambda world: {"description": "X"}),
             Ask("delete", Needs("core_delegate_delete", 409)),
         ),
-        of("delegate"),
+        use_key_of("delegate"),
     ),
-    "api-approve-delegate": Row((Ask("post", Needs("core_delegate_edit", 409)),), of("delegate")),
-    "api-reject-delegate": Row((Ask("post", Needs("core_delegate_edit", 409)),), of("delegate")),
-    "api-enable-delegate": Row((Ask("post", Needs("core_delegate_edit", 409)),), of("delegate")),
-    "api-disable-delegate": Row((Ask("post", Needs("core_delegate_edit")),), of("delegate")),
-    "api-drain-delegate": Row((Ask("post", Needs("core_delegate_edit")),), of("delegate")),
+    "api-approve-delegate": Row((Ask("post", Needs("core_delegate_edit", 409)),), use_key_of("delegate")),
+    "api-reject-delegate": Row((Ask("post", Needs("core_delegate_edit", 409)),), use_key_of("delegate")),
+    "api-enable-delegate": Row((Ask("post", Needs("core_delegate_edit", 409)),), use_key_of("delegate")),
+    "api-disable-delegate": Row((Ask("post", Needs("core_delegate_edit")),), use_key_of("delegate")),
+    "api-drain-delegate": Row((Ask("post", Needs("core_delegate_edit")),), use_key_of("delegate")),
     "api-delegate-tags": Row(
         (
             Ask("put", Needs("core_delegate_edit"), body=lambda world: {"tags": ["eu"]}),
             Ask("delete", Needs("core_delegate_edit")),
         ),
-        of("delegate"),
+        use_key_of("delegate"),
     ),
     "api-delegate-logs": Row(
-        (get(Needs("core_delegate_view")), get(Needs("core_delegate_view"), "?after=1")), of("delegate")
+        (get(Needs("core_delegate_view")), get(Needs("core_delegate_view"), "?after=1")),
+        use_key_of("delegate"),
     ),
-    "api-delegate-events": only(Needs("core_delegate_view"), of("delegate")),
+    "api-delegate-events": allow_get(Needs("core_delegate_view"), use_key_of("delegate")),
     "api-delegate-configurations": Row(
         (
             get(Lists("core_delegateconfiguration_view")),
-            Ask("post", Needs("core_delegateconfiguration_edit", 201), body=here(identifier="x", name="X")),
+            Ask(
+                "post",
+                Needs("core_delegateconfiguration_edit", 201),
+                body=add_scope(identifier="x", name="X"),
+            ),
         )
     ),
     "api-delegate-configuration": Row(
@@ -355,7 +374,7 @@ ROWS: dict[str, Row] = {
         ),
         configuration,
     ),
-    "api-delegate-configuration-runs": only(Needs("core_delegateconfiguration_view"), configuration),
+    "api-delegate-configuration-runs": allow_get(Needs("core_delegateconfiguration_view"), configuration),
     "api-apply-delegate-configuration": Row(
         (
             Ask(
@@ -370,7 +389,7 @@ ROWS: dict[str, Row] = {
         (
             get(Lists("core_delegate_view")),
             get(Lists("core_delegate_view", sign=""), "?status=REVOKED"),
-            Ask("post", Needs("core_delegate_edit", 201), body=here(name="new")),
+            Ask("post", Needs("core_delegate_edit", 201), body=add_scope(name="new")),
         )
     ),
     "api-delegate-token": Row(
@@ -379,13 +398,14 @@ ROWS: dict[str, Row] = {
             Ask("patch", Needs("core_delegate_edit"), body=lambda world: {"name": "other"}),
             Ask("delete", Needs("core_delegate_delete", 409)),
         ),
-        of("token"),
+        use_key_of("token"),
     ),
-    "api-delegate-token-reveal": Row((Ask("post", Needs("core_delegate_edit")),), of("token")),
-    "api-delegate-token-revoke": Row((Ask("post", Needs("core_delegate_edit")),), of("token")),
-    "api-task-spec": Row((Ask("post", Needs("core_delegate_edit"), body=here(name="d1")),)),
+    "api-delegate-token-reveal": Row((Ask("post", Needs("core_delegate_edit")),), use_key_of("token")),
+    "api-delegate-token-revoke": Row((Ask("post", Needs("core_delegate_edit")),), use_key_of("token")),
+    "api-task-spec": Row((Ask("post", Needs("core_delegate_edit"), body=add_scope(name="d1")),)),
     "api-delegate-task-spec": Row(
-        (Ask("post", Needs("core_delegate_view"), body=lambda world: {"image": "x:1"}),), of("delegate")
+        (Ask("post", Needs("core_delegate_view"), body=lambda world: {"image": "x:1"}),),
+        use_key_of("delegate"),
     ),
     "api-task-spec-check": Row((Ask("post", SignedIn(), body=lambda world: {"task_definition": {}}),)),
     "api-secrets": Row(
@@ -394,7 +414,7 @@ ROWS: dict[str, Row] = {
             Ask(
                 "post",
                 Needs("core_secret_edit", 201),
-                body=here(identifier="x", name="X", value=planted("a good secret")),
+                body=add_scope(identifier="x", name="X", value=planted("a good secret")),
             ),
         )
     ),
@@ -404,12 +424,12 @@ ROWS: dict[str, Row] = {
             Ask("patch", Needs("core_secret_edit"), body=lambda world: {"name": "X"}),
             Ask("delete", Needs("core_secret_delete", 409)),
         ),
-        of("secret"),
+        use_key_of("secret"),
     ),
     "api-files": Row(
         (
             get(Lists("core_file_view", sign="task.yaml")),
-            Ask("post", Needs("core_file_edit", 201), body=here(path="/x.yaml", content="a: 1")),
+            Ask("post", Needs("core_file_edit", 201), body=add_scope(path="/x.yaml", content="a: 1")),
         )
     ),
     "api-file": Row(
@@ -421,24 +441,31 @@ ROWS: dict[str, Row] = {
         ),
         lambda world: {"path": "task.yaml"},
     ),
-    "api-file-deletions": only(Lists("core_file_view")),
+    "api-file-deletions": allow_get(Lists("core_file_view")),
     "api-file-deletion": Row(
-        (get(Needs("core_file_view")), Ask("delete", Needs("core_file_delete", 204))), of("deletion")
+        (get(Needs("core_file_view")), Ask("delete", Needs("core_file_delete", 204))), use_key_of("deletion")
     ),
-    "api-file-undeletion": Row((Ask("post", Needs("core_file_edit")),), of("deletion")),
+    "api-file-undeletion": Row((Ask("post", Needs("core_file_edit")),), use_key_of("deletion")),
     "api-file-checks": Row(
-        (Ask("post", Needs("core_file_view"), body=here(path="/x.yaml", content="a: 1")),)
+        (Ask("post", Needs("core_file_view"), body=add_scope(path="/x.yaml", content="a: 1")),)
     ),
     "api-file-clean-ups": Row(
-        (Ask("post", Needs("core_file_view"), body=here(path="/x.yaml", content="containerDefinitions: []")),)
+        (
+            Ask(
+                "post",
+                Needs("core_file_view"),
+                body=add_scope(path="/x.yaml", content="containerDefinitions: []"),
+            ),
+        )
     ),
-    "api-file-versions": only(Needs("core_file_view"), of("file")),
-    "api-file-version": only(Needs("core_file_view"), lambda world: {"pk": world.file.pk, "version": 1}),
+    "api-file-versions": allow_get(Needs("core_file_view"), use_key_of("file")),
+    "api-file-version": allow_get(Needs("core_file_view"), lambda world: {"pk": world.file.pk, "version": 1}),
     "api-file-diff": Row(
-        (get(Needs("core_file_view"), "?from=1"), get(Needs("core_file_view", 404), "?from=7")), of("file")
+        (get(Needs("core_file_view"), "?from=1"), get(Needs("core_file_view", 404), "?from=7")),
+        use_key_of("file"),
     ),
     "api-file-restore": Row(
-        (Ask("post", Needs("core_file_edit"), body=lambda world: {"version": 1}),), of("file")
+        (Ask("post", Needs("core_file_edit"), body=lambda world: {"version": 1}),), use_key_of("file")
     ),
     "api-file-move": Row(
         (
@@ -449,9 +476,9 @@ ROWS: dict[str, Row] = {
                 body=lambda world: {"path": "/new.yaml", "although_used": True},
             ),
         ),
-        of("file"),
+        use_key_of("file"),
     ),
-    "api-file-uses": only(Needs("core_file_view"), of("file")),
+    "api-file-uses": allow_get(Needs("core_file_view"), use_key_of("file")),
     **DEPLOYMENTS,
 }
 

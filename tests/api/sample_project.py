@@ -26,7 +26,7 @@ from rbac.models import (
 )
 from rbac.models.api_keys import hash_token
 from rbac.operations.api_keys import create_api_key
-from tests.api.synced_service import what_runs
+from tests.api.synced_service import create_synced_rows
 from tests.fixtures.delegates import make_token, one_of_everything
 from tests.secret_watch.marker import planted
 
@@ -150,7 +150,7 @@ def make_world(scope: Scope, member: User, runner: User) -> World:
         plan_hash="d" * 64,
         refreshes_completed=1,
     )
-    what_runs(service, infrastructure, execution, CANARY)
+    create_synced_rows(service, infrastructure, execution, CANARY)
     freeze = FreezeWindow.objects.create(
         scope=scope,
         identifier="holidays",
@@ -179,7 +179,7 @@ def make_world(scope: Scope, member: User, runner: User) -> World:
     )
     delegate = one_of_everything(scope, connector, CANARY)
     token = make_token(scope, f"{CANARY} spare")
-    rule, notification = what_is_told(scope)
+    rule, notification = create_notification_rows(scope)
     return World(
         scope=scope,
         member=member,
@@ -209,7 +209,7 @@ def make_world(scope: Scope, member: User, runner: User) -> World:
     )
 
 
-def what_is_told(scope: Scope) -> tuple[NotificationRule, Notification]:
+def create_notification_rows(scope: Scope) -> tuple[NotificationRule, Notification]:
     """A rule that is turned off, with one event that was not taken."""
     now = timezone.now()
     rule = NotificationRule.objects.create(

@@ -26,7 +26,7 @@ TAKEN_OVER = {
 }
 
 
-def what_runs(service: Service, place: Infrastructure, execution: Execution, canary: str) -> None:
+def create_synced_rows(service: Service, place: Infrastructure, execution: Execution, canary: str) -> None:
     """Create the rows of one synced ECS service with one task on one machine."""
     now = timezone.now()
     cluster = SyncedCluster.objects.create(
@@ -42,7 +42,7 @@ def what_runs(service: Service, place: Infrastructure, execution: Execution, can
         first_seen_at=now,
         seen_at=now,
     )
-    what_was_changed(record, execution, canary)
+    create_drift_rows(record, execution, canary)
     EcsServiceEvent.objects.create(ecs_service=record, event="a", at=now, message=canary)
     SyncPause.objects.get_or_create(
         key=f"a failing account of {place.region}",
@@ -71,7 +71,7 @@ def what_runs(service: Service, place: Infrastructure, execution: Execution, can
     )
 
 
-def what_was_changed(record: EcsServiceRecord, execution: Execution, canary: str) -> None:
+def create_drift_rows(record: EcsServiceRecord, execution: Execution, canary: str) -> None:
     """Create drift of the ECS service and the adoption of another one."""
     now = timezone.now()
     ClusterDriftScan.objects.create(cluster=record.cluster, due_at=now)

@@ -18,7 +18,9 @@ Call = Callable[[User], APIClient]
 ADDRESS = "/api/v1/access-check"
 
 
-def asked(client: APIClient, permission: str, resource: Any, status: int = 200, about: Any = None) -> Any:
+def check_access(
+    client: APIClient, permission: str, resource: Any, status: int = 200, about: Any = None
+) -> Any:
     body = {"permission": permission, "resource": resource}
     if about is not None:
         body["principal"] = about
@@ -34,7 +36,7 @@ def pipeline(project: Scope) -> Pipeline:
 
 def test_a_yes_names_the_assignment_that_it_comes_from(deployer: User, pipeline: Pipeline, call: Call):
     resource = {"type": "pipeline", "id": pipeline.pk}
-    result = asked(call(deployer), "core_pipeline_execute", resource)
+    result = check_access(call(deployer), "core_pipeline_execute", resource)
 
     assignment = RoleAssignment.objects.get(user=deployer)
     assert result["permitted"] is True
@@ -48,8 +50,8 @@ def test_a_yes_names_the_assignment_that_it_comes_from(deployer: User, pipeline:
 def test_a_thing_can_be_named_by_its_identifier_and_scope(deployer: User, pipeline: Pipeline, call: Call):
     resource = {"type": "pipeline", "identifier": "web", "scope": pipeline.scope.path}
 
-    assert asked(call(deployer), "core_pipeline_execute", resource)["permitted"] is True
-    result = asked(call(deployer), "core_pipeline_delete", resource)
+    assert check_access(call(deployer), "core_pipeline_execute", resource)["permitted"] is True
+    result = check_access(call(deployer), "core_pipeline_delete", resource)
     assert (result["permitted"], result["assignment"]) == (False, None)
     assert result["reason"] == "No role grants core_pipeline_delete in this scope."
 
@@ -57,16 +59,16 @@ def test_a_thing_can_be_named_by_its_identifier_and_scope(deployer: User, pipeli
 def test_a_scope_is_asked_about_by_its_path(viewer: User, project: Scope, other_project: Scope, call: Call):
     client = call(viewer)
 
-    assert asked(client, "core_pipeline_view", {"scope": project.path})["permitted"] is True
-    assert asked(client, "core_pipeline_edit", {"scope": project.path})["permitted"] is False
-    assert asked(client, "core_pipeline_view", {"scope": "account"})["permitted"] is False
+    assert check_access(client, "core_pipeline_view", {"scope": project.path})["permitted"] is True
+    assert check_access(client, "core_pipeline_edit", {"scope": project.path})["permitted"] is False
+    assert check_access(client, "core_pipeline_view", {"scope": "account"})["permitted"] is False
 
 
 def test_what_is_foreign_is_told_as_what_never_was(viewer: User, other_project: Scope, call: Call):
     hidden = Pipeline.objects.create(scope=other_project, identifier="web", name="Web", yaml="")
-    foreign = asked(call(viewer), "core_pipeline_view", {"type": "pipeline", "id": hidden.pk})
-    missing = asked(call(viewer), "core_pipeline_view", {"type": "pipeline", "id": 999999})
-    path = asked(call(viewer), "core_pipeline_view", {"scope": other_project.path})
+    foreign = check_access(call(viewer), "core_pipeline_view", {"type": "pipeline", "id": hidden.pk})
+    missing = check_access(call(viewer), "core_pipeline_view", {"type": "pipeline", "id": 999999})
+    path = check_access(call(viewer), "core_pipeline_view", {"scope": other_project.path})
 
     assert foreign["permitted"] is False
     assert foreign | {"resource": None} == missing | {"resource": None} == path | {"resource": None}
@@ -78,10 +80,10 @@ def test_about_others_one_asks_as_who_may_see_users_there(
     resource = {"type": "pipeline", "id": pipeline.pk}
     about = {"type": "user", "id": deployer.pk}
 
-    assert asked(call(admin), "core_pipeline_execute", resource, about=about)["permitted"] is True
-    assert asked(call(viewer), "core_pipeline_execute", resource, about=about)["permitted"] is True
+    assert check_access(call(admin), "core_pipeline_execute", resource, about=about)["permitted"] is True
+    assert check_access(call(viewer), "core_pipeline_execute", resource, about=about)["permitted"] is True
     about_viewer = {"type": "user", "id": viewer.pk}
-    refused = asked(call(deployer), "core_pipeline_view", resource, status=403, about=about_viewer)
+    refused = check_access(call(deployer), "core_pipeline_view", resource, status=403, about=about_viewer)
     assert "core_user_view" in str(refused)
 
 
@@ -97,24 +99,25 @@ def test_groups_and_service_accounts_are_asked_about_by_their_own_id(
     program = ServiceAccount.objects.create(scope=project, identifier="ci", name="CI", user=user)
 
     about_group = {"type": "group", "id": group.pk}
-    result = asked(client, "core_audit_view", resource, about=about_group)
+    result = check_access(client, "core_audit_view", resource, about=about_group)
     assert (result["permitted"], result["principal"]["name"]) == (False, "Ops")
     assert (
-        asked(client, "core_role_view", resource, about=about_group)["reason"] == f"Viewer at {project.path}."
+        check_access(client, "core_role_view", resource, about=about_group)["reason"]
+        == f"Viewer at {project.path}."
     )
     about_member = {"type": "user", "id": deployer.pk}
-    result = asked(client, "core_role_view", resource, about=about_member)
+    result = check_access(client, "core_role_view", resource, about=about_member)
     assert result["reason"] == f"Viewer at {project.path}, as a member of Ops."
     assert result["assignment"]["principal"] == {"type": "group", "id": group.pk, "name": "Ops"}
     about_program = {"type": "service_account", "id": program.pk}
-    assert asked(client, "core_role_view", resource, about=about_program)["permitted"] is False
+    assert check_access(client, "core_role_view", resource, about=about_program)["permitted"] is False
 
 
 def test_a_role_that_ended_is_said_to_have_ended(admin: User, viewer: User, project: Scope, call: Call):
     RoleAssignment.objects.filter(user=viewer).update(expires_at=timezone.now() - timedelta(days=1))
     about = {"type": "user", "id": viewer.pk}
 
-    result = asked(call(admin), "core_pipeline_view", {"scope": project.path}, about=about)
+    result = check_access(call(admin), "core_pipeline_view", {"scope": project.path}, about=about)
     assert result["permitted"] is False
     assert result["reason"].startswith("Viewer at account/default/demo expired at ")
 
@@ -131,16 +134,16 @@ def test_a_role_that_ended_is_said_to_have_ended(admin: User, viewer: User, proj
     ],
 )
 def test_what_makes_no_sense_is_said_to_make_none(viewer: User, resource: Any, message: str, call: Call):
-    result = asked(call(viewer), "core_pipeline_view", resource, status=400)
+    result = check_access(call(viewer), "core_pipeline_view", resource, status=400)
     assert message in str(result)
 
 
 def test_an_unknown_permission_is_refused(viewer: User, project: Scope, call: Call):
-    result = asked(call(viewer), "core_moon_land", {"scope": project.path}, status=400)
+    result = check_access(call(viewer), "core_moon_land", {"scope": project.path}, status=400)
     assert result["errors"][0]["path"] == "permission"
 
 
 def test_a_text_that_is_no_id_means_nothing(world: World, viewer: User, call: Call):
     for kind, key in product(("pipeline", "execution"), ("../etc", "9" * 40, "-1")):
-        result = asked(call(viewer), "core_pipeline_view", {"type": kind, "id": key})
+        result = check_access(call(viewer), "core_pipeline_view", {"type": kind, "id": key})
         assert result["permitted"] is False

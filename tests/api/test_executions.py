@@ -32,7 +32,7 @@ def runs(world: World) -> str:
     return f"/api/v1/pipelines/{world.pipeline.pk}/executions"
 
 
-def of(world: World, suffix: str = "") -> str:
+def build_address(world: World, suffix: str = "") -> str:
     return f"/api/v1/executions/{world.execution.pk}{suffix}"
 
 
@@ -123,7 +123,7 @@ def test_the_same_idempotency_key_runs_once(world: World, client: APIClient):
 
 
 def test_an_execution_has_the_fixed_shape(world: World, client: APIClient):
-    execution = client.get(of(world)).json()
+    execution = client.get(build_address(world)).json()
     assert {"status", "outcome", "failure", "stages", "checklist", "can", "last_line"} <= set(execution)
     assert execution["outcome"] is None
     assert execution["failure"] is None
@@ -135,7 +135,7 @@ def test_an_execution_has_the_fixed_shape(world: World, client: APIClient):
 
 
 def test_buttons_depend_on_who_looks(world: World, viewer: User, call: CallAs):
-    execution = call(viewer).get(of(world)).json()
+    execution = call(viewer).get(build_address(world)).json()
     assert execution["can"] == {
         "abort": False,
         "rollback": False,
@@ -161,27 +161,27 @@ def test_the_list_is_newest_first_and_can_be_narrowed(world: World, client: APIC
 
 def test_the_log_comes_in_pages_of_a_thousand_and_ends(world: World, client: APIClient):
     write_lines(world, 1200)
-    first = client.get(of(world, "/log")).json()
+    first = client.get(build_address(world, "/log")).json()
     assert len(first["lines"]) == 1000
     assert set(first["lines"][0]) == {"number", "at", "step", "unit", "level", "origin", "text"}
     assert first["end"] is False
-    second = client.get(of(world, "/log?after=1000")).json()
+    second = client.get(build_address(world, "/log?after=1000")).json()
     assert [line["number"] for line in second["lines"]] == list(range(1001, 1201))
     assert second["end"] is False
     Execution.objects.filter(pk=world.execution.pk).update(status="SUCCESS")
-    assert client.get(of(world, "/log?after=0")).json()["end"] is False
-    assert client.get(of(world, "/log?after=1000")).json()["end"] is True
-    assert client.get(of(world, "/log?after=1200")).json() == {"lines": [], "end": True}
+    assert client.get(build_address(world, "/log?after=0")).json()["end"] is False
+    assert client.get(build_address(world, "/log?after=1000")).json()["end"] is True
+    assert client.get(build_address(world, "/log?after=1200")).json() == {"lines": [], "end": True}
 
 
 @pytest.mark.parametrize("after", ["-1", "x", "1.5", "9" * 40, "٣"])
 def test_a_strange_after_is_refused(world: World, client: APIClient, after: str):
-    assert client.get(of(world, f"/log?after={after}")).status_code == 400
+    assert client.get(build_address(world, f"/log?after={after}")).status_code == 400
 
 
 def test_the_whole_log_can_be_downloaded_as_text(world: World, client: APIClient):
     write_lines(world, 1200)
-    response = client.get(of(world, "/log?download=1"))
+    response = client.get(build_address(world, "/log?download=1"))
     assert response["Content-Type"] == "text/plain; charset=utf-8"
     assert response["Content-Disposition"] == 'attachment; filename="rolling-1.log"'
     assert response["X-Content-Type-Options"] == "nosniff"
@@ -191,10 +191,10 @@ def test_the_whole_log_can_be_downloaded_as_text(world: World, client: APIClient
     assert lines[0].endswith("line 1")
     assert lines[-1].endswith("line 1200")
 
-    raw = client.get(of(world, "/log?download=raw"))
+    raw = client.get(build_address(world, "/log?download=raw"))
     assert raw["Content-Disposition"].startswith("inline")
     assert raw.getvalue().decode() == text
-    packed = client.get(of(world, "/log?download=gz"))
+    packed = client.get(build_address(world, "/log?download=gz"))
     assert packed["Content-Disposition"] == 'attachment; filename="rolling-1.log.gz"'
     assert gzip.decompress(packed.getvalue()).decode() == text
 
@@ -204,7 +204,7 @@ async def test_the_download_is_the_same_from_the_asynchronous_server(world: Worl
     await sync_to_async(write_lines)(world, 3000)
     client = AsyncClient()
     await client.aforce_login(admin)
-    response = await client.get(of(world, "/log?download=1"))
+    response = await client.get(build_address(world, "/log?download=1"))
     pages = [page async for page in response.streaming_content]
     assert b"".join(pages).count(b"\n") == 3000
     await sync_to_async(connections.close_all)()
@@ -222,18 +222,18 @@ def test_the_log_is_searched_by_text_and_kind(world: World, client: APIClient):
         ],
     )
 
-    def found(query: str) -> list[int]:
-        return client.get(of(world, f"/log/search?{query}")).json()["numbers"]
+    def search_log(query: str) -> list[int]:
+        return client.get(build_address(world, f"/log/search?{query}")).json()["numbers"]
 
-    assert found("q=beta") == [1, 2, 4]
-    assert found("q=beta&after=1") == [2, 4]
-    assert found("q=beta&case=1") == [2]
-    assert found("q=%22quoted%22") == [2]
-    assert found("q=31m") == []
-    assert found("level=error,warning") == [2, 4]
-    assert found("origin=aws") == [3]
-    assert found("step=two&level=warning") == [4]
-    assert found("q=nowhere") == []
+    assert search_log("q=beta") == [1, 2, 4]
+    assert search_log("q=beta&after=1") == [2, 4]
+    assert search_log("q=beta&case=1") == [2]
+    assert search_log("q=%22quoted%22") == [2]
+    assert search_log("q=31m") == []
+    assert search_log("level=error,warning") == [2, 4]
+    assert search_log("origin=aws") == [3]
+    assert search_log("step=two&level=warning") == [4]
+    assert search_log("q=nowhere") == []
 
 
 def test_a_long_log_is_searched_page_by_page(
@@ -245,7 +245,7 @@ def test_a_long_log_is_searched_page_by_page(
     after: int | None = 0
     rounds = 0
     while after is not None:
-        page = client.get(of(world, f"/log/search?q=7&after={after}")).json()
+        page = client.get(build_address(world, f"/log/search?q=7&after={after}")).json()
         numbers, after, rounds = numbers + page["numbers"], page["next"], rounds + 1
     assert rounds > 1
     assert numbers == [number for number in range(1, 4501) if "7" in str(number)]
@@ -253,12 +253,12 @@ def test_a_long_log_is_searched_page_by_page(
 
 @pytest.mark.parametrize("query", ["level=loud", "origin=me", "q=" + "x" * 513, "after=-1"])
 def test_a_strange_search_is_refused(world: World, client: APIClient, query: str):
-    assert client.get(of(world, f"/log/search?{query}")).status_code == 400
+    assert client.get(build_address(world, f"/log/search?{query}")).status_code == 400
 
 
 def test_the_calls_are_listed_in_order(world: World, client: APIClient):
     write_calls(world, 5)
-    page = client.get(of(world, "/calls?page_size=3")).json()
+    page = client.get(build_address(world, "/calls?page_size=3")).json()
     assert [row["number"] for row in page["results"]] == [0, 1, 2]
     assert {"service", "operation", "phase", "step", "action", "state", "write"} <= set(page["results"][0])
     next_page = client.get(page["next"]).json()
@@ -267,21 +267,21 @@ def test_the_calls_are_listed_in_order(world: World, client: APIClient):
 
 
 def test_wishes_are_passed_on_to_the_engine(world: World, client: APIClient):
-    aborted = client.post(of(world, "/abort"), {"rollback": True}, format="json")
+    aborted = client.post(build_address(world, "/abort"), {"rollback": True}, format="json")
     assert aborted.status_code == 202
     assert aborted.json()["id"] == str(world.execution.pk)
     assert Interrupt.objects.get().kind == "ABORT_AND_ROLL_BACK"
-    again = client.post(of(world, "/abort"), {"rollback": True}, format="json")
+    again = client.post(build_address(world, "/abort"), {"rollback": True}, format="json")
     assert again.status_code == 409
-    assert client.post(of(world, "/abort"), {"roll_back": True}, format="json").status_code == 400
-    assert client.post(of(world, "/retry")).status_code == 409
+    assert client.post(build_address(world, "/abort"), {"roll_back": True}, format="json").status_code == 400
+    assert client.post(build_address(world, "/retry")).status_code == 409
 
 
 def test_what_is_over_cannot_be_aborted(world: World, client: APIClient):
     Execution.objects.filter(pk=world.execution.pk).update(status="SUCCESS")
-    response = client.post(of(world, "/abort"))
+    response = client.post(build_address(world, "/abort"))
     assert (response.status_code, response.json()["code"]) == (409, "conflict")
-    assert client.post(of(world, "/rollback")).status_code == 409
+    assert client.post(build_address(world, "/rollback")).status_code == 409
 
 
 def test_an_unknown_execution_is_404(client: APIClient):
@@ -342,10 +342,10 @@ def test_the_state_of_an_execution_costs_a_fixed_number_of_queries(
 ):
     write_calls(world, 20)
     write_lines(world, 20)
-    client.get(of(world))
+    client.get(build_address(world))
     with django_assert_max_num_queries(14):
-        client.get(of(world))
+        client.get(build_address(world))
     with django_assert_max_num_queries(5):
-        client.get(of(world, "/log"))
+        client.get(build_address(world, "/log"))
     with django_assert_max_num_queries(5):
-        client.get(of(world, "/calls"))
+        client.get(build_address(world, "/calls"))

@@ -80,16 +80,16 @@ def test_people_with_a_session_are_counted_too(admin: User) -> None:
     assert [client.get("/api/v1/orgs").status_code for _ in range(4)][-1] == 429
 
 
-def admitted(seconds: float, per_second: int) -> int:
+def count_admitted(seconds: float, per_second: int) -> int:
     """How many requests get through when `per_second` come evenly for some time."""
     moments = [NOON + number / per_second for number in range(int(seconds * per_second))]
     return sum(count_request("key:1", most=100, now=moment).is_allowed for moment in moments)
 
 
 def test_a_burst_of_a_hundred_and_six_hundred_a_minute_get_through() -> None:
-    assert admitted(1, per_second=500) == 100
+    assert count_admitted(1, per_second=500) == 100
     cache.clear()
-    assert 590 <= admitted(60, per_second=50) <= 700
+    assert 590 <= count_admitted(60, per_second=50) <= 700
 
 
 def test_no_edge_of_a_window_lets_twice_as_much_through() -> None:

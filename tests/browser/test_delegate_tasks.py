@@ -19,15 +19,15 @@ from tests.fixtures.delegates import make_delegate, make_instance, make_task
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 
-def aside(job: Callable[[], object]) -> None:
+def run_in_thread(job: Callable[[], object]) -> None:
     """Do something in a thread in which no loop of Playwright runs."""
 
-    def done() -> None:
+    def run_job() -> None:
         job()
         connection.close()
 
     with ThreadPoolExecutor(1) as thread:
-        thread.submit(done).result()
+        thread.submit(run_job).result()
 
 
 def sign_in(page: Page, url: str, person: User) -> None:
@@ -44,7 +44,7 @@ def test_a_queued_task_tells_what_changes_and_is_ended_from_its_page(
     delegate = make_delegate(project, "eu", admission="PENDING_APPROVAL")
     make_instance(delegate)
     task = make_task(project, deadline=timezone.now() + timedelta(hours=1))
-    aside(lambda: route_waiting_tasks(timezone.now()))
+    run_in_thread(lambda: route_waiting_tasks(timezone.now()))
     sign_in(page, site, admin)
     page.goto(f"{site}/delegates/tasks/{task.pk}/")
     expect(page.get_by_role("heading", name="Why no delegate yet?")).to_be_visible()
@@ -52,7 +52,7 @@ def test_a_queued_task_tells_what_changes_and_is_ended_from_its_page(
     expect(row).to_contain_text("It is waiting for approval. Approve it.")
     expect(row.locator(".status").filter(has_text="No")).to_have_count(1)
 
-    aside(lambda: approve_delegate(actor=admin, delegate=delegate))
+    run_in_thread(lambda: approve_delegate(actor=admin, delegate=delegate))
     expect(row).to_contain_text("Next choice")
     expect(row.locator(".status").filter(has_text="No")).to_have_count(0)
 

@@ -38,16 +38,16 @@ def open_list(
         [{"name": name, "value": cookie.value, "url": site} for name, cookie in client.cookies.items()]
     )
 
-    def opened() -> None:
+    def open_page() -> None:
         page.goto(f"{site}/delegates/")
 
-    return opened
+    return open_page
 
 
-def tell(delegate: Delegate, *, of_its_log: bool = False) -> None:
+def publish_delegate_change(delegate: Delegate, *, of_its_log: bool = False) -> None:
     """Say that a delegate changed, from a thread in which no loop of Playwright runs."""
 
-    def said() -> None:
+    def publish_change() -> None:
         if of_its_log:
             publish_change_on_commit(LOG, delegate.pk)
         else:
@@ -55,14 +55,14 @@ def tell(delegate: Delegate, *, of_its_log: bool = False) -> None:
         connection.close()
 
     with ThreadPoolExecutor(1) as thread:
-        thread.submit(said).result()
+        thread.submit(publish_change).result()
 
 
-def hear_nothing_from(delegate: Delegate, *, seconds: float) -> None:
+def age_heartbeat(delegate: Delegate, *, seconds: float) -> None:
     """As if its last heartbeat had come that long ago."""
     heartbeat_at = timezone.now() - timedelta(seconds=seconds)
     DelegateInstance.objects.filter(delegate=delegate).update(last_heartbeat_at=heartbeat_at)
-    tell(delegate)
+    publish_delegate_change(delegate)
 
 
 def test_a_heartbeat_that_stops_changes_the_open_list(
@@ -73,16 +73,16 @@ def test_a_heartbeat_that_stops_changes_the_open_list(
     expect(row.locator(".status")).to_have_text("Connected")
     expect(row.locator(".status use")).to_have_attribute("href", "#s-connected")
     row.get_by_role("link", name="eu", exact=True).first.focus()
-    hear_nothing_from(delegate, seconds=100)
+    age_heartbeat(delegate, seconds=100)
     expect(row.locator(".status")).to_have_text("Late")
     expect(row.locator(".status use")).to_have_attribute("href", "#s-warning")
     expect(page.locator("#announcer")).to_have_text("eu: Late")
-    hear_nothing_from(delegate, seconds=200)
+    age_heartbeat(delegate, seconds=200)
     delegate_row = page.locator(f'[data-delegate="{delegate.pk}"]')
     expect(delegate_row.locator(".status use")).to_have_attribute("href", "#s-failed")
     # Tags of instances that are not here any more are not shown (N10).
     expect(delegate_row).not_to_contain_text("eu-west-1")
-    hear_nothing_from(delegate, seconds=0)
+    age_heartbeat(delegate, seconds=0)
     expect(row.locator(".status")).to_have_text("Connected")
 
 
@@ -91,11 +91,11 @@ def test_a_new_delegate_appears_in_the_open_list(
 ) -> None:
     open_list()
     made = make_delegate(delegate.scope, "second")
-    tell(made)
+    publish_delegate_change(made)
     expect(page.get_by_role("link", name="second").first).to_be_visible()
     made_once = Delegate.objects.get(pk=made.pk)
     made.delete()
-    tell(made_once)
+    publish_delegate_change(made_once)
     expect(page.get_by_role("link", name="second")).to_have_count(0)
 
 
@@ -109,23 +109,23 @@ def test_the_page_of_a_delegate_follows_its_log_and_its_status(
     expect(page.get_by_role("log")).to_have_text("The <b>first</b> line")
     more = "\n".join(f"line {number}" for number in range(2, 202))
     DelegateLogChunk.objects.create(instance=instance, sequence=2, count=200, text=more)
-    tell(delegate, of_its_log=True)
+    publish_delegate_change(delegate, of_its_log=True)
     last = page.get_by_text("line 201", exact=True)
     expect(last).to_be_in_viewport()
     follow = page.get_by_role("button", name="Follow")
     follow.click()
     expect(follow).to_have_attribute("aria-pressed", "false")
     DelegateLogChunk.objects.create(instance=instance, sequence=202, count=3, text="more\nmore\nunseen")
-    tell(delegate, of_its_log=True)
+    publish_delegate_change(delegate, of_its_log=True)
     expect(page.get_by_text("unseen")).to_have_count(1)
     expect(page.get_by_text("unseen")).not_to_be_in_viewport()
-    hear_nothing_from(delegate, seconds=200)
+    age_heartbeat(delegate, seconds=200)
     expect(page.locator("[data-live=status]")).to_have_text("Disconnected")
     expect(page.locator("[data-live=reason]")).to_have_text("No heartbeat for 150 seconds.")
     reloaded = Delegate.objects.get(pk=delegate.pk)
     assert complaints == []
     delegate.delete()
-    tell(reloaded)
+    publish_delegate_change(reloaded)
     expect(page.get_by_text("This delegate was deleted.", exact=True).first).to_be_visible()
     # Its log may be asked for once before the page has heard, and then never again.
     page.wait_for_timeout(2_500)

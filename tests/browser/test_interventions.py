@@ -133,7 +133,7 @@ def test_rolling_back_from_the_notice_asks_once_more_with_the_changes(
 def test_leftovers_are_chosen_with_the_reason_beside_them(
     page: Page, visit: Visit, waiting: Execution, monkeypatch: pytest.MonkeyPatch, scheme: str, width: int
 ) -> None:
-    def found(**_: object) -> list[Leftover]:
+    def list_leftovers(**_: object) -> list[Leftover]:
         return [
             Leftover("myappCanary", 1, 1, is_deletable=True, reason="Service myapp runs 2 tasks."),
             Leftover(
@@ -141,7 +141,7 @@ def test_leftovers_are_chosen_with_the_reason_beside_them(
             ),
         ]
 
-    monkeypatch.setattr("deployments.execution.leftovers.list_leftovers", found)
+    monkeypatch.setattr("deployments.execution.leftovers.list_leftovers", list_leftovers)
     page.set_viewport_size({"width": width, "height": 800})
     page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
     visit(f"/deployments/{waiting.pk}/leftovers/")

@@ -52,11 +52,11 @@ class LiveSocket:
     def wait_for(self, is_so: Callable[[], bool], description: str) -> None:
         """Wait while the browser goes on."""
 
-        def looked() -> bool:
+        def check_page() -> bool:
             self.page.evaluate("0")
             return is_so()
 
-        wait_until(looked, description)
+        wait_until(check_page, description)
 
 
 @pytest.fixture

@@ -45,13 +45,13 @@ def signed_in(page: Page, complaints: list[str], live_broker: str, site: str, ma
 def register(delegate: Delegate) -> None:
     """As if an agent had come: a row, and a word to who watches, where no loop of Playwright runs."""
 
-    def came() -> None:
+    def connect_instance() -> None:
         make_instance(delegate)
         live.publish_delegates_changed(delegate.pk)
         connection.close()
 
     with ThreadPoolExecutor(1) as thread:
-        thread.submit(came).result()
+        thread.submit(connect_instance).result()
 
 
 def test_a_new_user_has_a_connected_delegate_after_few_clicks(page: Page, signed_in: str) -> None:

@@ -41,17 +41,17 @@ def test_every_paginator_of_ecs_that_lists_comes_to_an_end_with_everything(aws: 
     for number in range(4):
         aws.ecs.create_cluster(clusterName=f"c{number}")
 
-    def listed(operation: str, key: str, **filters: Any) -> int:
+    def count_items(operation: str, key: str, **filters: Any) -> int:
         pages = aws.ecs.get_paginator(operation).paginate(**filters, PaginationConfig={"PageSize": 3})
         items = [item for page in pages for item in page[key]]
         assert len(items) == len(set(items))
         return len(items)
 
-    assert listed("list_services", "serviceArns", cluster=CLUSTER) == 11
+    assert count_items("list_services", "serviceArns", cluster=CLUSTER) == 11
     aws.ecs.get_waiter("services_stable").wait(
         cluster=CLUSTER, services=[f"s{n:02}" for n in range(10)], WaiterConfig=SOON
     )
-    assert listed("list_tasks", "taskArns", cluster=CLUSTER) == 11
-    assert listed("list_clusters", "clusterArns") == 5
-    assert listed("list_task_definitions", "taskDefinitionArns", familyPrefix="myapp") == 1
-    assert listed("list_task_definition_families", "families") == 1
+    assert count_items("list_tasks", "taskArns", cluster=CLUSTER) == 11
+    assert count_items("list_clusters", "clusterArns") == 5
+    assert count_items("list_task_definitions", "taskDefinitionArns", familyPrefix="myapp") == 1
+    assert count_items("list_task_definition_families", "families") == 1

@@ -24,7 +24,7 @@ def service_with(scope: Scope, *paths: str, name: str = "web", kind: str = "EcsT
     return service
 
 
-def named(node: FileNode, person: User) -> list[str]:
+def list_usage_titles(node: FileNode, person: User) -> list[str]:
     return [user.title for user in find_usages(node, person).visible]
 
 
@@ -99,10 +99,10 @@ def test_who_refers_to_a_file_is_found_from_every_scope(project: Scope, admin: U
     service_with(project, "account:/task/a.yaml", name="up")
     service_with(project, "/task/", name="folder")
     service_with(project, "/task/a.yaml.old", name="other")
-    assert named(top, admin) == ["service up"]
-    assert named(own, admin) == ["service folder"]
-    assert named(FileNode.objects.get(scope=account, path="/task"), admin) == ["service up"]
-    assert named(create_folder(actor=admin, scope=project, path="/empty"), admin) == []
+    assert list_usage_titles(top, admin) == ["service up"]
+    assert list_usage_titles(own, admin) == ["service folder"]
+    assert list_usage_titles(FileNode.objects.get(scope=account, path="/task"), admin) == ["service up"]
+    assert list_usage_titles(create_folder(actor=admin, scope=project, path="/empty"), admin) == []
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_who_refers_to_a_file_is_found_from_every_scope(project: Scope, admin: U
 def test_who_refers_to_a_file_of_an_odd_name_is_found(project: Scope, admin: User, path: str) -> None:
     node = save(admin, project, path)
     service_with(project, path)
-    assert named(node, admin) == ["service web"]
+    assert list_usage_titles(node, admin) == ["service web"]
 
 
 def test_what_one_may_not_see_is_only_counted(

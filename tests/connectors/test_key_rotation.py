@@ -51,7 +51,7 @@ def secrets(project: Scope) -> list[Secret]:
     ]
 
 
-def said(*options: str) -> str:
+def rotate_keys(*options: str) -> str:
     out = StringIO()
     call_command("rotate_keys", *options, stdout=out)
     return out.getvalue()
@@ -63,12 +63,12 @@ def test_after_a_rotation_the_old_key_is_not_needed(
     (old,) = settings.FIELD_ENCRYPTION_KEYS
     new = new_key()
     keys(new, old)
-    assert "connectors_secret.value: 5 of 5 values re-encrypted" in said()
+    assert "connectors_secret.value: 5 of 5 values re-encrypted" in rotate_keys()
     keys(new)
     assert [secret.value for secret in Secret.objects.order_by("pk")] == [
         planted(f"the value {n}") for n in range(5)
     ]
-    assert "5 under" in said("--check")
+    assert "5 under" in rotate_keys("--check")
 
 
 def test_a_check_names_what_still_needs_an_older_key(
@@ -76,10 +76,10 @@ def test_a_check_names_what_still_needs_an_older_key(
 ) -> None:
     keys(new_key(), *settings.FIELD_ENCRYPTION_KEYS)
     with pytest.raises(CommandError, match="5 values use an older key or format"):
-        said("--check")
+        rotate_keys("--check")
     keys(new_key())
     with pytest.raises(CommandError, match="FIELD_ENCRYPTION_KEY lacks their key"):
-        said("--check")
+        rotate_keys("--check")
 
 
 def test_a_rotation_that_was_ended_goes_on_with_what_is_left(
@@ -132,7 +132,7 @@ def test_second_factors_are_rotated_too(settings: Settings, keys: Callable[..., 
         )
     new = new_key()
     keys(new, *settings.FIELD_ENCRYPTION_KEYS)
-    assert "mfa_authenticator.data.seed: 1 of 1 values" in said()
+    assert "mfa_authenticator.data.seed: 1 of 1 values" in rotate_keys()
     keys(new)
     totp, codes = Authenticator.objects.order_by("pk")
     assert adapter.decrypt(totp.data["secret"]) == "the secret"
@@ -146,7 +146,7 @@ def test_what_no_key_reads_is_left_and_told(
     old = settings.FIELD_ENCRYPTION_KEYS
     keys(new_key())
     with pytest.raises(CommandError, match="5 values could not be decrypted"):
-        said()
+        rotate_keys()
     keys(*old)
     assert Secret.objects.get(pk=secrets[0].pk).value == planted("the value 0")
 
@@ -189,7 +189,7 @@ def test_values_from_before_they_were_bound_are_read_and_bound(
     assert Secret.objects.get(pk=secrets[0].pk).value == planted("from before")
     assert count_keys(VALUES) == {get_first_key_name(): 4, f"{get_first_key_name()}{UNBOUND_SUFFIX}": 1}
     with pytest.raises(CommandError, match="1 values use an older key or format"):
-        said("--check")
+        rotate_keys("--check")
     assert rotate_column(VALUES).rotated == 1
     assert count_keys(VALUES) == {get_first_key_name(): 5}
     assert Secret.objects.get(pk=secrets[0].pk).value == planted("from before")

@@ -192,12 +192,12 @@ class Aws:
     def until_completed(self, deployment: str = "", name: str = "myapp") -> dict[str, Any]:
         """Wait for the only deployment of a service (this one, if named) to complete; return the service."""
 
-        def completed() -> dict[str, Any] | None:
+        def get_completed_service() -> dict[str, Any] | None:
             service = self.service(name)
             is_it = deployment in ("", service["deployments"][0]["id"])
             return service if is_it and states(service["deployments"]) == [("PRIMARY", "COMPLETED")] else None
 
-        return self.until(completed, "the end of the rollout") or {}
+        return self.until(get_completed_service, "the end of the rollout") or {}
 
     def empty(self) -> None:
         """Begin anew: an account just planted at the sandbox, elsewhere a cluster without services."""

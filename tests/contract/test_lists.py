@@ -147,18 +147,18 @@ def test_tasks_are_listed_by_service_state_starter_and_family(aws: Aws) -> None:
     aws.update(desiredCount=1)
     aws.advance(30)
 
-    def listed(**filters: Any) -> int:
+    def count_tasks(**filters: Any) -> int:
         return len(aws.ecs.list_tasks(cluster=CLUSTER, **filters)["taskArns"])
 
-    assert listed() == 2
-    assert listed(serviceName="myapp") == 1
-    assert listed(serviceName=aws.service()["serviceArn"]) == 1
-    assert listed(serviceName="myapp", desiredStatus="STOPPED") == 1
-    assert listed(family="other") == 1
-    assert listed(startedBy=deployment) == 1
-    assert listed(maxResults=1) == 1
+    assert count_tasks() == 2
+    assert count_tasks(serviceName="myapp") == 1
+    assert count_tasks(serviceName=aws.service()["serviceArn"]) == 1
+    assert count_tasks(serviceName="myapp", desiredStatus="STOPPED") == 1
+    assert count_tasks(family="other") == 1
+    assert count_tasks(startedBy=deployment) == 1
+    assert count_tasks(maxResults=1) == 1
     with pytest.raises(ClientError, match="ServiceNotFound"):
-        listed(serviceName="ghost")
+        count_tasks(serviceName="ghost")
 
 
 @pytest.mark.source("ECS developer guide, idempotency")
@@ -208,16 +208,16 @@ def test_a_run_task_runs_until_it_is_stopped(aws: Aws) -> None:
     assert made["failures"] == []
     arn = made["tasks"][0]["taskArn"]
 
-    def found() -> dict[str, Any]:
+    def describe_task() -> dict[str, Any]:
         (task,) = aws.ecs.describe_tasks(cluster=CLUSTER, tasks=[arn])["tasks"]
         return dict(task)
 
-    aws.until(lambda: found()["lastStatus"] == "RUNNING", "the start of the task")
+    aws.until(lambda: describe_task()["lastStatus"] == "RUNNING", "the start of the task")
     waiter = aws.ecs.get_waiter("tasks_running")
     waiter.wait(cluster=CLUSTER, tasks=[arn], WaiterConfig={"Delay": 0, "MaxAttempts": 1})
     aws.ecs.stop_task(cluster=CLUSTER, task=arn)
-    aws.until(lambda: found()["lastStatus"] == "STOPPED", "its end")
-    task = found()
+    aws.until(lambda: describe_task()["lastStatus"] == "STOPPED", "its end")
+    task = describe_task()
     assert (task["stopCode"], task["startedBy"]) == ("UserInitiated", "me")
     assert task["stoppedAt"] > task["stoppingAt"] > task["startedAt"]
 

@@ -9,14 +9,14 @@ from botocore.exceptions import ClientError
 from tests.contract.endpoint import CLUSTER, Aws, states
 
 
-def listed(aws: Aws, **filters: Any) -> list[dict[str, Any]]:
+def list_deployments(aws: Aws, **filters: Any) -> list[dict[str, Any]]:
     deployments: list[dict[str, Any]] = aws.ecs.list_service_deployments(
         cluster=CLUSTER, service="myapp", **filters
     )["serviceDeployments"]
     return deployments
 
 
-def described(aws: Aws, arn: str) -> dict[str, Any]:
+def describe_deployment(aws: Aws, arn: str) -> dict[str, Any]:
     (deployment,) = aws.ecs.describe_service_deployments(serviceDeploymentArns=[arn])["serviceDeployments"]
     return dict(deployment)
 
@@ -24,16 +24,18 @@ def described(aws: Aws, arn: str) -> dict[str, Any]:
 @pytest.mark.source("ECS API, ServiceDeployment: status, sourceServiceRevisions, targetServiceRevision")
 def test_a_service_deployment_goes_from_in_progress_to_successful(aws: Aws) -> None:
     made = aws.create()
-    (first,) = listed(aws)
+    (first,) = list_deployments(aws)
     assert first["status"] in ("PENDING", "IN_PROGRESS")
     assert first["serviceArn"] == made["serviceArn"]
     aws.until_completed()
-    aws.until(lambda: described(aws, first["serviceDeploymentArn"])["status"] == "SUCCESSFUL", "success")
+    aws.until(
+        lambda: describe_deployment(aws, first["serviceDeploymentArn"])["status"] == "SUCCESSFUL", "success"
+    )
 
     aws.roll("v2")
     aws.until_completed()
-    newest = aws.until(lambda: listed(aws, status=["SUCCESSFUL"])[:-1], "the second success")[0]
-    deployment = described(aws, newest["serviceDeploymentArn"])
+    newest = aws.until(lambda: list_deployments(aws, status=["SUCCESSFUL"])[:-1], "the second success")[0]
+    deployment = describe_deployment(aws, newest["serviceDeploymentArn"])
     assert deployment["createdAt"] <= deployment["startedAt"] <= deployment["finishedAt"]
     assert [r["arn"] for r in deployment["sourceServiceRevisions"]] == [first["targetServiceRevisionArn"]]
     assert deployment["targetServiceRevision"]["arn"] == newest["targetServiceRevisionArn"]
@@ -44,7 +46,7 @@ def test_an_update_answers_with_the_service_deployment_that_it_began(aws: Aws) -
     aws.create()
     aws.until_completed()
     answer = aws.roll("v2")
-    newest = listed(aws)[0]["serviceDeploymentArn"]
+    newest = list_deployments(aws)[0]["serviceDeploymentArn"]
     assert answer.get("currentServiceDeployment", newest) == newest
     assert aws.service()["currentServiceDeployment"] == newest
 
@@ -57,21 +59,21 @@ def test_service_deployments_are_filtered_and_paged(aws: Aws) -> None:
     for _ in range(2):
         aws.update(forceNewDeployment=True)
         aws.until_completed()
-    everything = [d["serviceDeploymentArn"] for d in listed(aws)]
+    everything = [d["serviceDeploymentArn"] for d in list_deployments(aws)]
     assert len(set(everything)) == 3
     page = aws.ecs.list_service_deployments(cluster=CLUSTER, service="myapp", maxResults=2)
-    next_page = listed(aws, nextToken=page["nextToken"])
+    next_page = list_deployments(aws, nextToken=page["nextToken"])
     assert [d["serviceDeploymentArn"] for d in [*page["serviceDeployments"], *next_page]] == everything
-    assert listed(aws, status=["ROLLBACK_FAILED"]) == []
-    just_before = listed(aws)[0]["createdAt"] - timedelta(milliseconds=2)
-    newest = listed(aws, createdAt={"after": just_before})
+    assert list_deployments(aws, status=["ROLLBACK_FAILED"]) == []
+    just_before = list_deployments(aws)[0]["createdAt"] - timedelta(milliseconds=2)
+    newest = list_deployments(aws, createdAt={"after": just_before})
     assert [d["serviceDeploymentArn"] for d in newest] == everything[:1]
 
 
 @pytest.mark.source("ECS API, DescribeServiceDeployments, DescribeServiceRevisions: at most 20 ARNs")
 def test_at_most_twenty_are_described_at_once_and_unknown_ones_are_failures(aws: Aws) -> None:
     aws.create(count=0)
-    arn = listed(aws)[0]["serviceDeploymentArn"]
+    arn = list_deployments(aws)[0]["serviceDeploymentArn"]
     ghost = f"{arn[:-6]}ghost1"
     response = aws.ecs.describe_service_deployments(serviceDeploymentArns=[arn, ghost])
     assert [d["serviceDeploymentArn"] for d in response["serviceDeployments"]] == [arn]
@@ -87,18 +89,20 @@ def test_stopping_a_service_deployment_goes_back_to_what_ran_before(aws: Aws) ->
     first = aws.create()
     old = aws.until_completed()["deployments"][0]["id"]
     aws.roll("v2")
-    arn = listed(aws)[0]["serviceDeploymentArn"]
+    arn = list_deployments(aws)[0]["serviceDeploymentArn"]
     stopped = aws.ecs.stop_service_deployment(serviceDeploymentArn=arn, stopType="ROLLBACK")
     assert stopped["serviceDeploymentArn"] == arn
-    assert described(aws, arn)["status"] in ("ROLLBACK_REQUESTED", "ROLLBACK_IN_PROGRESS")
+    assert describe_deployment(aws, arn)["status"] in ("ROLLBACK_REQUESTED", "ROLLBACK_IN_PROGRESS")
     aws.ecs.stop_service_deployment(serviceDeploymentArn=arn, stopType="ROLLBACK")
 
-    aws.until(lambda: described(aws, arn)["status"] == "ROLLBACK_SUCCESSFUL", "the end of the rollback")
+    aws.until(
+        lambda: describe_deployment(aws, arn)["status"] == "ROLLBACK_SUCCESSFUL", "the end of the rollback"
+    )
     service = aws.service()
     assert service["taskDefinition"] == first["taskDefinition"]
     assert states(service["deployments"]) == [("PRIMARY", "COMPLETED")]
     assert service["deployments"][0]["id"] == old
-    rolled = described(aws, arn)["rollback"]["serviceRevisionArn"]
+    rolled = describe_deployment(aws, arn)["rollback"]["serviceRevisionArn"]
     (revision,) = aws.ecs.describe_service_revisions(serviceRevisionArns=[rolled])["serviceRevisions"]
     assert revision["taskDefinition"] == first["taskDefinition"]
     assert {t["taskDefinitionArn"] for t in aws.tasks()} == {first["taskDefinition"]}
@@ -108,8 +112,8 @@ def test_stopping_a_service_deployment_goes_back_to_what_ran_before(aws: Aws) ->
 def test_only_a_service_deployment_that_is_under_way_can_be_stopped(aws: Aws) -> None:
     aws.create(count=0)
     aws.until_completed()
-    arn = listed(aws)[0]["serviceDeploymentArn"]
-    aws.until(lambda: described(aws, arn)["status"] == "SUCCESSFUL", "success")
+    arn = list_deployments(aws)[0]["serviceDeploymentArn"]
+    aws.until(lambda: describe_deployment(aws, arn)["status"] == "SUCCESSFUL", "success")
     with pytest.raises(ClientError, match="ConflictException"):
         aws.ecs.stop_service_deployment(serviceDeploymentArn=arn)
     with pytest.raises(ClientError, match="ServiceDeploymentNotFoundException"):

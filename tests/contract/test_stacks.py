@@ -23,7 +23,7 @@ Outputs:
 """
 
 
-def made(aws: Aws, template: str = TEMPLATE, **more: Any) -> str:
+def create_stack(aws: Aws, template: str = TEMPLATE, **more: Any) -> str:
     """A stack that was made, by id."""
     response = aws.client("cloudformation").create_stack(
         StackName=f"s{uuid4().hex[:12]}", TemplateBody=template, **more
@@ -32,7 +32,7 @@ def made(aws: Aws, template: str = TEMPLATE, **more: Any) -> str:
     return str(response["StackId"])
 
 
-def shown(aws: Aws, stack: str) -> dict[str, Any]:
+def describe_stack(aws: Aws, stack: str) -> dict[str, Any]:
     """A stack as it is."""
     description: dict[str, Any] = aws.client("cloudformation").describe_stacks(StackName=stack)["Stacks"][0]
     return description
@@ -46,7 +46,7 @@ def statuses(aws: Aws, stack: str) -> list[str]:
 
 @pytest.mark.source("CloudFormation User Guide, Intrinsic function reference; NoEcho")
 def test_functions_conditions_and_hidden_parameters(aws: Aws) -> None:
-    stack = shown(aws, made(aws))
+    stack = describe_stack(aws, create_stack(aws))
     assert stack["StackStatus"] == "CREATE_COMPLETE"
     outputs = {output["OutputKey"]: output["OutputValue"] for output in stack["Outputs"]}
     assert outputs["joined"] == "7-short-b"
@@ -61,7 +61,7 @@ def test_functions_conditions_and_hidden_parameters(aws: Aws) -> None:
 
 @pytest.mark.source("CloudFormation API, DescribeStackEvents: ClientRequestToken")
 def test_the_events_of_an_operation_bear_its_token_newest_first(aws: Aws) -> None:
-    stack = made(aws, ClientRequestToken="mine")
+    stack = create_stack(aws, ClientRequestToken="mine")
     events = aws.client("cloudformation").describe_stack_events(StackName=stack)["StackEvents"]
     assert {event["ClientRequestToken"] for event in events} == {"mine"}
     assert [event["ResourceStatus"] for event in events][0] == "CREATE_COMPLETE"
@@ -71,7 +71,7 @@ def test_the_events_of_an_operation_bear_its_token_newest_first(aws: Aws) -> Non
 @pytest.mark.source("CloudFormation User Guide, Stack status codes")
 def test_a_failed_creation_and_a_failed_update_go_back(aws: Aws) -> None:
     broken = TEMPLATE.replace("  Only:", f"  FailsAtOnce: {NOTHING}\n  Only:")
-    stack = made(aws, broken)
+    stack = create_stack(aws, broken)
     assert statuses(aws, stack) == ["CREATE_IN_PROGRESS", "ROLLBACK_IN_PROGRESS", "ROLLBACK_COMPLETE"]
     code, message = refusal(
         lambda: aws.client("cloudformation").update_stack(StackName=stack, TemplateBody=TEMPLATE)
@@ -80,7 +80,7 @@ def test_a_failed_creation_and_a_failed_update_go_back(aws: Aws) -> None:
         "ValidationError",
         f"Stack:{stack} is in ROLLBACK_COMPLETE state and can not be updated.",
     )
-    other = made(aws)
+    other = create_stack(aws)
     aws.client("cloudformation").update_stack(StackName=other, TemplateBody=broken)
     aws.advance(60)
     assert statuses(aws, other)[2:] == [
@@ -93,12 +93,12 @@ def test_a_failed_creation_and_a_failed_update_go_back(aws: Aws) -> None:
 
 @pytest.mark.source("CloudFormation API, UpdateStack and DeleteStack")
 def test_updates_replacements_and_deletions(aws: Aws) -> None:
-    stack = made(aws)
+    stack = create_stack(aws)
     code, message = refusal(
         lambda: aws.client("cloudformation").update_stack(StackName=stack, TemplateBody=TEMPLATE)
     )
     assert (code, message) == ("ValidationError", "No updates are to be performed.")
-    name = shown(aws, stack)["StackName"]
+    name = describe_stack(aws, stack)["StackName"]
     days = [{"ParameterKey": "Days", "ParameterValue": "30"}]
     aws.client("cloudformation").update_stack(StackName=name, UsePreviousTemplate=True, Parameters=days)
     aws.advance(60)
@@ -106,7 +106,7 @@ def test_updates_replacements_and_deletions(aws: Aws) -> None:
     assert {resource["LogicalResourceId"] for resource in resources} == {"First", "Logs", "Only"}
     aws.client("cloudformation").delete_stack(StackName=name)
     aws.advance(60)
-    assert shown(aws, stack)["StackStatus"] == "DELETE_COMPLETE"
+    assert describe_stack(aws, stack)["StackStatus"] == "DELETE_COMPLETE"
     code, message = refusal(lambda: aws.client("cloudformation").describe_stacks(StackName=name))
     assert (code, message) == ("ValidationError", f"Stack with id {name} does not exist")
     aws.client("cloudformation").delete_stack(StackName=name)

@@ -63,7 +63,7 @@ def test_more_askers_than_connections_are_told_and_nobody_hangs(installation: In
     """A migration that holds a table is the worst of it: every connection of the pool waits."""
     client_count = POOL_SIZE * 4
 
-    def ask(_number: int) -> int:
+    def list_executions(_number: int) -> int:
         answer = installation.ask("GET", "/api/v1/executions")
         assert answer.status in (200, 503), answer.body
         assert answer.status == 200 or answer.headers["Retry-After"] == "5"
@@ -72,9 +72,9 @@ def test_more_askers_than_connections_are_told_and_nobody_hangs(installation: In
     with psycopg.connect(installation.database.url) as holder:
         holder.execute("LOCK TABLE deployments_execution IN ACCESS EXCLUSIVE MODE")
         with promised(LONGEST_ANSWER), ThreadPoolExecutor(client_count) as pool:
-            assert Counter(pool.map(ask, range(client_count))) == {503: client_count}
+            assert Counter(pool.map(list_executions, range(client_count))) == {503: client_count}
     with ThreadPoolExecutor(client_count) as pool:
-        assert Counter(pool.map(ask, range(client_count))) == {200: client_count}
+        assert Counter(pool.map(list_executions, range(client_count))) == {200: client_count}
 
 
 def test_no_process_keeps_more_connections_than_it_says(

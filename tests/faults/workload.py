@@ -54,7 +54,7 @@ class Workload:
         key = key or f"{service} {tag} {self.installation.sandbox.journal()[-1:]}"[:100]
         execution_ids: list[str] = []
 
-        def asked() -> bool:
+        def post_execution() -> bool:
             for which in (web, 1 - web):
                 answer = self.installation.ask(
                     "POST", path, {"artifact": {"tag": tag}}, web=which, Idempotency_Key=key
@@ -65,7 +65,7 @@ class Workload:
                 assert answer.status in (0, 429, 503), answer.body
             return False
 
-        wait_until(asked, "an execution that is taken on", 60)
+        wait_until(post_execution, "an execution that is taken on", 60)
         return Run(execution_ids[0], service, tag)
 
     def deploy_all(self, tag: str) -> list[Run]:

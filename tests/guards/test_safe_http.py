@@ -32,7 +32,7 @@ def get(url: str, way: RequestPolicy = FOLLOWING, **more: object) -> SafeRespons
     return send_request(SafeRequest("GET", url, **more), way)  # type: ignore[arg-type]
 
 
-def moved(to: str, status: int = 302) -> Respond:
+def redirect(to: str, status: int = 302) -> Respond:
     return lambda _: (status, {"Location": to}, b"")
 
 
@@ -85,13 +85,13 @@ def test_aws_clients_of_an_own_endpoint_look_again_at_each_connection(
     ],
 )
 def test_redirects_lead_no_further_than_the_first_address_may(to: str) -> None:
-    with start_http_server(moved(to)) as url, pytest.raises(AddressRefused):
+    with start_http_server(redirect(to)) as url, pytest.raises(AddressRefused):
         get(url)
 
 
 @pytest.mark.parametrize("to", ["file:///etc/passwd", "gopher://127.0.0.1:6379/_x", "http://127.0.0.1:22/"])
 def test_redirects_lead_to_web_addresses_only(to: str) -> None:
-    with start_http_server(moved(to)) as url, pytest.raises(InvalidUrl):
+    with start_http_server(redirect(to)) as url, pytest.raises(InvalidUrl):
         get(url)
 
 
@@ -110,7 +110,7 @@ def test_three_redirects_are_followed_and_a_fourth_is_not() -> None:
 
 
 def test_redirects_are_told_where_nobody_asked_to_follow_them() -> None:
-    with start_http_server(moved("http://169.254.169.254/")) as url:
+    with start_http_server(redirect("http://169.254.169.254/")) as url:
         assert get(url, RequestPolicy(LOOPBACK)).status == 302
 
 
@@ -120,7 +120,7 @@ def test_a_login_is_not_carried_to_another_host() -> None:
         start_http_server(
             lambda request: (headers.append(dict(request.headers)), (200, {}, b""))[1]
         ) as other,
-        start_http_server(moved(other)) as url,
+        start_http_server(redirect(other)) as url,
     ):
         get(url, headers={"Authorization": "Bearer secret", "Cookie": "a=b", "X-Kept": "1"}, auth=("me", "p"))
     assert not {"Authorization", "Cookie"} & headers[0].keys()

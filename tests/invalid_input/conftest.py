@@ -100,10 +100,10 @@ def client(admin: User) -> Client:
 def send(client: Client) -> Send:
     """Send one request whose traces are taken back at once."""
 
-    def sent(method: str, address: str, *args: Any, **kwargs: Any) -> Any:
+    def send_and_roll_back(method: str, address: str, *args: Any, **kwargs: Any) -> Any:
         with transaction.atomic():
             response = getattr(client, method)(address, *args, **kwargs)
             transaction.set_rollback(True)
         return response
 
-    return sent
+    return send_and_roll_back

@@ -114,7 +114,9 @@ def real(operation: Any, world: World) -> dict[str, Any]:
     return {name: value for values in named for name, value in values.items() if name in parameter_names}
 
 
-def try_out(operation: Any, mode: GenerationMode, each: int, token: str, place: dict[str, Any]) -> int:
+def send_generated_requests(
+    operation: Any, mode: GenerationMode, each: int, token: str, place: dict[str, Any]
+) -> int:
     """Ask an operation `each` times, and return how often it was asked."""
     request_count = 0
 
@@ -126,7 +128,7 @@ def try_out(operation: Any, mode: GenerationMode, each: int, token: str, place: 
         suppress_health_check=list(HealthCheck),
     )
     @given(operation.as_strategy(mode, path_parameters=place or None))
-    def ask(case: Any) -> None:
+    def send_case(case: Any) -> None:
         nonlocal request_count
         request_count += 1
         case.cookies = {}
@@ -139,7 +141,7 @@ def try_out(operation: Any, mode: GenerationMode, each: int, token: str, place: 
         if response.status_code >= 400:
             assert response.json()["detail"]
 
-    ask()
+    send_case()
     return request_count
 
 
@@ -156,7 +158,7 @@ def ask_all(
         each, modes = plan[person.username]
         for operation in operations:
             for mode in modes:
-                tried += try_out(operation, mode, each, token, real(operation, world))
+                tried += send_generated_requests(operation, mode, each, token, real(operation, world))
     return tried
 
 

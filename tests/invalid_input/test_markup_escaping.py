@@ -113,7 +113,7 @@ def complaints(page: Page) -> list[str]:
     return texts
 
 
-def like(address: str) -> str:
+def normalize_address(address: str) -> str:
     """Pages of one kind, under one name."""
     parts = urlsplit(address)
     query = re.sub(r"=[^&]*", "", parts.query)
@@ -151,9 +151,9 @@ def test_no_text_becomes_markup_on_any_page(
     occurrences = 0
     while waiting:
         address = waiting.pop(0)
-        if like(address) in visited or NOT_PAGES.search(address):
+        if normalize_address(address) in visited or NOT_PAGES.search(address):
             continue
-        visited.add(like(address))
+        visited.add(normalize_address(address))
         response = visitor.goto(f"{live_server.url}{address}")
         assert response is not None
         assert response.status < 500, address

@@ -100,11 +100,11 @@ def _only_yaml(_world: World, text: str) -> dict[str, Any]:
     return {"yaml": text}
 
 
-def _written(world: World, text: str) -> dict[str, Any]:
+def build_new_pipeline(world: World, text: str) -> dict[str, Any]:
     return pipeline_form(world) | {"yaml": text}
 
 
-def _changed(world: World, text: str) -> dict[str, Any]:
+def build_pipeline_edit(world: World, text: str) -> dict[str, Any]:
     return {"yaml": text, "version": world.pipeline.version}
 
 
@@ -149,11 +149,11 @@ DOORS = {
     "pipeline as YAML": Door(_as_yaml),
     "pipeline changed": Door(_json("PUT", "api-pipeline", _only_yaml, pk="pipeline")),
     "pipeline checked": Door(_json("POST", "api-pipeline-checks", _yaml), status=200),
-    "pipeline page": Door(_form("new-pipeline", _written)),
-    "pipeline edited": Door(_form("edit-pipeline", _changed, pk="pipeline")),
-    "pipeline checked as written": Door(_form("check-pipeline", _written), status=200),
-    "pipeline drawn": Door(_form("draw-pipeline", _written), status=200, says_why=False),
-    "pipeline by forms": Door(_form("edit-pipeline-visually", _written), status=200),
+    "pipeline page": Door(_form("new-pipeline", build_new_pipeline)),
+    "pipeline edited": Door(_form("edit-pipeline", build_pipeline_edit, pk="pipeline")),
+    "pipeline checked as written": Door(_form("check-pipeline", build_new_pipeline), status=200),
+    "pipeline drawn": Door(_form("draw-pipeline", build_new_pipeline), status=200, says_why=False),
+    "pipeline by forms": Door(_form("edit-pipeline-visually", build_new_pipeline), status=200),
     "step manifest": Door(_json("POST", "api-pipelines", _step), is_of_manifests=True),
     "step manifest checked": Door(
         _json("POST", "api-pipeline-checks", _step), status=200, is_of_manifests=True

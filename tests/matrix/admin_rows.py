@@ -26,15 +26,15 @@ class Table:
     at: str = HERE
 
 
-def of(attribute: str) -> Callable[[World], Any]:
+def get_object(attribute: str) -> Callable[[World], Any]:
     return lambda world: getattr(world, attribute)
 
 
 TABLES: dict[str, Table] = {
-    "connectors.connector": Table(of("connector"), "core_connector_view"),
-    "connectors.filenode": Table(of("file"), "core_file_view"),
-    "connectors.secret": Table(of("secret"), "core_secret_view"),
-    "delegates.delegate": Table(of("delegate"), "core_delegate_view"),
+    "connectors.connector": Table(get_object("connector"), "core_connector_view"),
+    "connectors.filenode": Table(get_object("file"), "core_file_view"),
+    "connectors.secret": Table(get_object("secret"), "core_secret_view"),
+    "delegates.delegate": Table(get_object("delegate"), "core_delegate_view"),
     "delegates.delegateconfiguration": Table(
         lambda world: world.delegate.configuration, "core_delegateconfiguration_view"
     ),
@@ -44,28 +44,32 @@ TABLES: dict[str, Table] = {
     "delegates.delegateinstance": Table(
         lambda world: world.delegate.instances.earliest("pk"), "core_delegate_view"
     ),
-    "delegates.delegatetoken": Table(of("token"), "core_delegate_view"),
-    "notifications.notification": Table(of("notification"), "core_notificationrule_view"),
-    "notifications.notificationrule": Table(of("notification_rule"), "core_notificationrule_view"),
-    "rbac.apikey": Table(of("key"), "core_user_view", "core_user_manage", "core_user_manage", at=ACCOUNT),
+    "delegates.delegatetoken": Table(get_object("token"), "core_delegate_view"),
+    "notifications.notification": Table(get_object("notification"), "core_notificationrule_view"),
+    "notifications.notificationrule": Table(get_object("notification_rule"), "core_notificationrule_view"),
+    "rbac.apikey": Table(
+        get_object("key"), "core_user_view", "core_user_manage", "core_user_manage", at=ACCOUNT
+    ),
     "rbac.auditentry": Table(first_entry, "core_audit_view"),
     "rbac.resourcegroup": Table(
-        of("resource_group"),
+        get_object("resource_group"),
         "core_resourcegroup_view",
         "core_resourcegroup_edit",
         "core_resourcegroup_delete",
     ),
-    "rbac.role": Table(of("role"), "core_role_view", "core_role_edit", "core_role_delete"),
-    "rbac.roleassignment": Table(of("assignment"), "core_user_view", "core_user_manage", "core_user_manage"),
-    "rbac.scope": Table(of("scope"), "core_organization_view", "core_project_edit"),
+    "rbac.role": Table(get_object("role"), "core_role_view", "core_role_edit", "core_role_delete"),
+    "rbac.roleassignment": Table(
+        get_object("assignment"), "core_user_view", "core_user_manage", "core_user_manage"
+    ),
+    "rbac.scope": Table(get_object("scope"), "core_organization_view", "core_project_edit"),
     "rbac.serviceaccount": Table(
-        of("service_account"),
+        get_object("service_account"),
         "core_serviceaccount_view",
         "core_serviceaccount_edit",
         "core_serviceaccount_delete",
     ),
-    "rbac.user": Table(of("member"), "core_user_view", "core_user_manage", at=ACCOUNT),
+    "rbac.user": Table(get_object("member"), "core_user_view", "core_user_manage", at=ACCOUNT),
     "rbac.usergroup": Table(
-        of("user_group"), "core_usergroup_view", "core_usergroup_manage", "core_usergroup_manage"
+        get_object("user_group"), "core_usergroup_view", "core_usergroup_manage", "core_usergroup_manage"
     ),
 }

@@ -58,7 +58,7 @@ def test_every_call_has_a_row() -> None:
     assert set(BODIES) == {*ROUTES, *ASYNC_ROUTES}
 
 
-async def said(call: str, bearer: str, task: str = "") -> tuple[int, str]:
+async def post_call(call: str, bearer: str, task: str = "") -> tuple[int, str]:
     """The status and the code that a call is answered with."""
     body = await run_in_thread(build_registration) if call == "register" else BODIES[call]
     status, content, _ = await post(f"/agent/v1/{call.replace('*', task or str(uuid.uuid4()))}", body, bearer)
@@ -78,7 +78,7 @@ async def test_only_a_session_is_heard(agent: Agent, token: DelegateToken, admin
     _, key = await run_in_thread(make_key, admin)
     forged = agent.session[:-1] + ("A" if agent.session[-1] != "A" else "B")
     for bearer in ("", "x", key, token.value, forged):
-        answers = {call: await said(call, bearer) for call in OF_SESSIONS}
+        answers = {call: await post_call(call, bearer) for call in OF_SESSIONS}
         assert answers == dict.fromkeys(OF_SESSIONS, NO_SESSION), bearer[:8]
         assert await is_closed(bearer)
 
@@ -86,8 +86,8 @@ async def test_only_a_session_is_heard(agent: Agent, token: DelegateToken, admin
 async def test_only_a_token_registers(agent: Agent, token: DelegateToken, admin: User) -> None:
     _, key = await run_in_thread(make_key, admin)
     for bearer in ("", "x", key, agent.session):
-        assert (await said("register", bearer))[0] == 401, bearer[:8]
-    assert (await said("register", token.value))[0] == 200
+        assert (await post_call("register", bearer))[0] == 401, bearer[:8]
+    assert (await post_call("register", token.value))[0] == 200
 
 
 def make_key(person: User) -> tuple[Any, str]:
@@ -96,16 +96,16 @@ def make_key(person: User) -> tuple[Any, str]:
 
 async def test_nobody_else_is_heard_of_a_task(agent: Agent, token: DelegateToken) -> None:
     """Neither another delegate of the scope nor one next door, whatever fence it names."""
-    task = await run_in_thread(taken, agent)
+    task = await run_in_thread(create_acquired_task, agent)
     for path in ("default/demo", "default/sibling", "other/elsewhere"):
         other = await run_in_thread(neighbour, path)
         for call in OF_TASKS:
-            foreign_answer = await said(call, other.session, str(task.pk))
-            assert foreign_answer == await said(call, other.session), f"{path}: {call}"
+            foreign_answer = await post_call(call, other.session, str(task.pk))
+            assert foreign_answer == await post_call(call, other.session), f"{path}: {call}"
     assert (await run_in_thread(DelegateTask.objects.get, pk=task.pk)).status == DelegateTask.Status.STARTED
 
 
-def taken(agent: Agent) -> DelegateTask:
+def create_acquired_task(agent: Agent) -> DelegateTask:
     task = offer_task(agent)
     agent.acquire()
     return task
@@ -120,15 +120,15 @@ def neighbour(path: str) -> Agent:
 async def test_who_is_shut_out_is_heard_no_more(
     ended_by: str, agent: Agent, token: DelegateToken, admin: User, project: Scope
 ) -> None:
-    task = await run_in_thread(taken, agent)
-    await run_in_thread(shut_out, ended_by, agent, token, admin)
-    answers = {call: (await said(call, agent.session, str(task.pk)))[0] for call in OF_SESSIONS}
+    task = await run_in_thread(create_acquired_task, agent)
+    await run_in_thread(revoke_access, ended_by, agent, token, admin)
+    answers = {call: (await post_call(call, agent.session, str(task.pk)))[0] for call in OF_SESSIONS}
     assert set(answers.values()) <= {401, 403}, answers
-    assert (await said("register", token.value))[0] in (401, 403)
+    assert (await post_call("register", token.value))[0] in (401, 403)
     assert await is_closed(agent.session)
 
 
-def shut_out(how: str, agent: Agent, token: DelegateToken, admin: User) -> None:
+def revoke_access(how: str, agent: Agent, token: DelegateToken, admin: User) -> None:
     if how == "archiving":
         Scope.objects.filter(pk=token.scope_id).update(archived_at=timezone.now())
     elif how == "revoking":

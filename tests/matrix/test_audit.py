@@ -66,7 +66,7 @@ class Watch:
         return result
 
 
-def told_by(stage: Stage, method: str, address: str, body: Any, **how: Any) -> Told:
+def record_request(stage: Stage, method: str, address: str, body: Any, **how: Any) -> Told:
     """Ask as an administrator, look at what was written, and take it back."""
     watch = Watch()
     with transaction.atomic():
@@ -86,7 +86,7 @@ def told_by(stage: Stage, method: str, address: str, body: Any, **how: Any) -> T
 def test_who_changes_something_is_in_the_audit_trail(name: str, ask: Ask, stage: Stage) -> None:
     address = reverse(name, kwargs=ROWS[name].kwargs(stage.world)) + ask.query
     how = {} if ask.is_form else {"content_type": "application/json"}
-    outcome = told_by(stage, ask.method, address, ask.body(stage.world), **how)
+    outcome = record_request(stage, ask.method, address, ask.body(stage.world), **how)
     check(outcome, stage, "api" if name.startswith("api-") else "page")
 
 
@@ -101,7 +101,7 @@ def test_who_changes_something_in_the_administration_is_too(label: str, page: st
         if form.action != address or form.method != "post":
             continue
         changed = {name: "Changed" for name in form.fields if name in ("name", "first_name", "description")}
-        check(told_by(stage, "post", address, form.fields | changed), stage, "admin")
+        check(record_request(stage, "post", address, form.fields | changed), stage, "admin")
 
 
 def check(outcome: Told, stage: Stage, source: str) -> None:

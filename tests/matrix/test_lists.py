@@ -30,7 +30,7 @@ FLEETING = re.compile(
 )
 
 
-def shown_to(browser: Browser) -> dict[str, str]:
+def read_lists(browser: Browser) -> dict[str, str]:
     """Every list and every page without a key, as text."""
     texts = {}
     for name, query in LISTS:
@@ -45,9 +45,9 @@ def test_what_is_made_in_a_project_is_neither_shown_nor_counted_outside(people: 
     for browser in browsers.values():
         # The first visit chooses a scope.
         browser.get(reverse("executions"))
-    before = {standing: shown_to(browser) for standing, browser in browsers.items()}
+    before = {standing: read_lists(browser) for standing, browser in browsers.items()}
     make_world(Scope.objects.get(path=HERE), people[ADMIN], people[ADMIN])
     for standing, browser in browsers.items():
-        after = shown_to(browser)
+        after = read_lists(browser)
         changed = [name for name, text in after.items() if text != before[standing][name]]
         assert changed == [], f"{standing} learns of what was made"

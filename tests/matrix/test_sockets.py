@@ -52,12 +52,12 @@ def sees_delegates_here(standing: Standing) -> bool:
     return standing.has("core_delegate_view", HERE)
 
 
-def is_who_asked(standing: Standing) -> bool:
+def is_requester(standing: Standing) -> bool:
     """What somebody asks through a delegate is answered to nobody else."""
     return standing == ADMIN
 
 
-def an_inquiry(world: World) -> LookupRequest:
+def create_lookup_request(world: World) -> LookupRequest:
     return LookupRequest.objects.create(
         connector=world.connector,
         kind=LookupRequest.Kind.TEST,
@@ -91,11 +91,11 @@ TOPICS: dict[str, tuple[Callable[[World], Any], Callable[[Standing], bool]]] = {
     "delegate-tasks-at": (lambda world: world.scope.pk, belongs_here),
     "delegate-task": (lambda world: make_task(world.scope).pk, sees_delegates_here),
     "delegate-log": (lambda world: world.delegate.pk, sees_delegates_here),
-    "inquiry": (lambda world: an_inquiry(world).pk, is_who_asked),
-    "badges": (lambda world: world.member.pk, is_who_asked),
+    "inquiry": (lambda world: create_lookup_request(world).pk, is_requester),
+    "badges": (lambda world: world.member.pk, is_requester),
     "service-dashboard": (lambda world: world.service.pk, may_watch_a_service),
     "approval": (lambda world: world.approval.pk, lambda standing: standing.has("core_pipeline_view", HERE)),
-    "preview": (lambda world: a_preview(world).pk, is_who_asked),
+    "preview": (lambda world: a_preview(world).pk, is_requester),
     "instances": (lambda world: world.scope.pk, belongs_here),
     "instances-of": (
         lambda world: world.service.pk,

@@ -24,7 +24,9 @@ def receiver() -> Iterator[Receiver]:
 def ruled(account: Scope, receiver: Receiver) -> Ruled:
     """Makes a rule that leads to the receiver."""
 
-    def made(scope: Scope, *events: EventType, identifier: str = "room", **more: str) -> NotificationRule:
+    def make_rule(
+        scope: Scope, *events: EventType, identifier: str = "room", **more: str
+    ) -> NotificationRule:
         ruler = User.objects.filter(username="ruler").first() or make_person(
             "ruler", "account_admin", account
         )
@@ -33,4 +35,4 @@ def ruled(account: Scope, receiver: Receiver) -> Ruled:
         )
         return create_rule(actor=ruler, scope=scope, identifier=identifier, spec=spec)
 
-    return made
+    return make_rule

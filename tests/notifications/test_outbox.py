@@ -47,7 +47,7 @@ Said = tuple[int, Mapping[str, str], bytes]
 LATER = timedelta(days=1)
 
 
-def failed(scope: Scope, text: str = "It failed.") -> NotificationEvent:
+def build_failure_event(scope: Scope, text: str = "It failed.") -> NotificationEvent:
     return NotificationEvent(
         EventType.EXECUTION_FAILED, scope, text, path="/deployments/x/", status="FAILED", cause="Because."
     )
@@ -86,7 +86,7 @@ class TestTheOutbox:
         ruled(project, EventType.DRIFT_FOUND, identifier="of_another_event", url=receiver.url("/4"))
         off = ruled(project, EventType.EXECUTION_FAILED, identifier="off", url=receiver.url("/5"))
         NotificationRule.objects.filter(pk=off.pk).update(is_enabled=False)
-        assert notify(failed(project)) == 3
+        assert notify(build_failure_event(project)) == 3
         send_due_notifications()
         assert sorted(request.path for request in receiver.received) == ["/0", "/1", "/2"]
         assert len(set(receiver.ids)) == 3
@@ -112,7 +112,7 @@ class TestTheOutbox:
     ) -> None:
         ruled(project, EventType.EXECUTION_FAILED)
         with transaction.atomic():
-            notify(failed(project))
+            notify(build_failure_event(project))
             transaction.set_rollback(True)
         send_due_notifications()
         assert receiver.received == []
@@ -121,9 +121,9 @@ class TestTheOutbox:
         for number in range(3):
             ruled(project, EventType.EXECUTION_FAILED, identifier=f"room{number}")
         with CaptureQueriesContext(connection) as for_one:
-            notify(failed(project))
+            notify(build_failure_event(project))
         with CaptureQueriesContext(connection) as for_many:
-            assert notify(*[failed(project, f"{number}") for number in range(10)]) == 30
+            assert notify(*[build_failure_event(project, f"{number}") for number in range(10)]) == 30
         # PostgreSQL's clock is read now and then, by whoever needs it next.
         single_queries, many_queries = (
             [query["sql"] for query in queries if "clock_timestamp" not in query["sql"]]
@@ -140,7 +140,7 @@ class TestWhatIsSent:
         settings.PUBLIC_URL = "https://slipway.example.com"
         ruled(project, *(event for event in EventType if event != EventType.TEST))
         notify(
-            failed(project),
+            build_failure_event(project),
             NotificationEvent(EventType.DELEGATE_CONNECTED, project, "eu is back.", "/delegates/1/"),
         )
         send_due_notifications()
@@ -153,7 +153,7 @@ class TestWhatIsSent:
     def test_can_be_checked_by_its_signature(self, ruled: Ruled, project: Scope, receiver: Receiver) -> None:
         ruled(project, EventType.EXECUTION_FAILED, secret=SECRET)
         ruled(project, EventType.EXECUTION_FAILED, identifier="unsigned", url=receiver.url("/unsigned"))
-        notify(failed(project))
+        notify(build_failure_event(project))
         send_due_notifications()
         (plain,) = (request for request in receiver.received if request.path == "/unsigned")
         (signed,) = (request for request in receiver.received if request.path != "/unsigned")
@@ -166,7 +166,9 @@ class TestWhatIsSent:
     ) -> None:
         ruled(project, EventType.EXECUTION_FAILED)
         notify(
-            failed(project, "<!channel> @here @\x1bhere\x00\n<https://evil.example|Sign in> " + "x" * 9000)
+            build_failure_event(
+                project, "<!channel> @here @\x1bhere\x00\n<https://evil.example|Sign in> " + "x" * 9000
+            )
         )
         send_due_notifications()
         text = receiver.received[0].document["text"]
@@ -176,7 +178,11 @@ class TestWhatIsSent:
 
     def test_has_no_link_that_a_program_wrote(self, ruled: Ruled, project: Scope, receiver: Receiver) -> None:
         ruled(project, EventType.EXECUTION_FAILED)
-        notify(failed(project, "[Sign in](https://evil.example) []\x1b(x) or ![](http://evil.example/x.png)"))
+        notify(
+            build_failure_event(
+                project, "[Sign in](https://evil.example) []\x1b(x) or ![](http://evil.example/x.png)"
+            )
+        )
         send_due_notifications()
         document = receiver.received[0].document
         assert "](" not in document["text"]
@@ -187,7 +193,7 @@ class TestWhatIsSent:
     def test_comes_in_order(self, ruled: Ruled, project: Scope, receiver: Receiver) -> None:
         ruled(project, EventType.EXECUTION_FAILED)
         for number in range(20):
-            notify(failed(project, f"{number}"))
+            notify(build_failure_event(project, f"{number}"))
         send_due_notifications()
         assert [request.document["text"] for request in receiver.received] == [
             f"{number}" for number in range(20)
@@ -201,7 +207,7 @@ class TestAReceiverThatDoesNotTakeIt:
     ) -> None:
         receiver.answer = lambda request: (500, {}, b"Out of order")
         ruled(project, EventType.EXECUTION_FAILED)
-        notify(failed(project))
+        notify(build_failure_event(project))
         clock, gaps = Clock(), []
         while Notification.objects.get().status == WAITING:
             gaps.append(clock.to_next_try())
@@ -222,7 +228,7 @@ class TestAReceiverThatDoesNotTakeIt:
         receiver.answer = lambda request: (503, {}, b"")
         ruled(project, EventType.EXECUTION_FAILED)
         for number in range(30):
-            notify(failed(project, f"{number}"))
+            notify(build_failure_event(project, f"{number}"))
         clock = Clock()
         send_due_notifications(now=clock)
         assert len(receiver.received) == 1
@@ -237,9 +243,9 @@ class TestAReceiverThatDoesNotTakeIt:
     ) -> None:
         receiver.answer = lambda request: (500 if request.path == "/dead" else 200, {}, b"")
         dead = ruled(project, EventType.EXECUTION_FAILED, url=receiver.url("/dead"))
-        notify(*[failed(project, f"{number}") for number in range(3000)])
+        notify(*[build_failure_event(project, f"{number}") for number in range(3000)])
         ruled(project, EventType.EXECUTION_FAILED, identifier="well", url=receiver.url("/well"))
-        notify(failed(project, "For both"))
+        notify(build_failure_event(project, "For both"))
         send_due_notifications()
         assert [request.path for request in receiver.received].count("/dead") == 1
         assert [request.document["text"] for request in receiver.received if request.path == "/well"] == [
@@ -263,7 +269,7 @@ class TestAReceiverThatDoesNotTakeIt:
         ruled(project, EventType.EXECUTION_FAILED, identifier="hangs", url=receiver.url("/hangs"))
         ruled(project, EventType.EXECUTION_FAILED, identifier="well", url=receiver.url("/well"))
         for number in range(20):
-            notify(failed(project, f"{number}"))
+            notify(build_failure_event(project, f"{number}"))
         send_due_notifications()
         assert released.is_set()
 
@@ -271,7 +277,7 @@ class TestAReceiverThatDoesNotTakeIt:
         with listening() as elsewhere:
             receiver.answer = lambda request: (307, {"Location": elsewhere.url()}, b"")
             ruled(project, EventType.EXECUTION_FAILED)
-            notify(failed(project))
+            notify(build_failure_event(project))
             send_due_notifications()
             assert elsewhere.received == []
         row = Notification.objects.get()
@@ -281,7 +287,7 @@ class TestAReceiverThatDoesNotTakeIt:
     def test_that_answers_without_end_has_it(self, ruled: Ruled, project: Scope, receiver: Receiver) -> None:
         receiver.answer = lambda request: (200, {}, b"x" * 5_000_000)
         ruled(project, EventType.EXECUTION_FAILED)
-        notify(failed(project))
+        notify(build_failure_event(project))
         send_due_notifications()
         assert Notification.objects.get().status == DELIVERED
 
@@ -291,7 +297,7 @@ class TestAReceiverThatDoesNotTakeIt:
     ) -> None:
         receiver.answer = lambda request: (200, {"Content-Encoding": coding}, b"packed in some other way")
         ruled(project, EventType.EXECUTION_FAILED)
-        notify(failed(project))
+        notify(build_failure_event(project))
         send_due_notifications()
         row = Notification.objects.get()
         assert (row.status, row.response_status, row.reason) == (DELIVERED, 200, "")
@@ -302,7 +308,7 @@ class TestAReceiverThatDoesNotTakeIt:
         token = planted("a-token-in-the-path")
         receiver.answer = lambda request: (404, {}, f"No hook {request.path} for {SECRET}".encode())
         ruled(project, EventType.EXECUTION_FAILED, url=receiver.url(f"/{token}"), secret=SECRET)
-        notify(failed(project))
+        notify(build_failure_event(project))
         send_due_notifications()
         reason = Notification.objects.get().reason
         assert reason.startswith("The receiver answered 404: No hook")
@@ -323,7 +329,7 @@ class TestAReceiverThatDoesNotTakeIt:
             EventType.EXECUTION_FAILED,
             url=receiver.url(f"/hook?room=1&token={quote(token, safe='')}&v=2"),
         )
-        notify(failed(project))
+        notify(build_failure_event(project))
         send_due_notifications()
         reason = Notification.objects.get().reason
         assert reason.startswith("The receiver answered 403: Nobody is called")
@@ -335,7 +341,7 @@ class TestAReceiverThatDoesNotTakeIt:
     ) -> None:
         ruled(project, EventType.EXECUTION_FAILED)
         settings.OUTGOING_REACH = AddressPolicy(advice="name its network in SLIPWAY_PRIVATE_NETWORKS")
-        notify(failed(project))
+        notify(build_failure_event(project))
         send_due_notifications()
         assert receiver.received == []
         assert "SLIPWAY_PRIVATE_NETWORKS" in Notification.objects.get().reason
@@ -360,7 +366,7 @@ def test_what_becomes_due_while_a_receiver_hangs_does_not_wait_for_it(
     receiver.answer = answer
     ruled(project, EventType.EXECUTION_FAILED, identifier="hangs", url=receiver.url("/hangs"))
     ruled(project, EventType.DRIFT_FOUND, identifier="well", url=receiver.url("/well"))
-    notify(failed(project))
+    notify(build_failure_event(project))
     assert send_due_notifications() == 2
     assert set(Notification.objects.values_list("status", "attempts")) == {(DELIVERED, 1)}
 
@@ -371,7 +377,7 @@ class TestAWorkerThatDies:
         self, ruled: Ruled, project: Scope, receiver: Receiver
     ) -> None:
         ruled(project, EventType.EXECUTION_FAILED)
-        notify(failed(project))
+        notify(build_failure_event(project))
         reading, writing = os.pipe()
 
         def kill(request: Received) -> Said:
@@ -395,7 +401,7 @@ class TestAWorkerThatDies:
 
     def test_with_the_last_attempt_leaves_it_failed(self, ruled: Ruled, project: Scope) -> None:
         ruled(project, EventType.EXECUTION_FAILED)
-        notify(failed(project))
+        notify(build_failure_event(project))
         Notification.objects.update(attempts=NOTIFICATION_ATTEMPTS, claimed_until=now())
         assert send_due_notifications() == 0
         row = Notification.objects.get()
@@ -408,7 +414,7 @@ def test_of_two_workers_one_sends_and_each_is_told_once(
 ) -> None:
     for number in range(MOST_PARALLEL_SENDS + 4):
         ruled(project, EventType.EXECUTION_FAILED, identifier=f"room{number}", url=receiver.url(f"/{number}"))
-    notify(failed(project))
+    notify(build_failure_event(project))
     done, wrong = split(at_once(send_due_notifications, send_due_notifications, send_due_notifications))
     assert wrong == []
     assert sum(done) == MOST_PARALLEL_SENDS + 4
@@ -421,7 +427,7 @@ def test_what_is_answered_after_the_rule_is_deleted_is_forgotten(
     ruled: Ruled, project: Scope, admin: User
 ) -> None:
     rule = ruled(project, EventType.EXECUTION_FAILED)
-    notify(failed(project))
+    notify(build_failure_event(project))
     (claimed,) = claim_due_notifications(now(), 1)
     delete_rule(actor=admin, rule=rule)
     record_result(claimed, WebhookResult(500, "The receiver answered 500"), now())
@@ -431,7 +437,7 @@ def test_what_is_answered_after_the_rule_is_deleted_is_forgotten(
 @pytest.mark.django_db
 def test_an_answer_to_an_older_claim_moves_nothing(ruled: Ruled, project: Scope, admin: User) -> None:
     ruled(project, EventType.EXECUTION_FAILED)
-    notify(failed(project))
+    notify(build_failure_event(project))
     (older,) = claim_due_notifications(now(), 1)
     later = now() + CLAIM_DURATION
     (newer,) = claim_due_notifications(later, 1)
@@ -448,7 +454,7 @@ def test_what_was_not_taken_within_a_day_has_failed_and_can_be_sent_again(
     ruled: Ruled, project: Scope, receiver: Receiver, admin: User
 ) -> None:
     ruled(project, EventType.EXECUTION_FAILED)
-    notify(failed(project))
+    notify(build_failure_event(project))
     assert send_due_notifications(now=lambda: now() + LATER) == 0
     row = Notification.objects.select_related("rule__scope").get()
     assert row.status == FAILED
@@ -463,7 +469,7 @@ def test_what_ended_is_kept_for_a_month_and_what_waits_for_as_long_as_it_waits(
     ruled: Ruled, project: Scope
 ) -> None:
     ruled(project, EventType.EXECUTION_FAILED)
-    notify(failed(project), failed(project))
+    notify(build_failure_event(project), build_failure_event(project))
     first = Notification.objects.earliest("pk")
     Notification.objects.filter(pk=first.pk).update(status=DELIVERED)
     assert prune_rows(NOTIFICATION_RETENTION, now() + 29 * LATER) == 0

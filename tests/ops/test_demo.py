@@ -113,15 +113,15 @@ def test_the_pipeline_names_what_is_there(seeded: SandboxFacts, pipeline: str, t
 
 
 def test_seeding_again_changes_nothing(seeded: SandboxFacts) -> None:
-    def everything() -> list[Any]:
+    def list_all_rows() -> list[Any]:
         models = (User, ApiKey, RoleAssignment, Scope, Connector, FileNode, Service, Pipeline, AuditEntry)
         return [list(model.objects.order_by("pk").values()) for model in models]
 
     FileNode.objects.filter(path__endswith="CreateServiceRequest.yaml").update(content="serviceName: mine")
-    before = everything()
+    before = list_all_rows()
     call_command("seed_demo")
 
-    assert everything() == before
+    assert list_all_rows() == before
 
 
 def test_the_connector_follows_a_sandbox_that_moved(seeded: SandboxFacts, settings: Settings) -> None:

@@ -41,7 +41,9 @@ http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
 
 
 @asynccontextmanager
-async def kept(port: int, output: io.StringIO, *, start_seconds: float = 0) -> AsyncIterator[ChildProcess]:
+async def run_supervised(
+    port: int, output: io.StringIO, *, start_seconds: float = 0
+) -> AsyncIterator[ChildProcess]:
     command = (sys.executable, "-c", SERVER, str(port), str(start_seconds))
     console = Console(output)
     child = ChildProcess(Program("web", command, stop_seconds=0.2), os.environ, console)
@@ -65,7 +67,7 @@ async def until(output: io.StringIO, text: str, times: int = 1) -> None:
 
 async def test_a_server_that_is_stuck_says_where_and_is_started_again() -> None:
     port, output = free_port(), io.StringIO()
-    async with kept(port, output) as child:
+    async with run_supervised(port, output) as child:
         await until(output, "answered")
         first = child.pid
         _, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -87,14 +89,14 @@ async def test_a_server_that_is_stuck_before_its_first_answer_is_started_again()
         # It listens, and never answers.
         listener.bind(("127.0.0.1", port))
         listener.listen()
-        async with kept(port, output, start_seconds=600):
+        async with run_supervised(port, output, start_seconds=600):
             await until(output, "starting", times=2)
     assert "it is started again" in output.getvalue()
 
 
 async def test_a_server_that_takes_long_to_start_is_left_alone() -> None:
     port, output = free_port(), io.StringIO()
-    async with kept(port, output, start_seconds=2):
+    async with run_supervised(port, output, start_seconds=2):
         await until(output, "answered")
     assert output.getvalue().count("starting") == 1
 

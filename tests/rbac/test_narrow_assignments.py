@@ -38,7 +38,7 @@ def execution(of: Pipeline) -> Execution:
     )
 
 
-def narrowed(person: User, role: str, scope: Scope, *entries: tuple[str, str]) -> RoleAssignment:
+def assign_narrowly(person: User, role: str, scope: Scope, *entries: tuple[str, str]) -> RoleAssignment:
     """Give a built-in role at `scope` on what `entries` (kind, identifier or "") list."""
     number = ResourceGroup.objects.count()
     group = ResourceGroup.objects.create(scope=scope, identifier=f"group{number}", name="Group")
@@ -51,7 +51,7 @@ def narrowed(person: User, role: str, scope: Scope, *entries: tuple[str, str]) -
 def test_a_resource_group_of_a_kind_grants_that_kind_only():
     demo = project()
     person, web = user("person"), pipeline(demo, "web")
-    narrowed(person, "project_admin", demo, ("pipeline", ""))
+    assign_narrowly(person, "project_admin", demo, ("pipeline", ""))
 
     assert can(person, "core_pipeline_edit", web)
     assert can(person, "core_pipeline_edit", demo)
@@ -63,7 +63,7 @@ def test_a_resource_group_of_names_grants_these_things_only():
     demo, other = project("default/demo"), project("default/other")
     person = user("person")
     web, api, foreign = pipeline(demo, "web"), pipeline(demo, "api"), pipeline(other, "web")
-    narrowed(person, "pipeline_executor", demo, ("pipeline", "web"))
+    assign_narrowly(person, "pipeline_executor", demo, ("pipeline", "web"))
 
     assert [can(person, "core_pipeline_execute", target) for target in (web, api, foreign)] == [
         True,
@@ -81,7 +81,7 @@ def test_a_named_thing_brings_what_hangs_on_it():
     demo = project()
     person = user("person")
     visible, hidden = execution(pipeline(demo, "web")), execution(pipeline(demo, "api"))
-    narrowed(person, "pipeline_executor", demo, ("pipeline", "web"))
+    assign_narrowly(person, "pipeline_executor", demo, ("pipeline", "web"))
 
     assert list(filter_visible(person, "core_pipeline_view", Execution.objects.all())) == [visible]
     assert list(filter_visible(person, "core_pipeline_view", Execution.objects.all())) == [visible]
@@ -92,8 +92,8 @@ def test_a_named_thing_brings_what_hangs_on_it():
 
 def test_named_things_of_two_assignments_do_not_mix():
     demo, other, person = project("default/demo"), project("default/other"), user("person")
-    narrowed(person, "viewer", demo, ("pipeline", "web"))
-    narrowed(person, "viewer", other, ("pipeline", "api"))
+    assign_narrowly(person, "viewer", demo, ("pipeline", "web"))
+    assign_narrowly(person, "viewer", other, ("pipeline", "api"))
     own_pipelines = pipeline(demo, "web"), pipeline(other, "api")
     pipeline(demo, "api"), pipeline(other, "web")
 
@@ -103,7 +103,7 @@ def test_named_things_of_two_assignments_do_not_mix():
 
 def test_nothing_can_be_made_by_who_has_named_things_only():
     demo, person = project(), user("person")
-    narrowed(person, "project_admin", demo, ("pipeline", "web"))
+    assign_narrowly(person, "project_admin", demo, ("pipeline", "web"))
 
     assert not list_permitted_scopes(person, "core_pipeline_edit")
     assert not can(person, "core_pipeline_edit", demo)
@@ -113,7 +113,7 @@ def test_nothing_can_be_made_by_who_has_named_things_only():
 
 def test_delegates_are_seen_by_who_has_a_role_on_anything():
     demo, person = project(), user("person")
-    narrowed(person, "viewer", demo, ("secret", "token"))
+    assign_narrowly(person, "viewer", demo, ("secret", "token"))
 
     assert can(person, ALWAYS_GRANTED, demo)
     assert ALWAYS_GRANTED in get_permissions(person, demo)
@@ -124,8 +124,8 @@ def test_all_permissions_of_a_thing_are_those_that_are_granted_one_by_one(
 ):
     demo, person = project(), user("person", "viewer", project("default/other"))
     visible = execution(pipeline(demo, "web"))
-    narrowed(person, "pipeline_executor", demo, ("pipeline", "web"), ("secret", ""))
-    narrowed(person, "project_admin", organization("default"), ("environment", "live"))
+    assign_narrowly(person, "pipeline_executor", demo, ("pipeline", "web"), ("secret", ""))
+    assign_narrowly(person, "project_admin", organization("default"), ("environment", "live"))
     live = Environment.objects.create(scope=demo, identifier="live", name="Live")
 
     for thing in (demo, organization("default"), Scope.objects.account(), visible.pipeline, visible, live):
@@ -139,7 +139,7 @@ def test_a_narrow_assignment_takes_a_fixed_number_of_queries(
 ):
     demo, person = project(), user("person")
     visible = execution(pipeline(demo, "web"))
-    narrowed(person, "viewer", demo, ("pipeline", "web"))
+    assign_narrowly(person, "viewer", demo, ("pipeline", "web"))
 
     with django_assert_num_queries(4):
         assert can(person, "core_pipeline_view", visible)
@@ -265,7 +265,7 @@ def test_a_key_of_a_project_sees_what_is_shared_from_above_and_not_beside():
 def test_a_key_for_something_else_finds_no_named_thing_either():
     demo, person = project(), user("person")
     pipeline(demo, "web")
-    narrowed(person, "viewer", demo, ("pipeline", "web"))
+    assign_narrowly(person, "viewer", demo, ("pipeline", "web"))
     person.key_limits = ApiKeyLimits(None, frozenset({"core_secret_view"}))
 
     assert not filter_visible(person, "core_pipeline_view", Pipeline.objects.all())
@@ -275,7 +275,7 @@ def test_a_key_for_something_else_finds_no_named_thing_either():
 def test_an_expired_narrow_assignment_names_nothing():
     demo, person = project(), user("person")
     web = pipeline(demo, "web")
-    assignment = narrowed(person, "viewer", demo, ("pipeline", "web"))
+    assignment = assign_narrowly(person, "viewer", demo, ("pipeline", "web"))
     RoleAssignment.objects.filter(pk=assignment.pk).update(expires_at=timezone.now() - timedelta(seconds=1))
 
     assert not can(person, "core_pipeline_view", web)

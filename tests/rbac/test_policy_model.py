@@ -95,7 +95,7 @@ def allowed(state: State, permission: str, kind: str, name: str, path: str) -> b
     if not state.active or not is_live(state, path) or not key_allows(state, permission, path):
         return False
     return any(
-        speaks_of(assignment, permission, kind, name)
+        covers(assignment, permission, kind, name)
         for assignment in state.given
         if not assignment.expired
         and is_live(state, assignment.at)
@@ -111,7 +111,7 @@ def key_allows(state: State, permission: str, path: str) -> bool:
     return is_live(state, state.key_at) and reaches(path, state.key_at, permission)
 
 
-def speaks_of(assignment: Given, permission: str, kind: str, name: str) -> bool:
+def covers(assignment: Given, permission: str, kind: str, name: str) -> bool:
     if permission == DELEGATES:
         return True
     entries = {(kind_of(permission), "")} if assignment.entries is None else assignment.entries

@@ -113,12 +113,12 @@ def call(started: Started, fault: dict[str, Any] | None, ended: Event) -> None:
         with contextlib.suppress(OSError, HTTPException):
             for _ in range(CONNECTIONS):
                 socket.create_connection(("127.0.0.1", started.port)).close()
-            ask(Request(url, json.dumps({"clusterName": f"c{next(names)}"}).encode(), headers))
+            send_request(Request(url, json.dumps({"clusterName": f"c{next(names)}"}).encode(), headers))
             if fault is not None:
-                ask(Request(f"{url}/sandbox/faults", json.dumps(fault).encode()))
+                send_request(Request(f"{url}/sandbox/faults", json.dumps(fault).encode()))
 
 
-def ask(request: Request) -> None:
+def send_request(request: Request) -> None:
     with urlopen(request, timeout=5) as answer:
         answer.read()
 

@@ -19,12 +19,12 @@ def start(tmp_path: Path) -> Iterator[Start]:
     """Starts sandboxes that keep their state in the same folder."""
     with ExitStack() as stack:
 
-        def started(*, paused: bool = True, speed: float = 1.0) -> Aws:
+        def start_account(*, paused: bool = True, speed: float = 1.0) -> Aws:
             process = start_sandbox(paused=paused, speed=speed, state=tmp_path)
             stack.callback(process.kill)
             return Aws.pretend(process)
 
-        yield started
+        yield start_account
 
 
 def test_a_deployment_goes_on_where_a_restart_interrupted_it(start: Start) -> None:

@@ -36,7 +36,7 @@ def instances(aws: Aws, cluster: str = CLUSTER) -> list[dict[str, Any]]:
     return descriptions
 
 
-def left(instance: dict[str, Any]) -> dict[str, int]:
+def list_remaining_resources(instance: dict[str, Any]) -> dict[str, int]:
     return {r["name"]: r["integerValue"] for r in instance["remainingResources"] if r["type"] == "INTEGER"}
 
 
@@ -50,7 +50,7 @@ def test_a_service_runs_on_the_instances_of_the_cluster(aws: Aws) -> None:
     assert (binding["hostPort"], binding["containerPort"], binding["protocol"]) == (8080, 8080, "tcp")
     for instance in instances(aws):
         assert instance["runningTasksCount"] == 1
-        assert left(instance) == {"CPU": 4096 - 1024, "MEMORY": 15742 - 2048}
+        assert list_remaining_resources(instance) == {"CPU": 4096 - 1024, "MEMORY": 15742 - 2048}
 
 
 def test_a_third_task_finds_its_port_taken_and_the_service_says_so(aws: Aws) -> None:

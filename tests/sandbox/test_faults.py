@@ -103,14 +103,14 @@ def test_a_hanging_call_outlasts_the_patience_of_its_client(aws: Aws) -> None:
 def test_clearing_the_faults_lets_hanging_calls_go(aws: Aws) -> None:
     caught: list[Exception] = []
 
-    def ask() -> None:
+    def list_clusters() -> None:
         try:
             aws.ecs.list_clusters()
         except ConnectionClosedError as exc:
             caught.append(exc)
 
     aws.sandbox.fault("hang", operation="ListClusters", count=1, seconds=30)
-    asking = Thread(target=ask)
+    asking = Thread(target=list_clusters)
     asking.start()
     while not [e for e in aws.sandbox.journal() if e["operation"] == "ListClusters"]:
         pass

@@ -74,11 +74,11 @@ def until_status(aws: Aws, arn: str, status: str) -> dict[str, Any]:
 def environment(aws: Aws, arn: str) -> dict[str, str]:
     """What the process said about its environment, as the log group has it."""
 
-    def told() -> list[str]:
+    def list_environment_lines() -> list[str]:
         return [line for line in aws.log_lines(task(aws, arn)) if line.startswith("environment ")]
 
-    wait_until(told, "the environment in the log group")
-    variables: dict[str, str] = json.loads(told()[0].removeprefix("environment "))
+    wait_until(list_environment_lines, "the environment in the log group")
+    variables: dict[str, str] = json.loads(list_environment_lines()[0].removeprefix("environment "))
     return variables
 
 

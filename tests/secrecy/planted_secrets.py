@@ -87,7 +87,7 @@ class Search:
 
 
 @contextlib.contextmanager
-def told_to_broker(url: str) -> Iterator[list[bytes]]:
+def collect_broker_commands(url: str) -> Iterator[list[bytes]]:
     """Collect all commands sent to a Valkey until the block ends."""
     commands: list[bytes] = []
     with redis.Redis.from_url(url) as client, client.monitor() as monitor:

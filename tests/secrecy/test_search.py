@@ -12,7 +12,7 @@ import redis
 
 from rbac.audit import record_audit_entry
 from rbac.models import Scope, User
-from tests.secrecy.planted_secrets import Planted, Search, told_to_broker
+from tests.secrecy.planted_secrets import Planted, Search, collect_broker_commands
 
 VALUE = "planted/value+of 'a' \"secret\""
 
@@ -69,7 +69,7 @@ def test_files_are_searched(search: Search, tmp_path: Path) -> None:
 
 
 def test_the_broker_and_what_passes_through_it_are_searched(search: Search, broker_url: str) -> None:
-    with told_to_broker(broker_url) as commands, redis.Redis.from_url(broker_url, db=1) as client:
+    with collect_broker_commands(broker_url) as commands, redis.Redis.from_url(broker_url, db=1) as client:
         client.set("kept", VALUE)
         client.publish("channel", json.dumps({"value": VALUE}))
     search.look_in_broker(broker_url)

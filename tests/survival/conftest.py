@@ -16,7 +16,7 @@ from tests.deployments.engine.simulator.schedule import Death
 from tests.fixtures.engine_driver import Drive
 from tests.fixtures.people import make_person
 from tests.steps.kinds.conftest import Site, Worker, site, worker
-from tests.survival.full_pipeline import Came, everything
+from tests.survival.full_pipeline import Came, build_pipeline
 from web.clock import get_database_time
 
 __all__ = ["_full_buckets", "drive", "site", "worker", "write"]
@@ -135,5 +135,5 @@ def story(drive: Drive, worker: Worker, site: Site, write: Write) -> Story:
         "cloudwatch", "SetAlarmState", {"AlarmName": "errors", "StateValue": "OK", "StateReason": "so"}
     )
     assert write(pipeline_text(stage_text(DEPLOY))).run("1.27").outcome == "COMPLETED"
-    write(everything(site))
+    write(build_pipeline(site))
     return Story(drive, worker, site, people)

@@ -83,7 +83,7 @@ SECOND = """
 UNSCALE = "          - step: {identifier: unscale, type: EcsScaleRollback}\n"
 
 
-def everything(site: Site) -> str:
+def build_pipeline(site: Site) -> str:
     """Return the pipeline; its scripts send a request to the site in each run."""
     address = site.url.removeprefix("http://").replace(":", "/")
     ran = f"exec 3<>/dev/tcp/{address}; printf 'GET /ran"

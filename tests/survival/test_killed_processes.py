@@ -31,7 +31,7 @@ from tests.secret_watch.marker import planted
 from tests.steps.kinds.conftest import Site, site
 from tests.stories.delegate_deployments.conftest import StartDying, start
 from tests.stories.delegate_deployments.demo_deployments import Work
-from tests.survival.full_pipeline import Came, everything
+from tests.survival.full_pipeline import Came, build_pipeline
 
 __all__ = ["site", "start"]
 
@@ -117,7 +117,7 @@ def test_everything_survives_whatever_dies(
     people = make_person("alice", "viewer", scope), make_person("bob", "viewer", scope)
     group = UserGroup.objects.create(scope=Scope.objects.account(), identifier="ops", name="Operations")
     group.users.add(*people)
-    text = everything(site).replace("[scripts]", "[prod]")
+    text = build_pipeline(site).replace("[scripts]", "[prod]")
     admin = User.objects.get(username="admin")
     pipeline = save_pipeline(actor=admin, scope=scope, yaml=text)
     dying = start("one", dies_at=f"task.performed:{DelegateTask.Kind.SHELL}")

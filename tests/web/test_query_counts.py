@@ -24,7 +24,7 @@ pytestmark = pytest.mark.django_db
 FEW, MANY = 3, 30
 
 
-def asked(reader: Client, address: Address) -> tuple[int, int]:
+def measure_queries(reader: Client, address: Address) -> tuple[int, int]:
     """Load an address and return the status and the number of queries."""
     with CaptureQueriesContext(connection) as queries:
         status = reader.get(address.path).status_code
@@ -57,14 +57,14 @@ def test_no_address_asks_the_database_more_often_when_there_is_more(project: Sco
     reader, tested = reader_who_was_here_before(admin), list(addresses(world))
     grow(FEW)
     make_every_other_one_late()
-    few = {address.name: asked(reader, address) for address in tested}
+    few = {address.name: measure_queries(reader, address) for address in tested}
     grow(MANY)
     make_every_other_one_late()
-    many = {address.name: asked(reader, address) for address in tested}
+    many = {address.name: measure_queries(reader, address) for address in tested}
     for address in tested:
         if many[address.name][1] > few[address.name][1]:
             # What is noted once a minute may have come due between the two.
-            many[address.name] = asked(reader, address)
+            many[address.name] = measure_queries(reader, address)
     assert {name: status for name, (status, _) in many.items()} == {a.name: a.status for a in tested}
     grown = {name: f"{few[name][1]} -> {count}" for name, (_, count) in many.items() if count > few[name][1]}
     assert grown == {}

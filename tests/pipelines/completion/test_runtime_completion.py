@@ -55,14 +55,14 @@ def _ended(execution: Execution, identifier: str, **outputs: Any) -> None:
     step_rows.update(status=Status.SUCCESS, outputs=outputs, started_at=execution.created_at)
 
 
-def _known(client: Client, execution: Execution, **query: str) -> dict[str, Any]:
+def _list_expressions(client: Client, execution: Execution, **query: str) -> dict[str, Any]:
     answer = client.get(f"/api/v1/executions/{execution.pk}/expressions", {"page_size": "200", **query})
     assert answer.status_code == 200, answer.content
     return {entry["path"]: entry for entry in answer.json()["results"]}
 
 
 def test_values_keep_their_types_and_a_secret_is_stars(execution: Execution, admin: User, browse: Browse):
-    entries = _known(browse(admin), execution)
+    entries = _list_expressions(browse(admin), execution)
     assert entries["pipeline.variables.color"]["value"] == "blue"
     assert entries["serviceVariables.nested-name"]["value"] == 3
     assert entries["serviceVariables.nested-name"]["expression"] == "<+serviceVariables.nested-name>"
@@ -77,10 +77,10 @@ def test_a_step_knows_those_before_it_and_not_the_one_beside_it(
     _ended(execution, "first", waitsUntil="2030-01-01")
     _ended(execution, "pause", waitsUntil="2030-01-02")
     client = browse(admin)
-    beside = _known(client, execution, at="deploy/ask")
+    beside = _list_expressions(client, execution, at="deploy/ask")
     assert beside["execution.steps.first.output.waitsUntil"]["value"] == "2030-01-01"
     assert "execution.steps.pause.output.waitsUntil" not in beside
-    last = _known(client, execution, at="deploy/last")
+    last = _list_expressions(client, execution, at="deploy/last")
     assert last["execution.steps.pause.output.waitsUntil"]["value"] == "2030-01-02"
     for name in ("httpResponseCode", "build"):
         later = last[f"execution.steps.ask.output.{name}"]
@@ -93,7 +93,7 @@ def test_a_rollback_step_is_listed_and_knows_all_steps_of_its_stage(
 ):
     _ended(execution, "last", waitsUntil="2030-01-03")
     client = browse(admin)
-    entries = _known(client, execution, at="deploy/back")
+    entries = _list_expressions(client, execution, at="deploy/back")
     assert entries["execution.steps.last.output.waitsUntil"]["value"] == "2030-01-03"
     page_text = client.get(f"/deployments/{execution.pk}/expressions/").content.decode()
     assert '<optgroup label="Stage deploy, rollback">' in page_text
@@ -102,14 +102,14 @@ def test_a_rollback_step_is_listed_and_knows_all_steps_of_its_stage(
 
 def test_without_a_step_the_one_that_began_last_is_meant(execution: Execution, admin: User, browse: Browse):
     client = browse(admin)
-    assert "execution.steps.first.output.waitsUntil" not in _known(client, execution)
+    assert "execution.steps.first.output.waitsUntil" not in _list_expressions(client, execution)
     _ended(execution, "first", waitsUntil="2030-01-01")
-    assert "execution.steps.first.output.waitsUntil" in _known(client, execution)
+    assert "execution.steps.first.output.waitsUntil" in _list_expressions(client, execution)
 
 
 def test_a_secret_that_got_into_an_output_is_stars_too(execution: Execution, admin: User, browse: Browse):
     _ended(execution, "first", told="it is hush-hush-4711", list=["hush-hush-4711"], password="•••")
-    entries = _known(browse(admin), execution)
+    entries = _list_expressions(browse(admin), execution)
     before = "execution.steps.first.output"
     assert entries[f"{before}.told"]["value"] == "it is ****"
     assert entries[f"{before}.list"]["value"] == ["****"]
@@ -118,7 +118,7 @@ def test_a_secret_that_got_into_an_output_is_stars_too(execution: Execution, adm
 
 def test_what_no_path_can_name_stays_inside_its_parent(execution: Execution, admin: User, browse: Browse):
     _ended(execution, "first", exitCodes={"4f0": {"app": 0}}, codes={"app": {"main": 0}})
-    entries = _known(browse(admin), execution)
+    entries = _list_expressions(browse(admin), execution)
     before = "execution.steps.first.output"
     assert entries[f"{before}.exitCodes"]["value"] == {"4f0": {"app": 0}}
     assert entries[f"{before}.codes.app.main"]["value"] == 0
@@ -129,11 +129,11 @@ def test_variables_of_what_somebody_may_not_view_have_no_values(execution: Execu
     role = Role.objects.create(scope=execution.scope, identifier="runs", name="Runs")
     role.set_permissions({"core_pipeline_view"})
     RoleAssignment.objects.create(scope=execution.scope, user=reader, role=role)
-    entries = _known(browse(reader), execution)
+    entries = _list_expressions(browse(reader), execution)
     for path in ("serviceVariables.greeting", "service.variables.greeting", "env.variables.level"):
         assert (entries[path]["state"], entries[path]["value"]) == ("HIDDEN", None)
     assert entries["pipeline.variables.color"]["value"] == "blue"
-    assert not _known(browse(reader), execution, q="onerror")
+    assert not _list_expressions(browse(reader), execution, q="onerror")
 
 
 def test_the_page_escapes_values_and_finds_by_name(execution: Execution, admin: User, browse: Browse):
@@ -154,5 +154,5 @@ def test_pages_follow_each_other_both_ways(execution: Execution, admin: User, br
         answer = client.get(address).json()
         paths += [entry["path"] for entry in answer["results"]]
         address = answer["next"]
-    assert paths == sorted(paths) == list(_known(client, execution))
+    assert paths == sorted(paths) == list(_list_expressions(client, execution))
     assert client.get(f"/api/v1/executions/{execution.pk}/expressions?cursor=x").status_code == 404

@@ -117,7 +117,7 @@ def pipeline(world: World) -> Pipeline:
     return pipeline
 
 
-def _asked(client: Client, **fields: Any) -> dict[str, str]:
+def _list_suggestions(client: Client, **fields: Any) -> dict[str, str]:
     sent = {"in_scope": "account/default/demo", "yaml": TEXT, **fields}
     answer = client.post("/pipelines/expressions/", sent)
     assert answer.status_code == 200
@@ -127,13 +127,13 @@ def _asked(client: Client, **fields: Any) -> dict[str, str]:
 @pytest.mark.django_db
 def test_the_editor_is_told_by_line_and_by_form(world: World, admin: User, browse: Browse):
     client = browse(admin)
-    by_line = _asked(client, line=_line_of(TEXT, "identifier: last"))
+    by_line = _list_suggestions(client, line=_line_of(TEXT, "identifier: last"))
     at = "pipeline.stages.0.stage.spec.execution.steps.2"
-    assert _asked(client, at=at) == by_line
+    assert _list_suggestions(client, at=at) == by_line
     assert by_line[f"{BEFORE}.first.output.waitsUntil"] == "When the wait ends."
     assert {"serviceVariables.greeting", "variables.level", "env.variables.level"} <= set(by_line)
     for hostile in ("9" * 4000, "-1", "x", "pipeline.stages.99999999.stage"):
-        assert "service.name" in _asked(client, line=hostile, at=hostile)
+        assert "service.name" in _list_suggestions(client, line=hostile, at=hostile)
 
 
 @pytest.mark.django_db
@@ -159,6 +159,6 @@ def test_of_what_somebody_may_not_view_nothing_is_told(world: World, project: Sc
     role = Role.objects.create(scope=project, identifier="runs", name="Runs")
     role.set_permissions({"core_pipeline_view", "core_environment_view"})
     RoleAssignment.objects.create(scope=project, user=reader, role=role)
-    expressions = _asked(browse(reader), line=_line_of(TEXT, "identifier: last"))
+    expressions = _list_suggestions(browse(reader), line=_line_of(TEXT, "identifier: last"))
     assert "env.variables.level" in expressions
     assert "serviceVariables.greeting" not in expressions

@@ -108,7 +108,7 @@ def test_outputs_of_a_branch_are_known_behind_the_parallel_and_not_beside_it() -
     assert any("step a does not end before" in message for _, message, _ in problems)
 
 
-def _back(entries: str) -> str:
+def _build_rollback(entries: str) -> str:
     undo = "- step: {identifier: back_app, type: EcsRollingRollback}"
     stage = stage_text(_step("a"))
     assert undo in stage
@@ -121,7 +121,7 @@ def test_rollback_steps_lie_in_groups_and_run_whatever_was_before_them() -> None
         "identifier: g\n", "identifier: g\n    when: {condition: <+env.type> == 'x'}\n"
     )
     other = undo % ("other", ", when: {stageStatus: All}")
-    (stage,) = parse_pipeline(_back(group + other)).stages
+    (stage,) = parse_pipeline(_build_rollback(group + other)).stages
     assert [(step.identifier, step.group, step.when) for step in stage.rollback_steps] == [
         ("back", 0, None),
         ("other", None, None),
@@ -137,7 +137,7 @@ def test_a_rollback_has_no_failure_strategies(more: str) -> None:
     group = _inside("group: g", undo % "").replace("identifier: g\n", f"identifier: g\n    {ignore}\n")
     text = undo % f", {ignore}" if more == "step" else group
     with pytest.raises(InvalidPipelineError, match="failureStrategies is not allowed in rollback steps"):
-        parse_pipeline(_back(text))
+        parse_pipeline(_build_rollback(text))
 
 
 def test_a_group_is_a_frame_around_its_steps_and_branches_have_no_arrows_between_them() -> None:

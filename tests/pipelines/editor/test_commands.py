@@ -19,7 +19,7 @@ def types(text: str) -> tuple[list[str], list[str]]:
     return [step.type for step in stage.steps], [step.type for step in stage.rollback_steps]
 
 
-def done(text: str, do: str, **arguments: str) -> str:
+def apply_command(text: str, do: str, **arguments: str) -> str:
     outcome = run_command(text, {"do": do, **arguments})
     assert not outcome.problem
     assert not outcome.errors
@@ -27,7 +27,7 @@ def done(text: str, do: str, **arguments: str) -> str:
 
 
 def test_a_strategy_takes_the_place_of_another_and_leaves_other_steps_alone():
-    text = done(TEXT, "add-step", at=STEPS, type="EcsRunTask")
+    text = apply_command(TEXT, "add-step", at=STEPS, type="EcsRunTask")
     text = run_command(
         text,
         {
@@ -39,18 +39,18 @@ def test_a_strategy_takes_the_place_of_another_and_leaves_other_steps_alone():
             "spec.runTaskRequestDefinition.0.content": "count: 1\n",
         },
     ).text
-    text = done(text, "set-strategy", at=STAGE, strategy="Canary")
+    text = apply_command(text, "set-strategy", at=STAGE, strategy="Canary")
     steps, undoing = types(text)
     assert steps[-1] == "EcsRunTask"
     assert "EcsCanaryDeploy" in steps
     assert "EcsCanaryDelete" in undoing
-    assert done(text, "set-strategy", at=STAGE, strategy="Rolling").count("EcsCanary") == 0
+    assert apply_command(text, "set-strategy", at=STAGE, strategy="Rolling").count("EcsCanary") == 0
 
 
 def test_a_step_brings_what_undoes_it_and_takes_it_along_when_it_goes():
-    text = done(TEXT, "add-step", at=STEPS, type="EcsCanaryDeploy")
+    text = apply_command(TEXT, "add-step", at=STEPS, type="EcsCanaryDeploy")
     assert types(text)[1] == ["EcsRollingRollback", "EcsCanaryDelete"]
-    text = done(text, "delete", at=f"{STEPS}.1")
+    text = apply_command(text, "delete", at=f"{STEPS}.1")
     assert types(text) == (["EcsRollingDeploy"], ["EcsRollingRollback"])
 
 
@@ -61,36 +61,38 @@ def rollback_of(text: str) -> list[Any]:
 
 def test_a_partner_goes_out_of_groups_and_parallel_blocks_too_which_stay_only_with_something_in_them():
     undoing = STEPS.replace("steps", "rollbackSteps")
-    text = done(TEXT, "add-step", at=STEPS, type="EcsCanaryDeploy")
-    beside = done(text, "beside", at=f"{undoing}.1")
-    assert done(beside, "delete", at=f"{STEPS}.1") == TEXT
-    grouped = done(beside, "group", at=f"{undoing}.0.parallel.1")
-    assert done(grouped, "delete", at=f"{STEPS}.1") == TEXT
-    nested = done(done(text, "group", at=f"{undoing}.1"), "group", at=f"{undoing}.1")
+    text = apply_command(TEXT, "add-step", at=STEPS, type="EcsCanaryDeploy")
+    beside = apply_command(text, "beside", at=f"{undoing}.1")
+    assert apply_command(beside, "delete", at=f"{STEPS}.1") == TEXT
+    grouped = apply_command(beside, "group", at=f"{undoing}.0.parallel.1")
+    assert apply_command(grouped, "delete", at=f"{STEPS}.1") == TEXT
+    nested = apply_command(apply_command(text, "group", at=f"{undoing}.1"), "group", at=f"{undoing}.1")
     assert [next(iter(entry)) for entry in rollback_of(nested)] == ["step", "stepGroup"]
-    assert done(nested, "delete", at=f"{STEPS}.1") == TEXT
-    assert done(beside, "delete", at=f"{STEPS}.0").count("EcsRollingRollback") == 0
+    assert apply_command(nested, "delete", at=f"{STEPS}.1") == TEXT
+    assert apply_command(beside, "delete", at=f"{STEPS}.0").count("EcsRollingRollback") == 0
 
 
 def test_a_step_whose_partner_stands_in_a_group_brings_no_second_one():
-    grouped = done(TEXT, "group", at=f"{STEPS.replace('steps', 'rollbackSteps')}.0")
-    assert done(grouped, "add-step", at=STEPS, type="EcsRollingDeploy").count("EcsRollingRollback") == 1
+    grouped = apply_command(TEXT, "group", at=f"{STEPS.replace('steps', 'rollbackSteps')}.0")
+    assert (
+        apply_command(grouped, "add-step", at=STEPS, type="EcsRollingDeploy").count("EcsRollingRollback") == 1
+    )
 
 
 def test_a_stage_that_only_names_its_strategy_has_it_written_out_before_a_change():
     short = TEXT[: TEXT.index("          execution:")] + "          strategy: Rolling # ours\n"
-    text = done(short, "add-step", at=STEPS, type="EcsCanaryDeploy")
+    text = apply_command(short, "add-step", at=STEPS, type="EcsCanaryDeploy")
     assert types(text) == (["EcsRollingDeploy", "EcsCanaryDeploy"], ["EcsRollingRollback", "EcsCanaryDelete"])
 
 
 def test_what_runs_side_by_side_comes_apart_again_as_it_was():
-    text = done(TEXT, "add-step", at=STEPS, type="EcsCanaryDeploy")
-    beside = done(text, "beside", at=f"{STEPS}.1")
+    text = apply_command(TEXT, "add-step", at=STEPS, type="EcsCanaryDeploy")
+    beside = apply_command(text, "beside", at=f"{STEPS}.1")
     assert "- parallel:" in beside
-    grouped = done(beside, "group", at=f"{STEPS}.0.parallel.1")
+    grouped = apply_command(beside, "group", at=f"{STEPS}.0.parallel.1")
     assert "- stepGroup:" in grouped
     inside = f"{STEPS}.0.parallel.1.stepGroup.steps.0"
-    assert done(done(grouped, "out", at=inside), "out", at=f"{STEPS}.0.parallel.1") == text
+    assert apply_command(apply_command(grouped, "out", at=inside), "out", at=f"{STEPS}.0.parallel.1") == text
 
 
 def test_values_are_read_by_the_types_of_the_fields():

@@ -66,7 +66,7 @@ def fields_at(text: str, at: str = STEP) -> dict[str, Any]:
     return {field.name: field for field in form.fields}
 
 
-def as_entered(text: str, at: str = STEP) -> dict[str, str]:
+def collect_form_values(text: str, at: str = STEP) -> dict[str, str]:
     """What the browser sends for a form in which nothing was changed."""
     values: dict[str, str] = {"form_at": at, "form_is": "ask"}
     for field in fields_at(text, at).values():
@@ -80,9 +80,11 @@ def as_entered(text: str, at: str = STEP) -> dict[str, str]:
     return values
 
 
-def changed(text: str, *prefixes: str, **cells: str) -> str:
+def apply_cells(text: str, *prefixes: str, **cells: str) -> str:
     values = {
-        name: value for name, value in as_entered(text).items() if not name.startswith(prefixes or ("-",))
+        name: value
+        for name, value in collect_form_values(text).items()
+        if not name.startswith(prefixes or ("-",))
     }
     outcome = run_command(text, values | {name.replace("__", "."): value for name, value in cells.items()})
     assert not outcome.problem
@@ -91,17 +93,17 @@ def changed(text: str, *prefixes: str, **cells: str) -> str:
 
 
 def test_a_form_that_is_applied_unchanged_changes_nothing():
-    assert changed(TEXT) == TEXT
+    assert apply_cells(TEXT) == TEXT
 
 
 def test_one_cell_changes_one_line():
-    assert changed(TEXT, spec__headers__0__value="store") == TEXT.replace("value: shop", "value: store")
+    assert apply_cells(TEXT, spec__headers__0__value="store") == TEXT.replace("value: shop", "value: store")
     expected = TEXT.replace("retryCount: 2", "retryCount: 3")
-    assert changed(TEXT, failureStrategies__0__retryCount="3") == expected
+    assert apply_cells(TEXT, failureStrategies__0__retryCount="3") == expected
 
 
 def test_an_entry_is_removed_and_another_added():
-    text = changed(
+    text = apply_cells(
         TEXT,
         "spec.headers.0.",
         spec__headers__2__key="New",
@@ -111,12 +113,12 @@ def test_an_entry_is_removed_and_another_added():
         {"key": "Count", "value": 3},
         {"key": "New", "value": '<+secrets.getValue("t")>'},
     ]
-    assert "headers" not in changed(TEXT, "spec.headers.0.", "spec.headers.1.")
+    assert "headers" not in apply_cells(TEXT, "spec.headers.0.", "spec.headers.1.")
 
 
 def test_a_failure_strategy_becomes_another_kind():
     cells = {"failureStrategies__0__action": "ManualIntervention", "failureStrategies__0__timeout": "1h"}
-    text = changed(TEXT, **cells, failureStrategies__0__onTimeout="Abort")
+    text = apply_cells(TEXT, **cells, failureStrategies__0__onTimeout="Abort")
     (first, second) = parse_pipeline(text).stages[0].steps[0].failure_strategies
     assert first["action"]["then"]["type"] == "Abort"
     assert second["errors"] == ["AllErrors"]
@@ -135,7 +137,7 @@ def test_a_failure_strategy_becomes_another_kind():
     ],
 )
 def test_what_is_wrong_is_said_beside_its_cell_and_nothing_is_lost(cells: dict[str, str], wrong: str):
-    values = as_entered(TEXT) | cells
+    values = collect_form_values(TEXT) | cells
     outcome = run_command(TEXT, values)
     assert set(outcome.errors) == {wrong}
     assert run_command(TEXT, values | {"do": "close"}).open_path == ""
@@ -151,7 +153,7 @@ def test_what_cells_cannot_say_is_shown_as_yaml():
     odd = TEXT.replace("value: shop", "values: [shop]")
     assert fields_at(odd)["spec.headers"].kind == "yaml"
     assert fields_at(odd.replace("headers:", "other:"))["spec.headers"].kind == "rows"
-    assert changed(odd) == odd
+    assert apply_cells(odd) == odd
     odd = TEXT.replace("type: Ignore", "type: Dance")
     assert fields_at(odd)["failureStrategies"].kind == "yaml"
 
@@ -196,12 +198,12 @@ METRICS = """\
 def test_dimensions_and_names_are_written_one_in_each_line():
     text = TEXT.replace("type: Http", "type: Verify")
     text = text[: text.index("                    url:")] + "                    metrics:\n" + METRICS
-    assert changed(text) == text
+    assert apply_cells(text) == text
     cells = {
         "spec__metrics__0__dimensions": "ClusterName=main\nServiceName=web",
         "spec__alarms": "a\r\nb c\n",
     }
-    spec = parse_pipeline(changed(text, **cells)).stages[0].steps[0].spec
+    spec = parse_pipeline(apply_cells(text, **cells)).stages[0].steps[0].spec
     assert spec["alarms"] == ["a", "b c"]
     assert spec["metrics"][0]["dimensions"] == {"ClusterName": "main", "ServiceName": "web"}
     assert spec["metrics"][0]["threshold"] == 80.5
@@ -209,11 +211,11 @@ def test_dimensions_and_names_are_written_one_in_each_line():
 
 def test_a_step_whose_manifest_is_not_chosen_yet_can_be_named():
     text = TEXT[: TEXT.index("                  # Who")].replace("type: Http", "type: EcsRunTask")
-    assert changed(text, name="Migrate") == text + "                  name: Migrate\n"
+    assert apply_cells(text, name="Migrate") == text + "                  name: Migrate\n"
 
 
 def test_delegate_selectors_are_names_of_stages_groups_and_steps():
-    assert "delegateSelectors:" in changed(TEXT, delegateSelectors="prod\neu")
+    assert "delegateSelectors:" in apply_cells(TEXT, delegateSelectors="prod\neu")
     stage = fields_at(TEXT, "pipeline.stages.0")
     assert stage["delegateSelectors"].kind == "names"
     assert stage["failureStrategies"].kind == "rows"
@@ -242,7 +244,7 @@ def test_a_manifest_of_a_step_is_said_by_cells_in_every_store(entry: dict[str, A
 
 
 def test_the_pipeline_itself_has_a_form():
-    values = as_entered(TEXT, "pipeline") | {"form_is": "", "name": "Store"}
+    values = collect_form_values(TEXT, "pipeline") | {"form_is": "", "name": "Store"}
     values |= {"variables.0.name": "color", "variables.0.value": "blue"}
     text = run_command(TEXT, values | {"delegateSelectors": "prod"}).text
     spec = parse_pipeline(text)
@@ -295,7 +297,7 @@ def options(page: str, name: str) -> list[tuple[str, str]]:
     return re.findall(r'<option value="([^"]*)"( selected)?>', select[1])
 
 
-def shown(client: Client, scope: Scope, **fields: str) -> str:
+def render_form(client: Client, scope: Scope, **fields: str) -> str:
     data = {"in_scope": scope.path, "yaml": MANIFEST_TEXT, "do": "open", "at": STEP, "is": "job", **fields}
     return client.post("/pipelines/visual/", data).content.decode()
 
@@ -303,7 +305,7 @@ def shown(client: Client, scope: Scope, **fields: str) -> str:
 def test_connectors_that_lead_to_files_and_regions_are_offered_and_what_is_written_stays(
     world: World, admin: User, browse: Browse
 ):
-    page = shown(browse(admin), world.pipeline.scope)
+    page = render_form(browse(admin), world.pipeline.scope)
     connectors = options(page, f"{SPEC}.connector")
     aws = Connector.objects.get(kind=Connector.Kind.AWS).identifier
     assert {name for name, _ in connectors} == {"", "old", aws, "code", "account.code"}
@@ -317,7 +319,7 @@ def test_what_is_chosen_is_written(world: World, admin: User, browse: Browse):
     fields = {f"{SPEC}.store": "S3", f"{SPEC}.connector": "code", f"{SPEC}.region": "eu-west-1"}
     fields |= {f"{SPEC}.bucket": "files", f"{SPEC}.file": "a.yaml", "do": "apply"}
     fields |= {"form_at": STEP, "form_is": "job", "spec.runTaskRequestDefinition.rows": "1"}
-    page = shown(browse(admin), world.pipeline.scope, **fields)
+    page = render_form(browse(admin), world.pipeline.scope, **fields)
     yaml_text = page.split("</textarea>")[0]
     assert "connector: code" in yaml_text
     assert "region: eu-west-1" in yaml_text
@@ -326,5 +328,5 @@ def test_what_is_chosen_is_written(world: World, admin: User, browse: Browse):
 
 def test_a_connector_that_somebody_may_not_use_is_not_offered(world: World, browse: Browse):
     reader = make_person("reader", "viewer", world.pipeline.scope)
-    page = shown(browse(reader), world.pipeline.scope)
+    page = render_form(browse(reader), world.pipeline.scope)
     assert re.search(rf'<input[^>]*name="{re.escape(SPEC)}.connector" value="old"', page)

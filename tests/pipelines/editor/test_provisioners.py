@@ -15,7 +15,7 @@ MADE = f"{STAGE}.stage.spec.environment.provisioner.steps"
 TEXT = render_pipeline_template("Rolling", service="web", environment="dev", infrastructure="eu", title="Web")
 
 
-def done(text: str, do: str, **arguments: str) -> str:
+def apply_command(text: str, do: str, **arguments: str) -> str:
     outcome = run_command(text, {"do": do, **arguments})
     assert not outcome.problem
     return outcome.text
@@ -23,7 +23,7 @@ def done(text: str, do: str, **arguments: str) -> str:
 
 @pytest.mark.parametrize("name", [provisioner.name for provisioner in list_provisioners()])
 def test_a_provisioner_brings_its_steps_before_those_that_deploy(name: str) -> None:
-    text = done(TEXT, "set-provisioner", at=STAGE, provisioner=name)
+    text = apply_command(TEXT, "set-provisioner", at=STAGE, provisioner=name)
     tree = YamlDraft(text).value
     stage = tree["pipeline"]["stages"][0]
     assert get_provisioner_name(stage) == name
@@ -32,12 +32,12 @@ def test_a_provisioner_brings_its_steps_before_those_that_deploy(name: str) -> N
     assert [step["step"]["type"] for step in spec["steps"]] == list(chosen.steps)
     assert [step["step"]["type"] for step in spec.get("rollbackSteps", [])] == list(chosen.rollback_steps)
     assert stage["stage"]["spec"]["environment"]["environmentRef"] == "dev"
-    again = done(text, "set-provisioner", at=STAGE, provisioner=name)
+    again = apply_command(text, "set-provisioner", at=STAGE, provisioner=name)
     assert again == text
 
 
 def test_a_script_that_provisions_can_be_saved_as_it_is_added() -> None:
-    text = done(TEXT, "set-provisioner", at=STAGE, provisioner="Shell Script")
+    text = apply_command(TEXT, "set-provisioner", at=STAGE, provisioner="Shell Script")
     stage = parse_pipeline(text).stages[0]
     assert [step.type for step in stage.steps] == ["ShellScriptProvision", "EcsRollingDeploy"]
     assert stage.provisioner_step_count == 1
@@ -46,19 +46,19 @@ def test_a_script_that_provisions_can_be_saved_as_it_is_added() -> None:
 
 
 def test_the_last_step_of_a_provisioner_takes_the_provisioner_along() -> None:
-    text = done(TEXT, "set-provisioner", at=STAGE, provisioner="Shell Script")
-    text = done(text, "add-step", at=MADE, type="ShellScript")
+    text = apply_command(TEXT, "set-provisioner", at=STAGE, provisioner="Shell Script")
+    text = apply_command(text, "add-step", at=MADE, type="ShellScript")
     assert [step.type for step in parse_pipeline(text).stages[0].steps][:2] == [
         "ShellScriptProvision",
         "ShellScript",
     ]
-    text = done(text, "delete", at=f"{MADE}.1")
-    assert done(text, "delete", at=f"{MADE}.0") == TEXT
-    assert done(text, "drop-provisioner", at=STAGE) == TEXT
+    text = apply_command(text, "delete", at=f"{MADE}.1")
+    assert apply_command(text, "delete", at=f"{MADE}.0") == TEXT
+    assert apply_command(text, "drop-provisioner", at=STAGE) == TEXT
 
 
 def test_only_what_needs_no_cluster_is_offered_among_the_steps_of_a_provisioner() -> None:
-    text = done(TEXT, "set-provisioner", at=STAGE, provisioner="Shell Script")
+    text = apply_command(TEXT, "set-provisioner", at=STAGE, provisioner="Shell Script")
     making = build_outline(YamlDraft(text).value)[0].sections[0]
     offered = {type_ for type_, _ in making.palette}
     assert {"ShellScriptProvision", "HarnessApproval", "Http"} <= offered
@@ -88,19 +88,19 @@ def _types(text: str, path: str) -> list[str]:
 
 def _with_partner_at(where: str) -> str:
     """A stage whose provisioner makes a stack, and what puts it back in one of the two places."""
-    text = done(TEXT, "set-provisioner", at=STAGE, provisioner="CloudFormation")
+    text = apply_command(TEXT, "set-provisioner", at=STAGE, provisioner="CloudFormation")
     if where == "provisioner":
         return text
-    text = done(text, "delete", at=f"{UNDOING['provisioner']}.0")
-    return done(text, "add-step", at=UNDOING["steps"], type="RollbackStack")
+    text = apply_command(text, "delete", at=f"{UNDOING['provisioner']}.0")
+    return apply_command(text, "add-step", at=UNDOING["steps"], type="RollbackStack")
 
 
 @pytest.mark.parametrize("where", UNDOING)
 def test_a_step_whose_partner_stands_in_either_rollback_brings_no_second_one(where: str) -> None:
     text = _with_partner_at(where)
     for into in (STEPS, MADE):
-        text = done(text, "add-step", at=into, type="CreateStack")
-    text = done(text, "set-provisioner", at=STAGE, provisioner="CloudFormation")
+        text = apply_command(text, "add-step", at=into, type="CreateStack")
+    text = apply_command(text, "set-provisioner", at=STAGE, provisioner="CloudFormation")
     assert text.count("type: RollbackStack") == 1
     assert _types(text, UNDOING[where])[-1] == "RollbackStack"
 
@@ -108,12 +108,12 @@ def test_a_step_whose_partner_stands_in_either_rollback_brings_no_second_one(whe
 @pytest.mark.parametrize("where", UNDOING)
 @pytest.mark.parametrize("at", [STEPS, MADE])
 def test_a_partner_in_either_rollback_goes_with_the_last_step_that_needs_it(where: str, at: str) -> None:
-    text = done(_with_partner_at(where), "add-step", at=STEPS, type="CreateStack")
+    text = apply_command(_with_partner_at(where), "add-step", at=STEPS, type="CreateStack")
     first, last = (f"{MADE}.0", f"{STEPS}.1") if at == STEPS else (f"{STEPS}.1", f"{MADE}.0")
-    text = done(text, "add-step", at=MADE, type="HarnessApproval")
-    text = done(text, "delete", at=first)
+    text = apply_command(text, "add-step", at=MADE, type="HarnessApproval")
+    text = apply_command(text, "delete", at=first)
     assert "type: RollbackStack" in text
-    text = done(text, "delete", at=last)
+    text = apply_command(text, "delete", at=last)
     assert "RollbackStack" not in text
     assert _types(text, UNDOING["steps"]) == ["EcsRollingRollback"]
     assert _types(text, UNDOING["provisioner"]) == []
@@ -121,7 +121,7 @@ def test_a_partner_in_either_rollback_goes_with_the_last_step_that_needs_it(wher
 
 def test_what_puts_back_goes_with_a_provisioner_unless_another_step_needs_it() -> None:
     text = _with_partner_at("steps")
-    needed = done(text, "add-step", at=STEPS, type="CreateStack")
+    needed = apply_command(text, "add-step", at=STEPS, type="CreateStack")
     for arguments in ({"do": "drop-provisioner"}, {"do": "set-provisioner", "provisioner": "Terraform"}):
-        assert "RollbackStack" not in done(text, at=STAGE, **arguments)
-        assert "RollbackStack" in done(needed, at=STAGE, **arguments)
+        assert "RollbackStack" not in apply_command(text, at=STAGE, **arguments)
+        assert "RollbackStack" in apply_command(needed, at=STAGE, **arguments)

@@ -8,7 +8,7 @@ from guards.yaml_parser import parse_yaml
 from pipelines.editor.commands import run_command
 from pipelines.editor.variable_rows import VariableRows
 from pipelines.inputs.variables import parse_variables
-from tests.pipelines.editor.test_form_rows import TEXT, as_entered, fields_at
+from tests.pipelines.editor.test_form_rows import TEXT, collect_form_values, fields_at
 
 VARIABLES = """\
   variables:
@@ -28,9 +28,9 @@ def variables(text: str) -> dict[str, Any]:
     return dict(parse_yaml(text).value["pipeline"]["variables"])
 
 
-def entered(**cells: str) -> dict[str, str]:
+def fill_cells(**cells: str) -> dict[str, str]:
     changed = {f"variables.{key.replace('__', '.')}": value for key, value in cells.items()}
-    return as_entered(WHOLE, "pipeline") | {"form_is": ""} | changed
+    return collect_form_values(WHOLE, "pipeline") | {"form_is": ""} | changed
 
 
 def test_every_way_to_write_a_variable_is_shown_and_stays_where_nothing_is_entered():
@@ -50,7 +50,7 @@ def test_every_way_to_write_a_variable_is_shown_and_stays_where_nothing_is_enter
         {"name": "color", "value": "<+input>.default(blue).allowedValues(blue,green)"},
         {"name": "token", "type": "Secret", "required": "true"},
     ]
-    assert run_command(WHOLE, entered()).text == WHOLE
+    assert run_command(WHOLE, fill_cells()).text == WHOLE
 
 
 def test_what_counts_where_nothing_is_said_of_required_is_told():
@@ -64,7 +64,9 @@ def test_what_counts_where_nothing_is_said_of_required_is_told():
 
 
 def test_a_changed_cell_changes_its_value_alone_and_comments_stay():
-    text = run_command(WHOLE, entered(**{"0__value": "us-east-1", "4__description": "Of the registry"})).text
+    text = run_command(
+        WHOLE, fill_cells(**{"0__value": "us-east-1", "4__description": "Of the registry"})
+    ).text
     assert "    # Where it goes.\n    region: us-east-1 # ours\n" in text
     assert "      type: Secret # of the registry\n" in text
     assert variables(text)["token"] == {"type": "Secret", "required": True, "description": "Of the registry"}
@@ -73,15 +75,15 @@ def test_a_changed_cell_changes_its_value_alone_and_comments_stay():
 
 def test_variables_are_added_renamed_and_removed():
     added = {"5__name": "wait", "5__type": "Boolean", "5__value": "true", "5__description": "A pause"}
-    text = run_command(WHOLE, entered(**added, **{"1__name": "number"})).text
+    text = run_command(WHOLE, fill_cells(**added, **{"1__name": "number"})).text
     entries = variables(text)
     assert entries["wait"] == {"type": "Boolean", "value": True, "description": "A pause"}
     assert list(entries) == ["region", "number", "count", "color", "token", "wait"]
     assert entries["number"] == "3"
     assert parse_variables(entries)
-    without = {key: value for key, value in entered().items() if not key.startswith("variables.0.")}
+    without = {key: value for key, value in fill_cells().items() if not key.startswith("variables.0.")}
     assert list(variables(run_command(WHOLE, without).text)) == ["digits", "count", "color", "token"]
-    none = {key: value for key, value in entered().items() if key.count(".") < 2}
+    none = {key: value for key, value in fill_cells().items() if key.count(".") < 2}
     assert run_command(WHOLE, none).text == TEXT
 
 
@@ -103,7 +105,7 @@ def test_variables_are_added_renamed_and_removed():
 def test_what_makes_no_sense_is_said_beside_its_cell_and_nothing_is_lost(
     cells: dict[str, str], where: str, message: str
 ):
-    outcome = run_command(WHOLE, entered(**cells))
+    outcome = run_command(WHOLE, fill_cells(**cells))
     assert outcome.text == WHOLE
     assert message in outcome.errors[f"variables.{where}"]
 

@@ -41,7 +41,7 @@ YAML = """\
 """
 
 
-def wrong(**inputs: Any) -> dict[str, str]:
+def list_messages(**inputs: Any) -> dict[str, str]:
     return {problem["path"]: problem["message"] for problem in validate_inputs(VARIABLES, RIGHT | inputs)[1]}
 
 
@@ -68,7 +68,7 @@ def test_what_is_right_is_taken_and_secrets_are_kept_apart():
     ],
 )
 def test_what_does_not_fit_is_named_with_the_reason(inputs: dict[str, Any], expected: str):
-    ((path, message),) = wrong(**inputs).items()
+    ((path, message),) = list_messages(**inputs).items()
     assert path == f"inputs.{next(iter(inputs))}"
     assert expected in message
 

@@ -47,7 +47,7 @@ def client(admin: User, browse: Browse) -> Client:
     return browse(admin)
 
 
-def entered(world: World, **more: Any) -> dict[str, Any]:
+def build_form(world: World, **more: Any) -> dict[str, Any]:
     return {
         "in_scope": world.pipeline.scope.path,
         "yaml": TEXT,
@@ -65,7 +65,7 @@ def entered(world: World, **more: Any) -> dict[str, Any]:
     }
 
 
-def asked(client: Client, data: dict[str, Any]) -> tuple[str, str]:
+def post_form(client: Client, data: dict[str, Any]) -> tuple[str, str]:
     """The page's answer, and the text that it writes back."""
     response = client.post("/pipelines/visual/", data)
     assert response.status_code == 200
@@ -73,7 +73,7 @@ def asked(client: Client, data: dict[str, Any]) -> tuple[str, str]:
 
 
 def test_a_new_environment_and_its_infrastructure_are_there_and_chosen(world: World, client: Client):
-    answer, text = asked(client, entered(world))
+    answer, text = post_form(client, build_form(world))
     place = Infrastructure.objects.get(identifier="eu")
     assert (place.environment.identifier, place.environment.kind) == ("test", "Production")
     assert text == TEXT + CHOSEN
@@ -84,7 +84,7 @@ def test_a_new_environment_and_its_infrastructure_are_there_and_chosen(world: Wo
 
 def test_an_infrastructure_is_added_to_an_environment_that_is_there(world: World, client: Client):
     fields = {"new-environment": world.environment.pk, "new-environment_name": ""}
-    _, text = asked(client, entered(world, **fields))
+    _, text = post_form(client, build_form(world, **fields))
     assert Infrastructure.objects.get(identifier="eu").environment == world.environment
     assert f"environmentRef: {world.environment.identifier}" in text
 
@@ -101,7 +101,7 @@ def test_what_is_refused_leaves_nothing_behind(world: World, client: Client):
         ({"yaml": "pipeline: [not closed"}, "The YAML is not valid"),
     ]
     for wrong, message in refused:
-        answer, text = asked(client, entered(world, **wrong))
+        answer, text = post_form(client, build_form(world, **wrong))
         assert message in answer
         assert not text
     assert not Environment.objects.filter(name="Test").exists()
@@ -109,14 +109,14 @@ def test_what_is_refused_leaves_nothing_behind(world: World, client: Client):
 
 def test_an_identifier_that_is_taken_is_said_beside_it(world: World, client: Client):
     fields = {"new-environment_identifier": world.environment.identifier}
-    answer, _ = asked(client, entered(world, **fields))
+    answer, _ = post_form(client, build_form(world, **fields))
     assert "There is already an environment with the identifier" in answer
     assert 'id="visual-new-environment_identifier_error"' in answer
 
 
 def test_who_may_not_edit_environments_makes_none(world: World, browse: Browse):
     person = make_person("runs-only", "pipeline_executor", world.pipeline.scope)
-    answer, text = asked(browse(person), entered(world))
+    answer, text = post_form(browse(person), build_form(world))
     assert "You cannot edit environments in this scope." in answer
     assert not text
     assert not Environment.objects.filter(name="Test").exists()
@@ -125,7 +125,7 @@ def test_who_may_not_edit_environments_makes_none(world: World, browse: Browse):
 def test_an_identifier_in_the_text_changes_no_command_of_the_page(world: World, client: Client):
     hostile = TEXT.replace("identifier: dev", """identifier: 'x", "do": "delete'""")
     data = {"in_scope": world.pipeline.scope.path, "yaml": hostile, "do": "show"}
-    answer, _ = asked(client, data)
+    answer, _ = post_form(client, data)
     commands = [json.loads(html.unescape(match)) for match in re.findall(r"hx-vals='(.*?)'", answer)]
     opening = [command for command in commands if command["do"] == "open" and command["at"] == STAGE]
     assert [command["is"] for command in opening] == ['x", "do": "delete']
@@ -134,40 +134,40 @@ def test_an_identifier_in_the_text_changes_no_command_of_the_page(world: World, 
 TYPED = {"new_of": "dev", "form_at": STAGE, "form_is": "dev", "name": "Dev", "identifier": "dev"}
 
 
-def kept(answer: str) -> bool:
+def is_form_open(answer: str) -> bool:
     return '<details class="visual-new-infrastructure" open>' in answer and 'value="Test"' in answer
 
 
 def test_what_was_typed_of_a_new_place_is_there_after_its_stage_was_applied(world: World, client: Client):
     for do in ("apply", "show", "set-strategy"):
         fields = {**TYPED, "do": do, "strategy": "Rolling", "new-cluster": ""}
-        answer, _ = asked(client, entered(world, **fields))
-        assert kept(answer), do
+        answer, _ = post_form(client, build_form(world, **fields))
+        assert is_form_open(answer), do
         assert 'value="EU"' in answer
         assert '<option value="Production" selected>' in answer
         assert "This field is required" not in answer
-    renamed, text = asked(client, entered(world, **TYPED | {"do": "apply", "identifier": "devel"}))
+    renamed, text = post_form(client, build_form(world, **TYPED | {"do": "apply", "identifier": "devel"}))
     assert "identifier: devel" in text
-    assert kept(renamed)
+    assert is_form_open(renamed)
     assert not Environment.objects.filter(name="Test").exists()
 
 
 def test_what_was_typed_for_one_stage_is_not_in_the_form_of_another(world: World, client: Client):
     other = TEXT + TEXT.split("stages:\n")[1].replace("dev", "prod")
     fields = {**TYPED, "yaml": other, "do": "open", "at": "pipeline.stages.1", "is": "prod"}
-    answer, _ = asked(client, entered(world, **fields))
+    answer, _ = post_form(client, build_form(world, **fields))
     assert 'name="new_of" value="prod"' in answer
-    assert not kept(answer)
+    assert not is_form_open(answer)
 
 
 def test_a_form_in_which_nothing_was_typed_stays_closed(world: World, client: Client):
     fields = {**TYPED, "do": "apply"}
     fields |= dict.fromkeys(("new-environment_name", "new-name", "new-cluster"), "")
-    answer, _ = asked(client, entered(world, **fields))
+    answer, _ = post_form(client, build_form(world, **fields))
     assert '<details class="visual-new-infrastructure">' in answer
 
 
 def test_once_created_the_form_is_empty_again(world: World, client: Client):
-    answer, _ = asked(client, entered(world, **TYPED | {"do": "create-place"}))
+    answer, _ = post_form(client, build_form(world, **TYPED | {"do": "create-place"}))
     assert "test/eu was created." in answer
     assert '<details class="visual-new-infrastructure">' in answer

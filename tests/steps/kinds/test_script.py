@@ -117,7 +117,7 @@ def test_a_secret_reaches_the_script_and_no_log(write: Write, drive: Drive, work
     assert "hunter2" not in "".join(call.parameters for call in AwsCall.objects.all())
 
 
-def _taken(drive: Drive, worker: Worker) -> DelegateTask:
+def _take_task(drive: Drive, worker: Worker) -> DelegateTask:
     for _ in range(20):
         drive.reconcile()
         route_waiting_tasks(get_database_time())
@@ -131,7 +131,7 @@ def test_a_script_whose_delegate_is_lost_is_never_begun_again(
     write: Write, drive: Drive, worker: Worker
 ) -> None:
     execution = write(pipeline_text(stage_text(script_step("echo once")))).start()
-    worker.lose(_taken(drive, worker))
+    worker.lose(_take_task(drive, worker))
     drive.until_over(execution)
     assert execution.failure is not None
     assert execution.failure["code"] == "DELEGATE_LOST"
@@ -150,7 +150,7 @@ def test_a_script_whose_answer_does_not_fit_fails_and_says_where(
     write: Write, drive: Drive, worker: Worker, result: dict[str, object], message: str
 ) -> None:
     execution = write(pipeline_text(stage_text(script_step("echo once")))).start()
-    worker.send(_taken(drive, worker), TaskAnswer("SUCCEEDED", result))
+    worker.send(_take_task(drive, worker), TaskAnswer("SUCCEEDED", result))
     drive.until_over(execution)
     assert execution.failure is not None
     assert execution.failure["code"] == "BAD_ANSWER"
@@ -161,7 +161,7 @@ def test_a_script_whose_answer_does_not_fit_fails_and_says_where(
 
 def test_an_abort_asks_the_delegate_to_stop_the_script(write: Write, drive: Drive, worker: Worker) -> None:
     execution = write(pipeline_text(stage_text(script_step("sleep 60")))).start()
-    task = _taken(drive, worker)
+    task = _take_task(drive, worker)
     abort_execution(actor=drive.deployer, execution=execution)
     drive.until_over(execution)
     assert execution.status == "ABORTED"
@@ -171,7 +171,7 @@ def test_an_abort_asks_the_delegate_to_stop_the_script(write: Write, drive: Driv
 
 def test_a_script_that_takes_too_long_is_stopped(write: Write, drive: Drive, worker: Worker) -> None:
     execution = write(pipeline_text(stage_text(script_step("sleep 60", more="\n    timeout: 1m")))).start()
-    task = _taken(drive, worker)
+    task = _take_task(drive, worker)
     # The engine's clock is ahead of the real one here.
     assert 50 <= task.timeout_seconds <= 95
     drive.until_over(execution)

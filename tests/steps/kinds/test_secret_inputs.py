@@ -20,7 +20,7 @@ APPROVERS = "approvers: {userGroups: [a]}"
 NAMED = "<+pipeline.variables.token>"
 
 
-def _shown(execution: Execution, drive: Drive) -> str:
+def _read_all_texts(execution: Execution, drive: Drive) -> str:
     """All that people may read of an execution."""
     calls = [str(call.preview) for call in AwsCall.objects.filter(execution=execution)]
     document = json.dumps(build_execution_document(execution, drive.deployer), ensure_ascii=False)
@@ -54,12 +54,12 @@ def test_a_request_carries_a_secret_input_in_every_text_and_nobody_reads_it(
     assert handed_on == secret
     step = StepExecution.objects.get(stage__execution=execution, identifier="ask")
     assert (step.outputs["echo"], step.outputs["httpUrl"]) == ("•••", f"{site.url}/•••")
-    assert secret not in _shown(execution, drive)
+    assert secret not in _read_all_texts(execution, drive)
 
     site.status = 500
     failed = drive.run(inputs={"token": secret})
     assert failed.failure["code"] == "HTTP_STATUS"
-    assert secret not in _shown(failed, drive)
+    assert secret not in _read_all_texts(failed, drive)
 
 
 @pytest.mark.parametrize(

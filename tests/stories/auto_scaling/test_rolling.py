@@ -10,7 +10,7 @@ from tests.stories.auto_scaling.conftest import AutoScaling, tracking
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def _ends(execution: Execution) -> tuple[str, str]:
+def _get_result(execution: Execution) -> tuple[str, str]:
     return execution.status, execution.outcome
 
 
@@ -23,7 +23,7 @@ def test_a_first_deployment_attaches_the_auto_scaling_of_the_manifests_once_it_i
 ) -> None:
     scaling.wants(tracking("cpu", 60, scaleOutCooldown=300), tracking("memory", 70), bounds=(2, 4))
     execution = drive.run("1.27")
-    assert _ends(execution) == ("SUCCESS", "COMPLETED")
+    assert _get_result(execution) == ("SUCCESS", "COMPLETED")
     assert scaling.target is not None
     assert (scaling.target["MinCapacity"], scaling.target["MaxCapacity"]) == (2, 4)
     assert sorted(scaling.policies) == ["cpu", "memory"]
@@ -49,7 +49,7 @@ def test_what_is_as_the_manifests_say_is_suspended_and_resumed_and_nothing_else(
     drive.pass_time(5)
     assert not scaling.is_active
     drive.until_over(execution)
-    assert _ends(execution) == ("SUCCESS", "COMPLETED")
+    assert _get_result(execution) == ("SUCCESS", "COMPLETED")
     assert scaling.everything() == before
     assert scaling.policies["cpu"]["Alarms"] == alarms
     effects = [effect for effect in drive.effects(mark) if "Scal" in effect]
@@ -67,7 +67,7 @@ def test_only_what_differs_is_replaced_and_policies_of_others_stay(
     changed, manual_arn = scaling.has_policy("cpu", 50), scaling.has_policy("by hand", 80)
     scaling.wants(tracking("cpu", 60), bounds=(1, 5))
     execution = drive.run("1.28")
-    assert _ends(execution) == ("SUCCESS", "COMPLETED")
+    assert _get_result(execution) == ("SUCCESS", "COMPLETED")
     assert scaling.target is not None
     assert scaling.target["MaxCapacity"] == 5
     cpu = scaling.policies["cpu"]
@@ -89,13 +89,13 @@ def test_a_rollback_of_what_was_attached_puts_it_back_and_proves_it(
     before = scaling.everything()
     scaling.wants(tracking("cpu", 60), tracking("memory", 70), bounds=(2, 5))
     execution = drive.run("1.28")
-    assert _ends(execution) == ("SUCCESS", "COMPLETED")
+    assert _get_result(execution) == ("SUCCESS", "COMPLETED")
     assert scaling.everything() != before
     roll_back_execution(actor=drive.deployer, execution=execution)
     drive.pass_time(60, step=5)
     execution.refresh_from_db()
     drive.until_over(execution)
-    assert _ends(execution) == ("ROLLED_BACK", "ROLLED_BACK")
+    assert _get_result(execution) == ("ROLLED_BACK", "ROLLED_BACK")
     assert scaling.everything() == before
     items = RollbackCheck.objects.filter(step__stage__execution=execution)
     assert {"Scaling policy cpu", "Scaling policy memory"} <= {item.subject for item in items}
@@ -109,7 +109,7 @@ def test_a_failed_deployment_resumes_what_it_suspended_at_the_end_of_its_rollbac
     drive.run("1.27")
     before = scaling.everything()
     execution = drive.run("crash")
-    assert _ends(execution) == ("FAILED", "ROLLED_BACK")
+    assert _get_result(execution) == ("FAILED", "ROLLED_BACK")
     assert scaling.everything() == before
     log = drive.log(execution)
     assert log.count("Resuming Auto Scaling of service myapp..") == 1
@@ -129,7 +129,7 @@ def test_an_abort_without_a_rollback_resumes_it_too(drive: Drive, scaling: AutoS
     assert not scaling.is_active
     abort_execution(actor=drive.deployer, execution=Execution.objects.get(pk=execution.pk))
     drive.until_over(execution)
-    assert _ends(execution) == ("ABORTED", "ABORTED")
+    assert _get_result(execution) == ("ABORTED", "ABORTED")
     assert scaling.is_active
 
 
@@ -140,7 +140,7 @@ def test_a_first_deployment_that_fails_leaves_no_auto_scaling_behind(
     drive.sandbox.fault("denied", service="application-autoscaling", operation="PutScalingPolicy")
     execution = drive.run("1.27")
     drive.sandbox.clear_faults()
-    assert _ends(execution) == ("FAILED", "ROLLED_BACK")
+    assert _get_result(execution) == ("FAILED", "ROLLED_BACK")
     assert "application-autoscaling:PutScalingPolicy" in execution.failure["message"]
     assert scaling.target is None
     assert not _broken(execution)
@@ -166,7 +166,7 @@ def test_a_denied_suspension_is_a_line_in_the_log_and_the_deployment_goes_on(
     drive.sandbox.fault("denied", service="application-autoscaling", operation="RegisterScalableTarget")
     execution = drive.run("1.28")
     drive.sandbox.clear_faults()
-    assert _ends(execution) == ("SUCCESS", "COMPLETED")
+    assert _get_result(execution) == ("SUCCESS", "COMPLETED")
     assert any("application-autoscaling:RegisterScalableTarget" in line for line in drive.log(execution))
     assert scaling.is_active
 
@@ -180,7 +180,7 @@ def test_what_a_person_has_suspended_stays_suspended(drive: Drive, scaling: Auto
     }
     scaling.has(1, 4, **suspension)
     execution = drive.run("1.28")
-    assert _ends(execution) == ("SUCCESS", "COMPLETED")
+    assert _get_result(execution) == ("SUCCESS", "COMPLETED")
     assert scaling.target is not None
     assert scaling.target["SuspendedState"] == suspension
     assert "Auto Scaling of service myapp is already suspended and stays suspended" in drive.log(execution)
@@ -213,7 +213,7 @@ def test_a_step_tried_again_suspends_again_and_what_the_first_try_changed_is_und
     abort_execution(actor=drive.deployer, execution=Execution.objects.get(pk=execution.pk), roll_back=True)
     execution.refresh_from_db()
     drive.until_over(execution)
-    assert _ends(execution) == ("ABORTED", "ROLLED_BACK")
+    assert _get_result(execution) == ("ABORTED", "ROLLED_BACK")
     assert drive.service()["taskDefinition"] == ran
     assert scaling.everything() == before
 
@@ -225,7 +225,7 @@ def test_auto_scaling_that_may_not_be_read_is_told_and_taken_for_none(
     drive.sandbox.fault("denied", service="application-autoscaling")
     execution = drive.run("1.28")
     drive.sandbox.clear_faults()
-    assert _ends(execution) == ("SUCCESS", "COMPLETED")
+    assert _get_result(execution) == ("SUCCESS", "COMPLETED")
     (line,) = [line for line in drive.log(execution) if "DescribeScalableTargets" in line]
     assert line.endswith("Slipway assumes that the service has no auto scaling.")
 

@@ -55,7 +55,7 @@ ACTIVE = {"bounds": (2, 6), "suspended": False, "policies": ["half"]}
 SUSPENDED = {**ACTIVE, "suspended": True}
 
 
-def _ends(execution: Execution) -> tuple[str, str]:
+def _get_result(execution: Execution) -> tuple[str, str]:
     return execution.status, execution.outcome
 
 
@@ -66,16 +66,16 @@ def _both(shop: Shop) -> list[dict[str, Any]]:
 @pytest.mark.parametrize(("in_swap", "update"), [(False, True), (True, False)])
 def test_the_live_service_scales_and_the_old_one_does_not(scaled: Shop, in_swap: bool, update: bool) -> None:
     scaled.choose(enableAutoScalingInSwapStep=in_swap, updateGreenService=update)
-    assert _ends(scaled.run("1")) == ("SUCCESS", "COMPLETED")
+    assert _get_result(scaled.run("1")) == ("SUCCESS", "COMPLETED")
     assert _both(scaled) == [ACTIVE, {}]
     second = scaled.run("2")
-    assert _ends(second) == ("SUCCESS", "COMPLETED"), scaled.drive.log(second)
+    assert _get_result(second) == ("SUCCESS", "COMPLETED"), scaled.drive.log(second)
     assert _both(scaled) == [SUSPENDED, ACTIVE]
     third = scaled.run("3")
-    assert _ends(third) == ("SUCCESS", "COMPLETED"), scaled.drive.log(third)
+    assert _get_result(third) == ("SUCCESS", "COMPLETED"), scaled.drive.log(third)
     assert _both(scaled) == [ACTIVE, SUSPENDED]
     scaled.roll_back(third)
-    assert _ends(third) == ("ROLLED_BACK", "ROLLED_BACK"), scaled.drive.log(third)
+    assert _get_result(third) == ("ROLLED_BACK", "ROLLED_BACK"), scaled.drive.log(third)
     assert _both(scaled) == [SUSPENDED, ACTIVE]
 
 
@@ -100,10 +100,10 @@ def test_scaling_goes_on_at_the_end_of_the_rollback_after_traffic_is_back(scaled
 
 def test_with_one_rule_for_both_scaling_leaves_the_old_service_in_the_create_step(scaled: Shop) -> None:
     scaled.choose(stageListener=scaled.prod["arn"], stageListenerRuleArn=scaled.prod["default_rule_arn"])
-    assert _ends(scaled.run("1")) == ("SUCCESS", "COMPLETED")
+    assert _get_result(scaled.run("1")) == ("SUCCESS", "COMPLETED")
     mark = scaled.drive.mark()
     second = scaled.run("2")
-    assert _ends(second) == ("SUCCESS", "COMPLETED"), scaled.drive.log(second)
+    assert _get_result(second) == ("SUCCESS", "COMPLETED"), scaled.drive.log(second)
     effects = scaled.drive.effects(mark)
     assert effects.index("RegisterScalableTarget") < effects.index("CreateService")
     assert _both(scaled) == [SUSPENDED, ACTIVE]
@@ -123,5 +123,5 @@ def test_the_live_service_keeps_its_scaling_when_the_swap_is_refused(scaled: Sho
     scaled.run("1")
     scaled.drive.sandbox.fault("denied", operation="ModifyListener")
     second = scaled.run("2")
-    assert _ends(second) == ("FAILED", "ROLLED_BACK"), scaled.drive.log(second)
+    assert _get_result(second) == ("FAILED", "ROLLED_BACK"), scaled.drive.log(second)
     assert _both(scaled) == [ACTIVE, {}]

@@ -19,13 +19,13 @@ def _masked(lines: list[str]) -> str:
     return re.sub(r"/[0-9a-f]{16}\b", "/<id>", text)
 
 
-def _ends(execution: Execution) -> tuple[str, str]:
+def _get_result(execution: Execution) -> tuple[str, str]:
     return execution.status, execution.outcome
 
 
 def test_the_first_release_is_created_in_the_stage_group_and_swapped_to_production(shop: Shop) -> None:
     execution = shop.run("1")
-    assert _ends(execution) == ("SUCCESS", "COMPLETED"), shop.drive.log(execution)
+    assert _get_result(execution) == ("SUCCESS", "COMPLETED"), shop.drive.log(execution)
     assert shop.forwards(shop.prod) == [shop.group("target2")]
     assert shop.forwards(shop.stage) == [shop.group("target1")]
     assert shop.service("shop__1")["runningCount"] == 2
@@ -36,13 +36,13 @@ def test_the_first_release_is_created_in_the_stage_group_and_swapped_to_producti
 def test_releases_alternate_between_the_names_and_the_groups(shop: Shop) -> None:
     shop.run("1")
     second = shop.run("2", visited=True)
-    assert _ends(second) == ("SUCCESS", "COMPLETED"), shop.drive.log(second)
+    assert _get_result(second) == ("SUCCESS", "COMPLETED"), shop.drive.log(second)
     assert shop.forwards(shop.prod) == [shop.group("target1")]
     assert shop.service("shop__2")["runningCount"] == 2
     assert shop.service("shop__1")["desiredCount"] == 0
     assert (shop.tags("shop__1")["BG_VERSION"], shop.tags("shop__2")["BG_VERSION"]) == ("GREEN", "BLUE")
     third = shop.run("3", visited=True)
-    assert _ends(third) == ("SUCCESS", "COMPLETED"), shop.drive.log(third)
+    assert _get_result(third) == ("SUCCESS", "COMPLETED"), shop.drive.log(third)
     assert shop.forwards(shop.prod) == [shop.group("target2")]
     assert shop.service("shop__1")["taskDefinition"].endswith("/shop:3")
     assert shop.meetings == []
@@ -55,7 +55,7 @@ def test_a_finished_release_is_rolled_back_without_an_empty_moment(shop: Shop) -
     third = shop.run("3")
     line_count = len(shop.drive.log(third))
     shop.roll_back(third, visited=True)
-    assert _ends(third) == ("ROLLED_BACK", "ROLLED_BACK"), shop.drive.log(third)
+    assert _get_result(third) == ("ROLLED_BACK", "ROLLED_BACK"), shop.drive.log(third)
     assert shop.state() == before
     assert shop.meetings == []
     assert not RollbackCheck.objects.filter(step__stage__execution=third, passed=False).exists()
@@ -66,6 +66,6 @@ def test_a_crashing_version_never_comes_near_production(shop: Shop) -> None:
     shop.run("1")
     before = shop.state()
     execution = shop.run("crash", visited=True)
-    assert _ends(execution) == ("FAILED", "ROLLED_BACK"), shop.drive.log(execution)
+    assert _get_result(execution) == ("FAILED", "ROLLED_BACK"), shop.drive.log(execution)
     assert shop.state() == before
     assert shop.meetings == []

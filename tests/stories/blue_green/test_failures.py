@@ -9,7 +9,7 @@ from tests.stories.blue_green.shop import Shop
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def _ends(execution: Execution) -> tuple[str, str]:
+def _get_result(execution: Execution) -> tuple[str, str]:
     return execution.status, execution.outcome
 
 
@@ -23,7 +23,7 @@ def test_a_swap_that_is_refused_in_the_middle_goes_back_only_once_the_old_target
     before = shop.state()
     shop.drive.sandbox.fault("denied", operation="ModifyListener")
     execution = shop.run("2", visited=True)
-    assert _ends(execution) == ("FAILED", "ROLLED_BACK"), shop.drive.log(execution)
+    assert _get_result(execution) == ("FAILED", "ROLLED_BACK"), shop.drive.log(execution)
     assert "elasticloadbalancing:ModifyListener" in execution.failure["message"]
     assert any("restart before traffic is moved back" in line for line in shop.drive.log(execution))
     shop.drive.sandbox.clear_faults()
@@ -38,14 +38,14 @@ def test_lost_answers_are_found_again_and_nothing_is_sent_twice(shop: Shop) -> N
     for operation in ("CreateService", "DeleteService", "TagResource", "ModifyListener", "UpdateService"):
         shop.drive.sandbox.fault("lost_answer", operation=operation, count=1)
     third = shop.run("3", visited=True)
-    assert _ends(third) == ("SUCCESS", "COMPLETED"), shop.drive.log(third)
+    assert _get_result(third) == ("SUCCESS", "COMPLETED"), shop.drive.log(third)
     effects = shop.drive.effects(mark)
     assert effects.count("CreateService") == effects.count("DeleteService") == 1
     assert effects.count("ModifyListener") == 2
     for operation in ("CreateService", "DeleteService", "ModifyListener", "UpdateService"):
         shop.drive.sandbox.fault("lost_answer", operation=operation, count=1)
     shop.roll_back(third, visited=True)
-    assert _ends(third) == ("ROLLED_BACK", "ROLLED_BACK"), shop.drive.log(third)
+    assert _get_result(third) == ("ROLLED_BACK", "ROLLED_BACK"), shop.drive.log(third)
     assert shop.state() == before
     assert shop.meetings == []
 
@@ -53,11 +53,11 @@ def test_lost_answers_are_found_again_and_nothing_is_sent_twice(shop: Shop) -> N
 def test_tagging_that_is_denied_is_a_line_that_names_the_action(shop: Shop) -> None:
     shop.drive.sandbox.fault("denied", service="ecs", operation="TagResource")
     execution = shop.run("1")
-    assert _ends(execution) == ("SUCCESS", "COMPLETED")
+    assert _get_result(execution) == ("SUCCESS", "COMPLETED")
     log = shop.drive.log(execution)
     assert any("ecs:TagResource" in line and "stays without tag" in line for line in log)
     second = shop.run("2")
-    assert _ends(second) == ("SUCCESS", "COMPLETED"), shop.drive.log(second)
+    assert _get_result(second) == ("SUCCESS", "COMPLETED"), shop.drive.log(second)
     assert shop.forwards(shop.prod) == [shop.group("target1")]
 
 
@@ -65,16 +65,16 @@ def test_reading_tags_that_is_denied_changes_nothing_but_a_line(shop: Shop) -> N
     shop.run("1")
     shop.drive.sandbox.fault("denied", service="ecs", operation="ListTagsForResource")
     execution = shop.run("2")
-    assert _ends(execution) == ("SUCCESS", "COMPLETED"), shop.drive.log(execution)
+    assert _get_result(execution) == ("SUCCESS", "COMPLETED"), shop.drive.log(execution)
     shop.roll_back(execution)
-    assert _ends(execution) == ("ROLLED_BACK", "ROLLED_BACK"), shop.drive.log(execution)
+    assert _get_result(execution) == ("ROLLED_BACK", "ROLLED_BACK"), shop.drive.log(execution)
 
 
 def test_throttling_only_costs_time(shop: Shop) -> None:
     shop.run("1")
     shop.drive.sandbox.fault("throttle", operation="ModifyListener", count=4)
     execution = shop.run("2", visited=True)
-    assert _ends(execution) == ("SUCCESS", "COMPLETED"), shop.drive.log(execution)
+    assert _get_result(execution) == ("SUCCESS", "COMPLETED"), shop.drive.log(execution)
     assert shop.meetings == []
 
 
@@ -99,7 +99,7 @@ def test_a_wrong_tag_of_the_live_service_is_corrected_and_comes_back(shop: Shop)
     shop.pass_until(execution, lambda log: any("Creating Stage Service" in line for line in log))
     assert shop.tags("shop__1")["BG_VERSION"] == "BLUE"
     shop.drive.until_over(execution)
-    assert _ends(execution) == ("FAILED", "ROLLED_BACK")
+    assert _get_result(execution) == ("FAILED", "ROLLED_BACK")
     assert shop.state() == before
 
 
@@ -123,7 +123,7 @@ def test_an_old_service_that_another_rule_still_leads_to_keeps_its_tasks(shop: S
     actions = [{"Type": "forward", "TargetGroupArn": shop.group("target2")}]
     shop.call("elbv2", "ModifyRule", RuleArn=shop.prod["path_rule_arn"], Actions=actions)
     execution = shop.run("2")
-    assert _ends(execution) == ("SUCCESS", "COMPLETED")
+    assert _get_result(execution) == ("SUCCESS", "COMPLETED")
     assert shop.service("shop__1")["runningCount"] == 2
     assert any("/api/* still leads to Service shop__1" in line for line in shop.drive.log(execution))
 
@@ -154,9 +154,9 @@ def test_an_abort_without_a_rollback_does_not_stand_in_the_way_of_the_next_relea
     execution = shop.drive.start("2")
     shop.pass_until(execution, lambda log: any(moment in line for line in log))
     abort_execution(actor=shop.drive.deployer, execution=Execution.objects.get(pk=execution.pk))
-    assert _ends(shop.until_over(execution)) == ("ABORTED", "ABORTED")
+    assert _get_result(shop.until_over(execution)) == ("ABORTED", "ABORTED")
     live = shop.forwards(shop.prod)
     again = shop.run("3", visited=True)
-    assert _ends(again) == ("SUCCESS", "COMPLETED"), shop.drive.log(again)
+    assert _get_result(again) == ("SUCCESS", "COMPLETED"), shop.drive.log(again)
     assert shop.forwards(shop.prod) != live
     assert shop.meetings == []

@@ -11,7 +11,7 @@ from tests.stories.blue_green.shop import Shop
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def _ends(execution: Execution) -> tuple[str, str]:
+def _get_result(execution: Execution) -> tuple[str, str]:
     return execution.status, execution.outcome
 
 
@@ -53,7 +53,7 @@ def _deploy_other(shop: Shop, group: str, name: str = "other", count: int = 1) -
         shop.drive.sandbox.advance(2)
 
 
-def _refused(shop: Shop, code: str, *words: str) -> None:
+def _check_refusal(shop: Shop, code: str, *words: str) -> None:
     """Preview and run name it, and nothing has changed in AWS."""
     mark = shop.drive.mark()
     failure: Any = preview(shop.drive, "1")["steps"][0]["failure"]
@@ -72,7 +72,7 @@ def test_another_applications_service_in_either_target_group_is_refused_by_name(
     shop: Shop, group: str
 ) -> None:
     _deploy_other(shop, shop.group(group))
-    _refused(shop, "FOREIGN_SERVICE", "Service other", group)
+    _check_refusal(shop, "FOREIGN_SERVICE", "Service other", group)
 
 
 @pytest.mark.parametrize("group", ["target1", "target2"])
@@ -83,13 +83,13 @@ def test_a_target_that_no_task_of_the_cluster_has_is_refused_by_its_address(shop
         TargetGroupArn=shop.group(group),
         Targets=[{"Id": "10.77.3.9", "Port": 80}],
     )
-    _refused(shop, "FOREIGN_TARGET", "10.77.3.9:80", group)
+    _check_refusal(shop, "FOREIGN_TARGET", "10.77.3.9:80", group)
 
 
 def test_a_service_without_tasks_that_names_a_target_group_is_only_told(shop: Shop) -> None:
     _deploy_other(shop, shop.group("target2"), count=0)
     execution = shop.run("1")
-    assert _ends(execution) == ("SUCCESS", "COMPLETED")
+    assert _get_result(execution) == ("SUCCESS", "COMPLETED")
     assert any("Service other names target group" in line for line in shop.drive.log(execution))
 
 
@@ -115,7 +115,7 @@ def test_somebody_who_comes_into_a_target_group_before_the_swap_stops_it(shop: S
     (stage,) = shop.forwards(shop.stage)
     _deploy_other(shop, stage)
     shop.until_over(second)
-    assert _ends(second) == ("FAILED", "ROLLED_BACK"), shop.drive.log(second)
+    assert _get_result(second) == ("FAILED", "ROLLED_BACK"), shop.drive.log(second)
     assert second.failure["code"] == "FOREIGN_SERVICE"
     assert "Service other" in second.failure["message"]
     assert shop.forwards(shop.prod) == live
@@ -149,7 +149,7 @@ def test_somebody_in_the_live_target_group_right_after_the_swap_brings_traffic_b
         shop.drive.pass_time(1)
     shop.call("elbv2", "RegisterTargets", TargetGroupArn=stage, Targets=[{"Id": "10.77.3.9", "Port": 80}])
     shop.until_over(execution, visited=True)
-    assert _ends(execution) == ("FAILED", "ROLLED_BACK"), shop.drive.log(execution)
+    assert _get_result(execution) == ("FAILED", "ROLLED_BACK"), shop.drive.log(execution)
     assert execution.failure["code"] == "FOREIGN_TARGET"
     assert "since the swap" in execution.failure["message"]
     assert shop.forwards(shop.prod) == live

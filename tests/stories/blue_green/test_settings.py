@@ -13,7 +13,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 PAIR = {"prodListener": "arn:a", "stageListener": "arn:b"}
 
 
-def _ends(execution: Execution) -> tuple[str, str]:
+def _get_result(execution: Execution) -> tuple[str, str]:
     return execution.status, execution.outcome
 
 
@@ -23,13 +23,13 @@ def test_update_green_keeps_the_service_and_brings_it_back(shop: Shop) -> None:
         shop.run(tag)
     before, arn = shop.state(), shop.service("shop__1")["createdAt"]
     execution = shop.run("3", visited=True)
-    assert _ends(execution) == ("SUCCESS", "COMPLETED"), shop.drive.log(execution)
+    assert _get_result(execution) == ("SUCCESS", "COMPLETED"), shop.drive.log(execution)
     assert shop.service("shop__1")["createdAt"] == arn
     assert shop.service("shop__1")["runningCount"] == 2
     updates = [call for call in shop.drive.sandbox.journal() if call["operation"] == "UpdateService"]
     assert not {"launchType", "schedulingStrategy", "role"} & set(updates[-2]["params"])
     shop.roll_back(execution, visited=True)
-    assert _ends(execution) == ("ROLLED_BACK", "ROLLED_BACK")
+    assert _get_result(execution) == ("ROLLED_BACK", "ROLLED_BACK")
     assert shop.state() == before
     assert shop.meetings == []
 
@@ -40,7 +40,7 @@ def test_the_old_service_stays_where_the_step_says_so(shop: Shop) -> None:
     shop.run("2")
     assert [shop.service(name)["runningCount"] for name in ("shop__1", "shop__2")] == [2, 2]
     third = shop.run("3", visited=True)
-    assert _ends(third) == ("SUCCESS", "COMPLETED"), shop.drive.log(third)
+    assert _get_result(third) == ("SUCCESS", "COMPLETED"), shop.drive.log(third)
     assert shop.meetings == []
 
 
@@ -52,7 +52,7 @@ def test_a_delayed_downsizing_waits_longer_than_the_step_may_take(shop: Shop) ->
     shop.drive.pass_time(1900, step=100)
     assert shop.service("shop__1")["desiredCount"] == 2
     shop.drive.until_over(execution, 4000)
-    assert _ends(execution) == ("SUCCESS", "COMPLETED")
+    assert _get_result(execution) == ("SUCCESS", "COMPLETED")
     assert shop.service("shop__1")["desiredCount"] == 0
     step = StepExecution.objects.get(stage__execution=execution, identifier="swap")
     assert step.timeout_seconds == 1800 + 3600
@@ -68,7 +68,7 @@ def test_an_abort_with_rollback_while_the_old_service_still_runs_moves_traffic_b
         actor=shop.drive.deployer, execution=Execution.objects.get(pk=execution.pk), roll_back=True
     )
     shop.until_over(execution, visited=True)
-    assert _ends(execution) == ("ABORTED", "ROLLED_BACK")
+    assert _get_result(execution) == ("ABORTED", "ROLLED_BACK")
     assert shop.state() == before
     assert shop.meetings == []
 
@@ -88,7 +88,7 @@ def test_rules_for_a_path_are_swapped_by_themselves(shop: Shop) -> None:
     )
     mark = shop.drive.mark()
     execution = shop.run("1")
-    assert _ends(execution) == ("SUCCESS", "COMPLETED")
+    assert _get_result(execution) == ("SUCCESS", "COMPLETED")
     assert shop.forwards(shop.prod, path=True) == [shop.group("api2")]
     assert shop.forwards(shop.prod) == [shop.group("target1")]
     assert shop.drive.effects(mark).count("ModifyRule") == 2
@@ -98,21 +98,21 @@ def test_rules_for_a_path_are_swapped_by_themselves(shop: Shop) -> None:
 
 def test_without_a_rule_the_default_rule_of_the_listener_is_meant(shop: Shop) -> None:
     shop.choose(prodListenerRuleArn="", stageListenerRuleArn="")
-    assert _ends(shop.run("1")) == ("SUCCESS", "COMPLETED")
+    assert _get_result(shop.run("1")) == ("SUCCESS", "COMPLETED")
     assert shop.forwards(shop.prod) == [shop.group("target2")]
 
 
 def test_one_target_group_for_both_rules_is_a_way_to_work(shop: Shop) -> None:
     shop.forward(shop.stage, [{"Type": "forward", "TargetGroupArn": shop.group("target1")}])
     for tag in ("1", "2"):
-        assert _ends(shop.run(tag)) == ("SUCCESS", "COMPLETED")
+        assert _get_result(shop.run(tag)) == ("SUCCESS", "COMPLETED")
     before = shop.state()
     third = shop.run("3", visited=True)
-    assert _ends(third) == ("SUCCESS", "COMPLETED"), shop.drive.log(third)
+    assert _get_result(third) == ("SUCCESS", "COMPLETED"), shop.drive.log(third)
     assert shop.service("shop__1")["runningCount"] == 2
     assert shop.service("shop__2")["desiredCount"] == 0
     shop.roll_back(third, visited=True)
-    assert _ends(third) == ("ROLLED_BACK", "ROLLED_BACK"), shop.drive.log(third)
+    assert _get_result(third) == ("ROLLED_BACK", "ROLLED_BACK"), shop.drive.log(third)
     assert shop.state() == before
     assert shop.meetings == []
 
@@ -158,7 +158,7 @@ def test_a_version_that_never_gets_healthy_is_taken_back(shop: Shop) -> None:
     before = shop.state()
     edit("service.yaml", "desiredCount: 2", "desiredCount: 1")
     execution = shop.run("sick", visited=True)
-    assert _ends(execution) == ("FAILED", "ROLLED_BACK"), shop.drive.log(execution)
+    assert _get_result(execution) == ("FAILED", "ROLLED_BACK"), shop.drive.log(execution)
     assert shop.state() == before
     assert shop.meetings == []
 
@@ -166,12 +166,12 @@ def test_a_version_that_never_gets_healthy_is_taken_back(shop: Shop) -> None:
 def test_a_network_load_balancer_has_listeners_without_rules(shop: Shop) -> None:
     shop.use_network_balancer()
     for tag in ("1", "2"):
-        assert _ends(shop.run(tag)) == ("SUCCESS", "COMPLETED")
+        assert _get_result(shop.run(tag)) == ("SUCCESS", "COMPLETED")
     before = shop.state()
     third = shop.run("3", visited=True)
-    assert _ends(third) == ("SUCCESS", "COMPLETED"), shop.drive.log(third)
+    assert _get_result(third) == ("SUCCESS", "COMPLETED"), shop.drive.log(third)
     shop.roll_back(third, visited=True)
-    assert _ends(third) == ("ROLLED_BACK", "ROLLED_BACK"), shop.drive.log(third)
+    assert _get_result(third) == ("ROLLED_BACK", "ROLLED_BACK"), shop.drive.log(third)
     assert shop.state() == before
     assert shop.meetings == []
 

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 GROUP = "<+targetGroupArn>"
 
 
-def _ends(execution: Execution) -> tuple[str, str]:
+def _get_result(execution: Execution) -> tuple[str, str]:
     return execution.status, execution.outcome
 
 
@@ -86,13 +86,13 @@ def _counts(shop: Shop) -> dict[str, int]:
 
 def test_from_rolling_to_blue_green_and_back_production_runs_one_version(shop: Shop) -> None:
     _choose_rolling(shop, shop.group("target1"))
-    assert _ends(shop.run("1")) == ("SUCCESS", "COMPLETED")
+    assert _get_result(shop.run("1")) == ("SUCCESS", "COMPLETED")
     assert _live_tags(shop) == {"1": 2}
 
     _choose_blue_green(shop)
     second = shop.run("2", visited=True)
     log = shop.drive.log(second)
-    assert _ends(second) == ("SUCCESS", "COMPLETED"), log
+    assert _get_result(second) == ("SUCCESS", "COMPLETED"), log
     assert any("Service shop receives production traffic (2/2 tasks" in line for line in log)
     assert any("registered in target1/" in line and ": 2)" in line for line in log)
     assert any("goes to Service shop__1 alone: healthy targets 2" in line for line in log)
@@ -100,19 +100,19 @@ def test_from_rolling_to_blue_green_and_back_production_runs_one_version(shop: S
     assert _counts(shop) == {"shop": 0, "shop__1": 2}
 
     third = shop.run("3", visited=True)
-    assert _ends(third) == ("SUCCESS", "COMPLETED"), shop.drive.log(third)
+    assert _get_result(third) == ("SUCCESS", "COMPLETED"), shop.drive.log(third)
     assert _live_tags(shop) == {"3": 2}
     assert _counts(shop) == {"shop": 0, "shop__1": 0, "shop__2": 2}
 
     (live,) = shop.forwards(shop.prod)
     _choose_rolling(shop, live)
     fourth = shop.run("4", visited=True)
-    assert _ends(fourth) == ("SUCCESS", "COMPLETED"), shop.drive.log(fourth)
+    assert _get_result(fourth) == ("SUCCESS", "COMPLETED"), shop.drive.log(fourth)
     assert _live_tags(shop) == {"4": 2}
     assert _counts(shop) == {"shop": 2, "shop__1": 0, "shop__2": 0}
 
     shop.roll_back(fourth, visited=True)
-    assert _ends(fourth) == ("ROLLED_BACK", "ROLLED_BACK"), shop.drive.log(fourth)
+    assert _get_result(fourth) == ("ROLLED_BACK", "ROLLED_BACK"), shop.drive.log(fourth)
     assert _live_tags(shop) == {"3": 2}
     assert shop.meetings == []
 
@@ -123,7 +123,7 @@ def test_a_rollback_of_the_first_blue_green_release_brings_the_rolling_service_b
     _choose_blue_green(shop)
     second = shop.run("2")
     shop.roll_back(second, visited=True)
-    assert _ends(second) == ("ROLLED_BACK", "ROLLED_BACK"), shop.drive.log(second)
+    assert _get_result(second) == ("ROLLED_BACK", "ROLLED_BACK"), shop.drive.log(second)
     assert _live_tags(shop) == {"1": 2}
     assert _counts(shop) == {"shop": 2}
     assert shop.meetings == []
@@ -134,7 +134,7 @@ def test_from_blue_green_to_canary_and_rolling_the_pair_is_scaled_down(shop: Sho
     (live,) = shop.forwards(shop.prod)
     _choose_rolling(shop, live, ("EcsCanaryDeploy", "EcsCanaryDelete", "EcsRollingDeploy"))
     second = shop.run("2", visited=True)
-    assert _ends(second) == ("SUCCESS", "COMPLETED"), shop.drive.log(second)
+    assert _get_result(second) == ("SUCCESS", "COMPLETED"), shop.drive.log(second)
     assert _live_tags(shop) == {"2": 2}
     assert _counts(shop) == {"shop": 2, "shop__1": 0}
     assert shop.meetings == []
@@ -147,7 +147,7 @@ def test_without_a_count_in_the_manifest_a_rolling_service_takes_over_that_of_th
     (live,) = shop.forwards(shop.prod)
     _choose_rolling(shop, live)
     second = shop.run("2", visited=True)
-    assert _ends(second) == ("SUCCESS", "COMPLETED"), shop.drive.log(second)
+    assert _get_result(second) == ("SUCCESS", "COMPLETED"), shop.drive.log(second)
     assert _live_tags(shop) == {"2": 3}
 
 
@@ -221,13 +221,13 @@ def test_auto_scaling_of_the_rolling_service_rests_while_the_pair_serves_and_goe
     (live,) = shop.forwards(shop.prod)
     _choose_rolling(shop, live)
     third = shop.run("3", visited=True)
-    assert _ends(third) == ("SUCCESS", "COMPLETED"), shop.drive.log(third)
+    assert _get_result(third) == ("SUCCESS", "COMPLETED"), shop.drive.log(third)
     # As many as the pair ran, not what a manifest or the least of its bounds says.
     assert _live_tags(shop) == {"3": 4}
     assert not _suspended(shop, "shop")
     assert _suspended(shop, "shop__1")
     shop.roll_back(third, visited=True)
-    assert _ends(third) == ("ROLLED_BACK", "ROLLED_BACK"), shop.drive.log(third)
+    assert _get_result(third) == ("ROLLED_BACK", "ROLLED_BACK"), shop.drive.log(third)
     assert _live_tags(shop) == {"2": 4}
     assert _suspended(shop, "shop")
     assert not _suspended(shop, "shop__1")
@@ -264,7 +264,7 @@ def test_a_pair_that_serves_from_one_more_target_group_is_not_scaled_down(shop: 
     inside = _other_balancers_group(shop)
     _register_also_in(shop, inside)
     first = shop.run("1")
-    assert _ends(first) == ("SUCCESS", "COMPLETED"), shop.drive.log(first)
+    assert _get_result(first) == ("SUCCESS", "COMPLETED"), shop.drive.log(first)
     assert any("no pair of listeners swaps it" in line for line in shop.drive.log(first))
     (live,) = shop.forwards(shop.prod)
     node: Any = FileNode.objects.get(path=f"{FOLDER}/service.yaml")

@@ -26,7 +26,7 @@ def _deny(drive: Drive) -> None:
     drive.sandbox.fault("denied", service="cloudformation", operation="DescribeStackEvents", seconds=36_000)
 
 
-def _told(drive: Drive, execution: Execution) -> list[str]:
+def _list_notices(drive: Drive, execution: Execution) -> list[str]:
     return [line for line in drive.log(execution) if MISSING in line]
 
 
@@ -35,7 +35,7 @@ def test_a_stack_is_created_and_updated_by_what_its_state_shows(write: Write, dr
     execution = write(pipeline_text(stage_text(create_step()))).run()
     assert execution.status == "SUCCESS", execution.failure
     assert step_of(execution).all_outputs["cluster_name"] == "made"
-    (line,) = _told(drive, execution)
+    (line,) = _list_notices(drive, execution)
     assert line.endswith("Slipway uses the status of the stack instead.")
     again = write(pipeline_text(stage_text(create_step(parameters=LONGER)))).start()
     drive.sandbox.fault("stale_reads", service="cloudformation", operation="DescribeStacks", seconds=40)

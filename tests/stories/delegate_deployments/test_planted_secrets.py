@@ -17,7 +17,7 @@ from rbac.models import User
 from rbac.operations.api_keys import create_api_key
 from tests.fixtures.agents import Manager
 from tests.fixtures.processes import wait_until
-from tests.secrecy.planted_secrets import Planted, Search, told_to_broker
+from tests.secrecy.planted_secrets import Planted, Search, collect_broker_commands
 from tests.secret_watch.marker import planted
 from tests.stories.delegate_deployments.conftest import StartDying
 from tests.stories.delegate_deployments.demo_deployments import Work
@@ -46,7 +46,7 @@ def search(admin: User) -> Search:
 def recorded(manager: Manager, admin: User, search: Search) -> Iterator[httpx.Client]:
     """A browser that is signed in; every answer that it gets is searched."""
 
-    def look(answer: httpx.Response) -> None:
+    def search_response(answer: httpx.Response) -> None:
         answer.read()
         search.look(f"answer {answer.request.method} {answer.url.path}", answer.content)
         search.look("headers", str(answer.headers))
@@ -55,7 +55,9 @@ def recorded(manager: Manager, admin: User, search: Search) -> Iterator[httpx.Cl
     session.force_login(admin)
     cookie = session.cookies[settings.SESSION_COOKIE_NAME].value
     with httpx.Client(
-        base_url=manager.url, cookies={settings.SESSION_COOKIE_NAME: cookie}, event_hooks={"response": [look]}
+        base_url=manager.url,
+        cookies={settings.SESSION_COOKIE_NAME: cookie},
+        event_hooks={"response": [search_response]},
     ) as client:
         yield client
 
@@ -100,7 +102,7 @@ def test_no_planted_secret_is_left_anywhere(
     tmp_path: Path,
 ) -> None:
     connector = through_delegate(admin, work)
-    with told_to_broker(live_broker) as commands:
+    with collect_broker_commands(live_broker) as commands:
         agent = start("prod-eu")
         begun = [
             work.run("1.27"),

@@ -25,7 +25,7 @@ def _saved(script: str) -> Pipeline:
     return save_pipeline(actor=admin, scope=project, yaml=text)
 
 
-def _says(execution: Execution, text: str) -> bool:
+def _has_line(execution: Execution, text: str) -> bool:
     return text in [line["text"] for line in iterate_lines(execution.pk)]
 
 
@@ -36,11 +36,11 @@ def test_what_a_script_prints_is_seen_at_once_and_an_abort_ends_it(
     nap = choose_duration()
     script = f'sleep {nap} &\necho "the first line"\n{gate.passing}\necho over'
     execution = run_pipeline(actor=work.deployer, pipeline=_saved(script))
-    wait_until(lambda: _says(execution, "the first line"), "the first line", 60)
+    wait_until(lambda: _has_line(execution, "the first line"), "the first line", 60)
     assert not Execution.objects.get(pk=execution.pk).is_over
     gate.is_open.set()
     assert work.until_over(execution).status == "SUCCESS", execution.failure
-    assert _says(execution, "over")
+    assert _has_line(execution, "over")
     assert not list_sleepers(nap)
 
     gate.is_open.clear()

@@ -100,11 +100,11 @@ def test_it_calls_aws_with_the_role_of_its_task(
     payload = {**request, "endpoint_url": None, "credentials": {"kind": "own"}}
     task = submit_task(scope=account, kind="aws", title="Who am I?", payload=payload, selectors=["caller"])
 
-    def ended() -> bool:
+    def is_ended() -> bool:
         task.refresh_from_db()
         return not task.is_open
 
-    wait_until(ended, "the answer")
+    wait_until(is_ended, "the answer")
     assert task.status == task.Status.SUCCEEDED, task.reason
     (program,) = pretend_aws.programs()
     number = program["task"].rpartition("/")[2]
@@ -120,8 +120,8 @@ def test_a_killed_task_is_replaced_by_another_instance_of_the_same_delegate(
     ecs = client(pretend_aws.url, "ecs")
     ecs.stop_task(cluster=before["task"].split("/")[1], task=before["task"])
 
-    def connected() -> list[str]:
+    def list_connected_keys() -> list[str]:
         instances = api.delegate("replaced")["instances"]
         return [row["key"] for row in instances if row["status"] == "CONNECTED"]
 
-    wait_until(lambda: connected() not in ([], [before["task"]]), "another instance", 40)
+    wait_until(lambda: list_connected_keys() not in ([], [before["task"]]), "another instance", 40)

@@ -16,11 +16,11 @@ from web.clock import get_database_time
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def _says(part: Part, text: str) -> bool:
+def _has_logged(part: Part, text: str) -> bool:
     return text in part.log.read_text(errors="replace")
 
 
-def _registrations() -> int:
+def _count_registrations() -> int:
     return DelegateEvent.objects.filter(name="twin", kind="REGISTERED").count()
 
 
@@ -38,7 +38,7 @@ def test_a_second_process_does_not_take_over_and_takes_its_place_once_the_first_
     first = start_agent(environment)
     api.until("twin", "CONNECTED")
     second = start_agent(environment)
-    wait_until(lambda: _says(second, "instance_taken"), "the refusal in the second agent's log")
+    wait_until(lambda: _has_logged(second, "instance_taken"), "the refusal in the second agent's log")
     row = api.delegate("twin")
     assert [item["is_bound"] for item in row["instances"]] == [True]
     refused = [e for e in api("GET", f"delegates/{row['id']}/events")["results"] if e["kind"] == "REFUSED"]
@@ -50,12 +50,12 @@ def test_a_second_process_does_not_take_over_and_takes_its_place_once_the_first_
     heartbeats = DelegateInstance.objects.filter(pk=instance.pk, last_heartbeat_at__gt=later)
     wait_until(heartbeats.exists, "heartbeats of the first agent")
     assert heartbeats.get().session_hash == instance.session_hash
-    assert _registrations() == 1
+    assert _count_registrations() == 1
 
     # A restart keeps the key pair: it is back at once.
     first.kill()
     first.start()
-    wait_until(lambda: _registrations() == 2, "the first agent's return")
+    wait_until(lambda: _count_registrations() == 2, "the first agent's return")
     assert heartbeats.get().public_key == instance.public_key
 
     # It dies for good, and time passes.
@@ -63,6 +63,6 @@ def test_a_second_process_does_not_take_over_and_takes_its_place_once_the_first_
     second.kill()
     DelegateInstance.objects.filter(pk=instance.pk).update(last_heartbeat_at=get_database_time() - AWAY_AFTER)
     second.start()
-    wait_until(lambda: _registrations() == 3, "the second agent in the place of the first")
+    wait_until(lambda: _count_registrations() == 3, "the second agent in the place of the first")
     assert DelegateInstance.objects.get(pk=instance.pk).public_key != instance.public_key
     api.until("twin", "CONNECTED")

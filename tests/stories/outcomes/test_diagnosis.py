@@ -15,7 +15,7 @@ def _deny(drive: Drive, operation: str) -> None:
     drive.sandbox.fault("denied", service="ecs", operation=operation)
 
 
-def _ends(execution: Execution) -> tuple[str, str]:
+def _get_result(execution: Execution) -> tuple[str, str]:
     return execution.status, execution.outcome
 
 
@@ -28,7 +28,7 @@ def test_a_denied_look_at_tasks_does_not_roll_back_a_healthy_deployment(drive: D
     for arn in arns:
         drive.call("ecs", "StopTask", {"cluster": "demo", "task": arn, "reason": "so that somebody looks"})
     drive.until_over(execution)
-    assert _ends(execution) == ("SUCCESS", "COMPLETED")
+    assert _get_result(execution) == ("SUCCESS", "COMPLETED")
     (line,) = [
         line
         for line in drive.log(execution)
@@ -84,6 +84,6 @@ def test_a_time_out_keeps_the_first_cause(drive: Drive) -> None:
 def test_a_version_that_crashes_once_ecs_has_said_completed_is_no_success(drive: Drive) -> None:
     drive.run("1.27")
     execution = drive.run("late")
-    assert _ends(execution) == ("FAILED", "ROLLED_BACK")
+    assert _get_result(execution) == ("FAILED", "ROLLED_BACK")
     assert execution.failure["code"] == "CONTAINER_EXITED"
     assert "ECS reports completed, watching for 10 s" in drive.log(execution)

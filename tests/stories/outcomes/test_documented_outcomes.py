@@ -28,7 +28,7 @@ def deploy(tag: str) -> Play:
     return lambda drive: drive.run(tag)
 
 
-def disturbed(operation: str, **params: object) -> Play:
+def disturb(operation: str, **params: object) -> Play:
     """Let somebody else make a call while a good version is deployed."""
 
     def play(drive: Drive) -> Execution:
@@ -94,9 +94,9 @@ def roll_back(drive: Drive) -> Execution:
 
 PLAYS: dict[str, Play] = {
     "the new version runs": deploy("1.28"),
-    "somebody changes the count meanwhile": disturbed("UpdateService", desiredCount=3),
+    "somebody changes the count meanwhile": disturb("UpdateService", desiredCount=3),
     "somebody stops tasks meanwhile": stop_new_tasks,
-    "somebody sets the count to 0": disturbed("UpdateService", desiredCount=0),
+    "somebody sets the count to 0": disturb("UpdateService", desiredCount=0),
     "the container crashes": deploy("crash"),
     "it crashes once ECS has called it completed": deploy("late"),
     "the image cannot be pulled": deploy("nopull"),
@@ -104,11 +104,11 @@ PLAYS: dict[str, Play] = {
     "the container is killed, and AWS does not say why": deploy("killed"),
     "AWS takes the capacity away": deploy("spot"),
     "the step's time is over": time_out,
-    "somebody else deploys": disturbed("UpdateService", taskDefinition="fargate-task-definition:1"),
-    "somebody forces a new deployment of the same revision": disturbed(
+    "somebody else deploys": disturb("UpdateService", taskDefinition="fargate-task-definition:1"),
+    "somebody forces a new deployment of the same revision": disturb(
         "UpdateService", forceNewDeployment=True
     ),
-    "somebody deletes the service": disturbed("DeleteService", force=True),
+    "somebody deletes the service": disturb("DeleteService", force=True),
     "somebody deletes the cluster": delete_cluster,
     "nothing differs from the running version": lambda drive: drive.run("1.27"),
     "AWS's circuit breaker rolls back": trip_the_breaker,

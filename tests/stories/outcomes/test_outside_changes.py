@@ -11,7 +11,7 @@ from tests.fixtures.engine_driver import Drive
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def _ends(execution: Execution) -> tuple[str, str]:
+def _get_result(execution: Execution) -> tuple[str, str]:
     return execution.status, execution.outcome
 
 
@@ -41,7 +41,7 @@ def test_a_count_that_somebody_sets_to_zero_is_no_success(drive: Drive, tag: str
     drive.pass_time(12)
     _set_count(drive, 0)
     drive.until_over(execution)
-    assert _ends(execution) == ("FAILED", "ROLLED_BACK")
+    assert _get_result(execution) == ("FAILED", "ROLLED_BACK")
     assert "was changed from 1 to 0 while this deployment ran" in execution.failure["message"]
     # What somebody else has set is not changed back.
     assert drive.service()["desiredCount"] == 0
@@ -58,7 +58,7 @@ def test_a_revision_that_somebody_deregistered_is_a_note_where_its_tasks_fail(dr
     drive.pass_time(6)
     drive.call("ecs", "DeregisterTaskDefinition", {"taskDefinition": "fargate-task-definition:2"})
     drive.until_over(execution)
-    assert _ends(execution) == ("FAILED", "ROLLED_BACK")
+    assert _get_result(execution) == ("FAILED", "ROLLED_BACK")
     (note,) = _notes(execution)
     assert "fargate-task-definition:2 was deregistered outside Slipway" in note
 
@@ -69,7 +69,7 @@ def test_a_count_that_somebody_raises_is_a_note_beside_the_success(drive: Drive)
     drive.pass_time(12)
     _set_count(drive, 3)
     drive.until_over(execution)
-    assert _ends(execution) == ("SUCCESS", "COMPLETED")
+    assert _get_result(execution) == ("SUCCESS", "COMPLETED")
     (note,) = _notes(execution)
     assert note.startswith("The desired count of Service myapp was changed from 1 to 3")
     assert note in drive.log(execution)
@@ -83,7 +83,7 @@ def test_tasks_that_somebody_stops_are_named_with_the_reason_given(drive: Drive)
     arns = drive.call("ecs", "ListTasks", {"cluster": "demo", "startedBy": new})["taskArns"]
     drive.call("ecs", "StopTask", {"cluster": "demo", "task": arns[0], "reason": "maintenance of the cage"})
     drive.until_over(execution)
-    assert _ends(execution) == ("SUCCESS", "COMPLETED")
+    assert _get_result(execution) == ("SUCCESS", "COMPLETED")
     (note,) = _notes(execution)
     task = arns[0].rsplit("/", 1)[-1]
     assert note == f"Somebody stopped ECS task {task} of this deployment: maintenance of the cage"
@@ -96,7 +96,7 @@ def test_a_forced_deployment_of_our_revision_supersedes_and_keeps_it_registered(
     drive.call("ecs", "UpdateService", {"cluster": "demo", "service": "myapp", "forceNewDeployment": True})
     assert _seconds_until_over(drive, execution) <= 35
     drive.until_over(execution)
-    assert _ends(execution) == ("FAILED", "SUPERSEDED")
+    assert _get_result(execution) == ("FAILED", "SUPERSEDED")
     assert "forced a new deployment of the same task definition" in execution.failure["message"]
     arn = drive.service()["taskDefinition"]
     definition = drive.call("ecs", "DescribeTaskDefinition", {"taskDefinition": arn})["taskDefinition"]
@@ -128,7 +128,7 @@ def test_an_execution_that_a_person_rolls_back_ends_as_rolled_back(drive: Drive)
     execution = drive.run("1.28")
     roll_back_execution(actor=drive.deployer, execution=execution)
     drive.until_over(execution)
-    assert _ends(execution) == ("ROLLED_BACK", "ROLLED_BACK")
+    assert _get_result(execution) == ("ROLLED_BACK", "ROLLED_BACK")
     assert {stage.status for stage in execution.stages.all()} == {"ROLLED_BACK"}
 
 

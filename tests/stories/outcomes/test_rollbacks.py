@@ -10,7 +10,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 OLD = "fargate-task-definition:1"
 
 
-def _ends(execution: Execution) -> tuple[str, str]:
+def _get_result(execution: Execution) -> tuple[str, str]:
     return execution.status, execution.outcome
 
 
@@ -20,7 +20,7 @@ def test_a_revision_that_somebody_deregistered_is_registered_again(drive: Drive)
     drive.pass_time(12)
     drive.call("ecs", "DeregisterTaskDefinition", {"taskDefinition": OLD})
     drive.until_over(execution)
-    assert _ends(execution) == ("FAILED", "ROLLED_BACK")
+    assert _get_result(execution) == ("FAILED", "ROLLED_BACK")
     service = drive.service()
     assert service["runningCount"] == 1
     response = drive.call("ecs", "DescribeTaskDefinition", {"taskDefinition": service["taskDefinition"]})
@@ -122,4 +122,4 @@ def test_a_rollback_that_ecs_completes_at_once_ends_when_reads_are_fresh(drive: 
         drive.clock.move(1)
         drive.sandbox.advance(10)
         drive.reconcile()
-    assert _ends(execution) == ("FAILED", "ROLLED_BACK"), drive.log(execution)
+    assert _get_result(execution) == ("FAILED", "ROLLED_BACK"), drive.log(execution)

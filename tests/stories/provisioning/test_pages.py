@@ -19,7 +19,7 @@ def client(drive: Drive) -> Client:
     return signed_in
 
 
-def _given(**more: str) -> dict[str, str]:
+def _build_form(**more: str) -> dict[str, str]:
     connector = Connector.objects.get(identifier="sandbox_aws")
     return {"name": "Made", "connector": str(connector.pk), "region": "us-east-1", "cluster": ""} | more
 
@@ -29,7 +29,7 @@ def test_an_infrastructure_is_mapped_to_outputs_and_back_to_a_cluster_that_is_th
     new = reverse("new-infrastructure", args=[environment.pk])
     assert b"Map Dynamically Provisioned Infrastructure" in client.get(new).content
     mapped = {"mapped_region": "<+provisioner.region>", "mapped_cluster": "<+provisioner.cluster>"}
-    answer = client.post(new, _given(method="DYNAMIC", **mapped), follow=True)
+    answer = client.post(new, _build_form(method="DYNAMIC", **mapped), follow=True)
     assert b"The provisioner of each stage creates its cluster." in answer.content
     assert b"Provisioned by each run" in answer.content
     made = Infrastructure.objects.get(identifier="made")
@@ -37,7 +37,7 @@ def test_an_infrastructure_is_mapped_to_outputs_and_back_to_a_cluster_that_is_th
     assert target == (True, "<+provisioner.region>", "<+provisioner.cluster>")
     edit = reverse("edit-infrastructure", args=[environment.pk, made.pk])
     assert b"&lt;+provisioner.cluster&gt;" in client.get(edit).content
-    again = _given(method="STATIC", cluster="demo", version=str(made.version), **mapped)
+    again = _build_form(method="STATIC", cluster="demo", version=str(made.version), **mapped)
     assert client.post(edit, again).status_code == 302
     made.refresh_from_db()
     assert (made.is_dynamic, made.region, made.cluster) == (False, "us-east-1", "demo")
@@ -46,13 +46,15 @@ def test_an_infrastructure_is_mapped_to_outputs_and_back_to_a_cluster_that_is_th
 def test_a_mapping_that_cannot_be_read_is_refused_beside_its_field(client: Client) -> None:
     new = reverse("new-infrastructure", args=[Environment.objects.get(identifier="dev").pk])
     mapped = {"mapped_region": "<+provisioner.region", "mapped_cluster": "orders"}
-    answer = client.post(new, _given(method="DYNAMIC", **mapped))
+    answer = client.post(new, _build_form(method="DYNAMIC", **mapped))
     assert answer.status_code == 400
     form = answer.context["form"]
     assert set(form.errors) == {"mapped_region"}
     assert b"&lt;+provisioner.region" in answer.content
-    answer = client.post(new, _given(method="DYNAMIC", mapped_region="us-east-1", mapped_cluster="orders"))
+    answer = client.post(
+        new, _build_form(method="DYNAMIC", mapped_region="us-east-1", mapped_cluster="orders")
+    )
     assert "Map region and cluster to outputs" in str(answer.context["form"].errors["mapped_cluster"])
-    answer = client.post(new, _given(cluster="<+provisioner.cluster>", identifier="other"))
+    answer = client.post(new, _build_form(cluster="<+provisioner.cluster>", identifier="other"))
     assert "only for dynamically provisioned infrastructure" in str(answer.context["form"].errors["cluster"])
     assert not Infrastructure.objects.filter(identifier__in=["made", "other"]).exists()

@@ -17,7 +17,7 @@ SERVICE_FILE = "/ECS Tutorial/CreateServiceRequest.yaml"
 TASK_FILE = "/ECS Tutorial/RegisterTaskDefinitionRequest.yaml"
 
 
-def _ends(execution: Execution) -> tuple[str, str]:
+def _get_result(execution: Execution) -> tuple[str, str]:
     return execution.status, execution.outcome
 
 
@@ -30,7 +30,7 @@ def _edit(path: str, old: str, new: str) -> None:
 
 def test_a_first_deployment_creates_the_service_and_tells_it_line_by_line(drive: Drive) -> None:
     execution = drive.run("1.27")
-    assert _ends(execution) == ("SUCCESS", "COMPLETED")
+    assert _get_result(execution) == ("SUCCESS", "COMPLETED")
     log = drive.log(execution)
     arn = "arn:aws:ecs:us-east-1:123456789012"
     for line in (
@@ -57,7 +57,7 @@ def test_a_first_deployment_creates_the_service_and_tells_it_line_by_line(drive:
 def test_a_second_deployment_replaces_the_tasks_and_shows_its_outputs(drive: Drive) -> None:
     drive.run("1.27")
     execution = drive.run("1.28")
-    assert _ends(execution) == ("SUCCESS", "COMPLETED")
+    assert _get_result(execution) == ("SUCCESS", "COMPLETED")
     service = drive.service()
     step = build_execution_document(execution, drive.deployer)["stages"][0]["steps"][0]
     assert step["outputs"]["taskDefinitionArn"] == service["taskDefinition"]
@@ -70,7 +70,7 @@ def test_a_crashing_image_is_diagnosed_and_what_ran_before_runs_again(drive: Dri
     drive.run("1.27")
     before = drive.service()
     execution = drive.run("crash")
-    assert _ends(execution) == ("FAILED", "ROLLED_BACK")
+    assert _get_result(execution) == ("FAILED", "ROLLED_BACK")
     assert execution.failure["container"] == "nginx"
     assert execution.failure["exit_code"] == 1
     log = drive.log(execution)
@@ -86,7 +86,7 @@ def test_a_crashing_image_is_diagnosed_and_what_ran_before_runs_again(drive: Dri
 def test_an_image_that_cannot_be_pulled_is_named_at_its_first_failure(drive: Drive) -> None:
     drive.run("1.27")
     execution = drive.run("nopull")
-    assert _ends(execution) == ("FAILED", "ROLLED_BACK")
+    assert _get_result(execution) == ("FAILED", "ROLLED_BACK")
     assert execution.failure["code"] == "IMAGE_NOT_FOUND"
     assert "library/nginx:nopull" in execution.failure["message"]
     assert sum(line.startswith("First failure") for line in drive.log(execution)) == 1
@@ -94,7 +94,7 @@ def test_an_image_that_cannot_be_pulled_is_named_at_its_first_failure(drive: Dri
 
 def test_the_first_deployment_of_a_service_is_undone_by_deleting_it(drive: Drive) -> None:
     execution = drive.run("crash")
-    assert _ends(execution) == ("FAILED", "ROLLED_BACK")
+    assert _get_result(execution) == ("FAILED", "ROLLED_BACK")
     assert drive.service().get("status", "INACTIVE") == "INACTIVE"
     assert "Deleting service myapp.." in drive.log(execution)
 
@@ -108,7 +108,7 @@ def test_aws_rolling_back_by_its_breaker_is_not_a_success(drive: Drive) -> None:
     drive.run("1.27")
     before = drive.service()["taskDefinition"]
     execution = drive.run("crash")
-    assert _ends(execution) == ("FAILED", "ROLLED_BACK_BY_AWS")
+    assert _get_result(execution) == ("FAILED", "ROLLED_BACK_BY_AWS")
     assert drive.service()["taskDefinition"] == before
     assert "  Container nginx exited with code 1" in drive.log(execution)
 
@@ -129,7 +129,7 @@ def test_a_foreign_deployment_in_the_middle_is_superseded_and_left_alone(drive: 
     revision = answer["taskDefinition"]["taskDefinitionArn"]
     drive.call("ecs", "UpdateService", {"cluster": "demo", "service": "myapp", "taskDefinition": revision})
     drive.until_over(execution)
-    assert _ends(execution) == ("FAILED", "SUPERSEDED")
+    assert _get_result(execution) == ("FAILED", "SUPERSEDED")
     assert drive.service()["taskDefinition"] == revision
 
 
@@ -140,8 +140,8 @@ def test_two_runs_on_one_ecs_service_queue(drive: Drive) -> None:
     assert second.status == "QUEUED"
     queue = build_execution_document(second, drive.deployer)["queue"]
     assert (queue["position"], queue["waits_for"]) == (1, f"#{first.number}")
-    assert _ends(drive.until_over(first)) == ("SUCCESS", "COMPLETED")
-    assert _ends(drive.until_over(second)) == ("SUCCESS", "COMPLETED")
+    assert _get_result(drive.until_over(first)) == ("SUCCESS", "COMPLETED")
+    assert _get_result(drive.until_over(second)) == ("SUCCESS", "COMPLETED")
     assert second.started_at is not None
     assert first.ended_at is not None
     created = [line for line in drive.log(second) if line.startswith("Updating Service myapp")]
@@ -155,7 +155,7 @@ def test_an_abort_with_rollback_brings_back_what_ran(drive: Drive) -> None:
     drive.pass_time(6)
     abort_execution(actor=drive.deployer, execution=Execution.objects.get(pk=execution.pk), roll_back=True)
     drive.until_over(execution)
-    assert _ends(execution) == ("ABORTED", "ROLLED_BACK")
+    assert _get_result(execution) == ("ABORTED", "ROLLED_BACK")
     assert drive.service()["taskDefinition"] == before
 
 
@@ -166,7 +166,7 @@ def test_an_abort_alone_stops_at_once_and_touches_nothing(drive: Drive) -> None:
     effects = drive.effects()
     abort_execution(actor=drive.deployer, execution=Execution.objects.get(pk=execution.pk))
     drive.until_over(execution)
-    assert _ends(execution) == ("ABORTED", "ABORTED")
+    assert _get_result(execution) == ("ABORTED", "ABORTED")
     assert drive.effects() == effects
 
 
@@ -179,7 +179,7 @@ def test_a_finished_execution_is_rolled_back_when_it_is_the_newest(drive: Drive)
     drive.pass_time(20)
     execution.refresh_from_db()
     drive.until_over(execution)
-    assert _ends(execution) == ("ROLLED_BACK", "ROLLED_BACK")
+    assert _get_result(execution) == ("ROLLED_BACK", "ROLLED_BACK")
     assert drive.service()["taskDefinition"] == before
 
 
@@ -190,7 +190,7 @@ def test_an_older_execution_is_rolled_back_by_deploying_what_ran_before_it(drive
     again = roll_back_execution(actor=drive.deployer, execution=older)
     assert again != older
     assert again.artifact["tag"] == "1.26"
-    assert _ends(drive.until_over(again)) == ("SUCCESS", "COMPLETED")
+    assert _get_result(drive.until_over(again)) == ("SUCCESS", "COMPLETED")
 
 
 def test_a_failed_step_is_tried_again_in_the_same_execution(drive: Drive) -> None:
@@ -202,7 +202,7 @@ def test_a_failed_step_is_tried_again_in_the_same_execution(drive: Drive) -> Non
     execution.refresh_from_db()
     assert not execution.is_over
     drive.until_over(execution)
-    assert _ends(execution) == ("FAILED", "ROLLED_BACK")
+    assert _get_result(execution) == ("FAILED", "ROLLED_BACK")
     assert drive.log(execution)[: len(first_lines)] == first_lines
     assert sum(line.startswith("First failure") for line in drive.log(execution)) == 2
     step = build_execution_document(execution, drive.deployer)["stages"][0]["steps"][0]
@@ -216,7 +216,7 @@ def test_a_step_that_takes_too_long_ends_timed_out_and_is_undone(drive: Drive) -
     drive.pipeline.save(update_fields=["yaml"])
     execution = drive.run("slow")
     assert execution.failure["code"] == "TIMED_OUT"
-    assert _ends(execution) == ("FAILED", "ROLLED_BACK")
+    assert _get_result(execution) == ("FAILED", "ROLLED_BACK")
 
 
 @pytest.mark.parametrize(
@@ -234,7 +234,7 @@ def test_a_bad_manifest_is_refused_before_any_write(
 ) -> None:
     _edit(path, old, new)
     execution = drive.run("1.27")
-    assert _ends(execution) == ("FAILED", "FAILED")
+    assert _get_result(execution) == ("FAILED", "FAILED")
     assert says in execution.failure["message"]
     assert f"{path}, line " in execution.failure["message"]
     assert drive.effects() == []
@@ -263,7 +263,7 @@ def test_what_is_overridden_for_the_infrastructure_is_what_ecs_gets(drive: Drive
             spec=OverrideSpec({}, [ManifestSpec("mine", kind, "Inline", content=text)]),
         )
     execution = drive.run("1.27")
-    assert _ends(execution) == ("SUCCESS", "COMPLETED")
+    assert _get_result(execution) == ("SUCCESS", "COMPLETED")
     service = drive.service()
     assert service["desiredCount"] == 2
     named = {"taskDefinition": service["taskDefinition"]}

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 Job = Callable[..., Drive]
 
 
-def _ends(execution: Execution) -> tuple[str, str]:
+def _get_result(execution: Execution) -> tuple[str, str]:
     return execution.status, execution.outcome
 
 
@@ -42,7 +42,7 @@ def tasks_of(drive: Drive, execution: Execution) -> list[dict[str, Any]]:
 def test_a_task_that_ends_well_is_followed_and_its_output_shown(job: Job) -> None:
     drive = job()
     execution = drive.run("done")
-    assert _ends(execution) == ("SUCCESS", "COMPLETED")
+    assert _get_result(execution) == ("SUCCESS", "COMPLETED")
     log = drive.log(execution)
     for line in ("starting", "3 migrations to apply", "applied 3 of 3", "done"):
         assert log.count(f"migrate | {line}") == 1
@@ -57,7 +57,7 @@ def test_a_task_that_ends_well_is_followed_and_its_output_shown(job: Job) -> Non
 def test_an_exit_code_that_is_not_zero_fails_the_step_and_is_explained(job: Job) -> None:
     drive = job()
     execution = drive.run("crash")
-    assert _ends(execution)[0] == "FAILED"
+    assert _get_result(execution)[0] == "FAILED"
     assert execution.failure["code"] == "CONTAINER_EXITED"
     assert (execution.failure["container"], execution.failure["exit_code"]) == ("migrate", 1)
     log = drive.log(execution)
@@ -68,13 +68,13 @@ def test_an_exit_code_that_is_not_zero_fails_the_step_and_is_explained(job: Job)
 
 def test_an_image_that_cannot_be_pulled_fails_the_step(job: Job) -> None:
     execution = job().run("nopull")
-    assert _ends(execution)[0] == "FAILED"
+    assert _get_result(execution)[0] == "FAILED"
     assert execution.failure["code"] == "IMAGE_NOT_FOUND"
 
 
 def test_a_sidecar_that_ends_badly_fails_the_step_and_is_called_not_essential(job: Job) -> None:
     execution = job(DEFINITION + SIDECAR).run("done")
-    assert _ends(execution)[0] == "FAILED"
+    assert _get_result(execution)[0] == "FAILED"
     assert execution.failure["container"] == "helper"
     assert "helper, which is not essential, exited with code 1" in execution.failure["message"]
 
@@ -82,7 +82,7 @@ def test_a_sidecar_that_ends_badly_fails_the_step_and_is_called_not_essential(jo
 def test_more_than_ten_tasks_are_started_by_several_calls(job: Job) -> None:
     drive = job(more="count: 12")
     execution = drive.run("done")
-    assert _ends(execution) == ("SUCCESS", "COMPLETED")
+    assert _get_result(execution) == ("SUCCESS", "COMPLETED")
     assert Counter(drive.effects())["RunTask"] == 2
     assert len(tasks_of(drive, execution)) == 12
     log = drive.log(execution)
@@ -98,7 +98,7 @@ containerDefinitions:
 """
     drive = job(definition, request="launchType: EC2\ncount: 9")
     execution = drive.run()
-    assert _ends(execution)[0] == "FAILED"
+    assert _get_result(execution)[0] == "FAILED"
     assert execution.failure["code"] == "TASK_NOT_STARTED"
     assert "No container instance has enough free memory" in execution.failure["message"]
     assert "RESOURCE:MEMORY" in execution.failure["message"]
@@ -120,7 +120,7 @@ def test_an_abort_stops_the_tasks(job: Job, roll_back: bool) -> None:
     drive.pass_time(40)
     abort_execution(actor=drive.deployer, execution=execution, roll_back=roll_back)
     drive.until_over(execution)
-    assert _ends(execution) == ("ABORTED", "ABORTED")
+    assert _get_result(execution) == ("ABORTED", "ABORTED")
     assert [task["lastStatus"] for task in tasks_of(drive, execution)] == ["STOPPED"]
     effects = Counter(drive.effects())
     assert (effects["StopTask"], effects["DeregisterTaskDefinition"]) == (1, 1)
@@ -130,7 +130,7 @@ def test_a_lost_answer_runs_nothing_twice(job: Job) -> None:
     drive = job(more="count: 3")
     drive.sandbox.fault("lost_answer", service="ecs", operation="RunTask", count=1)
     execution = drive.run("done")
-    assert _ends(execution) == ("SUCCESS", "COMPLETED")
+    assert _get_result(execution) == ("SUCCESS", "COMPLETED")
     assert Counter(drive.effects())["RunTask"] == 1
     assert len(tasks_of(drive, execution)) == 3
 
@@ -148,7 +148,7 @@ def test_tasks_of_a_lost_answer_are_stopped_by_an_abort(job: Job) -> None:
 def test_skipping_the_check_starts_the_tasks_and_leaves_them_running(job: Job) -> None:
     drive = job(fields="skipSteadyStateCheck: true\n")
     execution = drive.run("1.27")
-    assert _ends(execution) == ("SUCCESS", "COMPLETED")
+    assert _get_result(execution) == ("SUCCESS", "COMPLETED")
     assert "Skipped Steady State Check" in drive.log(execution)
     drive.pass_time(60)
     assert [task["lastStatus"] for task in tasks_of(drive, execution)] == ["RUNNING"]
@@ -159,7 +159,7 @@ def test_a_retry_runs_new_tasks(job: Job) -> None:
     execution = drive.run("crash")
     retry_execution(actor=drive.deployer, execution=execution)
     drive.until_over(execution)
-    assert _ends(execution)[0] == "FAILED"
+    assert _get_result(execution)[0] == "FAILED"
     assert len(tasks_of(drive, execution)) == 2
     effects = Counter(drive.effects())
     assert (effects["RegisterTaskDefinition"], effects["DeregisterTaskDefinition"]) == (2, 2)
@@ -170,7 +170,7 @@ def test_a_registered_task_definition_is_run_by_its_name(job: Job) -> None:
     first = drive.run("done")
     job("", fields="taskDefinitionArn: migration\n")
     second = drive.run()
-    assert _ends(second) == ("SUCCESS", "COMPLETED")
+    assert _get_result(second) == ("SUCCESS", "COMPLETED")
     assert Counter(drive.effects())["RegisterTaskDefinition"] == 1
     assert tasks_of(drive, second)[0]["taskDefinitionArn"] == tasks_of(drive, first)[0]["taskDefinitionArn"]
 
@@ -178,7 +178,7 @@ def test_a_registered_task_definition_is_run_by_its_name(job: Job) -> None:
 def test_what_a_request_says_of_the_task_definition_is_ignored_with_a_warning(job: Job) -> None:
     drive = job(more="taskDefinition: other:1\n")
     execution = drive.run("done")
-    assert _ends(execution) == ("SUCCESS", "COMPLETED")
+    assert _get_result(execution) == ("SUCCESS", "COMPLETED")
     assert any("taskDefinition: is ignored" in line for line in drive.log(execution))
 
 

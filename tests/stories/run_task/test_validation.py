@@ -23,7 +23,7 @@ def in_store(field: str, path: str) -> str:
     return f"{field}: {{type: FileStore, spec: {{files: {path}}}}}\n"
 
 
-def refused(spec: str) -> list[dict[str, Any]]:
+def list_refusals(spec: str) -> list[dict[str, Any]]:
     admin, project = User.objects.get(username="admin"), Scope.objects.get(path="account/default/demo")
     with pytest.raises(PipelineNotRunnable) as refusal:
         save_pipeline(actor=admin, scope=project, yaml=pipeline_text(spec))
@@ -33,7 +33,7 @@ def refused(spec: str) -> list[dict[str, Any]]:
 def test_a_mistake_in_a_text_is_told_with_its_own_place(drive: Drive) -> None:
     definition = DEFINITION.replace('memory: "512"', 'memory: "64"')
     spec = inline("runTaskRequestDefinition", request_text(drive)) + inline("taskDefinition", definition)
-    (error,) = refused(spec)
+    (error,) = list_refusals(spec)
     assert "taskDefinition, line 5, column 1: memory: Fargate has no 64 MiB" in error["message"]
     assert error["path"].endswith("steps.0.step.spec.taskDefinition")
     assert error["line"] == pipeline_text(spec).split("\n").index(" " * 20 + "taskDefinition:") + 1
@@ -44,7 +44,7 @@ def test_a_mistake_in_a_file_names_the_file(drive: Drive) -> None:
     file.content = "launchTyp: FARGATE\n"
     file.save()
     spec = in_store("runTaskRequestDefinition", f'"{file.path}"') + inline("taskDefinition", DEFINITION)
-    (error,) = refused(spec)
+    (error,) = list_refusals(spec)
     assert f"{file.path}, line 1, column 1: launchTyp" in error["message"]
 
 
@@ -77,7 +77,7 @@ def test_a_mistake_in_a_file_names_the_file(drive: Drive) -> None:
     ],
 )
 def test_a_step_that_cannot_run_is_refused_with_a_sentence(drive: Drive, spec: str, message: str) -> None:
-    assert message in " ".join(problem["message"] for problem in refused(spec))
+    assert message in " ".join(problem["message"] for problem in list_refusals(spec))
 
 
 def test_who_may_not_see_a_file_is_told_nothing_of_it(drive: Drive) -> None:

@@ -14,14 +14,14 @@ from tests.fixtures.engine_driver import Drive
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def _says(drive: Drive, text: str) -> str:
+def _set_fail_fast(drive: Drive, text: str) -> str:
     changed = drive.pipeline.yaml.replace("spec: {}", f"spec: {{failFast: {text}}}", 1)
     assert "failFast" in changed
     return changed
 
 
 def _set(drive: Drive, text: str) -> None:
-    drive.pipeline.yaml = _says(drive, text)
+    drive.pipeline.yaml = _set_fail_fast(drive, text)
     drive.pipeline.save(update_fields=["yaml"])
 
 
@@ -125,7 +125,7 @@ def test_what_cannot_be_is_refused_when_it_is_saved(drive: Drive, text: str, pla
     admin = User.objects.get(username="admin")
     with pytest.raises(PipelineNotRunnable) as refused:
         save_pipeline(
-            actor=admin, scope=drive.pipeline.scope, pipeline=drive.pipeline, yaml=_says(drive, text)
+            actor=admin, scope=drive.pipeline.scope, pipeline=drive.pipeline, yaml=_set_fail_fast(drive, text)
         )
     (error,) = refused.value.errors
     assert error["path"].endswith(f"step.{place}")
@@ -135,7 +135,7 @@ def test_what_cannot_be_is_refused_when_it_is_saved(drive: Drive, text: str, pla
 
 def test_an_expression_may_stand_there_and_counts_when_a_run_starts(drive: Drive) -> None:
     admin = User.objects.get(username="admin")
-    text = _says(drive, "{failedTasks: <+pipeline.variables.most>}")
+    text = _set_fail_fast(drive, "{failedTasks: <+pipeline.variables.most>}")
     text = text.replace("  name: Rolling demo\n", "  name: Rolling demo\n  variables: {most: 2}\n")
     save_pipeline(actor=admin, scope=drive.pipeline.scope, pipeline=drive.pipeline, yaml=text)
     drive.pipeline.refresh_from_db()
@@ -145,11 +145,11 @@ def test_an_expression_may_stand_there_and_counts_when_a_run_starts(drive: Drive
 
 
 def test_a_step_without_it_does_as_it_always_did(drive: Drive) -> None:
-    def planned() -> dict[str, Any]:
+    def get_fail_fast() -> dict[str, Any]:
         step = StepExecution.objects.get(stage__execution=drive.start("1.27"), type="EcsRollingDeploy")
         return step.actions.get(name="WaitForSteadyState").parameters["fail_fast"]
 
-    assert planned() == {
+    assert get_fail_fast() == {
         "failedTasks": 3,
         "minutesWithoutHealthyTask": 0,
         "onFatalReason": True,

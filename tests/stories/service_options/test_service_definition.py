@@ -16,7 +16,7 @@ _OTHERWISE = ("events", "currentServiceDeployment", "currentServiceRevisions")
 SERVICE_FILE = "/ECS Tutorial/CreateServiceRequest.yaml"
 
 
-def _say(**fields: Any) -> None:
+def _update_definition(**fields: Any) -> None:
     node = FileNode.objects.get(path=SERVICE_FILE)
     document = {**yaml.safe_load(node.content), **fields}
     node.content = yaml.safe_dump({key: value for key, value in document.items() if value is not ...})
@@ -30,7 +30,7 @@ def _roll_back(drive: Drive, execution: Execution) -> None:
     drive.until_over(execution)
 
 
-def _shown(drive: Drive) -> dict[str, Any]:
+def _describe_service(drive: Drive) -> dict[str, Any]:
     """The ECS service as AWS has it, with what stands on its deployment; ids aside."""
     service = drive.service()
     primary = service.pop("deployments")[0]
@@ -68,10 +68,10 @@ EVERY_OPTION = {
 def test_every_option_reaches_a_new_service_and_an_updated_one(drive: Drive, is_new: bool) -> None:
     if not is_new:
         drive.run("1.27")
-    _say(**EVERY_OPTION)
+    _update_definition(**EVERY_OPTION)
     execution = drive.run("1.28")
     assert execution.outcome == "COMPLETED"
-    settings = _shown(drive)
+    settings = _describe_service(drive)
     for name, value in EVERY_OPTION.items():
         if name == "deploymentConfiguration":
             assert {key: settings[name][key] for key in value} == value
@@ -81,12 +81,12 @@ def test_every_option_reaches_a_new_service_and_an_updated_one(drive: Drive, is_
 
 def test_a_rollback_puts_back_every_option_also_those_that_were_not_there(drive: Drive) -> None:
     drive.run("1.27")
-    before = _shown(drive)
-    _say(**EVERY_OPTION)
+    before = _describe_service(drive)
+    _update_definition(**EVERY_OPTION)
     execution = drive.run("1.28")
     _roll_back(drive, execution)
     assert execution.outcome == "ROLLED_BACK"
-    after = _shown(drive)
+    after = _describe_service(drive)
     assert after.get("serviceConnectConfiguration", {"enabled": False}) == {"enabled": False}
     after.pop("serviceConnectConfiguration", None)
     assert after.pop("healthCheckGracePeriodSeconds") == 0, "as good as none"
@@ -94,12 +94,12 @@ def test_a_rollback_puts_back_every_option_also_those_that_were_not_there(drive:
 
 
 def test_tags_of_the_definition_are_given_to_a_service_and_others_stay(drive: Drive) -> None:
-    _say(tags=[{"key": "team", "value": "web"}])
+    _update_definition(tags=[{"key": "team", "value": "web"}])
     drive.run("1.27")
     assert _tags(drive) == {"team": "web"}
     arn = drive.service()["serviceArn"]
     drive.call("ecs", "TagResource", {"resourceArn": arn, "tags": [{"key": "cost", "value": "7"}]})
-    _say(tags=[{"key": "team", "value": "shop"}, {"key": "tier", "value": "gold"}])
+    _update_definition(tags=[{"key": "team", "value": "shop"}, {"key": "tier", "value": "gold"}])
     execution = drive.run("1.28")
     assert _tags(drive) == {"team": "shop", "tier": "gold", "cost": "7"}
     _roll_back(drive, execution)
@@ -111,7 +111,7 @@ def test_tags_of_the_definition_are_given_to_a_service_and_others_stay(drive: Dr
 
 def test_denied_tagging_is_a_line_in_the_log(drive: Drive) -> None:
     drive.run("1.27")
-    _say(tags=[{"key": "team", "value": "web"}])
+    _update_definition(tags=[{"key": "team", "value": "web"}])
     drive.sandbox.fault("denied", service="ecs", operation="TagResource")
     execution = drive.run("1.28")
     drive.sandbox.clear_faults()
@@ -121,7 +121,7 @@ def test_denied_tagging_is_a_line_in_the_log(drive: Drive) -> None:
 
 def test_what_aws_takes_only_when_it_creates_a_service_is_told(drive: Drive) -> None:
     drive.run("1.27")
-    _say(role="arn:aws:iam::123456789012:role/another")
+    _update_definition(role="arn:aws:iam::123456789012:role/another")
     execution = drive.run("1.28")
     assert execution.outcome == "COMPLETED"
     (line,) = [line for line in drive.log(execution) if "AWS takes it only when" in line]
@@ -132,7 +132,7 @@ def test_what_aws_takes_only_when_it_creates_a_service_is_told(drive: Drive) -> 
 def test_another_capacity_provider_is_asked_for_with_a_new_deployment(drive: Drive) -> None:
     spot = [{"capacityProvider": "FARGATE_SPOT", "weight": 1, "base": 0}]
     drive.run("1.27")
-    _say(launchType=..., capacityProviderStrategy=spot)
+    _update_definition(launchType=..., capacityProviderStrategy=spot)
     execution = drive.run("1.28")
     assert execution.outcome == "COMPLETED"
     (update,) = [c.parsed_parameters for c in drive.calls(execution) if c.operation == "UpdateService"]
@@ -169,9 +169,9 @@ def test_another_capacity_provider_is_asked_for_with_a_new_deployment(drive: Dri
 def test_what_cannot_be_deployed_is_refused_with_what_to_do(
     drive: Drive, fields: dict[str, Any], says: str
 ) -> None:
-    _say(**fields)
+    _update_definition(**fields)
     if "schedulingStrategy" in fields:
-        _say(networkConfiguration=...)
+        _update_definition(networkConfiguration=...)
         node = FileNode.objects.get(path="/ECS Tutorial/RegisterTaskDefinitionRequest.yaml")
         node.content = node.content.replace("FARGATE", "EC2").replace("awsvpc", "bridge")
         node.save()
@@ -182,7 +182,7 @@ def test_what_cannot_be_deployed_is_refused_with_what_to_do(
 
 
 def test_a_task_definition_inside_the_service_definition_is_ignored_and_said_so(drive: Drive) -> None:
-    _say(taskDefinition="other:7", containerDefinitions=[{"name": "x"}])
+    _update_definition(taskDefinition="other:7", containerDefinitions=[{"name": "x"}])
     execution = drive.run("1.27")
     assert execution.outcome == "COMPLETED"
     log = drive.log(execution)
@@ -223,7 +223,7 @@ def test_a_live_service_that_others_deploy_is_left_alone_with_what_to_do(
 def test_a_service_of_another_controller_is_deployed_after_it_was_handed_to_ecs(
     drive: Drive, controller: str
 ) -> None:
-    _say(deploymentController={"type": "ECS"})
+    _update_definition(deploymentController={"type": "ECS"})
     drive.run("1.27")
     change = {"cluster": "demo", "service": "myapp"}
     drive.call("ecs", "UpdateService", {**change, "deploymentController": {"type": controller}})

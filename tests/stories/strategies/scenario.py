@@ -189,6 +189,6 @@ class Play:
         return execution.status, execution.outcome
 
 
-def broken(checklist: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+def list_broken_lines(checklist: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """The lines of a checklist that are not as they should be."""
     return [line for line in checklist if not line["ok"]]

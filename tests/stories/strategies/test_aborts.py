@@ -3,7 +3,7 @@
 import pytest
 
 from deployments.models import Execution
-from tests.stories.strategies.scenario import Play, broken
+from tests.stories.strategies.scenario import Play, list_broken_lines
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -14,7 +14,7 @@ ALWAYS = {"RegisterScalableTarget", "StopTask", "DeregisterTaskDefinition"}
 def test_an_abort_in_any_step_is_undone_at_once_or_later(play: Play) -> None:
     for step in play.strategy.steps:
         _with_rollback(play, step)
-        _alone(play, step)
+        _check_plain_abort(play, step)
 
 
 def _with_rollback(play: Play, step: str) -> None:
@@ -23,17 +23,17 @@ def _with_rollback(play: Play, step: str) -> None:
     assert play.ends(execution) == ("ABORTED", outcome), (step, play.log(execution))
     assert play.changed() == [], (step, play.log(execution))
     assert bool(play.checklist(execution)) == play.strategy.rolls_back, step
-    assert broken(play.checklist(execution)) == [], step
+    assert list_broken_lines(play.checklist(execution)) == [], step
 
 
-def _alone(play: Play, step: str) -> None:
+def _check_plain_abort(play: Play, step: str) -> None:
     """It touches nothing, and can be rolled back later."""
     execution = _aborted(play, step, roll_back=False)
     assert play.ends(execution) == ("ABORTED", "ABORTED"), step
     if play.strategy.rolls_back:
         play.roll_back(execution)
     assert play.changed() == [], (step, play.log(execution))
-    assert broken(play.checklist(execution)) == [], step
+    assert list_broken_lines(play.checklist(execution)) == [], step
 
 
 def _aborted(play: Play, step: str, *, roll_back: bool) -> Execution:

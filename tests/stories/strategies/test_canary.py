@@ -19,7 +19,7 @@ def canary(drive: Drive) -> Drive:
     return drive
 
 
-def _ends(execution: Execution) -> tuple[str, str]:
+def _get_result(execution: Execution) -> tuple[str, str]:
     return execution.status, execution.outcome
 
 
@@ -37,7 +37,7 @@ def _until_logged(drive: Drive, execution: Execution, text: str) -> None:
 
 def test_one_task_is_tried_and_deleted_before_all_are_replaced(canary: Drive) -> None:
     execution = canary.run("1.27")
-    assert _ends(execution) == ("SUCCESS", "COMPLETED")
+    assert _get_result(execution) == ("SUCCESS", "COMPLETED")
     assert _is_gone(canary)
     assert canary.service("webshop")["runningCount"] == 2
     log = canary.log(execution)
@@ -57,7 +57,7 @@ def test_a_canary_that_crashes_never_touches_the_service_and_is_deleted(canary: 
     canary.run("1.27")
     before = canary.service("webshop")
     execution = canary.run("crash")
-    assert _ends(execution) == ("FAILED", "ROLLED_BACK")
+    assert _get_result(execution) == ("FAILED", "ROLLED_BACK")
     assert _is_gone(canary)
     after = canary.service("webshop")
     assert [deployment["id"] for deployment in after["deployments"]] == [
@@ -73,7 +73,7 @@ def test_a_canary_that_was_left_behind_becomes_the_next_one(canary: Drive) -> No
     canary.until_over(stopped)
     assert not _is_gone(canary)
     execution = canary.run("1.28")
-    assert _ends(execution) == ("SUCCESS", "COMPLETED")
+    assert _get_result(execution) == ("SUCCESS", "COMPLETED")
     assert any("is a leftover of an earlier deployment" in line for line in canary.log(execution))
     assert _is_gone(canary)
 
@@ -83,8 +83,8 @@ def test_two_runs_on_one_service_queue_although_they_begin_with_a_canary(canary:
     canary.pass_time(4)
     second.refresh_from_db()
     assert second.status == "QUEUED"
-    assert _ends(canary.until_over(first)) == ("SUCCESS", "COMPLETED")
-    assert _ends(canary.until_over(second)) == ("SUCCESS", "COMPLETED")
+    assert _get_result(canary.until_over(first)) == ("SUCCESS", "COMPLETED")
+    assert _get_result(canary.until_over(second)) == ("SUCCESS", "COMPLETED")
 
 
 def test_a_rollback_of_which_only_the_first_part_succeeded_is_not_called_rolled_back(canary: Drive) -> None:
@@ -101,4 +101,4 @@ def test_a_rollback_of_which_only_the_first_part_succeeded_is_not_called_rolled_
     abort_execution(actor=canary.deployer, execution=Execution.objects.get(pk=execution.pk), roll_back=True)
     canary.until_over(execution)
     assert not _is_gone(canary)
-    assert _ends(execution) == ("ABORTED", "ABORTED")
+    assert _get_result(execution) == ("ABORTED", "ABORTED")

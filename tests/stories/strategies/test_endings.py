@@ -6,7 +6,7 @@ import pytest
 
 from deployments.models import Execution
 from ops.demo_pipelines import SERVICE_DEFINITION, TASK_DEFINITION
-from tests.stories.strategies.scenario import Play, broken
+from tests.stories.strategies.scenario import Play, list_broken_lines
 from tests.stories.strategies.strategies import STRATEGIES, Strategy
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -34,7 +34,7 @@ def _as_before(play: Play, execution: Execution, story: str) -> None:
     assert play.changed() == [], (story, play.log(execution))
     checklist = play.checklist(execution)
     assert bool(checklist) == play.strategy.rolls_back, story
-    assert broken(checklist) == [], story
+    assert list_broken_lines(checklist) == [], story
 
 
 def test_what_goes_wrong_is_told_and_leaves_the_account_as_it_was(play: Play) -> None:
@@ -67,7 +67,7 @@ def _is_denied(play: Play, service: str, operation: str) -> None:
     assert execution.failure["code"] == "ACCESS_DENIED", operation
     assert operation in execution.failure["message"], operation
     assert play.changed() == [], (operation, play.log(execution))
-    assert broken(play.checklist(execution)) == [], operation
+    assert list_broken_lines(play.checklist(execution)) == [], operation
 
 
 def _is_throttled(play: Play, calm: Execution) -> None:
@@ -95,7 +95,7 @@ def test_a_deployment_that_aws_rolled_back_is_no_success(play: Play) -> None:
     play.until_over(execution)
     assert play.ends(execution) == ("FAILED", "ROLLED_BACK_BY_AWS")
     assert play.changed() == []
-    assert broken(play.checklist(execution)) == []
+    assert list_broken_lines(play.checklist(execution)) == []
 
 
 @_told_of([strategy for strategy in STRATEGIES if strategy.overtaken_in])

@@ -27,7 +27,7 @@ MASKS = (
 )
 
 
-def masked(lines: Iterable[str]) -> Iterator[str]:
+def mask_lines(lines: Iterable[str]) -> Iterator[str]:
     """The lines without what differs from run to run."""
     for line in lines:
         for pattern, word in MASKS:
@@ -48,7 +48,7 @@ def plain(request: pytest.FixtureRequest, drive: Drive, monkeypatch: pytest.Monk
 def test_the_log_is_as_written_down(plain: Play) -> None:
     strategy = plain.strategy
     logs = [
-        (title, list(masked(plain.log(plain.run(tag)))))
+        (title, list(mask_lines(plain.log(plain.run(tag)))))
         for title, tag in ((FIRST, strategy.versions[0]), (SECOND, strategy.versions[1]), (CRASHING, "crash"))
     ]
     text = "\n".join(line for title, lines in logs for line in (title, "", *lines, "")) + "\n"

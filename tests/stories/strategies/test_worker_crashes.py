@@ -11,7 +11,7 @@ from deployments.journal.runtime import FAILPOINTS, set_hook
 from deployments.log import iterate_lines
 from deployments.models import AwsCall, Execution
 from tests.fixtures.worker_crashes import KILLED, in_a_fork
-from tests.stories.strategies.scenario import Play, broken
+from tests.stories.strategies.scenario import Play, list_broken_lines
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -63,7 +63,7 @@ def test_a_worker_that_dies_before_or_in_a_rollback_still_puts_all_back(play: Pl
         execution = play.dying_at(place, "crash")
         _as_if_nobody_died(play, execution, calm)
         assert play.changed() == []
-        assert broken(play.checklist(execution)) == []
+        assert list_broken_lines(play.checklist(execution)) == []
     assert set(play.deaths) == set(FAILPOINTS)
 
 

@@ -13,7 +13,7 @@ from pipelines.operations.pipelines import PipelineNotRunnable
 from tests.deployments.engine.conftest import Write, pipeline_text, stage_text
 from tests.fixtures.engine_driver import Drive
 from tests.steps.kinds.conftest import Worker
-from tests.steps.kinds.test_script import _taken, script_step, serve_until_over
+from tests.steps.kinds.test_script import _take_task, script_step, serve_until_over
 from tests.stories.terraform.conftest import MAIN, States, needs_terraform, terraform_step
 
 pytestmark = [needs_terraform, pytest.mark.django_db(transaction=True)]
@@ -46,7 +46,7 @@ def _run(write: Write, drive: Drive, worker: Worker, *steps: str) -> Execution:
     return serve_until_over(drive, write(_pipeline(*steps)).start(), worker)
 
 
-def _there() -> list[AppliedConfiguration]:
+def _list_applied() -> list[AppliedConfiguration]:
     return list(AppliedConfiguration.objects.filter(removed_at=None))
 
 
@@ -73,7 +73,7 @@ def test_a_plan_is_shown_kept_applied_and_dropped(
     assert states.inputs() == ["planned"]
     assert StepExecution.objects.get(identifier="apply").outputs["cluster_name"] == "planned"
     assert StoredPlan.objects.get().content == ""
-    assert len(_there()) == 1
+    assert len(_list_applied()) == 1
 
 
 def test_a_plan_is_for_what_it_was_made_for(
@@ -100,13 +100,13 @@ def test_a_rollback_applies_what_was_applied_before(
     write: Write, drive: Drive, worker: Worker, states: States
 ) -> None:
     _run(write, drive, worker, terraform_step(states, variables=_named("first")))
-    (first,) = _there()
+    (first,) = _list_applied()
     execution = _run(
         write, drive, worker, terraform_step(states, variables=_named("second")), script_step("exit 1")
     )
     assert (execution.status, execution.outcome) == ("FAILED", "ROLLED_BACK"), execution.failure
     assert states.inputs() == ["first"]
-    assert _there() == [first]
+    assert _list_applied() == [first]
     checked = RollbackCheck.objects.get()
     assert (checked.subject, checked.passed) == ("network", True)
 
@@ -119,7 +119,7 @@ def test_a_rollback_of_the_first_apply_destroys_what_it_made(
     assert execution.failure["code"] == "TERRAFORM_FAILED"
     assert "exit status 7" in execution.failure["message"]
     assert execution.outcome == "ROLLED_BACK"
-    assert (states.inputs(), _there()) == ([], [])
+    assert (states.inputs(), _list_applied()) == ([], [])
 
 
 def test_what_slipway_has_not_made_is_never_destroyed_by_a_rollback(
@@ -143,9 +143,9 @@ def test_a_rollback_leaves_alone_what_somebody_applied_since(
     for _ in range(40):
         drive.reconcile()
         worker.serve() or drive.clock.move(1)
-        if own_row := _there():
+        if own_row := _list_applied():
             break
-    (own_row,) = _there()
+    (own_row,) = _list_applied()
     AppliedConfiguration.objects.create(
         scope=own_row.scope,
         identifier="network",
@@ -165,7 +165,7 @@ def test_a_destroy_needs_no_configuration_of_its_own(
     _run(write, drive, worker, terraform_step(states))
     execution = _run(write, drive, worker, _inheriting("end", "Destroy", "InheritFromApply"))
     assert execution.status == "SUCCESS", execution.failure
-    assert (states.inputs(), _there()) == ([], [])
+    assert (states.inputs(), _list_applied()) == ([], [])
     assert StepExecution.objects.get(identifier="end").outputs == {"destroyed": 1}
     again = _run(write, drive, worker, _inheriting("end", "Destroy", "InheritFromApply"))
     assert again.failure is not None
@@ -176,7 +176,7 @@ def test_an_apply_whose_delegate_is_lost_is_never_begun_again(
     write: Write, drive: Drive, worker: Worker, states: States
 ) -> None:
     execution = write(_pipeline(terraform_step(states))).start()
-    worker.lose(_taken(drive, worker))
+    worker.lose(_take_task(drive, worker))
     serve_until_over(drive, execution, worker)
     assert execution.failure is not None
     assert execution.failure["code"] == "DELEGATE_LOST"
@@ -190,7 +190,7 @@ def test_after_an_apply_whose_answer_does_not_fit_nobody_knows_how_far_it_came(
     write: Write, drive: Drive, worker: Worker, states: States
 ) -> None:
     execution = write(_pipeline(terraform_step(states))).start()
-    worker.send(_taken(drive, worker), TaskAnswer("SUCCEEDED", {"exit_code": 0, "outputs": {"url": 5}}))
+    worker.send(_take_task(drive, worker), TaskAnswer("SUCCEEDED", {"exit_code": 0, "outputs": {"url": 5}}))
     serve_until_over(drive, execution, worker)
     assert execution.failure is not None
     assert "result.outputs.url must be an object" in execution.failure["message"]

@@ -8,7 +8,7 @@ from web.api.parameters import LARGEST_NUMBER, parse_number
 from web.http.problems import BadInput
 
 
-def asked(query: str) -> Request:
+def build_request(query: str) -> Request:
     return Request(APIRequestFactory().get(f"/?{query}"))
 
 
@@ -17,7 +17,7 @@ def asked(query: str) -> Request:
     [("", None), ("page=", None), ("page=0", 0), ("page=007", 7), (f"page={LARGEST_NUMBER}", LARGEST_NUMBER)],
 )
 def test_a_whole_number_is_read(query: str, number: int | None) -> None:
-    assert parse_number(asked(query), "page") == number
+    assert parse_number(build_request(query), "page") == number
 
 
 @pytest.mark.parametrize(
@@ -25,12 +25,12 @@ def test_a_whole_number_is_read(query: str, number: int | None) -> None:
 )
 def test_anything_else_is_refused_by_name(text: str) -> None:
     with pytest.raises(BadInput) as refused:
-        parse_number(asked(f"page={text}"), "page")
+        parse_number(build_request(f"page={text}"), "page")
     assert refused.value.errors == [{"path": "page", "message": "must be a whole number"}]
 
 
 @pytest.mark.parametrize("text", ["0", "41", "400"])
 def test_the_limits_are_told(text: str) -> None:
     with pytest.raises(BadInput) as refused:
-        parse_number(asked(f"page={text}"), "page", least=1, most=40)
+        parse_number(build_request(f"page={text}"), "page", least=1, most=40)
     assert refused.value.errors[0]["message"] == "must be a whole number from 1 to 40"

@@ -57,7 +57,9 @@ async def application(scope: dict[str, Any], receive: Any, send: Any) -> None:
     await send({"type": "http.response.body", "body": str(size).encode()})
 
 
-async def ask(client: Client, *, path: str = "/api/v1/orgs", query: bytes = b"", length: str = "") -> Client:
+async def send_request(
+    client: Client, *, path: str = "/api/v1/orgs", query: bytes = b"", length: str = ""
+) -> Client:
     headers = [(b"content-length", length.encode())] if length else []
     scope = {
         "type": "http",
@@ -71,37 +73,37 @@ async def ask(client: Client, *, path: str = "/api/v1/orgs", query: bytes = b"",
 
 
 async def test_a_body_of_the_largest_size_goes_in() -> None:
-    client = await ask(Client(b"x" * (BODY_BYTES - 1), b"x"), length=str(int(BODY_BYTES)))
+    client = await send_request(Client(b"x" * (BODY_BYTES - 1), b"x"), length=str(int(BODY_BYTES)))
     assert (client.status, client.body) == (200, str(int(BODY_BYTES)).encode())
 
 
 async def test_a_body_that_says_that_it_is_too_large_is_never_read() -> None:
-    client = await ask(Client(is_endless=True), length=str(BODY_BYTES + 1))
+    client = await send_request(Client(is_endless=True), length=str(BODY_BYTES + 1))
     assert (client.status, client.asked) == (413, 0)
     assert b"2,048 KiB" in client.body
 
 
 async def test_a_body_without_a_length_is_counted_while_it_comes() -> None:
-    client = await ask(Client(is_endless=True))
+    client = await send_request(Client(is_endless=True))
     assert client.status == 413
     assert client.asked == BODY_BYTES // len(CHUNK) + 1
     assert len(client.sent) == 2
 
 
 async def test_a_long_address_is_refused() -> None:
-    client = await ask(Client(b""), query=b"a=" + b"b" * URL_BYTES)
+    client = await send_request(Client(b""), query=b"a=" + b"b" * URL_BYTES)
     assert client.status == 414
     assert b"address_too_long" in client.body
 
 
 async def test_people_get_a_page() -> None:
-    client = await ask(Client(b""), path="/files/", length=str(BODY_BYTES + 1))
+    client = await send_request(Client(b""), path="/files/", length=str(BODY_BYTES + 1))
     assert b"<h1>Request too large</h1>" in client.body
 
 
 async def test_who_does_not_send_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(asgi_limits, "BODY_SECONDS", 0.01)
-    client = await ask(Client(is_silent=True))
+    client = await send_request(Client(is_silent=True))
     assert client.status == 408
 
 

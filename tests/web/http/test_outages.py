@@ -17,36 +17,36 @@ from web.http import middleware
 from web.http.outages import is_outage
 
 
-def caused(error: Exception, cause: BaseException) -> Exception:
+def chain_errors(error: Exception, cause: BaseException) -> Exception:
     """An error as Django raises it: with the driver's own behind it."""
     error.__cause__ = cause
     return error
 
 
-def busy() -> sqlite3.Error:
+def build_busy_error() -> sqlite3.Error:
     error = sqlite3.OperationalError("database is locked")
     error.sqlite_errorname = "SQLITE_BUSY"
     return error
 
 
 AWAY = [
-    caused(OperationalError("refused"), psycopg.OperationalError("connection refused")),
-    caused(OperationalError("no free connection"), PoolTimeout("couldn't get a connection after 5 s")),
-    caused(OperationalError("ended"), psycopg.errors.AdminShutdown("terminating connection")),
-    caused(OperationalError("full"), psycopg.errors.TooManyConnections("too many clients already")),
-    caused(OperationalError("deadlock"), psycopg.errors.DeadlockDetected("deadlock detected")),
-    caused(OperationalError("slow"), psycopg.errors.QueryCanceled("statement timeout")),
-    caused(OperationalError("waited"), psycopg.errors.LockNotAvailable("lock timeout")),
-    caused(InterfaceError("closed"), psycopg.InterfaceError("the connection is closed")),
-    caused(OperationalError("locked"), busy()),
+    chain_errors(OperationalError("refused"), psycopg.OperationalError("connection refused")),
+    chain_errors(OperationalError("no free connection"), PoolTimeout("couldn't get a connection after 5 s")),
+    chain_errors(OperationalError("ended"), psycopg.errors.AdminShutdown("terminating connection")),
+    chain_errors(OperationalError("full"), psycopg.errors.TooManyConnections("too many clients already")),
+    chain_errors(OperationalError("deadlock"), psycopg.errors.DeadlockDetected("deadlock detected")),
+    chain_errors(OperationalError("slow"), psycopg.errors.QueryCanceled("statement timeout")),
+    chain_errors(OperationalError("waited"), psycopg.errors.LockNotAvailable("lock timeout")),
+    chain_errors(InterfaceError("closed"), psycopg.InterfaceError("the connection is closed")),
+    chain_errors(OperationalError("locked"), build_busy_error()),
     RedisConnectionError("refused"),
     BrokerError("refused"),
 ]
 MISTAKES = [
-    caused(ProgrammingError("no such table"), psycopg.errors.UndefinedTable("no such table")),
-    caused(OperationalError("no such table"), sqlite3.OperationalError("no such table: x")),
-    caused(IntegrityError("twice"), psycopg.errors.UniqueViolation("twice")),
-    caused(OperationalError("disk"), psycopg.errors.ObjectNotInPrerequisiteState("not ready")),
+    chain_errors(ProgrammingError("no such table"), psycopg.errors.UndefinedTable("no such table")),
+    chain_errors(OperationalError("no such table"), sqlite3.OperationalError("no such table: x")),
+    chain_errors(IntegrityError("twice"), psycopg.errors.UniqueViolation("twice")),
+    chain_errors(OperationalError("disk"), psycopg.errors.ObjectNotInPrerequisiteState("not ready")),
     ResponseError("unknown command"),
     ValueError("no"),
     None,
@@ -105,9 +105,9 @@ def test_a_mistake_in_a_query_stays_a_server_error(admin: User, monkeypatch: pyt
     client = Client(raise_request_exception=False)
     client.force_login(admin)
 
-    def mistaken(*_: object) -> None:
+    def raise_mistake(*_: object) -> None:
         raise MISTAKES[1] or AssertionError
 
-    monkeypatch.setattr(middleware, "list_member_scopes", mistaken)
+    monkeypatch.setattr(middleware, "list_member_scopes", raise_mistake)
 
     assert client.get("/deployments/").status_code == 500

@@ -72,10 +72,10 @@ def test_problems_say_what_is_wrong_and_hide_what_is_foreign():
 
 
 def test_a_mistake_of_ours_shows_no_trace(client: Client, monkeypatch: pytest.MonkeyPatch):
-    def broken(self: object, request: HttpRequest) -> None:
+    def raise_error(self: object, request: HttpRequest) -> None:
         raise RuntimeError("password=hunter2")
 
-    monkeypatch.setattr("accounts.api.users.CurrentUserView.get", broken)
+    monkeypatch.setattr("accounts.api.users.CurrentUserView.get", raise_error)
     client.raise_request_exception = False
     client.force_login(user("anna"))
     response = client.get("/api/v1/me")

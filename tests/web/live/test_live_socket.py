@@ -38,7 +38,7 @@ def pipeline(project: Scope) -> Pipeline:
     return Pipeline.objects.create(scope=project, identifier="one", name="One", yaml="")
 
 
-def made(pipeline: Pipeline, status: str = Status.RUNNING) -> Execution:
+def create_execution(pipeline: Pipeline, status: str = Status.RUNNING) -> Execution:
     """A run, told as the engine does it."""
     execution = Execution.objects.create(
         pipeline=pipeline,
@@ -52,12 +52,12 @@ def made(pipeline: Pipeline, status: str = Status.RUNNING) -> Execution:
     return execution
 
 
-def moved(execution: Execution, status: str) -> None:
+def update_status(execution: Execution, status: str) -> None:
     Execution.objects.filter(pk=execution.pk).update(status=status)
     publish_change_on_commit("executions", execution.pk)
 
 
-make, move = sync_to_async(made), sync_to_async(moved)
+make, move = sync_to_async(create_execution), sync_to_async(update_status)
 
 
 async def test_a_run_is_heard_of_in_its_project_above_it_and_at_its_pipeline(
@@ -133,12 +133,12 @@ async def test_what_is_no_topic_is_refused(topics: tuple[str, ...], admin: User)
 async def test_who_loses_a_role_hears_no_more(pipeline: Pipeline, project: Scope, viewer: User) -> None:
     topic = f"executions:{project.pk}"
     socket = await opened(viewer, topic)
-    await sync_to_async(taken_from)(viewer)
+    await sync_to_async(remove_roles)(viewer)
     await make(pipeline)
     assert await socket.receive_output(PATIENCE) == {"type": "websocket.close", "code": 4403}
 
 
-def taken_from(person: User) -> None:
+def remove_roles(person: User) -> None:
     RoleAssignment.objects.filter(user=person).delete()
     publish_access_change(person.pk)
 
@@ -190,11 +190,11 @@ class counted:
         self.shared = await self.hub.__aenter__()
         self.read = self.shared._read
 
-        async def noted(subject: Any, keys: Any) -> Any:
+        async def note_read(subject: Any, keys: Any) -> Any:
             self.reads.append(keys)
             return await self.read(subject, keys)
 
-        self.shared._read = noted  # type: ignore[method-assign]
+        self.shared._read = note_read  # type: ignore[method-assign]
 
     async def __aexit__(self, *_: object) -> None:
         self.shared._read = self.read  # type: ignore[method-assign]
@@ -263,7 +263,7 @@ async def test_a_page_is_told_what_changed_since_it_was_drawn_and_else_nothing(
 
 
 def test_many_executions_are_looked_at_in_one_query(pipeline: Pipeline) -> None:
-    keys = [str(made(pipeline).pk) for _ in range(5)]
+    keys = [str(create_execution(pipeline).pk) for _ in range(5)]
     for requested_keys in (keys, keys[:1], None):
         with CaptureQueriesContext(connection) as queries:
             snapshots = list_execution_snapshots(requested_keys)

@@ -61,7 +61,7 @@ class Broken(Screen):
         raise LookupError("no such thing")
 
 
-async def changed(*, people: tuple[int, ...] = (), sessions: tuple[str, ...] = ()) -> None:
+async def publish_access(*, people: tuple[int, ...] = (), sessions: tuple[str, ...] = ()) -> None:
     message = {
         "type": "access.changed",
         "people": list(people),
@@ -77,12 +77,12 @@ def signed_in(name: str) -> tuple[User, str]:
     return person, str(new_session(person).session_key)
 
 
-async def settled(*sockets: SocketSession) -> None:
+async def wait_until_authorized(*sockets: SocketSession) -> None:
     async with asyncio.timeout(60):
         await asyncio.gather(*(socket.authorized.wait() for socket in sockets))
 
 
-async def unsettled(*sockets: SocketSession) -> None:
+async def wait_until_unauthorized(*sockets: SocketSession) -> None:
     async with asyncio.timeout(60):
         while any(socket.authorized.is_set() for socket in sockets):
             await asyncio.sleep(0)
@@ -98,14 +98,14 @@ async def test_a_change_has_those_asked_anew_whom_it_is_about(named: str, times_
         authorize_socket(screens[0], key) as first_socket,
         authorize_socket(screens[1], other_key) as two,
     ):
-        await settled(first_socket, two)
+        await wait_until_authorized(first_socket, two)
         concerned = [
             socket for socket, times in zip((first_socket, two), times_asked, strict=True) if times == 2
         ]
         people, sessions = (first.pk,) * (named == "person"), (other_key,) * (named == "session")
-        await changed(people=people, sessions=sessions)
-        await unsettled(*concerned)
-        await settled(first_socket, two)
+        await publish_access(people=people, sessions=sessions)
+        await wait_until_unauthorized(*concerned)
+        await wait_until_authorized(first_socket, two)
         assert [screen.asked for screen in screens] == times_asked
 
 
@@ -114,13 +114,13 @@ async def test_a_change_while_it_is_asked_is_asked_about_before_anything_goes_on
     slow, quick = Screen(), Screen()
     slow.may_answer.clear()
     async with authorize_socket(quick, key) as witness:
-        await settled(witness)
+        await wait_until_authorized(witness)
         async with authorize_socket(slow, key) as socket:
             assert await asyncio.to_thread(slow.is_asking.wait, 60)
-            await changed()
-            await unsettled(witness)
+            await publish_access()
+            await wait_until_unauthorized(witness)
             slow.may_answer.set()
-            await settled(socket, witness)
+            await wait_until_authorized(socket, witness)
             assert slow.asked == quick.asked == 2
 
 
@@ -135,14 +135,14 @@ async def test_what_cannot_be_asked_lets_all_go_and_does_not_keep_the_next_out(
 ):
     _, key = await signed_in("first")
     async with authorize_socket(Screen(), key) as good:
-        await settled(good)
+        await wait_until_authorized(good)
         async with authorize_socket(Broken(), key) as bad:
             assert await asyncio.wait_for(asyncio.gather(good.close_code, bad.close_code), 60) == [
                 CLOSE_INTERNAL_ERROR,
                 CLOSE_INTERNAL_ERROR,
             ]
         async with authorize_socket(Screen(), key) as later:
-            await settled(later)
+            await wait_until_authorized(later)
     assert [
         record.levelname for record in caplog.records if record.name == "web.live.socket_authorization"
     ] == ["ERROR"]
@@ -151,8 +151,8 @@ async def test_what_cannot_be_asked_lets_all_go_and_does_not_keep_the_next_out(
 async def test_many_sockets_are_asked_about_in_as_many_queries_as_two(project: Scope):
     opened = await sync_to_async(watchers)(project, 25)
     sockets = [SocketSession(screen, key) for screen, key in opened]
-    of_two, few = await counted(sockets[:4])
-    all_of_them, many = await counted(sockets)
+    of_two, few = await measure_close_codes(sockets[:4])
+    all_of_them, many = await measure_close_codes(sockets)
     assert set(all_of_them.values()) == set(of_two.values()) == {None}
     assert few == many
 
@@ -176,7 +176,7 @@ def watchers(project: Scope, count: int) -> list[tuple[Any, str]]:
 
 
 @sync_to_async
-def counted(sockets: list[SocketSession]) -> tuple[dict[SocketSession, int | None], int]:
+def measure_close_codes(sockets: list[SocketSession]) -> tuple[dict[SocketSession, int | None], int]:
     """What is found of these sockets, and in how many queries."""
     with CaptureQueriesContext(connection) as queries:
         return compute_close_codes(sockets), len(queries)

@@ -80,7 +80,7 @@ def test_many_things_are_looked_at_in_as_few_queries_as_one(world: World, subjec
         assert topic.partition(":")[0] in subject.topics
 
 
-def of(world: World) -> TopicSnapshot:
+def get_snapshot(world: World) -> TopicSnapshot:
     """What the world's infrastructure shows of its cluster."""
     snapshots = [snapshot for look in read_cluster_snapshots(None).values() for snapshot in look]
     return next(
@@ -89,25 +89,25 @@ def of(world: World) -> TopicSnapshot:
 
 
 def test_a_task_that_comes_is_told_at_once_and_how_fresh_that_is_each_minute(world: World) -> None:
-    before = of(world)
+    before = get_snapshot(world)
     assert f"instances-of:{world.service.pk}" in before.topics
     SyncedCluster.objects.update(synced_at=timezone.now() - timedelta(hours=1))
-    synced = of(world)
+    synced = get_snapshot(world)
     SyncedCluster.objects.update(synced_at=timezone.now())
-    again = of(world)
+    again = get_snapshot(world)
     assert synced.state == again.state
     assert synced.age != again.age
     ServiceInstance.objects.update(health="UNHEALTHY")
-    assert of(world).state != again.state
+    assert get_snapshot(world).state != again.state
 
 
 def test_how_far_a_look_is_is_told_to_who_asked_for_it_only(world: World) -> None:
     now = timezone.now()
     SyncedCluster.objects.update(synced_at=now)
-    calm = of(world)
+    calm = get_snapshot(world)
     SyncedCluster.objects.update(cursor={"phase": "running"})
-    assert of(world).state == calm.state
+    assert get_snapshot(world).state == calm.state
     SyncedCluster.objects.update(sync_requested_at=now + timedelta(seconds=1))
-    reading = of(world)
+    reading = get_snapshot(world)
     SyncedCluster.objects.update(cursor={"phase": "stopped"})
-    assert len({calm.state, reading.state, of(world).state}) == 3
+    assert len({calm.state, reading.state, get_snapshot(world).state}) == 3
