@@ -32,7 +32,7 @@ def reader(admin: User, project: Scope) -> Client:
     return browser
 
 
-def run(pipeline: Pipeline, number: int, status: Status) -> Execution:
+def create_execution(pipeline: Pipeline, number: int, status: Status) -> Execution:
     is_open = status == Status.RUNNING
     return Execution.objects.create(
         pipeline=pipeline,
@@ -53,8 +53,8 @@ def test_the_newest_runs_and_their_success_rate_are_counted(
     demo: Pipeline, other: Pipeline, admin: User
 ) -> None:
     for number in range(1, 31):
-        run(demo, number, Status.FAILED if number <= 10 or number == 29 else Status.SUCCESS)
-    run(demo, 31, Status.RUNNING)
+        create_execution(demo, number, Status.FAILED if number <= 10 or number == 29 else Status.SUCCESS)
+    create_execution(demo, 31, Status.RUNNING)
     activity = load_pipeline_activity(admin, [demo, other])
     assert [item.number for item in activity[demo.pk].recent] == [27, 28, 29, 30, 31]
     assert activity[demo.pk].running_count == 1
@@ -68,10 +68,10 @@ def test_filters_select_running_failed_and_never_run_pipelines(
     reader: Client, demo: Pipeline, other: Pipeline
 ) -> None:
     assert list_names(reader, "?show=never&sort=name") == [demo.name, "Zeta"]
-    run(demo, 1, Status.FAILED)
+    create_execution(demo, 1, Status.FAILED)
     assert list_names(reader, "?show=failed") == [demo.name]
     assert list_names(reader, "?show=never") == ["Zeta"]
-    run(demo, 2, Status.RUNNING)
+    create_execution(demo, 2, Status.RUNNING)
     assert list_names(reader, "?show=running") == [demo.name]
     assert list_names(reader, "?show=failed") == []
 
@@ -90,7 +90,7 @@ def test_compact_rows_and_unknown_options(reader: Client, demo: Pipeline) -> Non
 
 
 def test_a_run_shows_in_the_strip_with_its_status(reader: Client, demo: Pipeline) -> None:
-    execution = run(demo, 7, Status.ROLLED_BACK)
+    execution = create_execution(demo, 7, Status.ROLLED_BACK)
     content = reader.get(reverse("pipelines")).content.decode()
     assert f'href="/deployments/{execution.pk}/" aria-label="Run 7"' in content
     assert "Rolled back" in content
@@ -98,22 +98,22 @@ def test_a_run_shows_in_the_strip_with_its_status(reader: Client, demo: Pipeline
 
 def test_runs_of_an_unseen_scope_are_not_counted(demo: Pipeline) -> None:
     member = User.objects.create_user("stranger")
-    run(demo, 1, Status.SUCCESS)
+    create_execution(demo, 1, Status.SUCCESS)
     assert load_pipeline_activity(member, [demo])[demo.pk].last is None
 
 
 def test_the_success_rate_counts_as_the_overview_does(demo: Pipeline, admin: User) -> None:
-    run(demo, 1, Status.SUCCESS)
-    run(demo, 2, Status.ABORTED)
+    create_execution(demo, 1, Status.SUCCESS)
+    create_execution(demo, 2, Status.ABORTED)
     # The deployment itself failed, and its failure was ignored.
-    ignored = run(demo, 3, Status.IGNORE_FAILED)
-    Execution.objects.filter(pk=ignored.pk).update(outcome=Outcome.FAILED)
-    rolled_back = run(demo, 4, Status.SUCCESS)
-    Execution.objects.filter(pk=rolled_back.pk).update(outcome=Outcome.ROLLED_BACK_BY_AWS)
+    ignored_execution = create_execution(demo, 3, Status.IGNORE_FAILED)
+    Execution.objects.filter(pk=ignored_execution.pk).update(outcome=Outcome.FAILED)
+    rolled_back_execution = create_execution(demo, 4, Status.SUCCESS)
+    Execution.objects.filter(pk=rolled_back_execution.pk).update(outcome=Outcome.ROLLED_BACK_BY_AWS)
     activity = load_pipeline_activity(admin, [demo])[demo.pk]
     assert (activity.success_count, activity.failure_count) == (1, 2)
 
 
 def test_an_aborted_run_is_no_failed_one(reader: Client, demo: Pipeline) -> None:
-    run(demo, 1, Status.ABORTED)
+    create_execution(demo, 1, Status.ABORTED)
     assert list_names(reader, "?show=failed") == []

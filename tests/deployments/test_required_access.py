@@ -71,31 +71,31 @@ NETWORK = {"networkConfiguration": {"awsvpcConfiguration": {"subnets": ["subnet-
 
 @pytest.fixture
 def sample(project: Scope, admin: User) -> World:
-    made = make_world(project, admin, admin)
-    made.execution.stages.update(ecs_service="myapp")
-    return made
+    world = make_world(project, admin, admin)
+    world.execution.stages.update(ecs_service="myapp")
+    return world
 
 
 @pytest.fixture
 def person(project: Scope) -> User:
     """Somebody with a role of their own."""
-    somebody = make_person("somebody")
+    limited_user = make_person("somebody")
     role = Role.objects.create(scope=project, identifier="some", name="Some")
-    RoleAssignment.objects.create(scope=project, role=role, user=somebody)
-    return somebody
+    RoleAssignment.objects.create(scope=project, role=role, user=limited_user)
+    return limited_user
 
 
-def give(person: User, *without: str) -> None:
+def set_permissions_except(person: User, *removed: str) -> None:
     """Everything in the project but these."""
-    person.assignments.get().role.set_permissions(set(PERMISSIONS) - set(without))
+    person.assignments.get().role.set_permissions(set(PERMISSIONS) - set(removed))
 
 
-def infrastructure_spec(sample: World, **changed: str) -> catalog_operations.InfrastructureSpec:
-    values = {"name": "Place", "region": "us-east-1", "cluster": "demo"} | changed
+def build_infrastructure_spec(sample: World, **changes: str) -> catalog_operations.InfrastructureSpec:
+    values = {"name": "Place", "region": "us-east-1", "cluster": "demo"} | changes
     return catalog_operations.InfrastructureSpec(connector=sample.connector, **values)
 
 
-def moments(sample: World, actor: User) -> dict[str, Callable[[], object]]:
+def build_actions(sample: World, actor: User) -> dict[str, Callable[[], object]]:
     connector, execution, secret = sample.connector, sample.execution, sample.secret
     step = execution.stages.get().steps.first().identifier  # type: ignore[union-attr]
     kind = Interrupt.Kind
@@ -137,15 +137,17 @@ def moments(sample: World, actor: User) -> dict[str, Callable[[], object]]:
             actor=actor,
             environment=sample.environment,
             identifier="new",
-            spec=infrastructure_spec(sample),
+            spec=build_infrastructure_spec(sample),
         ),
         "move an infrastructure": lambda: catalog_operations.update_infrastructure(
             actor=actor,
             infrastructure=sample.infrastructure,
-            spec=infrastructure_spec(sample, cluster="other"),
+            spec=build_infrastructure_spec(sample, cluster="other"),
         ),
         "rename an infrastructure": lambda: catalog_operations.update_infrastructure(
-            actor=actor, infrastructure=sample.infrastructure, spec=infrastructure_spec(sample, name="Other")
+            actor=actor,
+            infrastructure=sample.infrastructure,
+            spec=build_infrastructure_spec(sample, name="Other"),
         ),
         "save a service": lambda: catalog_operations.update_service(
             actor=actor,
@@ -180,16 +182,16 @@ def moments(sample: World, actor: User) -> dict[str, Callable[[], object]]:
     }
 
 
-def refused(moment: Callable[[], object]) -> set[str]:
+def list_refused_permissions(action: Callable[[], object]) -> set[str]:
     """The permissions that a refusal names, empty where there is none; nothing of it stays."""
     try:
         with transaction.atomic():
             try:
-                moment()
+                action()
             finally:
                 transaction.set_rollback(True)
-    except MissingAccess as lack:
-        return {one for one in ASKED if one in str(lack.errors)}
+    except MissingAccess as error:
+        return {permission for permission in ASKED if permission in str(error.errors)}
     except (Problem, ConnectorUnavailable):
         return set()
     return set()
@@ -199,12 +201,12 @@ def test_each_moment_asks_for_access_to_all_that_it_uses(
     sample: World, person: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Whether AWS answers is not the question here.
-    empty = (
+    patched_names = (
         "delegates.access.aws_access.fetch_clusters",
         "delegates.access.lookup_requests.fetch_options",
         "delegates.operations.specs.lint_spec",
     )
-    for name in empty:
+    for name in patched_names:
         monkeypatch.setattr(name, lambda *_args, **_more: [])
     for name in ("delegates.access.connector_tests.run_aws_test", "deployments.preview.operations._preview"):
         monkeypatch.setattr(name, _never)
@@ -213,13 +215,13 @@ def test_each_moment_asks_for_access_to_all_that_it_uses(
         "deployments.execution.leftovers.read_candidates",
     ):
         monkeypatch.setattr(name, _never)
-    give(person, *ASKED)
-    found = {}
+    set_permissions_except(person, *ASKED)
+    refusals = {}
     for name in MOMENTS:
         for row in (sample.execution, sample.infrastructure, sample.connector):
             row.refresh_from_db()
-        found[name] = refused(moments(sample, person)[name])
-    assert found == MOMENTS
+        refusals[name] = list_refused_permissions(build_actions(sample, person)[name])
+    assert refusals == MOMENTS
 
 
 def _never(*_args: object, **_more: object) -> object:
@@ -229,20 +231,20 @@ def _never(*_args: object, **_more: object) -> object:
 def test_a_refusal_names_the_thing_the_permission_and_who_gives_it(
     sample: World, person: User, call: Callable[[User], APIClient]
 ) -> None:
-    give(person, SECRET, CONNECTOR)
-    answer = call(person).post(f"/api/v1/pipelines/{sample.pipeline.pk}/executions", {}, format="json")
-    assert answer.status_code == 403
-    body = answer.json()
+    set_permissions_except(person, SECRET, CONNECTOR)
+    response = call(person).post(f"/api/v1/pipelines/{sample.pipeline.pk}/executions", {}, format="json")
+    assert response.status_code == 403
+    body = response.json()
     assert body["code"] == "forbidden"
-    place = "pipeline.stages.0.stage.spec.environment.infrastructureDefinitions.0.identifier"
+    path = "pipeline.stages.0.stage.spec.environment.infrastructureDefinitions.0.identifier"
     assert body["errors"] == [
         {
-            "path": place,
+            "path": path,
             "message": f"You need {CONNECTOR} on the connector aws in account/default/demo. "
             "The role Pipeline Executor in that scope grants it; ask admin.",
         },
         {
-            "path": place,
+            "path": path,
             "message": f"You need {SECRET} on the secret key of the connector aws in account/default/demo. "
             "The role Pipeline Executor in that scope grants it; ask admin.",
         },
@@ -250,31 +252,33 @@ def test_a_refusal_names_the_thing_the_permission_and_who_gives_it(
 
 
 def test_who_may_not_see_a_thing_reads_neither_its_name_nor_its_place(sample: World, person: User) -> None:
-    give(person, SECRET, "core_secret_view", CONNECTOR, "core_connector_view", "core_user_view")
+    set_permissions_except(
+        person, SECRET, "core_secret_view", CONNECTOR, "core_connector_view", "core_user_view"
+    )
     Secret.objects.update(identifier="hidden_key")
     Connector.objects.update(identifier="hidden_connector")
     with pytest.raises(MissingAccess) as refusal:
         operations.run_pipeline(actor=person, pipeline=sample.pipeline)
-    said = refusal.value.detail + str(refusal.value.errors)
-    assert "the connector of infrastructure sandbox" in said
-    assert "the secret of the connector" in said
+    error_text = refusal.value.detail + str(refusal.value.errors)
+    assert "the connector of infrastructure sandbox" in error_text
+    assert "the secret of the connector" in error_text
     for name in ("hidden_key", "hidden_connector", "account/default/demo", "admin"):
-        assert name not in said
+        assert name not in error_text
 
 
 def test_saving_does_not_tell_whether_an_unseen_name_exists(sample: World, person: User) -> None:
     def said(yaml: str) -> list[str]:
         with pytest.raises(BadInput) as refusal:
             pipelines.save_pipeline(actor=person, scope=sample.scope, yaml=yaml, pipeline=sample.pipeline)
-        return [one["message"].replace("nowhere", "myapp") for one in refusal.value.errors]
+        return [error["message"].replace("nowhere", "myapp") for error in refusal.value.errors]
 
-    give(person, SERVICE, "core_service_view")
+    set_permissions_except(person, SERVICE, "core_service_view")
     assert said(PIPELINE) == ["service myapp does not exist in account/default/demo"]
     assert said(PIPELINE.replace("serviceRef: myapp", "serviceRef: nowhere")) == said(PIPELINE)
 
 
 def test_an_unseen_secret_cannot_be_given_to_a_connector(sample: World, person: User) -> None:
-    give(person, SECRET, "core_secret_view")
+    set_permissions_except(person, SECRET, "core_secret_view")
     with pytest.raises(NotVisible):
         update_connector(
             actor=person,
@@ -287,29 +291,33 @@ def test_an_unseen_secret_cannot_be_given_to_a_connector(sample: World, person: 
 def test_things_of_scopes_above_need_access_up_there(
     sample: World, person: User, account: Scope, admin: User
 ) -> None:
-    give(person)
+    set_permissions_except(person)
     Secret.objects.filter(pk=sample.secret.pk).update(scope=account)
     Connector.objects.filter(pk=sample.connector.pk).update(scope=account)
     FileNode.objects.create(scope=account, path="/task.yaml", content=TASK_DEFINITION)
     sample.service.manifests.filter(identifier="task").update(paths=["account:/task.yaml"])
     with pytest.raises(MissingAccess) as refusal:
         operations.run_pipeline(actor=person, pipeline=sample.pipeline)
-    assert {one for one in ASKED if one in str(refusal.value.errors)} == {CONNECTOR, SECRET, FILE}
+    assert {permission for permission in ASKED if permission in str(refusal.value.errors)} == {
+        CONNECTOR,
+        SECRET,
+        FILE,
+    }
     executor = Role.objects.get(identifier="pipeline_executor", scope=None)
     RoleAssignment.objects.create(scope=account, role=executor, user=person)
     assert operations.run_pipeline(actor=person, pipeline=sample.pipeline).started_by == person
 
 
 def test_access_that_was_taken_away_counts_at_the_next_run(sample: World, person: User) -> None:
-    give(person)
+    set_permissions_except(person)
     operations.run_pipeline(actor=person, pipeline=sample.pipeline)
-    give(person, CONNECTOR)
+    set_permissions_except(person, CONNECTOR)
     with pytest.raises(MissingAccess):
         operations.run_pipeline(actor=person, pipeline=sample.pipeline)
 
 
 def test_the_editor_says_it_while_somebody_writes(sample: World, person: User) -> None:
-    give(person, SECRET)
+    set_permissions_except(person, SECRET)
     (error,) = pipelines.check_pipeline(PIPELINE, sample.scope, person)["errors"]
     assert SECRET in error["message"]
     assert PIPELINE.splitlines()[error["line"] - 1].strip() == "- identifier: sandbox"
@@ -318,7 +326,7 @@ def test_the_editor_says_it_while_somebody_writes(sample: World, person: User) -
 def test_the_page_that_runs_says_what_is_missing(
     sample: World, person: User, browse: Callable[[User], Client]
 ) -> None:
-    give(person, SECRET)
+    set_permissions_except(person, SECRET)
     page = browse(person).post(f"/pipelines/{sample.pipeline.pk}/run/", {"tag": "v1"})
     assert "You need core_secret_access on the secret key of the connector aws" in page.content.decode()
 
@@ -326,7 +334,7 @@ def test_the_page_that_runs_says_what_is_missing(
 def test_a_page_that_may_not_go_on_says_what_is_missing(
     sample: World, person: User, browse: Callable[[User], Client]
 ) -> None:
-    give(person, SECRET)
+    set_permissions_except(person, SECRET)
     page = browse(person).post(f"/connectors/{sample.connector.pk}/test/")
     assert page.status_code == 403
     assert "You need core_secret_access on the secret key of the connector aws" in page.content.decode()
@@ -335,11 +343,11 @@ def test_a_page_that_may_not_go_on_says_what_is_missing(
 def test_the_needs_of_many_stages_cost_as_many_queries_as_those_of_one(
     sample: World, person: User, django_assert_max_num_queries: Callable[..., object]
 ) -> None:
-    give(person)
-    needs = [*get_connector_requirements(sample.connector)] * 20
+    set_permissions_except(person)
+    requirements = [*get_connector_requirements(sample.connector)] * 20
     with django_assert_max_num_queries(4):  # type: ignore[attr-defined]
-        assert find_missing_permissions(person, needs) == []
+        assert find_missing_permissions(person, requirements) == []
 
 
 def test_view_permissions_exist_for_all_that_is_asked() -> None:
-    assert all(get_view_permission(one) in PERMISSIONS for one in ASKED)
+    assert all(get_view_permission(resource) in PERMISSIONS for resource in ASKED)

@@ -19,11 +19,11 @@ def test_a_preview_is_kept_for_ten_minutes(project: Scope, admin: User) -> None:
         Pipeline.objects.create(scope=project, identifier="web", name="Web", yaml=""),
         timezone.now(),
     )
-    kept, _old = (
+    kept_request, _old = (
         PreviewRequest.objects.create(
             pipeline=pipeline, version=1, requested_by=admin, requested_at=now - timedelta(minutes=age)
         )
         for age in (9, 11)
     )
     assert prune_rows(DEPLOYMENT_RETENTION, now) == 1
-    assert list(PreviewRequest.objects.all()) == [kept]
+    assert list(PreviewRequest.objects.all()) == [kept_request]

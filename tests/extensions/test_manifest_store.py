@@ -16,7 +16,7 @@ from deployments.execution.operations import roll_back_execution
 from pipelines.editor.form_rows import StepManifestRow
 from rbac.models import User
 from tests.api.requests import rows_of
-from tests.deployments.preview.comparison import preview
+from tests.deployments.preview.comparison import load_preview
 from tests.fixtures.engine_driver import Drive
 from web.http.problems import BadInput
 
@@ -90,7 +90,7 @@ def test_a_run_and_its_rollback_use_the_files_of_the_store(
     drive: Drive, library: dict[tuple[str, str], str]
 ) -> None:
     _move(**SHELF)
-    assert [step["failure"] for step in preview(drive)["steps"]] == [None]
+    assert [step["failure"] for step in load_preview(drive)["steps"]] == [None]
     first = drive.run("1.27")
     assert (first.status, first.outcome) == ("SUCCESS", "COMPLETED"), first.failure
     log = drive.log(first)

@@ -12,7 +12,12 @@ from pipelines.operations.pipelines import PipelineNotRunnable
 from rbac.models import User
 from steps.kinds.outputs import list_all_outputs
 from tests.deployments.engine.conftest import DEPLOY, Write, pipeline_text, stage_text
-from tests.deployments.preview.comparison import assert_same, planned, preview, recorded
+from tests.deployments.preview.comparison import (
+    assert_same,
+    list_planned_calls,
+    list_recorded_calls,
+    load_preview,
+)
 from tests.fixtures.engine_driver import Drive
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -69,11 +74,11 @@ def test_the_reference_and_completion_know_the_outputs() -> None:
 
 def test_a_run_does_what_the_preview_lists_and_a_rollback_undoes_it(write: Write, drive: Drive) -> None:
     write(_text("service: <+steps.deploy.output.serviceName>, value: checkout"))
-    listed = preview(drive)
-    assert [call for step, call, _ in planned(listed) if step == "tag"] == ["ecs:TagResource"]
+    listed = load_preview(drive)
+    assert [call for step, call, _ in list_planned_calls(listed) if step == "tag"] == ["ecs:TagResource"]
     execution = drive.run("1.27")
     assert execution.status == "SUCCESS", execution.failure
-    assert_same(planned(listed), recorded(execution))
+    assert_same(list_planned_calls(listed), list_recorded_calls(execution))
     assert _get_tags(drive)["team"] == "checkout"
     assert "Tag of Service myapp: team is checkout" in drive.log(execution)
 

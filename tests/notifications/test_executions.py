@@ -76,7 +76,7 @@ def test_an_approval_that_waits_is_told_with_who_is_asked(
     panel: Panel, receiver: Receiver, ruled: Ruled
 ) -> None:
     ruled(demo(), EventType.APPROVAL_WAITING)
-    panel.asks(approvalMessage="Look at the plan first")
+    panel.insert_approval(approvalMessage="Look at the plan first")
     panel.start()
     send_due_notifications()
     (document,) = (request.document for request in receiver.received)

@@ -28,30 +28,30 @@ class Panel:
     bob: User
     outsider: User
 
-    def asks(self, **spec: Any) -> None:
+    def insert_approval(self, **spec: Any) -> None:
         """Insert an approval step with these fields before the deployment; `timeout` is the step's."""
         document = yaml.safe_load(self.drive.pipeline.yaml)
-        spec_of_stage = document["pipeline"]["stages"][0]["stage"]["spec"]
-        steps = spec_of_stage.pop("execution", {}).get("steps") or [
+        stage_spec = document["pipeline"]["stages"][0]["stage"]["spec"]
+        steps = stage_spec.pop("execution", {}).get("steps") or [
             {"step": {"type": "EcsRollingDeploy", "identifier": "deploy"}}
         ]
         steps = [entry for entry in steps if entry["step"]["type"] != "HarnessApproval"]
-        spec_of_stage.pop("strategy", None)
+        stage_spec.pop("strategy", None)
         step = {"type": "HarnessApproval", "identifier": "ask", "timeout": spec.pop("timeout", "1h")}
         approvers = {"userGroups": ["ops"], **spec.pop("approvers", {})}
         strategies = spec.pop("failureStrategies", None)
         if strategies:
             step["failureStrategies"] = strategies
-        asking = {"step": {**step, "spec": {"approvers": approvers, **spec}}}
+        approval_step = {"step": {**step, "spec": {"approvers": approvers, **spec}}}
         rollback = [{"step": {"type": "EcsRollingRollback", "identifier": "back"}}]
-        spec_of_stage["execution"] = {"steps": [asking, *steps], "rollbackSteps": rollback}
+        stage_spec["execution"] = {"steps": [approval_step, *steps], "rollbackSteps": rollback}
         self.drive.pipeline.yaml = yaml.safe_dump(document, sort_keys=False)
         self.drive.pipeline.save(update_fields=["yaml"])
 
-    def deploys(self, tag: str) -> None:
+    def deploy_without_approval(self, tag: str) -> None:
         """What is there before: a deployment that asked nobody."""
-        asking = self.drive.pipeline.yaml
-        document = yaml.safe_load(asking)
+        approval_yaml = self.drive.pipeline.yaml
+        document = yaml.safe_load(approval_yaml)
         document["pipeline"]["stages"][0]["stage"]["spec"]["execution"]["steps"].pop(0)
         self.drive.pipeline.yaml = yaml.safe_dump(document, sort_keys=False)
         self.drive.pipeline.save(update_fields=["yaml"])
@@ -67,10 +67,10 @@ class Panel:
                 return execution
         raise AssertionError((execution.status, self.drive.log(execution)))
 
-    def approval(self, execution: Execution) -> Approval:
+    def get_approval(self, execution: Execution) -> Approval:
         return Approval.objects.filter(execution=execution).order_by("-attempt")[0]
 
-    def program(self, person: User) -> APIClient:
+    def create_api_client(self, person: User) -> APIClient:
         """A program of this person."""
         _, token = create_api_key(actor=person, user=person, name=f"program {person.api_keys.count()}")
         client = APIClient(raise_request_exception=False)
@@ -81,9 +81,11 @@ class Panel:
         """Decide by the API about the current plan."""
         address = f"/api/v1/approvals/{approval.pk}/{verdict}"
         approval.refresh_from_db()
-        return self.program(person).post(address, {"diff": approval.plan_hash, **body}, format="json")
+        return self.create_api_client(person).post(
+            address, {"diff": approval.plan_hash, **body}, format="json"
+        )
 
-    def browser(self, person: User) -> Client:
+    def create_browser(self, person: User) -> Client:
         """The pages, as this person."""
         client = Client()
         assert client.login(username=person.username, password=PASSWORD)
@@ -98,5 +100,5 @@ def panel(drive: Drive) -> Panel:
     group = UserGroup.objects.create(scope=Scope.objects.account(), identifier="ops", name="Operations")
     group.users.add(alice, bob)
     approval_panel = Panel(drive, group, alice, bob, outsider)
-    approval_panel.asks()
+    approval_panel.insert_approval()
     return approval_panel

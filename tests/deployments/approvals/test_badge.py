@@ -28,14 +28,14 @@ pytestmark = pytest.mark.django_db(transaction=True)
 @pytest.fixture
 def sample(project: Scope, admin: User) -> World:
     """An approval that waits for the group of the administrator, of a run that somebody else started."""
-    made = make_world(project, admin, admin)
+    world = make_world(project, admin, admin)
     group = UserGroup.objects.create(scope=Scope.objects.account(), identifier="ops", name="Operations")
     group.users.add(admin)
-    made.approval.groups.set([group])
-    return made
+    world.approval.groups.set([group])
+    return world
 
 
-async def opened(person: User) -> ApplicationCommunicator:
+async def open_socket(person: User) -> ApplicationCommunicator:
     scope: dict[str, Any] = {
         "type": "websocket",
         "path": "/ws/approvals/",
@@ -49,46 +49,46 @@ async def opened(person: User) -> ApplicationCommunicator:
     return socket
 
 
-async def heard(socket: ApplicationCommunicator) -> int:
+async def receive_count(socket: ApplicationCommunicator) -> int:
     return int(json.loads((await socket.receive_output(PATIENCE))["text"])["waiting"])
 
 
-async def leave(socket: ApplicationCommunicator) -> None:
+async def close_socket(socket: ApplicationCommunicator) -> None:
     await socket.send_input({"type": "websocket.disconnect", "code": 1000})
     await socket.wait(PATIENCE)
 
 
 async def test_who_is_asked_hears_it_at_once_and_when_they_have_decided(sample: World, admin: User) -> None:
     stranger = await database_sync_to_async(make_person)("stranger")
-    mine, theirs = await opened(admin), await opened(stranger)
-    assert (await heard(mine), await heard(theirs)) == (1, 0)
+    admin_page, stranger_page = await open_socket(admin), await open_socket(stranger)
+    assert (await receive_count(admin_page), await receive_count(stranger_page)) == (1, 0)
     await database_sync_to_async(approve_step)(actor=admin, approval=sample.approval, diff="d" * 64)
-    assert await heard(mine) == 0
+    assert await receive_count(admin_page) == 0
     # Both are counted together: what was told to the one would have been told to the other by now.
-    assert await theirs.receive_nothing(0.1)
-    await leave(mine)
-    await leave(theirs)
+    assert await stranger_page.receive_nothing(0.1)
+    await close_socket(admin_page)
+    await close_socket(stranger_page)
 
 
 def test_all_are_counted_together_as_each_is_counted_alone(
     sample: World, project: Scope, admin: User
 ) -> None:
     group = sample.approval.groups.get()
-    people = [admin, sample.member, make_person("blind")]
-    people += [make_person(f"viewer{number}", "viewer", project) for number in range(4)]
-    group.users.add(*people)
+    users = [admin, sample.member, make_person("blind")]
+    users += [make_person(f"viewer{number}", "viewer", project) for number in range(4)]
+    group.users.add(*users)
     retried = {"execution": sample.approval.execution, "kind": Interrupt.Kind.RETRY}
-    Interrupt.objects.create(by=people[-1], applied_at=timezone.now(), **retried)
+    Interrupt.objects.create(by=users[-1], applied_at=timezone.now(), **retried)
     for excludes_executor in (False, True):
         Approval.objects.update(excludes_executor=excludes_executor)
-        alone = {one.username: list_waiting_approvals(one).count() for one in people}
+        expected_counts = {person.username: list_waiting_approvals(person).count() for person in users}
         with CaptureQueriesContext(
             connection,
-        ) as of_all:
-            together = count_waiting_approvals(people)
-        assert {one.username: together[one.pk] for one in people} == alone
-        with CaptureQueriesContext(connection) as of_two:
-            count_waiting_approvals(people[-2:])
-        assert len(of_all) == len(of_two)
-    assert alone["viewer0"] == 1
-    assert alone["blind"] == alone["viewer3"] == 0
+        ) as many_users_queries:
+            counts = count_waiting_approvals(users)
+        assert {person.username: counts[person.pk] for person in users} == expected_counts
+        with CaptureQueriesContext(connection) as two_users_queries:
+            count_waiting_approvals(users[-2:])
+        assert len(many_users_queries) == len(two_users_queries)
+    assert expected_counts["viewer0"] == 1
+    assert expected_counts["blind"] == expected_counts["viewer3"] == 0

@@ -23,25 +23,25 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def test_a_delegate_reads_for_an_approval(remote: object, panel: Panel) -> None:
-    one = hand("reader", tags=tuple(TAGS))
+    hand_agent = hand("reader", tags=tuple(TAGS))
     execution = panel.drive.start("1.27")
     for _ in range(60):
         panel.drive.reconcile()
-        if not one.serve():
+        if not hand_agent.serve():
             panel.drive.pass_time(1)
         if Approval.objects.exclude(plan_hash="").exists():
             break
-    approval = panel.approval(execution)
-    shown = panel.program(panel.alice).get(f"/api/v1/approvals/{approval.pk}").json()
-    would = shown["ahead"]["stages"][0]["steps"][0]["would"]
-    assert [call["operation"] for call in would["calls"]][0] == "RegisterTaskDefinition"
-    assert not would["failure"]
-    assert one.taken
+    approval = panel.get_approval(execution)
+    body = panel.create_api_client(panel.alice).get(f"/api/v1/approvals/{approval.pk}").json()
+    planned_step = body["ahead"]["stages"][0]["steps"][0]["would"]
+    assert [call["operation"] for call in planned_step["calls"]][0] == "RegisterTaskDefinition"
+    assert not planned_step["failure"]
+    assert hand_agent.taken
     assert not AwsCall.objects.filter(execution=execution, is_write=True).exists()
     assert panel.decide(panel.alice, approval).status_code == 202
     for _ in range(300):
         panel.drive.reconcile()
-        if not one.serve():
+        if not hand_agent.serve():
             panel.drive.pass_time(1)
         execution.refresh_from_db()
         if execution.is_over:
@@ -70,40 +70,52 @@ def test_of_a_later_stage_behind_another_delegate_that_one_is_asked(
 ) -> None:
     request.getfixturevalue(first)
     aws = Connector.objects.get(identifier="sandbox_aws")
-    place = Infrastructure.objects.get(identifier="sandbox", environment__identifier="dev")
-    through = {"credentials": "Delegate", "connect_through": "Delegate", "delegate_selectors": FAR}
-    elsewhere = Connector.objects.create(
+    infrastructure = Infrastructure.objects.get(identifier="sandbox", environment__identifier="dev")
+    connection_spec = {"credentials": "Delegate", "connect_through": "Delegate", "delegate_selectors": FAR}
+    far_connector = Connector.objects.create(
         scope=aws.scope,
         identifier="far",
         name="Far",
         kind=aws.kind,
-        spec={"endpoint_url": aws.spec["endpoint_url"], **through},
+        spec={"endpoint_url": aws.spec["endpoint_url"], **connection_spec},
     )
-    place.pk, place.identifier, place.name, place.connector = None, "far", "Far", elsewhere
-    place.save(force_insert=True)
+    infrastructure.pk, infrastructure.identifier, infrastructure.name, infrastructure.connector = (
+        None,
+        "far",
+        "Far",
+        far_connector,
+    )
+    infrastructure.save(force_insert=True)
     pipeline = panel.drive.pipeline
     document = yaml.safe_load(pipeline.yaml)
-    later = yaml.safe_load(yaml.safe_dump(document["pipeline"]["stages"][0]))["stage"]
-    later |= {"identifier": "later", "name": "Later"}
-    later["spec"]["environment"]["infrastructureDefinitions"] = [{"identifier": "far"}]
-    later["spec"]["execution"]["steps"].pop(0)
-    document["pipeline"]["stages"].append({"stage": later})
+    later_stage = yaml.safe_load(yaml.safe_dump(document["pipeline"]["stages"][0]))["stage"]
+    later_stage |= {"identifier": "later", "name": "Later"}
+    later_stage["spec"]["environment"]["infrastructureDefinitions"] = [{"identifier": "far"}]
+    later_stage["spec"]["execution"]["steps"].pop(0)
+    document["pipeline"]["stages"].append({"stage": later_stage})
     pipeline.yaml = yaml.safe_dump(document, sort_keys=False)
     pipeline.save(update_fields=["yaml"])
-    one, far = hand("reader", tags=tuple(TAGS)), hand("far", tags=tuple(FAR), hostname="ip-10-0-9-9")
+    near_agent, far_agent = (
+        hand("reader", tags=tuple(TAGS)),
+        hand("far", tags=tuple(FAR), hostname="ip-10-0-9-9"),
+    )
     execution = panel.drive.start("1.27")
     for _ in range(90):
         panel.drive.reconcile()
-        if not (one.serve() + far.serve()):
+        if not (near_agent.serve() + far_agent.serve()):
             panel.drive.pass_time(1)
         if Approval.objects.exclude(plan_hash="").exists():
             break
-    shown = panel.program(panel.alice).get(f"/api/v1/approvals/{panel.approval(execution).pk}").json()
-    stage = shown["ahead"]["stages"][1]
+    body = (
+        panel.create_api_client(panel.alice)
+        .get(f"/api/v1/approvals/{panel.get_approval(execution).pk}")
+        .json()
+    )
+    stage = body["ahead"]["stages"][1]
     assert (stage["identifier"], stage["tried"]) == ("later", True)
-    would = stage["steps"][0]["would"]
-    assert not would["failure"], would
-    assert would["calls"][0]["operation"] == "RegisterTaskDefinition"
-    assert "DescribeServices" in far.taken
-    assert bool(one.taken) is (first == "remote")
+    planned_step = stage["steps"][0]["would"]
+    assert not planned_step["failure"], planned_step
+    assert planned_step["calls"][0]["operation"] == "RegisterTaskDefinition"
+    assert "DescribeServices" in far_agent.taken
+    assert bool(near_agent.taken) is (first == "remote")
     assert not AwsCall.objects.filter(execution=execution, is_write=True).exists()

@@ -25,28 +25,28 @@ STEPS = f"""
 """
 
 
-def _asked(panel: Panel, execution: Execution) -> dict[str, Approval]:
+def _wait_for_approvals(panel: Panel, execution: Execution) -> dict[str, Approval]:
     """The approvals by their steps, once both are worked out."""
     for _ in range(20):
         panel.drive.pass_time(1)
-        found = Approval.objects.filter(execution=execution).exclude(plan_hash="").select_related("step")
-        if len(found) == 2:
-            return {one.step.identifier: one for one in found}
+        approvals = Approval.objects.filter(execution=execution).exclude(plan_hash="").select_related("step")
+        if len(approvals) == 2:
+            return {approval.step.identifier: approval for approval in approvals}
     raise AssertionError(panel.drive.log(execution))
 
 
-def _ahead(panel: Panel, approval: Approval) -> list[str]:
-    shown = panel.program(panel.alice).get(f"/api/v1/approvals/{approval.pk}").json()["ahead"]
-    return [step["identifier"] for stage in shown["stages"] for step in stage["steps"]]
+def _list_planned_steps(panel: Panel, approval: Approval) -> list[str]:
+    plan = panel.create_api_client(panel.alice).get(f"/api/v1/approvals/{approval.pk}").json()["ahead"]
+    return [step["identifier"] for stage in plan["stages"] for step in stage["steps"]]
 
 
 def test_each_is_about_what_waits_for_it_and_stays_while_others_go_on(panel: Panel, write: Write) -> None:
     execution = write(pipeline_text(stage_text(STEPS))).start("1.27")
-    asked = _asked(panel, execution)
-    assert _ahead(panel, asked["ask"]) == ["last"]
-    assert _ahead(panel, asked["second"]) == ["pause", "last"]
-    before = asked["ask"].plan_hash
-    approve_step(actor=panel.alice, approval=asked["second"], diff=asked["second"].plan_hash)
+    approvals = _wait_for_approvals(panel, execution)
+    assert _list_planned_steps(panel, approvals["ask"]) == ["last"]
+    assert _list_planned_steps(panel, approvals["second"]) == ["pause", "last"]
+    before = approvals["ask"].plan_hash
+    approve_step(actor=panel.alice, approval=approvals["second"], diff=approvals["second"].plan_hash)
     for _ in range(200):
         panel.drive.pass_time(2)
         if (
@@ -57,19 +57,21 @@ def test_each_is_about_what_waits_for_it_and_stays_while_others_go_on(panel: Pan
             break
     execution.refresh_from_db()
     assert execution.status == "APPROVAL_WAITING"
-    request_plan_update(actor=panel.bob, approval=asked["ask"])
+    request_plan_update(actor=panel.bob, approval=approvals["ask"])
     panel.drive.pass_time(2)
-    asked["ask"].refresh_from_db()
-    assert (asked["ask"].refreshes_completed, asked["ask"].plan_hash) == (2, before)
-    approve_step(actor=panel.bob, approval=asked["ask"], diff=before)
+    approvals["ask"].refresh_from_db()
+    assert (approvals["ask"].refreshes_completed, approvals["ask"].plan_hash) == (2, before)
+    approve_step(actor=panel.bob, approval=approvals["ask"], diff=before)
     panel.drive.until_over(execution)
     assert (execution.status, execution.outcome) == ("SUCCESS", "COMPLETED"), panel.drive.log(execution)
 
 
 def test_a_rejection_in_one_branch_takes_the_question_of_the_other_back(panel: Panel, write: Write) -> None:
     execution = write(pipeline_text(stage_text(STEPS))).start("1.27")
-    asked = _asked(panel, execution)
-    reject_step(actor=panel.bob, approval=asked["second"], diff=asked["second"].plan_hash, comment="no")
+    approvals = _wait_for_approvals(panel, execution)
+    reject_step(
+        actor=panel.bob, approval=approvals["second"], diff=approvals["second"].plan_hash, comment="no"
+    )
     panel.drive.until_over(execution)
     assert (execution.status, execution.failure["step"]) == ("APPROVAL_REJECTED", "second")
     statuses = dict(Approval.objects.values_list("step__identifier", "status"))

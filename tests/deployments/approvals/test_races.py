@@ -24,76 +24,78 @@ ROUNDS = int(os.environ.get("SLIPWAY_RACE_ROUNDS", "30"))
 STILL_OPEN = timedelta(seconds=20)
 
 
-def _counts(approval: Approval) -> int:
+def _count_decisions(approval: Approval) -> int:
     """How many decisions for what was shown in the end there are."""
     approval.refresh_from_db()
     return approval.decisions.filter(plan_hash=approval.plan_hash, verdict="APPROVE").count()
 
 
-def _check(panel: Panel, execution: Execution) -> None:
+def _check_decisions(panel: Panel, execution: Execution) -> None:
     """What holds whoever came first: it goes on only as approved, for what was shown, and is closed once."""
     panel.drive.until_over(execution)
-    approval = panel.approval(execution)
-    closed = AuditEntry.objects.filter(thing_id=str(approval.pk), actor=None).exclude(action="approval.ask")
-    assert [one.action for one in closed] == [f"approval.{approval.status.lower()}"]
-    has_enough = _counts(approval) >= approval.minimum_approvals
+    approval = panel.get_approval(execution)
+    closing_entries = AuditEntry.objects.filter(thing_id=str(approval.pk), actor=None).exclude(
+        action="approval.ask"
+    )
+    assert [entry.action for entry in closing_entries] == [f"approval.{approval.status.lower()}"]
+    has_enough = _count_decisions(approval) >= approval.minimum_approvals
     assert (approval.status == "APPROVED") is (execution.status == "SUCCESS")
     assert has_enough or approval.status != "APPROVED"
 
 
 def test_one_person_who_approves_many_times_at_once_has_approved_once(panel: Panel) -> None:
-    panel.asks(approvers={"minimumCount": 2})
+    panel.insert_approval(approvers={"minimumCount": 2})
     execution = panel.start()
-    approval = panel.approval(execution)
+    approval = panel.get_approval(execution)
     jobs = [lambda: approve_step(actor=panel.alice, approval=approval, diff=approval.plan_hash)] * MANY
-    _, raised = split(at_once(*jobs))
-    assert [type(one) for one in raised] == [Conflict] * (MANY - 1)
+    _, errors = split(at_once(*jobs))
+    assert [type(error) for error in errors] == [Conflict] * (MANY - 1)
     assert ApprovalDecision.objects.count() == 1
     panel.drive.pass_time(2)
     execution.refresh_from_db()
     assert execution.status == "APPROVAL_WAITING"
 
 
-def _race_of_verdicts(panel: Panel) -> None:
+def _race_verdicts(panel: Panel) -> None:
     execution = panel.start()
-    approval = panel.approval(execution)
+    approval = panel.get_approval(execution)
     mark = panel.drive.mark()
-    made, raised = split(
+    results, errors = split(
         at_once(
             lambda: approve_step(actor=panel.alice, approval=approval, diff=approval.plan_hash),
             lambda: reject_step(actor=panel.bob, approval=approval, diff=approval.plan_hash),
             panel.drive.reconcile,
         )
     )
-    assert [type(one) for one in raised] == [Conflict]
-    (decision,) = [one for one in made if one is not None]
-    _check(panel, execution)
+    assert [type(error) for error in errors] == [Conflict]
+    (decision,) = [result for result in results if result is not None]
+    _check_decisions(panel, execution)
     assert (decision.verdict == "APPROVE") is (execution.status == "SUCCESS")
     assert decision.verdict == "APPROVE" or panel.drive.effects(after=mark) == []
 
 
 def test_of_an_approval_and_a_rejection_at_once_one_counts(panel: Panel) -> None:
-    _race_of_verdicts(panel)
+    _race_verdicts(panel)
 
 
-def _late_at_commit(panel: Panel, number: int) -> tuple[str, bool]:
+def _approve_at_commit(panel: Panel, number: int) -> tuple[str, bool]:
     """Somebody approves right before that commit of the look that finds the time to be over.
 
     Gives back how it ended, and whether the look came so far.
     """
     execution = panel.start()
-    approval = panel.approval(execution)
+    approval = panel.get_approval(execution)
     Approval.objects.filter(pk=approval.pk).update(expires_at=get_database_time() + STILL_OPEN)
-    passed = Counter[str]()
-    accepted: list[ApprovalDecision] = []
+    passed_counts = Counter[str]()
+    decisions: list[ApprovalDecision] = []
 
     def decide(name: str) -> None:
-        passed[name] += 1
-        if name == "commit.before" and passed[name] == number:
-            made, _ = split(
+        passed_counts[name] += 1
+        if name == "commit.before" and passed_counts[name] == number:
+            results, _ = split(
                 at_once(lambda: approve_step(actor=panel.alice, approval=approval, diff=approval.plan_hash))
             )
-            accepted.extend(made)
+            decisions.extend(results)
 
     panel.drive.clock.move(60)
     set_hook(decide)
@@ -101,74 +103,74 @@ def _late_at_commit(panel: Panel, number: int) -> tuple[str, bool]:
         panel.drive.reconcile()
     finally:
         set_hook(None)
-    _check(panel, execution)
-    assert bool(accepted) is (execution.status == "SUCCESS"), (number, panel.drive.log(execution))
-    return execution.status, passed["commit.before"] >= number
+    _check_decisions(panel, execution)
+    assert bool(decisions) is (execution.status == "SUCCESS"), (number, panel.drive.log(execution))
+    return execution.status, passed_counts["commit.before"] >= number
 
 
 def test_an_approval_in_the_moment_of_the_end_counts_or_is_refused(panel: Panel) -> None:
-    came, number, is_reached = set(), 0, True
+    statuses, number, is_reached = set(), 0, True
     while is_reached:
         number += 1
-        status, is_reached = _late_at_commit(panel, number)
-        came.add(status)
-    assert came == {"SUCCESS", "EXPIRED"}
+        status, is_reached = _approve_at_commit(panel, number)
+        statuses.add(status)
+    assert statuses == {"SUCCESS", "EXPIRED"}
 
 
-def _race_of_diffs(panel: Panel) -> str:
+def _race_diffs(panel: Panel) -> str:
     """AWS changes, a person refreshes the plan, and another one approves the plan from before."""
     execution = panel.start("1.28")
-    approval = panel.approval(execution)
-    shown = approval.plan_hash
+    approval = panel.get_approval(execution)
+    old_hash = approval.plan_hash
     count = panel.drive.service()["desiredCount"] % 3 + 1
     panel.drive.call("ecs", "UpdateService", {"cluster": "demo", "service": "myapp", "desiredCount": count})
     request_plan_update(actor=panel.bob, approval=approval)
-    made, raised = split(
+    results, errors = split(
         at_once(
-            lambda: approve_step(actor=panel.alice, approval=approval, diff=shown),
+            lambda: approve_step(actor=panel.alice, approval=approval, diff=old_hash),
             panel.drive.reconcile,
         )
     )
-    assert {type(one) for one in raised} <= {Conflict}
+    assert {type(error) for error in errors} <= {Conflict}
     panel.drive.pass_time(2)
     approval.refresh_from_db()
     if approval.status == "WAITING":
-        assert approval.plan_hash != shown
+        assert approval.plan_hash != old_hash
         approve_step(actor=panel.bob, approval=approval, diff=approval.plan_hash)
-    _check(panel, execution)
+    _check_decisions(panel, execution)
     return execution.status
 
 
 def test_an_approval_of_what_is_shown_no_more_does_not_count(panel: Panel) -> None:
-    panel.deploys("1.27")
-    panel.asks()
-    assert _race_of_diffs(panel) == "SUCCESS"
+    panel.deploy_without_approval("1.27")
+    panel.insert_approval()
+    assert _race_diffs(panel) == "SUCCESS"
 
 
-def _race_with_an_abort(panel: Panel) -> None:
+def _race_abort(panel: Panel) -> None:
     execution = panel.start()
-    approval = panel.approval(execution)
+    approval = panel.get_approval(execution)
     mark = panel.drive.mark()
-    made, raised = split(
+    results, errors = split(
         at_once(
             lambda: approve_step(actor=panel.alice, approval=approval, diff=approval.plan_hash),
             lambda: abort_execution(actor=panel.drive.deployer, execution=execution),
             panel.drive.reconcile,
         )
     )
-    assert {type(one) for one in raised} <= {Conflict}
+    assert {type(error) for error in errors} <= {Conflict}
     panel.drive.until_over(execution)
     assert execution.status == "ABORTED"
-    assert panel.approval(execution).status in ("WITHDRAWN", "APPROVED")
+    assert panel.get_approval(execution).status in ("WITHDRAWN", "APPROVED")
     assert "UpdateService" not in panel.drive.effects(after=mark)
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(3600)
 def test_races_end_right_again_and_again(panel: Panel) -> None:
-    panel.deploys("1.27")
-    panel.asks()
+    panel.deploy_without_approval("1.27")
+    panel.insert_approval()
     for _ in range(ROUNDS):
-        _race_of_verdicts(panel)
-        _race_of_diffs(panel)
-        _race_with_an_abort(panel)
+        _race_verdicts(panel)
+        _race_diffs(panel)
+        _race_abort(panel)

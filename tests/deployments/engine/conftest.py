@@ -35,27 +35,29 @@ DEPLOY = "- step: {identifier: deploy, type: EcsRollingDeploy}\n"
 Write = Callable[..., Drive]
 
 
-def stage_text(steps: str, name: str = "app", more: str = "") -> str:
+def stage_text(steps: str, name: str = "app", fields: str = "") -> str:
     """One stage with these steps; `more` is what else it says, such as when it runs."""
     return STAGE.format(
-        name=name, steps=indent(steps.strip("\n"), " " * 10), more=f"\n    {more}" * bool(more)
+        name=name, steps=indent(steps.strip("\n"), " " * 10), more=f"\n    {fields}" * bool(fields)
     )
 
 
 def pipeline_text(*stages: str, variables: str = "{}") -> str:
     """A pipeline with these stages."""
-    texts = indent("".join(stages), "    ")
-    head = f"pipeline:\n  identifier: flow\n  name: Flow\n  variables: {variables}\n  stages:\n"
-    return f"{head}{texts}"
+    stages_text = indent("".join(stages), "    ")
+    header = f"pipeline:\n  identifier: flow\n  name: Flow\n  variables: {variables}\n  stages:\n"
+    return f"{header}{stages_text}"
 
 
-def job(drive: Drive, name: str, more: str = "", definition: str = "", rest: str = "") -> str:
+def job(drive: Drive, name: str, fields: str = "", definition: str = "", task_fields: str = "") -> str:
     """Return a step with a task that ends after a few seconds."""
     spec = inline("runTaskRequestDefinition", request_text(drive))
-    ends = DEFINITION.replace("<+primary.artifact.tag>", "done")
-    spec += rest or inline("taskDefinition", definition or ends)
-    head = f"- step:\n    identifier: {name}\n    type: EcsRunTask\n" + (f"    {more}\n" if more else "")
-    return f"{head}    spec:\n{indent(spec, ' ' * 6)}"
+    finished_definition = DEFINITION.replace("<+primary.artifact.tag>", "done")
+    spec += task_fields or inline("taskDefinition", definition or finished_definition)
+    header = f"- step:\n    identifier: {name}\n    type: EcsRunTask\n" + (
+        f"    {fields}\n" if fields else ""
+    )
+    return f"{header}    spec:\n{indent(spec, ' ' * 6)}"
 
 
 @pytest.fixture

@@ -24,27 +24,27 @@ def test_one_bad_answer_changes_neither_the_end_nor_the_effects(
     drive.sandbox.fault(kind, service="ecs", operation=operation, count=1)
     execution = drive.run("1.28")
     assert (execution.status, execution.outcome) == ("SUCCESS", "COMPLETED")
-    effects = Counter(drive.effects(after=mark))
-    assert effects["RegisterTaskDefinition"] == 1
-    assert effects["UpdateService"] == 1
+    counts = Counter(drive.effects(after=mark))
+    assert counts["RegisterTaskDefinition"] == 1
+    assert counts["UpdateService"] == 1
     numbers = [line["number"] for line in iterate_lines(execution.pk)]
     assert numbers == list(range(1, len(numbers) + 1))
 
 
 @pytest.mark.parametrize("operation", WRITES)
-@pytest.mark.parametrize("place", ["commit.after", "call.sent"])
+@pytest.mark.parametrize("failpoint", ["commit.after", "call.sent"])
 def test_a_worker_that_stood_still_before_sending_leaves_the_write_to_the_next(
-    drive: Drive, place: str, operation: str
+    drive: Drive, failpoint: str, operation: str
 ) -> None:
     drive.run("1.27")
     mark = drive.mark()
     execution = drive.start("1.28")
-    stood: list[str] = []
+    frozen_names: list[str] = []
 
     def stand_still(name: str) -> None:
         is_sent = AwsCall.objects.filter(execution=execution, operation=operation, state="SENT").exists()
-        if name == place and is_sent and not stood:
-            stood.append(name)
+        if name == failpoint and is_sent and not frozen_names:
+            frozen_names.append(name)
             drive.pass_time(120, step=5)
 
     set_hook(stand_still)
@@ -52,10 +52,10 @@ def test_a_worker_that_stood_still_before_sending_leaves_the_write_to_the_next(
         drive.until_over(execution)
     finally:
         set_hook(None)
-    assert stood
+    assert frozen_names
     assert (execution.status, execution.outcome) == ("SUCCESS", "COMPLETED")
-    effects = Counter(drive.effects(after=mark))
-    assert (effects["RegisterTaskDefinition"], effects["UpdateService"]) == (1, 1)
+    counts = Counter(drive.effects(after=mark))
+    assert (counts["RegisterTaskDefinition"], counts["UpdateService"]) == (1, 1)
 
 
 def test_a_lost_answer_in_the_rollback_is_not_sent_again(drive: Drive) -> None:

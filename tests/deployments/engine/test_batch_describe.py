@@ -24,33 +24,33 @@ def parked(drive: Drive) -> Execution:
         drive.clock.move(1)
         drive.reconcile()
     for _ in range(4):
-        next_turn(drive, execution)
+        advance_to_next_check(drive, execution)
         drive.reconcile()
     execution.refresh_from_db()
     assert execution.observed_state
     return execution
 
 
-def next_turn(drive: Drive, execution: Execution) -> None:
+def advance_to_next_check(drive: Drive, execution: Execution) -> None:
     execution.refresh_from_db()
-    turn = max(execution.due_at, execution.dispatch_backoff_until or execution.due_at)
-    drive.clock.moment = max(turn, drive.clock.moment)
+    due_at = max(execution.due_at, execution.dispatch_backoff_until or execution.due_at)
+    drive.clock.moment = max(due_at, drive.clock.moment)
 
 
-def described(drive: Drive, after: int) -> int:
+def count_describe_calls(drive: Drive, after: int) -> int:
     return sum(entry["operation"] == "DescribeServices" for entry in drive.sandbox.journal(after))
 
 
 def test_a_service_that_looks_the_same_costs_one_call_and_no_write(drive: Drive) -> None:
     execution = parked(drive)
     fence, mark = execution.fence, drive.mark()
-    next_turn(drive, execution)
+    advance_to_next_check(drive, execution)
     (group,) = claim_due_batches(drive.runtime)
     with CaptureQueriesContext(
         connection,
     ) as queries:
         reconcile_batch(group, runtime=drive.runtime)
-    assert described(drive, mark) == 1
+    assert count_describe_calls(drive, mark) == 1
     assert [query["sql"].split()[0] for query in queries if not query["sql"].startswith("SELECT")] == []
     execution.refresh_from_db()
     assert execution.fence == fence
@@ -58,7 +58,7 @@ def test_a_service_that_looks_the_same_costs_one_call_and_no_write(drive: Drive)
 
 def test_what_a_dead_worker_has_seen_is_judged_again_though_the_service_looks_the_same(drive: Drive) -> None:
     execution = parked(drive)
-    next_turn(drive, execution)
+    advance_to_next_check(drive, execution)
     assert claim_lease(execution.pk, owner="a worker that dies now", runtime=drive.runtime)
     drive.clock.move(LEASE_DURATION.total_seconds() + 1)
     fence = Execution.objects.get(pk=execution.pk).fence
@@ -69,15 +69,15 @@ def test_what_a_dead_worker_has_seen_is_judged_again_though_the_service_looks_th
 
 def test_a_message_that_a_later_one_has_overtaken_asks_nothing(drive: Drive) -> None:
     execution = parked(drive)
-    next_turn(drive, execution)
-    (late,) = claim_due_batches(drive.runtime)
-    next_turn(drive, execution)
-    (punctual,) = claim_due_batches(drive.runtime)
+    advance_to_next_check(drive, execution)
+    (late_batch,) = claim_due_batches(drive.runtime)
+    advance_to_next_check(drive, execution)
+    (next_batch,) = claim_due_batches(drive.runtime)
     mark = drive.mark()
-    reconcile_batch(late, runtime=drive.runtime)
-    assert described(drive, mark) == 0
-    reconcile_batch(punctual, runtime=drive.runtime)
-    assert described(drive, mark) == 1
+    reconcile_batch(late_batch, runtime=drive.runtime)
+    assert count_describe_calls(drive, mark) == 0
+    reconcile_batch(next_batch, runtime=drive.runtime)
+    assert count_describe_calls(drive, mark) == 1
 
 
 def test_who_is_woken_is_looked_at_before_the_next_turn(drive: Drive) -> None:
@@ -95,7 +95,7 @@ def test_a_rollout_in_which_nothing_moves_still_runs_out_of_time(drive: Drive) -
     drive.reconcile()
     execution.refresh_from_db()
     fence = execution.fence
-    next_turn(drive, execution)
+    advance_to_next_check(drive, execution)
     drive.reconcile()
     execution.refresh_from_db()
     assert execution.fence > fence
@@ -103,11 +103,11 @@ def test_a_rollout_in_which_nothing_moves_still_runs_out_of_time(drive: Drive) -
 
 def test_a_parked_one_that_gets_no_token_stays_due_until_there_is_one(drive: Drive) -> None:
     execution = parked(drive)
-    next_turn(drive, execution)
-    taken = rate_limits.take_tokens(
+    advance_to_next_check(drive, execution)
+    taken_tokens = rate_limits.take_tokens(
         execution.rate_limit_key, rate_limits.SERVICE_READS, 1000, drive.clock.now()
     )
-    assert taken > 0
+    assert taken_tokens > 0
     assert claim_due_batches(drive.runtime) == []
     drive.clock.move(0.25)
     assert [group.execution_ids for group in claim_due_batches(drive.runtime)] == [(execution.pk,)]

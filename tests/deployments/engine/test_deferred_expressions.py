@@ -11,26 +11,26 @@ from tests.fixtures.engine_driver import Drive
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def _again(drive: Drive, path: str) -> str:
+def _build_second_step(drive: Drive, path: str) -> str:
     """A second step that runs the task definition which the first one registered."""
-    return job(drive, "again", rest=f"taskDefinitionArn: {path}\n")
+    return job(drive, "again", task_fields=f"taskDefinitionArn: {path}\n")
 
 
-def _ran(execution: Execution, step: str) -> StepExecution:
+def _get_step(execution: Execution, step: str) -> StepExecution:
     return StepExecution.objects.get(stage__execution=execution, identifier=step)
 
 
 def test_an_output_of_an_earlier_step_is_filled_in_when_the_step_begins(write: Write, drive: Drive) -> None:
     path = "<+execution.steps.first.output.taskDefinitionArn>"
-    ready = write(pipeline_text(stage_text(job(drive, "first") + _again(drive, path))))
-    execution = ready.start("done")
-    assert _ran(execution, "again").spec["taskDefinitionArn"] == path
-    ready.until_over(execution)
+    pipeline_drive = write(pipeline_text(stage_text(job(drive, "first") + _build_second_step(drive, path))))
+    execution = pipeline_drive.start("done")
+    assert _get_step(execution, "again").spec["taskDefinitionArn"] == path
+    pipeline_drive.until_over(execution)
     assert (execution.status, execution.outcome) == ("SUCCESS", "COMPLETED")
-    first, again = _ran(execution, "first"), _ran(execution, "again")
+    first, second = _get_step(execution, "first"), _get_step(execution, "again")
     arn = first.outputs["taskDefinitionArn"]
-    assert again.spec["taskDefinitionArn"] == arn == again.outputs["taskDefinitionArn"]
-    fetch = ActionRun.objects.get(step=again, name="FetchRunTask")
+    assert second.spec["taskDefinitionArn"] == arn == second.outputs["taskDefinitionArn"]
+    fetch = ActionRun.objects.get(step=second, name="FetchRunTask")
     assert fetch.parameters["definition_arn"] == arn
 
 
@@ -38,8 +38,8 @@ def test_an_output_that_the_step_did_not_have_fails_the_step_that_names_it(
     write: Write, drive: Drive
 ) -> None:
     path = "<+steps.first.output.exitCodes.nothing>"
-    ready = write(pipeline_text(stage_text(job(drive, "first") + _again(drive, path))))
-    execution = ready.run("done")
+    pipeline_drive = write(pipeline_text(stage_text(job(drive, "first") + _build_second_step(drive, path))))
+    execution = pipeline_drive.run("done")
     assert execution.status == "FAILED"
     assert execution.failure is not None
     assert execution.failure["code"] == "UNKNOWN_EXPRESSION"
@@ -51,7 +51,7 @@ def test_an_output_that_the_step_did_not_have_fails_the_step_that_names_it(
 
 
 @pytest.mark.parametrize(
-    ("path", "said"),
+    ("path", "message"),
     [
         ("<+steps.frist.output.arn>", "no step frist runs before this one. Did you mean first?"),
         ("<+execution.steps.deploy.output.arn>", "step deploy does not end before this step starts"),
@@ -65,23 +65,23 @@ def test_an_output_that_the_step_did_not_have_fails_the_step_that_names_it(
     ],
 )
 def test_what_no_step_can_have_found_out_by_then_is_refused_where_it_is_named(
-    write: Write, drive: Drive, path: str, said: str
+    write: Write, drive: Drive, path: str, message: str
 ) -> None:
-    with pytest.raises(PipelineNotRunnable) as refused:
-        write(pipeline_text(stage_text(job(drive, "first") + _again(drive, path) + DEPLOY)))
-    (error,) = refused.value.errors
-    assert said in error["message"]
+    with pytest.raises(PipelineNotRunnable) as error_info:
+        write(pipeline_text(stage_text(job(drive, "first") + _build_second_step(drive, path) + DEPLOY)))
+    (error,) = error_info.value.errors
+    assert message in error["message"]
     assert error["path"].endswith("steps.1.step.spec.taskDefinitionArn")
     assert error["line"]
 
 
 def test_what_a_run_is_told_is_never_read_as_an_expression(write: Write, drive: Drive) -> None:
-    both = "<+pipeline.variables.a>:<+steps.first.output.taskDefinitionArn>"
-    text = stage_text(job(drive, "first") + _again(drive, both))
-    ready = write(pipeline_text(text, variables="{a: x}"))
-    execution = ready.run("done", inputs={"a": "<+steps.first.output.taskArns>"})
+    combined_path = "<+pipeline.variables.a>:<+steps.first.output.taskDefinitionArn>"
+    text = stage_text(job(drive, "first") + _build_second_step(drive, combined_path))
+    pipeline_drive = write(pipeline_text(text, variables="{a: x}"))
+    execution = pipeline_drive.run("done", inputs={"a": "<+steps.first.output.taskArns>"})
     assert (
-        _ran(execution, "again")
+        _get_step(execution, "again")
         .spec["taskDefinitionArn"]
         .startswith("<+steps.first.output.taskArns>:arn:aws:")
     )
@@ -103,9 +103,9 @@ def test_variables_of_service_and_environment_count_in_conditions_and_fields_ali
           spec: {duration: <+service.variables.pause>}
 - step: {identifier: never, type: Wait, when: {condition: <+env.variables.go> == 'no'}, spec: {duration: 1m}}
 """
-    stage = stage_text(steps, more="when: {condition: <+env.variables.go> == 'yes'}")
+    stage = stage_text(steps, fields="when: {condition: <+env.variables.go> == 'yes'}")
     execution = write(pipeline_text(stage)).run()
     assert execution.status == "SUCCESS", execution.failure
-    found = {step.identifier: step for step in StepExecution.objects.filter(section="EXECUTION")}
-    assert found["rest"].spec == {"duration": "1s"}
-    assert (found["rest"].status, found["never"].status) == ("SUCCESS", "SKIPPED")
+    steps_by_name = {step.identifier: step for step in StepExecution.objects.filter(section="EXECUTION")}
+    assert steps_by_name["rest"].spec == {"duration": "1s"}
+    assert (steps_by_name["rest"].status, steps_by_name["never"].status) == ("SUCCESS", "SKIPPED")

@@ -25,8 +25,8 @@ def _decide(client: APIClient, execution: Execution, decision: str) -> None:
     assert step.intervention is not None
     assert step.intervention["kind"] == "NOT_RESTORED"
     body = {"step": step.identifier, "decision": decision}
-    answer = client.post(f"/api/v1/executions/{execution.pk}/decisions", body, format="json")
-    assert answer.status_code == 202, answer.json()
+    response = client.post(f"/api/v1/executions/{execution.pk}/decisions", body, format="json")
+    assert response.status_code == 202, response.json()
 
 
 def test_it_is_asked_before_anything_is_created(drive: Drive, asking: Execution) -> None:

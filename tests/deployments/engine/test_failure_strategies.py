@@ -11,25 +11,25 @@ pytestmark = pytest.mark.django_db(transaction=True)
 DENIED = "RegisterTaskDefinition"
 
 
-def _ends(execution: Execution) -> tuple[str, str]:
+def _get_result(execution: Execution) -> tuple[str, str]:
     return execution.status, execution.outcome
 
 
-def _step(execution: Execution) -> StepExecution:
+def _get_step(execution: Execution) -> StepExecution:
     return StepExecution.objects.get(stage__execution=execution, section="EXECUTION")
 
 
-def _on(errors: str, action: str) -> str:
+def _build_strategy(errors: str, action: str) -> str:
     return f"- onFailure: {{errors: [{errors}], action: {action}}}"
 
 
 def test_a_failure_that_is_ignored_is_not_said_to_have_ended_well(
     drive: Drive, strategies: Strategies
 ) -> None:
-    strategies(_on("AllErrors", "{type: Ignore}"))
+    strategies(_build_strategy("AllErrors", "{type: Ignore}"))
     execution = drive.run("crash")
-    assert _ends(execution) == ("IGNORE_FAILED", "FAILED")
-    assert _step(execution).status == "IGNORE_FAILED"
+    assert _get_result(execution) == ("IGNORE_FAILED", "FAILED")
+    assert _get_step(execution).status == "IGNORE_FAILED"
     assert "Step ECS rolling deploy: its failure is ignored" in drive.log(execution)
     assert not ServiceLock.objects.exists()
 
@@ -38,7 +38,9 @@ def test_a_step_is_tried_again_after_each_interval_and_then_rolled_back(
     drive: Drive, strategies: Strategies
 ) -> None:
     drive.run("1.27")
-    strategies(_on("AllErrors", "{type: Retry, spec: {retryCount: 2, retryIntervals: [10s, 1m]}}"))
+    strategies(
+        _build_strategy("AllErrors", "{type: Retry, spec: {retryCount: 2, retryIntervals: [10s, 1m]}}")
+    )
     drive.sandbox.fault("denied", service="ecs", operation=DENIED)
     execution = drive.run("1.28")
     assert execution.status == "FAILED"
@@ -47,7 +49,7 @@ def test_a_step_is_tried_again_after_each_interval_and_then_rolled_back(
     assert "Step ECS rolling deploy is tried again in 60 seconds: retry 2 of 2" in log
     assert "Trying step ECS rolling deploy again: attempt 3" in log
     assert "Step ECS rolling deploy failed after 2 retries" in log
-    assert _step(execution).attempt == 3
+    assert _get_step(execution).attempt == 3
     assert execution.failure["code"] == "ACCESS_DENIED"
 
 
@@ -55,17 +57,19 @@ def test_a_retry_goes_on_where_the_step_failed_and_repeats_no_write(
     drive: Drive, strategies: Strategies
 ) -> None:
     drive.run("1.27")
-    strategies(_on("Authorization", "{type: Retry, spec: {retryCount: 1, retryIntervals: [30s]}}"))
+    strategies(
+        _build_strategy("Authorization", "{type: Retry, spec: {retryCount: 1, retryIntervals: [30s]}}")
+    )
     mark = drive.mark()
     drive.sandbox.fault("denied", service="ecs", operation="UpdateService")
     execution = drive.start("1.28")
     for _ in range(60):
         drive.pass_time(1)
-        if _step(execution).retry_at is not None:
+        if _get_step(execution).retry_at is not None:
             break
     drive.sandbox.clear_faults()
     drive.until_over(execution)
-    assert _ends(execution) == ("SUCCESS", "COMPLETED")
+    assert _get_result(execution) == ("SUCCESS", "COMPLETED")
     assert execution.failure is None
     assert drive.effects(after=mark).count("RegisterTaskDefinition") == 1
     assert drive.effects(after=mark).count("UpdateService") == 1
@@ -74,10 +78,10 @@ def test_a_retry_goes_on_where_the_step_failed_and_repeats_no_write(
 def test_what_was_done_in_an_earlier_attempt_is_undone_as_well(drive: Drive, strategies: Strategies) -> None:
     drive.run("1.27")
     before = drive.service()["taskDefinition"]
-    strategies(_on("AllErrors", "{type: Retry, spec: {retryCount: 1, retryIntervals: [5s]}}"))
+    strategies(_build_strategy("AllErrors", "{type: Retry, spec: {retryCount: 1, retryIntervals: [5s]}}"))
     mark = drive.mark()
     execution = drive.run("crash")
-    assert _ends(execution) == ("FAILED", "ROLLED_BACK")
+    assert _get_result(execution) == ("FAILED", "ROLLED_BACK")
     assert drive.service()["taskDefinition"] == before
     # Each attempt deploys once more: looking again at what has failed would end in the same way.
     assert drive.effects(after=mark).count("UpdateService") == 3
@@ -87,12 +91,14 @@ def test_what_was_done_in_an_earlier_attempt_is_undone_as_well(drive: Drive, str
 def test_a_service_that_an_earlier_attempt_created_is_deployed_once_more_and_deleted_in_the_end(
     drive: Drive, strategies: Strategies
 ) -> None:
-    strategies(_on("AllErrors", "{type: Retry, spec: {retryCount: 1, retryIntervals: [5s]}}"))
+    strategies(_build_strategy("AllErrors", "{type: Retry, spec: {retryCount: 1, retryIntervals: [5s]}}"))
     mark = drive.mark()
     execution = drive.run("crash")
-    assert _ends(execution) == ("FAILED", "ROLLED_BACK")
-    effects = drive.effects(after=mark)
-    assert [effects.count(one) for one in ("CreateService", "UpdateService", "DeleteService")] == [1, 1, 1]
+    assert _get_result(execution) == ("FAILED", "ROLLED_BACK")
+    operations = drive.effects(after=mark)
+    assert [
+        operations.count(operation) for operation in ("CreateService", "UpdateService", "DeleteService")
+    ] == [1, 1, 1]
 
 
 @pytest.mark.parametrize(
@@ -103,17 +109,21 @@ def test_an_end_that_a_pipeline_names_undoes_nothing(
     drive: Drive, strategies: Strategies, action: str, status: str
 ) -> None:
     drive.run("1.27")
-    strategies(_on("AllErrors", f"{{type: {action}}}"))
+    strategies(_build_strategy("AllErrors", f"{{type: {action}}}"))
     mark = drive.mark()
     execution = drive.run("crash")
-    assert _ends(execution) == (status, "FAILED")
+    assert _get_result(execution) == (status, "FAILED")
     assert drive.effects(after=mark) == ["RegisterTaskDefinition", "UpdateService"]
 
 
 def test_the_first_strategy_that_fits_counts_and_others_are_left_aside(
     drive: Drive, strategies: Strategies
 ) -> None:
-    strategies(_on("Timeout", "{type: Ignore}") + "\n" + _on("Authorization", "{type: Abort}"))
+    strategies(
+        _build_strategy("Timeout", "{type: Ignore}")
+        + "\n"
+        + _build_strategy("Authorization", "{type: Abort}")
+    )
     drive.sandbox.fault("denied", service="ecs", operation=DENIED)
     execution = drive.run("1.27")
     assert execution.status == "ABORTED"
@@ -121,5 +131,5 @@ def test_the_first_strategy_that_fits_counts_and_others_are_left_aside(
 
 def test_what_no_strategy_names_is_rolled_back(drive: Drive, strategies: Strategies) -> None:
     drive.run("1.27")
-    strategies(_on("Timeout", "{type: Ignore}"))
-    assert _ends(drive.run("crash")) == ("FAILED", "ROLLED_BACK")
+    strategies(_build_strategy("Timeout", "{type: Ignore}"))
+    assert _get_result(drive.run("crash")) == ("FAILED", "ROLLED_BACK")

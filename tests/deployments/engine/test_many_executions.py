@@ -41,78 +41,81 @@ def one_worker(
         yield process
 
 
-def fly(sandbox: SandboxProcess, worker: Popen[bytes], count: int, seconds: float) -> None:
+def run_executions(sandbox: SandboxProcess, worker: Popen[bytes], count: int, seconds: float) -> None:
     """Hold all rollouts until each execution waits, watch that, then let them end."""
     seed_demo(SandboxFacts.from_wire(sandbox.seed()))
     fleet = make_fleet(count)
     executions = fleet.start(["crash" if number % ONE_IN == 0 else "1.27" for number in range(count)])
-    asleep = Execution.objects.exclude(observed_state="")
-    wait_until(lambda: asleep.count() == count, "everybody's wait", seconds)
-    held = {pid: resident_mib(pid) for pid in family_of(worker.pid)}
-    watch_rounds(sandbox, count)
+    waiting_executions = Execution.objects.exclude(observed_state="")
+    wait_until(lambda: waiting_executions.count() == count, "everybody's wait", seconds)
+    memory = {pid: resident_mib(pid) for pid in family_of(worker.pid)}
+    watch_checks(sandbox, count)
     sandbox.control("POST", "clock", {"paused": False, "speed": SPEED})
-    still_open = Execution.objects.filter(ended_at=None)
-    wait_until(lambda: not still_open.exists(), "everybody's end", seconds)
-    ends = Counter(Execution.objects.values_list("status", "outcome"))
-    crashed = -(-count // ONE_IN)
-    assert ends == {("SUCCESS", "COMPLETED"): count - crashed, ("FAILED", "ROLLED_BACK"): crashed}
-    grown = {pid: resident_mib(pid) - before for pid, before in held.items()}
-    assert max(grown.values()) < MAY_GROW_MIB, grown
+    open_executions = Execution.objects.filter(ended_at=None)
+    wait_until(lambda: not open_executions.exists(), "everybody's end", seconds)
+    result_counts = Counter(Execution.objects.values_list("status", "outcome"))
+    crashed_count = -(-count // ONE_IN)
+    assert result_counts == {
+        ("SUCCESS", "COMPLETED"): count - crashed_count,
+        ("FAILED", "ROLLED_BACK"): crashed_count,
+    }
+    memory_growth = {pid: resident_mib(pid) - before for pid, before in memory.items()}
+    assert max(memory_growth.values()) < MAY_GROW_MIB, memory_growth
     assert len(executions) == count
 
 
-def common_turn() -> datetime | None:
+def get_common_check() -> datetime | None:
     """The next turn of all, once one dispatch has sent them out together and nobody's is an early one.
 
     What earlier dispatches sent out asks for nothing from then on: this one has taken it over.
     """
-    turns = set(Execution.objects.values_list("dispatch_token", "dispatch_backoff_until"))
-    newest = Execution.objects.latest("waiting_since").waiting_since
-    ((_, turn),) = turns if len(turns) == 1 else ((None, None),)
-    return turn if turn is not None and turn >= newest + EARLY else None
+    dispatches = set(Execution.objects.values_list("dispatch_token", "dispatch_backoff_until"))
+    newest_wait = Execution.objects.latest("waiting_since").waiting_since
+    ((_, next_check),) = dispatches if len(dispatches) == 1 else ((None, None),)
+    return next_check if next_check is not None and next_check >= newest_wait + EARLY else None
 
 
-def watch_rounds(sandbox: SandboxProcess, count: int) -> None:
+def watch_checks(sandbox: SandboxProcess, count: int) -> None:
     """Two rounds of looks in which nothing has changed: ten services to a call, a round each five seconds."""
-    wait_until(common_turn, "everybody's look in one round", 60)
-    turn = common_turn()
-    assert turn is not None
+    wait_until(get_common_check, "everybody's look in one round", 60)
+    next_check = get_common_check()
+    assert next_check is not None
     mark = sandbox.last_number()
     fences = sum(Execution.objects.values_list("fence", flat=True))
 
-    def asked() -> Counter[str]:
+    def count_calls() -> Counter[str]:
         return Counter(name for call in described(sandbox.journal(mark)) for name in call.services)
 
-    wait_until(lambda: sum(times >= 2 for times in asked().values()) == count, "two rounds", 60)
-    quiet = described(sandbox.journal(mark))
-    assert {len(call.services) for call in quiet} == {SERVICES_PER_CALL}, quiet
+    wait_until(lambda: sum(times >= 2 for times in count_calls().values()) == count, "two rounds", 60)
+    describe_calls = described(sandbox.journal(mark))
+    assert {len(call.services) for call in describe_calls} == {SERVICES_PER_CALL}, describe_calls
     # The round that was sent out already, and one at each turn since.
-    assert max(asked().values()) <= 2 + (timezone.now() - turn) // USUAL_WAIT
-    assert set(asked()) == {f"fleet{n}" for n in range(count)}
+    assert max(count_calls().values()) <= 2 + (timezone.now() - next_check) // USUAL_WAIT
+    assert set(count_calls()) == {f"fleet{n}" for n in range(count)}
     assert sum(Execution.objects.values_list("fence", flat=True)) == fences, "nothing had changed"
 
 
 @pytest.fixture
-def _time_stands_still_again(sandbox: SandboxProcess) -> Iterator[None]:
+def _stop_clock(sandbox: SandboxProcess) -> Iterator[None]:
     yield
     sandbox.control("POST", "clock", {"paused": True, "speed": 1})
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.usefixtures("_time_stands_still_again")
+@pytest.mark.usefixtures("_stop_clock")
 def test_forty_executions_end_right_with_one_worker(
     sandbox: SandboxProcess, one_worker: Popen[bytes]
 ) -> None:
-    fly(sandbox, one_worker, 40, seconds=120)
+    run_executions(sandbox, one_worker, 40, seconds=120)
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(1800)
-@pytest.mark.usefixtures("_time_stands_still_again")
+@pytest.mark.usefixtures("_stop_clock")
 def test_two_hundred_executions_end_right_with_one_worker(
     sandbox: SandboxProcess, one_worker: Popen[bytes]
 ) -> None:
-    fly(sandbox, one_worker, 200, seconds=600)
+    run_executions(sandbox, one_worker, 200, seconds=600)
 
 
 @pytest.mark.soak
@@ -123,14 +126,14 @@ def test_two_thousand_parked_executions_are_followed_by_one_small_worker(
     """One account and region: a quarter of its quota is five calls a second, a turn each forty seconds."""
     seed_demo(SandboxFacts.from_wire(sandbox.seed()))
     (execution,) = make_fleet(1).start(["1.27"])
-    asleep = Execution.objects.exclude(observed_state="")
-    wait_until(lambda: asleep.exists(), "the first one's wait")
+    waiting_executions = Execution.objects.exclude(observed_state="")
+    wait_until(lambda: waiting_executions.exists(), "the first one's wait")
     execution.refresh_from_db()
     park_copies(execution, PARKED - 1, open_aws_access(execution.stages.get().connector, "us-east-1"))
     mark = sandbox.last_number()
-    used = watch(worker.pid, 60)
-    assert max(one.mib for one in used) <= MOST_MIB, used
-    assert max(one.cores for one in used) <= MOST_CORES, used
+    samples = watch(worker.pid, 60)
+    assert max(sample.mib for sample in samples) <= MOST_MIB, samples
+    assert max(sample.cores for sample in samples) <= MOST_CORES, samples
     calls = described(sandbox.journal(mark))
     assert len({name for call in calls for name in call.services}) == PARKED
     seconds = (calls[-1].at - calls[0].at).total_seconds()

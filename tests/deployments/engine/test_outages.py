@@ -24,26 +24,26 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def cut_short() -> Iterator[Callable[[Exception], None]]:
     """Lets looks end with the given error once they hold their lease."""
 
-    def set_up(error: Exception) -> None:
+    def set_error(error: Exception) -> None:
         def passed(name: str) -> None:
             if name == "lease.claimed":
                 raise error
 
         set_hook(passed)
 
-    yield set_up
+    yield set_error
     set_hook(None)
 
 
-@pytest.mark.parametrize("gone", [OperationalError("deadlock"), RedisConnectionError("refused")], ids=str)
+@pytest.mark.parametrize("error", [OperationalError("deadlock"), RedisConnectionError("refused")], ids=str)
 def test_a_look_that_an_outage_cut_short_is_nobodys_mistake_and_goes_on_at_once(
     drive: Drive,
-    gone: Exception,
+    error: Exception,
     cut_short: Callable[[Exception], None],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     execution = drive.start("1.27")
-    cut_short(gone)
+    cut_short(error)
     with caplog.at_level(logging.WARNING):
         tasks.reconcile_batch_task(execution_ids=[str(execution.pk)])
     set_hook(None)

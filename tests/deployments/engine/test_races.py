@@ -27,13 +27,13 @@ ROLE = "arn:aws:iam::123456789012:role/deployer"
 
 
 def test_each_due_execution_is_claimed_by_one_dispatcher(drive: Drive) -> None:
-    started = {drive.start("1.27").pk for _ in range(MANY)}
+    started_ids = {drive.start("1.27").pk for _ in range(MANY)}
 
-    found, raised = split(at_once(*[lambda: claim_due_batches(drive.runtime)] * 4))
+    batches, errors = split(at_once(*[lambda: claim_due_batches(drive.runtime)] * 4))
 
-    assert raised == []
-    claimed = [pk for groups in found for group in groups for pk in group.execution_ids]
-    assert sorted(claimed) == sorted(started)
+    assert errors == []
+    claimed_ids = [pk for groups in batches for group in groups for pk in group.execution_ids]
+    assert sorted(claimed_ids) == sorted(started_ids)
 
 
 def test_one_of_many_workers_gets_the_lease(drive: Drive) -> None:
@@ -42,20 +42,20 @@ def test_one_of_many_workers_gets_the_lease(drive: Drive) -> None:
     def take(owner: str) -> object:
         return claim_lease(execution.pk, owner=owner, runtime=drive.runtime)
 
-    for turn in range(3):
-        leases, raised = split(at_once(*[lambda n=n: take(f"worker {n}") for n in range(MANY)]))
-        assert raised == []
+    for attempt in range(3):
+        leases, errors = split(at_once(*[lambda n=n: take(f"worker {n}") for n in range(MANY)]))
+        assert errors == []
         assert len([lease for lease in leases if lease]) == 1
         execution.refresh_from_db()
-        assert execution.fence == turn + 1
+        assert execution.fence == attempt + 1
         drive.clock.move(LEASE_DURATION.total_seconds() + 1)
 
 
 def test_numbers_of_runs_started_together_have_neither_gaps_nor_doubles(drive: Drive) -> None:
-    made, raised = split(at_once(*[lambda: drive.start("1.27")] * MANY))
+    executions, errors = split(at_once(*[lambda: drive.start("1.27")] * MANY))
 
-    assert raised == []
-    assert sorted(execution.number for execution in made) == list(range(1, MANY + 1))
+    assert errors == []
+    assert sorted(execution.number for execution in executions) == list(range(1, MANY + 1))
     drive.pipeline.refresh_from_db()
     assert drive.pipeline.next_number == MANY + 1
 
@@ -67,10 +67,10 @@ def test_a_project_is_archived_or_run_in_and_never_both(drive: Drive) -> None:
         return archive_scope(actor=None, scope=Scope.objects.get(pk=scope.pk))
 
     for _ in range(MANY):
-        done, raised = split(at_once(lambda: drive.start("1.27"), archive))
-        assert len(done) == len(raised) == 1
+        results, errors = split(at_once(lambda: drive.start("1.27"), archive))
+        assert len(results) == len(errors) == 1
         # Who runs is refused by whichever question was asked last.
-        assert isinstance(raised[0], ScopeBusy) == isinstance(done[0], Execution)
+        assert isinstance(errors[0], ScopeBusy) == isinstance(results[0], Execution)
         Execution.objects.update(status="SUCCESS", due_at=None)
         Scope.objects.filter(pk=scope.pk).update(archived_at=None)
 
@@ -82,14 +82,16 @@ def test_the_same_key_at_two_web_servers_makes_one_run(drive: Drive) -> None:
     def ask() -> tuple[int, str]:
         client = APIClient(raise_request_exception=False)
         client.credentials(HTTP_X_API_KEY=token)
-        answer = client.post(path, {"artifact": {"tag": "1.27"}}, format="json", HTTP_IDEMPOTENCY_KEY="once")
-        return answer.status_code, answer.json().get("id", answer.json())
+        response = client.post(
+            path, {"artifact": {"tag": "1.27"}}, format="json", HTTP_IDEMPOTENCY_KEY="once"
+        )
+        return response.status_code, response.json().get("id", response.json())
 
-    answers, raised = split(at_once(*[ask] * MANY))
+    responses, errors = split(at_once(*[ask] * MANY))
 
-    assert raised == []
-    assert len(set(answers)) == 1, answers
-    assert answers[0][0] == 201
+    assert errors == []
+    assert len(set(responses)) == 1, responses
+    assert responses[0][0] == 201
     assert Execution.objects.count() == 1
     assert AuditEntry.objects.filter(action="pipeline.execute").count() == 1
 
@@ -106,30 +108,32 @@ def test_two_people_who_abort_at_once_are_heard_once(drive: Drive) -> None:
     def ask() -> None:
         abort_execution(actor=drive.deployer, execution=Execution.objects.get(pk=execution.pk))
 
-    done, raised = split(at_once(*[ask] * MANY))
+    results, errors = split(at_once(*[ask] * MANY))
 
-    assert len(done) == 1
-    assert {type(error) for error in raised} == {Conflict}
+    assert len(results) == 1
+    assert {type(error) for error in errors} == {Conflict}
     assert Interrupt.objects.filter(execution=execution).count() == 1
     drive.until_over(execution)
     assert execution.status == "ABORTED"
 
 
-@pytest.mark.parametrize("place", ["lease.claimed", "commit.before", "commit.after", "call.sent"])
-def test_an_abort_while_a_worker_looks_is_taken_up_by_that_look_or_the_next(drive: Drive, place: str) -> None:
+@pytest.mark.parametrize("failpoint", ["lease.claimed", "commit.before", "commit.after", "call.sent"])
+def test_an_abort_while_a_worker_looks_is_taken_up_by_that_look_or_the_next(
+    drive: Drive, failpoint: str
+) -> None:
     drive.run("1.27")
     execution = drive.start("1.28")
-    asked: list[object] = []
+    requests: list[object] = []
 
     def passed(name: str) -> None:
-        if name == place and not asked:
-            asked.append(True)
-            asked[:] = at_once(lambda: abort_execution(actor=drive.deployer, execution=execution))
+        if name == failpoint and not requests:
+            requests.append(True)
+            requests[:] = at_once(lambda: abort_execution(actor=drive.deployer, execution=execution))
 
     set_hook(passed)
     try:
         drive.reconcile()
-        assert asked == [None]
+        assert requests == [None]
         drive.until_over(execution, most_seconds=60)
     finally:
         set_hook(None)
@@ -144,8 +148,8 @@ def test_workers_side_by_side_write_one_after_the_other_to_one_service(drive: Dr
     executions = [drive.start(f"1.{28 + number}") for number in range(3)]
 
     for _ in range(600):
-        _, raised = split(at_once(*[drive.reconcile] * 3))
-        assert raised == []
+        _, errors = split(at_once(*[drive.reconcile] * 3))
+        assert errors == []
         assert ServiceLock.objects.count() <= 1
         if not Execution.objects.filter(ended_at=None).exists():
             break
@@ -158,16 +162,18 @@ def test_workers_side_by_side_write_one_after_the_other_to_one_service(drive: Dr
     writes = Counter(drive.effects(after=mark))
     assert (writes["RegisterTaskDefinition"], writes["UpdateService"]) == (3, 3)
     assert not ServiceLock.objects.exists()
-    _never_two_at_once(executions)
+    _assert_no_overlap(executions)
 
 
-def _never_two_at_once(executions: list[Execution]) -> None:
-    sent = AwsCall.objects.filter(execution__in=executions, operation="UpdateService").order_by("sent_at")
-    rows = [(call.sent_at, call.execution.ended_at) for call in sent.select_related("execution")]
-    for (_, ended), (began, _) in zip(rows, rows[1:], strict=False):
-        assert began is not None
-        assert ended is not None
-        assert began >= ended
+def _assert_no_overlap(executions: list[Execution]) -> None:
+    sent_calls = AwsCall.objects.filter(execution__in=executions, operation="UpdateService").order_by(
+        "sent_at"
+    )
+    rows = [(call.sent_at, call.execution.ended_at) for call in sent_calls.select_related("execution")]
+    for (_, ended_at), (started_at, _) in zip(rows, rows[1:], strict=False):
+        assert started_at is not None
+        assert ended_at is not None
+        assert started_at >= ended_at
 
 
 def test_of_two_who_save_the_same_version_one_is_told(drive: Drive, admin_key: str) -> None:
@@ -177,40 +183,40 @@ def test_of_two_who_save_the_same_version_one_is_told(drive: Drive, admin_key: s
     def save(name: str) -> int:
         client = APIClient(raise_request_exception=False)
         client.credentials(HTTP_X_API_KEY=admin_key)
-        changed = {"yaml": yaml.replace("name: Rolling demo", f"name: {name}")}
-        answer = client.put(path, changed, format="json", HTTP_IF_MATCH=f'"{drive.pipeline.version}"')
-        return answer.status_code
+        body = {"yaml": yaml.replace("name: Rolling demo", f"name: {name}")}
+        response = client.put(path, body, format="json", HTTP_IF_MATCH=f'"{drive.pipeline.version}"')
+        return response.status_code
 
-    answers, raised = split(at_once(*[lambda n=n: save(f"Demo {n}") for n in range(MANY)]))
+    status_codes, errors = split(at_once(*[lambda n=n: save(f"Demo {n}") for n in range(MANY)]))
 
-    assert raised == []
-    assert Counter(answers) == {200: 1, 412: MANY - 1}
+    assert errors == []
+    assert Counter(status_codes) == {200: 1, 412: MANY - 1}
 
 
-@pytest.mark.parametrize("what", ["services", "environments", "pipelines", "secrets", "connectors"])
-def test_of_two_who_take_the_same_identifier_one_is_told(drive: Drive, admin_key: str, what: str) -> None:
-    place = {"identifier": "twice", "name": "Twice", "org": "default", "project": "demo"}
+@pytest.mark.parametrize("resource", ["services", "environments", "pipelines", "secrets", "connectors"])
+def test_of_two_who_take_the_same_identifier_one_is_told(drive: Drive, admin_key: str, resource: str) -> None:
+    fields = {"identifier": "twice", "name": "Twice", "org": "default", "project": "demo"}
     pipeline = drive.pipeline.yaml.replace("rolling_demo", "twice")
     bodies = {
-        "services": place,
-        "environments": place | {"kind": "PreProduction"},
+        "services": fields,
+        "environments": fields | {"kind": "PreProduction"},
         "pipelines": {"yaml": pipeline, "org": "default", "project": "demo"},
-        "secrets": place | {"value": planted("a value")},
-        "connectors": place | {"kind": "Aws", "spec": {"credentials": "AssumeRole", "role_arn": ROLE}},
+        "secrets": fields | {"value": planted("a value")},
+        "connectors": fields | {"kind": "Aws", "spec": {"credentials": "AssumeRole", "role_arn": ROLE}},
     }
 
     def make() -> tuple[int, object]:
         client = APIClient(raise_request_exception=False)
         client.credentials(HTTP_X_API_KEY=admin_key)
-        answer = client.post(f"/api/v1/{what}", bodies[what], format="json")
-        return answer.status_code, answer.json()
+        response = client.post(f"/api/v1/{resource}", bodies[resource], format="json")
+        return response.status_code, response.json()
 
-    answers, raised = split(at_once(*[make] * 3))
+    responses, errors = split(at_once(*[make] * 3))
 
-    assert raised == []
-    statuses = Counter(status for status, _ in answers)
-    assert statuses[201] == 1, answers
-    assert statuses[400] + statuses[409] == 2, answers
+    assert errors == []
+    statuses = Counter(status for status, _ in responses)
+    assert statuses[201] == 1, responses
+    assert statuses[400] + statuses[409] == 2, responses
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 HERE = "123456789012/us-east-1"
 
 
-def use_up(drive: Drive, operation: str) -> None:
+def use_tokens(drive: Drive, operation: str) -> None:
     """Leave no token for this operation."""
     assert rate_limits.take_tokens(HERE, get_rate_limit("ecs", operation), 1000, drive.clock.now()) > 0
 
@@ -23,7 +23,7 @@ def use_up(drive: Drive, operation: str) -> None:
 def test_a_write_that_waited_is_not_sent_over_somebody_elses_deployment(drive: Drive) -> None:
     drive.run("1.27")
     execution = drive.start("1.28")
-    use_up(drive, "UpdateService")
+    use_tokens(drive, "UpdateService")
     drive.reconcile()
     assert drive.calls(execution)[-1].operation == "DescribeServices", "the update waits for a token"
     mark = drive.mark()
@@ -36,7 +36,7 @@ def test_a_write_that_waited_is_not_sent_over_somebody_elses_deployment(drive: D
 def test_a_write_that_waited_is_sent_once_it_has_a_token(drive: Drive) -> None:
     drive.run("1.27")
     execution = drive.start("1.28")
-    use_up(drive, "UpdateService")
+    use_tokens(drive, "UpdateService")
     mark = drive.mark()
     drive.reconcile()
     drive.until_over(execution)
@@ -51,10 +51,10 @@ def test_eight_that_start_at_once_register_as_fast_as_a_quarter_of_the_quota_all
         drive.until_over(execution)
     assert set(Execution.objects.values_list("outcome", flat=True)) == {"COMPLETED"}
     journal = drive.sandbox.journal(mark)
-    registered = [
+    register_times = [
         datetime.fromisoformat(entry["at"])
         for entry in journal
         if entry["operation"] == "RegisterTaskDefinition"
     ]
-    assert len(registered) == 8
-    assert registered[-1] - registered[0] >= timedelta(seconds=4 * 3 - 1)
+    assert len(register_times) == 8
+    assert register_times[-1] - register_times[0] >= timedelta(seconds=4 * 3 - 1)

@@ -20,12 +20,12 @@ def blue_green(drive: Drive) -> Drive:
     return drive
 
 
-def _ask(client: APIClient, execution: Execution, what: str) -> None:
-    answer = client.post(f"/api/v1/executions/{execution.pk}/{what}")
-    assert answer.status_code == 202, answer.json()
+def _send_request(client: APIClient, execution: Execution, action: str) -> None:
+    response = client.post(f"/api/v1/executions/{execution.pk}/{action}")
+    assert response.status_code == 202, response.json()
 
 
-def _steps(execution: Execution) -> list[StepExecution]:
+def _list_steps(execution: Execution) -> list[StepExecution]:
     return list(
         StepExecution.objects.filter(stage__execution=execution, section="EXECUTION").order_by("position")
     )
@@ -36,7 +36,7 @@ def _deny_moves(drive: Drive) -> None:
         drive.sandbox.fault("denied", service="elbv2", operation=operation)
 
 
-def _lines(drive: Drive, execution: Execution, text: str) -> list[str]:
+def _list_lines(drive: Drive, execution: Execution, text: str) -> list[str]:
     return [line for line in drive.log(execution) if text in line]
 
 
@@ -46,11 +46,11 @@ def test_a_retry_begins_at_the_first_step_that_was_undone(blue_green: Drive, cli
     execution = drive.run("1.28")
     assert (execution.status, execution.outcome) == ("FAILED", "ROLLED_BACK"), drive.log(execution)[-5:]
     drive.sandbox.clear_faults()
-    _ask(client, execution, "retry")
+    _send_request(client, execution, "retry")
     drive.reconcile()
     drive.until_over(execution)
     assert (execution.status, execution.outcome) == ("SUCCESS", "COMPLETED"), drive.log(execution)[-5:]
-    assert {(step.status, step.attempt, step.run) for step in _steps(execution)} == {("SUCCESS", 2, 2)}
+    assert {(step.status, step.attempt, step.run) for step in _list_steps(execution)} == {("SUCCESS", 2, 2)}
 
 
 def test_steps_that_come_after_a_retried_one_have_their_turn(drive: Drive, client: APIClient) -> None:
@@ -58,13 +58,13 @@ def test_steps_that_come_after_a_retried_one_have_their_turn(drive: Drive, clien
     drive.run("1.27")
     drive.sandbox.fault("denied", service="ecs", operation="RegisterTaskDefinition")
     execution = drive.run("1.28")
-    assert [step.status for step in _steps(execution)] == ["FAILED", "SKIPPED", "SKIPPED"]
+    assert [step.status for step in _list_steps(execution)] == ["FAILED", "SKIPPED", "SKIPPED"]
     drive.sandbox.clear_faults()
-    _ask(client, execution, "retry")
+    _send_request(client, execution, "retry")
     drive.reconcile()
     drive.until_over(execution)
-    assert [step.status for step in _steps(execution)] == ["SUCCESS"] * 3
-    assert not _steps(execution)[2].actions.exclude(state="DONE").exists()
+    assert [step.status for step in _list_steps(execution)] == ["SUCCESS"] * 3
+    assert not _list_steps(execution)[2].actions.exclude(state="DONE").exists()
     assert drive.service("webshop")["taskDefinition"].split(":")[-1] > "1"
 
 
@@ -72,17 +72,17 @@ def test_a_rollback_that_ended_incomplete_can_be_tried_again(drive: Drive, clien
     drive.run("1.27")
     before = drive.service()["taskDefinition"]
     execution = drive.start("crash")
-    while not _lines(drive, execution, "Rolling back"):
+    while not _list_lines(drive, execution, "Rolling back"):
         drive.pass_time(1)
         drive.sandbox.clear_faults()
         if drive.service()["taskDefinition"] != before:
             drive.sandbox.fault("denied", service="ecs", operation="UpdateService")
     drive.until_over(execution)
     assert (execution.status, execution.outcome) == ("FAILED", "FAILED")
-    assert not _lines(drive, execution, "Undoing failed")
-    assert _lines(drive, execution, "Not restored: Create or update the ECS service")
+    assert not _list_lines(drive, execution, "Undoing failed")
+    assert _list_lines(drive, execution, "Not restored: Create or update the ECS service")
     drive.sandbox.clear_faults()
-    _ask(client, execution, "rollback")
+    _send_request(client, execution, "rollback")
     drive.reconcile()
     drive.until_over(execution)
     assert (execution.status, execution.outcome) == ("FAILED", "ROLLED_BACK"), drive.log(execution)[-9:]
@@ -97,7 +97,7 @@ def test_while_traffic_does_not_go_back_nothing_is_deleted_and_a_person_decides(
     execution = drive.run("1.28")
     mark = drive.mark()
     _deny_moves(drive)
-    _ask(client, execution, "rollback")
+    _send_request(client, execution, "rollback")
     drive.reconcile()
     until_asked(execution)
     step = StepExecution.objects.get(
@@ -120,7 +120,7 @@ def test_when_nobody_decides_about_traffic_the_rest_is_left_alone(
     drive = blue_green
     execution = drive.run("1.28")
     _deny_moves(drive)
-    _ask(client, execution, "rollback")
+    _send_request(client, execution, "rollback")
     drive.reconcile()
     until_asked(execution)
     mark = drive.mark()
@@ -145,7 +145,7 @@ def test_rolling_back_later_takes_every_stage_back_the_newest_first(drive: Drive
     before = [drive.service(name)["taskDefinition"] for name in ("myapp", "webshop")]
     execution = drive.run("1.28")
     assert execution.status == "SUCCESS"
-    _ask(client, execution, "rollback")
+    _send_request(client, execution, "rollback")
     drive.reconcile()
     drive.until_over(execution)
     assert (execution.status, execution.outcome) == ("ROLLED_BACK", "ROLLED_BACK"), drive.log(execution)[-5:]

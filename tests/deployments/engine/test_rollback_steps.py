@@ -7,7 +7,7 @@ from deployments.execution.operations import roll_back_execution
 from deployments.execution.undo_plan import build_undo_plan
 from deployments.models import ActionRun, Execution, StepExecution
 from tests.deployments.engine.conftest import DEPLOY, Write, pipeline_text, stage_text
-from tests.deployments.engine.test_service_locks import _parallel, _scale, worker
+from tests.deployments.engine.test_service_locks import _build_parallel, _build_scale_step, worker
 from tests.fixtures.engine_driver import Drive
 
 __all__ = ["worker"]
@@ -16,75 +16,83 @@ pytestmark = pytest.mark.django_db(transaction=True)
 UNDO = "- step: {{identifier: {name}, type: {type}{more}}}\n"
 
 
-def _undo(name: str, type_: str, condition: str = "") -> str:
-    more = f', when: {{condition: "{condition}"}}' if condition else ""
-    return UNDO.format(name=name, type=type_, more=more)
+def _build_undo_step(name: str, step_type: str, condition: str = "") -> str:
+    condition_field = f', when: {{condition: "{condition}"}}' if condition else ""
+    return UNDO.format(name=name, type=step_type, more=condition_field)
 
 
-def _pipeline(steps: str, back: str, variables: str = "{}") -> str:
+def _build_pipeline(steps: str, rollback_steps: str, variables: str = "{}") -> str:
     stage = stage_text(steps)
-    at = stage.index("          - step: {identifier: back_app")
-    lines = "".join(f"          {line}" for line in back.splitlines(keepends=True))
-    return pipeline_text(stage[:at] + lines, variables=variables)
+    index = stage.index("          - step: {identifier: back_app")
+    lines = "".join(f"          {line}" for line in rollback_steps.splitlines(keepends=True))
+    return pipeline_text(stage[:index] + lines, variables=variables)
 
 
-def _back(execution: Execution) -> dict[str, StepExecution]:
+def _get_rollback_steps(execution: Execution) -> dict[str, StepExecution]:
     rows = StepExecution.objects.filter(stage__execution=execution, section="ROLLBACK")
     return {step.identifier: step for step in rows}
 
 
 def test_rollbacks_of_different_services_run_side_by_side(write: Write, drive: Drive, worker: str) -> None:
     before = drive.service()["taskDefinition"]
-    back = _parallel(_undo("back", "EcsRollingRollback"), _undo("unscale", "EcsScaleRollback"))
-    ready = write(_pipeline(_parallel(DEPLOY, _scale("more", worker, 3)), back))
-    execution = ready.run("1.28")
+    rollback_group = _build_parallel(
+        _build_undo_step("back", "EcsRollingRollback"), _build_undo_step("unscale", "EcsScaleRollback")
+    )
+    pipeline_drive = write(
+        _build_pipeline(_build_parallel(DEPLOY, _build_scale_step("more", worker, 3)), rollback_group)
+    )
+    execution = pipeline_drive.run("1.28")
     assert execution.outcome == "COMPLETED", execution.failure
     roll_back_execution(actor=drive.deployer, execution=execution)
     drive.until_over(execution)
     assert execution.outcome == "ROLLED_BACK", drive.log(execution)[-5:]
     assert (drive.service()["taskDefinition"], drive.service("worker")["desiredCount"]) == (before, 1)
-    found = _back(execution)
-    assert found["back"].started_at < found["unscale"].ended_at
-    assert found["unscale"].started_at < found["back"].ended_at
-    shown = build_execution_document(execution, ready.deployer)["stages"][0]["steps"]
-    assert [step["depth"] for step in shown] == [1, 1, 1, 1]
+    steps = _get_rollback_steps(execution)
+    assert steps["back"].started_at < steps["unscale"].ended_at
+    assert steps["unscale"].started_at < steps["back"].ended_at
+    step_rows = build_execution_document(execution, pipeline_drive.deployer)["stages"][0]["steps"]
+    assert [step["depth"] for step in step_rows] == [1, 1, 1, 1]
 
 
 def test_rollbacks_of_one_service_take_turns_although_they_stand_side_by_side(
     write: Write, drive: Drive, worker: str
 ) -> None:
-    back = _parallel(_undo("unscale", "EcsScaleRollback"), _undo("back", "EcsRollingRollback"))
-    execution = write(_pipeline(DEPLOY + _scale("more", "myapp", 3), back)).run("1.28")
+    rollback_group = _build_parallel(
+        _build_undo_step("unscale", "EcsScaleRollback"), _build_undo_step("back", "EcsRollingRollback")
+    )
+    execution = write(_build_pipeline(DEPLOY + _build_scale_step("more", "myapp", 3), rollback_group)).run(
+        "1.28"
+    )
     assert execution.outcome == "COMPLETED", execution.failure
     roll_back_execution(actor=drive.deployer, execution=execution)
     drive.until_over(execution)
     assert execution.outcome == "ROLLED_BACK", drive.log(execution)[-5:]
-    found = _back(execution)
-    assert found["back"].started_at >= found["unscale"].ended_at
+    steps = _get_rollback_steps(execution)
+    assert steps["back"].started_at >= steps["unscale"].ended_at
 
 
 def test_what_a_skipped_rollback_would_have_undone_stays_and_is_said_to(write: Write, drive: Drive) -> None:
     drive.run("1.27")
-    undo = _undo("back", "EcsRollingRollback", "<+pipeline.variables.keep> != 'yes'")
-    group = "- stepGroup:\n    identifier: g\n    steps:\n" + f"      {undo}"
-    ready = write(_pipeline(DEPLOY, group, variables="{keep: 'yes'}"))
-    put_back = ready.run("crash", inputs={"keep": "no"})
-    assert (put_back.status, put_back.outcome) == ("FAILED", "ROLLED_BACK")
-    execution = ready.run("crash")
+    undo_step = _build_undo_step("back", "EcsRollingRollback", "<+pipeline.variables.keep> != 'yes'")
+    group = "- stepGroup:\n    identifier: g\n    steps:\n" + f"      {undo_step}"
+    pipeline_drive = write(_build_pipeline(DEPLOY, group, variables="{keep: 'yes'}"))
+    rolled_back_execution = pipeline_drive.run("crash", inputs={"keep": "no"})
+    assert (rolled_back_execution.status, rolled_back_execution.outcome) == ("FAILED", "ROLLED_BACK")
+    execution = pipeline_drive.run("crash")
     assert (execution.status, execution.outcome) == ("FAILED", "FAILED")
-    step = _back(execution)["back"]
+    step = _get_rollback_steps(execution)["back"]
     assert step.status == "SKIPPED"
     assert step.skip_reason == "because this is false: <+pipeline.variables.keep> != 'yes'"
-    left = ActionRun.objects.filter(step__stage__execution=execution, state="NOT_RESTORED")
-    assert left.filter(step__identifier="deploy", detail__contains="was skipped").exists()
-    words = [change["words"] for change in build_undo_plan(execution)["changes"]]
-    assert words
-    assert all(one.endswith("if <+pipeline.variables.keep> != 'yes'") for one in words)
+    unrestored_actions = ActionRun.objects.filter(step__stage__execution=execution, state="NOT_RESTORED")
+    assert unrestored_actions.filter(step__identifier="deploy", detail__contains="was skipped").exists()
+    descriptions = [change["words"] for change in build_undo_plan(execution)["changes"]]
+    assert descriptions
+    assert all(description.endswith("if <+pipeline.variables.keep> != 'yes'") for description in descriptions)
 
 
 def test_a_rollback_whose_condition_has_no_answer_runs(write: Write, drive: Drive) -> None:
     drive.run("1.27")
-    undo = _undo("back", "EcsRollingRollback", "<+pipeline.variables.keep>")
-    execution = write(_pipeline(DEPLOY, undo, variables="{keep: maybe}")).run("crash")
+    undo_step = _build_undo_step("back", "EcsRollingRollback", "<+pipeline.variables.keep>")
+    execution = write(_build_pipeline(DEPLOY, undo_step, variables="{keep: maybe}")).run("crash")
     assert (execution.status, execution.outcome) == ("FAILED", "ROLLED_BACK")
     assert any("has no answer, so the rollback runs" in line for line in drive.log(execution))

@@ -7,39 +7,39 @@ from deployments.execution.documents import build_execution_document
 from deployments.execution.operations import abort_execution, roll_back_execution
 from deployments.models import Execution, ServiceLock, StepExecution
 from tests.deployments.engine.conftest import DEPLOY, Write, job, pipeline_text, stage_text
-from tests.deployments.preview.comparison import preview
+from tests.deployments.preview.comparison import load_preview
 from tests.fixtures.engine_driver import Drive
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def _scale(name: str, service: str, count: int) -> str:
+def _build_scale_step(name: str, service: str, count: int) -> str:
     spec = f"{{service: {service}, instances: {count}}}"
     return f"- step: {{identifier: {name}, type: EcsScale, spec: {spec}}}\n"
 
 
-def _parallel(*branches: str) -> str:
+def _build_parallel(*branches: str) -> str:
     lines = "".join(branches).splitlines(keepends=True)
     return "- parallel:\n" + "".join(f"    {line}" for line in lines)
 
 
-def _pipeline(*steps: str) -> str:
+def _build_pipeline(*steps: str) -> str:
     stage = stage_text("".join(steps))
     unscale = "- step: {identifier: unscale, type: EcsScaleRollback}\n"
     return pipeline_text(stage.replace("rollbackSteps:\n", f"rollbackSteps:\n          {unscale}"))
 
 
-def _step(execution: Execution, name: str) -> StepExecution:
+def _get_step(execution: Execution, name: str) -> StepExecution:
     return StepExecution.objects.get(stage__execution=execution, identifier=name)
 
 
-def _until(drive: Drive, execution: Execution, name: str, status: str) -> None:
+def _wait_for_status(drive: Drive, execution: Execution, name: str, status: str) -> None:
     for _ in range(120):
-        if _step(execution, name).status == status:
+        if _get_step(execution, name).status == status:
             execution.refresh_from_db()
             return
         drive.pass_time(1)
-    raise AssertionError(f"{name} is {_step(execution, name).status}: {drive.log(execution)[-5:]}")
+    raise AssertionError(f"{name} is {_get_step(execution, name).status}: {drive.log(execution)[-5:]}")
 
 
 @pytest.fixture
@@ -47,9 +47,14 @@ def worker(drive: Drive) -> str:
     """The name of another ECS service in the cluster, with one task."""
     assert drive.run("1.27").outcome == "COMPLETED"
     definition = drive.service()["taskDefinition"]
-    asked = {"cluster": "demo", "serviceName": "worker", "taskDefinition": definition, "desiredCount": 1}
-    like = {name: drive.service()[name] for name in ("launchType", "networkConfiguration")}
-    drive.call("ecs", "CreateService", {**like, **asked})
+    service_fields = {
+        "cluster": "demo",
+        "serviceName": "worker",
+        "taskDefinition": definition,
+        "desiredCount": 1,
+    }
+    copied_fields = {name: drive.service()[name] for name in ("launchType", "networkConfiguration")}
+    drive.call("ecs", "CreateService", {**copied_fields, **service_fields})
     drive.sandbox.advance(60)
     return "worker"
 
@@ -58,8 +63,8 @@ def test_branches_change_different_services_at_once_and_both_are_put_back(
     write: Write, drive: Drive, worker: str
 ) -> None:
     before = drive.service()["taskDefinition"]
-    ready = write(_pipeline(_parallel(DEPLOY, _scale("more", worker, 3))))
-    execution = ready.start("1.28")
+    pipeline_drive = write(_build_pipeline(_build_parallel(DEPLOY, _build_scale_step("more", worker, 3))))
+    execution = pipeline_drive.start("1.28")
     drive.pass_time(4)
     assert {slot.key.rpartition("/")[2] for slot in ServiceLock.objects.all()} == {"myapp", "worker"}
     drive.until_over(execution)
@@ -67,10 +72,10 @@ def test_branches_change_different_services_at_once_and_both_are_put_back(
     assert drive.service("worker")["runningCount"] == 3
     assert not ServiceLock.objects.exists()
     # The page shows the ECS service that is deployed, whichever branch came last.
-    shown = execution.stages.get()
-    assert (shown.ecs_service, shown.deployment_id) == (
+    stage = execution.stages.get()
+    assert (stage.ecs_service, stage.deployment_id) == (
         "myapp",
-        _step(execution, "deploy").outputs["deploymentId"],
+        _get_step(execution, "deploy").outputs["deploymentId"],
     )
 
     roll_back_execution(actor=drive.deployer, execution=execution)
@@ -80,16 +85,16 @@ def test_branches_change_different_services_at_once_and_both_are_put_back(
 
 
 def test_a_branch_goes_on_while_another_waits_for_its_service(write: Write, drive: Drive) -> None:
-    ready = write(_pipeline(_parallel(DEPLOY, job(drive, "migrate"))))
-    first, second = ready.start("slow"), ready.start("1.28")
-    _until(drive, second, "migrate", "SUCCESS")
-    assert _step(first, "deploy").status != "SUCCESS"
+    pipeline_drive = write(_build_pipeline(_build_parallel(DEPLOY, job(drive, "migrate"))))
+    first, second = pipeline_drive.start("slow"), pipeline_drive.start("1.28")
+    _wait_for_status(drive, second, "migrate", "SUCCESS")
+    assert _get_step(first, "deploy").status != "SUCCESS"
     drive.pass_time(16)
     second.refresh_from_db()
     queue = build_execution_document(second, drive.deployer)["queue"]
     assert (second.status, second.stages.get().status) == ("QUEUED", "QUEUED")
-    place = {"position": 1, "waits_for": f"#{first.number}", "ecs_service": "myapp", "step": "deploy"}
-    assert queue == {**place, "steps": [place]}
+    queue_entry = {"position": 1, "waits_for": f"#{first.number}", "ecs_service": "myapp", "step": "deploy"}
+    assert queue == {**queue_entry, "steps": [queue_entry]}
     drive.until_over(first)
     drive.until_over(second)
     assert (second.status, second.outcome) == ("SUCCESS", "COMPLETED")
@@ -98,18 +103,21 @@ def test_a_branch_goes_on_while_another_waits_for_its_service(write: Write, driv
 def test_every_step_that_waits_for_its_service_is_named_with_who_is_ahead_of_it(
     write: Write, drive: Drive, worker: str, client: Client
 ) -> None:
-    ready = write(_pipeline(_parallel(DEPLOY, _scale("more", worker, 3))))
-    first = ready.start("slow")
+    pipeline_drive = write(_build_pipeline(_build_parallel(DEPLOY, _build_scale_step("more", worker, 3))))
+    first = pipeline_drive.start("slow")
     drive.pass_time(4)
-    second = ready.start("1.28")
+    second = pipeline_drive.start("1.28")
     drive.pass_time(4)
-    places = build_execution_document(second, drive.deployer)["queue"]["steps"]
-    assert {(one["step"], one["ecs_service"]) for one in places} == {("deploy", "myapp"), ("more", "worker")}
-    assert {(one["position"], one["waits_for"]) for one in places} == {(1, f"#{first.number}")}
+    queue_entries = build_execution_document(second, drive.deployer)["queue"]["steps"]
+    assert {(entry["step"], entry["ecs_service"]) for entry in queue_entries} == {
+        ("deploy", "myapp"),
+        ("more", "worker"),
+    }
+    assert {(entry["position"], entry["waits_for"]) for entry in queue_entries} == {(1, f"#{first.number}")}
     client.force_login(drive.deployer)
-    shown = client.get(f"/deployments/{second.pk}/").content.decode()
+    page = client.get(f"/deployments/{second.pk}/").content.decode()
     for name, service in (("deploy", "myapp"), ("more", "worker")):
-        assert f"Step {name} waits for the lock of ECS service {service}: position 1." in shown
+        assert f"Step {name} waits for the lock of ECS service {service}: position 1." in page
     drive.until_over(first)
     drive.until_over(second)
     assert build_execution_document(second, drive.deployer)["queue"] is None
@@ -127,14 +135,14 @@ def test_who_is_aborted_while_it_waits_for_its_service_ends_at_once(drive: Drive
 
 def test_two_branches_that_turn_out_to_change_one_service_are_refused(write: Write, drive: Drive) -> None:
     drive.run("1.27")
-    ready = write(
-        _pipeline(_parallel(DEPLOY, _scale("more", "<+pipeline.variables.name>", 3))).replace(
-            "variables: {}", "variables: {name: myapp}"
-        )
+    pipeline_drive = write(
+        _build_pipeline(
+            _build_parallel(DEPLOY, _build_scale_step("more", "<+pipeline.variables.name>", 3))
+        ).replace("variables: {}", "variables: {name: myapp}")
     )
-    said = preview(drive, "1.28")["steps"][1]["failure"]
-    assert said["code"] == "SERVICE_CHANGED_BESIDE"
-    execution = ready.run("1.28")
+    failure = load_preview(drive, "1.28")["steps"][1]["failure"]
+    assert failure["code"] == "SERVICE_CHANGED_BESIDE"
+    execution = pipeline_drive.run("1.28")
     assert execution.status == "FAILED"
     assert execution.failure["code"] == "SERVICE_CHANGED_BESIDE"
     assert "run one after the other" in execution.failure["message"]
@@ -143,14 +151,14 @@ def test_two_branches_that_turn_out_to_change_one_service_are_refused(write: Wri
 def test_of_two_that_wait_for_each_other_the_later_one_gives_way(
     write: Write, drive: Drive, worker: str
 ) -> None:
-    one = write(_pipeline(DEPLOY, _scale("more", worker, 2))).start("1.28")
-    other = write(_pipeline(_scale("more", worker, 3), DEPLOY)).start("1.29")
-    drive.until_over(one)
+    first = write(_build_pipeline(DEPLOY, _build_scale_step("more", worker, 2))).start("1.28")
+    other = write(_build_pipeline(_build_scale_step("more", worker, 3), DEPLOY)).start("1.29")
+    drive.until_over(first)
     drive.until_over(other)
-    ends = {one.status: one, other.status: other}
-    assert set(ends) == {"SUCCESS", "FAILED"}
-    gave_way = ends["FAILED"]
-    assert gave_way.failure["code"] == "SERVICES_CROSSED"
-    assert f"#{ends['SUCCESS'].number} holds" in gave_way.failure["message"]
-    assert gave_way.outcome in ("ROLLED_BACK", "FAILED")
+    executions_by_status = {first.status: first, other.status: other}
+    assert set(executions_by_status) == {"SUCCESS", "FAILED"}
+    failed_execution = executions_by_status["FAILED"]
+    assert failed_execution.failure["code"] == "SERVICES_CROSSED"
+    assert f"#{executions_by_status['SUCCESS'].number} holds" in failed_execution.failure["message"]
+    assert failed_execution.outcome in ("ROLLED_BACK", "FAILED")
     assert not ServiceLock.objects.exists()

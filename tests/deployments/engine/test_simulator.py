@@ -16,7 +16,7 @@ from pipelines.models import Pipeline
 from rbac.models import User
 from tests.deployments.engine.simulator import branches
 from tests.deployments.engine.simulator.fake_ecs import FakeEcs
-from tests.deployments.engine.simulator.invariants import violations
+from tests.deployments.engine.simulator.invariants import list_violations
 from tests.deployments.engine.simulator.schedule import Odds, Schedule
 from tests.fixtures.demo import fill_in_demo
 
@@ -34,28 +34,28 @@ def simulate(
     transactional_db: None, account: object, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> Simulate:
     """Run one schedule by its seed; gives back the promises it broke. Nobody watches."""
-    branches.register(monkeypatch)
+    branches.register_stamps(monkeypatch)
     settings.CHANNEL_LAYERS = {}
     fill_in_demo(FACTS)
     deployer = User.objects.get(username="deployer")
     pipeline = Pipeline.objects.get(identifier="rolling_demo")
 
-    def one(seed: int, *, has_branches: bool = False) -> list[str]:
+    def run_seed(seed: int, *, has_branches: bool = False) -> list[str]:
         rate_limits.reset_buckets()
-        dice = random.Random(seed)
-        odds = Odds.from_dice(dice)
-        ecs = FakeEcs(now=lambda: schedule.now(), dice=dice, account=f"{seed:012d}", breaker=odds.breaker)
-        schedule = Schedule(dice=dice, odds=odds, ecs=ecs)
+        rng = random.Random(seed)
+        odds = Odds.from_random(rng)
+        ecs = FakeEcs(now=lambda: schedule.now(), rng=rng, account=f"{seed:012d}", breaker=odds.breaker)
+        schedule = Schedule(rng=rng, odds=odds, ecs=ecs)
         before = None if odds.first_deployment else _deploy_before(ecs)
         tag = "crash" if odds.bad_image else "1.27"
-        yaml = branches.yaml_of(dice) if has_branches else ""
+        yaml = branches.build_random_yaml(rng) if has_branches else ""
         execution = run_pipeline(actor=deployer, pipeline=pipeline, artifact_tag=tag, yaml=yaml)
         # The fixture's own way would nest one more override with every schedule, until Python gives up.
         with override_settings(AWS_QUOTA_SHARE=odds.quota_share):
             schedule.run(execution)
         execution.refresh_from_db()
-        broken = violations(schedule, execution, before, may_end_otherwise=has_branches)
-        broken += branches.broken_promises(execution, ecs.tags) if has_branches and execution.is_over else []
+        broken = list_violations(schedule, execution, before, may_differ=has_branches)
+        broken += branches.list_violations(execution, ecs.tags) if has_branches and execution.is_over else []
         return [f"seed {seed}: {text}" for text in broken] and [
             *(f"seed {seed}: {text}" for text in broken),
             f"  {odds}",
@@ -63,7 +63,7 @@ def simulate(
             *(f"  {line}" for line in schedule.history),
         ]
 
-    return one
+    return run_seed
 
 
 def _deploy_before(ecs: FakeEcs) -> str:

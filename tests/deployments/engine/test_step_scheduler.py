@@ -13,7 +13,7 @@ from tests.lanes import examples
 STATUSES = st.sampled_from([Status.QUEUED, Status.RUNNING, Status.SUCCESS, Status.SKIPPED, Status.FAILED])
 TREES = st.recursive(
     STATUSES,
-    lambda inner: st.tuples(st.booleans(), st.lists(inner, min_size=1, max_size=3)),
+    lambda children: st.tuples(st.booleans(), st.lists(children, min_size=1, max_size=3)),
     max_leaves=9,
 )
 
@@ -35,24 +35,30 @@ class Rows:
         group = StepGroup(pk=len(self.groups) + 1, position=len(self.steps), kind=kind)
         group.parent_id = parent.pk if parent else None
         self.groups.append(group)
-        for inner in tree[1]:
-            self.add(inner, group)
+        for child in tree[1]:
+            self.add(child, group)
 
 
-def rows_of(tree: object) -> Rows:
+def build_rows(tree: object) -> Rows:
     rows = Rows([], [])
     rows.add(tree, None)
     return rows
 
 
-def expected(tree: object, count: list[int]) -> list[int]:
+def list_expected_positions(tree: object, count: list[int]) -> list[int]:
     """The positions of the current steps, by the words of the rule."""
     if not isinstance(tree, tuple):
         count[0] += 1
         return [] if tree in TERMINAL_STATUSES else [count[0] - 1]
-    found = [expected(inner, count) for inner in tree[1]]
-    opened = [one for one in found if one]
-    return [at for one in opened for at in one] if tree[0] else opened[0] if opened else []
+    branches = [list_expected_positions(child, count) for child in tree[1]]
+    open_branches = [branch for branch in branches if branch]
+    return (
+        [position for branch in open_branches for position in branch]
+        if tree[0]
+        else open_branches[0]
+        if open_branches
+        else []
+    )
 
 
 @settings(max_examples=examples(400))
@@ -63,12 +69,12 @@ def test_of_a_sequence_the_first_open_part_is_current_and_of_a_parallel_each_ope
     rows = Rows([], [])
     for part in parts:
         rows.add(part, None)
-    current = StepFlow(rows.steps, rows.groups).list_current()
-    assert [step.position for step in current] == expected((False, parts), [0])
+    current_steps = StepFlow(rows.steps, rows.groups).list_current()
+    assert [step.position for step in current_steps] == list_expected_positions((False, parts), [0])
 
 
 def test_a_step_for_failures_waits_where_its_unbegun_groups_are_for_failures_too() -> None:
-    rows = rows_of((False, [Status.QUEUED]))
+    rows = build_rows((False, [Status.QUEUED]))
     (step,), (group,) = rows.steps, rows.groups
     step.when = {"stageStatus": "Failure", "condition": None}
     assert not StepFlow(rows.steps, rows.groups).has_steps_after_failure()

@@ -18,7 +18,7 @@ from pipelines.models import Pipeline
 from rbac.models import User
 from tests.deployments.engine.simulator import branches
 from tests.deployments.engine.simulator.fake_ecs import FakeEcs
-from tests.deployments.engine.simulator.invariants import violations
+from tests.deployments.engine.simulator.invariants import list_violations
 from tests.deployments.engine.simulator.schedule import Death, Odds, Schedule
 from tests.deployments.engine.test_simulator import FACTS, _deploy_before
 from tests.fixtures.demo import fill_in_demo
@@ -52,7 +52,7 @@ def killed_at(
     transactional_db: None, account: object, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[int, str], tuple[Quick, Execution, str]]:
     """Run a deployment with the given tag whose worker dies at the n-th failpoint that it passes."""
-    branches.register(monkeypatch)
+    branches.register_stamps(monkeypatch)
     monkeypatch.setattr("tests.deployments.engine.simulator.fake_ecs.ROLLOUT", SHORT_ROLLOUT)
     monkeypatch.setattr("tests.deployments.engine.simulator.fake_ecs.FAILS_EVERY", SHORT_ROLLOUT / 3)
     fill_in_demo(FACTS)
@@ -60,12 +60,12 @@ def killed_at(
     pipeline = Pipeline.objects.get(identifier="rolling_demo")
     numbers = iter(range(1, 10_000))
 
-    def run(at: int, tag: str, yaml: str = "") -> tuple[Quick, Execution, str]:
+    def run(stop_index: int, tag: str, yaml: str = "") -> tuple[Quick, Execution, str]:
         rate_limits.reset_buckets()
-        dice = random.Random(7)
-        ecs = FakeEcs(now=lambda: schedule.now(), dice=dice, account=f"{next(numbers):012d}")
-        schedule = Quick(dice=dice, odds=Odds(), ecs=ecs)
-        schedule.countdown = Countdown(at, _die_in_process)
+        rng = random.Random(7)
+        ecs = FakeEcs(now=lambda: schedule.now(), rng=rng, account=f"{next(numbers):012d}")
+        schedule = Quick(rng=rng, odds=Odds(), ecs=ecs)
+        schedule.countdown = Countdown(stop_index, _die_in_process)
         before = _deploy_before(ecs)
         execution = run_pipeline(actor=deployer, pipeline=pipeline, artifact_tag=tag, yaml=yaml)
         schedule.run(execution)
@@ -75,14 +75,16 @@ def killed_at(
     return run
 
 
-def _story(execution: Execution) -> list[str]:
+def _list_story_lines(execution: Execution) -> list[str]:
     """What the log tells, without what depends on the moment of a look: ids, AWS events, counts under way."""
-    passing = ("# AWS Event", "Waiting for pending tasks")
-    lines = [line["text"] for line in iterate_lines(execution.pk) if not line["text"].startswith(passing)]
+    skipped_prefixes = ("# AWS Event", "Waiting for pending tasks")
+    lines = [
+        line["text"] for line in iterate_lines(execution.pk) if not line["text"].startswith(skipped_prefixes)
+    ]
     return [re.sub(r"\d{12,}|\b[0-9a-f]{32}\b|\d+(?= tasks of this)", "N", text) for text in lines]
 
 
-def _work(schedule: Schedule) -> list[str]:
+def _list_operations(schedule: Schedule) -> list[str]:
     return [effect.operation for effect in schedule.ecs.effects if effect.by == "slipway"]
 
 
@@ -91,45 +93,51 @@ def _work(schedule: Schedule) -> list[str]:
 def test_a_death_at_any_failpoint_changes_neither_end_nor_log(
     killed_at: Callable[[int, str], tuple[Quick, Execution, str]], tag: str, part: int
 ) -> None:
-    calm, undisturbed, _ = killed_at(0, tag)
-    story, work = _story(undisturbed), _work(calm)
-    for at in range(part + 1, len(calm.countdown.passed) + 1, PARTS * APART):
-        where = f"killed at {calm.countdown.passed[at - 1]}, the {at}th"
-        schedule, execution, before = killed_at(at, tag)
-        assert not violations(schedule, execution, before), where
-        assert (execution.status, execution.outcome) == (undisturbed.status, undisturbed.outcome), where
-        assert _work(schedule) == work, where
-        assert Counter(_story(execution)) == Counter(story), where
+    baseline, baseline_execution, _ = killed_at(0, tag)
+    expected_story, expected_work = _list_story_lines(baseline_execution), _list_operations(baseline)
+    for stop_index in range(part + 1, len(baseline.countdown.passed) + 1, PARTS * APART):
+        context = f"killed at {baseline.countdown.passed[stop_index - 1]}, the {stop_index}th"
+        schedule, execution, before = killed_at(stop_index, tag)
+        assert not list_violations(schedule, execution, before), context
+        assert (execution.status, execution.outcome) == (
+            baseline_execution.status,
+            baseline_execution.outcome,
+        ), context
+        assert _list_operations(schedule) == expected_work, context
+        assert Counter(_list_story_lines(execution)) == Counter(expected_story), context
 
 
 @pytest.mark.parametrize("tag", ["1.27", "crash"])
 def test_nor_does_one_while_steps_run_side_by_side(
     killed_at: Callable[[int, str, str], tuple[Quick, Execution, str]], tag: str
 ) -> None:
-    yaml = branches.two_branches()
-    calm, undisturbed, _ = killed_at(0, tag, yaml)
-    for at in range(3, len(calm.countdown.passed) + 1, BRANCHES_APART):
-        where = f"killed at {calm.countdown.passed[at - 1]}, the {at}th"
-        schedule, execution, before = killed_at(at, tag, yaml)
-        assert not violations(schedule, execution, before), where
-        assert not branches.broken_promises(execution, schedule.ecs.tags), where
-        assert (execution.status, execution.outcome) == (undisturbed.status, undisturbed.outcome), where
-        assert Counter(_work(schedule)) == Counter(_work(calm)), where
+    yaml = branches.build_two_branches()
+    baseline, baseline_execution, _ = killed_at(0, tag, yaml)
+    for stop_index in range(3, len(baseline.countdown.passed) + 1, BRANCHES_APART):
+        context = f"killed at {baseline.countdown.passed[stop_index - 1]}, the {stop_index}th"
+        schedule, execution, before = killed_at(stop_index, tag, yaml)
+        assert not list_violations(schedule, execution, before), context
+        assert not branches.list_violations(execution, schedule.ecs.tags), context
+        assert (execution.status, execution.outcome) == (
+            baseline_execution.status,
+            baseline_execution.outcome,
+        ), context
+        assert Counter(_list_operations(schedule)) == Counter(_list_operations(baseline)), context
 
 
 @pytest.fixture(autouse=True)
-def _no_hook_stays() -> Iterator[None]:
+def _remove_hook() -> Iterator[None]:
     yield
     set_hook(None)
 
 
-def _places(drive: Drive) -> list[str]:
+def _list_failpoints(drive: Drive) -> list[str]:
     """The failpoints that one undisturbed deployment passes, in order."""
-    countdown = Countdown(0, _die_in_process)
-    set_hook(countdown)
+    crash_countdown = Countdown(0, _die_in_process)
+    set_hook(crash_countdown)
     drive.run("crash")
     set_hook(None)
-    return countdown.passed
+    return crash_countdown.passed
 
 
 def test_a_forked_worker_killed_at_each_kind_of_place_leaves_no_trace(
@@ -137,16 +145,16 @@ def test_a_forked_worker_killed_at_each_kind_of_place_leaves_no_trace(
 ) -> None:
     """The real thing: a process that ends without a word, in front of the real sandbox."""
     drive.run("1.27")
-    passed = _places(drive)
-    assert set(passed) == set(FAILPOINTS), "every failpoint is reached"
+    passed_names = _list_failpoints(drive)
+    assert set(passed_names) == set(FAILPOINTS), "every failpoint is reached"
     before = drive.service()["taskDefinition"]
     for name in FAILPOINTS:
         mark = drive.mark()
         execution = drive.start("crash")
-        at = passed.index(name, passed.index("call.sent")) + 1
+        stop_index = passed_names.index(name, passed_names.index("call.sent")) + 1
 
-        def doomed(at: int = at, execution: Execution = execution) -> None:
-            runtime.set_hook(Countdown(at, lambda: os._exit(KILLED)))
+        def doomed(stop_index: int = stop_index, execution: Execution = execution) -> None:
+            runtime.set_hook(Countdown(stop_index, lambda: os._exit(KILLED)))
             drive.until_over(execution)
 
         assert in_a_fork(doomed) == KILLED, name

@@ -22,11 +22,11 @@ def strategies(drive: Drive) -> Strategies:
 
     def write(yaml: str) -> None:
         lines = [f"        {line}" for line in yaml.strip("\n").split("\n")]
-        place = "        type: Deployment\n"
+        type_line = "        type: Deployment\n"
         text = drive.pipeline.yaml
-        assert place in text
+        assert type_line in text
         block = "\n".join(["        failureStrategies:", *lines])
-        drive.pipeline.yaml = text.replace(place, f"{place}{block}\n", 1)
+        drive.pipeline.yaml = text.replace(type_line, f"{type_line}{block}\n", 1)
         drive.pipeline.save(update_fields=["yaml"])
 
     return write
@@ -36,7 +36,7 @@ def strategies(drive: Drive) -> Strategies:
 def until_asked(drive: Drive) -> UntilAsked:
     """Let time go by until the execution waits for a person."""
 
-    def wait(execution: Execution) -> Execution:
+    def wait_for_intervention(execution: Execution) -> Execution:
         for _ in range(900):
             drive.pass_time(1)
             execution.refresh_from_db()
@@ -45,7 +45,7 @@ def until_asked(drive: Drive) -> UntilAsked:
             assert not execution.is_over, drive.log(execution)[-8:]
         raise AssertionError(drive.log(execution)[-8:])
 
-    return wait
+    return wait_for_intervention
 
 
 @pytest.fixture

@@ -26,19 +26,19 @@ def waiting(drive: Drive, strategies: Strategies, until_asked: UntilAsked) -> Ex
     return until_asked(drive.start("crash"))
 
 
-def _step(execution: Execution) -> StepExecution:
+def _get_step(execution: Execution) -> StepExecution:
     return StepExecution.objects.get(stage__execution=execution, section="EXECUTION")
 
 
 def _decide(client: APIClient, execution: Execution, decision: str) -> int:
-    body = {"step": _step(execution).identifier, "decision": decision}
+    body = {"step": _get_step(execution).identifier, "decision": decision}
     return client.post(f"/api/v1/executions/{execution.pk}/decisions", body, format="json").status_code
 
 
 def test_it_waits_with_its_failure_its_time_and_its_choices(waiting: Execution, client: APIClient) -> None:
-    shown = client.get(f"/api/v1/executions/{waiting.pk}").json()
-    step = shown["stages"][0]["steps"][0]
-    assert (shown["status"], step["status"]) == ("INTERVENTION_WAITING", "INTERVENTION_WAITING")
+    body = client.get(f"/api/v1/executions/{waiting.pk}").json()
+    step = body["stages"][0]["steps"][0]
+    assert (body["status"], step["status"]) == ("INTERVENTION_WAITING", "INTERVENTION_WAITING")
     assert "exited with code 1" in step["failure"]["message"]
     assert step["intervention"]["on_timeout"] == "Ignore"
     assert step["intervention"]["until"] > step["intervention"]["asked_at"]
@@ -51,11 +51,11 @@ def test_it_waits_with_its_failure_its_time_and_its_choices(waiting: Execution, 
         "ROLL_BACK",
         "ABORT",
     }
-    assert shown["can"]["decide"]
+    assert body["can"]["decide"]
 
 
 @pytest.mark.parametrize(
-    ("decision", "status", "outcome", "undone"),
+    ("decision", "status", "outcome", "is_undone"),
     [
         ("SKIP", "SUCCESS", "FAILED", False),
         ("IGNORE", "IGNORE_FAILED", "FAILED", False),
@@ -72,14 +72,14 @@ def test_what_a_person_decides_is_done_told_and_audited(
     decision: str,
     status: str,
     outcome: str,
-    undone: bool,
+    is_undone: bool,
 ) -> None:
     assert _decide(client, waiting, decision) == 202
     drive.until_over(waiting)
     assert (waiting.status, waiting.outcome) == (status, outcome)
     assert any(line.startswith("deployer decided about step") for line in drive.log(waiting))
     assert AuditEntry.objects.filter(action=f"execution.{decision.lower()}", actor=drive.deployer).exists()
-    assert drive.service()["taskDefinition"].endswith(":1") is undone
+    assert drive.service()["taskDefinition"].endswith(":1") is is_undone
 
 
 def test_a_retry_is_the_next_attempt_and_asks_again_when_that_fails_too(
@@ -88,7 +88,7 @@ def test_a_retry_is_the_next_attempt_and_asks_again_when_that_fails_too(
     assert _decide(client, waiting, "RETRY") == 202
     drive.reconcile()
     until_asked(waiting)
-    assert _step(waiting).attempt == 2
+    assert _get_step(waiting).attempt == 2
     assert _decide(client, waiting, "ROLL_BACK") == 202
     drive.until_over(waiting)
     assert drive.service()["taskDefinition"].endswith(":1")
@@ -130,7 +130,7 @@ def test_a_step_that_only_waits_for_aws_can_be_skipped_and_is_not_said_to_be_don
     assert _decide(client, execution, "SKIP") == 202
     drive.until_over(execution)
     assert (execution.status, execution.outcome) == ("SUCCESS", "")
-    assert _step(execution).status == "SKIPPED"
+    assert _get_step(execution).status == "SKIPPED"
 
 
 def test_an_action_of_another_version_has_the_same_choices(
@@ -142,7 +142,7 @@ def test_an_action_of_another_version_has_the_same_choices(
     rows = ActionRun.objects.filter(step__stage__execution=execution, name="CreateOrUpdateService")
     rows.update(version=99)
     until_asked(execution)
-    step = _step(execution)
+    step = _get_step(execution)
     assert step.intervention is not None
     assert step.intervention["kind"] == "STUCK"
     assert _decide(client, execution, "ROLL_BACK") == 202

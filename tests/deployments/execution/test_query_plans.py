@@ -22,55 +22,55 @@ def sample(project: Scope, admin: User) -> World:
     return make_world(project, admin, admin)
 
 
-def plan_of(rows: QuerySet[Any], *, cursor: bool = False) -> str:
+def explain_query(rows: QuerySet[Any], *, cursor: bool = False) -> str:
     """The plan of the query that loads a page of `rows`, as if there were far too many to sort."""
     query = {"cursor": Cursor(False, rows[0].created_at, rows[0].pk).encode()} if cursor else {}
-    explained: list[str] = []
+    plans: list[str] = []
 
     class Explained(QuerySet[Any]):
         def __iter__(self) -> Any:
-            explained.append(QuerySet(self.model, self.query).explain())
+            plans.append(QuerySet(self.model, self.query).explain())
             return iter(())
 
     with connection.cursor() as settings:
         if connection.vendor == "postgresql":
-            for way in ("seqscan", "bitmapscan", "sort", "hashjoin", "mergejoin"):
-                settings.execute(f"SET LOCAL enable_{way} = off")
+            for plan_method in ("seqscan", "bitmapscan", "sort", "hashjoin", "mergejoin"):
+                settings.execute(f"SET LOCAL enable_{plan_method} = off")
         paginate_queryset(
             Explained(rows.model, rows.query), RequestFactory().get("/", query), order="created_at"
         )
-    return explained[0]
+    return plans[0]
 
 
 def is_read_in_order(plan: str, index: str) -> bool:
     return index in plan and "Sort" not in plan and "TEMP B-TREE" not in plan
 
 
-def begins_in_the_middle(plan: str) -> bool:
+def starts_at_cursor(plan: str) -> bool:
     """Whether the index is entered at the cursor, instead of being read from its beginning up to there."""
     return "Index Cond: (created_at <=" in plan or "execution_newest (created_at<?)" in plan
 
 
 @pytest.mark.parametrize("cursor", [False, True])
 def test_the_list_of_a_project_is_read_in_order_from_an_index(sample: World, admin: User, cursor: bool):
-    plan = plan_of(queries.list_visible_executions(admin, sample.scope), cursor=cursor)
+    plan = explain_query(queries.list_visible_executions(admin, sample.scope), cursor=cursor)
     assert is_read_in_order(plan, "execution_newest_in_scope"), plan
 
 
 @pytest.mark.parametrize("cursor", [False, True])
 def test_the_list_of_everything_is_read_in_order_from_an_index(sample: World, cursor: bool):
-    plan = plan_of(Execution.objects.all(), cursor=cursor)
+    plan = explain_query(Execution.objects.all(), cursor=cursor)
     assert is_read_in_order(plan, "execution_newest"), plan
-    assert begins_in_the_middle(plan) == cursor, plan
+    assert starts_at_cursor(plan) == cursor, plan
 
 
 def test_the_executions_of_a_pipeline_are_read_in_order_from_an_index(sample: World, admin: User):
-    plan = plan_of(Execution.objects.filter(pipeline=sample.pipeline))
+    plan = explain_query(Execution.objects.filter(pipeline=sample.pipeline))
     assert is_read_in_order(plan, "execution_newest_of_pipeline"), plan
 
 
 def test_a_status_that_is_rare_is_found_without_reading_the_others(sample: World, admin: User):
-    plan = plan_of(Execution.objects.filter(status=Status.APPROVAL_REJECTED))
+    plan = explain_query(Execution.objects.filter(status=Status.APPROVAL_REJECTED))
     assert is_read_in_order(plan, "execution_newest_with_status"), plan
 
 
@@ -79,5 +79,5 @@ def test_a_number_and_a_tag_are_looked_up(sample: World, admin: User, index: str
     with connection.cursor() as settings:
         if connection.vendor == "postgresql":
             settings.execute("SET LOCAL enable_seqscan = off")
-    found = queries.filter_by_text(Execution.objects.all(), admin, "12")
-    assert index in found.explain(), found.explain()
+    executions = queries.filter_by_text(Execution.objects.all(), admin, "12")
+    assert index in executions.explain(), executions.explain()

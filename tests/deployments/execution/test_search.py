@@ -19,16 +19,16 @@ Call = Callable[[User], APIClient]
 @pytest.fixture
 def sample(project: Scope, admin: User) -> World:
     """A project with one execution, of the pipeline "Übung 100%", with the tag v1.28-RC."""
-    made = make_world(project, admin, admin)
-    made.pipeline.name = "Übung 100%"
-    made.pipeline.save()
-    made.execution.artifact = {"image": "myapp", "tag": "v1.28-RC"}
-    made.execution.save()
-    return made
+    world = make_world(project, admin, admin)
+    world.pipeline.name = "Übung 100%"
+    world.pipeline.save()
+    world.execution.artifact = {"image": "myapp", "tag": "v1.28-RC"}
+    world.execution.save()
+    return world
 
 
 @pytest.mark.parametrize(
-    ("text", "finds"),
+    ("text", "is_match"),
     [
         ("Übung", True),
         ("übu", True),
@@ -49,12 +49,12 @@ def sample(project: Scope, admin: User) -> World:
     ],
 )
 def test_an_execution_is_found_by_pipeline_number_and_tag(
-    text: str, finds: bool, sample: World, admin: User, browse: Browse, call: Call
+    text: str, is_match: bool, sample: World, admin: User, browse: Browse, call: Call
 ):
     page = browse(admin).get("/deployments/", {"q": text})
-    assert [row.pk for row in page.context["page"].items] == [sample.execution.pk] * finds
-    answer = call(admin).get("/api/v1/executions", {"q": text}).json()
-    assert [row["id"] for row in answer["results"]] == [str(sample.execution.pk)] * finds
+    assert [row.pk for row in page.context["page"].items] == [sample.execution.pk] * is_match
+    response = call(admin).get("/api/v1/executions", {"q": text}).json()
+    assert [row["id"] for row in response["results"]] == [str(sample.execution.pk)] * is_match
 
 
 def test_nobody_finds_what_they_may_not_see(sample: World, stranger: User, call: Call):
@@ -63,8 +63,8 @@ def test_nobody_finds_what_they_may_not_see(sample: World, stranger: User, call:
 
 def test_a_search_stays_with_the_filter_and_leaves_with_one_click(sample: World, admin: User, browse: Browse):
     operations.abort_execution(actor=admin, execution=sample.execution)
-    shown = browse(admin).get("/deployments/", {"q": "<b>nothing</b>", "status": "open"}).content.decode()
-    assert "No execution matches “&lt;b&gt;nothing&lt;/b&gt;”" in shown
-    assert 'href="?q=%3Cb%3Enothing%3C%2Fb%3E&amp;status=failed"' in shown
-    assert '<input type="hidden" name="status" value="open">' in shown
-    assert CANARY not in shown
+    page = browse(admin).get("/deployments/", {"q": "<b>nothing</b>", "status": "open"}).content.decode()
+    assert "No execution matches “&lt;b&gt;nothing&lt;/b&gt;”" in page
+    assert 'href="?q=%3Cb%3Enothing%3C%2Fb%3E&amp;status=failed"' in page
+    assert '<input type="hidden" name="status" value="open">' in page
+    assert CANARY not in page

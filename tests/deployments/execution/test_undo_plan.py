@@ -10,17 +10,20 @@ from tests.fixtures.engine_driver import Drive
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def _plan(client: APIClient, execution: Execution) -> tuple[list[str], str]:
-    answer = client.get(f"/api/v1/executions/{execution.pk}/undo-plan").json()
-    return [change["words"] for change in answer["changes"]], answer["note"]
+def _get_plan(client: APIClient, execution: Execution) -> tuple[list[str], str]:
+    body = client.get(f"/api/v1/executions/{execution.pk}/undo-plan").json()
+    return [change["words"] for change in body["changes"]], body["note"]
 
 
 def test_a_running_deployment_tells_its_changes_as_it_makes_them(drive: Drive, client: APIClient) -> None:
     drive.run("1.27")
     execution = drive.start("1.28")
-    assert _plan(client, execution) == ([], "This execution has made no changes that a rollback would undo.")
+    assert _get_plan(client, execution) == (
+        [],
+        "This execution has made no changes that a rollback would undo.",
+    )
     drive.pass_time(12)
-    assert _plan(client, execution) == (
+    assert _get_plan(client, execution) == (
         [
             "Service myapp: task definition fargate-task-definition:2 back to fargate-task-definition:1",
             "Deregister task definition fargate-task-definition:2",
@@ -30,30 +33,30 @@ def test_a_running_deployment_tells_its_changes_as_it_makes_them(drive: Drive, c
 
 
 def test_a_service_that_was_created_would_be_deleted(drive: Drive, client: APIClient) -> None:
-    words, _ = _plan(client, drive.run("1.27"))
-    assert words[0] == "Delete Service myapp with its tasks: created by this execution"
+    descriptions, _ = _get_plan(client, drive.run("1.27"))
+    assert descriptions[0] == "Delete Service myapp with its tasks: created by this execution"
 
 
 def test_what_was_rolled_back_has_nothing_left_to_undo(drive: Drive, client: APIClient) -> None:
     drive.run("1.27")
-    assert _plan(client, drive.run("crash"))[0] == []
+    assert _get_plan(client, drive.run("crash"))[0] == []
 
 
 def test_changes_that_no_rollback_step_undoes_are_not_promised(drive: Drive, client: APIClient) -> None:
-    text, found, _ = drive.pipeline.yaml.partition("rollbackSteps:")
-    assert found
+    text, separator, _ = drive.pipeline.yaml.partition("rollbackSteps:")
+    assert separator
     drive.pipeline.yaml = f"{text.rstrip()}\n"
     drive.pipeline.save(update_fields=["yaml"])
-    words, note = _plan(client, drive.run("1.27"))
-    assert words == []
+    descriptions, note = _get_plan(client, drive.run("1.27"))
+    assert descriptions == []
     assert note.startswith("The stage has no matching rollback step")
 
 
 def test_of_a_swap_traffic_goes_back_before_anything_is_deleted(drive: Drive, client: APIClient) -> None:
     drive.pipeline = Pipeline.objects.get(identifier="blue_green_demo")
     drive.run("1.27")
-    words, _ = _plan(client, drive.run("1.28"))
-    assert words == [
+    descriptions, _ = _get_plan(client, drive.run("1.28"))
+    assert descriptions == [
         "Service storefront__1: restore desired count 1 (now 0)",
         "Tag BG_VERSION of Service storefront__2: back to GREEN",
         "Tag BG_VERSION of Service storefront__1: back to BLUE",

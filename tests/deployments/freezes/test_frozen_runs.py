@@ -23,7 +23,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 OVERRIDE = "core_deploymentfreeze_override"
 
 
-def _freeze(scope: Scope, **more: object) -> FreezeWindow:
+def _create_window(scope: Scope, **fields: object) -> FreezeWindow:
     return FreezeWindow.objects.create(
         scope=scope,
         **{
@@ -32,30 +32,30 @@ def _freeze(scope: Scope, **more: object) -> FreezeWindow:
             "description": "Nobody is there",
             "begins": "2020-01-01T00:00",
             "ends": "2999-01-01T00:00",
-            **more,
+            **fields,
         },
     )
 
 
-def _program(person: User) -> APIClient:
+def _create_api_client(person: User) -> APIClient:
     _, token = create_api_key(actor=person, user=person, name="a program")
     client = APIClient(raise_request_exception=False)
     client.credentials(HTTP_X_API_KEY=token)
     return client
 
 
-def _admin(scope: Scope, role: str = "account_admin") -> User:
+def _create_admin(scope: Scope, role: str = "account_admin") -> User:
     return make_person(f"admin of {scope.pk}".replace(" ", "."), role, scope)
 
 
 def test_a_run_is_held_back_with_the_reason_until_when_and_who_may_override(drive: Drive) -> None:
-    _freeze(Scope.objects.account(), environment_kind="PreProduction")
+    _create_window(Scope.objects.account(), environment_kind="PreProduction")
     address = f"/api/v1/pipelines/{drive.pipeline.pk}/executions"
-    client = _program(drive.deployer)
-    refused = client.post(address, {}, format="json")
-    assert (refused.status_code, refused.json()["code"]) == (409, "frozen")
+    client = _create_api_client(drive.deployer)
+    response = client.post(address, {}, format="json")
+    assert (response.status_code, response.json()["code"]) == (409, "frozen")
     for part in ("until 2999-01-01 00:00 UTC", "Holidays: Nobody is there", OVERRIDE, "account"):
-        assert part in refused.json()["detail"]
+        assert part in response.json()["detail"]
     assert client.post(address, {"override_freeze": True}, format="json").status_code == 403
     FreezeWindow.objects.update(environment_kind="Production")
     assert client.post(address, {}, format="json").status_code == 201
@@ -63,8 +63,8 @@ def test_a_run_is_held_back_with_the_reason_until_when_and_who_may_override(driv
 
 def test_who_may_override_it_does_so_and_it_is_written_down(drive: Drive) -> None:
     account = Scope.objects.account()
-    window = _freeze(account)
-    admin = _admin(account)
+    window = _create_window(account)
+    admin = _create_admin(account)
     with pytest.raises(RunFrozen):
         run_pipeline(actor=admin, pipeline=drive.pipeline)
     execution = run_pipeline(actor=admin, pipeline=drive.pipeline, override_freeze=True)
@@ -74,7 +74,7 @@ def test_who_may_override_it_does_so_and_it_is_written_down(drive: Drive) -> Non
 
 
 def test_a_freeze_of_the_account_is_not_overridden_from_a_project(drive: Drive) -> None:
-    _freeze(Scope.objects.account())
+    _create_window(Scope.objects.account())
     scope = drive.pipeline.scope
     admin = make_person("project.admin", "project_admin", scope)
     with pytest.raises(Forbidden):
@@ -86,11 +86,11 @@ def test_what_runs_goes_on_and_a_rollback_is_always_possible(drive: Drive) -> No
     drive.run("1.27")
     execution = drive.start("1.28")
     drive.pass_time(2)
-    _freeze(drive.pipeline.scope)
+    _create_window(drive.pipeline.scope)
     drive.until_over(execution)
     assert execution.status == "SUCCESS"
-    answer = _program(drive.deployer).post(f"/api/v1/executions/{execution.pk}/rollback")
-    assert answer.status_code == 202, answer.json()
+    response = _create_api_client(drive.deployer).post(f"/api/v1/executions/{execution.pk}/rollback")
+    assert response.status_code == 202, response.json()
     drive.reconcile()
     drive.until_over(execution)
     assert execution.outcome == "ROLLED_BACK"
@@ -103,38 +103,38 @@ def test_only_who_may_freeze_everything_makes_a_window_of_the_account(drive: Dri
     person = make_person("freezer")
     RoleAssignment.objects.create(user=person, role=role, scope=account)
     body = {"identifier": "all", "name": "All", "begins": "2030-01-01T00:00", "ends": "2030-01-02T00:00"}
-    client = _program(person)
-    refused = client.post("/api/v1/freeze-windows", body, format="json")
-    assert (refused.status_code, refused.json()["errors"][0]["message"]) == (
+    client = _create_api_client(person)
+    response = client.post("/api/v1/freeze-windows", body, format="json")
+    assert (response.status_code, response.json()["errors"][0]["message"]) == (
         403,
         "core_deploymentfreeze_global",
     )
     scope = drive.pipeline.scope
-    here = {**body, "org": scope.org, "project": scope.project}
-    assert client.post("/api/v1/freeze-windows", here, format="json").status_code == 201
-    wrong = client.post(
+    project_body = {**body, "org": scope.org, "project": scope.project}
+    assert client.post("/api/v1/freeze-windows", project_body, format="json").status_code == 201
+    invalid_response = client.post(
         "/api/v1/freeze-windows",
-        {**here, "identifier": "b", "time_zone": "Mars/Olympus", "ends": "2029-01-01T00:00"},
+        {**project_body, "identifier": "b", "time_zone": "Mars/Olympus", "ends": "2029-01-01T00:00"},
         format="json",
     )
-    assert sorted(one["path"] for one in wrong.json()["errors"]) == ["ends", "time_zone"]
+    assert sorted(error["path"] for error in invalid_response.json()["errors"]) == ["ends", "time_zone"]
 
 
 def test_a_window_at_the_end_of_the_calendar_is_refused(drive: Drive) -> None:
-    scope, client = drive.pipeline.scope, _program(_admin(Scope.objects.account()))
+    scope, client = drive.pipeline.scope, _create_api_client(_create_admin(Scope.objects.account()))
     body = {"identifier": "ever", "name": "Ever", "org": scope.org, "project": scope.project}
     for begins, ends, zone, path in (
         ("0001-01-01T00:00", "2030-01-01T00:00", "Asia/Tokyo", "begins"),
         ("2030-01-01T00:00", "9999-12-31T23:59", "America/New_York", "ends"),
     ):
-        given = {**body, "begins": begins, "ends": ends, "time_zone": zone}
-        refused = client.post("/api/v1/freeze-windows", given, format="json")
-        assert refused.status_code == 400
-        assert [one["path"] for one in refused.json()["errors"]] == [path]
+        window_body = {**body, "begins": begins, "ends": ends, "time_zone": zone}
+        response = client.post("/api/v1/freeze-windows", window_body, format="json")
+        assert response.status_code == 400
+        assert [error["path"] for error in response.json()["errors"]] == [path]
 
 
 def test_a_page_says_that_it_is_frozen_before_anybody_runs(drive: Drive) -> None:
-    _freeze(drive.pipeline.scope)
+    _create_window(drive.pipeline.scope)
     browser = Client()
     browser.force_login(drive.deployer)
     page = browser.get(f"/pipelines/{drive.pipeline.pk}/run/").content.decode()
@@ -143,17 +143,17 @@ def test_a_page_says_that_it_is_frozen_before_anybody_runs(drive: Drive) -> None
 
 
 def test_two_who_edit_a_window_lose_nothing(drive: Drive) -> None:
-    window = _freeze(Scope.objects.account())
+    window = _create_window(Scope.objects.account())
     browser = Client()
-    browser.force_login(_admin(Scope.objects.account()))
+    browser.force_login(_create_admin(Scope.objects.account()))
     address = f"/freezes/{window.pk}/edit/"
-    mine = {"name": "Mine", "begins": window.begins, "ends": window.ends, "time_zone": "UTC", "version": 1}
-    assert browser.post(address, mine | {"name": "Theirs"}).status_code == 302
-    refused = browser.post(address, mine)
-    assert refused.status_code == 409
+    form = {"name": "Mine", "begins": window.begins, "ends": window.ends, "time_zone": "UTC", "version": 1}
+    assert browser.post(address, form | {"name": "Theirs"}).status_code == 302
+    response = browser.post(address, form)
+    assert response.status_code == 409
     for part in ("Someone else saved a newer version", "name: Theirs", "name: Mine", 'value="Mine"'):
-        assert part in refused.content.decode()
-    assert browser.post(address, mine | {"version": 2}).status_code == 302
+        assert part in response.content.decode()
+    assert browser.post(address, form | {"version": 2}).status_code == 302
     window.refresh_from_db()
     assert window.name == "Mine"
 
@@ -162,13 +162,13 @@ def test_another_try_in_a_window_needs_who_may_override_it(drive: Drive) -> None
     account = Scope.objects.account()
     execution = drive.start("1.27")
     Execution.objects.update(status="FAILED", due_at=None)
-    _freeze(account)
+    _create_window(account)
     address = f"/api/v1/executions/{execution.pk}/retry"
-    program = _program(drive.deployer)
+    program = _create_api_client(drive.deployer)
     assert program.post(address, {}, format="json").json()["code"] == "frozen"
     assert program.post(address, {"override_freeze": True}, format="json").status_code == 403
     browser = Client()
-    browser.force_login(_admin(account))
+    browser.force_login(_create_admin(account))
     page = f"/deployments/{execution.pk}/"
     assert 'name="override_freeze"' in browser.get(page).content.decode()
     assert "Frozen until" in browser.get(page).content.decode()
@@ -181,32 +181,34 @@ def test_a_list_shows_the_windows_of_the_scopes_above_to_whom_they_hold_back(
     drive: Drive, browse: Callable[[User], Client]
 ) -> None:
     project = Scope.objects.get(path="account/default/demo")
-    elsewhere = Scope.objects.create(identifier="other", name="Other", parent=project.parent, kind="PROJECT")
-    above = _freeze(Scope.objects.account(), name="Everybody rests")
-    _freeze(elsewhere, identifier="theirs", name="Theirs alone")
-    own = _freeze(project, identifier="own", name="Ours")
+    other_project = Scope.objects.create(
+        identifier="other", name="Other", parent=project.parent, kind="PROJECT"
+    )
+    account_window = _create_window(Scope.objects.account(), name="Everybody rests")
+    _create_window(other_project, identifier="theirs", name="Theirs alone")
+    own_window = _create_window(project, identifier="own", name="Ours")
     manager, runner, reader = (
-        _admin(project, "project_admin"),
+        _create_admin(project, "project_admin"),
         make_person("runner", "pipeline_executor", project),
         make_person("reader", "viewer", project),
     )
     page = browse(manager).get("/freezes/", {"scope": project.path}).content.decode()
     assert "Everybody rests" in page.split("From scopes above")[1]
     assert "Ours" in page.split("From scopes above")[0]
-    assert f"/freezes/{above.pk}/" not in page
+    assert f"/freezes/{account_window.pk}/" not in page
     assert "Theirs alone" not in page
     assert "Everybody rests" in browse(runner).get("/freezes/").content.decode()
     assert "Everybody rests" not in browse(reader).get("/freezes/").content.decode()
-    here = "/api/v1/freeze-windows?org=default&project=demo"
-    program = _program(manager)
+    address = "/api/v1/freeze-windows?org=default&project=demo"
+    program = _create_api_client(manager)
     for client, names in (
         (program, ["holidays", "own"]),
-        (_program(runner), ["holidays"]),
-        (_program(reader), []),
+        (_create_api_client(runner), ["holidays"]),
+        (_create_api_client(reader), []),
     ):
-        listed = client.get(f"{here}&shared=true").json()["results"]
-        assert sorted(one["identifier"] for one in listed) == names
-    (only,) = program.get(here).json()["results"]
-    assert only["id"] == own.pk
-    named = program.get(f"{here}&shared=true&identifier=holidays").json()["results"]
-    assert [one["identifier"] for one in named] == ["holidays"]
+        rows = client.get(f"{address}&shared=true").json()["results"]
+        assert sorted(row["identifier"] for row in rows) == names
+    (own_row,) = program.get(address).json()["results"]
+    assert own_row["id"] == own_window.pk
+    named_rows = program.get(f"{address}&shared=true&identifier=holidays").json()["results"]
+    assert [row["identifier"] for row in named_rows] == ["holidays"]

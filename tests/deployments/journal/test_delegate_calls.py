@@ -33,7 +33,7 @@ def remote(drive: Drive, monkeypatch: pytest.MonkeyPatch) -> Iterator[Drive]:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "of-the-delegate")
     connector = Connector.objects.get(identifier="sandbox_aws")
-    _change(connector, credentials="Delegate", connect_through="Delegate", delegate_selectors=TAGS)
+    _change_connector(connector, credentials="Delegate", connect_through="Delegate", delegate_selectors=TAGS)
     runtime = EngineRuntime(open_engine_access, drive.clock.now, drive.clock.monotonic)
     monkeypatch.setattr(Drive, "runtime", runtime)
     register_task_owner(CALL_OWNER, CallOwner(runtime))
@@ -41,16 +41,16 @@ def remote(drive: Drive, monkeypatch: pytest.MonkeyPatch) -> Iterator[Drive]:
     register_task_owner(CALL_OWNER, CallOwner())
 
 
-def _change(connector: Connector, **spec: object) -> None:
-    kept = {"endpoint_url": connector.spec["endpoint_url"]}
-    connector.spec, connector.secret = {**kept, **spec}, None
+def _change_connector(connector: Connector, **spec: object) -> None:
+    base_spec = {"endpoint_url": connector.spec["endpoint_url"]}
+    connector.spec, connector.secret = {**base_spec, **spec}, None
     connector.save()
 
 
-def _until_over(drive: Drive, execution: Execution, *hands: Hand, most: int = 900) -> Execution:
-    for _ in range(most):
+def _run_to_end(drive: Drive, execution: Execution, *hand_agents: Hand, seconds: int = 900) -> Execution:
+    for _ in range(seconds):
         drive.reconcile()
-        if not sum(one.serve() for one in hands):
+        if not sum(hand_agent.serve() for hand_agent in hand_agents):
             drive.clock.move(1)
             drive.sandbox.advance(1)
         execution.refresh_from_db()
@@ -59,27 +59,27 @@ def _until_over(drive: Drive, execution: Execution, *hands: Hand, most: int = 90
     raise AssertionError(f"{execution} is still {execution.status}: {drive.log(execution)[-5:]}")
 
 
-def _until_taken(drive: Drive, one: Hand, operation: str) -> DelegateTask:
+def _serve_until_taken(drive: Drive, hand_agent: Hand, operation: str) -> DelegateTask:
     """Serve until a call of this operation was taken, and leave that one unanswered."""
     for _ in range(600):
         drive.reconcile()
         route_waiting_tasks(get_database_time())
-        task = one.take()
+        task = hand_agent.take()
         if task is None:
             drive.clock.move(1)
             drive.sandbox.advance(1)
-        elif one.taken[-1] == operation:
+        elif hand_agent.taken[-1] == operation:
             return task
         else:
-            one.complete(task, one.perform(task))
+            hand_agent.complete(task, hand_agent.perform(task))
     raise AssertionError(f"{operation} never came")
 
 
 def test_a_deployment_and_its_rollback_run_through_a_delegate_with_its_own_credentials(remote: Drive) -> None:
     prod = hand("prod-eu", tags=("prod", "eu", "more"))
-    _until_over(remote, remote.start("1.27"), prod)
+    _run_to_end(remote, remote.start("1.27"), prod)
     before = remote.mark()
-    execution = _until_over(remote, remote.start("1.28"), prod)
+    execution = _run_to_end(remote, remote.start("1.28"), prod)
     assert (execution.status, execution.outcome) == ("SUCCESS", "COMPLETED")
     calls = [build_call_document(call) for call in execution.calls.select_related("step", "action")]
     assert {call["by"] for call in calls} == {"prod-eu on ip-10-0-1-7"}
@@ -88,7 +88,7 @@ def test_a_deployment_and_its_rollback_run_through_a_delegate_with_its_own_crede
     assert all(call["task"] for call in calls)
     assert remote.effects(before).count("UpdateService") == 1
     roll_back_execution(actor=remote.deployer, execution=execution)
-    execution = _until_over(remote, execution, prod)
+    execution = _run_to_end(remote, execution, prod)
     assert execution.outcome == "ROLLED_BACK"
     # Who says who it is tells its account, and the stage stays in it.
     assert Delegate.objects.get(name="prod-eu").aws_account == "123456789012"
@@ -104,104 +104,106 @@ def test_a_deployment_and_its_rollback_run_through_a_delegate_with_its_own_crede
 def test_a_read_whose_delegate_is_lost_is_made_by_the_next_one(remote: Drive) -> None:
     first = hand("first", tags=("prod", "eu"))
     execution = remote.start("1.27")
-    task = _until_taken(remote, first, "DescribeServices")
+    task = _serve_until_taken(remote, first, "DescribeServices")
     Delegate.objects.filter(name="first").update(admission="DISABLED")
     second = hand("second", tags=("prod", "eu"), hostname="ip-10-0-1-8")
     first.lose(task)
-    execution = _until_over(remote, execution, second)
+    execution = _run_to_end(remote, execution, second)
     assert execution.outcome == "COMPLETED"
-    hands = AwsCall.objects.get(pk=int(task.owner_ref)).served_by
-    assert [(one["delegate"], one["end"]) for one in hands][:2] == [
+    servers = AwsCall.objects.get(pk=int(task.owner_ref)).served_by
+    assert [(server["delegate"], server["end"]) for server in servers][:2] == [
         ("first on ip-10-0-1-7", "LOST"),
         ("second on ip-10-0-1-8", "ANSWERED"),
     ]
 
 
-@pytest.mark.parametrize("made", [True, False], ids=["the call was made", "it was not made"])
+@pytest.mark.parametrize("is_sent", [True, False], ids=["the call was made", "it was not made"])
 @pytest.mark.parametrize("operation", ["RegisterTaskDefinition", "CreateService"])
-def test_a_write_whose_delegate_is_lost_takes_effect_once(remote: Drive, operation: str, made: bool) -> None:
+def test_a_write_whose_delegate_is_lost_takes_effect_once(
+    remote: Drive, operation: str, is_sent: bool
+) -> None:
     first = hand("first", tags=("prod", "eu"))
     execution = remote.start("1.27")
-    task = _until_taken(remote, first, operation)
-    if made:
+    task = _serve_until_taken(remote, first, operation)
+    if is_sent:
         first.perform(task)
     Delegate.objects.filter(name="first").update(admission="DISABLED")
     first.lose(task)
     assert AwsCall.objects.get(pk=int(task.owner_ref)).state == "UNKNOWN"
     second = hand("second", tags=("prod", "eu"))
-    execution = _until_over(remote, execution, second)
+    execution = _run_to_end(remote, execution, second)
     assert execution.outcome == "COMPLETED"
     assert remote.effects().count(operation) == 1
     call = AwsCall.objects.get(pk=int(task.owner_ref))
     assert call.state == "ANSWERED"
-    assert call.is_confirmed is made
+    assert call.is_confirmed is is_sent
     assert call.served_by[0]["end"] == "LOST"
 
 
-def _foreign(drive: Drive) -> None:
+def _deploy_elsewhere(drive: Drive) -> None:
     caller = BotoCaller(AccessKey("AKIASANDBOX", "secret"), "us-east-1", drive.sandbox.url)
     caller.call("ecs", "UpdateService", {"cluster": "demo", "service": "myapp", "forceNewDeployment": True})
 
 
 def test_a_write_that_no_delegate_took_in_time_rests_on_new_reads(remote: Drive) -> None:
-    one = hand("one", tags=("prod", "eu"))
-    _until_over(remote, remote.start("1.27"), one)
+    hand_agent = hand("one", tags=("prod", "eu"))
+    _run_to_end(remote, remote.start("1.27"), hand_agent)
     execution = remote.start("1.28")
     writes = execution.calls.filter(operation="UpdateService", state="PLANNED")
     for _ in range(600):
         remote.reconcile()
         if writes.exists():
             break
-        if not one.serve():
+        if not hand_agent.serve():
             remote.clock.move(1)
             remote.sandbox.advance(1)
     assert writes.exists()
-    _foreign(remote)
+    _deploy_elsewhere(remote)
     mark = remote.mark()
     remote.clock.move(40)
     remote.sandbox.advance(40)
-    _until_over(remote, execution, one)
+    _run_to_end(remote, execution, hand_agent)
     assert (execution.status, execution.outcome) == ("FAILED", "SUPERSEDED"), remote.log(execution)[-5:]
     assert "UpdateService" not in remote.effects(mark)
 
 
 def test_a_write_whose_reads_were_answered_long_ago_rests_on_new_ones(remote: Drive) -> None:
-    one = hand("one", tags=("prod", "eu"))
-    _until_over(remote, remote.start("1.27"), one)
+    hand_agent = hand("one", tags=("prod", "eu"))
+    _run_to_end(remote, remote.start("1.27"), hand_agent)
     execution = remote.start("1.28")
     # The last read before the update: its answer is here, and no worker takes it up for a minute.
-    task = _until_taken(remote, one, "DescribeScalableTargets")
-    one.complete(task, one.perform(task))
-    task = _until_taken(remote, one, "DescribeServices")
-    one.complete(task, one.perform(task))
-    _foreign(remote)
+    task = _serve_until_taken(remote, hand_agent, "DescribeScalableTargets")
+    hand_agent.complete(task, hand_agent.perform(task))
+    task = _serve_until_taken(remote, hand_agent, "DescribeServices")
+    hand_agent.complete(task, hand_agent.perform(task))
+    _deploy_elsewhere(remote)
     mark = remote.mark()
     remote.clock.move(60)
     remote.sandbox.advance(60)
-    _until_over(remote, execution, one)
+    _run_to_end(remote, execution, hand_agent)
     assert (execution.status, execution.outcome) == ("FAILED", "SUPERSEDED"), remote.log(execution)[-5:]
     assert "UpdateService" not in remote.effects(mark)
 
 
 def test_a_write_whose_answer_does_not_fit_is_looked_up_and_takes_effect_once(remote: Drive) -> None:
-    one = hand("one", tags=("prod", "eu"))
+    hand_agent = hand("one", tags=("prod", "eu"))
     execution = remote.start("1.27")
-    task = _until_taken(remote, one, "CreateService")
-    one.perform(task)
-    one.send(task, TaskAnswer("SUCCEEDED", {"service": 5}))
+    task = _serve_until_taken(remote, hand_agent, "CreateService")
+    hand_agent.perform(task)
+    hand_agent.send(task, TaskAnswer("SUCCEEDED", {"service": 5}))
     assert AwsCall.objects.get(pk=int(task.owner_ref)).state == "UNKNOWN"
-    assert _until_over(remote, execution, one).outcome == "COMPLETED"
+    assert _run_to_end(remote, execution, hand_agent).outcome == "COMPLETED"
     assert remote.effects().count("CreateService") == 1
 
 
 def test_an_answer_that_comes_after_the_call_moved_on_changes_nothing(remote: Drive) -> None:
     first = hand("first", tags=("prod", "eu"))
     execution = remote.start("1.27")
-    task = _until_taken(remote, first, "CreateService")
+    task = _serve_until_taken(remote, first, "CreateService")
     Delegate.objects.filter(name="first").update(admission="DISABLED")
     first.lose(task)
     second = hand("second", tags=("prod", "eu"))
-    execution = _until_over(remote, execution, second)
+    execution = _run_to_end(remote, execution, second)
     before = AwsCall.objects.get(pk=int(task.owner_ref)).result
     CallOwner(remote.runtime).complete(task, TaskAnswer("SUCCEEDED", result={"late": True}))
     assert AwsCall.objects.get(pk=int(task.owner_ref)).result == before
@@ -209,7 +211,7 @@ def test_an_answer_that_comes_after_the_call_moved_on_changes_nothing(remote: Dr
 
 def test_tags_that_no_delegate_has_fail_the_execution_with_the_sentence(remote: Drive) -> None:
     hand("other", tags=("dev",))
-    execution = _until_over(remote, remote.start("1.27"))
+    execution = _run_to_end(remote, remote.start("1.27"))
     assert execution.status == "FAILED"
     assert execution.failure is not None
     assert execution.failure["code"] == "NO_DELEGATE"
@@ -217,32 +219,36 @@ def test_tags_that_no_delegate_has_fail_the_execution_with_the_sentence(remote: 
 
 
 def test_an_execution_waits_for_a_delegate_that_is_away_and_says_why(remote: Drive) -> None:
-    away = hand("prod-eu", tags=("prod", "eu"))
-    away.instance.last_heartbeat_at = None
-    away.instance.save()
+    absent_agent = hand("prod-eu", tags=("prod", "eu"))
+    absent_agent.instance.last_heartbeat_at = None
+    absent_agent.instance.save()
     execution = remote.start("1.27")
     remote.pass_time(5)
     route_waiting_tasks(get_database_time())
-    waits = build_execution_document(execution, remote.deployer)["waits_for_delegate"]
-    assert waits is not None
-    assert waits["selectors"] == sorted(TAGS)
-    assert "prod-eu" in waits["reason"]
-    away.instance.last_heartbeat_at = remote.clock.now()
-    away.instance.save()
-    assert _until_over(remote, execution, away).outcome == "COMPLETED"
+    delegate_wait = build_execution_document(execution, remote.deployer)["waits_for_delegate"]
+    assert delegate_wait is not None
+    assert delegate_wait["selectors"] == sorted(TAGS)
+    assert "prod-eu" in delegate_wait["reason"]
+    absent_agent.instance.last_heartbeat_at = remote.clock.now()
+    absent_agent.instance.save()
+    assert _run_to_end(remote, execution, absent_agent).outcome == "COMPLETED"
 
 
 @pytest.mark.parametrize(
-    "lack",
+    "capability_error",
     [{"kind": "Unauthenticated", "code": "NoCredentials"}, {"kind": "TaskError", "code": "NameNotResolved"}],
 )
-def test_what_a_delegate_lacks_another_one_may_have(remote: Drive, lack: dict[str, object]) -> None:
+def test_what_a_delegate_lacks_another_one_may_have(
+    remote: Drive, capability_error: dict[str, object]
+) -> None:
     first, execution = hand("first", tags=("prod", "eu")), remote.start("1.27")
-    task = _until_taken(remote, first, "GetCallerIdentity")
+    task = _serve_until_taken(remote, first, "GetCallerIdentity")
     Delegate.objects.filter(name="first").update(admission="DISABLED")
-    first.complete(task, TaskAnswer("FAILED", error={**lack, "message": "none", "capability": True}))
+    first.complete(
+        task, TaskAnswer("FAILED", error={**capability_error, "message": "none", "capability": True})
+    )
     assert AwsCall.objects.get(pk=int(task.owner_ref)).state == "NOT_SENT"
-    assert _until_over(remote, execution, hand("second", tags=("prod", "eu"))).outcome == "COMPLETED"
+    assert _run_to_end(remote, execution, hand("second", tags=("prod", "eu"))).outcome == "COMPLETED"
 
 
 def test_the_innermost_tags_count(remote: Drive) -> None:
@@ -250,11 +256,11 @@ def test_the_innermost_tags_count(remote: Drive) -> None:
     text = text.replace("    type: Deployment", "    type: Deployment\n        delegateSelectors: [stage]")
     remote.pipeline.yaml = text
     remote.pipeline.save()
-    one = hand("of-the-stage", tags=("stage",))
-    execution = _until_over(remote, remote.start("1.27"), one)
+    hand_agent = hand("of-the-stage", tags=("stage",))
+    execution = _run_to_end(remote, remote.start("1.27"), hand_agent)
     assert execution.outcome == "COMPLETED"
-    asked = set(DelegateTask.objects.values_list("selectors_from", flat=True))
-    assert asked == {"STAGE"}
+    selector_sources = set(DelegateTask.objects.values_list("selectors_from", flat=True))
+    assert selector_sources == {"STAGE"}
 
 
 def test_tags_on_a_stage_whose_connector_calls_from_here_are_refused(drive: Drive) -> None:
@@ -263,9 +269,9 @@ def test_tags_on_a_stage_whose_connector_calls_from_here_are_refused(drive: Driv
         "    type: Deployment", "    type: Deployment\n        delegateSelectors: [stage]"
     )
     drive.pipeline.save()
-    with pytest.raises(BadInput) as refused:
+    with pytest.raises(BadInput) as error:
         drive.start("1.27")
-    assert "set the connector to connect through a delegate" in str(refused.value.errors)
+    assert "set the connector to connect through a delegate" in str(error.value.errors)
 
 
 def test_a_connector_of_this_slipway_needs_the_built_in_delegate(drive: Drive) -> None:
@@ -278,7 +284,7 @@ def test_a_connector_of_this_slipway_needs_the_built_in_delegate(drive: Drive) -
 
 def test_a_refusal_by_aws_is_told_as_from_here(remote: Drive) -> None:
     remote.sandbox.fault("denied", service="ecs", operation="CreateService", count=1)
-    execution = _until_over(remote, remote.start("1.27"), hand("prod-eu", tags=("prod", "eu")))
+    execution = _run_to_end(remote, remote.start("1.27"), hand("prod-eu", tags=("prod", "eu")))
     assert execution.failure is not None
     assert execution.failure["code"] == "ACCESS_DENIED"
     assert "AWS denied ecs:CreateService" in execution.failure["message"]
@@ -299,4 +305,4 @@ def test_the_built_in_delegate_does_not_lend_the_credentials_of_this_slipway(
         workers.serve()
         remote.clock.move(1)
     assert workers.taken == []
-    assert _until_over(remote, execution, hand("prod-eu", tags=("prod", "eu"))).outcome == "COMPLETED"
+    assert _run_to_end(remote, execution, hand("prod-eu", tags=("prod", "eu"))).outcome == "COMPLETED"

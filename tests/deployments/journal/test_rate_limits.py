@@ -26,13 +26,13 @@ HERE = "123456789012/eu-west-1"
 
 
 @pytest.fixture(params=["valkey", "alone"])
-def _buckets(request: pytest.FixtureRequest, settings: Settings) -> None:
+def _set_buckets(request: pytest.FixtureRequest, settings: Settings) -> None:
     settings.AWS_QUOTA_SHARE = 0.25
     if request.param == "valkey":
         request.getfixturevalue("live_broker")
 
 
-def wait_of(holder: str, after: float = 0.0, operation: str = "RegisterTaskDefinition") -> float:
+def get_wait(holder: str, after: float = 0.0, operation: str = "RegisterTaskDefinition") -> float:
     """For how long this one is parked; 0 if the call may be made."""
     now = NOW + timedelta(seconds=after)
     try:
@@ -42,84 +42,86 @@ def wait_of(holder: str, after: float = 0.0, operation: str = "RegisterTaskDefin
     return 0.0
 
 
-@pytest.mark.usefixtures("_buckets")
+@pytest.mark.usefixtures("_set_buckets")
 def test_a_quarter_of_the_quota_is_used() -> None:
     assert take_tokens(HERE, SERVICE_READS, 1000, NOW) == 25
     assert take_tokens(HERE, SERVICE_READS, 1000, NOW) == 0
     assert take_tokens(HERE, SERVICE_READS, 1000, NOW + timedelta(seconds=1)) == 5
 
 
-@pytest.mark.usefixtures("_buckets")
+@pytest.mark.usefixtures("_set_buckets")
 def test_another_region_and_another_bucket_are_counted_apart() -> None:
     take_tokens(HERE, SERVICE_READS, 25, NOW)
     assert take_tokens("123456789012/eu-west-2", SERVICE_READS, 25, NOW) == 25
-    assert wait_of("a", operation="UpdateService") == 0
+    assert get_wait("a", operation="UpdateService") == 0
 
 
-@pytest.mark.usefixtures("_buckets")
+@pytest.mark.usefixtures("_set_buckets")
 def test_who_gets_no_token_has_a_place_in_line_that_later_ones_do_not_take() -> None:
     for holder in "abcde":
-        assert wait_of(holder) == 0
-    assert wait_of("f") == pytest.approx(4)
-    assert wait_of("g") == pytest.approx(8)
-    assert wait_of("f", after=1) == pytest.approx(3)
-    assert wait_of("h", after=4) == pytest.approx(8)
-    assert wait_of("f", after=4.1) == 0
-    assert wait_of("g", after=8.1) == 0
+        assert get_wait(holder) == 0
+    assert get_wait("f") == pytest.approx(4)
+    assert get_wait("g") == pytest.approx(8)
+    assert get_wait("f", after=1) == pytest.approx(3)
+    assert get_wait("h", after=4) == pytest.approx(8)
+    assert get_wait("f", after=4.1) == 0
+    assert get_wait("g", after=8.1) == 0
 
 
-@pytest.mark.usefixtures("_buckets")
+@pytest.mark.usefixtures("_set_buckets")
 def test_nobody_is_parked_for_longer_than_half_a_minute_at_a_time() -> None:
-    waits = [wait_of(f"holder {number}") for number in range(40)]
-    assert max(waits) == 30
+    wait_seconds = [get_wait(f"holder {number}") for number in range(40)]
+    assert max(wait_seconds) == 30
 
 
-@pytest.mark.usefixtures("_buckets")
+@pytest.mark.usefixtures("_set_buckets")
 def test_a_throttled_call_lets_its_bucket_rest_twice_as_long_each_time() -> None:
-    throttled = Throttled("ThrottlingException", "Rate exceeded", "ecs", "UpdateService")
-    rested = []
+    throttled_error = Throttled("ThrottlingException", "Rate exceeded", "ecs", "UpdateService")
+    wait_seconds = []
     moment = NOW
     for _ in range(7):
-        record_throttling(HERE, throttled, moment)
-        record_throttling(HERE, throttled, moment)
+        record_throttling(HERE, throttled_error, moment)
+        record_throttling(HERE, throttled_error, moment)
         after = (moment - NOW).total_seconds()
-        rested.append(wait_of("a", after=after, operation="UpdateService"))
-        moment += timedelta(seconds=rested[-1])
-    assert rested == pytest.approx([1, 2, 4, 8, 16, 30, 30])
-    assert wait_of("a", operation="DescribeServices") == 0
+        wait_seconds.append(get_wait("a", after=after, operation="UpdateService"))
+        moment += timedelta(seconds=wait_seconds[-1])
+    assert wait_seconds == pytest.approx([1, 2, 4, 8, 16, 30, 30])
+    assert get_wait("a", operation="DescribeServices") == 0
 
 
-@pytest.mark.usefixtures("_buckets")
+@pytest.mark.usefixtures("_set_buckets")
 def test_only_throttling_lets_a_bucket_rest() -> None:
     record_throttling(HERE, Denied("AccessDeniedException", "no", "ecs", "UpdateService"), NOW)
-    assert wait_of("a", operation="UpdateService") == 0
+    assert get_wait("a", operation="UpdateService") == 0
 
 
-@pytest.mark.usefixtures("_buckets")
+@pytest.mark.usefixtures("_set_buckets")
 def test_a_service_whose_quota_is_not_known_only_rests_when_throttled() -> None:
-    assert all(wait_of("a", operation="GetCallerIdentity") == 0 for _ in range(500))
+    assert all(get_wait("a", operation="GetCallerIdentity") == 0 for _ in range(500))
 
 
 def test_valkey_and_a_process_alone_give_the_same_answers(live_broker: str) -> None:
     """The rule is written twice; any order of questions must not tell the two apart."""
-    dice, own, now = random.Random(4), LocalBuckets(), NOW.timestamp()
+    rng, local_buckets, now = random.Random(4), LocalBuckets(), NOW.timestamp()
     with redis.Redis.from_url(live_broker) as client:
         for _ in range(800):
-            now += dice.choice((0, 0, 0.01, 0.3, 2, 40))
-            place = dice.choice(("", "", "a", "b", "c"))
-            asked = TokenRequest(
-                key=dice.choice(("k", "l")),
+            now += rng.choice((0, 0, 0.01, 0.3, 2, 40))
+            reservation = rng.choice(("", "", "a", "b", "c"))
+            token_request = TokenRequest(
+                key=rng.choice(("k", "l")),
                 burst=3,
                 per_second=0.5,
                 now=now,
-                count=1 if place else dice.randrange(5),
-                reservation=place,
-                throttled=dice.random() < 0.05,
+                count=1 if reservation else rng.randrange(5),
+                reservation=reservation,
+                throttled=rng.random() < 0.05,
             )
-            keys, values = build_script_arguments(asked)
-            granted, wait = client.eval(TOKEN_SCRIPT, len(keys), *keys, *values)
-            expected = own.draw(asked)
-            assert TokenGrant(int(granted), pytest.approx(float(wait), abs=1e-3)) == expected, asked
+            keys, values = build_script_arguments(token_request)
+            granted_count, wait = client.eval(TOKEN_SCRIPT, len(keys), *keys, *values)
+            expected = local_buckets.draw(token_request)
+            assert TokenGrant(int(granted_count), pytest.approx(float(wait), abs=1e-3)) == expected, (
+                token_request
+            )
 
 
 def test_without_valkey_a_process_counts_alone_and_says_so(

@@ -18,26 +18,26 @@ APP = {"serviceName": "app", "runningCount": 1}
 
 
 @pytest.fixture(autouse=True)
-def _answering(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _set_up_reads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     cache.clear()
     monkeypatch.setattr(recent_reads._Availability, "paused_until", 0.0)
     yield
     cache.clear()
 
 
-def found(group: str = GROUP, since: datetime = NEVER, now: datetime = NOW) -> dict[str, object]:
-    reads = get_recent_reads(SERVICES, group, ["app", "unknown"], since=since, now=now)
-    return {name: read.answer for name, read in reads.items()}
+def find_reads(group: str = GROUP, since: datetime = NEVER, now: datetime = NOW) -> dict[str, object]:
+    recent_reads = get_recent_reads(SERVICES, group, ["app", "unknown"], since=since, now=now)
+    return {name: recent_read.answer for name, recent_read in recent_reads.items()}
 
 
 def test_what_one_process_has_read_another_uses() -> None:
     publish_reads(SERVICES, GROUP, {"app": APP}, started_at=NOW)
-    assert found() == {"app": APP}
+    assert find_reads() == {"app": APP}
 
 
 def test_that_there_is_no_such_service_is_known_too() -> None:
     publish_reads(SERVICES, GROUP, {"app": None}, started_at=NOW)
-    assert found() == {"app": None}
+    assert find_reads() == {"app": None}
 
 
 @pytest.mark.parametrize(
@@ -50,12 +50,12 @@ def test_that_there_is_no_such_service_is_known_too() -> None:
 )
 def test_what_may_not_be_used_is_not_found(since: datetime, now: datetime) -> None:
     publish_reads(SERVICES, GROUP, {"app": APP}, started_at=NOW)
-    assert found(since=since, now=now) == {}
+    assert find_reads(since=since, now=now) == {}
 
 
 def test_another_cluster_has_services_of_its_own() -> None:
     publish_reads(SERVICES, GROUP, {"app": APP}, started_at=NOW)
-    assert found(OTHER_GROUP) == {}
+    assert find_reads(OTHER_GROUP) == {}
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_another_cluster_has_services_of_its_own() -> None:
 )
 def test_nonsense_in_the_cache_is_not_found(row: object) -> None:
     cache.set(recent_reads._get_key(SERVICES, GROUP, "app"), row)
-    assert found() == {}
+    assert find_reads() == {}
 
 
 @pytest.mark.parametrize("problem", [pickle.UnpicklingError("x"), EOFError(), AttributeError("x")])
@@ -87,7 +87,7 @@ def test_bytes_that_are_no_pickle_are_not_found(monkeypatch: pytest.MonkeyPatch,
         raise problem
 
     monkeypatch.setattr(type(cache._connections[cache._alias]), "get_many", refuse)  # type: ignore[attr-defined]
-    assert found() == {}
+    assert find_reads() == {}
 
 
 def test_a_cache_that_is_down_is_asked_again_after_some_seconds(settings: Settings, tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_a_cache_that_is_down_is_asked_again_after_some_seconds(settings: Settin
     }
     publish_reads(SERVICES, GROUP, {"app": APP}, started_at=NOW)
     assert recent_reads._is_paused()
-    assert found() == {}
+    assert find_reads() == {}
     recent_reads._Availability.paused_until = 0.0
-    assert found() == {}
+    assert find_reads() == {}
     assert recent_reads._is_paused()

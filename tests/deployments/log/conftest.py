@@ -13,7 +13,7 @@ from rbac.models import Scope, User
 AT = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
 
 
-def new_lines(
+def build_lines(
     *texts: str, level: str = "info", step: str = "deploy", origin: LineOrigin | None = None
 ) -> list[NewLogLine]:
     """Lines that somebody is about to store."""

@@ -39,4 +39,4 @@ def test_a_block_of_long_lines_stays_below_its_size_in_bytes():
     blocks = encode_blocks(1, entries)
     assert len(blocks) > 5
     assert max(len(block.body.encode()) for block in blocks) < MOST_BLOCK_BYTES + 500
-    assert [(one.last + 1) for one in blocks[:-1]] == [one.first for one in blocks[1:]]
+    assert [(block.last + 1) for block in blocks[:-1]] == [block.first for block in blocks[1:]]

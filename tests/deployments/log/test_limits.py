@@ -20,7 +20,9 @@ def step(execution: Execution) -> StepExecution:
     return StepExecution.objects.create(stage=stage, position=1, identifier="run", timeout_seconds=60)
 
 
-def output(step: StepExecution, *texts: str, origin: LineOrigin = LineOrigin.CONTAINER) -> list[NewLogLine]:
+def build_output(
+    step: StepExecution, *texts: str, origin: LineOrigin = LineOrigin.CONTAINER
+) -> list[NewLogLine]:
     return [NewLogLine(AT, step.pk, step.identifier, "Run", "info", text, origin) for text in texts]
 
 
@@ -29,17 +31,17 @@ def test_a_step_keeps_so_much_output_and_says_what_it_left_out(
 ):
     monkeypatch.setattr(storage, "MOST_BYTES_PER_STEP", 1024 * 1024)
     for _ in range(12):
-        store_lines(execution.pk, output(step, *["x" * 1000] * 100))
-    store_lines(execution.pk, output(step, "the very last line"))
-    store_lines(execution.pk, output(step, "Task stopped", origin=LineOrigin.SLIPWAY))
+        store_lines(execution.pk, build_output(step, *["x" * 1000] * 100))
+    store_lines(execution.pk, build_output(step, "the very last line"))
+    store_lines(execution.pk, build_output(step, "Task stopped", origin=LineOrigin.SLIPWAY))
 
     lines = read_lines(execution.pk, limit=2000)
     assert len(lines) == 1048 + 3
-    limit, left_out, own = lines[-3:]
+    limit, omission, own_line = lines[-3:]
     assert limit["text"].startswith("The output of this step is longer than 1 MiB")
-    assert left_out["text"] == "153 lines of output were not kept. The last one: the very last line"
-    assert (limit["level"], left_out["origin"]) == ("warning", "slipway")
-    assert own["text"] == "Task stopped"
+    assert omission["text"] == "153 lines of output were not kept. The last one: the very last line"
+    assert (limit["level"], omission["origin"]) == ("warning", "slipway")
+    assert own_line["text"] == "Task stopped"
 
 
 def test_what_slipway_says_is_never_left_out(
@@ -47,7 +49,7 @@ def test_what_slipway_says_is_never_left_out(
 ):
     monkeypatch.setattr(storage, "MOST_BYTES_PER_STEP", 10)
     for _ in range(5):
-        store_lines(execution.pk, output(step, "x" * 100, origin=LineOrigin.SLIPWAY))
+        store_lines(execution.pk, build_output(step, "x" * 100, origin=LineOrigin.SLIPWAY))
     assert len(read_lines(execution.pk)) == 5
 
 
@@ -57,7 +59,7 @@ def test_a_secret_in_a_line_that_is_left_out_is_not_kept_either(
     monkeypatch.setattr(storage, "MOST_BYTES_PER_STEP", 10)
     store_lines(
         execution.pk,
-        output(step, "x" * 11, "a wonderful-secret-value b"),
+        build_output(step, "x" * 11, "a wonderful-secret-value b"),
         mask=SecretMask(["wonderful-secret-value"]),
     )
     step.refresh_from_db()

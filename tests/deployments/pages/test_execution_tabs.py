@@ -12,7 +12,7 @@ from deployments.models import ActionRun, AwsCall, Execution
 from rbac.models import Scope, User
 from steps.states import CallState
 from tests.api.sample_project import make_world
-from tests.deployments.log.conftest import new_lines
+from tests.deployments.log.conftest import build_lines
 
 pytestmark = pytest.mark.django_db
 
@@ -22,7 +22,7 @@ def execution(project: Scope, admin: User) -> Execution:
     return make_world(project, admin, admin).execution
 
 
-def load(execution: Execution, reader: User, query: str = "") -> str:
+def load_page(execution: Execution, reader: User, query: str = "") -> str:
     client = Client()
     client.force_login(reader)
     return client.get(reverse("execution", args=[execution.pk]) + query).content.decode()
@@ -46,20 +46,20 @@ def list_open_panels(page: str) -> list[str]:
     ],
 )
 def test_the_address_chooses_the_one_open_tab(execution: Execution, admin: User, query: str, tab: str):
-    page = load(execution, admin, query)
+    page = load_page(execution, admin, query)
     assert list_open_panels(page) == [tab]
     assert re.findall(r'data-tab="(\w+)"[^>]*aria-selected="true"', page) == [tab]
 
 
 def test_the_log_tab_has_the_lines_of_a_short_log(execution: Execution, admin: User):
-    store_lines(execution.pk, new_lines("\x1b[31mred\x1b[0m <b>&", "evil\u202etxt", level="error"))
+    store_lines(execution.pk, build_lines("\x1b[31mred\x1b[0m <b>&", "evil\u202etxt", level="error"))
     execution.refresh_from_db()
-    page = load(execution, admin)
-    shown = re.findall(r'<div class="log-row (\w+)" id="L(\d+)">.*?<span class="x">(.*?)</span>', page)
-    last = execution.next_line_number - 1
-    assert shown[-2:] == [
-        ("error", str(last - 1), "red &lt;b&gt;&amp;"),
-        ("error", str(last), "evil\u27e8U+202E\u27e9txt"),
+    page = load_page(execution, admin)
+    line_rows = re.findall(r'<div class="log-row (\w+)" id="L(\d+)">.*?<span class="x">(.*?)</span>', page)
+    last_number = execution.next_line_number - 1
+    assert line_rows[-2:] == [
+        ("error", str(last_number - 1), "red &lt;b&gt;&amp;"),
+        ("error", str(last_number), "evil\u27e8U+202E\u27e9txt"),
     ]
     assert "Show the whole log" not in page
 
@@ -67,35 +67,35 @@ def test_the_log_tab_has_the_lines_of_a_short_log(execution: Execution, admin: U
 def test_the_log_tab_has_the_last_lines_of_a_long_log_and_a_link_to_the_whole(
     execution: Execution, admin: User
 ):
-    store_lines(execution.pk, new_lines(*(f"line {number}" for number in range(1_500))))
+    store_lines(execution.pk, build_lines(*(f"line {number}" for number in range(1_500))))
     execution.refresh_from_db()
-    last = execution.next_line_number - 1
-    page = load(execution, admin)
+    last_number = execution.next_line_number - 1
+    page = load_page(execution, admin)
     numbers = [int(number) for number in re.findall(r' id="L(\d+)"', page)]
-    assert numbers == list(range(last - 199, last + 1))
-    assert f"The last 200 of {last} lines." in page
+    assert numbers == list(range(last_number - 199, last_number + 1))
+    assert f"The last 200 of {last_number} lines." in page
     link = re.findall(r'<a href="([^"]+)">Show the whole log as plain text</a>', page)
     assert link == [f"{reverse('api-log', args=[execution.pk])}?download=raw"]
 
 
 def test_a_line_of_many_characters_is_cut_on_the_page(execution: Execution, admin: User):
-    store_lines(execution.pk, new_lines("x" * 10_000))
+    store_lines(execution.pk, build_lines("x" * 10_000))
     execution.refresh_from_db()
-    page = load(execution, admin)
+    page = load_page(execution, admin)
     assert f"{'x' * 1_999}…</span>" in page
 
 
 def test_a_log_with_lines_is_never_called_empty(execution: Execution, admin: User):
     Execution.objects.filter(pk=execution.pk).update(next_line_number=1)
-    assert "data-log-empty>" in load(execution, admin)
+    assert "data-log-empty>" in load_page(execution, admin)
     execution.refresh_from_db()
-    store_lines(execution.pk, new_lines("a line"))
-    assert "data-log-empty hidden>" in load(execution, admin, "?tab=outputs")
+    store_lines(execution.pk, build_lines("a line"))
+    assert "data-log-empty hidden>" in load_page(execution, admin, "?tab=outputs")
 
 
 def test_the_calls_tab_has_the_first_calls(execution: Execution, admin: User):
     AwsCall.objects.filter(execution=execution).delete()
-    assert "data-none>" in load(execution, admin, "?tab=calls")
+    assert "data-none>" in load_page(execution, admin, "?tab=calls")
     action = ActionRun.objects.filter(step__stage__execution=execution).first()
     assert action is not None
     AwsCall.objects.create(
@@ -114,8 +114,8 @@ def test_the_calls_tab_has_the_first_calls(execution: Execution, admin: User):
         state=CallState.FAILED,
         error={"code": "AccessDenied", "message": "no"},
     )
-    page = load(execution, admin, "?tab=calls")
+    page = load_page(execution, admin, "?tab=calls")
     assert "<code>ecs:UpdateService</code>" in page
     assert "AccessDenied: no" in page
     assert "data-none hidden>" in page
-    assert "<code>ecs:UpdateService</code>" not in load(execution, admin)
+    assert "<code>ecs:UpdateService</code>" not in load_page(execution, admin)

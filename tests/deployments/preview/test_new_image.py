@@ -25,11 +25,15 @@ def test_one_click_deploys_another_tag_with_the_pipeline_of_the_service(
     client = browse(admin)
     page = client.get(f"/services/{sample.service.pk}/").content.decode()
     assert f'action="/services/{sample.service.pk}/deploy/"' in page
-    asked = {"tag": "2.0", "pipeline": sample.pipeline.pk}
-    answer = client.post(f"/services/{sample.service.pk}/deploy/", asked)
-    made = Execution.objects.latest("created_at")
-    assert answer["Location"] == f"/deployments/{made.pk}/"
-    assert (made.pipeline, made.tag, made.yaml) == (sample.pipeline, "2.0", sample.pipeline.yaml)
+    form = {"tag": "2.0", "pipeline": sample.pipeline.pk}
+    response = client.post(f"/services/{sample.service.pk}/deploy/", form)
+    execution = Execution.objects.latest("created_at")
+    assert response["Location"] == f"/deployments/{execution.pk}/"
+    assert (execution.pipeline, execution.tag, execution.yaml) == (
+        sample.pipeline,
+        "2.0",
+        sample.pipeline.yaml,
+    )
     assert '<option value="2.0">' in client.get(f"/services/{sample.service.pk}/").content.decode()
 
 
@@ -49,8 +53,8 @@ def test_a_wrong_tag_and_a_pipeline_that_does_not_deploy_it_are_refused(
 def test_a_service_that_no_pipeline_deploys_says_what_is_missing(
     sample: World, admin: User, browse: Browse
 ) -> None:
-    unused = Service.objects.create(scope=sample.scope, identifier="unused", name="Unused")
+    unused_service = Service.objects.create(scope=sample.scope, identifier="unused", name="Unused")
     assert (
         "No pipeline deploys this service"
-        in browse(admin).get(f"/services/{unused.pk}/deploy/").content.decode()
+        in browse(admin).get(f"/services/{unused_service.pk}/deploy/").content.decode()
     )

@@ -16,35 +16,35 @@ pytestmark = [pytest.mark.django_db(transaction=True)]
 Browse = Callable[[User], Client]
 
 
-def _page(drive: Drive, browse: Browse, query: str = "") -> str:
-    answer = browse(drive.deployer).get(f"/pipelines/{drive.pipeline.pk}/preview/{query}")
-    assert answer.status_code == 200
-    return str(answer.content.decode())
+def _read_page(drive: Drive, browse: Browse, query: str = "") -> str:
+    response = browse(drive.deployer).get(f"/pipelines/{drive.pipeline.pk}/preview/{query}")
+    assert response.status_code == 200
+    return str(response.content.decode())
 
 
 def test_the_page_shows_the_writes_their_changes_and_the_permissions(drive: Drive, browse: Browse) -> None:
-    shown = _page(drive, browse, "?tag=1.99")
+    page = _read_page(drive, browse, "?tag=1.99")
     for text in ("ecs:RegisterTaskDefinition", "library/nginx:1.99", "Service myapp is created with 1 task."):
-        assert text in shown
-    assert "/iam-policies/ecs.json" in shown
-    assert "/iam-policies/run-task.json" not in shown
+        assert text in page
+    assert "/iam-policies/ecs.json" in page
+    assert "/iam-policies/run-task.json" not in page
 
 
 def test_the_page_says_which_permission_is_missing(drive: Drive, browse: Browse) -> None:
     drive.sandbox.fault("denied", service="ecs", operation="DescribeServices", count=1)
-    shown = _page(drive, browse)
-    assert "A run would fail here" in shown
-    assert "Missing IAM action: <code>ecs:DescribeServices</code>" in shown
+    page = _read_page(drive, browse)
+    assert "A run would fail here" in page
+    assert "Missing IAM action: <code>ecs:DescribeServices</code>" in page
 
 
 def test_a_bad_tag_is_refused_where_it_was_entered(drive: Drive, browse: Browse) -> None:
-    assert "Use up to 128 letters, digits" in _page(drive, browse, "?tag=a%20b")
+    assert "Use up to 128 letters, digits" in _read_page(drive, browse, "?tag=a%20b")
 
 
 def test_the_run_form_leads_to_the_preview_of_its_tag(drive: Drive, browse: Browse) -> None:
     path = f"/pipelines/{drive.pipeline.pk}/preview/"
-    answer = browse(drive.deployer).post(path, {"tag": "1.28"})
-    assert "library/nginx:1.28" in answer.content.decode()
+    response = browse(drive.deployer).post(path, {"tag": "1.28"})
+    assert "library/nginx:1.28" in response.content.decode()
     assert (
         f'formaction="{path}"'
         in browse(drive.deployer).get(f"/pipelines/{drive.pipeline.pk}/run/").content.decode()
@@ -52,11 +52,11 @@ def test_the_run_form_leads_to_the_preview_of_its_tag(drive: Drive, browse: Brow
 
 
 def test_every_policy_can_be_downloaded_as_iam_takes_it(account: object, admin: User, browse: Browse) -> None:
-    listed = unescape(browse(admin).get("/iam-policies/").content.decode())
+    page = unescape(browse(admin).get("/iam-policies/").content.decode())
     for policy in POLICIES:
-        answer = browse(admin).get(f"/iam-policies/{policy.identifier}.json")
-        assert json.loads(answer.content) == policy.document
-        assert policy.title in listed
+        response = browse(admin).get(f"/iam-policies/{policy.identifier}.json")
+        assert json.loads(response.content) == policy.document
+        assert policy.title in page
     assert browse(admin).get("/iam-policies/none.json").status_code == 404
 
 
@@ -74,12 +74,12 @@ def test_the_preview_and_the_plan_take_the_inputs_that_were_entered(drive: Drive
     drive.pipeline.yaml = yaml.safe_dump(document, sort_keys=False)
     drive.pipeline.save()
     client, address = browse(drive.deployer), f"/pipelines/{drive.pipeline.pk}"
-    rests_on = "&lt;+pipeline.variables.color&gt; == &#x27;blue&#x27;"
-    assert f"only if {rests_on}" in client.get(f"{address}/run/").content.decode()
-    given = {"tag": "1.28", "input.color": "green", "input.token": "hush-hush"}
-    planned = client.post(f"{address}/run/plan/", given).content.decode()
-    assert f"skipped because this is false: {rests_on}" in planned
-    shown = client.post(f"{address}/preview/", given).content.decode()
-    assert f"Skipped because this is false: {rests_on}" in shown
-    assert 'value="green"' in shown
-    assert "hush-hush" not in planned + shown
+    condition_text = "&lt;+pipeline.variables.color&gt; == &#x27;blue&#x27;"
+    assert f"only if {condition_text}" in client.get(f"{address}/run/").content.decode()
+    form = {"tag": "1.28", "input.color": "green", "input.token": "hush-hush"}
+    plan_page = client.post(f"{address}/run/plan/", form).content.decode()
+    assert f"skipped because this is false: {condition_text}" in plan_page
+    preview_page = client.post(f"{address}/preview/", form).content.decode()
+    assert f"Skipped because this is false: {condition_text}" in preview_page
+    assert 'value="green"' in preview_page
+    assert "hush-hush" not in plan_page + preview_page

@@ -7,7 +7,12 @@ from inventory.models.instances import EcsServiceRecord, ServiceInstance, Synced
 from inventory.queries.instances import get_cluster
 from inventory.sync.clusters import create_clusters, list_due_clusters, schedule_follow_ups
 from tests.deployments.engine.conftest import DEPLOY, Write, job, write
-from tests.deployments.engine.test_service_locks import _parallel, _pipeline, _scale, worker
+from tests.deployments.engine.test_service_locks import (
+    _build_parallel,
+    _build_pipeline,
+    _build_scale_step,
+    worker,
+)
 from tests.fixtures.engine_driver import Drive
 from tests.inventory.sync.test_sync import sync
 from tests.stories.rolling.test_rolling_deployment import SERVICE_FILE, TASK_FILE
@@ -24,7 +29,7 @@ def test_an_ecs_service_that_one_branch_of_a_stage_changes_belongs_to_the_servic
     assert EcsServiceRecord.objects.get(name=worker).service is None, (
         "made outside, and nobody has deployed it"
     )
-    story_drive = write(_pipeline(_parallel(DEPLOY, _scale("more", worker, 2))))
+    story_drive = write(_build_pipeline(_build_parallel(DEPLOY, _build_scale_step("more", worker, 2))))
     execution = story_drive.until_over(story_drive.start("1.28"))
     assert execution.outcome == "COMPLETED", execution.failure
     sync()
@@ -34,7 +39,7 @@ def test_an_ecs_service_that_one_branch_of_a_stage_changes_belongs_to_the_servic
 
 
 def test_a_task_that_a_step_ran_by_itself_was_started_by_its_execution(write: Write, drive: Drive) -> None:
-    story_drive = write(_pipeline(job(drive, "migrate")))
+    story_drive = write(_build_pipeline(job(drive, "migrate")))
     execution = story_drive.until_over(story_drive.start("1.28"))
     assert execution.status == "SUCCESS", execution.failure
     sync()

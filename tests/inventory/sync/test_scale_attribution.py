@@ -9,7 +9,7 @@ from inventory.models.instances import EcsServiceEvent, EcsServiceRecord, Servic
 from inventory.sync import sync_scan
 from inventory.sync.upserts.scale_attribution import attribute_scaling
 from tests.deployments.engine.conftest import Write, write
-from tests.deployments.engine.test_service_locks import _pipeline, _scale
+from tests.deployments.engine.test_service_locks import _build_pipeline, _build_scale_step
 from tests.fixtures.engine_driver import Drive
 from tests.inventory.sync.test_sync import sync
 from web.clock import get_database_time
@@ -44,7 +44,7 @@ def deployed(drive: Drive, monkeypatch: pytest.MonkeyPatch) -> Execution:
 def test_a_step_that_scales_started_the_tasks_by_which_a_service_grew(
     drive: Drive, write: Write, deployed: Execution
 ) -> None:
-    story_drive = write(_pipeline(_scale("more", "myapp", 3)))
+    story_drive = write(_build_pipeline(_build_scale_step("more", "myapp", 3)))
     execution = story_drive.until_over(story_drive.start())
     assert execution.status == "SUCCESS", execution.failure
     sync()
@@ -61,7 +61,7 @@ def test_a_step_that_scales_started_the_tasks_by_which_a_service_grew(
 def test_a_rollback_of_a_step_that_shrank_a_service_started_what_came_back(
     drive: Drive, write: Write, deployed: Execution
 ) -> None:
-    story_drive = write(_pipeline(_scale("none", "myapp", 0)))
+    story_drive = write(_build_pipeline(_build_scale_step("none", "myapp", 0)))
     execution = story_drive.until_over(story_drive.start())
     drive.pass_time(120, step=20)
     sync()

@@ -29,7 +29,7 @@ for _name in "edcba":
 
 
 def _stage(steps: str, more: str = "") -> StageSpec:
-    return parse_pipeline(pipeline_text(stage_text(steps, more=more))).stages[0]
+    return parse_pipeline(pipeline_text(stage_text(steps, fields=more))).stages[0]
 
 
 def _wrong(steps: str, more: str = "") -> list[tuple[str, str, int | None]]:

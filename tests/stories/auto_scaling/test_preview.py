@@ -3,7 +3,12 @@
 import pytest
 
 from catalog.models import Manifest, Service
-from tests.deployments.preview.comparison import assert_same, planned, preview, recorded
+from tests.deployments.preview.comparison import (
+    assert_same,
+    list_planned_calls,
+    list_recorded_calls,
+    load_preview,
+)
 from tests.fixtures.engine_driver import Drive
 from tests.stories.auto_scaling.conftest import AutoScaling, tracking
 
@@ -11,12 +16,12 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def _same(drive: Drive, tag: str) -> list[str]:
-    details = preview(drive, tag)
+    details = load_preview(drive, tag)
     assert [step["failure"] for step in details["steps"]] == [None]
     execution = drive.run(tag)
     assert execution.outcome == "COMPLETED"
-    assert_same(planned(details), recorded(execution))
-    return [operation.split(":")[1] for _, operation, _ in planned(details)]
+    assert_same(list_planned_calls(details), list_recorded_calls(execution))
+    return [operation.split(":")[1] for _, operation, _ in list_planned_calls(details)]
 
 
 def test_a_run_writes_of_auto_scaling_what_its_preview_lists(drive: Drive, scaling: AutoScaling) -> None:

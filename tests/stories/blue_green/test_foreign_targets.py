@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from deployments.models import Execution
-from tests.deployments.preview.comparison import preview
+from tests.deployments.preview.comparison import load_preview
 from tests.stories.blue_green.shop import Shop
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -56,7 +56,7 @@ def _deploy_other(shop: Shop, group: str, name: str = "other", count: int = 1) -
 def _check_refusal(shop: Shop, code: str, *words: str) -> None:
     """Preview and run name it, and nothing has changed in AWS."""
     mark = shop.drive.mark()
-    failure: Any = preview(shop.drive, "1")["steps"][0]["failure"]
+    failure: Any = load_preview(shop.drive, "1")["steps"][0]["failure"]
     assert failure["code"] == code
     execution = shop.run("1")
     assert execution.status == "FAILED"

@@ -7,7 +7,7 @@ from rest_framework.test import APIClient
 
 from deployments.models import Execution
 from rbac.operations.api_keys import create_api_key
-from tests.deployments.preview.comparison import preview
+from tests.deployments.preview.comparison import load_preview
 from tests.fixtures.engine_driver import Drive
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -33,7 +33,7 @@ def _run(drive: Drive, **body: object) -> Execution:
 def test_a_run_that_changes_nothing_replaces_the_tasks_and_says_that_nothing_differed(drive: Drive) -> None:
     drive.run("1.27")
     before = _tasks(drive)
-    warned = [line for step in preview(drive, "1.27")["steps"] for line in step["warnings"]]
+    warned = [line for step in load_preview(drive, "1.27")["steps"] for line in step["warnings"]]
     assert any(line.startswith(SAME) for line in warned)
     execution = _run(drive)
     assert (execution.status, execution.outcome) == ("SUCCESS", "COMPLETED")

@@ -6,8 +6,8 @@ from collections.abc import Callable
 import pytest
 
 from deployments.execution.operations import abort_execution
-from tests.deployments.journal.test_delegate_calls import _until_over as until_over
-from tests.deployments.journal.test_delegate_calls import _until_taken as until_taken
+from tests.deployments.journal.test_delegate_calls import _run_to_end as until_over
+from tests.deployments.journal.test_delegate_calls import _serve_until_taken as until_taken
 from tests.deployments.journal.test_delegate_calls import remote
 from tests.fixtures.engine_driver import Drive
 from tests.fixtures.fake_delegates import hand

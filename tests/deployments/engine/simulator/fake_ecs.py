@@ -27,7 +27,7 @@ class FakeEcs:
     """One account with one cluster. `now` is the simulator's clock."""
 
     now: Any
-    dice: random.Random
+    rng: random.Random
     account: str
     definitions: dict[str, dict[str, Any]] = field(default_factory=dict)
     service: dict[str, Any] | None = None
@@ -43,20 +43,20 @@ class FakeEcs:
     gone_at: datetime | None = None
     rolled_back_at: datetime | None = None
 
-    def call(self, operation: str, params: dict[str, Any], by: str) -> dict[str, Any]:
+    def call(self, operation: str, params: dict[str, Any], source: str) -> dict[str, Any]:
         """Make one call; raises `AwsError` as AWS would refuse it."""
         self._settle()
         verb = getattr(self, f"_{operation}", None)
         if verb is None:
             raise Invalid("UnknownOperation", operation)
-        answer: dict[str, Any] = verb(copy.deepcopy(params), by)
-        return copy.deepcopy(answer)
+        response: dict[str, Any] = verb(copy.deepcopy(params), source)
+        return copy.deepcopy(response)
 
-    def lag(self, seconds: float) -> None:
+    def delay_reads(self, seconds: float) -> None:
         """Reads show the service as it is now, whatever happens, for so long."""
         self._settle()
         self.lag_from, self.lag_until = self.now(), self.now() + timedelta(seconds=seconds)
-        self._keep()
+        self._save_snapshot()
 
     # --- verbs ------------------------------------------------------------------------------------
 
@@ -67,53 +67,55 @@ class FakeEcs:
         return {"ScalableTargets": []}
 
     def _DescribeServices(self, params: Any, _by: str) -> dict[str, Any]:
-        service = self._as_read()
+        service = self._read_service()
         return {"services": [service] if service and service["serviceName"] in params["services"] else []}
 
     def _ListTagsForResource(self, params: Any, _by: str) -> dict[str, Any]:
         tags = self.tags.get(params["resourceArn"], {})
         return {"tags": [{"key": key, "value": value} for key, value in tags.items()]}
 
-    def _TagResource(self, params: Any, by: str) -> dict[str, Any]:
+    def _TagResource(self, params: Any, source: str) -> dict[str, Any]:
         tags = {tag["key"]: tag["value"] for tag in params["tags"]}
         self.tags.setdefault(params["resourceArn"], {}).update(tags)
-        self._note("TagResource", params, by)
+        self._record_effect("TagResource", params, source)
         return {}
 
-    def _UntagResource(self, params: Any, by: str) -> dict[str, Any]:
+    def _UntagResource(self, params: Any, source: str) -> dict[str, Any]:
         for key in params["tagKeys"]:
             self.tags.get(params["resourceArn"], {}).pop(key, None)
-        self._note("UntagResource", params, by)
+        self._record_effect("UntagResource", params, source)
         return {}
 
-    def _RegisterTaskDefinition(self, params: Any, by: str) -> dict[str, Any]:
+    def _RegisterTaskDefinition(self, params: Any, source: str) -> dict[str, Any]:
         self.count += 1
         name = f"{params['family']}:{self.count}"
         arn = f"arn:aws:ecs:us-east-1:{self.account}:task-definition/{name}"
         tags = params.pop("tags", [])
         definition = {**params, "taskDefinitionArn": arn, "revision": self.count, "status": "ACTIVE"}
         self.definitions[name] = {"taskDefinition": definition, "tags": tags}
-        self._note("RegisterTaskDefinition", {**params, "arn": arn, "tags": tags}, by)
+        self._record_effect("RegisterTaskDefinition", {**params, "arn": arn, "tags": tags}, source)
         return self.definitions[name]
 
     def _DescribeTaskDefinition(self, params: Any, _by: str) -> dict[str, Any]:
         revision = params["taskDefinition"].rsplit("/", 1)[-1]
         if ":" not in revision:
-            live = [n for n, d in self.definitions.items() if d["taskDefinition"]["status"] == "ACTIVE"]
-            revision = max(live, key=lambda name: int(name.split(":")[1])) if live else ""
+            active_names = [
+                n for n, d in self.definitions.items() if d["taskDefinition"]["status"] == "ACTIVE"
+            ]
+            revision = max(active_names, key=lambda name: int(name.split(":")[1])) if active_names else ""
         if revision not in self.definitions:
             raise NotFound(
                 "ClientException", "Unable to describe task definition.", "ecs", "DescribeTaskDefinition"
             )
         return self.definitions[revision]
 
-    def _DeregisterTaskDefinition(self, params: Any, by: str) -> dict[str, Any]:
-        definition = self._DescribeTaskDefinition(params, by)
+    def _DeregisterTaskDefinition(self, params: Any, source: str) -> dict[str, Any]:
+        definition = self._DescribeTaskDefinition(params, source)
         definition["taskDefinition"]["status"] = "INACTIVE"
-        self._note("DeregisterTaskDefinition", params, by)
+        self._record_effect("DeregisterTaskDefinition", params, source)
         return definition
 
-    def _CreateService(self, params: Any, by: str) -> dict[str, Any]:
+    def _CreateService(self, params: Any, source: str) -> dict[str, Any]:
         if self.service is not None and self.service["status"] == "ACTIVE":
             if self.service["token"] == params.get("clientToken"):
                 return {"service": self.service}
@@ -132,11 +134,11 @@ class FakeEcs:
             "token": params.get("clientToken"),
         }
         self._deploy(params["taskDefinition"])
-        self._note("CreateService", params, by)
+        self._record_effect("CreateService", params, source)
         return {"service": self.service}
 
-    def _UpdateService(self, params: Any, by: str) -> dict[str, Any]:
-        service = self._active("UpdateService")
+    def _UpdateService(self, params: Any, source: str) -> dict[str, Any]:
+        service = self._get_active_service("UpdateService")
         service["desiredCount"] = params.get("desiredCount", service["desiredCount"])
         task_definition = params.get("taskDefinition", service["taskDefinition"])
         if task_definition != service["taskDefinition"] or params.get("forceNewDeployment"):
@@ -144,22 +146,22 @@ class FakeEcs:
         for deployment in service["deployments"]:
             if deployment["status"] == "PRIMARY":
                 deployment["desiredCount"] = service["desiredCount"]
-        self._note("UpdateService", params, by)
+        self._record_effect("UpdateService", params, source)
         return {"service": service}
 
-    def _DeleteService(self, params: Any, by: str) -> dict[str, Any]:
-        service = self._active("DeleteService")
+    def _DeleteService(self, params: Any, source: str) -> dict[str, Any]:
+        service = self._get_active_service("DeleteService")
         service["status"], self.gone_at = "DRAINING", self.now() + timedelta(seconds=20)
-        self._note("DeleteService", params, by)
+        self._record_effect("DeleteService", params, source)
         return {"service": service}
 
     def _ListTasks(self, params: Any, _by: str) -> dict[str, Any]:
         if params.get("desiredStatus") != "STOPPED" or self.service is None:
             return {"taskArns": []}
-        return {"taskArns": [task["taskArn"] for task in self._stopped()]}
+        return {"taskArns": [task["taskArn"] for task in self._list_stopped_tasks()]}
 
     def _DescribeTasks(self, params: Any, _by: str) -> dict[str, Any]:
-        return {"tasks": [task for task in self._stopped() if task["taskArn"] in params["tasks"]]}
+        return {"tasks": [task for task in self._list_stopped_tasks() if task["taskArn"] in params["tasks"]]}
 
     def _GetLogEvents(self, _params: Any, _by: str) -> dict[str, Any]:
         return {"events": [{"timestamp": 0, "message": "FATAL no"}]}
@@ -169,7 +171,7 @@ class FakeEcs:
         deployments = [
             deployment
             for deployment in self.deployed
-            if not after or _moment(deployment["createdAt"]) > _moment(after)
+            if not after or _parse_moment(deployment["createdAt"]) > _parse_moment(after)
         ]
         return {"serviceDeployments": [*reversed(deployments)]}
 
@@ -192,7 +194,7 @@ class FakeEcs:
 
     # --- what ECS does by itself ------------------------------------------------------------------
 
-    def foreign_deployment(self) -> None:
+    def start_foreign_deployment(self) -> None:
         """Somebody else deploys this service."""
         self._settle()
         if self.service is None or self.service["status"] != "ACTIVE":
@@ -201,7 +203,7 @@ class FakeEcs:
         arn = next(reversed(self.definitions.values()))["taskDefinition"]["taskDefinitionArn"]
         self._UpdateService({"taskDefinition": arn}, "foreigner")
 
-    def _active(self, operation: str) -> dict[str, Any]:
+    def _get_active_service(self, operation: str) -> dict[str, Any]:
         if self.service is None or self.service["status"] != "ACTIVE":
             raise NotFound("ServiceNotActiveException", "Service was not ACTIVE.", "ecs", operation)
         return self.service
@@ -215,7 +217,7 @@ class FakeEcs:
         service["deployments"].insert(
             0,
             {
-                "id": f"ecs-svc/{self.dice.randrange(10**18, 10**19)}",
+                "id": f"ecs-svc/{self.rng.randrange(10**18, 10**19)}",
                 "status": "PRIMARY",
                 "taskDefinition": arn,
                 "desiredCount": service["desiredCount"],
@@ -228,7 +230,7 @@ class FakeEcs:
             },
         )
         self._record(service["deployments"][0])
-        self._event("has started 1 tasks: (task x).")
+        self._add_event("has started 1 tasks: (task x).")
 
     def _is_bad(self, arn: str) -> bool:
         definition = self.definitions[arn.rsplit("/", 1)[-1]]["taskDefinition"]
@@ -252,20 +254,22 @@ class FakeEcs:
         elif age >= ROLLOUT and primary["rolloutState"] == "IN_PROGRESS":
             primary.update(rolloutState="COMPLETED", runningCount=service["desiredCount"], pendingCount=0)
             service.update(deployments=[primary], runningCount=service["desiredCount"])
-            self._event("has reached a steady state.")
+            self._add_event("has reached a steady state.")
 
     def _fail(self, service: dict[str, Any], primary: dict[str, Any], age: timedelta) -> None:
         primary["failedTasks"] = min(age // FAILS_EVERY, 5)
-        old = [deployment for deployment in service["deployments"][1:] if not deployment["bad"]]
-        if self.breaker and old and primary["failedTasks"] >= 3:
+        old_deployments = [deployment for deployment in service["deployments"][1:] if not deployment["bad"]]
+        if self.breaker and old_deployments and primary["failedTasks"] >= 3:
             primary.update(rolloutState="FAILED", status="ACTIVE")
-            old[0].update(status="PRIMARY", rolloutState="COMPLETED", runningCount=service["desiredCount"])
-            service["deployments"] = [old[0], primary]
-            service["taskDefinition"] = old[0]["taskDefinition"]
+            old_deployments[0].update(
+                status="PRIMARY", rolloutState="COMPLETED", runningCount=service["desiredCount"]
+            )
+            service["deployments"] = [old_deployments[0], primary]
+            service["taskDefinition"] = old_deployments[0]["taskDefinition"]
             self.rolled_back_at = self.now()
-            self._event("rolling back to deployment.")
+            self._add_event("rolling back to deployment.")
 
-    def _stopped(self) -> list[dict[str, Any]]:
+    def _list_stopped_tasks(self) -> list[dict[str, Any]]:
         tasks = []
         for deployment in (self.service or {}).get("deployments", []):
             for number in range(deployment["failedTasks"]):
@@ -283,28 +287,28 @@ class FakeEcs:
                 )
         return tasks
 
-    def _event(self, text: str) -> None:
+    def _add_event(self, text: str) -> None:
         assert self.service is not None
         event = {
-            "id": f"{self.dice.randrange(10**12)}",
+            "id": f"{self.rng.randrange(10**12)}",
             "createdAt": self.now().isoformat(),
             "message": f"(service {self.service['serviceName']}) {text}",
         }
         self.service["events"].insert(0, event)
 
-    def _note(self, operation: str, params: dict[str, Any], by: str) -> None:
-        self.effects.append(Effect(self.now(), operation, params, by))
+    def _record_effect(self, operation: str, params: dict[str, Any], source: str) -> None:
+        self.effects.append(Effect(self.now(), operation, params, source))
 
     # --- reads that lag ---------------------------------------------------------------------------
 
-    def _keep(self) -> None:
+    def _save_snapshot(self) -> None:
         self.past = [(self.now(), copy.deepcopy(self.service))]
 
-    def _as_read(self) -> dict[str, Any] | None:
+    def _read_service(self) -> dict[str, Any] | None:
         if self.lag_until is not None and self.now() < self.lag_until and self.past:
             return self.past[0][1]
         return self.service
 
 
-def _moment(text: str) -> datetime:
+def _parse_moment(text: str) -> datetime:
     return datetime.fromisoformat(text)

@@ -48,9 +48,9 @@ class Odds:
     valkey_lost: float = 0.0
 
     @classmethod
-    def from_dice(cls, dice: random.Random) -> "Odds":
-        def some(most: float) -> float:
-            return dice.random() * most if dice.random() < 0.6 else 0.0
+    def from_random(cls, rng: random.Random) -> "Odds":
+        def some(maximum: float) -> float:
+            return rng.random() * maximum if rng.random() < 0.6 else 0.0
 
         return cls(
             kill=some(0.08),
@@ -60,15 +60,15 @@ class Odds:
             throttle=some(0.3),
             refuse=some(0.2),
             lag=some(0.05),
-            abort=dice.random() < 0.3,
-            roll_back=dice.random() < 0.5,
-            foreigner=dice.random() < 0.2,
-            remote=dice.random() < 0.4,
+            abort=rng.random() < 0.3,
+            roll_back=rng.random() < 0.5,
+            foreigner=rng.random() < 0.2,
+            remote=rng.random() < 0.4,
             delegate_dies=some(0.2),
-            bad_image=dice.random() < 0.4,
-            breaker=dice.random() < 0.3,
-            first_deployment=dice.random() < 0.3,
-            quota_share=dice.choice((0.25, 0.25, 0.25, 0.05)),
+            bad_image=rng.random() < 0.4,
+            breaker=rng.random() < 0.3,
+            first_deployment=rng.random() < 0.3,
+            quota_share=rng.choice((0.25, 0.25, 0.25, 0.05)),
             valkey_lost=some(0.02),
         )
 
@@ -77,7 +77,7 @@ class Odds:
 class Schedule:
     """A run of one execution against one fake account."""
 
-    dice: random.Random
+    rng: random.Random
     odds: Odds
     ecs: FakeEcs
     moment: datetime = field(default_factory=lambda: datetime.now(UTC) + timedelta(minutes=1))
@@ -86,7 +86,7 @@ class Schedule:
     history: list[str] = field(default_factory=list)
     depth: int = 0
     quiet_after: datetime | None = None
-    asked: list[tuple[datetime, str]] = field(default_factory=list)
+    calls: list[tuple[datetime, str]] = field(default_factory=list)
     """The calls that reached the wire, and when."""
 
     # --- the sample that the engine is given -------------------------------------------------------
@@ -111,39 +111,39 @@ class Schedule:
 
     def call(self, _service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
         """A call in process, with the misfortunes of the wire."""
-        self.moment += timedelta(milliseconds=self.dice.randrange(5, 400))
+        self.moment += timedelta(milliseconds=self.rng.randrange(5, 400))
         return self._on_the_wire(operation, dict(params))
 
     def _on_the_wire(self, operation: str, params: dict[str, Any]) -> dict[str, Any]:
         write = is_write("ecs", operation) if operation not in ("GetCallerIdentity",) else False
-        self.asked.append((self.moment, operation))
+        self.calls.append((self.moment, operation))
         if self._strikes(self.odds.throttle / 3):
             raise Throttled("ThrottlingException", "Rate exceeded", "ecs", operation)
         if self._strikes(self.odds.refuse / 3):
             raise NotSent("EndpointConnectionError", "refused", "ecs", operation)
         if self._strikes(self.odds.lost_request / (1 if write else 5)):
             raise Unanswered("ReadTimeout", "no answer", "ecs", operation)
-        answer = self.ecs.call(operation, params, "slipway")
+        response = self.ecs.call(operation, params, "slipway")
         if write:
             self.history.append(f"{self.moment:%H:%M:%S} effect {operation}")
             if self._strikes(self.odds.lag * 4):
-                self.ecs.lag(self.dice.uniform(1, 20))
+                self.ecs.delay_reads(self.rng.uniform(1, 20))
         if self._strikes(self.odds.lost_answer / (1 if write else 5)):
             self.history.append(f"  the answer to {operation} was lost")
             raise Unanswered("ConnectionClosed", "cut", "ecs", operation)
-        return answer
+        return response
 
     def _strikes(self, odds: float) -> bool:
         """Misfortunes end some day, so that every schedule can come to its end."""
         if self.quiet_after is not None and self.moment > self.quiet_after:
             return False
-        return self.dice.random() < odds
+        return self.rng.random() < odds
 
     # --- a delegate -------------------------------------------------------------------------------
 
     def _queue(self, call_id: int) -> None:
-        when = self.moment + timedelta(seconds=self.dice.uniform(0.1, 6))
-        self.deliveries.append((when, call_id, 0))
+        deliver_at = self.moment + timedelta(seconds=self.rng.uniform(0.1, 6))
+        self.deliveries.append((deliver_at, call_id, 0))
 
     def _deliver_due(self) -> None:
         for item in [delivery for delivery in self.deliveries if delivery[0] <= self.moment]:
@@ -155,7 +155,7 @@ class Schedule:
 
     def _die(self, row: AwsCall) -> None:
         """The manager notices by the lease, unless it is away itself; then nobody ever does."""
-        if self.dice.random() < 0.8:
+        if self.rng.random() < 0.8:
             self.deliveries.append((self.moment + LEASE, row.pk, row.send_number))
 
     def _lose(self, call_id: int, send_number: int) -> None:
@@ -176,65 +176,69 @@ class Schedule:
             return
         send_number, operation = row.send_number, row.operation
         try:
-            answer, error = self._on_the_wire(operation, row.parsed_parameters), None
-        except AwsError as raised:
-            answer, error = None, raised
+            response, error = self._on_the_wire(operation, row.parsed_parameters), None
+        except AwsError as aws_error:
+            response, error = None, aws_error
         if self._strikes(self.odds.delegate_dies / 2):
             self.history.append(f"  the delegate died after {operation}")
             self._die(row)
             return
-        self.moment += timedelta(seconds=self.dice.choice((0.1, 1, 3)))
-        late = timedelta(seconds=70) if self._strikes(self.odds.delegate_dies / 4) else timedelta(0)
-        if late:
+        self.moment += timedelta(seconds=self.rng.choice((0.1, 1, 3)))
+        delay = timedelta(seconds=70) if self._strikes(self.odds.delegate_dies / 4) else timedelta(0)
+        if delay:
             self.history.append(f"  the answer to {operation} comes late")
-            self.late.append((self.moment + late, row.pk, send_number, answer, error))
+            self.late_answers.append((self.moment + delay, row.pk, send_number, response, error))
             return
-        delegate_calls.record_answer(row.pk, send_number, self.runtime, result=answer, error=error)
+        delegate_calls.record_answer(row.pk, send_number, self.runtime, result=response, error=error)
 
-    late: list[Any] = field(default_factory=list)
+    late_answers: list[Any] = field(default_factory=list)
 
     def _deliver_late(self) -> None:
-        for item in [answer for answer in self.late if answer[0] <= self.moment]:
-            self.late.remove(item)
+        for item in [late_item for late_item in self.late_answers if late_item[0] <= self.moment]:
+            self.late_answers.remove(item)
             delegate_calls.record_answer(item[1], item[2], self.runtime, result=item[3], error=item[4])
 
     # --- time -------------------------------------------------------------------------------------
 
     def run(self, execution: Execution) -> Execution:
         """Run the schedule until the execution has ended."""
-        began = self.moment
-        self.quiet_after = began + timedelta(minutes=6)
-        abort_at = began + timedelta(seconds=self.dice.uniform(0, 60)) if self.odds.abort else None
-        foreign_at = began + timedelta(seconds=self.dice.uniform(0, 60)) if self.odds.foreigner else None
+        started_at = self.moment
+        self.quiet_after = started_at + timedelta(minutes=6)
+        abort_at = started_at + timedelta(seconds=self.rng.uniform(0, 60)) if self.odds.abort else None
+        foreigner_at = (
+            started_at + timedelta(seconds=self.rng.uniform(0, 60)) if self.odds.foreigner else None
+        )
         set_hook(self._failpoint)
         try:
-            while self.moment - began < LONGEST:
+            while self.moment - started_at < LONGEST:
                 execution.refresh_from_db()
                 if execution.is_over:
                     return execution
                 if abort_at and self.moment >= abort_at:
                     self._abort(execution)
                     abort_at = None
-                if foreign_at and self.moment >= foreign_at:
+                if foreigner_at and self.moment >= foreigner_at:
                     self.history.append(f"{self.moment:%H:%M:%S} a foreign deployment")
-                    self.ecs.foreign_deployment()
-                    foreign_at = None
-                self._pass_time(execution, [moment for moment in (abort_at, foreign_at) if moment])
+                    self.ecs.start_foreign_deployment()
+                    foreigner_at = None
+                self._pass_time(execution, [due_time for due_time in (abort_at, foreigner_at) if due_time])
                 self._tick()
         finally:
             set_hook(None)
         return execution
 
-    def _pass_time(self, execution: Execution, wishes: list[datetime]) -> None:
+    def _pass_time(self, execution: Execution, planned_times: list[datetime]) -> None:
         """Advance to the next due moment, and a little further."""
         deadlines = [
             deadline
             for deadline in (execution.lease_expires_at, execution.dispatch_backoff_until)
             if deadline
         ]
-        looks = max([execution.due_at or self.moment, *deadlines])
-        due = min([looks, *wishes, *(item[0] for item in (*self.deliveries, *self.late))])
-        self.moment = max(self.moment, due) + timedelta(seconds=self.dice.choice((0.1, 0.5, 1, 2)))
+        reconcile_at = max([execution.due_at or self.moment, *deadlines])
+        next_time = min(
+            [reconcile_at, *planned_times, *(item[0] for item in (*self.deliveries, *self.late_answers))]
+        )
+        self.moment = max(self.moment, next_time) + timedelta(seconds=self.rng.choice((0.1, 0.5, 1, 2)))
 
     def _tick(self) -> None:
         self._deliver_due()
@@ -259,7 +263,7 @@ class Schedule:
 
     def _second_worker(self, name: str) -> None:
         """This worker freezes here; after a while another one looks at the same execution."""
-        self.moment += timedelta(seconds=self.dice.choice((0, 1, 6, 25, 61, 90)))
+        self.moment += timedelta(seconds=self.rng.choice((0, 1, 6, 25, 61, 90)))
         self.history.append(f"{self.moment:%H:%M:%S} a second worker while one stands at {name}")
         self.depth += 1
         self._deliver_due()
