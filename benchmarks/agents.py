@@ -96,7 +96,7 @@ def report() -> Iterator[str]:
         with _start_server(SLIPWAY, environment) as server, _start_crowd() as crowd:
             yield from _compare_sockets(_measure_sockets(server, crowd, on_sockets), base)
             before = server.kibibytes
-            crowd.ask(do="poll", sessions=[member.session for member in polling])
+            crowd.send_order(do="poll", sessions=[member.session for member in polling])
             wait_until(lambda: _count_waiting_polls() >= POLLING, "the polls to wait", seconds=120)
             # Each poll first reads the tasks that already exist.
             time.sleep(SETTLES_SECONDS)
@@ -113,15 +113,15 @@ def report() -> Iterator[str]:
 
 def _measure_sockets(server: Server, crowd: Helper, members: Sequence[Member]) -> Sockets:
     # The first requests load modules; that memory is not a socket's.
-    crowd.ask(do="open", url=server.url, path=SOCKET_PATH, sessions=[members[0].session])
-    crowd.ask(do="beat", seconds=1, per_second=1)
+    crowd.send_order(do="open", url=server.url, path=SOCKET_PATH, sessions=[members[0].session])
+    crowd.send_order(do="beat", seconds=1, per_second=1)
     before = server.kibibytes
     sessions = [member.session for member in members[1:]]
-    crowd.ask(do="open", url=server.url, path=SOCKET_PATH, sessions=sessions)
+    crowd.send_order(do="open", url=server.url, path=SOCKET_PATH, sessions=sessions)
     time.sleep(1)
     grown = (server.kibibytes - before) / max(len(sessions), 1)
     used, began = server.cpu_seconds, time.monotonic()
-    beats = crowd.ask(do="beat", seconds=SECONDS, per_second=BEATS_PER_SECOND)["answer"]
+    beats = crowd.send_order(do="beat", seconds=SECONDS, per_second=BEATS_PER_SECOND)["answer"]
     share = (server.cpu_seconds - used) / (time.monotonic() - began)
     return Sockets(grown, beats * SECONDS / (time.monotonic() - began), share)
 
@@ -172,7 +172,7 @@ def _measure_delivery(
         began[str(send(members[number * 7 % len(members)].instance).pk)] = at
         time.sleep(max(due - time.monotonic(), 0))
     time.sleep(3)
-    figures: Mapping[str, Mapping[str, float]] = crowd.ask(do="figures")["answer"]
+    figures: Mapping[str, Mapping[str, float]] = crowd.send_order(do="figures")["answer"]
     for kind in ("heard", "taken"):
         times = [(figures[kind][pk] - at) * 1000 for pk, at in began.items() if pk in figures[kind]]
         if len(times) > 1:

@@ -53,13 +53,13 @@ class Measured:
 
 
 def _build_slipway_client(at: Installation) -> Client:
-    (pipeline,) = at.ask("GET", "pipelines?identifier=rolling_demo")["results"]
+    (pipeline,) = at.request("GET", "pipelines?identifier=rolling_demo")["results"]
 
     def deploy(tag: str) -> datetime:
-        made = at.ask("POST", f"pipelines/{pipeline['id']}/executions", {"artifact": {"tag": tag}})
+        made = at.request("POST", f"pipelines/{pipeline['id']}/executions", {"artifact": {"tag": tag}})
         deadline = time.monotonic() + FINISH_SECONDS
         while time.monotonic() < deadline:
-            execution = at.ask("GET", f"executions/{made['id']}")
+            execution = at.request("GET", f"executions/{made['id']}")
             if execution["ended_at"]:
                 if execution["status"] != "SUCCESS":
                     raise RolloutFailed(f"Slipway: {execution['status']}")

@@ -11,7 +11,7 @@ Row = TypeVar("Row", bound=Model)
 BATCH = 5_000
 
 
-def like(row: Row, **changes: Any) -> Row:
+def copy_row(row: Row, **changes: Any) -> Row:
     """Return an unsaved copy of `row` with these changes."""
     made = copy.copy(row)
     made._state = copy.copy(row._state)

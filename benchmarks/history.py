@@ -10,7 +10,7 @@ from django.db import connection, transaction
 from django.db.models import F, Max
 from django.utils import timezone
 
-from benchmarks.copies import like
+from benchmarks.copies import copy_row
 from catalog.models import Artifact
 from connectors.models import FileNode
 from deployments import log
@@ -73,13 +73,15 @@ def create_site() -> Site:
 
 def _create_pipeline(world: World, scope: Scope, number: int) -> Pipeline:
     """Create a pipeline in `scope`, with its service and environment."""
-    service = like(world.service, scope=scope, identifier=f"service{number}", name=f"Service {number}")
+    service = copy_row(world.service, scope=scope, identifier=f"service{number}", name=f"Service {number}")
     service.save()
     Artifact.objects.create(service=service, image="registry/app", tag="v1")
-    environment = like(world.environment, scope=scope, identifier=f"env{number}", name=f"Env {number}")
+    environment = copy_row(world.environment, scope=scope, identifier=f"env{number}", name=f"Env {number}")
     environment.save()
-    like(world.infrastructure, environment=environment).save()
-    pipeline = like(world.pipeline, scope=scope, identifier=f"pipeline{number}", name=f"Pipeline {number}")
+    copy_row(world.infrastructure, environment=environment).save()
+    pipeline = copy_row(
+        world.pipeline, scope=scope, identifier=f"pipeline{number}", name=f"Pipeline {number}"
+    )
     pipeline.save()
     return pipeline
 
@@ -143,7 +145,7 @@ def _choose_status(dice: random.Random, *, remaining: int) -> Status:
 
 def _build_execution(template: Execution, pipeline: Pipeline, at: datetime, status: Status) -> Execution:
     failed = status in (Status.FAILED, Status.EXPIRED)
-    return like(
+    return copy_row(
         template,
         pk=uuid.uuid4(),
         pipeline=pipeline,
@@ -184,7 +186,7 @@ def _store(plan: _Plan, rows: list[Execution]) -> None:
         Execution.objects.bulk_create(rows)
         # Each row gets the time of its making when it is stored; a history lies in the past.
         Execution.objects.filter(pk__in=[row.pk for row in rows]).update(created_at=F("started_at"))
-        stages = [like(stage, execution=row, status=row.status) for row in rows for stage in plan.stages]
+        stages = [copy_row(stage, execution=row, status=row.status) for row in rows for stage in plan.stages]
         StageExecution.objects.bulk_create(stages)
         AuditEntry.objects.bulk_create(_build_audit_entries(rows))
         chosen = {row.pk for row in rows[::DETAILED]}
@@ -192,17 +194,17 @@ def _store(plan: _Plan, rows: list[Execution]) -> None:
 
 
 def _store_details(plan: _Plan, stages: list[StageExecution]) -> None:
-    steps = [(step.pk, like(step, stage=stage)) for stage in stages for step in plan.steps]
+    steps = [(step.pk, copy_row(step, stage=stage)) for stage in stages for step in plan.steps]
     StepExecution.objects.bulk_create(step for _, step in steps)
     actions = [
-        like(action, step=step) for of, step in steps for action in plan.actions if action.step_id == of
+        copy_row(action, step=step) for of, step in steps for action in plan.actions if action.step_id == of
     ]
     ActionRun.objects.bulk_create(actions)
     AwsCall.objects.bulk_create(
         _build_call(action.step.stage.execution, action, number) for action in actions for number in range(3)
     )
     LogChunk.objects.bulk_create(
-        like(chunk, execution=stage.execution) for stage in stages for chunk in plan.chunks
+        copy_row(chunk, execution=stage.execution) for stage in stages for chunk in plan.chunks
     )
 
 

@@ -34,7 +34,7 @@ class Installation:
     token: str
     home: Path
 
-    def ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
+    def request(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
         """Call the REST API and return its JSON."""
         return _request_json(f"{self.url}/api/v1/{path}", method, body, {"X-Api-Key": self.token})
 

@@ -35,7 +35,7 @@ class Helper:
             text=True,
         )
 
-    def ask(self, **order: Any) -> dict[str, Any]:
+    def send_order(self, **order: Any) -> dict[str, Any]:
         """Send an order and wait for its answer."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
@@ -71,15 +71,15 @@ def report() -> Iterator[str]:
 
 
 def _measure_storage(writer: Helper) -> Iterator[str]:
-    writer.ask(do="begin", executions=1)
-    base = writer.ask(do="rows", lines=AS_ROWS // 10, batch=1)
+    writer.send_order(do="begin", executions=1)
+    base = writer.send_order(do="rows", lines=AS_ROWS // 10, batch=1)
     yield "  stored, nobody watches            lines/s   lines/s of CPU   bytes/line"
     yield _format_row("a row and a commit for each line", base, base)
     yield _format_row(
-        "a row for each line, 200 a commit", writer.ask(do="rows", lines=AS_ROWS, batch=200), base
+        "a row for each line, 200 a commit", writer.send_order(do="rows", lines=AS_ROWS, batch=200), base
     )
     for batch, lines in ((1, AS_ROWS // 10), (10, AS_ROWS), (200, AT_ONCE), (2000, AT_ONCE)):
-        blocks = writer.ask(do="at once", lines=lines, batch=batch)
+        blocks = writer.send_order(do="at once", lines=lines, batch=batch)
         yield _format_row(f"blocks, {batch} lines a commit", blocks, base)
 
 
@@ -92,10 +92,10 @@ def _format_row(label: str, stats: Mapping[str, Any], base: Mapping[str, Any]) -
 
 
 def _measure_viewers(at: Installation, writer: Helper, chosen: Mapping[str, str]) -> Iterator[str]:
-    begun = writer.ask(do="begin", executions=EXECUTIONS)
+    begun = writer.send_order(do="begin", executions=EXECUTIONS)
     server = _listening_on(int(chosen["PORT"]))
     with _start_helper("benchmarks.log_viewers", {}) as viewers:
-        viewers.ask(
+        viewers.send_order(
             socket=at.url.replace("http", "ws"),
             origin=at.url,
             cookie=f"slipway={begun['session']}",
@@ -103,7 +103,7 @@ def _measure_viewers(at: Installation, writer: Helper, chosen: Mapping[str, str]
             viewers=VIEWERS,
         )
         before = _cpu_of(server)
-        stored = writer.ask(do="paced", rate=RATE, seconds=SECONDS)
+        stored = writer.send_order(do="paced", rate=RATE, seconds=SECONDS)
         expected = stored["lines"] * VIEWERS // EXECUTIONS
         received = _wait_for_delivery(viewers, expected)
         served = _cpu_of(server) - before
@@ -118,7 +118,7 @@ def _measure_viewers(at: Installation, writer: Helper, chosen: Mapping[str, str]
 
 
 def _measure_pane(at: Installation, writer: Helper) -> Iterator[str]:
-    begun = writer.ask(do="begin", executions=1)
+    begun = writer.send_order(do="begin", executions=1)
     entries = [
         BlockEntry(1_800_000_000_000_000 + number, ("run", "Run", "info", "container"), text)
         for number, text in enumerate(islice(generate_lines(7), PANE_LINES))
@@ -130,7 +130,7 @@ def _measure_pane(at: Installation, writer: Helper) -> Iterator[str]:
 def _wait_for_delivery(viewers: Helper, expected: int) -> dict[str, Any]:
     deadline = time.monotonic() + 30
     while True:
-        stats = viewers.ask()
+        stats = viewers.send_order()
         if stats["lines"] + stats["skipped"] >= expected or time.monotonic() > deadline:
             return stats
         time.sleep(0.5)

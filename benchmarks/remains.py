@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from django.utils import timezone
 
-from benchmarks.copies import like, store
+from benchmarks.copies import copy_row, store
 from delegates.models import DelegateEvent, DelegateTask, InstanceSample
 from deployments.models import Approval, StepExecution
 from inventory.models.drift import Drift, DriftComparison
@@ -25,10 +25,10 @@ def create_other_rows() -> None:
     task, event = DelegateTask.objects.earliest("queued_at"), DelegateEvent.objects.earliest("at")
     store(DelegateTask, _build_tasks(task, now))
     each = WEEK / DELEGATE_EVENTS
-    store(DelegateEvent, (like(event, at=now - number * each) for number in range(DELEGATE_EVENTS)))
+    store(DelegateEvent, (copy_row(event, at=now - number * each) for number in range(DELEGATE_EVENTS)))
     sample = InstanceSample.objects.earliest("at")
     minutes = (now - timedelta(minutes=number) for number in range(1, SAMPLES))
-    store(InstanceSample, (like(sample, at=at) for at in minutes))
+    store(InstanceSample, (copy_row(sample, at=at) for at in minutes))
     store(Approval, _build_approvals(Approval.objects.earliest("requested_at"), now))
     _create_drift(DriftComparison.objects.earliest("pk"), now)
 
@@ -40,10 +40,10 @@ def _build_tasks(task: DelegateTask, now: datetime) -> Iterator[DelegateTask]:
         ended = {"started_at": at, "finished_at": at + timedelta(seconds=2), "lease_until": None}
         if number < QUEUED:
             waits = {"status": "QUEUED", "reason": "No delegate has the tag x.", "instance": None}
-            yield like(task, pk=uuid.uuid4(), queued_at=at, deadline=now + WEEK, **waits)
+            yield copy_row(task, pk=uuid.uuid4(), queued_at=at, deadline=now + WEEK, **waits)
         else:
             status = "FAILED" if number % 50 == 0 else "SUCCEEDED"
-            yield like(task, pk=uuid.uuid4(), queued_at=at, status=status, **ended)
+            yield copy_row(task, pk=uuid.uuid4(), queued_at=at, status=status, **ended)
 
 
 def _build_approvals(approval: Approval, now: datetime) -> Iterator[Approval]:
@@ -54,20 +54,22 @@ def _build_approvals(approval: Approval, now: datetime) -> Iterator[Approval]:
         status = Approval.Status.WAITING if number < WAITING else Approval.Status.APPROVED
         of = {"step_id": step, "execution_id": execution}
         at = now - timedelta(hours=number)
-        yield like(approval, pk=uuid.uuid4(), requested_at=at, status=status, **of)
+        yield copy_row(approval, pk=uuid.uuid4(), requested_at=at, status=status, **of)
 
 
 def _create_drift(first: DriftComparison, now: datetime) -> None:
     """Create drift for every deployed ECS service, open and resolved."""
     records = EcsServiceRecord.objects.filter(comparison=None).exclude(service=None).order_by("pk")
-    made = DriftComparison.objects.bulk_create(like(first, ecs_service=record) for record in records)
+    made = DriftComparison.objects.bulk_create(copy_row(first, ecs_service=record) for record in records)
     store(Drift, _build_drifts(Drift.objects.earliest("pk"), [first, *made], now))
 
 
 def _build_drifts(drift: Drift, comparisons: list[DriftComparison], now: datetime) -> Iterator[Drift]:
     for comparison in comparisons:
         for number in range(FIELDS):
-            yield like(drift, comparison=comparison, path=f"field{number}", detected_at=now)
+            yield copy_row(drift, comparison=comparison, path=f"field{number}", detected_at=now)
         for number in range(EARLIER):
             at = now - timedelta(hours=number)
-            yield like(drift, comparison=comparison, path=f"field{number}", detected_at=at, resolved_at=at)
+            yield copy_row(
+                drift, comparison=comparison, path=f"field{number}", detected_at=at, resolved_at=at
+            )

@@ -9,7 +9,7 @@ from django.db import connection, transaction
 from django.db.models import F, Sum
 from django.utils import timezone
 
-from benchmarks.copies import like, store
+from benchmarks.copies import copy_row, store
 from catalog.models import Infrastructure, Service
 from deployments import log
 from deployments.models import Execution, LogChunk, StepExecution
@@ -34,7 +34,7 @@ def create_inventory(service: Service) -> None:
     first, places = EcsServiceRecord.objects.earliest("pk"), _list_infrastructures()
     other_services = cycle(Service.objects.exclude(pk=service.pk).filter(scope__in=places).order_by("pk"))
     made = EcsServiceRecord.objects.bulk_create(
-        like(
+        copy_row(
             first,
             name=f"ecs{number}",
             service=other_service,
@@ -43,7 +43,8 @@ def create_inventory(service: Service) -> None:
         for number, other_service in zip(range(1, SERVICES), other_services, strict=False)
     )
     EcsServiceRecord.objects.bulk_create(
-        like(first, name=f"unknown{number}", service=None, infrastructure=None) for number in range(UNKNOWN)
+        copy_row(first, name=f"unknown{number}", service=None, infrastructure=None)
+        for number in range(UNKNOWN)
     )
     store(ServiceInstance, _build_running_tasks(task, [first, *made], cluster))
     store(ServiceInstance, _build_stopped_tasks(task, [first, *made], cluster))
@@ -85,7 +86,7 @@ def _build_stopped_tasks(
             "started_at": at - timedelta(hours=1),
             "stopped_at": at,
         }
-        yield like(
+        yield copy_row(
             _build_task(task, service, cluster, INSTANCES + number), stopped_reason=reason, **states, **times
         )
 
@@ -93,7 +94,7 @@ def _build_stopped_tasks(
 def _build_task(
     task: ServiceInstance, record: EcsServiceRecord, cluster: SyncedCluster, number: int
 ) -> ServiceInstance:
-    return like(
+    return copy_row(
         task,
         ecs_service=record,
         cluster=cluster,

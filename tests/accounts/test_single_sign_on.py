@@ -41,7 +41,7 @@ def sign_in(client: Client, sub: str, next_path: str = "/deployments/"):
 
 
 def test_a_newcomer_comes_in_with_what_the_provider_says(provider: Provider):
-    provider.knows(
+    provider.add_user(
         "u-1",
         email="anna@example.com",
         email_verified=True,
@@ -66,14 +66,14 @@ def test_the_same_name_or_address_opens_nobody_s_account(provider: Provider):
     anna = user("anna", "account_admin")
     anna.email = "anna@example.com"
     anna.save()
-    provider.knows("u-2", email="anna@example.com", email_verified=True, preferred_username="anna")
+    provider.add_user("u-2", email="anna@example.com", email_verified=True, preferred_username="anna")
     client = Client()
     sign_in(client, "u-2")
     assert User.objects.get(pk=client.session["_auth_user_id"]).username == "anna-2"
 
 
 def test_an_address_that_the_provider_did_not_check_is_not_taken(provider: Provider):
-    provider.knows("u-3", email="boss@example.com", preferred_username="eve")
+    provider.add_user("u-3", email="boss@example.com", preferred_username="eve")
     sign_in(Client(), "u-3")
     assert User.objects.get(username="eve").email == ""
 
@@ -117,12 +117,12 @@ def test_groups_are_those_that_the_provider_names_today(provider: Provider):
     for name in ("dev", "ops"):
         UserGroup.objects.create(scope=scope, identifier=name, name=name, external_name=f"/{name}")
     internal_group = UserGroup.objects.create(scope=scope, identifier="own", name="Own")
-    provider.knows("u-7", preferred_username="gina", groups=["/dev", "/unknown", "\0", 7])
+    provider.add_user("u-7", preferred_username="gina", groups=["/dev", "/unknown", "\0", 7])
     sign_in(Client(), "u-7")
     gina = User.objects.get(username="gina")
     gina.user_groups.add(internal_group)
 
-    provider.knows("u-7", preferred_username="gina", groups=["/ops"])
+    provider.add_user("u-7", preferred_username="gina", groups=["/ops"])
     sign_in(Client(), "u-7")
     assert {group.identifier for group in gina.user_groups.all()} == {"ops", "own"}
     entry = AuditEntry.objects.filter(action="user.follow_groups").latest("pk")

@@ -75,7 +75,7 @@ class Wire:
         page.route(re.compile(r"/api/v1/executions/[^/]+$"), lambda route: self._answer(route, self.state))
         page.route(re.compile(r"/api/v1/executions/[^/]+/log"), self._read)
 
-    def tell(self, *lines: dict[str, Any]) -> None:
+    def send_lines(self, *lines: dict[str, Any]) -> None:
         """Send lines through the socket."""
         self._send({"type": "lines", "blocks": blocks_of(lines)})
 
@@ -103,7 +103,7 @@ class Wire:
         self.sockets.append(socket)
         missed = [line for line in self.log if line["number"] > after]
         if missed and len(self.connected) > 1:
-            self.tell(*missed)
+            self.send_lines(*missed)
 
     def _read(self, route: Route) -> None:
         query = {name: values[0] for name, values in parse_qs(urlsplit(route.request.url).query).items()}

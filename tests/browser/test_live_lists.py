@@ -46,7 +46,7 @@ class LiveSocket:
         if request.headers.get("hx-request"):
             self.asked.append(request.url)
 
-    def changed(self, *topics: str) -> None:
+    def publish_changes(self, *topics: str) -> None:
         self.sockets[-1].send(json.dumps({"type": "changed", "topics": topics}))
 
     def wait_for(self, is_so: Callable[[], bool], description: str) -> None:
@@ -88,7 +88,7 @@ def test_a_page_asks_nothing_until_it_hears_of_a_change(
     assert [url.partition(urlsplit(url).netloc)[2] for url in live.asked] == at_first
     run(deployer, demo, "1.28")
     topics = live.connected[-1]["topic"]
-    live.changed(next(topic for topic in topics if topic.startswith(("executions:", "pipeline:"))))
+    live.publish_changes(next(topic for topic in topics if topic.startswith(("executions:", "pipeline:"))))
     page.clock.run_for(1000)
     expect(page.get_by_role("link", name="Rolling demo #2").first).to_be_visible()
     assert len(live.asked) == len(at_first) + 1
@@ -108,7 +108,7 @@ def test_a_page_that_hears_of_many_changes_asks_once_a_second(
 
     for bursts in range(1, 4):
         for _ in range(50):
-            live.changed(topic_of(live))
+            live.publish_changes(topic_of(live))
         live.wait_for(lambda: a_second_later() is None and len(live.asked) >= bursts, "a question")  # noqa: B023
     assert len(live.asked) <= seconds
 
@@ -120,10 +120,10 @@ def test_what_changes_while_an_answer_is_under_way_is_asked_for_after_it(
     visit("/deployments/")
     live.wait_for(lambda: len(live.sockets) == 1, "the socket")
     page.route("**/deployments/", lambda route: route.continue_() if routes else routes.append(route))
-    live.changed(topic_of(live))
+    live.publish_changes(topic_of(live))
     page.clock.run_for(1000)
     live.wait_for(lambda: len(routes) == 1, "the first question")
-    live.changed(topic_of(live))
+    live.publish_changes(topic_of(live))
     page.clock.run_for(3000)
     assert len(routes) == 1
     routes[0].continue_()

@@ -62,15 +62,15 @@ def test_lines_of_the_server_stay_until_the_script_has_its_own(
     last = execution.next_line_number - 1
     expect(page.locator(f"#L{last}")).to_be_in_viewport()
     expect(page.get_by_text("No lines yet")).to_be_hidden()
-    wire.tell(line(last, "fresh"))
+    wire.send_lines(line(last, "fresh"))
     expect(page.locator("[data-log-served]")).to_have_count(0)
     expect(page.locator(f"[data-n='{last}'] .x")).to_have_text("fresh")
 
 
 def test_a_gap_is_asked_for_over_http(page: Page, opened: Wire) -> None:
     opened.log = [line(number) for number in range(1, 11)]
-    opened.tell(*opened.log[:5])
-    opened.tell(*opened.log[8:])
+    opened.send_lines(*opened.log[:5])
+    opened.send_lines(*opened.log[8:])
     expect(page.locator("[data-n='7'] .x")).to_have_text("line 7")
     assert opened.asked == [5]
     assert page.evaluate(NUMBERS) == list(range(1, 11))
@@ -78,15 +78,15 @@ def test_a_gap_is_asked_for_over_http(page: Page, opened: Wire) -> None:
 
 def test_lines_that_came_before_are_dropped(page: Page, opened: Wire) -> None:
     opened.log = [line(number) for number in range(1, 4)]
-    opened.tell(*opened.log)
-    opened.tell(*opened.log[1:], line(4))
+    opened.send_lines(*opened.log)
+    opened.send_lines(*opened.log[1:], line(4))
     expect(page.locator("[data-n='4']")).to_be_attached()
     assert page.evaluate(TEXTS) == ["line 1", "line 2", "line 3", "line 4"]
 
 
 def test_a_lost_socket_comes_back_and_misses_nothing(page: Page, opened: Wire) -> None:
     opened.log = [line(number) for number in range(1, 4)]
-    opened.tell(*opened.log)
+    opened.send_lines(*opened.log)
     expect(page.locator("[data-n='3']")).to_be_attached()
     opened.log += [line(4), line(5)]
 
@@ -111,7 +111,7 @@ def test_without_sockets_the_page_asks_again_and_again(
 def test_markup_in_a_line_stays_text(page: Page, opened: Wire) -> None:
     canaries = ["<img src=x onerror=alert(1)>", "{{7*7}}", "<script>alert(1)</script>", "javascript:alert(1)"]
     page.on("dialog", lambda dialog: pytest.fail(f"a line was run: {dialog.message}"))
-    opened.tell(*(line(index + 1, text) for index, text in enumerate(canaries)))
+    opened.send_lines(*(line(index + 1, text) for index, text in enumerate(canaries)))
     expect(page.locator("[data-n='4']")).to_be_attached()
     assert page.evaluate(TEXTS) == canaries
     assert page.evaluate("document.querySelectorAll('.log-row img, .log-row script').length") == 0
@@ -126,7 +126,7 @@ def test_colours_become_classes_and_other_controls_become_signs(page: Page, open
         "abc\u202edcba\u202c",
         "\x1b[38;5;200mcube \x1b[38;2;1;2;3mtrue \x1b[<script>",
     ]
-    opened.tell(*(line(index + 1, text) for index, text in enumerate(texts)))
+    opened.send_lines(*(line(index + 1, text) for index, text in enumerate(texts)))
     expect(page.locator("[data-n='6']")).to_be_attached()
     assert page.evaluate(TEXTS) == [
         "red plain green",
@@ -147,7 +147,7 @@ def test_scrolling_up_ends_following_and_says_what_is_new(page: Page, opened: Wi
     page.locator("[data-log-scroll]").hover()
     page.mouse.wheel(0, -2000)
     expect(page.locator("[data-log-follow]")).to_have_attribute("aria-pressed", "false")
-    opened.tell(line(501), line(502))
+    opened.send_lines(line(501), line(502))
     expect(page.locator("[data-log-more]")).to_have_text("2 new lines")
 
     page.keyboard.press("End")
@@ -167,13 +167,13 @@ def test_a_link_to_lines_loads_and_picks_them(
     expect(page.locator("[data-n='120']")).to_be_in_viewport()
     expect(page.locator("[data-log-follow]")).to_have_attribute("aria-pressed", "false")
     # What was there when the page was opened is not new.
-    wire.tell(*wire.log[1500:])
+    wire.send_lines(*wire.log[1500:])
     expect(page.locator("[data-log-summary]")).to_have_text("2,500 lines")
     expect(page.locator("[data-log-more]")).to_be_hidden()
 
 
 def test_picking_lines_puts_them_in_the_address(page: Page, opened: Wire) -> None:
-    opened.tell(*(line(number) for number in range(1, 11)))
+    opened.send_lines(*(line(number) for number in range(1, 11)))
     page.locator("[data-n='3'] a").click()
     page.locator("[data-n='6'] a").click(modifiers=["Shift"])
     expect(page.locator(".log-row.picked")).to_have_count(4)
@@ -181,7 +181,9 @@ def test_picking_lines_puts_them_in_the_address(page: Page, opened: Wire) -> Non
 
 
 def test_search_finds_marks_and_walks(page: Page, opened: Wire) -> None:
-    opened.tell(*(line(number, f"needle {number}" if number % 100 == 0 else "") for number in range(1, 501)))
+    opened.send_lines(
+        *(line(number, f"needle {number}" if number % 100 == 0 else "") for number in range(1, 501))
+    )
     page.keyboard.press("/")
     page.keyboard.type("NEEDLE")
     expect(page.locator("[data-log-hits]")).to_have_text("5 matches")
@@ -195,7 +197,7 @@ def test_search_finds_marks_and_walks(page: Page, opened: Wire) -> None:
 
 
 def test_wrapped_lines_are_counted_at_their_height(page: Page, opened: Wire) -> None:
-    opened.tell(*(line(number, "long " * 100 if number % 2 else "short") for number in range(1, 1001)))
+    opened.send_lines(*(line(number, "long " * 100 if number % 2 else "short") for number in range(1, 1001)))
     expect(page.locator("[data-log-wrap]")).to_have_attribute("aria-pressed", "true")
     expect(page.locator("[data-n='1000']")).to_be_in_viewport()
     page.evaluate("window.slipway.pane.toLine(500)")
@@ -226,16 +228,16 @@ def test_the_reader_decides_for_good_whether_lines_wrap(
 
 def test_only_problems_can_be_shown(page: Page, opened: Wire) -> None:
     levels = {7: "warning", 9: "error"}
-    opened.tell(*(line(number, level=levels.get(number, "info")) for number in range(1, 21)))
+    opened.send_lines(*(line(number, level=levels.get(number, "info")) for number in range(1, 21)))
     page.locator("[data-log-level]").select_option("problems")
     expect(page.locator(".log-row")).to_have_count(2)
-    opened.tell(line(21, level="error"), line(22))
+    opened.send_lines(line(21, level="error"), line(22))
     expect(page.locator(".log-row")).to_have_count(3)
     assert page.evaluate(NUMBERS) == [7, 9, 21]
 
 
 def test_a_failure_stops_following_at_its_first_error(page: Page, opened: Wire) -> None:
-    opened.tell(*(line(number, level="error" if number == 40 else "info") for number in range(1, 301)))
+    opened.send_lines(*(line(number, level="error" if number == 40 else "info") for number in range(1, 301)))
     failure = {"code": "X", "message": "It broke", "step": "s", "container": None, "exit_code": None}
     opened.change(status="FAILED", failure=failure)
     expect(page.locator("[data-n='40']")).to_be_in_viewport()
@@ -259,7 +261,7 @@ def test_a_failed_execution_opened_later_starts_at_its_first_error(
 ) -> None:
     visit(f"/deployments/{execution.pk}/")
     expect(page.locator("[data-n='40']")).to_have_class("log-row error picked")
-    failed.tell(*failed.log)
+    failed.send_lines(*failed.log)
     expect(page.locator("[data-n='39']")).to_be_attached()
     expect(page.locator("[data-n='40']")).to_be_in_viewport()
     expect(page.locator("[data-log-follow]")).to_have_attribute("aria-pressed", "false")
@@ -270,7 +272,7 @@ def test_a_failed_execution_whose_log_is_opened_last_starts_at_its_first_error(
 ) -> None:
     visit(f"/deployments/{execution.pk}/?tab=outputs")
     expect(page.locator("[data-connection]")).to_have_text("Live")
-    failed.tell(*failed.log)
+    failed.send_lines(*failed.log)
     page.get_by_role("tab", name="Log", exact=True).click()
     expect(page.locator("[data-n='40']")).to_be_in_viewport()
 
@@ -288,7 +290,7 @@ def test_lines_in_the_address_come_before_the_first_error(
 def test_the_end_is_said(page: Page, opened: Wire) -> None:
     opened.log = [line(1)]
     opened.state = {**opened.state, "status": "SUCCESS", "outcome": "COMPLETED", "last_line": 1}
-    opened.tell(*opened.log)
+    opened.send_lines(*opened.log)
     opened.end()
     expect(page.locator("[data-connection]")).to_have_text("Ended")
     expect(page.locator("[data-x-status]")).to_have_text("Success")
@@ -306,7 +308,7 @@ def long(page: Page, visit: Visit, execution: Execution, wire: Wire) -> Wire:
     wire.state = {**wire.state, "last_line": 30_000}
     visit(f"/deployments/{execution.pk}/")
     expect(page.locator("[data-connection]")).to_have_text("Live")
-    wire.tell(*wire.log[29_500:])
+    wire.send_lines(*wire.log[29_500:])
     wait_until(lambda: page.evaluate("window.slipway.pane.lines.count") >= 20_000, "the newest lines")
     return wire
 
@@ -359,18 +361,18 @@ def test_picked_lines_are_copied_though_they_were_not_loaded(page: Page, long: W
 
 def test_lines_that_were_skipped_are_asked_for(page: Page, opened: Wire) -> None:
     opened.log = [line(number) for number in range(1, 41)]
-    opened.tell(*opened.log[:5])
+    opened.send_lines(*opened.log[:5])
     opened.skip(6, 30)
-    opened.tell(*opened.log[30:])
+    opened.send_lines(*opened.log[30:])
     expect(page.locator("[data-n='20'] .x")).to_have_text("line 20")
     expect(page.locator("[data-n='40'] .x")).to_have_text("line 40")
     assert opened.asked == [5]
 
 
 def test_the_first_new_line_is_marked_until_the_reader_follows_again(page: Page, opened: Wire) -> None:
-    opened.tell(*(line(number) for number in range(1, 11)))
+    opened.send_lines(*(line(number) for number in range(1, 11)))
     page.locator("[data-log-follow]").click()
-    opened.tell(line(11), line(12))
+    opened.send_lines(line(11), line(12))
     expect(page.locator(".log-row.new-from")).to_have_attribute("data-n", "11")
     page.locator("[data-log-follow]").click()
     expect(page.locator(".log-row.new-from")).to_have_count(0)
@@ -381,7 +383,7 @@ def test_how_the_log_is_shown_stands_in_the_address(
 ) -> None:
     visit(f"/deployments/{execution.pk}/?q=two&case=1&origin=aws&time=utc&wrap=1")
     expect(page.locator("[data-connection]")).to_have_text("Live")
-    wire.tell(line(1, "One"), {**line(2, "two"), "origin": "aws"}, {**line(3, "Two"), "origin": "aws"})
+    wire.send_lines(line(1, "One"), {**line(2, "two"), "origin": "aws"}, {**line(3, "Two"), "origin": "aws"})
     expect(page.locator(".log-row")).to_have_count(2)
     expect(page.locator("[data-log-hits]")).to_have_text("1 match")
     expect(page.locator("[data-log-origin]")).to_have_value("aws")
@@ -390,20 +392,20 @@ def test_how_the_log_is_shown_stands_in_the_address(
 
 
 def test_a_unit_is_folded_and_opened_again(page: Page, opened: Wire) -> None:
-    opened.tell(*(line(number, unit="Fetch" if number <= 5 else "Deploy") for number in range(1, 11)))
+    opened.send_lines(*(line(number, unit="Fetch" if number <= 5 else "Deploy") for number in range(1, 11)))
     page.get_by_role("button", name="Fold Fetch").click()
     expect(page.locator("[data-n='2']")).to_have_count(0)
     expect(page.locator("[data-n='1'] .x")).to_have_text("line 1 … 4 more")
     assert page.evaluate(NUMBERS) == [1, 6, 7, 8, 9, 10]
 
-    opened.tell(line(11), line(12))
+    opened.send_lines(line(11), line(12))
     expect(page.locator("[data-n='12']")).to_be_attached()
     page.get_by_role("button", name="Unfold Fetch").click()
     expect(page.locator(".log-row")).to_have_count(12)
 
 
 def test_a_link_into_a_folded_unit_opens_it(page: Page, opened: Wire) -> None:
-    opened.tell(*(line(number, unit="Fetch" if number <= 5 else "Deploy") for number in range(1, 11)))
+    opened.send_lines(*(line(number, unit="Fetch" if number <= 5 else "Deploy") for number in range(1, 11)))
     page.get_by_role("button", name="Fold Fetch").click()
     expect(page.locator(".log-row")).to_have_count(6)
     page.evaluate("location.hash = '#L3'")

@@ -43,7 +43,7 @@ def test_the_failing_line_is_two_clicks_from_the_sign_in(
     page.get_by_role("button", name="Sign in", exact=True).click()
     page.get_by_role("region", name=re.compile("^Failed or rolled back")).get_by_role("link").first.click()
     expect(page.locator(f"[data-n='{FIRST_ERROR}']")).to_have_class("log-row error picked")
-    wire.tell(*wire.log)
+    wire.send_lines(*wire.log)
     expect(page.locator(f"[data-n='{FIRST_ERROR}']")).to_be_in_viewport()
 
 

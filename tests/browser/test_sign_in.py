@@ -62,7 +62,7 @@ def test_a_person_comes_in_from_the_provider_s_own_page(
     page: Page, live_server: LiveServer, account: object, provider: Provider
 ) -> None:
     cache.clear()
-    provider.knows("b-1", preferred_username="bea")
+    provider.add_user("b-1", preferred_username="bea")
     page.goto(f"{live_server.url}/sign-in/?next=/account/")
     page.get_by_role("link", name="Sign in with Example Login").click()
     expect(page.get_by_placeholder("sub")).to_be_visible()

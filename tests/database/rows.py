@@ -36,7 +36,7 @@ def all_rows() -> Rows:
         f"SELECT '{table}' WHERE EXISTS (SELECT 1 FROM \"{table}\")" for table in columns
     )
     return {
-        table: _ask(f'SELECT {columns[table]} FROM "{table}" ORDER BY rowid') for (table,) in _ask(filled)
+        table: _query(f'SELECT {columns[table]} FROM "{table}" ORDER BY rowid') for (table,) in _query(filled)
     }
 
 
@@ -105,7 +105,7 @@ def _delete(table: str) -> None:
         _raw().execute(statement)
 
 
-def _ask(statement: str) -> list[Row]:
+def _query(statement: str) -> list[Row]:
     rows: list[Row] = _raw().execute(statement).fetchall()
     return rows
 

@@ -44,7 +44,7 @@ def fingerprint() -> str:
 
 
 @contextlib.contextmanager
-def _alone(lock: Path) -> Iterator[None]:
+def _hold_lock(lock: Path) -> Iterator[None]:
     with lock.open("w") as lock_file:
         fcntl.flock(lock_file, fcntl.LOCK_EX)
         yield
@@ -57,16 +57,16 @@ def fill(database: Path, migrate: Callable[[], None]) -> None:
     """
     folder = _folder()
     template = folder / f"{fingerprint()}.sqlite3"
-    with _alone(template.with_suffix(".lock")):
+    with _hold_lock(template.with_suffix(".lock")):
         if not template.exists():
             migrate()
-            _keep(database, template)
+            _save_template(database, template)
             return
     shutil.copyfile(template, database)
     os.utime(template)
 
 
-def _keep(database: Path, template: Path) -> None:
+def _save_template(database: Path, template: Path) -> None:
     half = template.with_suffix(f".{os.getpid()}")
     # Not by copying the file: what was written last may lie beside it.
     with (

@@ -12,7 +12,7 @@ from delegates.models import Delegate, DelegateTask
 from delegates.queries.delegates import prefetch_instances
 from rbac.models import Scope, User
 from tests.fixtures.delegates import make_delegate, make_instance, make_task
-from tests.fixtures.sockets import heard, opened
+from tests.fixtures.sockets import open_socket, receive_topics
 from web.live.sources import _sources_by_topic as BY_TOPIC
 from web.live.sources import get_source
 
@@ -42,9 +42,9 @@ async def test_a_delegate_that_falls_silent_changes_its_page_the_list_and_what_c
     delegate: Delegate, project: Scope, viewer: User
 ) -> None:
     topics = [f"delegate:{delegate.pk}", f"delegate-rows:{project.pk}", f"delegates:{project.pk}"]
-    sockets = [await opened(viewer, topic) for topic in topics]
+    sockets = [await open_socket(viewer, topic) for topic in topics]
     await age_heartbeats(delegate)
-    assert [await heard(socket) for socket in sockets] == [[topic] for topic in topics]
+    assert [await receive_topics(socket) for socket in sockets] == [[topic] for topic in topics]
     for socket in sockets:
         await socket.leave()
 
@@ -53,14 +53,14 @@ async def test_a_task_that_starts_changes_the_list_and_not_what_counts_delegates
     delegate: Delegate, project: Scope, viewer: User
 ) -> None:
     rows, counts = f"delegate-rows:{project.pk}", f"delegates:{project.pk}"
-    list_socket, count_socket = await opened(viewer, rows), await opened(viewer, counts)
+    list_socket, count_socket = await open_socket(viewer, rows), await open_socket(viewer, counts)
     task = await sync_to_async(make_task)(project)
     instance = await delegate.instances.aget()
     await DelegateTask.objects.filter(pk=task.pk).aupdate(
         status=DelegateTask.Status.STARTED, instance=instance, started_at=timezone.now()
     )
     await sync_to_async(live.publish_delegates_changed)(delegate.pk)
-    assert await heard(list_socket) == [rows]
+    assert await receive_topics(list_socket) == [rows]
     # Both share a broadcaster: what it told the one, it would have told the other by now.
     assert await count_socket.receive_nothing(0.3)
     await list_socket.leave()
@@ -71,11 +71,11 @@ async def test_nobody_hears_of_delegates_that_they_may_not_see(
     delegate: Delegate, project: Scope, other_project: Scope, viewer: User, stranger: User
 ) -> None:
     own_socket, foreign_socket = (
-        await opened(viewer, f"delegate-rows:{project.pk}"),
-        await opened(stranger, f"delegate-rows:{other_project.pk}", f"delegate-rows-at:{project.pk}"),
+        await open_socket(viewer, f"delegate-rows:{project.pk}"),
+        await open_socket(stranger, f"delegate-rows:{other_project.pk}", f"delegate-rows-at:{project.pk}"),
     )
     await age_heartbeats(delegate)
-    assert await heard(own_socket)
+    assert await receive_topics(own_socket)
     assert await foreign_socket.receive_nothing(0.3)
     await own_socket.leave()
     await foreign_socket.leave()
@@ -88,11 +88,11 @@ async def test_a_new_and_a_deleted_delegate_are_noticed_without_a_message(
     for topic in source.topics:
         monkeypatch.setitem(BY_TOPIC, topic, source)
     rows = f"delegate-rows:{project.pk}"
-    socket = await opened(viewer, rows)
+    socket = await open_socket(viewer, rows)
     await Delegate.objects.acreate(scope=project, name="new")
-    assert await heard(socket) == [rows]
+    assert await receive_topics(socket) == [rows]
     await sync_to_async(delegate.delete)()
-    assert await heard(socket) == [rows]
+    assert await receive_topics(socket) == [rows]
     await socket.leave()
 
 

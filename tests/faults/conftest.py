@@ -20,7 +20,7 @@ def installation() -> Iterator[Installation]:
         try:
             with installed(Path(name)) as everything:
                 yield everything
-            Files().look_below(Path(name))
+            Files().search_folder(Path(name))
         except NoPostgresError as missing:
             pytest.skip(str(missing))
 

@@ -71,7 +71,7 @@ class Installation:
     def parts(self) -> tuple[Part, ...]:
         return (*self.webs, *self.workers, self.beat)
 
-    def ask(self, method: str, path: str, body: object = None, *, web: int = 0, **headers: str) -> Answer:
+    def request(self, method: str, path: str, body: object = None, *, web: int = 0, **headers: str) -> Answer:
         """Ask one of the web servers as the proxy in front of it would."""
         request = Request(self.addresses[web] + path, method=method)
         request.add_header("X-Forwarded-Proto", "https")
@@ -85,7 +85,7 @@ class Installation:
 
     def sign_in(self) -> Answer:
         """Sign the admin in as a browser does."""
-        form = self.ask("GET", "/sign-in/")
+        form = self.request("GET", "/sign-in/")
         token = SimpleCookie(form.headers["Set-Cookie"])["csrftoken"].value
         fields = {"username": "admin", "password": PASSWORD, "csrfmiddlewaretoken": token}
         request = Request(f"{self.addresses[0]}/sign-in/", data=urlencode(fields).encode())
@@ -97,13 +97,13 @@ class Installation:
     def get(self, path: str) -> Any:
         """The JSON of a page of the API, from whichever web server answers."""
         for web in (0, 1):
-            answer = self.ask("GET", path, web=web)
+            answer = self.request("GET", path, web=web)
             if answer.status == 200:
                 return answer.json()
         raise AssertionError(f"{path} was answered {answer.status}: {answer.body[:500]!r}")
 
     def is_ready(self, web: int = 0) -> bool:
-        return self.ask("GET", "/readyz", web=web).status == 200
+        return self.request("GET", "/readyz", web=web).status == 200
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
         """What the database holds."""

@@ -64,7 +64,7 @@ def test_more_askers_than_connections_are_told_and_nobody_hangs(installation: In
     client_count = POOL_SIZE * 4
 
     def list_executions(_number: int) -> int:
-        answer = installation.ask("GET", "/api/v1/executions")
+        answer = installation.request("GET", "/api/v1/executions")
         assert answer.status in (200, 503), answer.body
         assert answer.status == 200 or answer.headers["Retry-After"] == "5"
         return answer.status
@@ -91,7 +91,7 @@ def test_no_process_keeps_more_connections_than_it_says(
     watcher.start()
     try:
         with ThreadPoolExecutor(20) as pool:
-            list(pool.map(lambda n: installation.ask("GET", "/api/v1/orgs", web=n % 2), range(60)))
+            list(pool.map(lambda n: installation.request("GET", "/api/v1/orgs", web=n % 2), range(60)))
         workload.deploy_all("1.31")
     finally:
         over.set()

@@ -31,7 +31,7 @@ def start_all(workload: Workload) -> list[Run]:
 
 def until_written(workload: Workload, after: int, count: int) -> None:
     """Wait until AWS has been told so many times to change something."""
-    wait_until(lambda: sum(workload.written(after).values()) >= count, f"{count} writes to AWS", 60)
+    wait_until(lambda: sum(workload.count_writes(after).values()) >= count, f"{count} writes to AWS", 60)
 
 
 def end_database(installation: Installation, seconds: float) -> None:
@@ -67,16 +67,16 @@ def test_without_a_database_everybody_is_told_soon_and_served_again_soon(install
     try:
         for path in ("/api/v1/executions", "/api/v1/orgs"):
             with promised(LONGEST_ANSWER):
-                answer = installation.ask("GET", path)
+                answer = installation.request("GET", path)
             assert (answer.status, answer.headers["Retry-After"]) == (503, "5"), answer.body
             assert answer.json()["code"] == "not_available"
-        page = installation.ask("GET", "/deployments/", Cookie="__Host-slipway=somebody")
+        page = installation.request("GET", "/deployments/", Cookie="__Host-slipway=somebody")
         assert (page.status, page.headers["Retry-After"]) == (503, "5")
         assert b"Temporarily unavailable" in page.body
-        assert installation.ask("GET", "/healthz").status == 200
+        assert installation.request("GET", "/healthz").status == 200
     finally:
         installation.database.start()
-    wait_until(lambda: installation.ask("GET", "/api/v1/orgs").status == 200, "being served again", 6)
+    wait_until(lambda: installation.request("GET", "/api/v1/orgs").status == 200, "being served again", 6)
 
 
 def test_without_a_broker_pages_and_api_are_served_and_the_rest_follows(
@@ -85,9 +85,9 @@ def test_without_a_broker_pages_and_api_are_served_and_the_rest_follows(
     cookie = installation.sign_in().cookie
     installation.broker.kill()
     try:
-        assert installation.ask("GET", "/deployments/", Cookie=cookie).status == 200
-        assert installation.ask("GET", "/api/v1/orgs").status == 200
-        assert installation.ask("GET", "/readyz").json()["missing"] == ["broker"]
+        assert installation.request("GET", "/deployments/", Cookie=cookie).status == 200
+        assert installation.request("GET", "/api/v1/orgs").status == 200
+        assert installation.request("GET", "/readyz").json()["missing"] == ["broker"]
         assert "__Host-slipway=" in installation.sign_in().cookie
         run = workload.start(next(iter(workload.pipelines)), "1.32")
     finally:
@@ -97,7 +97,7 @@ def test_without_a_broker_pages_and_api_are_served_and_the_rest_follows(
 
 
 def test_a_request_that_came_without_tls_is_sent_to_where_it_is(installation: Installation) -> None:
-    answer = installation.ask("GET", "/deployments/", X_Forwarded_Proto="http")
+    answer = installation.request("GET", "/deployments/", X_Forwarded_Proto="http")
     assert (answer.status, answer.headers["Location"].split(":")[0]) == (301, "https")
 
 

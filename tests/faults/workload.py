@@ -44,7 +44,7 @@ class Workload:
             self.pipelines[name] = made.json()["id"]
 
     def _post(self, resource: str, body: object) -> Answer:
-        answer = self.installation.ask("POST", f"/api/v1/{resource}", body)
+        answer = self.installation.request("POST", f"/api/v1/{resource}", body)
         assert answer.status == 201, answer.body
         return answer
 
@@ -56,7 +56,7 @@ class Workload:
 
         def post_execution() -> bool:
             for which in (web, 1 - web):
-                answer = self.installation.ask(
+                answer = self.installation.request(
                     "POST", path, {"artifact": {"tag": tag}}, web=which, Idempotency_Key=key
                 )
                 if answer.status == 201:
@@ -97,13 +97,13 @@ class Workload:
             assert ended == expected, (run, document["failure"], self.log(run)[-5:])
             numbers = [line["number"] for line in self._lines(run)]
             assert numbers == list(range(1, len(numbers) + 1)), f"{run} has gaps or doubles in its log"
-        assert self.written(after) == _expected(runs)
+        assert self.count_writes(after) == _expected(runs)
         locks_query = "SELECT count(*) FROM deployments_servicelock"
         mistakes = "SELECT result FROM deployments_interrupt WHERE kind = 'FAIL'"
         assert self.installation.rows(locks_query) == [(0,)]
         assert self.installation.rows(mistakes) == []
 
-    def written(self, after: int) -> Counter[tuple[str, str]]:
+    def count_writes(self, after: int) -> Counter[tuple[str, str]]:
         """What changed something in AWS since then: how often each operation for each service."""
         entries = self.installation.sandbox.journal(after)
         return Counter(

@@ -52,13 +52,15 @@ def main() -> int:
             sys.exit(f"tests/fuzz/exceptions.py names what is not there: {', '.join(sorted(unknown))}")
         askers = [installation.asker(role) for role in roles]
         addresses = [address for asker in askers for address in asker.addresses]
-        reports = {asker.role: _ask(installation, asker, addresses, Path(name)) for asker in askers}
+        reports = {asker.role: _send_requests(installation, asker, addresses, Path(name)) for asker in askers}
     for role, report in reports.items():
         print(f"{role}: {_summary(report)}")
     return int(any(_is_bad(report) for report in reports.values()))
 
 
-def _ask(installation: Installation, asker: Asker, addresses: list[str], folder: Path) -> dict[str, Any]:
+def _send_requests(
+    installation: Installation, asker: Asker, addresses: list[str], folder: Path
+) -> dict[str, Any]:
     """Run schemathesis as one role; return its report."""
     print(f"--- as {asker.role}", flush=True)
     config, report = folder / "schemathesis.toml", folder / f"{asker.role}.json"
@@ -70,7 +72,7 @@ def _ask(installation: Installation, asker: Asker, addresses: list[str], folder:
     ended = subprocess.run([*command, "--report-json-path", report], cwd=folder, env=environment, check=False)
     content = dict(json.loads(report.read_text()))
     content["exit_code"] = ended.returncode
-    content["still_known"] = installation.knows(asker)
+    content["still_known"] = installation.is_key_valid(asker)
     return content
 
 

@@ -63,7 +63,7 @@ class Installation:
         )
         return Asker(role, key["key"], own)
 
-    def knows(self, asker: Asker) -> bool:
+    def is_key_valid(self, asker: Asker) -> bool:
         """Whether the key of an asker still opens."""
         request = Request(f"{self.url}/api/v1/me", headers={"x-api-key": asker.token})
         with contextlib.suppress(URLError), urlopen(request) as answer:

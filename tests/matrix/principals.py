@@ -23,7 +23,7 @@ class Browser(RequestFactory):
     def request(self, **request: Any) -> Any:
         return self.handler(self._base_environ(**request))  # type: ignore[attr-defined]
 
-    def undone(self, method: str, address: str, *args: Any, **kwargs: Any) -> Any:
+    def send_and_undo(self, method: str, address: str, *args: Any, **kwargs: Any) -> Any:
         """Send one request whose traces are taken back at once."""
         with transaction.atomic():
             response = getattr(self, method)(address, *args, **kwargs)

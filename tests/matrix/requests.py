@@ -28,7 +28,7 @@ def fault_of(ask: Ask, standing: Standing | None, response: Any) -> str:
 def send(browser: Browser, name: str, ask: Ask, world: World, keys: dict[str, Any] | None = None) -> Any:
     address = reverse(name, kwargs=ROWS[name].kwargs(world) if keys is None else keys) + ask.query
     if ask.method == "get":
-        return browser.undone("get", address)
+        return browser.send_and_undo("get", address)
     if ask.is_form:
-        return browser.undone("post", address, ask.body(world))
-    return browser.undone(ask.method, address, ask.body(world), content_type="application/json")
+        return browser.send_and_undo("post", address, ask.body(world))
+    return browser.send_and_undo(ask.method, address, ask.body(world), content_type="application/json")

@@ -47,7 +47,7 @@ def test_every_page_is_for_who_has_its_permission(label: str, stage: Stage) -> N
     wrong = []
     for standing in choose_standings(label):
         for page, address in addresses.items():
-            response = stage.browsers[standing].undone("get", address)
+            response = stage.browsers[standing].send_and_undo("get", address)
             if response.status_code != expected(table, page, standing):
                 wrong.append(
                     f"{standing}: {page} {response.status_code}, not {expected(table, page, standing)}"

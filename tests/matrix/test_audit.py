@@ -96,7 +96,7 @@ def test_who_changes_something_in_the_administration_is_too(label: str, page: st
     row = newest(apps.get_model(label))
     assert row is not None
     address = reverse(f"admin:{label.replace('.', '_')}_{page}", args=[row.pk])
-    shown = Page(address, stage.browsers[ADMIN].undone("get", address).getvalue().decode())
+    shown = Page(address, stage.browsers[ADMIN].send_and_undo("get", address).getvalue().decode())
     for form in shown.forms:
         if form.action != address or form.method != "post":
             continue

@@ -34,7 +34,7 @@ def read_lists(browser: Browser) -> dict[str, str]:
     """Every list and every page without a key, as text."""
     texts = {}
     for name, query in LISTS:
-        response = browser.undone("get", reverse(name) + query)
+        response = browser.send_and_undo("get", reverse(name) + query)
         texts[name + query] = FLEETING.sub("", response.getvalue().decode("utf-8", "replace"))
     return texts
 

@@ -38,7 +38,7 @@ def may_watch_a_service(standing: Standing) -> bool:
     return standing.has("core_service_view", HERE)
 
 
-def may_hear_of_nothing(standing: Standing) -> bool:
+def may_watch_nothing(standing: Standing) -> bool:
     """Without a topic there is nothing to hear; with one, the rows below say who may."""
     return False
 
@@ -76,7 +76,7 @@ def a_preview(world: World) -> PreviewRequest:
 SOCKETS = {
     "ws/executions/<uuid:pk>/": may_watch_an_execution,
     "ws/approvals/": may_count_approvals,
-    "ws/live/": may_hear_of_nothing,
+    "ws/live/": may_watch_nothing,
 }
 # What a page may name in the socket of news, with the key of the world's thing.
 TOPICS: dict[str, tuple[Callable[[World], Any], Callable[[Standing], bool]]] = {

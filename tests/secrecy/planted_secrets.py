@@ -51,7 +51,7 @@ class Search:
     def __post_init__(self) -> None:
         self._forms = [(secret.name, form) for secret in self.planted for form in secret.forms()]
 
-    def look(self, place: str, content: object) -> None:
+    def search_content(self, place: str, content: object) -> None:
         """Look into a text or bytes, also as they are when unpacked."""
         data = content if isinstance(content, bytes) else str(content).encode(errors="replace")
         kind = place.split(" ")[0]
@@ -59,7 +59,7 @@ class Search:
         for layer in _unpacked(data):
             self.found += [f"{name} in {place}" for name, form in self._forms if form in layer]
 
-    def look_in_database(self) -> None:
+    def search_database(self) -> None:
         """Look into every column of every table."""
         with connection.cursor() as cursor:
             for table in connection.introspection.table_names(cursor):
@@ -68,22 +68,22 @@ class Search:
                 for row in cursor.fetchall():
                     for name, value in zip(names, row, strict=True):
                         content = bytes(value) if isinstance(value, memoryview) else value
-                        self.look(f"database {table}.{name}", content)
+                        self.search_content(f"database {table}.{name}", content)
 
-    def look_in_files(self, folder: Path) -> None:
+    def search_files(self, folder: Path) -> None:
         """Look into every file below a folder."""
         for path in sorted(folder.rglob("*")):
             if path.is_file():
-                self.look(f"file {path.relative_to(folder)}", path.read_bytes())
+                self.search_content(f"file {path.relative_to(folder)}", path.read_bytes())
 
-    def look_in_broker(self, url: str) -> None:
+    def search_broker(self, url: str) -> None:
         """Look into every key of every database of a Valkey."""
         for number in range(3):
             with redis.Redis.from_url(url, db=number) as client:
                 for key in client.scan_iter(count=1000):
-                    self.look(f"broker {number} {key!r}", key)
+                    self.search_content(f"broker {number} {key!r}", key)
                     with contextlib.suppress(redis.RedisError):
-                        self.look(f"broker {number} {key!r}", client.dump(key) or b"")
+                        self.search_content(f"broker {number} {key!r}", client.dump(key) or b"")
 
 
 @contextlib.contextmanager

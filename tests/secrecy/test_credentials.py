@@ -62,8 +62,8 @@ def test_no_credential_lies_in_the_database_or_in_a_log(
         *(Planted(f"factor {number}", factor) for number, factor in enumerate(factors)),
     ]
     search = Search(planted)
-    search.look_in_database()
-    search.look("log", caplog.text)
+    search.search_database()
+    search.search_content("log", caplog.text)
     assert search.found == []
 
 
@@ -79,7 +79,7 @@ def test_a_key_that_is_refused_is_not_repeated(
     ):
         answer = APIClient().get("/api/v1/secrets", headers={header: value})
         assert answer.status_code == 401
-        search.look("answer", answer.content)
-    search.look("log", caplog.text)
-    search.look_in_database()
+        search.search_content("answer", answer.content)
+    search.search_content("log", caplog.text)
+    search.search_database()
     assert search.found == []

@@ -60,8 +60,8 @@ def test_no_page_or_route_shows_a_value(world: World, admin: User, search: Searc
     for address in addresses(world):
         answer = reader.get(address.path)
         body = answer.getvalue()
-        search.look(f"answer of {address.name}", body)
-        search.look(f"headers of {address.name}", str(answer.headers))
+        search.search_content(f"answer of {address.name}", body)
+        search.search_content(f"headers of {address.name}", str(answer.headers))
     assert search.looked_at["answer"] > 100_000
     assert search.found == []
 
@@ -102,9 +102,9 @@ def test_no_refusal_of_the_api_repeats_a_value(
                 answer = getattr(client, method)(path, text, content_type="application/json")
             assert answer.status_code < 500
             if text not in repeated:
-                search.look(f"answer to {method} {path} {text[:60]}", answer.content)
-    search.look("log", caplog.text)
-    search.look_in_database()
+                search.search_content(f"answer to {method} {path} {text[:60]}", answer.content)
+    search.search_content("log", caplog.text)
+    search.search_database()
     assert search.found == []
 
 
@@ -122,11 +122,11 @@ def test_no_form_gives_back_the_value_that_was_entered(
     ):
         answer = browser.post("/secrets/new/", right | changed)
         assert answer.status_code == 400, changed
-        search.look(f"page after {changed.keys()}", answer.content)
+        search.search_content(f"page after {changed.keys()}", answer.content)
     rotation = {"value": VALUE, "file": SimpleUploadedFile("key.pem", LINES.encode())}
     answer = browser.post(f"/secrets/{world.secret.pk}/rotate/", rotation)
-    search.look("page of a rotation", answer.content)
-    search.look_in_database()
+    search.search_content("page of a rotation", answer.content)
+    search.search_database()
     assert search.found == []
 
 
@@ -162,11 +162,11 @@ def test_an_unexpected_error_tells_nobody_a_value(
     browser.force_login(admin)
     status, content = {"api": _by_program, "page": _by_browser}[door](program, browser, right)
     assert status == 500
-    search.look("answer", content)
+    search.search_content("answer", content)
     assert "a mistake of ours" in caplog.text
-    search.look("log", caplog.text)
+    search.search_content("log", caplog.text)
     formatter = logging.Formatter()
-    search.look("records", "\n".join(map(formatter.format, caplog.records)))
+    search.search_content("records", "\n".join(map(formatter.format, caplog.records)))
     assert search.found == []
 
 
@@ -186,5 +186,5 @@ def test_a_report_of_an_error_holds_no_value(
         report = reporter.get_traceback_html() + reporter.get_traceback_text()
     assert "a mistake of ours" in report
     assert "create_secret" in report
-    search.look("report", report)
+    search.search_content("report", report)
     assert search.found == []

@@ -38,33 +38,33 @@ def search() -> Search:
     ids=["plain", "json", "address", "base64", "urlsafe-base64", "hexadecimal", "deflated", "gzipped"],
 )
 def test_each_form_is_found(search: Search, content: object) -> None:
-    search.look("place", content)
+    search.search_content("place", content)
     assert search.found
 
 
 def test_what_is_not_there_is_not_found(search: Search) -> None:
-    search.look("place", "planted/value")
+    search.search_content("place", "planted/value")
     assert not search.found
 
 
 def test_a_line_of_many_is_found() -> None:
     search = Search([Planted("the key", "-----BEGIN-----\nMIIEvQIBADANBgkq\n-----END-----")])
-    search.look("place", "said MIIEvQIBADANBgkq!")
+    search.search_content("place", "said MIIEvQIBADANBgkq!")
     assert search.found == ["the key in place"]
 
 
 def test_the_database_is_searched(search: Search, account: Scope, admin: User) -> None:
-    search.look_in_database()
+    search.search_database()
     assert not search.found
     record_audit_entry(actor=admin, action="planted", thing=account, after={"value": VALUE})
-    search.look_in_database()
+    search.search_database()
     assert search.found == ["the secret in database rbac_auditentry.after"]
 
 
 def test_files_are_searched(search: Search, tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "some.log").write_bytes(b"\xff " + VALUE.encode())
-    search.look_in_files(tmp_path)
+    search.search_files(tmp_path)
     assert search.found == ["the secret in file folder/some.log"]
 
 
@@ -72,8 +72,8 @@ def test_the_broker_and_what_passes_through_it_are_searched(search: Search, brok
     with collect_broker_commands(broker_url) as commands, redis.Redis.from_url(broker_url, db=1) as client:
         client.set("kept", VALUE)
         client.publish("channel", json.dumps({"value": VALUE}))
-    search.look_in_broker(broker_url)
+    search.search_broker(broker_url)
     assert any("kept" in place for place in search.found)
     search.found.clear()
-    search.look("messages", b"\n".join(command for command in commands if b"PUBLISH" in command))
+    search.search_content("messages", b"\n".join(command for command in commands if b"PUBLISH" in command))
     assert search.found

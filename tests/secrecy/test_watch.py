@@ -27,10 +27,10 @@ from rbac.models import Scope
 from tests.fixtures.secret_watch import judged
 from tests.fixtures.threads import at_once
 from tests.secret_watch import sinks
-from tests.secret_watch.browser_text import look_at_page
+from tests.secret_watch.browser_text import search_page
 from tests.secret_watch.files import Files
 from tests.secret_watch.marker import MARKER, planted
-from tests.secret_watch.watch import expected, look
+from tests.secret_watch.watch import expected, search_content
 from web.http.asgi_limits import RequestLimits
 from web.http.sessions import SessionStore
 
@@ -55,7 +55,7 @@ QUIET.addHandler(logging.NullHandler())
 )
 def test_each_form_is_found(content: str | bytes) -> None:
     with expected() as findings:
-        look("place", content)
+        search_content("place", content)
     assert findings
 
 
@@ -194,11 +194,11 @@ def test_a_file_is_seen_and_seen_again_when_it_changes(tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
     file = tmp_path / "home" / "some.log"
     file.write_bytes(b"nothing")
-    files.look_below(tmp_path)
+    files.search_folder(tmp_path)
     file.write_bytes(b"\xff " + VALUE.encode())
     with expected() as findings:
-        files.look_below(tmp_path)
-        files.look_below(tmp_path)
+        files.search_folder(tmp_path)
+        files.search_folder(tmp_path)
     file.unlink()
     assert len(findings) == 1
     assert findings[0].startswith(f"file {file}")
@@ -222,6 +222,6 @@ def test_what_a_page_shows_is_seen(page: Page, markup: str) -> None:
     if "<textarea>" in markup:
         page.locator("textarea").fill(VALUE)
     with expected() as findings:
-        look_at_page(page)
+        search_page(page)
     page.set_content("")
     assert findings

@@ -2,7 +2,7 @@
 
 from playwright.sync_api import Error, Page
 
-from tests.secret_watch.watch import look
+from tests.secret_watch.watch import search_content
 
 # A password field shows dots; what somebody types there is no answer of the site.
 SHOWN = """() => [
@@ -16,22 +16,22 @@ SHOWN = """() => [
 ].join("\\n")"""
 
 
-def look_at_page(page: Page) -> None:
+def search_page(page: Page) -> None:
     """Look into the texts, the entered values and the attributes of a window as it is now."""
     try:
-        look(f"page {page.url}", page.evaluate(SHOWN))
+        search_content(f"page {page.url}", page.evaluate(SHOWN))
     except Error as error:
         # A window that a test has closed, or in which a script of the page never ends, shows nothing new.
         if not page.is_closed():
             raise AssertionError(f"{page.url} cannot be looked at") from error
 
 
-def look_before_leaving(page: Page) -> None:
+def search_before_leaving(page: Page) -> None:
     """Look at each page before the test goes to another address."""
     go = page.goto
 
     def leave(url: str, **options: object) -> object:
-        look_at_page(page)
+        search_page(page)
         return go(url, **options)  # type: ignore[arg-type]
 
     page.goto = leave  # type: ignore[method-assign,assignment]

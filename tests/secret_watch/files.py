@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.secret_watch.watch import look_in_file
+from tests.secret_watch.watch import search_file
 
 # Finds are written down; browsers get the files of the site as they are in the repository.
 NOT_SEARCHED = {"found", "static"}
@@ -16,7 +16,7 @@ class Files:
     def __init__(self) -> None:
         self._seen: dict[str, tuple[int, int]] = {}
 
-    def look_below(self, folder: Path, *, but: str = "") -> None:
+    def search_folder(self, folder: Path, *, but: str = "") -> None:
         """Look into every new file below a folder whose name does not have `but` in it."""
         for entry in _files_below(folder):
             if but and but in entry.name:
@@ -28,7 +28,7 @@ class Files:
             now = (state.st_mtime_ns, state.st_size)
             if self._seen.get(entry.path) != now:
                 self._seen[entry.path] = now
-                look_in_file(Path(entry.path))
+                search_file(Path(entry.path))
 
 
 def _files_below(folder: Path | str) -> Iterator[os.DirEntry[str]]:

@@ -23,7 +23,7 @@ from kombu.transport.virtual.base import Channel
 
 from connectors.encryption import EncryptedTextField
 from connectors.models import Secret
-from tests.secret_watch.watch import is_planted, look, report
+from tests.secret_watch.watch import is_planted, report, search_content
 from web.http.asgi_limits import RequestLimits
 from web.live.socket_middleware import SocketLimits
 
@@ -41,17 +41,17 @@ def watch_all() -> None:
     connection_created.connect(_watch_connection)
     for connection in connections.all(initialized_only=True):
         _watch_connection(connection=connection)
-    _before(logging.Logger, "handle", _look_at_record)
-    _before(EmailMessage, "send", _look_at_mail)
-    _before(redis.connection.AbstractConnection, "send_packed_command", _look_at_command)
-    _before(redis.asyncio.connection.AbstractConnection, "send_packed_command", _look_at_command)
-    _before(InMemoryChannelLayer, "send", _look_at_message)
-    _before(LocMemCache, "_set", _look_at_message)
-    _before(Channel, "basic_publish", _look_at_message)
-    _before(SessionBase, "encode", _look_at_message)
+    _before(logging.Logger, "handle", _search_record)
+    _before(EmailMessage, "send", _search_mail)
+    _before(redis.connection.AbstractConnection, "send_packed_command", _search_command)
+    _before(redis.asyncio.connection.AbstractConnection, "send_packed_command", _search_command)
+    _before(InMemoryChannelLayer, "send", _search_message)
+    _before(LocMemCache, "_set", _search_message)
+    _before(Channel, "basic_publish", _search_message)
+    _before(SessionBase, "encode", _search_message)
     _before(EncryptedTextField, "pre_save", _insist)
     for consumer in (AsyncConsumer, SyncConsumer):
-        _before(consumer, "send", _look_at_frame)
+        _before(consumer, "send", _search_frame)
     for door in (RequestLimits, SocketLimits):
         _watch_door(door)
     _watch_answers()
@@ -71,74 +71,74 @@ def _before(owner: type, name: str, see: Callable[..., None]) -> None:
 
 
 def _watch_connection(*, connection: Any, **_more: object) -> None:
-    if _look_at_statement not in connection.execute_wrappers:
-        connection.execute_wrappers.append(_look_at_statement)
+    if _search_statement not in connection.execute_wrappers:
+        connection.execute_wrappers.append(_search_statement)
 
 
-def _look_at_statement(execute: Callable[..., Any], sql: Any, params: Any, many: bool, context: Any) -> Any:
+def _search_statement(execute: Callable[..., Any], sql: Any, params: Any, many: bool, context: Any) -> Any:
     if many:
         params = list(params)
-    _look_at_sql(str(sql))
+    _search_sql(str(sql))
     place = f"SQL {sql}"
     for row in params if many else (params,):
         for value in _values(row):
-            _look_at_value(place, value)
+            _search_value(place, value)
     return execute(sql, params, many, context)
 
 
 # The same statements are sent again and again; their values differ.
 @functools.lru_cache(4096)
-def _look_at_sql(sql: str) -> None:
-    look("SQL", sql)
+def _search_sql(sql: str) -> None:
+    search_content("SQL", sql)
 
 
 def _values(row: Any) -> Iterable[Any]:
     return (row.values() if isinstance(row, dict) else row) if row else ()
 
 
-def _look_at_value(place: str, value: Any) -> None:
+def _search_value(place: str, value: Any) -> None:
     if isinstance(value, str | bytes):
-        look(place, value)
+        search_content(place, value)
     elif isinstance(value, memoryview):
-        look(place, bytes(value))
+        search_content(place, bytes(value))
     elif not isinstance(value, _NO_TEXT):
-        look(place, repr(getattr(value, "obj", value)))
+        search_content(place, repr(getattr(value, "obj", value)))
 
 
-def _look_at_record(_logger: logging.Logger, record: logging.LogRecord) -> None:
-    look(f"log of {record.name}", record.getMessage())
+def _search_record(_logger: logging.Logger, record: logging.LogRecord) -> None:
+    search_content(f"log of {record.name}", record.getMessage())
     if record.exc_info and record.exc_info[0]:
-        look(f"log of {record.name}", "".join(traceback.format_exception(*record.exc_info)))
+        search_content(f"log of {record.name}", "".join(traceback.format_exception(*record.exc_info)))
 
 
-def _look_at_mail(mail: EmailMessage, *_arguments: Any, **_options: Any) -> None:
-    look("mail", f"{mail.subject}\n{mail.body}")
+def _search_mail(mail: EmailMessage, *_arguments: Any, **_options: Any) -> None:
+    search_content("mail", f"{mail.subject}\n{mail.body}")
 
 
-def _look_at_command(_connection: Any, command: Any, *_arguments: Any, **_options: Any) -> None:
+def _search_command(_connection: Any, command: Any, *_arguments: Any, **_options: Any) -> None:
     if isinstance(command, str | bytes):
-        look("Valkey", command)
+        search_content("Valkey", command)
         return
     for part in command:
-        look("Valkey", bytes(part))
+        search_content("Valkey", bytes(part))
 
 
-def _look_at_message(_layer: Any, *parts: Any, **more: Any) -> None:
+def _search_message(_layer: Any, *parts: Any, **more: Any) -> None:
     for part in (*parts, *more.values()):
-        look("message", part if isinstance(part, str | bytes) else repr(part))
+        search_content("message", part if isinstance(part, str | bytes) else repr(part))
 
 
-def _look_at_frame(_consumer: Any, message: dict[str, Any]) -> None:
+def _search_frame(_consumer: Any, message: dict[str, Any]) -> None:
     for part in ("text", "bytes"):
-        look("socket", message.get(part) or "")
+        search_content("socket", message.get(part) or "")
 
 
-def _look_at_event(place: str, event: Any) -> None:
+def _search_event(place: str, event: Any) -> None:
     """What an ASGI application sends: a frame, the head or a part of an answer."""
     for part in ("text", "bytes", "body"):
-        look(place, event.get(part) or "")
+        search_content(place, event.get(part) or "")
     for _, value in event.get("headers") or ():
-        look(place, bytes(value))
+        search_content(place, bytes(value))
 
 
 def _watch_door(door: type) -> None:
@@ -150,7 +150,7 @@ def _watch_door(door: type) -> None:
 
         async def sent(event: Any) -> None:
             if place not in ALLOWED:
-                _look_at_event(place, event)
+                _search_event(place, event)
             await send(event)
 
         await original(self, scope, receive, sent)
@@ -165,7 +165,7 @@ def _watch_communicator() -> None:
     @functools.wraps(original)
     async def received(self: Any, *arguments: Any, **options: Any) -> Any:
         event = await original(self, *arguments, **options)
-        _look_at_event("socket", event)
+        _search_event("socket", event)
         return event
 
     ApplicationCommunicator.receive_output = received
@@ -189,10 +189,10 @@ def _watch_answers() -> None:
 def _looked_at(request: HttpRequest, response: Any) -> Any:
     place = f"answer to {request.method} {request.path}"
     for name, value in response.items():
-        look(f"{place}, {name}", value)
-    look(place, response.cookies.output())
+        search_content(f"{place}, {name}", value)
+    search_content(place, response.cookies.output())
     if not response.streaming:
-        look(place, response.content)
+        search_content(place, response.content)
     elif response.is_async:
         response.streaming_content = _streamed_async(place, response.streaming_content)
     elif not hasattr(response, "file_to_stream"):
@@ -202,13 +202,13 @@ def _looked_at(request: HttpRequest, response: Any) -> Any:
 
 def _streamed(place: str, parts: Iterable[bytes]) -> Iterator[bytes]:
     for part in parts:
-        look(place, part)
+        search_content(place, part)
         yield part
 
 
 async def _streamed_async(place: str, parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     async for part in parts:
-        look(place, part)
+        search_content(place, part)
         yield part
 
 

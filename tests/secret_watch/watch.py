@@ -38,7 +38,7 @@ def is_planted(value: str) -> bool:
     return MARKER in value or SECRET_ACCESS_KEY in value
 
 
-def look(place: str, content: str | bytes) -> None:
+def search_content(place: str, content: str | bytes) -> None:
     """Report a find in `content`; costs microseconds where there is none."""
     if len(content) < SHORTEST:
         return
@@ -54,13 +54,13 @@ def look(place: str, content: str | bytes) -> None:
             return
     if content[:2] == b"\x1f\x8b":
         with suppress(zlib.error):
-            look(f"{place}, unpacked", zlib.decompress(content, 31))
+            search_content(f"{place}, unpacked", zlib.decompress(content, 31))
 
 
-def look_in_file(path: Path) -> None:
+def search_file(path: Path) -> None:
     """Look into a file; one that went away meanwhile holds nothing."""
     with suppress(OSError):
-        look(f"file {path}", path.read_bytes())
+        search_content(f"file {path}", path.read_bytes())
 
 
 def report(place: str, detail: str) -> None:

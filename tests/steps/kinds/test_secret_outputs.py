@@ -34,7 +34,7 @@ GIVEN = "environmentVariables: [{name: K, type: String, value: x<+steps.run.outp
 
 def _searched() -> list[str]:
     search = Search([Planted("the output", SECRET)])
-    search.look_in_database()
+    search.search_database()
     assert search.looked_at["database"] > 10_000
     return search.found
 

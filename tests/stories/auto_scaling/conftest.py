@@ -38,7 +38,9 @@ class AutoScaling:
 
     drive: Drive
 
-    def wants(self, *policies: dict[str, Any], bounds: tuple[int, int] | None = None, **target: Any) -> None:
+    def set_manifests(
+        self, *policies: dict[str, Any], bounds: tuple[int, int] | None = None, **target: Any
+    ) -> None:
         """Give the service these manifests, and no other of these kinds."""
         service = Service.objects.get(identifier="myapp")
         service.manifests.filter(
@@ -58,12 +60,12 @@ class AutoScaling:
     def call(self, operation: str, **params: Any) -> dict[str, Any]:
         return self.drive.call("application-autoscaling", operation, {**PLACE, **params})
 
-    def has(self, least: int, most: int, **suspended: bool) -> None:
+    def register_target(self, least: int, most: int, **suspended: bool) -> None:
         """A person registers a scalable target in AWS."""
         state = {"SuspendedState": suspended} if suspended else {}
         self.call("RegisterScalableTarget", MinCapacity=least, MaxCapacity=most, **state)
 
-    def has_policy(self, name: str, value: float) -> str:
+    def put_policy(self, name: str, value: float) -> str:
         """A person attaches a policy in AWS; answers its ARN."""
         configuration = {
             "TargetValue": value,
@@ -92,7 +94,7 @@ class AutoScaling:
     def is_active(self) -> bool:
         return self.target is not None and not any(self.target["SuspendedState"].values())
 
-    def everything(self) -> dict[str, Any]:
+    def read_all(self) -> dict[str, Any]:
         """Return the scalable target and its policies without dates."""
         target = {k: v for k, v in (self.target or {}).items() if k != "CreationTime"}
         policies = {

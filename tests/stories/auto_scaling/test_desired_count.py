@@ -39,9 +39,9 @@ def test_with_a_scalable_target_the_count_is_left_alone_or_moved_into_its_bounds
     drive: Drive, scaling: AutoScaling, bounds: tuple[int, int], before: int, after: int
 ) -> None:
     drive.run("1.27")
-    scaling.has(1, 6)
+    scaling.register_target(1, 6)
     scaling.set_count(before)
-    scaling.wants(bounds=bounds)
+    scaling.set_manifests(bounds=bounds)
     execution = drive.run("1.28")
     assert execution.outcome == "COMPLETED"
     assert drive.service()["desiredCount"] == after
@@ -53,7 +53,7 @@ def test_with_a_scalable_target_the_count_is_left_alone_or_moved_into_its_bounds
 
 def test_rolling_back_later_leaves_the_count_to_auto_scaling(drive: Drive, scaling: AutoScaling) -> None:
     drive.run("1.27")
-    scaling.has(1, 6)
+    scaling.register_target(1, 6)
     execution = drive.run("1.28")
     scaling.set_count(5)
     _roll_back(drive, execution)

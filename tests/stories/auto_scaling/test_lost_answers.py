@@ -20,7 +20,7 @@ def _lose(drive: Drive, operation: str, count: int = 1) -> None:
 
 
 def test_what_attaches_is_adopted_and_sent_once(drive: Drive, scaling: AutoScaling) -> None:
-    scaling.wants(tracking("cpu", 60), bounds=(1, 4))
+    scaling.set_manifests(tracking("cpu", 60), bounds=(1, 4))
     _lose(drive, "RegisterScalableTarget")
     _lose(drive, "PutScalingPolicy")
     execution = drive.run("1.27")
@@ -31,22 +31,22 @@ def test_what_attaches_is_adopted_and_sent_once(drive: Drive, scaling: AutoScali
 
 def test_what_suspends_and_resumes_is_adopted(drive: Drive, scaling: AutoScaling) -> None:
     drive.run("1.27")
-    scaling.has(1, 4)
-    before = scaling.everything()
+    scaling.register_target(1, 4)
+    before = scaling.read_all()
     _lose(drive, "RegisterScalableTarget", count=2)
     execution = drive.run("1.28")
     assert execution.outcome == "COMPLETED"
     assert _adopted(execution) == ["RegisterScalableTarget"] * 2
-    assert scaling.everything() == before
+    assert scaling.read_all() == before
 
 
 @pytest.mark.parametrize("had_target", [True, False])
 def test_what_undoes_is_adopted(drive: Drive, scaling: AutoScaling, had_target: bool) -> None:
     drive.run("1.27")
     if had_target:
-        scaling.has(1, 3)
-    before = scaling.everything()
-    scaling.wants(tracking("cpu", 60), bounds=(1, 4))
+        scaling.register_target(1, 3)
+    before = scaling.read_all()
+    scaling.set_manifests(tracking("cpu", 60), bounds=(1, 4))
     execution = drive.run("1.28")
     for operation in ("DeleteScalingPolicy", "DeregisterScalableTarget", "RegisterScalableTarget"):
         _lose(drive, operation)
@@ -57,11 +57,11 @@ def test_what_undoes_is_adopted(drive: Drive, scaling: AutoScaling, had_target: 
     assert execution.outcome == "ROLLED_BACK"
     second = "RegisterScalableTarget" if had_target else "DeregisterScalableTarget"
     assert _adopted(execution) == ["DeleteScalingPolicy", second]
-    assert scaling.everything() == before
+    assert scaling.read_all() == before
 
 
 def test_a_write_that_did_not_happen_is_sent_again(drive: Drive, scaling: AutoScaling) -> None:
-    scaling.wants(tracking("cpu", 60), bounds=(1, 4))
+    scaling.set_manifests(tracking("cpu", 60), bounds=(1, 4))
     drive.sandbox.fault("error500", service="application-autoscaling", operation="PutScalingPolicy", count=1)
     execution = drive.run("1.27")
     assert execution.outcome == "COMPLETED"

@@ -25,12 +25,12 @@ def _same(drive: Drive, tag: str) -> list[str]:
 
 
 def test_a_run_writes_of_auto_scaling_what_its_preview_lists(drive: Drive, scaling: AutoScaling) -> None:
-    scaling.wants(tracking("cpu", 60), bounds=(1, 4))
+    scaling.set_manifests(tracking("cpu", 60), bounds=(1, 4))
     assert _same(drive, "1.27")[-2:] == ["RegisterScalableTarget", "PutScalingPolicy"]
     suspends_and_resumes = _same(drive, "1.28")
     assert suspends_and_resumes.count("RegisterScalableTarget") == 2
     assert "PutScalingPolicy" not in suspends_and_resumes
-    scaling.wants(tracking("cpu", 50), tracking("memory", 70), bounds=(2, 5))
+    scaling.set_manifests(tracking("cpu", 50), tracking("memory", 70), bounds=(2, 5))
     changed = _same(drive, "1.29")
     assert (changed.count("RegisterScalableTarget"), changed.count("PutScalingPolicy")) == (3, 2)
 

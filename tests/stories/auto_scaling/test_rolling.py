@@ -21,7 +21,7 @@ def _broken(execution: Execution) -> list[RollbackCheck]:
 def test_a_first_deployment_attaches_the_auto_scaling_of_the_manifests_once_it_is_steady(
     drive: Drive, scaling: AutoScaling
 ) -> None:
-    scaling.wants(tracking("cpu", 60, scaleOutCooldown=300), tracking("memory", 70), bounds=(2, 4))
+    scaling.set_manifests(tracking("cpu", 60, scaleOutCooldown=300), tracking("memory", 70), bounds=(2, 4))
     execution = drive.run("1.27")
     assert _get_result(execution) == ("SUCCESS", "COMPLETED")
     assert scaling.target is not None
@@ -41,16 +41,16 @@ def test_a_first_deployment_attaches_the_auto_scaling_of_the_manifests_once_it_i
 def test_what_is_as_the_manifests_say_is_suspended_and_resumed_and_nothing_else(
     drive: Drive, scaling: AutoScaling
 ) -> None:
-    scaling.wants(tracking("cpu", 60), bounds=(1, 4))
+    scaling.set_manifests(tracking("cpu", 60), bounds=(1, 4))
     drive.run("1.27")
-    before, alarms = scaling.everything(), scaling.policies["cpu"]["Alarms"]
+    before, alarms = scaling.read_all(), scaling.policies["cpu"]["Alarms"]
     mark = drive.mark()
     execution = drive.start("1.28")
     drive.pass_time(5)
     assert not scaling.is_active
     drive.until_over(execution)
     assert _get_result(execution) == ("SUCCESS", "COMPLETED")
-    assert scaling.everything() == before
+    assert scaling.read_all() == before
     assert scaling.policies["cpu"]["Alarms"] == alarms
     effects = [effect for effect in drive.effects(mark) if "Scal" in effect]
     assert effects == ["RegisterScalableTarget", "RegisterScalableTarget"]
@@ -63,9 +63,9 @@ def test_only_what_differs_is_replaced_and_policies_of_others_stay(
     drive: Drive, scaling: AutoScaling
 ) -> None:
     drive.run("1.27")
-    scaling.has(1, 3)
-    changed, manual_arn = scaling.has_policy("cpu", 50), scaling.has_policy("by hand", 80)
-    scaling.wants(tracking("cpu", 60), bounds=(1, 5))
+    scaling.register_target(1, 3)
+    changed, manual_arn = scaling.put_policy("cpu", 50), scaling.put_policy("by hand", 80)
+    scaling.set_manifests(tracking("cpu", 60), bounds=(1, 5))
     execution = drive.run("1.28")
     assert _get_result(execution) == ("SUCCESS", "COMPLETED")
     assert scaling.target is not None
@@ -83,20 +83,20 @@ def test_a_rollback_of_what_was_attached_puts_it_back_and_proves_it(
 ) -> None:
     drive.run("1.27")
     if had_any:
-        scaling.has(1, 3, ScheduledScalingSuspended=True)
-        scaling.has_policy("cpu", 50)
-        scaling.has_policy("by hand", 80)
-    before = scaling.everything()
-    scaling.wants(tracking("cpu", 60), tracking("memory", 70), bounds=(2, 5))
+        scaling.register_target(1, 3, ScheduledScalingSuspended=True)
+        scaling.put_policy("cpu", 50)
+        scaling.put_policy("by hand", 80)
+    before = scaling.read_all()
+    scaling.set_manifests(tracking("cpu", 60), tracking("memory", 70), bounds=(2, 5))
     execution = drive.run("1.28")
     assert _get_result(execution) == ("SUCCESS", "COMPLETED")
-    assert scaling.everything() != before
+    assert scaling.read_all() != before
     roll_back_execution(actor=drive.deployer, execution=execution)
     drive.pass_time(60, step=5)
     execution.refresh_from_db()
     drive.until_over(execution)
     assert _get_result(execution) == ("ROLLED_BACK", "ROLLED_BACK")
-    assert scaling.everything() == before
+    assert scaling.read_all() == before
     items = RollbackCheck.objects.filter(step__stage__execution=execution)
     assert {"Scaling policy cpu", "Scaling policy memory"} <= {item.subject for item in items}
     assert not _broken(execution)
@@ -105,12 +105,12 @@ def test_a_rollback_of_what_was_attached_puts_it_back_and_proves_it(
 def test_a_failed_deployment_resumes_what_it_suspended_at_the_end_of_its_rollback(
     drive: Drive, scaling: AutoScaling
 ) -> None:
-    scaling.wants(tracking("cpu", 60), bounds=(1, 4))
+    scaling.set_manifests(tracking("cpu", 60), bounds=(1, 4))
     drive.run("1.27")
-    before = scaling.everything()
+    before = scaling.read_all()
     execution = drive.run("crash")
     assert _get_result(execution) == ("FAILED", "ROLLED_BACK")
-    assert scaling.everything() == before
+    assert scaling.read_all() == before
     log = drive.log(execution)
     assert log.count("Resuming Auto Scaling of service myapp..") == 1
     restored = log.index("Resuming Auto Scaling of service myapp..")
@@ -122,7 +122,7 @@ def test_a_failed_deployment_resumes_what_it_suspended_at_the_end_of_its_rollbac
 
 
 def test_an_abort_without_a_rollback_resumes_it_too(drive: Drive, scaling: AutoScaling) -> None:
-    scaling.wants(tracking("cpu", 60), bounds=(1, 4))
+    scaling.set_manifests(tracking("cpu", 60), bounds=(1, 4))
     drive.run("1.27")
     execution = drive.start("slow")
     drive.pass_time(6)
@@ -136,7 +136,7 @@ def test_an_abort_without_a_rollback_resumes_it_too(drive: Drive, scaling: AutoS
 def test_a_first_deployment_that_fails_leaves_no_auto_scaling_behind(
     drive: Drive, scaling: AutoScaling
 ) -> None:
-    scaling.wants(tracking("cpu", 60), bounds=(1, 4))
+    scaling.set_manifests(tracking("cpu", 60), bounds=(1, 4))
     drive.sandbox.fault("denied", service="application-autoscaling", operation="PutScalingPolicy")
     execution = drive.run("1.27")
     drive.sandbox.clear_faults()
@@ -150,7 +150,7 @@ def test_policies_without_a_scalable_target_are_refused_before_the_service_chang
     drive: Drive, scaling: AutoScaling
 ) -> None:
     drive.run("1.27")
-    scaling.wants(tracking("cpu", 60))
+    scaling.set_manifests(tracking("cpu", 60))
     mark = drive.mark()
     execution = drive.run("1.28")
     assert execution.status == "FAILED"
@@ -162,7 +162,7 @@ def test_a_denied_suspension_is_a_line_in_the_log_and_the_deployment_goes_on(
     drive: Drive, scaling: AutoScaling
 ) -> None:
     drive.run("1.27")
-    scaling.has(1, 4)
+    scaling.register_target(1, 4)
     drive.sandbox.fault("denied", service="application-autoscaling", operation="RegisterScalableTarget")
     execution = drive.run("1.28")
     drive.sandbox.clear_faults()
@@ -178,7 +178,7 @@ def test_what_a_person_has_suspended_stays_suspended(drive: Drive, scaling: Auto
         "DynamicScalingOutSuspended": True,
         "ScheduledScalingSuspended": True,
     }
-    scaling.has(1, 4, **suspension)
+    scaling.register_target(1, 4, **suspension)
     execution = drive.run("1.28")
     assert _get_result(execution) == ("SUCCESS", "COMPLETED")
     assert scaling.target is not None
@@ -188,8 +188,8 @@ def test_what_a_person_has_suspended_stays_suspended(drive: Drive, scaling: Auto
 
 def test_a_manifest_may_say_what_is_to_be_suspended(drive: Drive, scaling: AutoScaling) -> None:
     drive.run("1.27")
-    scaling.has(1, 4)
-    scaling.wants(bounds=(1, 4), suspendedState={"ScheduledScalingSuspended": True})
+    scaling.register_target(1, 4)
+    scaling.set_manifests(bounds=(1, 4), suspendedState={"ScheduledScalingSuspended": True})
     drive.run("1.28")
     assert scaling.target is not None
     state = scaling.target["SuspendedState"]
@@ -199,9 +199,9 @@ def test_a_manifest_may_say_what_is_to_be_suspended(drive: Drive, scaling: AutoS
 def test_a_step_tried_again_suspends_again_and_what_the_first_try_changed_is_undone(
     drive: Drive, scaling: AutoScaling
 ) -> None:
-    scaling.wants(tracking("cpu", 60), bounds=(1, 4))
+    scaling.set_manifests(tracking("cpu", 60), bounds=(1, 4))
     drive.run("1.27")
-    before, ran = scaling.everything(), drive.service()["taskDefinition"]
+    before, ran = scaling.read_all(), drive.service()["taskDefinition"]
     execution = drive.start("slow")
     drive.pass_time(6)
     abort_execution(actor=drive.deployer, execution=Execution.objects.get(pk=execution.pk))
@@ -215,7 +215,7 @@ def test_a_step_tried_again_suspends_again_and_what_the_first_try_changed_is_und
     drive.until_over(execution)
     assert _get_result(execution) == ("ABORTED", "ROLLED_BACK")
     assert drive.service()["taskDefinition"] == ran
-    assert scaling.everything() == before
+    assert scaling.read_all() == before
 
 
 def test_auto_scaling_that_may_not_be_read_is_told_and_taken_for_none(
@@ -234,9 +234,9 @@ def test_a_policy_that_somebody_added_to_our_target_keeps_it_and_the_checklist_s
     drive: Drive, scaling: AutoScaling
 ) -> None:
     drive.run("1.27")
-    scaling.wants(tracking("cpu", 60), bounds=(1, 4))
+    scaling.set_manifests(tracking("cpu", 60), bounds=(1, 4))
     execution = drive.run("1.28")
-    scaling.has_policy("by hand", 80)
+    scaling.put_policy("by hand", 80)
     roll_back_execution(actor=drive.deployer, execution=execution)
     drive.pass_time(60, step=5)
     execution.refresh_from_db()
@@ -250,7 +250,7 @@ def test_a_step_that_tries_again_by_itself_stays_suspended_without_ado(
     drive: Drive, scaling: AutoScaling
 ) -> None:
     drive.run("1.27")
-    scaling.has(1, 4)
+    scaling.register_target(1, 4)
     drive.pipeline.yaml = drive.pipeline.yaml.replace(
         "                  spec: {}\n",
         "                  spec: {}\n"

@@ -41,7 +41,7 @@ class Work:
         """How often each operation has changed something since then."""
         return Counter(entry["operation"] for entry in self.aws.journal(after) if entry["effect"])
 
-    def hands(self, execution: Execution) -> list[list[dict[str, Any]]]:
+    def list_served_by(self, execution: Execution) -> list[list[dict[str, Any]]]:
         """Who had each call, in order."""
         return [call.served_by for call in AwsCall.objects.filter(execution=execution).order_by("pk")]
 

@@ -21,7 +21,7 @@ def _handed_over(work: Work, execution: Execution) -> bool:
     """Whether a call shows that it went from one delegate to the other."""
     return any(
         "LOST" in {hand["end"] for hand in hands} or len({hand["delegate"] for hand in hands}) > 1
-        for hands in work.hands(execution)
+        for hands in work.list_served_by(execution)
     )
 
 

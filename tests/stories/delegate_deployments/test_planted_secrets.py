@@ -48,8 +48,8 @@ def recorded(manager: Manager, admin: User, search: Search) -> Iterator[httpx.Cl
 
     def search_response(answer: httpx.Response) -> None:
         answer.read()
-        search.look(f"answer {answer.request.method} {answer.url.path}", answer.content)
-        search.look("headers", str(answer.headers))
+        search.search_content(f"answer {answer.request.method} {answer.url.path}", answer.content)
+        search.search_content("headers", str(answer.headers))
 
     session = Client()
     session.force_login(admin)
@@ -78,7 +78,7 @@ def through_delegate(admin: User, work: Work) -> Connector:
     return update_connector(actor=admin, connector=connector, spec=spec, secret=secret)
 
 
-def look_at_pages(client: httpx.Client, executions: list[Execution], connector: Connector) -> None:
+def load_pages(client: httpx.Client, executions: list[Execution], connector: Connector) -> None:
     for path in ("", "pipelines/", "connectors/", "secrets/", "files/", "delegates/", "delegates/tasks/"):
         client.get(f"/{path}", follow_redirects=True)
     for path in ("secrets", "connectors", "audit-trail", "delegates", "executions", "delegate-tasks"):
@@ -114,7 +114,7 @@ def test_no_planted_secret_is_left_anywhere(
         failed = work.until_over(work.run("crash"))
         roll_back_execution(actor=work.deployer, execution=begun[1])
         recorded.post(f"/api/v1/connectors/{connector.pk}/test")
-        look_at_pages(recorded, [*begun, failed], connector)
+        load_pages(recorded, [*begun, failed], connector)
         _, key = create_api_key(actor=admin, user=admin, name="planted")
         httpx.get(f"{manager.url}/api/v1/secrets", headers={"x-api-key": key}).raise_for_status()
         httpx.get(f"{manager.url}/api/v1/secrets", headers={"x-api-key": f"{key}x"})
@@ -129,12 +129,12 @@ def test_no_planted_secret_is_left_anywhere(
         found=search.found,
         looked_at=search.looked_at,
     )
-    search.look("messages", b"\n".join(commands))
-    search.look_in_database()
-    search.look_in_broker(live_broker)
-    search.look_in_files(tmp_path)
+    search.search_content("messages", b"\n".join(commands))
+    search.search_database()
+    search.search_broker(live_broker)
+    search.search_files(tmp_path)
     for part in (manager.web, manager.worker):
-        search.look(f"log of {part.name}", part.log.read_bytes())
+        search.search_content(f"log of {part.name}", part.log.read_bytes())
     assert search.found == []
     assert {"answer", "messages", "database", "file"} <= search.looked_at.keys()
     assert search.looked_at["messages"] > 10_000

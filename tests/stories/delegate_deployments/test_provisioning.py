@@ -48,4 +48,4 @@ def test_an_agent_makes_the_cluster_and_then_deploys_into_it(work: Work, start: 
     calls = AwsCall.objects.filter(execution=execution, service="ecs")
     assert calls.exists()
     assert all("orders" in json.dumps(call.preview) for call in calls if "cluster" in call.preview)
-    assert all(hands[-1]["delegate"].startswith("one on ") for hands in work.hands(execution))
+    assert all(hands[-1]["delegate"].startswith("one on ") for hands in work.list_served_by(execution))

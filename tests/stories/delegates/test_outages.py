@@ -15,7 +15,7 @@ from delegates.models.delegates import get_account_id
 from delegates.operations.tasks import submit_task
 from rbac.models import Scope
 from tests.faults.killable_process import Part
-from tests.fixtures.agents import Api, Manager, Refusal, StartAgent, ask
+from tests.fixtures.agents import Api, Manager, Refusal, StartAgent, request_json
 from tests.fixtures.processes import wait_until
 from tests.stories.delegates.proxy import Proxy, proxied
 
@@ -190,7 +190,7 @@ def test_an_answer_under_an_old_fence_is_refused(manager: Manager, api: Api, acc
         "duration_ms": 1,
     }
     with pytest.raises(Refusal) as refused:
-        ask(manager.url, "POST", f"/agent/v1/tasks/{task.pk}/complete", answer, Authorization=slow)
+        request_json(manager.url, "POST", f"/agent/v1/tasks/{task.pk}/complete", answer, Authorization=slow)
     assert refused.value.status == 409
     assert "stale_fence" in refused.value.problem
     assert status(task) != DelegateTask.Status.SUCCEEDED
@@ -213,10 +213,10 @@ def _registered(url: str, token: str, name: str) -> str:
         "ecs": None,
         "time": timezone.now().timestamp(),
     }
-    answer = ask(url, "POST", "/agent/v1/register", body, Authorization=f"Bearer {token}")
+    answer = request_json(url, "POST", "/agent/v1/register", body, Authorization=f"Bearer {token}")
     header = f"Bearer {answer['session']}"
     beat = {"running": [], "cpu_process": 0, "cpu_system": 0, "memory_mib": 1, "max_executing": 0}
-    ask(url, "POST", "/agent/v1/heartbeat", {**beat, "draining": False}, Authorization=header)
+    request_json(url, "POST", "/agent/v1/heartbeat", {**beat, "draining": False}, Authorization=header)
     return header
 
 
@@ -226,7 +226,7 @@ def _offered(task: DelegateTask) -> str:
 
 
 def _acquire(url: str, session: str) -> dict[str, Any]:
-    answer = ask(
+    answer = request_json(
         url, "POST", "/agent/v1/tasks/acquire", {"wait_seconds": 5, "free": 1}, Authorization=session
     )
     (task,) = answer["tasks"]

@@ -46,7 +46,7 @@ def play(request: pytest.FixtureRequest, drive: Drive) -> Play:
     play = unplayed(request.param, drive)
     for _ in range(play.strategy.beginnings):
         execution = play.run(play.strategy.versions[0])
-        assert play.ends(execution) == ("SUCCESS", "COMPLETED"), execution.failure
+        assert play.get_result(execution) == ("SUCCESS", "COMPLETED"), execution.failure
     play.remember()
     return play
 

@@ -35,18 +35,18 @@ class Play:
     def start(self, tag: str) -> Execution:
         """Press Run, by REST."""
         address = f"/api/v1/pipelines/{self.drive.pipeline.pk}/executions"
-        return self._asked(address, {"artifact": {"tag": tag}})
+        return self._post(address, {"artifact": {"tag": tag}})
 
     def abort(self, execution: Execution, *, roll_back: bool) -> None:
-        self._asked(f"/api/v1/executions/{execution.pk}/abort", {"rollback": roll_back})
+        self._post(f"/api/v1/executions/{execution.pk}/abort", {"rollback": roll_back})
 
     def roll_back(self, execution: Execution) -> Execution:
         """Roll back an ended execution, and wait for the end."""
-        rollback = self._asked(f"/api/v1/executions/{execution.pk}/rollback", {})
+        rollback = self._post(f"/api/v1/executions/{execution.pk}/rollback", {})
         self.drive.reconcile()
         return self.until_over(rollback)
 
-    def _asked(self, address: str, body: dict[str, Any]) -> Execution:
+    def _post(self, address: str, body: dict[str, Any]) -> Execution:
         answer = self.client.post(address, body, format="json")
         assert answer.status_code in (201, 202), answer.json()
         return Execution.objects.get(pk=answer.json()["id"])
@@ -114,7 +114,7 @@ class Play:
         return self.strategy.versions[2]
 
     @property
-    def undone(self) -> str:
+    def undo_outcome(self) -> str:
         """The outcome of what failed and left nothing."""
         return "ROLLED_BACK" if self.strategy.rolls_back else "FAILED"
 
@@ -148,7 +148,7 @@ class Play:
         self.settle()
         self.before = state_of(self.drive.call)
 
-    def changed(self) -> list[str]:
+    def list_changes(self) -> list[str]:
         """What is otherwise in the account than before, ids and dates aside."""
         self.settle()
         return differences(self.before, state_of(self.drive.call))
@@ -179,13 +179,13 @@ class Play:
         rows = AwsCall.objects.filter(execution=execution, is_write=True, state="ANSWERED").order_by("pk")
         return [f"{row.service} {row.operation}" for row in rows]
 
-    def deployed(self, execution: Execution) -> str:
+    def get_deployed_name(self, execution: Execution) -> str:
         """Return the name of the last ECS service that the execution deployed."""
         steps = StepExecution.objects.filter(stage__execution=execution, section="EXECUTION")
         names = [step.outputs.get("serviceName") for step in steps.order_by("position")]
         return str([name for name in names if name][-1])
 
-    def ends(self, execution: Execution) -> tuple[str, str]:
+    def get_result(self, execution: Execution) -> tuple[str, str]:
         return execution.status, execution.outcome
 
 

@@ -20,8 +20,8 @@ def test_an_abort_in_any_step_is_undone_at_once_or_later(play: Play) -> None:
 def _with_rollback(play: Play, step: str) -> None:
     execution = _aborted(play, step, roll_back=True)
     outcome = "ROLLED_BACK" if play.strategy.rolls_back else "ABORTED"
-    assert play.ends(execution) == ("ABORTED", outcome), (step, play.log(execution))
-    assert play.changed() == [], (step, play.log(execution))
+    assert play.get_result(execution) == ("ABORTED", outcome), (step, play.log(execution))
+    assert play.list_changes() == [], (step, play.log(execution))
     assert bool(play.checklist(execution)) == play.strategy.rolls_back, step
     assert list_broken_lines(play.checklist(execution)) == [], step
 
@@ -29,10 +29,10 @@ def _with_rollback(play: Play, step: str) -> None:
 def _check_plain_abort(play: Play, step: str) -> None:
     """It touches nothing, and can be rolled back later."""
     execution = _aborted(play, step, roll_back=False)
-    assert play.ends(execution) == ("ABORTED", "ABORTED"), step
+    assert play.get_result(execution) == ("ABORTED", "ABORTED"), step
     if play.strategy.rolls_back:
         play.roll_back(execution)
-    assert play.changed() == [], (step, play.log(execution))
+    assert play.list_changes() == [], (step, play.log(execution))
     assert list_broken_lines(play.checklist(execution)) == [], step
 
 

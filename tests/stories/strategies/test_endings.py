@@ -30,8 +30,12 @@ def _told_of(strategies: list[Strategy]) -> pytest.MarkDecorator:
 
 def _as_before(play: Play, execution: Execution, story: str) -> None:
     """It was rolled back: the checklist says so, and so does the account."""
-    assert play.ends(execution) == ("FAILED", play.undone), (story, execution.failure, play.log(execution))
-    assert play.changed() == [], (story, play.log(execution))
+    assert play.get_result(execution) == ("FAILED", play.undo_outcome), (
+        story,
+        execution.failure,
+        play.log(execution),
+    )
+    assert play.list_changes() == [], (story, play.log(execution))
     checklist = play.checklist(execution)
     assert bool(checklist) == play.strategy.rolls_back, story
     assert list_broken_lines(checklist) == [], story
@@ -59,14 +63,14 @@ def _is_denied(play: Play, service: str, operation: str) -> None:
     """A write is denied: it is named, and everything before it is undone."""
     play.drive.sandbox.fault("denied", service=service, operation=operation, count=1)
     execution = play.run(play.third)
-    if play.ends(execution) == ("SUCCESS", "COMPLETED"):
+    if play.get_result(execution) == ("SUCCESS", "COMPLETED"):
         # What does not decide whether a deployment succeeds is said, and done without.
         assert any(operation in line for line in play.log(execution)), operation
         play.remember()
         return
     assert execution.failure["code"] == "ACCESS_DENIED", operation
     assert operation in execution.failure["message"], operation
-    assert play.changed() == [], (operation, play.log(execution))
+    assert play.list_changes() == [], (operation, play.log(execution))
     assert list_broken_lines(play.checklist(execution)) == [], operation
 
 
@@ -75,7 +79,7 @@ def _is_throttled(play: Play, calm: Execution) -> None:
     for service in ("ecs", "elbv2", "application-autoscaling"):
         play.drive.sandbox.fault("throttle", service=service, count=4)
     throttled = play.run(play.third)
-    assert play.ends(throttled) == ("SUCCESS", "COMPLETED")
+    assert play.get_result(throttled) == ("SUCCESS", "COMPLETED")
     assert Counter(play.effects(throttled)) == Counter(play.effects(calm))
 
 
@@ -93,8 +97,8 @@ def test_a_deployment_that_aws_rolled_back_is_no_success(play: Play) -> None:
     execution.stages.update(sources=planned)
     play.edit(TASK_DEFINITION, "<+primary.artifact.image>", "library/nginx:crash")
     play.until_over(execution)
-    assert play.ends(execution) == ("FAILED", "ROLLED_BACK_BY_AWS")
-    assert play.changed() == []
+    assert play.get_result(execution) == ("FAILED", "ROLLED_BACK_BY_AWS")
+    assert play.list_changes() == []
     assert list_broken_lines(play.checklist(execution)) == []
 
 
@@ -105,9 +109,9 @@ def test_what_somebody_else_deploys_meanwhile_stays(play: Play) -> None:
     play.turn(execution)
     registered = play.drive.call("ecs", "RegisterTaskDefinition", {"family": "other", **OTHER_IMAGE})
     foreign = registered["taskDefinition"]["taskDefinitionArn"]
-    name = play.deployed(execution)
+    name = play.get_deployed_name(execution)
     play.drive.call("ecs", "UpdateService", {"cluster": "demo", "service": name, "taskDefinition": foreign})
     play.until_over(execution)
-    assert play.ends(execution) == ("FAILED", "SUPERSEDED")
+    assert play.get_result(execution) == ("FAILED", "SUPERSEDED")
     play.settle()
     assert play.drive.service(name)["taskDefinition"] == foreign

@@ -44,7 +44,7 @@ def _now_and_then(names: tuple[str, ...], every: int) -> Callable[[str], bool]:
 
 def _as_if_nobody_died(play: Play, execution: Execution, calm: Execution) -> None:
     assert play.deaths
-    assert play.ends(execution) == play.ends(calm), (play.deaths, play.log(execution))
+    assert play.get_result(execution) == play.get_result(calm), (play.deaths, play.log(execution))
     assert play.effects(execution) == play.effects(calm), play.deaths
     numbers = [line["number"] for line in iterate_lines(execution.pk)]
     assert numbers == list(range(1, len(numbers) + 1)), play.deaths
@@ -62,7 +62,7 @@ def test_a_worker_that_dies_before_or_in_a_rollback_still_puts_all_back(play: Pl
     for place in (_at_every_write("call.sent"), _now_and_then(FAILPOINTS, 17)):
         execution = play.dying_at(place, "crash")
         _as_if_nobody_died(play, execution, calm)
-        assert play.changed() == []
+        assert play.list_changes() == []
         assert list_broken_lines(play.checklist(execution)) == []
     assert set(play.deaths) == set(FAILPOINTS)
 

@@ -73,7 +73,7 @@ def states() -> Iterator[States]:  # noqa: C901 - one short method for each verb
     """Run a state server on a separate port."""
 
     class Handler(BaseHTTPRequestHandler):
-        def _say(self, status: int, body: bytes = b"") -> None:
+        def _send(self, status: int, body: bytes = b"") -> None:
             self.send_response(status)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
@@ -88,21 +88,21 @@ def states() -> Iterator[States]:  # noqa: C901 - one short method for each verb
 
         def do_GET(self) -> None:
             state = server_states.states.get(self.name)
-            self._say(404) if state is None else self._say(200, state)
+            self._send(404) if state is None else self._send(200, state)
 
         def do_POST(self) -> None:
             server_states.states[self.name] = self._body()
-            self._say(200)
+            self._send(200)
 
         def do_LOCK(self) -> None:
             body = self._body()
             current_lock = server_states.locks.setdefault(self.name, body)
-            self._say(200 if current_lock is body else 423, current_lock)
+            self._send(200 if current_lock is body else 423, current_lock)
 
         def do_UNLOCK(self) -> None:
             self._body()
             server_states.locks.pop(self.name, None)
-            self._say(200)
+            self._send(200)
 
         def log_message(self, format: str, *args: object) -> None: ...
 

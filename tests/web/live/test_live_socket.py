@@ -19,7 +19,7 @@ from rbac.access_changes import publish_access_change
 from rbac.models import ResourceGroup, Role, RoleAssignment, Scope, User
 from steps.states import Status
 from tests.fixtures.people import make_person
-from tests.fixtures.sockets import PATIENCE, TopicSocket, heard, opened
+from tests.fixtures.sockets import PATIENCE, TopicSocket, open_socket, receive_topics
 from web.live import publish_change_on_commit
 from web.live.broadcaster import watch_sources
 from web.live.sources import _sources_by_topic as BY_TOPIC
@@ -64,22 +64,24 @@ async def test_a_run_is_heard_of_in_its_project_above_it_and_at_its_pipeline(
     pipeline: Pipeline, project: Scope, admin: User
 ) -> None:
     above = await sync_to_async(project.ancestors_and_self)()
-    sockets = {f"executions:{scope.pk}": await opened(admin, f"executions:{scope.pk}") for scope in above}
-    sockets[f"pipeline:{pipeline.pk}"] = await opened(admin, f"pipeline:{pipeline.pk}")
+    sockets = {
+        f"executions:{scope.pk}": await open_socket(admin, f"executions:{scope.pk}") for scope in above
+    }
+    sockets[f"pipeline:{pipeline.pk}"] = await open_socket(admin, f"pipeline:{pipeline.pk}")
     execution = await make(pipeline)
     for topic, socket in sockets.items():
-        assert await heard(socket) == [topic]
+        assert await receive_topics(socket) == [topic]
     await move(execution, Status.SUCCESS)
     for topic, socket in sockets.items():
-        assert await heard(socket) == [topic]
+        assert await receive_topics(socket) == [topic]
     await asyncio.gather(*(connection.leave() for connection in sockets.values()))
 
 
 async def test_one_page_hears_of_several_topics_at_once(pipeline: Pipeline, admin: User) -> None:
     topics = [f"executions:{pipeline.scope_id}", f"pipeline:{pipeline.pk}"]
-    socket = await opened(admin, *topics)
+    socket = await open_socket(admin, *topics)
     await make(pipeline)
-    assert await heard(socket) == topics
+    assert await receive_topics(socket) == topics
     await socket.leave()
 
 
@@ -89,13 +91,13 @@ async def test_who_sees_one_pipeline_hears_of_its_runs_alone(
     other = await Pipeline.objects.acreate(scope=project, identifier="two", name="Two", yaml="")
     person = await sync_to_async(sees_only)(other)
     topic = f"executions:{project.pk}"
-    own_socket, other_socket = await opened(viewer, topic), await opened(person, topic)
+    own_socket, other_socket = await open_socket(viewer, topic), await open_socket(person, topic)
     await make(pipeline)
-    await heard(own_socket)
+    await receive_topics(own_socket)
     # The two share a hub: what was told to the one would have been told to the other by now.
     assert await other_socket.receive_nothing(0.3)
     await make(other)
-    assert await heard(other_socket) == [topic]
+    assert await receive_topics(other_socket) == [topic]
     assert (await TopicSocket(person, f"pipeline:{pipeline.pk}").open())["code"] == 4403
     await asyncio.gather(own_socket.leave(), other_socket.leave())
 
@@ -112,10 +114,10 @@ def sees_only(pipeline: Pipeline) -> User:
 async def test_a_neighbour_hears_nothing_and_asks_in_vain(
     pipeline: Pipeline, project: Scope, other_project: Scope, viewer: User, stranger: User
 ) -> None:
-    other_socket = await opened(stranger, f"executions:{other_project.pk}", f"executions:{project.pk}")
-    own_socket = await opened(viewer, f"executions:{project.pk}")
+    other_socket = await open_socket(stranger, f"executions:{other_project.pk}", f"executions:{project.pk}")
+    own_socket = await open_socket(viewer, f"executions:{project.pk}")
     await make(pipeline)
-    await heard(own_socket)
+    await receive_topics(own_socket)
     assert await other_socket.receive_nothing(0.3)
     assert (await TopicSocket(stranger, f"executions:{project.pk}").open())["code"] == 4403
     await asyncio.gather(own_socket.leave(), other_socket.leave())
@@ -132,7 +134,7 @@ async def test_what_is_no_topic_is_refused(topics: tuple[str, ...], admin: User)
 
 async def test_who_loses_a_role_hears_no_more(pipeline: Pipeline, project: Scope, viewer: User) -> None:
     topic = f"executions:{project.pk}"
-    socket = await opened(viewer, topic)
+    socket = await open_socket(viewer, topic)
     await sync_to_async(remove_roles)(viewer)
     await make(pipeline)
     assert await socket.receive_output(PATIENCE) == {"type": "websocket.close", "code": 4403}
@@ -150,12 +152,12 @@ async def test_who_keeps_one_topic_hears_of_that_alone(
     await RoleAssignment.objects.acreate(user=viewer, role=role, scope=other_project)
     elsewhere = await Pipeline.objects.acreate(scope=other_project, identifier="e", name="E", yaml="")
     kept_topic, lost = f"executions:{other_project.pk}", f"executions:{project.pk}"
-    socket = await opened(viewer, kept_topic, lost)
+    socket = await open_socket(viewer, kept_topic, lost)
     await sync_to_async(lose)(viewer, project)
     await make(pipeline)
     assert await socket.receive_nothing(0.5)
     await make(elsewhere)
-    assert await heard(socket) == [kept_topic]
+    assert await receive_topics(socket) == [kept_topic]
     await socket.leave()
 
 
@@ -166,13 +168,13 @@ def lose(person: User, scope: Scope) -> None:
 
 async def test_commits_that_show_nothing_new_wake_nobody(pipeline: Pipeline, viewer: User) -> None:
     execution = await make(pipeline)
-    socket = await opened(viewer, f"pipeline:{pipeline.pk}")
+    socket = await open_socket(viewer, f"pipeline:{pipeline.pk}")
     reads: list[Any] = []
     async with counted(reads):
         for _ in range(200):
             await sync_to_async(publish_change_on_commit)("executions", execution.pk)
         await move(execution, Status.SUCCESS)
-        assert await heard(socket) == [f"pipeline:{pipeline.pk}"]
+        assert await receive_topics(socket) == [f"pipeline:{pipeline.pk}"]
         assert await socket.receive_nothing(0.3)
     # Told once a fifth of a second at most, however many commits there are.
     assert len(reads) < 20
@@ -202,12 +204,12 @@ class counted:
 
 
 async def test_a_change_is_read_once_for_any_number_of_pages(pipeline: Pipeline, viewer: User) -> None:
-    sockets = [await opened(viewer, f"pipeline:{pipeline.pk}") for _ in range(5)]
+    sockets = [await open_socket(viewer, f"pipeline:{pipeline.pk}") for _ in range(5)]
     reads: list[Any] = []
     async with counted(reads):
         execution = await make(pipeline)
         for socket in sockets:
-            await heard(socket)
+            await receive_topics(socket)
     assert reads == [{str(execution.pk)}]
     await asyncio.gather(*(socket.leave() for socket in sockets))
 
@@ -218,15 +220,15 @@ async def test_what_nobody_told_is_found_all_the_same(
     looks_often("executions")
     topic = f"pipeline:{pipeline.pk}"
     execution = await make(pipeline)
-    socket = await opened(viewer, topic)
+    socket = await open_socket(viewer, topic)
     await Execution.objects.filter(pk=execution.pk).aupdate(status=Status.PAUSED)
-    assert await heard(socket) == [topic]
+    assert await receive_topics(socket) == [topic]
     await Execution.objects.filter(pk=execution.pk).aupdate(status=Status.SUCCESS, ended_at=timezone.now())
-    assert await heard(socket) == [topic]
+    assert await receive_topics(socket) == [topic]
     await Execution.objects.acreate(
         pipeline=pipeline, scope_id=pipeline.scope_id, number=9, yaml="", due_at=timezone.now()
     )
-    assert await heard(socket) == [topic]
+    assert await receive_topics(socket) == [topic]
     assert await socket.receive_nothing(0.5)
     await socket.leave()
 
@@ -254,11 +256,11 @@ async def test_a_page_is_told_what_changed_since_it_was_drawn_and_else_nothing(
     second = TopicSocket(viewer, topic, age=0)
     assert json.loads((await second.open())["text"]) == {"type": "watching", "stale": False}
     await make(pipeline)
-    await heard(first)
-    await heard(second)
+    await receive_topics(first)
+    await receive_topics(second)
     third = TopicSocket(viewer, topic, age=0)
     assert json.loads((await third.open())["text"]) == {"type": "watching", "stale": False}
-    assert await heard(third) == [topic]
+    assert await receive_topics(third) == [topic]
     await asyncio.gather(first.leave(), second.leave(), third.leave())
 
 
