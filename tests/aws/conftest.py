@@ -23,7 +23,7 @@ class Endpoint:
 
     url: str
     answers: list[Answer] = field(default_factory=list)
-    asked: list[dict[str, Any]] = field(default_factory=list)
+    requests: list[dict[str, Any]] = field(default_factory=list)
     release: threading.Event = field(default_factory=threading.Event)
 
     def answer(self, status: int, body: str, *, content_type: str = "application/x-amz-json-1.1") -> None:
@@ -60,7 +60,7 @@ def endpoint() -> Iterator[Endpoint]:
 
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length", 0))).decode()
-            served.asked.append({"target": self.headers.get("X-Amz-Target", ""), "body": body})
+            served.requests.append({"target": self.headers.get("X-Amz-Target", ""), "body": body})
             answer = served.answers.pop(0) if len(served.answers) > 1 else served.answers[0]
             answer(self)
             self.close_connection = True

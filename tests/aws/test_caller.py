@@ -70,7 +70,7 @@ def test_a_refusal_is_told_apart_by_code(
     assert type(error) is kind
     assert (error.code, error.service, error.operation) == (code, "ecs", "UpdateService")
     assert error.may_have_happened == (kind is Unanswered)
-    assert len(endpoint.asked) == 1, "a write is sent once whatever comes back"
+    assert len(endpoint.requests) == 1, "a write is sent once whatever comes back"
 
 
 def test_a_gateway_page_instead_of_an_answer_is_unanswered(endpoint: Endpoint, caller: BotoCaller) -> None:
@@ -93,7 +93,7 @@ def test_an_unreadable_success_is_unanswered(endpoint: Endpoint, caller: BotoCal
 def test_a_connection_cut_after_the_request_is_unanswered(endpoint: Endpoint, caller: BotoCaller) -> None:
     endpoint.cut()
     assert isinstance(failure(caller, UPDATE), Unanswered)
-    assert len(endpoint.asked) == 1
+    assert len(endpoint.requests) == 1
 
 
 def test_a_hanging_answer_is_unanswered(
@@ -124,7 +124,7 @@ def test_parameters_that_botocore_refuses_never_leave(endpoint: Endpoint, caller
     error = failure(caller, ("ecs", "UpdateService", {"service": 5}))
     assert isinstance(error, Invalid)
     assert "Invalid type for parameter service" in error.message
-    assert not endpoint.asked
+    assert not endpoint.requests
 
 
 def test_a_read_is_tried_three_times_with_pauses_between(endpoint: Endpoint) -> None:
@@ -134,7 +134,7 @@ def test_a_read_is_tried_three_times_with_pauses_between(endpoint: Endpoint) -> 
     endpoint.cut()
     endpoint.answer(200, '{"services": []}')
     assert caller.call(*READ) == {"services": []}
-    assert len(endpoint.asked) == 3
+    assert len(endpoint.requests) == 3
     assert len(pauses) == 2
     assert all(pause > 0 for pause in pauses)
 
@@ -142,7 +142,7 @@ def test_a_read_is_tried_three_times_with_pauses_between(endpoint: Endpoint) -> 
 def test_a_read_gives_up_after_the_third_try(endpoint: Endpoint, caller: BotoCaller) -> None:
     endpoint.refuse("ServerException", "", 500)
     assert isinstance(failure(caller, READ), Unanswered)
-    assert len(endpoint.asked) == 3
+    assert len(endpoint.requests) == 3
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_a_read_gives_up_after_the_third_try(endpoint: Endpoint, caller: BotoCal
 def test_a_read_that_cannot_succeed_is_tried_once(endpoint: Endpoint, caller: BotoCaller, code: str) -> None:
     endpoint.refuse(code)
     failure(caller, READ)
-    assert len(endpoint.asked) == 1
+    assert len(endpoint.requests) == 1
 
 
 def test_denied_names_the_missing_action_and_on_what() -> None:
@@ -202,7 +202,7 @@ def test_assuming_a_role_that_is_denied_names_the_role(endpoint: Endpoint) -> No
     error = failure(BotoCaller(role, "us-east-1", endpoint.url), UPDATE)
     assert isinstance(error, Denied)
     assert (error.action, error.resource) == ("sts:AssumeRole", "arn:aws:iam::1:role/r")
-    assert "ExternalId=abc" in endpoint.asked[0]["body"]
+    assert "ExternalId=abc" in endpoint.requests[0]["body"]
 
 
 def test_no_answer_while_assuming_a_role_means_the_write_was_not_sent(endpoint: Endpoint) -> None:

@@ -15,7 +15,7 @@ def test_a_write_whose_moment_has_passed_does_not_leave(endpoint: Endpoint) -> N
     caller = BotoCaller(KEY, "us-east-1", endpoint.url)
     with pytest.raises(SendDeadlinePassed) as late, send_deadline(time.monotonic() - 0.001):
         caller.call("ecs", "UpdateService", {"service": "web"})
-    assert endpoint.asked == []
+    assert endpoint.requests == []
     assert not late.value.may_have_happened
 
 
@@ -27,4 +27,4 @@ def test_a_write_in_time_and_a_read_at_any_time_leave(endpoint: Endpoint) -> Non
     with send_deadline(time.monotonic() - 1):
         caller.call("ecs", "ListClusters", {})
     caller.call("ecs", "DeleteService", {"service": "web"})
-    assert len(endpoint.asked) == 3
+    assert len(endpoint.requests) == 3

@@ -30,10 +30,10 @@ class Account:
     """Answers by operation; what it has no answer for does not exist."""
 
     answers: Mapping[str, Any]
-    asked: list[str] = field(default_factory=list)
+    operations: list[str] = field(default_factory=list)
 
     def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        self.asked.append(operation)
+        self.operations.append(operation)
         if operation not in self.answers:
             raise NotFound("NotFoundException", "", service, operation)
         answer: dict[str, Any] = self.answers[operation]
@@ -55,7 +55,7 @@ def test_an_updated_service_is_shown_as_it_will_be_and_nothing_is_written() -> N
     assert service.primary == updated.primary
     assert [write.operation for write in preview.writes] == ["RegisterTaskDefinition", "UpdateService"]
     assert preview.writes[1].before["desiredCount"] == 2
-    assert set(account.asked) == {"DescribeTaskDefinition", "DescribeServices"}
+    assert set(account.operations) == {"DescribeTaskDefinition", "DescribeServices"}
 
 
 def test_a_change_of_the_count_alone_begins_no_deployment() -> None:
@@ -77,7 +77,7 @@ def test_a_created_service_is_found_by_name_and_by_arn_and_is_gone_once_deleted(
     service = ecs.describe_service("demo", "new")
     assert service is not None
     assert service.status == "INACTIVE"
-    assert account.asked == []
+    assert account.operations == []
 
 
 def test_a_registered_task_definition_is_the_newest_of_its_family() -> None:
@@ -165,7 +165,7 @@ def test_what_is_only_planned_is_not_asked_for() -> None:
     preview = PreviewCaller(account)
     with pytest.raises(ExistsOnlyInPreview):
         preview.call("ecs", "DescribeTasks", {"tasks": [preview.create_placeholder("task")]})
-    assert account.asked == []
+    assert account.operations == []
 
 
 def test_a_preview_stops_at_its_number_of_calls_and_at_its_time() -> None:

@@ -63,7 +63,7 @@ class Wire:
     def __init__(self, page: Page, execution: Execution) -> None:
         self.page = page
         self.log: list[dict[str, Any]] = []
-        self.asked: list[int] = []
+        self.requested_positions: list[int] = []
         self.searched: list[dict[str, str]] = []
         self.connected: list[int] = []
         self.refuses = False
@@ -111,7 +111,7 @@ class Wire:
             self._search(route, query)
             return
         after = int(query["after"])
-        self.asked.append(after)
+        self.requested_positions.append(after)
         lines = [line for line in self.log if line["number"] > after][:LARGEST_PAGE]
         self._answer(route, {"blocks": blocks_of(lines), "end": False})
 

@@ -28,7 +28,7 @@ class LiveSocket:
         self.page = page
         self.sockets: list[WebSocketRoute] = []
         self.connected: list[dict[str, list[str]]] = []
-        self.asked: list[str] = []
+        self.requests: list[str] = []
         self.refuses_with = 0
         self.is_stale = False
         page.route_web_socket(re.compile("/ws/live/"), self._open)
@@ -44,7 +44,7 @@ class LiveSocket:
 
     def _note(self, request: Request) -> None:
         if request.headers.get("hx-request"):
-            self.asked.append(request.url)
+            self.requests.append(request.url)
 
     def publish_changes(self, *topics: str) -> None:
         self.sockets[-1].send(json.dumps({"type": "changed", "topics": topics}))
@@ -83,15 +83,15 @@ def test_a_page_asks_nothing_until_it_hears_of_a_change(
     live.wait_for(lambda: len(live.sockets) == 1, "the socket")
     # The overview fetches its figures once, by itself.
     at_first = ["/figures/?days=14"] if place == "/" else []
-    live.wait_for(lambda: len(live.asked) == len(at_first), "what comes after the page")
+    live.wait_for(lambda: len(live.requests) == len(at_first), "what comes after the page")
     page.clock.run_for(60_000)
-    assert [url.partition(urlsplit(url).netloc)[2] for url in live.asked] == at_first
+    assert [url.partition(urlsplit(url).netloc)[2] for url in live.requests] == at_first
     run(deployer, demo, "1.28")
     topics = live.connected[-1]["topic"]
     live.publish_changes(next(topic for topic in topics if topic.startswith(("executions:", "pipeline:"))))
     page.clock.run_for(1000)
     expect(page.get_by_role("link", name="Rolling demo #2").first).to_be_visible()
-    assert len(live.asked) == len(at_first) + 1
+    assert len(live.requests) == len(at_first) + 1
 
 
 def test_a_page_that_hears_of_many_changes_asks_once_a_second(
@@ -109,8 +109,8 @@ def test_a_page_that_hears_of_many_changes_asks_once_a_second(
     for bursts in range(1, 4):
         for _ in range(50):
             live.publish_changes(topic_of(live))
-        live.wait_for(lambda: a_second_later() is None and len(live.asked) >= bursts, "a question")  # noqa: B023
-    assert len(live.asked) <= seconds
+        live.wait_for(lambda: a_second_later() is None and len(live.requests) >= bursts, "a question")  # noqa: B023
+    assert len(live.requests) <= seconds
 
 
 def test_what_changes_while_an_answer_is_under_way_is_asked_for_after_it(
@@ -128,7 +128,7 @@ def test_what_changes_while_an_answer_is_under_way_is_asked_for_after_it(
     assert len(routes) == 1
     routes[0].continue_()
     run(deployer, demo, "1.27")
-    live.wait_for(lambda: page.clock.run_for(1000) is None and len(live.asked) == 2, "the second question")
+    live.wait_for(lambda: page.clock.run_for(1000) is None and len(live.requests) == 2, "the second question")
     expect(page.get_by_role("link", name="Rolling demo #1")).to_be_visible()
 
 
@@ -168,9 +168,9 @@ def test_a_page_without_a_socket_looks_every_few_seconds_and_says_so(
     expect(page.locator("[data-live-status]")).to_be_hidden()
     live.wait_for(lambda: True, "the answers under way")
     page.clock.run_for(2000)
-    request_count = len(live.asked)
+    request_count = len(live.requests)
     page.clock.run_for(60_000)
-    assert len(live.asked) <= request_count + 1
+    assert len(live.requests) <= request_count + 1
 
 
 def test_a_socket_that_has_fallen_silent_is_given_up(
@@ -190,7 +190,7 @@ def test_who_may_not_listen_is_told_and_does_not_try_again(
     expect(page.locator("[data-live-status]")).to_have_text("Live updates stopped. Reload the page.")
     page.clock.run_for(60_000)
     assert len(live.connected) == 1
-    assert live.asked == []
+    assert live.requests == []
 
 
 @pytest.fixture

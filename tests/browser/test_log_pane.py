@@ -72,7 +72,7 @@ def test_a_gap_is_asked_for_over_http(page: Page, opened: Wire) -> None:
     opened.send_lines(*opened.log[:5])
     opened.send_lines(*opened.log[8:])
     expect(page.locator("[data-n='7'] .x")).to_have_text("line 7")
-    assert opened.asked == [5]
+    assert opened.requested_positions == [5]
     assert page.evaluate(NUMBERS) == list(range(1, 11))
 
 
@@ -315,10 +315,10 @@ def long(page: Page, visit: Visit, execution: Execution, wire: Wire) -> Wire:
 
 def test_old_lines_are_loaded_when_somebody_looks_there(page: Page, long: Wire) -> None:
     page.wait_for_timeout(300)
-    assert min(long.asked) >= 9_000
+    assert min(long.requested_positions) >= 9_000
     page.evaluate("window.slipway.pane.toLine(10)")
     expect(page.locator("[data-n='10'] .x")).to_have_text("line 10")
-    assert 0 in long.asked
+    assert 0 in long.requested_positions
 
 
 def test_search_finds_what_is_not_loaded(page: Page, long: Wire) -> None:
@@ -366,7 +366,7 @@ def test_lines_that_were_skipped_are_asked_for(page: Page, opened: Wire) -> None
     opened.send_lines(*opened.log[30:])
     expect(page.locator("[data-n='20'] .x")).to_have_text("line 20")
     expect(page.locator("[data-n='40'] .x")).to_have_text("line 40")
-    assert opened.asked == [5]
+    assert opened.requested_positions == [5]
 
 
 def test_the_first_new_line_is_marked_until_the_reader_follows_again(page: Page, opened: Wire) -> None:

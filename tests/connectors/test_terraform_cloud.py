@@ -116,7 +116,7 @@ def test_from_here_it_goes_nowhere_private_unless_that_is_set(
     settings.OUTGOING_REACH = AddressPolicy(advice="name it")
     tested = run_connector_test(actor=admin, connector=made)
     assert "private address" in tested.message
-    assert terraform_cloud.asked == []
+    assert terraform_cloud.requests == []
 
 
 @pytest.mark.django_db(transaction=True)

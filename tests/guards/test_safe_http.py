@@ -41,7 +41,7 @@ def test_a_name_is_asked_once_and_its_answer_is_what_is_connected_to(monkeypatch
         names = Rebinding(monkeypatch, "astray.example", "127.0.0.1", "169.254.169.254")
         port = url.rpartition(":")[2]
         assert get(f"http://astray.example:{port}/").text == f"astray.example:{port}"
-        assert names.asked == 1
+        assert names.query_count == 1
         with pytest.raises(AddressRefused):
             get(f"http://astray.example:{port}/")
 
@@ -66,7 +66,7 @@ def test_aws_clients_of_an_own_endpoint_look_again_at_each_connection(
         endpoint = f"http://astray.example:{url.rpartition(':')[2]}"
         caller = BotoCaller(AccessKey("AKIATEST", "secret"), "us-east-1", endpoint, LOOPBACK)
         caller.call("ecs", "DescribeClusters", {})
-        assert (names.asked, len(paths)) == (1, 1)
+        assert (names.query_count, len(paths)) == (1, 1)
         with pytest.raises(NotSent, match=r"127\.0\.0\.2, which is a private address") as refused:
             caller.call("ecs", "UpdateService", {"service": "x"})
     assert refused.value.code == "AddressRefused"

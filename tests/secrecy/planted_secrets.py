@@ -45,8 +45,8 @@ class Search:
     """What was looked for, how much was looked at, and what was found where."""
 
     planted: list[Planted]
-    found: list[str] = field(default_factory=list)
-    looked_at: dict[str, int] = field(default_factory=dict)
+    findings: list[str] = field(default_factory=list)
+    searched_bytes: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._forms = [(secret.name, form) for secret in self.planted for form in secret.forms()]
@@ -55,9 +55,9 @@ class Search:
         """Look into a text or bytes, also as they are when unpacked."""
         data = content if isinstance(content, bytes) else str(content).encode(errors="replace")
         kind = place.split(" ")[0]
-        self.looked_at[kind] = self.looked_at.get(kind, 0) + len(data)
+        self.searched_bytes[kind] = self.searched_bytes.get(kind, 0) + len(data)
         for layer in _unpacked(data):
-            self.found += [f"{name} in {place}" for name, form in self._forms if form in layer]
+            self.findings += [f"{name} in {place}" for name, form in self._forms if form in layer]
 
     def search_database(self) -> None:
         """Look into every column of every table."""

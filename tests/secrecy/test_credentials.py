@@ -64,7 +64,7 @@ def test_no_credential_lies_in_the_database_or_in_a_log(
     search = Search(planted)
     search.search_database()
     search.search_content("log", caplog.text)
-    assert search.found == []
+    assert search.findings == []
 
 
 def test_a_key_that_is_refused_is_not_repeated(
@@ -82,4 +82,4 @@ def test_a_key_that_is_refused_is_not_repeated(
         search.search_content("answer", answer.content)
     search.search_content("log", caplog.text)
     search.search_database()
-    assert search.found == []
+    assert search.findings == []

@@ -62,8 +62,8 @@ def test_no_page_or_route_shows_a_value(world: World, admin: User, search: Searc
         body = answer.getvalue()
         search.search_content(f"answer of {address.name}", body)
         search.search_content(f"headers of {address.name}", str(answer.headers))
-    assert search.looked_at["answer"] > 100_000
-    assert search.found == []
+    assert search.searched_bytes["answer"] > 100_000
+    assert search.findings == []
 
 
 def test_no_refusal_of_the_api_repeats_a_value(
@@ -105,7 +105,7 @@ def test_no_refusal_of_the_api_repeats_a_value(
                 search.search_content(f"answer to {method} {path} {text[:60]}", answer.content)
     search.search_content("log", caplog.text)
     search.search_database()
-    assert search.found == []
+    assert search.findings == []
 
 
 def test_no_form_gives_back_the_value_that_was_entered(
@@ -127,7 +127,7 @@ def test_no_form_gives_back_the_value_that_was_entered(
     answer = browser.post(f"/secrets/{world.secret.pk}/rotate/", rotation)
     search.search_content("page of a rotation", answer.content)
     search.search_database()
-    assert search.found == []
+    assert search.findings == []
 
 
 def _broken(**_values: object) -> None:
@@ -167,7 +167,7 @@ def test_an_unexpected_error_tells_nobody_a_value(
     search.search_content("log", caplog.text)
     formatter = logging.Formatter()
     search.search_content("records", "\n".join(map(formatter.format, caplog.records)))
-    assert search.found == []
+    assert search.findings == []
 
 
 @pytest.mark.parametrize("debug", [False, True])
@@ -187,4 +187,4 @@ def test_a_report_of_an_error_holds_no_value(
     assert "a mistake of ours" in report
     assert "create_secret" in report
     search.search_content("report", report)
-    assert search.found == []
+    assert search.findings == []

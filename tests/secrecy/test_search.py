@@ -39,33 +39,33 @@ def search() -> Search:
 )
 def test_each_form_is_found(search: Search, content: object) -> None:
     search.search_content("place", content)
-    assert search.found
+    assert search.findings
 
 
 def test_what_is_not_there_is_not_found(search: Search) -> None:
     search.search_content("place", "planted/value")
-    assert not search.found
+    assert not search.findings
 
 
 def test_a_line_of_many_is_found() -> None:
     search = Search([Planted("the key", "-----BEGIN-----\nMIIEvQIBADANBgkq\n-----END-----")])
     search.search_content("place", "said MIIEvQIBADANBgkq!")
-    assert search.found == ["the key in place"]
+    assert search.findings == ["the key in place"]
 
 
 def test_the_database_is_searched(search: Search, account: Scope, admin: User) -> None:
     search.search_database()
-    assert not search.found
+    assert not search.findings
     record_audit_entry(actor=admin, action="planted", thing=account, after={"value": VALUE})
     search.search_database()
-    assert search.found == ["the secret in database rbac_auditentry.after"]
+    assert search.findings == ["the secret in database rbac_auditentry.after"]
 
 
 def test_files_are_searched(search: Search, tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "some.log").write_bytes(b"\xff " + VALUE.encode())
     search.search_files(tmp_path)
-    assert search.found == ["the secret in file folder/some.log"]
+    assert search.findings == ["the secret in file folder/some.log"]
 
 
 def test_the_broker_and_what_passes_through_it_are_searched(search: Search, broker_url: str) -> None:
@@ -73,7 +73,7 @@ def test_the_broker_and_what_passes_through_it_are_searched(search: Search, brok
         client.set("kept", VALUE)
         client.publish("channel", json.dumps({"value": VALUE}))
     search.search_broker(broker_url)
-    assert any("kept" in place for place in search.found)
-    search.found.clear()
+    assert any("kept" in place for place in search.findings)
+    search.findings.clear()
     search.search_content("messages", b"\n".join(command for command in commands if b"PUBLISH" in command))
-    assert search.found
+    assert search.findings

@@ -66,7 +66,7 @@ class Story:
 
     def run(self, tag: str, fate: Fate) -> Came:
         """Run it to its end with these deaths."""
-        self.site.asked.clear()
+        self.site.requests.clear()
         execution = self.drive.start(tag)
         set_hook(fate)
         try:

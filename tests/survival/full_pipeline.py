@@ -108,11 +108,11 @@ class Came:
 
     def times(self, script: str) -> int:
         """How often a script ran."""
-        return self.asked()[f"/ran/{script}"]
+        return self.count_requests()[f"/ran/{script}"]
 
-    def asked(self) -> Counter[str]:
+    def count_requests(self) -> Counter[str]:
         """How often each path of the site was asked."""
-        return Counter(path.partition("?")[0] for _, path, *_ in self.site.asked)
+        return Counter(path.partition("?")[0] for _, path, *_ in self.site.requests)
 
     @property
     def statuses(self) -> dict[str, str]:
@@ -136,7 +136,7 @@ class Came:
             for name in ("build", "after")
             if self.times(name) > steps[name].attempt
         ]
-        if self.asked()["/told"] > 1:
+        if self.count_requests()["/told"] > 1:
             problems.append("a request that may change something was sent twice")
         numbers = [line["number"] for line in iterate_lines(run.pk)]
         if numbers != list(range(1, len(numbers) + 1)):

@@ -36,7 +36,7 @@ def test_a_delegate_reads_for_an_approval(remote: object, panel: Panel) -> None:
     planned_step = body["ahead"]["stages"][0]["steps"][0]["would"]
     assert [call["operation"] for call in planned_step["calls"]][0] == "RegisterTaskDefinition"
     assert not planned_step["failure"]
-    assert hand_agent.taken
+    assert hand_agent.taken_operations
     assert not AwsCall.objects.filter(execution=execution, is_write=True).exists()
     assert panel.decide(panel.alice, approval).status_code == 202
     for _ in range(300):
@@ -116,6 +116,6 @@ def test_of_a_later_stage_behind_another_delegate_that_one_is_asked(
     planned_step = stage["steps"][0]["would"]
     assert not planned_step["failure"], planned_step
     assert planned_step["calls"][0]["operation"] == "RegisterTaskDefinition"
-    assert "DescribeServices" in far_agent.taken
-    assert bool(near_agent.taken) is (first == "remote")
+    assert "DescribeServices" in far_agent.taken_operations
+    assert bool(near_agent.taken_operations) is (first == "remote")
     assert not AwsCall.objects.filter(execution=execution, is_write=True).exists()

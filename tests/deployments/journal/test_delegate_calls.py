@@ -68,7 +68,7 @@ def _serve_until_taken(drive: Drive, hand_agent: Hand, operation: str) -> Delega
         if task is None:
             drive.clock.move(1)
             drive.sandbox.advance(1)
-        elif hand_agent.taken[-1] == operation:
+        elif hand_agent.taken_operations[-1] == operation:
             return task
         else:
             hand_agent.complete(task, hand_agent.perform(task))
@@ -304,5 +304,5 @@ def test_the_built_in_delegate_does_not_lend_the_credentials_of_this_slipway(
         remote.reconcile()
         workers.serve()
         remote.clock.move(1)
-    assert workers.taken == []
+    assert workers.taken_operations == []
     assert _run_to_end(remote, execution, hand("prod-eu", tags=("prod", "eu"))).outcome == "COMPLETED"

@@ -34,12 +34,12 @@ def test_a_delegate_reads_for_a_preview_one_call_after_the_other(remote: Drive) 
         "ecs:CreateService",
     ]
     assert remote.effects(before) == []
-    assert "DescribeServices" in hand_agent.taken
+    assert "DescribeServices" in hand_agent.taken_operations
     assert not Execution.objects.exists()
     # Asked again at once, nothing more is read.
-    taken_count = len(hand_agent.taken)
+    taken_count = len(hand_agent.taken_operations)
     assert isinstance(_request_preview(remote), PreviewDetails)
-    assert (hand_agent.serve(), len(hand_agent.taken)) == (0, taken_count)
+    assert (hand_agent.serve(), len(hand_agent.taken_operations)) == (0, taken_count)
 
 
 def test_a_preview_that_no_delegate_can_read_for_says_so(remote: Drive, client: Client) -> None:

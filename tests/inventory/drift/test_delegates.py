@@ -54,7 +54,7 @@ def scan_with_delegate(scan: ClusterDriftScan, hand_agent: Hand) -> None:
 def test_a_delegate_reads_what_scales_and_the_change_is_named(compared: ClusterDriftScan) -> None:
     eu_hand = hand("first", tags=("eu",))
     scan_with_delegate(compared, eu_hand)
-    assert eu_hand.taken == ["DescribeScalableTargets"]
+    assert eu_hand.taken_operations == ["DescribeScalableTargets"]
     assert [row.path for row in Drift.objects.all()] == ["enableExecuteCommand"]
     assert DriftComparison.objects.get().state == DriftComparison.State.DRIFTED
     assert not DelegateTask.objects.filter(owner="drift").exclude(result="").exists()
@@ -72,7 +72,7 @@ def test_who_tries_for_all_that_rest_makes_call_after_call(compared: ClusterDrif
         )
     eu_hand = hand("first", tags=("eu",))
     scan_with_delegate(compared, eu_hand)
-    assert eu_hand.taken == ["DescribeScalableTargets", "DescribeTaskDefinition"]
+    assert eu_hand.taken_operations == ["DescribeScalableTargets", "DescribeTaskDefinition"]
     assert not SyncPause.objects.exists()
 
 

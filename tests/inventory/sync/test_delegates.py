@@ -63,7 +63,7 @@ def test_each_call_is_a_task_of_a_delegate_and_one_that_is_lost_is_made_by_the_n
     second = hand("second", tags=("eu",), hostname="ip-10-0-1-8")
     first.lose(task)
     sync_with_delegate(cluster, second)
-    assert second.taken == [
+    assert second.taken_operations == [
         "ListServices",
         "DescribeServices",
         "DescribeScalableTargets",

@@ -56,7 +56,7 @@ class Site:
     """A web server that notes what it is asked."""
 
     url: str
-    asked: list[tuple[str, str, dict[str, str], str]] = field(default_factory=list)
+    requests: list[tuple[str, str, dict[str, str], str]] = field(default_factory=list)
     status: int = 200
     body: str = '{"state": "green", "build": {"number": 7}}'
 
@@ -66,7 +66,7 @@ def site() -> Iterator[Site]:
     class Handler(BaseHTTPRequestHandler):
         def _answer(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode()
-            fake_site.asked.append((self.command, self.path, dict(self.headers), body))
+            fake_site.requests.append((self.command, self.path, dict(self.headers), body))
             content = fake_site.body.replace(
                 "{authorization}", self.headers.get("Authorization", "")
             ).encode()

@@ -28,7 +28,7 @@ def test_an_answer_is_judged_and_handed_on(write: Write, drive: Drive, site: Sit
     )
     execution = write(http_text(f"{site.url}/health", options)).run()
     assert execution.status == "SUCCESS", execution.failure
-    assert [(method, path, body) for method, path, _, body in site.asked] == [
+    assert [(method, path, body) for method, path, _, body in site.requests] == [
         ("POST", "/health", "of My app")
     ]
     outputs = StepExecution.objects.get(stage__execution=execution, identifier="ask").outputs
@@ -57,7 +57,7 @@ def test_an_answer_that_is_not_as_wanted_fails_the_step(
     assert execution.failure is not None
     assert execution.failure["code"] == code
     assert message in execution.failure["message"]
-    assert len(site.asked) == 1
+    assert len(site.requests) == 1
 
 
 def test_a_secret_header_reaches_the_server_and_nobody_else(write: Write, drive: Drive, site: Site) -> None:
@@ -72,7 +72,7 @@ def test_a_secret_header_reaches_the_server_and_nobody_else(write: Write, drive:
     ready.deployer = admin
     execution = ready.run()
     assert execution.status == "SUCCESS", execution.failure
-    assert site.asked[0][2]["Authorization"] == planted("hunter2hunter2")
+    assert site.requests[0][2]["Authorization"] == planted("hunter2hunter2")
     step = StepExecution.objects.get(stage__execution=execution, identifier="ask")
     assert step.outputs["httpResponseBody"] == "you said •••"
     call_texts = [call.parameters + str(call.preview) + call.result for call in AwsCall.objects.all()]

@@ -41,7 +41,7 @@ def test_a_preview_goes_on_past_steps_that_only_a_run_can_do(write: Write, drive
     assert steps["scale"].changes == ["Service myapp goes from 1 task to 4."]
     assert [step.failure for step in steps.values()] == [None] * 6
     assert "<+steps.run.output.time> is unknown here" in steps["late"].warnings[0]
-    assert site.asked == []
+    assert site.requests == []
     assert drive.effects(before) == []
 
 

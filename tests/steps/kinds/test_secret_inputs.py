@@ -48,7 +48,7 @@ def test_a_request_carries_a_secret_input_in_every_text_and_nobody_reads_it(
 """
     execution = write(pipeline_text(stage_text(ask), variables=VARIABLES)).run(inputs={"token": secret})
     assert execution.status == "SUCCESS", execution.failure
-    (_, path, headers, body), (_, _, _, handed_on) = site.asked
+    (_, path, headers, body), (_, _, _, handed_on) = site.requests
     assert (path, headers["X-Token"], body) == (f"/{secret}", f"Bearer {secret}", f'{{"token": "{secret}"}}')
     # What an answer says of it again is known to later steps, and hidden like the secret itself.
     assert handed_on == secret

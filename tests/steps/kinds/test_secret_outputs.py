@@ -35,8 +35,8 @@ GIVEN = "environmentVariables: [{name: K, type: String, value: x<+steps.run.outp
 def _searched() -> list[str]:
     search = Search([Planted("the output", SECRET)])
     search.search_database()
-    assert search.looked_at["database"] > 10_000
-    return search.found
+    assert search.searched_bytes["database"] > 10_000
+    return search.findings
 
 
 class _OldAgent(Worker):

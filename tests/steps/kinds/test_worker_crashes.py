@@ -43,4 +43,4 @@ def test_a_request_that_may_have_been_sent_is_not_sent_again(
     drive.until_over(execution)
     assert (execution.failure or {}).get("code") == code
     assert execution.status == ("FAILED" if code else "SUCCESS")
-    assert len(site.asked) == request_count
+    assert len(site.requests) == request_count

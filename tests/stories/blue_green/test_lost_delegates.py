@@ -74,7 +74,7 @@ def _until_taken(shop: Shop, worker: Hand, operation: str) -> DelegateTask:
         if task is None:
             shop.drive.clock.move(STEP)
             shop.drive.sandbox.advance(STEP)
-        elif worker.taken[-1] == operation:
+        elif worker.taken_operations[-1] == operation:
             return task
         else:
             worker.complete(task, worker.perform(task))

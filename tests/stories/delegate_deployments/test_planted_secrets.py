@@ -126,8 +126,8 @@ def test_no_planted_secret_is_left_anywhere(
     token = DelegateToken.objects.get(name="agents").value
     search = Search(
         [*search.planted, Planted("token", token), Planted("API key", key), Planted("password", PASSWORD)],
-        found=search.found,
-        looked_at=search.looked_at,
+        findings=search.findings,
+        searched_bytes=search.searched_bytes,
     )
     search.search_content("messages", b"\n".join(commands))
     search.search_database()
@@ -135,6 +135,6 @@ def test_no_planted_secret_is_left_anywhere(
     search.search_files(tmp_path)
     for part in (manager.web, manager.worker):
         search.search_content(f"log of {part.name}", part.log.read_bytes())
-    assert search.found == []
-    assert {"answer", "messages", "database", "file"} <= search.looked_at.keys()
-    assert search.looked_at["messages"] > 10_000
+    assert search.findings == []
+    assert {"answer", "messages", "database", "file"} <= search.searched_bytes.keys()
+    assert search.searched_bytes["messages"] > 10_000

@@ -127,14 +127,14 @@ def test_a_retry_goes_on_in_the_cluster_that_was_settled(
     execution = write(pipeline_text(staged(script_step(making(drive, **OUTPUTS))))).start("crash")
     serve(drive, execution, worker)
     assert execution.status == "FAILED"
-    scripts = len(worker.taken)
+    scripts = len(worker.taken_operations)
     retry_execution(actor=drive.deployer, execution=execution)
     stage = StageExecution.objects.get(execution=execution)
     drive.reconcile()
     stage.refresh_from_db()
     assert (stage.region, stage.cluster) == ("us-east-1", "orders")
     serve(drive, execution, worker)
-    assert len(worker.taken) == scripts
+    assert len(worker.taken_operations) == scripts
     assert {claim.key.split("/")[2] for claim in ServiceLockClaim.objects.filter(stage=stage)} == {"orders"}
 
 

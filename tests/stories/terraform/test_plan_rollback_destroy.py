@@ -183,7 +183,7 @@ def test_an_apply_whose_delegate_is_lost_is_never_begun_again(
     assert "terraform force-unlock" in execution.failure["message"]
     # It may have made something, or not: what the state holds is no longer ours to destroy.
     assert execution.outcome == "FAILED"
-    assert worker.taken == ["terraform"]
+    assert worker.taken_operations == ["terraform"]
 
 
 def test_after_an_apply_whose_answer_does_not_fit_nobody_knows_how_far_it_came(
@@ -196,7 +196,7 @@ def test_after_an_apply_whose_answer_does_not_fit_nobody_knows_how_far_it_came(
     assert "result.outputs.url must be an object" in execution.failure["message"]
     assert "It is unknown how far terraform apply got" in execution.failure["message"]
     assert execution.outcome == "FAILED"
-    assert worker.taken == ["terraform"]
+    assert worker.taken_operations == ["terraform"]
 
 
 def test_a_preview_says_what_would_run_and_runs_nothing(
@@ -211,7 +211,7 @@ def test_a_preview_says_what_would_run_and_runs_nothing(
         "plan": (["terraform plan runs at a delegate, with 1 file."], None),
         "apply": (["The plan of an earlier step is applied with terraform at a delegate."], None),
     }
-    assert (worker.taken, StoredPlan.objects.count()) == ([], 0)
+    assert (worker.taken_operations, StoredPlan.objects.count()) == ([], 0)
 
 
 @pytest.mark.parametrize(

@@ -46,8 +46,8 @@ def test_a_delegate_makes_all_requests_with_the_token_that_it_is_lent(
     assert away.status == "SUCCESS", (away.failure, drive.log(away))
     step = StepExecution.objects.get(stage__execution=away, identifier="provision")
     assert step.outputs["cluster_name"] == "shop"
-    requests = [verb for verb, *_ in terraform_cloud.asked]
-    assert len(worker.taken) == len(requests)
+    requests = [verb for verb, *_ in terraform_cloud.requests]
+    assert len(worker.taken_operations) == len(requests)
     assert all(payload.mask == (TOKEN,) for payload in worker.payloads)
     lines = drive.log(away)
     assert lines.count("Apply complete! Resources: 1 added.") == 1

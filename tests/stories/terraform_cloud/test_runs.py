@@ -64,7 +64,7 @@ def test_a_run_is_planned_applied_and_its_outputs_are_known(
     assert len(terraform_cloud.sent("POST", "^runs$")) == 1
     texts = "".join(call.parameters + str(call.preview) + call.result for call in AwsCall.objects.all())
     assert TOKEN not in texts
-    logs = [headers for verb, _, _, headers in terraform_cloud.asked if verb == "LOG"]
+    logs = [headers for verb, _, _, headers in terraform_cloud.requests if verb == "LOG"]
     assert logs
     assert not any("Authorization" in headers for headers in logs)
 
@@ -328,4 +328,4 @@ def test_a_preview_says_what_is_asked_for_and_asks_for_nothing(
     assert plan.changes == ["Terraform Cloud is asked for a run in workspace acme/network."]
     assert apply.changes == ["The run that was planned is applied in Terraform Cloud."]
     assert (plan.failure, apply.failure) == (None, None)
-    assert terraform_cloud.asked == []
+    assert terraform_cloud.requests == []

@@ -62,16 +62,16 @@ def test_brackets_inside_texts_are_no_depth():
 
 def test_a_large_body_is_refused_without_being_read_whole():
     class Endless(io.RawIOBase):
-        asked = 0
+        requested_size = 0
 
         def read(self, size: int = -1) -> bytes:
-            self.asked = size
+            self.requested_size = size
             return b" " * size
 
     stream = Endless()
     with pytest.raises(TooLarge):
         GuardedJSONParser().parse(stream)
-    assert stream.asked == BODY_BYTES + 1
+    assert stream.requested_size == BODY_BYTES + 1
 
 
 def test_yaml_is_kept_as_text():

@@ -21,11 +21,11 @@ class Client:
         self.chunks = list(chunks)
         self.is_endless = is_endless
         self.is_silent = is_silent
-        self.asked = 0
+        self.chunk_count = 0
         self.sent: list[dict[str, Any]] = []
 
     async def receive(self) -> dict[str, Any]:
-        self.asked += 1
+        self.chunk_count += 1
         if self.is_silent:
             await asyncio.Event().wait()
         body = CHUNK if self.is_endless else self.chunks.pop(0)
@@ -79,14 +79,14 @@ async def test_a_body_of_the_largest_size_goes_in() -> None:
 
 async def test_a_body_that_says_that_it_is_too_large_is_never_read() -> None:
     client = await send_request(Client(is_endless=True), length=str(BODY_BYTES + 1))
-    assert (client.status, client.asked) == (413, 0)
+    assert (client.status, client.chunk_count) == (413, 0)
     assert b"2,048 KiB" in client.body
 
 
 async def test_a_body_without_a_length_is_counted_while_it_comes() -> None:
     client = await send_request(Client(is_endless=True))
     assert client.status == 413
-    assert client.asked == BODY_BYTES // len(CHUNK) + 1
+    assert client.chunk_count == BODY_BYTES // len(CHUNK) + 1
     assert len(client.sent) == 2
 
 

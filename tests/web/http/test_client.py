@@ -62,7 +62,7 @@ def test_a_name_that_leads_elsewhere_later_is_refused_then(
         names = Rebinding(monkeypatch, "astray.example", "127.0.0.1", "127.0.0.2")
         port = url.rpartition(":")[2]
         assert session.get(f"http://astray.example:{port}/").status_code == 200
-        assert names.asked == 1
+        assert names.query_count == 1
         with pytest.raises(requests.exceptions.ConnectionError, match="private address"):
             session.get(f"http://astray.example:{port}/")
 

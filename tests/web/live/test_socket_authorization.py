@@ -39,7 +39,7 @@ class Screen:
     """A socket that anybody who is signed in may see; notes how often that was asked."""
 
     def __init__(self) -> None:
-        self.asked = 0
+        self.check_count = 0
         self.is_asking = threading.Event()
         self.may_answer = threading.Event()
         self.may_answer.set()
@@ -49,7 +49,7 @@ class Screen:
         for screen, _ in pairs:
             screen.is_asking.set()
             assert screen.may_answer.wait(60)
-            screen.asked += 1
+            screen.check_count += 1
         return [None for _ in pairs]
 
 
@@ -106,7 +106,7 @@ async def test_a_change_has_those_asked_anew_whom_it_is_about(named: str, times_
         await publish_access(people=people, sessions=sessions)
         await wait_until_unauthorized(*concerned)
         await wait_until_authorized(first_socket, two)
-        assert [screen.asked for screen in screens] == times_asked
+        assert [screen.check_count for screen in screens] == times_asked
 
 
 async def test_a_change_while_it_is_asked_is_asked_about_before_anything_goes_on():
@@ -121,7 +121,7 @@ async def test_a_change_while_it_is_asked_is_asked_about_before_anything_goes_on
             await wait_until_unauthorized(witness)
             slow.may_answer.set()
             await wait_until_authorized(socket, witness)
-            assert slow.asked == quick.asked == 2
+            assert slow.check_count == quick.check_count == 2
 
 
 async def test_who_is_not_signed_in_is_shown_nothing():

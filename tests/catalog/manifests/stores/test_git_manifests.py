@@ -157,7 +157,7 @@ def test_a_delegate_fetches_where_the_connector_says_so(
     finally:
         register_task_owner(CALL_OWNER, CallOwner())
     assert execution.status == "SUCCESS", execution.failure
-    assert hand_agent.taken == ["git"]
+    assert hand_agent.taken_operations == ["git"]
     assert list_commits(execution) == {commit}
 
 
@@ -283,7 +283,7 @@ def test_what_counts_is_fetched_by_a_delegate_where_the_connector_says_so(
     assert "A delegate fetches" not in page
     manifests = client.get(f"{address}?fetch=true").json()["manifests"]
     assert all(manifest["value"] and not manifest["waits"] for manifest in manifests)
-    assert hand_agent.taken == ["git"]
+    assert hand_agent.taken_operations == ["git"]
     # What came may hold anything: it is kept encrypted, and nowhere else.
     lookup = LookupRequest.objects.get(kind=LookupRequest.Kind.FILES)
     assert lookup.report == {"fetched": True}
@@ -323,7 +323,7 @@ def test_a_preview_asks_a_delegate_for_the_files(drive: Drive, git_server: GitSe
     preview = preview_pipeline(actor=drive.deployer, pipeline=drive.pipeline, artifact_tag="1.27")
     assert isinstance(preview, PreviewDetails)
     assert preview.is_complete
-    assert set(hand_agent.taken) == {"git"}
+    assert set(hand_agent.taken_operations) == {"git"}
 
 
 @pytest.mark.parametrize("stop_index", [1, 2, 3])

@@ -110,7 +110,7 @@ def test_a_name_is_looked_up_once(git_server: GitServer, monkeypatch: pytest.Mon
     names = Rebinding(monkeypatch, "astray.example", "127.0.0.1", "169.254.169.254")
     result = run_task("git", {"url": f"http://astray.example:{port}/app.git", "ref": "main", "paths": ["a"]})
     assert result.status == "SUCCEEDED", result.error
-    assert names.asked == 1
+    assert names.query_count == 1
 
 
 @pytest.mark.parametrize("case", sorted(set(CORPUS) - {"question marks", "alias"}))

@@ -197,7 +197,7 @@ def test_a_branch_that_moved_does_not_change_what_comes_back(
     assert line in list_version_lines(drive, redeployment)
     fetches = [run.calls.filter(operation="FetchFiles").count() for run in (first, second, redeployment)]
     assert fetches == [1, 1, 0]
-    assert asked is None or asked.taken == ["git", "git"]
+    assert asked is None or asked.taken_operations == ["git", "git"]
 
 
 def test_an_object_that_was_overwritten_does_not_change_what_comes_back(

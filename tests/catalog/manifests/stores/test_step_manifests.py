@@ -149,7 +149,7 @@ def test_a_delegate_fetches_for_a_step_where_the_connector_says_so(
     finally:
         register_task_owner(CALL_OWNER, CallOwner())
     assert execution.status == "SUCCESS", execution.failure
-    assert hand_agent.taken == ["git"]
+    assert hand_agent.taken_operations == ["git"]
 
 
 def test_a_preview_shows_what_a_step_would_run_from_a_repository(
