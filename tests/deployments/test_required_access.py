@@ -100,14 +100,14 @@ def build_actions(sample: World, actor: User) -> dict[str, Callable[[], object]]
     step = execution.stages.get().steps.first().identifier  # type: ignore[union-attr]
     kind = Interrupt.Kind
 
-    def failed() -> None:
+    def retry_failed() -> None:
         execution.status = "FAILED"
         operations.retry_execution(actor=actor, execution=execution)
 
     def decide(decision: str) -> Callable[[], object]:
         return lambda: operations.decide_step(actor=actor, execution=execution, step=step, decision=decision)
 
-    def finished() -> object:
+    def roll_back_finished() -> object:
         execution.status, execution.final_status = "SUCCESS", ""
         return operations.roll_back_execution(actor=actor, execution=execution)
 
@@ -168,8 +168,8 @@ def build_actions(sample: World, actor: User) -> dict[str, Callable[[], object]]
         ),
         "preview": lambda: preview_operations.preview_pipeline(actor=actor, pipeline=sample.pipeline),
         "run": lambda: operations.run_pipeline(actor=actor, pipeline=sample.pipeline),
-        "retry": failed,
-        "roll back": finished,
+        "retry": retry_failed,
+        "roll back": roll_back_finished,
         "abort": abort(False),
         "abort and roll back": abort(True),
         "decide to retry": decide(kind.RETRY),
@@ -267,14 +267,16 @@ def test_who_may_not_see_a_thing_reads_neither_its_name_nor_its_place(sample: Wo
 
 
 def test_saving_does_not_tell_whether_an_unseen_name_exists(sample: World, person: User) -> None:
-    def said(yaml: str) -> list[str]:
+    def list_messages(yaml: str) -> list[str]:
         with pytest.raises(BadInput) as refusal:
             pipelines.save_pipeline(actor=person, scope=sample.scope, yaml=yaml, pipeline=sample.pipeline)
         return [error["message"].replace("nowhere", "myapp") for error in refusal.value.errors]
 
     set_permissions_except(person, SERVICE, "core_service_view")
-    assert said(PIPELINE) == ["service myapp does not exist in account/default/demo"]
-    assert said(PIPELINE.replace("serviceRef: myapp", "serviceRef: nowhere")) == said(PIPELINE)
+    assert list_messages(PIPELINE) == ["service myapp does not exist in account/default/demo"]
+    assert list_messages(PIPELINE.replace("serviceRef: myapp", "serviceRef: nowhere")) == list_messages(
+        PIPELINE
+    )
 
 
 def test_an_unseen_secret_cannot_be_given_to_a_connector(sample: World, person: User) -> None:

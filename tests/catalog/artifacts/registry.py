@@ -22,13 +22,13 @@ class Registry:
 
     Without `repositories` it shows no catalog.
 
-    `status` is answered instead of a list of tags; `asked` counts how often a list is begun.
+    `status` is answered instead of a list of tags; `list_requests` counts how often a list is begun.
     """
 
     url: str = ""
     page: int = PAGE
     status: int = 200
-    asked: int = 0
+    list_requests: int = 0
     tags: dict[str, str] = field(default_factory=dict)
     repositories: tuple[str, ...] = ()
 
@@ -62,7 +62,7 @@ class Registry:
         return 200, link, json.dumps({"repositories": page}).encode()
 
     def _list_tags(self, last_tag: str) -> tuple[int, dict[str, str], bytes]:
-        self.asked += not last_tag
+        self.list_requests += not last_tag
         if self.status != 200:
             return self.status, {}, b"{}"
         remaining_tags = [tag for tag in sorted(self.tags) if tag > last_tag]

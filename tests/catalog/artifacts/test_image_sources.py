@@ -108,7 +108,7 @@ def test_tags_are_listed_searched_and_paged(
     assert (first["results"], first["next"]) == (["v1.10.rc", "v1.10", "v1.9"], 2)
     second = client.get(f"{address}&limit=3&page=2").json()
     assert (second["results"], second["next"]) == (["latest"], None)
-    assert hub.asked == 1
+    assert hub.list_requests == 1
 
 
 @pytest.mark.parametrize(

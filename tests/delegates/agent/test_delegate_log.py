@@ -130,7 +130,7 @@ def test_a_line_has_its_moment_in_utc_and_hides_the_token() -> None:
 
 
 @pytest.fixture
-def outgoing() -> Callable[[int], LogUploadBuffer]:
+def create_buffer() -> Callable[[int], LogUploadBuffer]:
     def fill_buffer(count: int) -> LogUploadBuffer:
         buffer = LogUploadBuffer()
         for number in range(count):
@@ -140,15 +140,15 @@ def outgoing() -> Callable[[int], LogUploadBuffer]:
     return fill_buffer
 
 
-def test_lines_wait_until_they_are_sent(outgoing: Callable[[int], LogUploadBuffer]) -> None:
-    lines = outgoing(3)
+def test_lines_wait_until_they_are_sent(create_buffer: Callable[[int], LogUploadBuffer]) -> None:
+    lines = create_buffer(3)
     assert lines.first() == lines.first() == ["line 0", "line 1", "line 2"]
     lines.sent(["line 0", "line 1"])
     assert lines.first() == ["line 2"]
 
 
-def test_lines_that_waited_too_long_are_counted(outgoing: Callable[[int], LogUploadBuffer]) -> None:
-    lines = outgoing(RETAINED + 7)
+def test_lines_that_waited_too_long_are_counted(create_buffer: Callable[[int], LogUploadBuffer]) -> None:
+    lines = create_buffer(RETAINED + 7)
     assert lines.first()[:2] == ["7 lines are missing here; delegate.log has them.", "line 7"]
 
 

@@ -128,7 +128,7 @@ class LogUpload:
     """An agent that writes, sends and restarts, and a manager that takes each number once."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self.written = folder, 0
+        self.folder, self.line_count = folder, 0
         self.has_restarted = False
         self.manager: list[str] = []
         self.lines = LogSpool(folder, 10 * MIB).open("t", 1)
@@ -136,8 +136,8 @@ class LogUpload:
     def write(self, count: int) -> None:
         # A task does not go on in another process.
         for _ in range(0 if self.has_restarted else count):
-            self.lines.write("INFO", str(self.written))
-            self.written += 1
+            self.lines.write("INFO", str(self.line_count))
+            self.line_count += 1
 
     def send(self, *, is_acknowledged: bool) -> None:
         if chunk := self.lines.first():
@@ -171,4 +171,4 @@ def test_every_line_arrives_once_in_order(
             upload.send(is_acknowledged=step == "send")
     while upload.lines.segments:
         upload.send(is_acknowledged=True)
-    assert upload.manager == [str(number) for number in range(upload.written)]
+    assert upload.manager == [str(number) for number in range(upload.line_count)]

@@ -20,11 +20,11 @@ Response = tuple[int, dict[str, str], bytes]
 
 
 def test_an_answer_comes_back_with_status_headers_and_body() -> None:
-    def echo(request: Request) -> Response:
+    def echo_request(request: Request) -> Response:
         text = f"{request.command} {request.path} {request.headers['X-Test']} {request.body.decode()}"  # type: ignore[attr-defined]
         return 418, {"X-Pot": "tea"}, text.encode()
 
-    with start_http_server(echo) as url:
+    with start_http_server(echo_request) as url:
         params = {
             "method": "post",
             "url": f"{url}/a?b=c",
@@ -167,7 +167,7 @@ def test_the_hub_is_not_asked_for_a_list_that_it_does_not_give() -> None:
 def test_a_token_for_the_catalog_is_asked_for_just_that() -> None:
     paths: list[str] = []
 
-    def answer(request: Any) -> tuple[int, dict[str, str], bytes]:
+    def respond(request: Any) -> tuple[int, dict[str, str], bytes]:
         paths.append(request.path)
         if request.path.startswith("/token"):
             return 200, {}, b'{"token": "t"}'
@@ -176,7 +176,7 @@ def test_a_token_for_the_catalog_is_asked_for_just_that() -> None:
             return 401, {"WWW-Authenticate": f'Bearer realm="{realm}",service="here"'}, b""
         return 200, {}, b'{"repositories": ["b", "a"]}'
 
-    with start_http_server(answer) as url:
+    with start_http_server(respond) as url:
         result = run_task("docker_registry", {"url": url, "catalog": True})
     assert result.result == {
         "repositories": [{"repositoryName": "b"}, {"repositoryName": "a"}],

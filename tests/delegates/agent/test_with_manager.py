@@ -47,7 +47,7 @@ def token(live_broker: str, transactional_db: None, project: Scope, admin: User)
 
 
 @pytest.fixture
-def begin(manager: Manager, token: DelegateToken, start_agent: StartAgent) -> Begin:
+def start_connected(manager: Manager, token: DelegateToken, start_agent: StartAgent) -> Begin:
     """Start an agent and wait until the manager sees it as it is started: with a socket, or polling."""
 
     def start(name: str = "eu", **variables: str) -> Part:
@@ -95,9 +95,9 @@ SHELL = DelegateTask.Kind.SHELL
 
 @pytest.mark.parametrize("variables", [{}, {"SLIPWAY_DELEGATE_NO_SOCKET": "1"}], ids=["socket", "polling"])
 def test_a_script_runs_and_its_lines_and_outputs_arrive(
-    begin: Begin, project: Scope, variables: dict[str, str]
+    start_connected: Begin, project: Scope, variables: dict[str, str]
 ) -> None:
-    begin(**variables)
+    start_connected(**variables)
     script = "for n in 1 2 3; do echo line $n; done; IMAGE=nginx"
     task = wait_for_end(submit(project, SHELL, {"script": script, "outputs": ["IMAGE"]}))
     assert task.status == Status.SUCCEEDED, task.error
@@ -106,9 +106,9 @@ def test_a_script_runs_and_its_lines_and_outputs_arrive(
 
 
 def test_an_aws_call_is_made_with_the_agents_own_credentials(
-    begin: Begin, project: Scope, pretend_aws: SandboxProcess
+    start_connected: Begin, project: Scope, pretend_aws: SandboxProcess
 ) -> None:
-    begin(AWS_ACCESS_KEY_ID="AKIAEXAMPLE", AWS_SECRET_ACCESS_KEY="example")
+    start_connected(AWS_ACCESS_KEY_ID="AKIAEXAMPLE", AWS_SECRET_ACCESS_KEY="example")
     params = {"service": "ecs", "operation": "ListClusters", "params": {}, "region": "us-east-1"}
     payload = {**params, "endpoint_url": pretend_aws.url, "credentials": {"kind": "own"}}
     task = wait_for_end(submit(project, DelegateTask.Kind.AWS, payload))
@@ -116,8 +116,8 @@ def test_an_aws_call_is_made_with_the_agents_own_credentials(
     assert "clusterArns" in task.result
 
 
-def test_aborting_a_task_kills_its_script(begin: Begin, project: Scope, admin: User) -> None:
-    begin()
+def test_aborting_a_task_kills_its_script(start_connected: Begin, project: Scope, admin: User) -> None:
+    start_connected()
     task = submit(project, SHELL, {"script": "echo started; sleep 600"})
     wait_until(lambda: read_log(task) == ["started"], "the first line")
     task.refresh_from_db()
@@ -125,8 +125,10 @@ def test_aborting_a_task_kills_its_script(begin: Begin, project: Scope, admin: U
     assert wait_for_end(task, 10).status == Status.ABORTED
 
 
-def test_told_to_end_an_agent_finishes_what_it_has_and_says_goodbye(begin: Begin, project: Scope) -> None:
-    part = begin()
+def test_told_to_end_an_agent_finishes_what_it_has_and_says_goodbye(
+    start_connected: Begin, project: Scope
+) -> None:
+    part = start_connected()
     task = submit(project, SHELL, {"script": "echo started; sleep 2; echo done"})
     wait_until(lambda: read_log(task) == ["started"], "the first line")
     part.end(20)
@@ -137,9 +139,9 @@ def test_told_to_end_an_agent_finishes_what_it_has_and_says_goodbye(begin: Begin
 
 
 def test_a_manager_that_goes_away_and_comes_back_gets_everything(
-    begin: Begin, project: Scope, manager: Manager
+    start_connected: Begin, project: Scope, manager: Manager
 ) -> None:
-    begin()
+    start_connected()
     task = submit(project, SHELL, {"script": "for n in $(seq 40); do echo $n; sleep 0.1; done"})
     wait_until(lambda: len(read_log(task)) > 3, "the first lines")
     manager.kill()
@@ -150,9 +152,9 @@ def test_a_manager_that_goes_away_and_comes_back_gets_everything(
 
 
 def test_lines_that_the_manager_does_not_take_yet_come_later_and_before_the_answer(
-    begin: Begin, project: Scope, gate: Gate
+    start_connected: Begin, project: Scope, gate: Gate
 ) -> None:
-    begin()
+    start_connected()
     script = f"echo begun; {gate.passing}; for n in $(seq 40); do echo $n; done"
     task = submit(project, SHELL, {"script": script})
     wait_until(lambda: read_log(task) == ["begun"], "the first line")
@@ -172,9 +174,9 @@ def test_lines_that_the_manager_does_not_take_yet_come_later_and_before_the_answ
 
 
 def test_a_task_that_never_stops_writing_holds_up_the_lines_of_no_other(
-    begin: Begin, project: Scope, admin: User, gate: Gate
+    start_connected: Begin, project: Scope, admin: User, gate: Gate
 ) -> None:
-    begin()
+    start_connected()
     flood_task = submit(project, SHELL, {"script": f"yes {'x' * 200}"})
     wait_until(lambda: read_log(flood_task), "the first lines of the flood")
     quiet_task = submit(project, SHELL, {"script": f"echo begun; {gate.passing}"})
@@ -184,8 +186,8 @@ def test_a_task_that_never_stops_writing_holds_up_the_lines_of_no_other(
     assert wait_for_end(quiet_task).status == Status.SUCCEEDED
 
 
-def test_the_agents_own_log_arrives_once_across_a_restart(begin: Begin) -> None:
-    part = begin()
+def test_the_agents_own_log_arrives_once_across_a_restart(start_connected: Begin) -> None:
+    part = start_connected()
 
     def count_registrations() -> int:
         text = "\n".join(chunk.text for chunk in DelegateLogChunk.objects.order_by("sequence"))
@@ -197,15 +199,17 @@ def test_the_agents_own_log_arrives_once_across_a_restart(begin: Begin) -> None:
     wait_until(lambda: count_registrations() == 2, "the log of the second process")
 
 
-def test_a_write_that_lay_in_the_agents_socket_for_too_long_is_not_sent(begin: Begin, project: Scope) -> None:
+def test_a_write_that_lay_in_the_agents_socket_for_too_long_is_not_sent(
+    start_connected: Begin, project: Scope
+) -> None:
     operations: list[str] = []
 
-    def update(request: Any) -> tuple[int, dict[str, str], bytes]:
+    def record_operation(request: Any) -> tuple[int, dict[str, str], bytes]:
         operations.append(request.headers["X-Amz-Target"])
         return 200, {}, b"{}"
 
-    with start_http_server(update) as url:
-        part = begin(SLIPWAY_DELEGATE_NO_SOCKET="1")
+    with start_http_server(record_operation) as url:
+        part = start_connected(SLIPWAY_DELEGATE_NO_SOCKET="1")
         key = {"kind": "access_key", "access_key_id": "AKIAEXAMPLE", "secret_access_key": "example"}
         call = {"service": "ecs", "operation": "UpdateService", "params": {"service": "web"}}
         payload = {**call, "region": "us-east-1", "endpoint_url": url, "credentials": key}
@@ -232,12 +236,12 @@ def pause(part: Part) -> Iterator[None]:
 
 
 def test_scripts_that_prepare_a_delegate_run_before_its_first_task_and_are_reported(
-    begin: Begin, project: Scope
+    start_connected: Begin, project: Scope
 ) -> None:
     install = (
         """mkdir -p "$HOME/bin" && cd "$HOME/bin" && echo 'echo from the tool' > tool && chmod +x tool"""
     )
-    part = begin(INIT_SCRIPT=f"echo preparing; {install}")
+    part = start_connected(INIT_SCRIPT=f"echo preparing; {install}")
     task = wait_for_end(submit(project, SHELL, {"script": "tool"}))
     assert read_log(task) == ["from the tool"]
     assert "INIT_SCRIPT: preparing" in part.log.read_text()
@@ -252,14 +256,16 @@ def test_scripts_that_prepare_a_delegate_run_before_its_first_task_and_are_repor
     assert wait_for_end(submit(project, SHELL, {"script": "echo still here"})).status == Status.SUCCEEDED
 
 
-def test_an_agent_reaches_its_manager_through_a_proxy(begin: Begin, manager: Manager, project: Scope) -> None:
+def test_an_agent_reaches_its_manager_through_a_proxy(
+    start_connected: Begin, manager: Manager, project: Scope
+) -> None:
     """The name of the manager is known to the proxy alone."""
     request_heads: list[str] = []
     port = int(manager.url.rpartition(":")[2])
     with start_proxy(("127.0.0.1", port), request_heads) as proxy_port:
         login = {"PROXY_USER": "me", "PROXY_PASSWORD": "p@ss"}
         variables = {"PROXY_HOST": "127.0.0.1", "PROXY_PORT": str(proxy_port), **login}
-        part = begin(HARNESS_URL="http://manager.invalid:8000", **variables)
+        part = start_connected(HARNESS_URL="http://manager.invalid:8000", **variables)
         assert wait_for_end(submit(project, SHELL, {"script": "env"})).status == Status.SUCCEEDED
         part.kill()
     assert any(request_head.startswith("CONNECT manager.invalid:8000") for request_head in request_heads)
@@ -274,12 +280,12 @@ def _normalize_header(request_head: str) -> str:
 
 
 def test_an_agent_trusts_a_certificate_that_it_was_given(
-    begin: Begin, manager: Manager, project: Scope, certificates: Certificates
+    start_connected: Begin, manager: Manager, project: Scope, certificates: Certificates
 ) -> None:
     port = int(manager.url.rpartition(":")[2])
     with terminate_tls(("127.0.0.1", port), certificates) as tls_port:
         url = f"https://localhost:{tls_port}"
-        part = begin(HARNESS_URL=url, SLIPWAY_CA_BUNDLE=str(certificates.authority))
+        part = start_connected(HARNESS_URL=url, SLIPWAY_CA_BUNDLE=str(certificates.authority))
         assert wait_for_end(submit(project, SHELL, {"script": "echo"})).status == Status.SUCCEEDED
         part.kill()
 

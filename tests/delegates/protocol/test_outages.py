@@ -17,7 +17,7 @@ MINUTE = timedelta(minutes=1)
 
 
 @pytest.fixture
-def taken(account: Scope, agent: Agent) -> DelegateTask:
+def taken_task(account: Scope, agent: Agent) -> DelegateTask:
     """A task of an agent whose lease ended a while ago, and nobody has looked yet."""
     task = offer_task(agent, repeatable=False)
     agent.acquire()
@@ -25,32 +25,34 @@ def taken(account: Scope, agent: Agent) -> DelegateTask:
     return task
 
 
-def test_after_an_outage_an_agent_keeps_what_it_runs(agent: Agent, taken: DelegateTask) -> None:
+def test_after_an_outage_an_agent_keeps_what_it_runs(agent: Agent, taken_task: DelegateTask) -> None:
     built_in_delegate.record_built_in_heartbeat(timezone.now() - MINUTE)
     tick()
-    taken.refresh_from_db()
-    assert taken.status == DelegateTask.Status.STARTED
-    lease = {"tasks": [{"id": str(taken.pk), "fence": 1}]}
+    taken_task.refresh_from_db()
+    assert taken_task.status == DelegateTask.Status.STARTED
+    lease = {"tasks": [{"id": str(taken_task.pk), "fence": 1}]}
     assert agent.post("tasks/renew", lease) == {"lost": [], "aborted": []}
 
 
-def test_the_first_word_of_an_agent_may_come_before_the_first_look(agent: Agent, taken: DelegateTask) -> None:
+def test_the_first_word_of_an_agent_may_come_before_the_first_look(
+    agent: Agent, taken_task: DelegateTask
+) -> None:
     built_in_delegate.record_built_in_heartbeat(timezone.now() - MINUTE)
     sessions._outage_checked.clear()
-    lease = {"tasks": [{"id": str(taken.pk), "fence": 1}]}
+    lease = {"tasks": [{"id": str(taken_task.pk), "fence": 1}]}
     assert agent.post("tasks/renew", lease) == {"lost": [], "aborted": []}
 
 
-def test_while_slipway_was_there_a_lease_that_ended_is_lost(taken: DelegateTask) -> None:
+def test_while_slipway_was_there_a_lease_that_ended_is_lost(taken_task: DelegateTask) -> None:
     built_in_delegate.record_built_in_heartbeat(timezone.now())
     tick()
-    taken.refresh_from_db()
-    assert (taken.status, (taken.error or {})["code"]) == ("FAILED", leases.LOST_CODE)
+    taken_task.refresh_from_db()
+    assert (taken_task.status, (taken_task.error or {})["code"]) == ("FAILED", leases.LOST_CODE)
 
 
-def test_an_outage_brings_no_session_back_that_was_ended(agent: Agent, taken: DelegateTask) -> None:
+def test_an_outage_brings_no_session_back_that_was_ended(agent: Agent, taken_task: DelegateTask) -> None:
     type(agent.instance).objects.filter(pk=agent.instance.pk).update(session_hash="")
     built_in_delegate.record_built_in_heartbeat(timezone.now() - MINUTE)
     tick()
-    taken.refresh_from_db()
-    assert taken.status == DelegateTask.Status.FAILED
+    taken_task.refresh_from_db()
+    assert taken_task.status == DelegateTask.Status.FAILED

@@ -46,20 +46,20 @@ candidate = st.builds(
 candidates = st.lists(candidate, max_size=6, unique_by=lambda candidate: candidate.key)
 
 
-def is_eligible(request: RoutingRequest, candidate: RoutingCandidate) -> bool:
+def is_eligible(routing_request: RoutingRequest, candidate: RoutingCandidate) -> bool:
     """Every rule said once more, in other words."""
     return (
         candidate.connected
         and candidate.admission == "ENABLED"
         and not candidate.draining
-        and f"{request.scope}/".startswith(f"{candidate.scope}/")
+        and f"{routing_request.scope}/".startswith(f"{candidate.scope}/")
         and (
-            not request.environment
+            not routing_request.environment
             or not candidate.environments
-            or request.environment in candidate.environments
+            or routing_request.environment in candidate.environments
         )
-        and (not request.aws_account or candidate.aws_account in ("", request.aws_account))
-        and set(request.selectors) <= candidate.tags
+        and (not routing_request.aws_account or candidate.aws_account in ("", routing_request.aws_account))
+        and set(routing_request.selectors) <= candidate.tags
         and not candidate.blocked_seconds
         and candidate.busy < candidate.capacity
     )
@@ -67,49 +67,57 @@ def is_eligible(request: RoutingRequest, candidate: RoutingCandidate) -> bool:
 
 @given(wanted, candidates)
 def test_only_those_who_may_are_ranked_and_all_of_them_are(
-    want: RoutingRequest, known: list[RoutingCandidate]
+    routing_request: RoutingRequest, candidate_list: list[RoutingCandidate]
 ) -> None:
-    assert set(decide_route(want, known).ranked) == {
-        candidate for candidate in known if is_eligible(want, candidate)
+    assert set(decide_route(routing_request, candidate_list).ranked) == {
+        candidate for candidate in candidate_list if is_eligible(routing_request, candidate)
     }
 
 
 @given(wanted, candidates, st.randoms())
 def test_the_order_of_candidates_makes_no_difference(
-    want: RoutingRequest, known: list[RoutingCandidate], random: Random
+    routing_request: RoutingRequest, candidate_list: list[RoutingCandidate], random: Random
 ) -> None:
-    shuffled_candidates = list(known)
+    shuffled_candidates = list(candidate_list)
     random.shuffle(shuffled_candidates)
-    first, second = decide_route(want, known), decide_route(want, shuffled_candidates)
+    first, second = (
+        decide_route(routing_request, candidate_list),
+        decide_route(routing_request, shuffled_candidates),
+    )
     assert first.ranked == second.ranked
     assert (first.sentence, first.impossible) == (second.sentence, second.impossible)
 
 
 @given(wanted, candidates, candidate)
 def test_one_who_may_not_changes_nothing_of_who_may(
-    want: RoutingRequest, known: list[RoutingCandidate], another: RoutingCandidate
+    routing_request: RoutingRequest, candidate_list: list[RoutingCandidate], another: RoutingCandidate
 ) -> None:
     stranger = replace(another, key=20_000, connected=False)
-    assert decide_route(want, known).ranked == decide_route(want, [*known, stranger]).ranked
+    assert (
+        decide_route(routing_request, candidate_list).ranked
+        == decide_route(routing_request, [*candidate_list, stranger]).ranked
+    )
 
 
 @given(wanted, candidates)
 def test_nothing_fails_at_once_that_a_delegate_could_do_later(
-    want: RoutingRequest, known: list[RoutingCandidate]
+    routing_request: RoutingRequest, candidate_list: list[RoutingCandidate]
 ) -> None:
-    decision = decide_route(want, known)
+    decision = decide_route(routing_request, candidate_list)
     capable_candidates = [
         candidate
-        for candidate in known
-        if rules.is_in_reach(want, candidate)
-        and rules.has_selectors(want, candidate)
+        for candidate in candidate_list
+        if rules.is_in_reach(routing_request, candidate)
+        and rules.has_selectors(routing_request, candidate)
         and not candidate.is_rejected
     ]
-    assert decision.impossible == bool(want.selectors and not capable_candidates)
+    assert decision.impossible == bool(routing_request.selectors and not capable_candidates)
     assert decision.sentence
 
 
 @given(wanted, candidates)
-def test_who_may_not_is_told_what_would_help(want: RoutingRequest, known: list[RoutingCandidate]) -> None:
-    for verdict in decide_route(want, known).verdicts:
+def test_who_may_not_is_told_what_would_help(
+    routing_request: RoutingRequest, candidate_list: list[RoutingCandidate]
+) -> None:
+    for verdict in decide_route(routing_request, candidate_list).verdicts:
         assert bool(verdict.remedy) is not verdict.ok

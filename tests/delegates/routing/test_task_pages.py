@@ -27,7 +27,7 @@ def read_page(person: User, path: str) -> str:
     return response.content.decode()
 
 
-def running(project: Scope) -> DelegateTask:
+def completed_task(project: Scope) -> DelegateTask:
     """A task that a delegate took, with lines, secrets and a late answer."""
     delegate = make_delegate(project, "eu", tags=["eu"])
     instance = make_instance(delegate)
@@ -49,7 +49,7 @@ def running(project: Scope) -> DelegateTask:
 def test_the_page_of_a_task_says_who_has_it_and_why_but_not_what_it_carries(
     project: Scope, viewer: User
 ) -> None:
-    task = running(project)
+    task = completed_task(project)
     text = read_page(viewer, f"/delegates/tasks/{task.pk}/")
     assert "eu is the only eligible delegate." in text
     assert "Chosen" in text
@@ -90,7 +90,7 @@ def test_delegates_that_are_out_of_reach_are_shown_only_to_those_who_may_see_the
 
 
 def test_the_list_can_be_narrowed_to_a_delegate_and_a_status(project: Scope, viewer: User) -> None:
-    task = running(project)
+    task = completed_task(project)
     make_task(project, title="Another one", status="SUCCEEDED", finished_at=timezone.now())
     assert "Another one" in read_page(viewer, "/delegates/tasks/")
     filtered_page = read_page(viewer, f"/delegates/tasks/?delegate={task.instance.delegate_id}")  # type: ignore[union-attr]
@@ -115,7 +115,7 @@ def test_only_who_may_edit_delegates_is_offered_to_abort(project: Scope, viewer:
 
 
 def test_a_program_reads_a_task_without_what_it_carries(project: Scope, viewer: User, call: Call) -> None:
-    task = running(project)
+    task = completed_task(project)
     response = call(viewer).get(f"/api/v1/delegate-tasks/{task.pk}")
     document = response.json()
     assert document["delegate"]["name"] == "eu"
@@ -125,7 +125,7 @@ def test_a_program_reads_a_task_without_what_it_carries(project: Scope, viewer: 
 
 
 def test_a_program_reads_the_decisions_rule_by_rule(project: Scope, viewer: User, call: Call) -> None:
-    task = running(project)
+    task = completed_task(project)
     (decision,) = call(viewer).get(f"/api/v1/delegate-tasks/{task.pk}/decisions").json()["results"]
     assert decision["chosen"]["name"] == "eu"
     rows = [row for row in decision["rows"] if row["name"] == "eu"]
@@ -133,7 +133,7 @@ def test_a_program_reads_the_decisions_rule_by_rule(project: Scope, viewer: User
 
 
 def test_a_program_reads_the_lines_after_a_number(project: Scope, viewer: User, call: Call) -> None:
-    task = running(project)
+    task = completed_task(project)
     page = call(viewer).get(f"/api/v1/delegate-tasks/{task.pk}/log?after=1").json()
     assert [(line["number"], line["text"]) for line in page["lines"]] == [
         (2, "<b>line 1\ufffd"),
@@ -144,7 +144,7 @@ def test_a_program_reads_the_lines_after_a_number(project: Scope, viewer: User, 
 
 
 def test_a_program_lists_tasks_of_a_status_and_a_delegate(project: Scope, viewer: User, call: Call) -> None:
-    task = running(project)
+    task = completed_task(project)
     make_task(project)
     client = call(viewer)
     path = f"/api/v1/delegate-tasks?status=STARTED&delegate={task.instance.delegate_id}"  # type: ignore[union-attr]
@@ -156,7 +156,7 @@ def test_a_list_of_many_tasks_asks_the_database_as_often_as_one_of_few(
     project: Scope, viewer: User, call: Call, django_assert_max_num_queries: Callable[[int], object]
 ) -> None:
     client = call(viewer)
-    running(project)
+    completed_task(project)
     for _ in range(30):
         make_task(project)
     with django_assert_max_num_queries(12):  # type: ignore[attr-defined]

@@ -41,13 +41,13 @@ def test_a_worker_that_stood_still_before_sending_leaves_the_write_to_the_next(
     execution = drive.start("1.28")
     frozen_names: list[str] = []
 
-    def stand_still(name: str) -> None:
+    def freeze_worker(name: str) -> None:
         is_sent = AwsCall.objects.filter(execution=execution, operation=operation, state="SENT").exists()
         if name == failpoint and is_sent and not frozen_names:
             frozen_names.append(name)
             drive.pass_time(120, step=5)
 
-    set_hook(stand_still)
+    set_hook(freeze_worker)
     try:
         drive.until_over(execution)
     finally:

@@ -15,7 +15,7 @@ from tests.fixtures.engine_driver import Drive
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def parked(drive: Drive) -> Execution:
+def waiting_execution(drive: Drive) -> Execution:
     """An execution that waits for a rollout in which nothing moves."""
     drive.run("1.27")
     execution = drive.start("1.28")
@@ -42,7 +42,7 @@ def count_describe_calls(drive: Drive, after: int) -> int:
 
 
 def test_a_service_that_looks_the_same_costs_one_call_and_no_write(drive: Drive) -> None:
-    execution = parked(drive)
+    execution = waiting_execution(drive)
     fence, mark = execution.fence, drive.mark()
     advance_to_next_check(drive, execution)
     (group,) = claim_due_batches(drive.runtime)
@@ -57,7 +57,7 @@ def test_a_service_that_looks_the_same_costs_one_call_and_no_write(drive: Drive)
 
 
 def test_what_a_dead_worker_has_seen_is_judged_again_though_the_service_looks_the_same(drive: Drive) -> None:
-    execution = parked(drive)
+    execution = waiting_execution(drive)
     advance_to_next_check(drive, execution)
     assert claim_lease(execution.pk, owner="a worker that dies now", runtime=drive.runtime)
     drive.clock.move(LEASE_DURATION.total_seconds() + 1)
@@ -68,7 +68,7 @@ def test_what_a_dead_worker_has_seen_is_judged_again_though_the_service_looks_th
 
 
 def test_a_message_that_a_later_one_has_overtaken_asks_nothing(drive: Drive) -> None:
-    execution = parked(drive)
+    execution = waiting_execution(drive)
     advance_to_next_check(drive, execution)
     (late_batch,) = claim_due_batches(drive.runtime)
     advance_to_next_check(drive, execution)
@@ -81,7 +81,7 @@ def test_a_message_that_a_later_one_has_overtaken_asks_nothing(drive: Drive) -> 
 
 
 def test_who_is_woken_is_looked_at_before_the_next_turn(drive: Drive) -> None:
-    execution = parked(drive)
+    execution = waiting_execution(drive)
     Interrupt.objects.create(execution=execution, kind=Interrupt.Kind.ABORT)
     wake_execution(execution.pk, drive.clock.now())
     drive.reconcile()
@@ -90,7 +90,7 @@ def test_who_is_woken_is_looked_at_before_the_next_turn(drive: Drive) -> None:
 
 
 def test_a_rollout_in_which_nothing_moves_still_runs_out_of_time(drive: Drive) -> None:
-    execution = parked(drive)
+    execution = waiting_execution(drive)
     drive.clock.moment = execution.recheck_at - timedelta(seconds=1)
     drive.reconcile()
     execution.refresh_from_db()
@@ -102,7 +102,7 @@ def test_a_rollout_in_which_nothing_moves_still_runs_out_of_time(drive: Drive) -
 
 
 def test_a_parked_one_that_gets_no_token_stays_due_until_there_is_one(drive: Drive) -> None:
-    execution = parked(drive)
+    execution = waiting_execution(drive)
     advance_to_next_check(drive, execution)
     taken_tokens = rate_limits.take_tokens(
         execution.rate_limit_key, rate_limits.SERVICE_READS, 1000, drive.clock.now()

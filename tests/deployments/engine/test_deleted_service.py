@@ -11,7 +11,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
-def asking(drive: Drive, until_asked: UntilAsked) -> Execution:
+def waiting_execution(drive: Drive, until_asked: UntilAsked) -> Execution:
     """A rollback that found the service deleted, and asks."""
     drive.run("1.27")
     execution = drive.start("1.28")
@@ -29,36 +29,44 @@ def _decide(client: APIClient, execution: Execution, decision: str) -> None:
     assert response.status_code == 202, response.json()
 
 
-def test_it_is_asked_before_anything_is_created(drive: Drive, asking: Execution) -> None:
-    log = drive.log(asking)
+def test_it_is_asked_before_anything_is_created(drive: Drive, waiting_execution: Execution) -> None:
+    log = drive.log(waiting_execution)
     (line,) = [line for line in log if "Service myapp was deleted during the deployment" in line]
     assert "with task definition" in line
     assert "desired count 1" in line
-    assert "Service myapp was deleted outside Slipway" in asking.failure["message"]
+    assert "Service myapp was deleted outside Slipway" in waiting_execution.failure["message"]
     assert drive.service().get("status") != "ACTIVE"
     assert drive.effects().count("CreateService") == 1
 
 
-def test_try_again_creates_it_as_it_was(drive: Drive, asking: Execution, client: APIClient) -> None:
-    _decide(client, asking, "RETRY")
-    drive.until_over(asking)
-    assert (asking.status, asking.outcome) == ("FAILED", "ROLLED_BACK"), drive.log(asking)
+def test_try_again_creates_it_as_it_was(
+    drive: Drive, waiting_execution: Execution, client: APIClient
+) -> None:
+    _decide(client, waiting_execution, "RETRY")
+    drive.until_over(waiting_execution)
+    assert (waiting_execution.status, waiting_execution.outcome) == ("FAILED", "ROLLED_BACK"), drive.log(
+        waiting_execution
+    )
     service = drive.service()
     assert (service["status"], service["desiredCount"], service["runningCount"]) == ("ACTIVE", 1, 1)
     assert service["taskDefinition"].endswith(":1")
-    assert any("the rollback created it again" in note["text"] for note in asking.notes)
+    assert any("the rollback created it again" in note["text"] for note in waiting_execution.notes)
 
 
-def test_ignore_leaves_it_deleted_and_says_so(drive: Drive, asking: Execution, client: APIClient) -> None:
-    _decide(client, asking, "IGNORE")
-    drive.until_over(asking)
-    assert asking.status == "FAILED"
-    assert asking.outcome != "ROLLED_BACK"
+def test_ignore_leaves_it_deleted_and_says_so(
+    drive: Drive, waiting_execution: Execution, client: APIClient
+) -> None:
+    _decide(client, waiting_execution, "IGNORE")
+    drive.until_over(waiting_execution)
+    assert waiting_execution.status == "FAILED"
+    assert waiting_execution.outcome != "ROLLED_BACK"
     assert drive.effects().count("CreateService") == 1
-    assert any("NOT RESTORED" in line and "does not exist" in line for line in drive.log(asking))
+    assert any("NOT RESTORED" in line and "does not exist" in line for line in drive.log(waiting_execution))
 
 
-def test_nobody_decides_and_after_an_hour_it_stays_deleted(drive: Drive, asking: Execution) -> None:
-    drive.until_over(asking, most_seconds=5000)
-    assert asking.status == "FAILED"
+def test_nobody_decides_and_after_an_hour_it_stays_deleted(
+    drive: Drive, waiting_execution: Execution
+) -> None:
+    drive.until_over(waiting_execution, most_seconds=5000)
+    assert waiting_execution.status == "FAILED"
     assert drive.effects().count("CreateService") == 1

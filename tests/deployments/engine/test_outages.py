@@ -21,15 +21,15 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
-def cut_short() -> Iterator[Callable[[Exception], None]]:
+def interrupt_pass() -> Iterator[Callable[[Exception], None]]:
     """Lets looks end with the given error once they hold their lease."""
 
     def set_error(error: Exception) -> None:
-        def passed(name: str) -> None:
+        def raise_at_claim(name: str) -> None:
             if name == "lease.claimed":
                 raise error
 
-        set_hook(passed)
+        set_hook(raise_at_claim)
 
     yield set_error
     set_hook(None)
@@ -39,11 +39,11 @@ def cut_short() -> Iterator[Callable[[Exception], None]]:
 def test_a_look_that_an_outage_cut_short_is_nobodys_mistake_and_goes_on_at_once(
     drive: Drive,
     error: Exception,
-    cut_short: Callable[[Exception], None],
+    interrupt_pass: Callable[[Exception], None],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     execution = drive.start("1.27")
-    cut_short(error)
+    interrupt_pass(error)
     with caplog.at_level(logging.WARNING):
         tasks.reconcile_batch_task(execution_ids=[str(execution.pk)])
     set_hook(None)
@@ -57,10 +57,10 @@ def test_a_look_that_an_outage_cut_short_is_nobodys_mistake_and_goes_on_at_once(
 
 
 def test_a_mistake_keeps_the_lease_and_ends_the_execution(
-    drive: Drive, cut_short: Callable[[Exception], None]
+    drive: Drive, interrupt_pass: Callable[[Exception], None]
 ) -> None:
     execution = drive.start("1.27")
-    cut_short(ValueError("a mistake"))
+    interrupt_pass(ValueError("a mistake"))
     tasks.reconcile_batch_task(execution_ids=[str(execution.pk)])
 
     execution.refresh_from_db()
@@ -69,19 +69,19 @@ def test_a_mistake_keeps_the_lease_and_ends_the_execution(
 
 
 def test_a_lease_is_given_back_as_soon_as_the_database_is_there_again(
-    drive: Drive, cut_short: Callable[[Exception], None], monkeypatch: pytest.MonkeyPatch
+    drive: Drive, interrupt_pass: Callable[[Exception], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     execution = drive.start("1.27")
     failures = iter([OperationalError("refused"), OperationalError("starting up")])
 
-    def away(execute: Callable[..., Any], *arguments: Any) -> Any:
+    def raise_outage(execute: Callable[..., Any], *arguments: Any) -> Any:
         if error := next(failures, None):
             raise error
         return execute(*arguments)
 
     claim_lease(execution.pk, owner=get_lease_owner(), runtime=LIVE_RUNTIME)
     monkeypatch.setattr(reconcile.time, "sleep", lambda _seconds: None)
-    with connection.execute_wrapper(away):
+    with connection.execute_wrapper(raise_outage):
         assert reconcile.release_leases([execution.pk])
 
     execution.refresh_from_db()
@@ -99,20 +99,20 @@ def test_nobody_gives_back_the_lease_of_another(drive: Drive) -> None:
 
 
 def test_a_database_that_stays_away_is_not_waited_for_longer() -> None:
-    def away(*_: Any) -> None:
+    def raise_outage(*_: Any) -> None:
         raise OperationalError("refused")
 
-    with connection.execute_wrapper(away):
+    with connection.execute_wrapper(raise_outage):
         assert not reconcile.release_leases([uuid.uuid4()], within=0)
 
 
 def test_a_tick_without_a_database_leaves_it_to_the_next(
     drive: Drive, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def gone() -> list[list[object]]:
+    def raise_refusal() -> list[list[object]]:
         raise OperationalError("connection refused")
 
-    monkeypatch.setattr(tasks, "claim_due_batches", gone)
+    monkeypatch.setattr(tasks, "claim_due_batches", raise_refusal)
     tasks.dispatch()
 
     assert "the next tick retries" in caplog.text

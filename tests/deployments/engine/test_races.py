@@ -39,11 +39,11 @@ def test_each_due_execution_is_claimed_by_one_dispatcher(drive: Drive) -> None:
 def test_one_of_many_workers_gets_the_lease(drive: Drive) -> None:
     execution = drive.start("1.27")
 
-    def take(owner: str) -> object:
+    def claim(owner: str) -> object:
         return claim_lease(execution.pk, owner=owner, runtime=drive.runtime)
 
     for attempt in range(3):
-        leases, errors = split(at_once(*[lambda n=n: take(f"worker {n}") for n in range(MANY)]))
+        leases, errors = split(at_once(*[lambda n=n: claim(f"worker {n}") for n in range(MANY)]))
         assert errors == []
         assert len([lease for lease in leases if lease]) == 1
         execution.refresh_from_db()
@@ -105,10 +105,10 @@ def test_the_same_key_does_not_use_up_numbers(drive: Drive) -> None:
 def test_two_people_who_abort_at_once_are_heard_once(drive: Drive) -> None:
     execution = drive.start("1.27")
 
-    def ask() -> None:
+    def abort() -> None:
         abort_execution(actor=drive.deployer, execution=Execution.objects.get(pk=execution.pk))
 
-    results, errors = split(at_once(*[ask] * MANY))
+    results, errors = split(at_once(*[abort] * MANY))
 
     assert len(results) == 1
     assert {type(error) for error in errors} == {Conflict}
@@ -205,13 +205,13 @@ def test_of_two_who_take_the_same_identifier_one_is_told(drive: Drive, admin_key
         "connectors": fields | {"kind": "Aws", "spec": {"credentials": "AssumeRole", "role_arn": ROLE}},
     }
 
-    def make() -> tuple[int, object]:
+    def create_resource() -> tuple[int, object]:
         client = APIClient(raise_request_exception=False)
         client.credentials(HTTP_X_API_KEY=admin_key)
         response = client.post(f"/api/v1/{resource}", bodies[resource], format="json")
         return response.status_code, response.json()
 
-    responses, errors = split(at_once(*[make] * 3))
+    responses, errors = split(at_once(*[create_resource] * 3))
 
     assert errors == []
     statuses = Counter(status for status, _ in responses)

@@ -153,11 +153,11 @@ def test_a_forked_worker_killed_at_each_kind_of_place_leaves_no_trace(
         execution = drive.start("crash")
         stop_index = passed_names.index(name, passed_names.index("call.sent")) + 1
 
-        def doomed(stop_index: int = stop_index, execution: Execution = execution) -> None:
+        def crash_worker(stop_index: int = stop_index, execution: Execution = execution) -> None:
             runtime.set_hook(Countdown(stop_index, lambda: os._exit(KILLED)))
             drive.until_over(execution)
 
-        assert in_a_fork(doomed) == KILLED, name
+        assert in_a_fork(crash_worker) == KILLED, name
         drive.clock.move(600)
         drive.until_over(execution)
         assert (execution.status, execution.outcome) == ("FAILED", "ROLLED_BACK"), name

@@ -19,7 +19,7 @@ ASK = """
 
 
 @pytest.fixture
-def waiting(drive: Drive, strategies: Strategies, until_asked: UntilAsked) -> Execution:
+def waiting_execution(drive: Drive, strategies: Strategies, until_asked: UntilAsked) -> Execution:
     """A deployment onto a running service whose crash waits for a person."""
     drive.run("1.27")
     strategies(ASK)
@@ -35,8 +35,10 @@ def _decide(client: APIClient, execution: Execution, decision: str) -> int:
     return client.post(f"/api/v1/executions/{execution.pk}/decisions", body, format="json").status_code
 
 
-def test_it_waits_with_its_failure_its_time_and_its_choices(waiting: Execution, client: APIClient) -> None:
-    body = client.get(f"/api/v1/executions/{waiting.pk}").json()
+def test_it_waits_with_its_failure_its_time_and_its_choices(
+    waiting_execution: Execution, client: APIClient
+) -> None:
+    body = client.get(f"/api/v1/executions/{waiting_execution.pk}").json()
     step = body["stages"][0]["steps"][0]
     assert (body["status"], step["status"]) == ("INTERVENTION_WAITING", "INTERVENTION_WAITING")
     assert "exited with code 1" in step["failure"]["message"]
@@ -67,57 +69,61 @@ def test_it_waits_with_its_failure_its_time_and_its_choices(waiting: Execution, 
 )
 def test_what_a_person_decides_is_done_told_and_audited(
     drive: Drive,
-    waiting: Execution,
+    waiting_execution: Execution,
     client: APIClient,
     decision: str,
     status: str,
     outcome: str,
     is_undone: bool,
 ) -> None:
-    assert _decide(client, waiting, decision) == 202
-    drive.until_over(waiting)
-    assert (waiting.status, waiting.outcome) == (status, outcome)
-    assert any(line.startswith("deployer decided about step") for line in drive.log(waiting))
+    assert _decide(client, waiting_execution, decision) == 202
+    drive.until_over(waiting_execution)
+    assert (waiting_execution.status, waiting_execution.outcome) == (status, outcome)
+    assert any(line.startswith("deployer decided about step") for line in drive.log(waiting_execution))
     assert AuditEntry.objects.filter(action=f"execution.{decision.lower()}", actor=drive.deployer).exists()
     assert drive.service()["taskDefinition"].endswith(":1") is is_undone
 
 
 def test_a_retry_is_the_next_attempt_and_asks_again_when_that_fails_too(
-    drive: Drive, waiting: Execution, client: APIClient, until_asked: UntilAsked
+    drive: Drive, waiting_execution: Execution, client: APIClient, until_asked: UntilAsked
 ) -> None:
-    assert _decide(client, waiting, "RETRY") == 202
+    assert _decide(client, waiting_execution, "RETRY") == 202
     drive.reconcile()
-    until_asked(waiting)
-    assert _get_step(waiting).attempt == 2
-    assert _decide(client, waiting, "ROLL_BACK") == 202
-    drive.until_over(waiting)
+    until_asked(waiting_execution)
+    assert _get_step(waiting_execution).attempt == 2
+    assert _decide(client, waiting_execution, "ROLL_BACK") == 202
+    drive.until_over(waiting_execution)
     assert drive.service()["taskDefinition"].endswith(":1")
 
 
-def test_when_nobody_decides_in_time_the_pipeline_says_what_happens(drive: Drive, waiting: Execution) -> None:
+def test_when_nobody_decides_in_time_the_pipeline_says_what_happens(
+    drive: Drive, waiting_execution: Execution
+) -> None:
     drive.pass_time(3500, step=50)
-    waiting.refresh_from_db()
-    assert waiting.status == "INTERVENTION_WAITING"
+    waiting_execution.refresh_from_db()
+    assert waiting_execution.status == "INTERVENTION_WAITING"
     drive.pass_time(150, step=50)
-    drive.until_over(waiting)
-    assert waiting.status == "IGNORE_FAILED"
-    assert "Nobody decided in time. The failure is ignored." in drive.log(waiting)
+    drive.until_over(waiting_execution)
+    assert waiting_execution.status == "IGNORE_FAILED"
+    assert "Nobody decided in time. The failure is ignored." in drive.log(waiting_execution)
 
 
-def test_of_two_decisions_the_first_one_counts(drive: Drive, waiting: Execution, client: APIClient) -> None:
-    assert _decide(client, waiting, "IGNORE") == 202
-    assert _decide(client, waiting, "RETRY") == 409
-    drive.until_over(waiting)
-    assert _decide(client, waiting, "RETRY") == 409
-    assert Interrupt.objects.filter(execution=waiting).count() == 1
+def test_of_two_decisions_the_first_one_counts(
+    drive: Drive, waiting_execution: Execution, client: APIClient
+) -> None:
+    assert _decide(client, waiting_execution, "IGNORE") == 202
+    assert _decide(client, waiting_execution, "RETRY") == 409
+    drive.until_over(waiting_execution)
+    assert _decide(client, waiting_execution, "RETRY") == 409
+    assert Interrupt.objects.filter(execution=waiting_execution).count() == 1
 
 
-def test_who_may_only_look_decides_nothing(drive: Drive, waiting: Execution) -> None:
+def test_who_may_only_look_decides_nothing(drive: Drive, waiting_execution: Execution) -> None:
     viewer = User.objects.get(username="viewer")
     _, token = create_api_key(actor=viewer, user=viewer, name="a program")
     client = APIClient(raise_request_exception=False)
     client.credentials(HTTP_X_API_KEY=token)
-    assert _decide(client, waiting, "IGNORE") == 403
+    assert _decide(client, waiting_execution, "IGNORE") == 403
     assert not Interrupt.objects.exists()
 
 

@@ -22,12 +22,12 @@ pytestmark = [pytest.mark.django_db(transaction=True)]
 
 
 def _create_demo_fixture(identifier: str) -> Callable[[pytest.FixtureRequest], Drive]:
-    def made(request: pytest.FixtureRequest) -> Drive:
+    def create_demo(request: pytest.FixtureRequest) -> Drive:
         drive: Drive = request.getfixturevalue("drive")
         drive.pipeline = Pipeline.objects.get(identifier=identifier)
         return drive
 
-    return made
+    return create_demo
 
 
 # A strategy is one row: who deploys with it.

@@ -54,9 +54,9 @@ class FakeLoadBalancer:
     kind: str = "application"
     targets: dict[str, int] = field(default_factory=dict)
     ports: dict[str, int] = field(default_factory=dict)
-    gone: tuple[str, ...] = ()
+    deleted_groups: tuple[str, ...] = ()
     denied: str = ""
-    asked: list[str] = field(default_factory=list)
+    operations: list[str] = field(default_factory=list)
 
     def read(self, *groups: str) -> TrafficCursor:
         """A whole reading, as the look of a cluster makes it; each step is a row in between."""
@@ -66,10 +66,10 @@ class FakeLoadBalancer:
             cursor = DriftCursor.from_row(cursor.to_row())
             question = cursor.build_call("demo")
             assert question.service == "elbv2"
-            self.asked.append(question.operation)
+            self.operations.append(question.operation)
             if question.operation == self.denied:
                 next_cursor = cursor.after_error(Denied("AccessDenied", "no", "elbv2", question.operation))
-            elif missing_groups := set(self.gone) & set(question.params.get("TargetGroupArns", ())):
+            elif missing_groups := set(self.deleted_groups) & set(question.params.get("TargetGroupArns", ())):
                 next_cursor = cursor.after_error(NotFound("TargetGroupNotFound", str(missing_groups)))
             else:
                 next_cursor = cursor.after_response("demo", self.answer(question.operation, question.params))
@@ -169,7 +169,7 @@ def test_all_pages_of_listeners_and_rules_are_read_and_no_more() -> None:
     balancing = create_two_listeners()
     balancing.rules[PROD].insert(0, build_rule("path", build_forward_actions(OTHER), PATH))
     balancing.read(BLUE)
-    assert balancing.asked == [
+    assert balancing.operations == [
         "DescribeTargetGroups",
         "DescribeLoadBalancers",
         *["DescribeListeners"] * 2,
@@ -289,7 +289,7 @@ def test_the_listeners_of_a_network_load_balancer_have_no_rules() -> None:
     balancing = create_two_listeners()
     balancing.kind = "network"
     traffic = find_options(balancing)
-    assert "DescribeRules" not in balancing.asked
+    assert "DescribeRules" not in balancing.operations
     assert traffic.certain_option is not None
     assert traffic.certain_option.stage is not None
     assert (traffic.certain_option.key, traffic.certain_option.stage.rule) == (f"{PROD} {STAGE}", "")
@@ -305,7 +305,7 @@ def test_a_listener_that_redirects_leads_nowhere() -> None:
 
 def test_a_group_that_is_gone_spoils_nothing_of_the_rest() -> None:
     balancing = create_two_listeners()
-    balancing.gone = (OTHER,)
+    balancing.deleted_groups = (OTHER,)
     assert set(balancing.read(BLUE, OTHER, GREEN).groups) == {BLUE, GREEN}
 
 

@@ -31,10 +31,10 @@ class DenyingAccount:
     """An account that refuses every call of a look."""
 
     error: AwsError
-    asked: list[str] = field(default_factory=list)
+    operations: list[str] = field(default_factory=list)
 
     def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        self.asked.append(operation)
+        self.operations.append(operation)
         raise self.error
 
 
@@ -85,11 +85,11 @@ def test_one_asks_for_all_that_share_an_account_and_region_later_each_time(
     assert ClusterDriftScan.objects.count() == 3
     account, pauses = DenyingAccount(error), []
     tick(account)
-    assert len(account.asked) == 2, "one for each account and region"
+    assert len(account.operations) == 2, "one for each account and region"
     for attempt in range(3):
         pass_time()
         tick(account)
-        assert len(account.asked) == 4 + 2 * attempt
+        assert len(account.operations) == 4 + 2 * attempt
         pauses.append(max(SyncPause.objects.values_list("paused_until", flat=True)) - get_database_time())
     assert pauses[0] < pauses[1] < pauses[2] <= LONGEST_PAUSE
     now = get_database_time()

@@ -16,7 +16,7 @@ STATES = DriftComparison.State
 
 
 @pytest.fixture
-def changed(drive: Drive) -> DriftComparison:
+def drifted_comparison(drive: Drive) -> DriftComparison:
     """The demo's ECS service with a field that somebody changed."""
     drive.run("1.27")
     drive.call("ecs", "UpdateService", {"cluster": "demo", "service": "myapp", "desiredCount": 3})
@@ -25,12 +25,14 @@ def changed(drive: Drive) -> DriftComparison:
 
 
 def test_an_accepted_field_is_told_again_once_it_changes_again(
-    changed: DriftComparison, drive: Drive
+    drifted_comparison: DriftComparison, drive: Drive
 ) -> None:
-    admin, (field_drift,) = User.objects.get(username="admin"), list_open_drifts(changed)
+    admin, (field_drift,) = User.objects.get(username="admin"), list_open_drifts(drifted_comparison)
     with pytest.raises(BadInput, match="Enter a reason"):
-        drift.accept_drift(actor=admin, comparison=changed, keys=[field_drift.pk], reason="  ")
-    drift.accept_drift(actor=admin, comparison=changed, keys=[field_drift.pk], reason="A busy week")
+        drift.accept_drift(actor=admin, comparison=drifted_comparison, keys=[field_drift.pk], reason="  ")
+    drift.accept_drift(
+        actor=admin, comparison=drifted_comparison, keys=[field_drift.pk], reason="A busy week"
+    )
     assert get_state() == STATES.ACCEPTED
     list_drifts()
     assert get_state() == STATES.ACCEPTED, "it is as it was accepted"
@@ -43,10 +45,12 @@ def test_an_accepted_field_is_told_again_once_it_changes_again(
 
 
 def test_an_acceptance_ends_with_the_deployment_that_puts_the_field_right(
-    changed: DriftComparison, drive: Drive
+    drifted_comparison: DriftComparison, drive: Drive
 ) -> None:
-    admin, (field_drift,) = User.objects.get(username="admin"), list_open_drifts(changed)
-    drift.accept_drift(actor=admin, comparison=changed, keys=[field_drift.pk], reason="A busy week")
+    admin, (field_drift,) = User.objects.get(username="admin"), list_open_drifts(drifted_comparison)
+    drift.accept_drift(
+        actor=admin, comparison=drifted_comparison, keys=[field_drift.pk], reason="A busy week"
+    )
     drive.run("1.28")
     assert list_drifts() == []
     assert get_state() == STATES.IN_STEP
@@ -70,31 +74,35 @@ def test_an_acceptance_outlives_a_deployment_that_leaves_the_field_as_it_is(
     assert get_state() == STATES.ACCEPTED
 
 
-def test_an_acceptance_can_be_taken_back_and_both_are_on_record(changed: DriftComparison) -> None:
-    admin, (field_drift,) = User.objects.get(username="admin"), list_open_drifts(changed)
-    drift.accept_drift(actor=admin, comparison=changed, keys=[field_drift.pk], reason="A busy week")
-    drift.revoke_acceptance(actor=admin, comparison=changed, keys=[field_drift.pk])
+def test_an_acceptance_can_be_taken_back_and_both_are_on_record(drifted_comparison: DriftComparison) -> None:
+    admin, (field_drift,) = User.objects.get(username="admin"), list_open_drifts(drifted_comparison)
+    drift.accept_drift(
+        actor=admin, comparison=drifted_comparison, keys=[field_drift.pk], reason="A busy week"
+    )
+    drift.revoke_acceptance(actor=admin, comparison=drifted_comparison, keys=[field_drift.pk])
     assert get_state() == STATES.DRIFTED
     entries = AuditEntry.objects.filter(action__startswith="drift.").order_by("pk")
     assert [entry.action for entry in entries] == ["drift.found", "drift.accept", "drift.withdraw"]
     assert entries[1].after["reason"] == "A busy week"
 
 
-def test_who_may_only_look_accepts_nothing(changed: DriftComparison, client: Client) -> None:
-    viewer, (field_drift,) = User.objects.get(username="viewer"), list_open_drifts(changed)
+def test_who_may_only_look_accepts_nothing(drifted_comparison: DriftComparison, client: Client) -> None:
+    viewer, (field_drift,) = User.objects.get(username="viewer"), list_open_drifts(drifted_comparison)
     with pytest.raises(Forbidden):
-        drift.accept_drift(actor=viewer, comparison=changed, keys=[field_drift.pk], reason="Mine")
+        drift.accept_drift(actor=viewer, comparison=drifted_comparison, keys=[field_drift.pk], reason="Mine")
     client.force_login(viewer)
-    page = client.get(f"/drift/{changed.pk}/").content.decode()
+    page = client.get(f"/drift/{drifted_comparison.pk}/").content.decode()
     assert "desiredCount" in page
     assert "Accept selected fields" not in page
 
 
 def test_the_page_keeps_what_was_typed_where_nothing_is_chosen(
-    changed: DriftComparison, client: Client
+    drifted_comparison: DriftComparison, client: Client
 ) -> None:
     client.force_login(User.objects.get(username="admin"))
-    response = client.post(f"/drift/{changed.pk}/decide", {"verdict": "accept", "reason": "A busy week"})
+    response = client.post(
+        f"/drift/{drifted_comparison.pk}/decide", {"verdict": "accept", "reason": "A busy week"}
+    )
     assert response.status_code == 400
     assert "A busy week" in response.content.decode()
     assert "Select at least one field" in response.content.decode()

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
-def synced(drive: Drive, client: Client) -> SyncedCluster:
+def synced_cluster(drive: Drive, client: Client) -> SyncedCluster:
     """The demo's cluster with two tasks, one of them stopped, looked at by somebody who deploys."""
     drive.run("1.27")
     cluster = sync()
@@ -56,7 +56,7 @@ def read_page(client: Client, query: str = "", status: int = 200) -> str:
 
 
 def test_the_page_says_how_fresh_it_is_and_a_button_has_it_taken_again(
-    synced: SyncedCluster, client: Client, drive: Drive
+    synced_cluster: SyncedCluster, client: Client, drive: Drive
 ) -> None:
     content = read_page(client)
     assert "synced <time" in content
@@ -67,7 +67,7 @@ def test_the_page_says_how_fresh_it_is_and_a_button_has_it_taken_again(
         f"/infrastructures/{infrastructure.pk}/sync/", {"next": "/instances/?show=stopped"}
     )
     assert (response.status_code, response["Location"]) == (302, "/instances/?show=stopped")
-    assert list_due_clusters(get_database_time(), 9) == [synced.pk]
+    assert list_due_clusters(get_database_time(), 9) == [synced_cluster.pk]
     assert AuditEntry.objects.filter(action="infrastructure.sync", actor=drive.deployer).exists()
     assert ", queued" in read_page(client)
     for foreign_address in ("https://example.com/", "//example.com/", "javascript:alert(1)"):
@@ -76,7 +76,7 @@ def test_the_page_says_how_fresh_it_is_and_a_button_has_it_taken_again(
 
 
 def test_however_often_somebody_asks_one_look_begins_in_ten_seconds(
-    synced: SyncedCluster, client: Client
+    synced_cluster: SyncedCluster, client: Client
 ) -> None:
     infrastructure = Infrastructure.objects.get()
     client.post(f"/infrastructures/{infrastructure.pk}/sync/")
@@ -89,7 +89,9 @@ def test_however_often_somebody_asks_one_look_begins_in_ten_seconds(
     assert cluster.due_at == first.sync_requested_at + REQUEST_INTERVAL
 
 
-def test_who_may_only_look_has_no_button_and_is_refused(synced: SyncedCluster, client: Client) -> None:
+def test_who_may_only_look_has_no_button_and_is_refused(
+    synced_cluster: SyncedCluster, client: Client
+) -> None:
     client.force_login(User.objects.get(username="viewer"))
     assert "Sync now" not in read_page(client)
     infrastructure = Infrastructure.objects.get()
@@ -97,7 +99,7 @@ def test_who_may_only_look_has_no_button_and_is_refused(synced: SyncedCluster, c
 
 
 def test_a_failure_is_shown_with_the_next_step_and_what_is_missing(
-    synced: SyncedCluster, client: Client
+    synced_cluster: SyncedCluster, client: Client
 ) -> None:
     SyncedCluster.objects.update(
         failure="AWS denied <ecs:ListTasks>.",
@@ -110,14 +112,14 @@ def test_a_failure_is_shown_with_the_next_step_and_what_is_missing(
     assert "<code>application-autoscaling:DescribeScalableTargets</code>" in content
 
 
-def test_a_task_that_runs_on_turns_no_wheel(synced: SyncedCluster, client: Client) -> None:
+def test_a_task_that_runs_on_turns_no_wheel(synced_cluster: SyncedCluster, client: Client) -> None:
     assert " spin" not in read_page(client)
     ServiceInstance.objects.filter(stopped_at=None).update(last_status="PENDING")
     assert " spin" in read_page(client)
 
 
 def test_what_has_stopped_is_found_with_its_machine_and_exit_codes(
-    synced: SyncedCluster, client: Client
+    synced_cluster: SyncedCluster, client: Client
 ) -> None:
     content = read_page(client, "?show=stopped")
     assert "feedbeef" in content
@@ -132,7 +134,7 @@ def test_what_has_stopped_is_found_with_its_machine_and_exit_codes(
         assert 'role="alert"' in read_page(client, f"?show=stopped&{query}"), query
 
 
-def test_the_api_narrows_by_each_of_its_parameters(synced: SyncedCluster, client: Client) -> None:
+def test_the_api_narrows_by_each_of_its_parameters(synced_cluster: SyncedCluster, client: Client) -> None:
     service = Service.objects.get(identifier="myapp")
     address = f"/api/v1/services/{service.pk}/instances"
     row = client.get(f"{address}?stopped=true").json()["results"][0]
@@ -165,9 +167,9 @@ def test_the_api_narrows_by_each_of_its_parameters(synced: SyncedCluster, client
         assert (response.status_code, response.json()["errors"][0]["path"]) == (400, name)
 
 
-def test_only_who_may_see_the_connector_is_led_to_it(synced: SyncedCluster, client: Client) -> None:
+def test_only_who_may_see_the_connector_is_led_to_it(synced_cluster: SyncedCluster, client: Client) -> None:
     SyncedCluster.objects.update(failure="AWS denied <ecs:ListTasks>.", failure_step="Allow it.")
-    address = f"/connectors/{synced.connector_id}/"
+    address = f"/connectors/{synced_cluster.connector_id}/"
     assert address in read_page(client)
     assert client.get(address).status_code == 200
     client.force_login(create_environment_viewer(Infrastructure.objects.get().environment.scope))
@@ -182,7 +184,9 @@ def test_only_who_may_see_the_connector_is_led_to_it(synced: SyncedCluster, clie
     assert "Rolling demo #" in content
 
 
-def test_events_lead_only_to_services_that_the_reader_may_see(synced: SyncedCluster, client: Client) -> None:
+def test_events_lead_only_to_services_that_the_reader_may_see(
+    synced_cluster: SyncedCluster, client: Client
+) -> None:
     service = Service.objects.get(identifier="myapp")
     address = f"/services/{service.pk}/dashboard/"
     assert address in client.get("/events/").content.decode()

@@ -29,10 +29,10 @@ class DenyingAccount:
     """An account that refuses every call."""
 
     error: AwsError
-    asked: list[str] = field(default_factory=list)
+    clusters: list[str] = field(default_factory=list)
 
     def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        self.asked.append(params["cluster"])
+        self.clusters.append(params["cluster"])
         raise self.error
 
 
@@ -82,15 +82,15 @@ def test_one_asks_for_all_that_share_an_account_and_region(
     account = DenyingAccount(error)
     tick(account)
     # Which of the five comes first is up to the database: all are due since the same moment.
-    assert len(account.asked) == 2, "the others rest without having asked"
-    assert "far" in account.asked
+    assert len(account.clusters) == 2, "the others rest without having asked"
+    assert "far" in account.clusters
     tick(account)
-    assert len(account.asked) == 2
+    assert len(account.clusters) == 2
     pauses = []
     for attempt in range(3):
         pass_time()
         tick(account)
-        assert len(account.asked) == 4 + 2 * attempt
+        assert len(account.clusters) == 4 + 2 * attempt
         assert not list_due_clusters(get_database_time(), 100)
         pauses.append(max(SyncPause.objects.values_list("paused_until", flat=True)) - get_database_time())
     assert pauses[0] < pauses[1] < pauses[2] <= LONGEST_PAUSE
@@ -115,7 +115,7 @@ def test_what_only_one_cluster_fails_by_holds_no_other_back(clusters: list[Synce
         account = DenyingAccount(error)
         SyncedCluster.objects.update(due_at=get_database_time())
         tick(account)
-        assert len(account.asked) == 6
+        assert len(account.clusters) == 6
     assert not SyncPause.objects.exists()
     assert SyncedCluster.objects.exclude(failure_step="").count() == 6
 
@@ -148,7 +148,7 @@ def test_a_trial_that_never_came_back_is_followed_by_another(clusters: list[Sync
     pass_time()
     SyncPause.objects.update(trial_expires_at=get_database_time() + timedelta(seconds=30))
     tick(account)
-    assert len(account.asked) == 2, "somebody tries already"
+    assert len(account.clusters) == 2, "somebody tries already"
     pass_time()
     tick(account)
-    assert len(account.asked) == 4
+    assert len(account.clusters) == 4

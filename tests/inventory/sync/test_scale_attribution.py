@@ -30,7 +30,7 @@ def list_changes() -> list[str]:
 
 
 @pytest.fixture
-def deployed(drive: Drive, monkeypatch: pytest.MonkeyPatch) -> Execution:
+def deployment(drive: Drive, monkeypatch: pytest.MonkeyPatch) -> Execution:
     """An execution that is over for some minutes; the clocks of sync, story and sandbox go together."""
     monkeypatch.setattr(sync_scan, "get_database_time", drive.clock.now)
     execution = drive.run("1.27")
@@ -42,24 +42,24 @@ def deployed(drive: Drive, monkeypatch: pytest.MonkeyPatch) -> Execution:
 
 
 def test_a_step_that_scales_started_the_tasks_by_which_a_service_grew(
-    drive: Drive, write: Write, deployed: Execution
+    drive: Drive, write: Write, deployment: Execution
 ) -> None:
     story_drive = write(_build_pipeline(_build_scale_step("more", "myapp", 3)))
     execution = story_drive.until_over(story_drive.start())
     assert execution.status == "SUCCESS", execution.failure
     sync()
-    assert list_origins() == [("EXECUTION", deployed), ("EXECUTION", execution), ("EXECUTION", execution)]
+    assert list_origins() == [("EXECUTION", deployment), ("EXECUTION", execution), ("EXECUTION", execution)]
     assert list_changes() == [f"The desired count changed from 1 to 3, set by Flow #{execution.number}."]
     drive.pass_time(120, step=20)
     stopped_instance = ServiceInstance.objects.filter(execution=execution).earliest("created_at")
     drive.call("ecs", "StopTask", {"cluster": "demo", "task": stopped_instance.arn, "reason": "tried out"})
     drive.pass_time(300, step=20)
     sync()
-    assert list_origins()[-1] == ("REPLACED", deployed), "it came in the place of another"
+    assert list_origins()[-1] == ("REPLACED", deployment), "it came in the place of another"
 
 
 def test_a_rollback_of_a_step_that_shrank_a_service_started_what_came_back(
-    drive: Drive, write: Write, deployed: Execution
+    drive: Drive, write: Write, deployment: Execution
 ) -> None:
     story_drive = write(_build_pipeline(_build_scale_step("none", "myapp", 0)))
     execution = story_drive.until_over(story_drive.start())
@@ -78,20 +78,20 @@ def test_a_rollback_of_a_step_that_shrank_a_service_started_what_came_back(
 
 
 def test_what_a_person_changed_in_aws_is_told_from_what_ecs_replaced(
-    drive: Drive, deployed: Execution
+    drive: Drive, deployment: Execution
 ) -> None:
     drive.call("ecs", "UpdateService", {"cluster": "demo", "service": "myapp", "desiredCount": 3})
     drive.pass_time(60, step=20)
     sync()
-    assert list_origins() == [("EXECUTION", deployed), ("OUTSIDE", None), ("OUTSIDE", None)]
+    assert list_origins() == [("EXECUTION", deployment), ("OUTSIDE", None), ("OUTSIDE", None)]
     assert list_changes() == ["The desired count changed from 1 to 3, set outside Slipway."]
     sync()
-    assert list_origins() == [("EXECUTION", deployed), ("OUTSIDE", None), ("OUTSIDE", None)]
+    assert list_origins() == [("EXECUTION", deployment), ("OUTSIDE", None), ("OUTSIDE", None)]
     assert len(list_changes()) == 1
 
 
 def test_a_count_that_auto_scaling_set_is_told_also_where_no_task_came_of_it(
-    drive: Drive, deployed: Execution
+    drive: Drive, deployment: Execution
 ) -> None:
     scaling_target = {"ServiceNamespace": "ecs", "ResourceId": "service/demo/myapp"}
     scaling_target["ScalableDimension"] = "ecs:service:DesiredCount"
@@ -108,7 +108,7 @@ def test_a_count_that_auto_scaling_set_is_told_also_where_no_task_came_of_it(
 
 
 def test_where_auto_scaling_may_have_done_it_unseen_nobody_is_blamed(
-    drive: Drive, deployed: Execution
+    drive: Drive, deployment: Execution
 ) -> None:
     cluster, now = SyncedCluster.objects.get(), get_database_time()
     record = EcsServiceRecord.objects.get()

@@ -155,14 +155,14 @@ def test_what_a_policy_keeps_back_leaves_the_rest_of_the_picture_whole(drive: Dr
 
     class Denying:
         def __init__(self, inner_caller: Caller) -> None:
-            self.live = inner_caller
+            self.caller = inner_caller
 
         def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
             operations.append(operation)
             if operation == denied_operation:
                 message = f"User: arn:aws:iam::1:user/a is not authorized to perform: {service}:{operation}"
                 raise Denied("AccessDeniedException", message, service, operation)
-            return self.live.call(service, operation, params)
+            return self.caller.call(service, operation, params)
 
     for _ in range(2):
         SyncedCluster.objects.update(due_at=get_database_time(), scaling_read_at=None)

@@ -28,7 +28,7 @@ class TargetHealthCaller:
     """The way to the sandbox; counts the calls, and lets a test turn what is told of targets."""
 
     def __init__(self, change_response: Turn = lambda response: response) -> None:
-        self.turn = change_response
+        self.change_response = change_response
         self.calls: Counter[str] = Counter()
 
     def sync(self) -> SyncedCluster:
@@ -38,7 +38,7 @@ class TargetHealthCaller:
         SyncedCluster.objects.update(due_at=get_database_time())
         (cluster,) = SyncedCluster.objects.all()
         inner_caller = get_local_caller(cluster.connector, cluster.region)
-        self.live = inner_caller
+        self.caller = inner_caller
         run_scan(SyncScan, cluster.pk, lambda *_: self)
         cluster.refresh_from_db()
         assert cluster.failure == ""
@@ -46,8 +46,8 @@ class TargetHealthCaller:
 
     def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
         self.calls[operation] += 1
-        response = self.live.call(service, operation, params)
-        return self.turn(response) if operation == ASKED else response
+        response = self.caller.call(service, operation, params)
+        return self.change_response(response) if operation == ASKED else response
 
 
 def read_dashboard(shop: Shop) -> str:
@@ -100,17 +100,17 @@ def test_a_group_that_is_gone_and_a_policy_that_denies_are_told_and_stop_nothing
     TargetHealthCaller().sync()
     read_dashboard(shop)
 
-    def gone(_: object) -> dict[str, Any]:
+    def raise_not_found(_: object) -> dict[str, Any]:
         raise NotFound("TargetGroupNotFound", "One or more target groups not found", "elbv2", ASKED)
 
-    cluster = TargetHealthCaller(gone).sync()
+    cluster = TargetHealthCaller(raise_not_found).sync()
     assert cluster.denied_reads == []
     assert "This target group does not exist in AWS" in read_dashboard(shop)
 
-    def denied(_: object) -> dict[str, Any]:
+    def raise_denied(_: object) -> dict[str, Any]:
         raise Denied("AccessDenied", "You may not.", "elbv2", ASKED)
 
-    cluster = TargetHealthCaller(denied).sync()
+    cluster = TargetHealthCaller(raise_denied).sync()
     assert [denied_read["operation"] for denied_read in cluster.denied_reads] == [ASKED]
     text = read_dashboard(shop)
     assert "Allow <code>elasticloadbalancing:DescribeTargetHealth</code>" in text

@@ -53,7 +53,7 @@ class Story:
         create_clusters(get_database_time())
         SyncedCluster.objects.update(due_at=get_database_time())
         (cluster,) = SyncedCluster.objects.all()
-        self.live = get_local_caller(cluster.connector, cluster.region)
+        self.caller = get_local_caller(cluster.connector, cluster.region)
         run_scan(SyncScan, cluster.pk, lambda *_: self)
         cluster.refresh_from_db()
         assert cluster.failure == ""
@@ -63,7 +63,7 @@ class Story:
         self.calls[operation] += 1
         if operation == ASKED and self.denies:
             raise Denied("AccessDeniedException", "You may not.", service, operation)
-        return self.live.call(service, operation, params)
+        return self.caller.call(service, operation, params)
 
 
 @pytest.fixture

@@ -76,17 +76,17 @@ def test_a_server_that_points_elsewhere_is_not_followed(git_server: GitServer) -
     git_server.commit({"a": "b"})
     paths: list[str] = []
 
-    def inside(request: Any) -> tuple[int, dict[str, str], bytes]:
+    def serve_internal(request: Any) -> tuple[int, dict[str, str], bytes]:
         paths.append(request.path)
         path, _, query = request.path.partition("?")
         return http_backend(request, git_server.bare.parent, query, path)
 
-    with start_http_server(inside) as other:
+    with start_http_server(serve_internal) as other:
 
-        def astray(request: Any) -> tuple[int, dict[str, str], bytes]:
+        def redirect_request(request: Any) -> tuple[int, dict[str, str], bytes]:
             return 302, {"Location": f"{other}{request.path}"}, b""
 
-        def dumb(request: Any) -> tuple[int, dict[str, str], bytes]:
+        def serve_old_protocol(request: Any) -> tuple[int, dict[str, str], bytes]:
             """The old protocol, by which a server may name others that have its objects."""
             responses = {
                 "/app.git/info/refs": f"{'1' * 40}\trefs/heads/main\n",
@@ -96,7 +96,7 @@ def test_a_server_that_points_elsewhere_is_not_followed(git_server: GitServer) -
             content = responses.get(request.path.partition("?")[0])
             return (200, {"Content-Type": "text/plain"}, content.encode()) if content else (404, {}, b"")
 
-        for handler in (astray, dumb):
+        for handler in (redirect_request, serve_old_protocol):
             with start_http_server(handler) as url:
                 params = {"url": f"{url}/app.git", "ref": "refs/heads/main", "paths": ["a"]}
                 assert get_error(run_task("git", params))["code"] == "GitFailed"

@@ -182,38 +182,38 @@ def test_what_a_file_holds_is_kept_encrypted_and_stays_out_of_log_and_rows(drive
 
 
 def test_a_branch_that_moved_does_not_change_what_comes_back(
-    drive: Drive, git_server: GitServer, move: Move, asked: Hand | None
+    drive: Drive, git_server: GitServer, move: Move, fetching_agent: Hand | None
 ) -> None:
     files = texts()
     commit = git_server.commit(files)
-    create_git_connector(git_server.url, **(REMOTE if asked else {}))
+    create_git_connector(git_server.url, **(REMOTE if fetching_agent else {}))
     move("Git", MAIN)
-    first = run_to_end(drive, asked, drive.start("1.27"))
+    first = run_to_end(drive, fetching_agent, drive.start("1.27"))
     git_server.commit({**files, "ecs/task.yaml": double_memory(files["ecs/task.yaml"])})
-    second = run_to_end(drive, asked, drive.start("1.28"))
-    redeployment = run_to_end(drive, asked, start_redeployment(drive, first))
+    second = run_to_end(drive, fetching_agent, drive.start("1.28"))
+    redeployment = run_to_end(drive, fetching_agent, start_redeployment(drive, first))
     assert [get_memory(drive, run) for run in (first, second, redeployment)] == ["512", "1024", "512"]
     line = f"Using commit {commit[:12]} of the branch main of shop, as deployed by #{first.number}"
     assert line in list_version_lines(drive, redeployment)
     fetches = [run.calls.filter(operation="FetchFiles").count() for run in (first, second, redeployment)]
     assert fetches == [1, 1, 0]
-    assert asked is None or asked.taken_operations == ["git", "git"]
+    assert fetching_agent is None or fetching_agent.taken_operations == ["git", "git"]
 
 
 def test_an_object_that_was_overwritten_does_not_change_what_comes_back(
-    drive: Drive, put: Put, move: Move, asked: Hand | None
+    drive: Drive, put: Put, move: Move, fetching_agent: Hand | None
 ) -> None:
     files = texts()
     put(files)
-    if asked:
+    if fetching_agent:
         files_connector = Connector.objects.get(identifier="sandbox_aws")
         files_connector.pk, files_connector._state.adding, files_connector.identifier = None, True, "files"
         files_connector.spec = {**files_connector.spec, **REMOTE}
         files_connector.save()
-    move("S3", {**BUCKET, "connector": "files"} if asked else BUCKET)
-    first = run_to_end(drive, asked, drive.start("1.27"))
+    move("S3", {**BUCKET, "connector": "files"} if fetching_agent else BUCKET)
+    first = run_to_end(drive, fetching_agent, drive.start("1.27"))
     put({"ecs/task.yaml": double_memory(files["ecs/task.yaml"])})
-    redeployment = run_to_end(drive, asked, start_redeployment(drive, first))
+    redeployment = run_to_end(drive, fetching_agent, start_redeployment(drive, first))
     assert (redeployment.status, redeployment.failure) == ("SUCCESS", None)
     assert [get_memory(drive, run) for run in (first, redeployment)] == ["512", "512"]
     assert redeployment.calls.filter(operation="FetchFiles").count() == 0
@@ -240,7 +240,7 @@ def test_a_worker_that_dies_after_the_read_leaves_one_version(drive: Drive, stop
 
 
 @pytest.fixture(params=["here", "through a delegate"])
-def asked(drive: Drive, request: pytest.FixtureRequest) -> Iterator[Hand | None]:
+def fetching_agent(drive: Drive, request: pytest.FixtureRequest) -> Iterator[Hand | None]:
     """The delegate that fetches the files, None where this Slipway does."""
     if request.param == "here":
         yield None
