@@ -20,7 +20,7 @@ def read_access_page(reader: User, status: int = 200, **params: str) -> str:
 
 
 def find_row(page: str, permission: str) -> str:
-    """The cells of one permission."""
+    """Return the cells of one permission."""
     return page.split(f">{permission}</code>", 1)[1].split("</tr>", 1)[0]
 
 

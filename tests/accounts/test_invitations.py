@@ -37,7 +37,7 @@ def create_invitation(
 
 
 def open_link(token: str, person: User | None = None) -> tuple[Client, Any]:
-    """A browser that has followed the link."""
+    """Open the link in a new browser."""
     client = Client()
     if person:
         client.force_login(person)

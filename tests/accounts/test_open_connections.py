@@ -56,12 +56,12 @@ class Watcher:
     sockets: tuple[Any, Any]
 
     def receive_close_codes(self) -> list[int]:
-        """The codes that the sockets are closed with, in time."""
+        """Return the close codes of the sockets, within the time limit."""
         with promised(PROMISED_SECONDS):
             return [_receive_close_code(socket) for socket in self.sockets]
 
     def is_watching(self) -> bool:
-        """Whether both sockets answer to a ping."""
+        """Return whether both sockets answer a ping."""
         return all(socket.ping().wait(30) for socket in self.sockets)
 
 
@@ -209,7 +209,7 @@ def _create_cookies(people: Iterable[User]) -> list[str]:
 
 
 async def _open_sockets(url: str, paths: Sequence[str], cookies: Sequence[str]) -> list[ClientConnection]:
-    """A socket to each path for each cookie; all show something."""
+    """Open a socket to each path for each cookie, and wait for its first message."""
     sockets: list[ClientConnection] = []
     for cookie in cookies:
         for path in paths:
@@ -226,13 +226,13 @@ async def _open_sockets(url: str, paths: Sequence[str], cookies: Sequence[str]) 
 
 
 async def _wait_for_close_codes(pages: Sequence[ClientConnection]) -> list[int | None]:
-    """The codes that the sockets are closed with."""
+    """Wait until all sockets are closed, and return their close codes."""
     await asyncio.gather(*(page.wait_closed() for page in pages))
     return [page.close_code for page in pages]
 
 
 async def _close_open_sockets(pages: Sequence[ClientConnection]) -> None:
-    """Each answers to a ping before it is closed from here."""
+    """Check that each socket answers a ping, and close it."""
     async with asyncio.timeout(60):
         for page in pages:
             await (await page.ping())

@@ -27,7 +27,7 @@ def _clear_failures() -> None:
 
 
 def generate_code(secret: str, steps_ahead: int = 0) -> str:
-    """What an app shows that knows the secret, `ahead` half minutes from now."""
+    """Return the code of an authenticator app, `steps_ahead` half minutes from now."""
     return format_hotp_value(hotp_value(secret, int(time.time()) // 30 + steps_ahead))
 
 
@@ -45,7 +45,7 @@ def enable_two_factor_in(client: Client) -> tuple[str, list[str]]:
 
 
 def begin_sign_in(name: str = "anna") -> Client:
-    """A browser that gave the right password."""
+    """Open a browser and enter the right password."""
     client = Client()
     response = client.post(
         "/sign-in/", {"username": name, "password": PASSWORD, "next": "/pipelines/?scope=account"}

@@ -33,7 +33,7 @@ def delegate(project: Scope) -> Delegate:
 
 @sync_to_async
 def age_heartbeats(delegate: Delegate) -> None:
-    """Its instances were heard three minutes ago, and this is published."""
+    """Set the last heartbeats three minutes back, and publish the change."""
     delegate.instances.update(last_heartbeat_at=timezone.now() - timedelta(minutes=3))
     live.publish_delegates_changed(delegate.pk)
 

@@ -86,7 +86,7 @@ def person(project: Scope) -> User:
 
 
 def set_permissions_except(person: User, *removed: str) -> None:
-    """Everything in the project but these."""
+    """Give a person all permissions in the project except these."""
     person.assignments.get().role.set_permissions(set(PERMISSIONS) - set(removed))
 
 
@@ -183,7 +183,7 @@ def build_actions(sample: World, actor: User) -> dict[str, Callable[[], object]]
 
 
 def list_refused_permissions(action: Callable[[], object]) -> set[str]:
-    """The permissions that a refusal names, empty where there is none; nothing of it stays."""
+    """Run an action, undo it, and return the permissions that its refusal names."""
     try:
         with transaction.atomic():
             try:

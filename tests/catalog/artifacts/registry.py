@@ -33,7 +33,7 @@ class Registry:
     repositories: tuple[str, ...] = ()
 
     def respond(self, request: Any) -> tuple[int, dict[str, str], bytes]:
-        """What the registry says."""
+        """Return the response of the registry."""
         parts = urlsplit(request.path)
         authorization = request.headers.get("Authorization", "")
         if parts.path == "/token":
@@ -74,7 +74,7 @@ class Registry:
 
 @contextmanager
 def start_registry(**tags: str) -> Iterator[Registry]:
-    """A registry that runs."""
+    """Start a registry, and yield it."""
     registry_server = Registry(tags={tag.replace("_", "."): digest for tag, digest in tags.items()})
     with start_http_server(registry_server.respond) as url:
         registry_server.url = url

@@ -48,7 +48,7 @@ def _parse_value(text: str) -> Any:
 
 
 def clean_up_value(kind: str, value: Any, service: str = "") -> tuple[dict[str, Any], CleanedText]:
-    """The value after a clean up of a JSON text, which AWS then takes, and which a second one leaves."""
+    """Clean up a value; check that AWS takes the result and that a second run changes nothing."""
     cleaned = clean_up_manifest(kind, json.dumps(value), service)
     assert check_manifest(kind, parse_manifest(cleaned.text, "f")).problems == ()
     assert clean_up_manifest(kind, cleaned.text, service) == CleanedText(cleaned.text, ())

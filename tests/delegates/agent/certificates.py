@@ -24,7 +24,7 @@ class Certificates:
 
     @contextmanager
     def start_server(self) -> Iterator[int]:
-        """A server that shakes hands and closes; its port."""
+        """Start a server that shakes hands and closes; yield its port."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(self.server)
         with socket.create_server(("127.0.0.1", 0)) as listener:

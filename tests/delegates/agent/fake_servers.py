@@ -10,7 +10,7 @@ Respond = Callable[[BaseHTTPRequestHandler], tuple[int, dict[str, str], bytes]]
 
 @contextmanager
 def start_http_server(respond: Respond) -> Iterator[str]:
-    """An HTTP server; its address."""
+    """Start an HTTP server, and yield its address."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:

@@ -25,7 +25,7 @@ class MemoryLog(list[str]):
 
 
 def create_task(kind: str, params: dict[str, Any], *, age: float = 0, **extra_fields: Any) -> HeldTask:
-    """A task that was acquired `age` seconds ago."""
+    """Create a task that was acquired `age` seconds ago."""
     fields = {"id": "t", "fence": 1, "timeout_seconds": 20.0, **extra_fields}
     return HeldTask(AgentTask(kind=kind, params=params, acquired_at=time.monotonic() - age, **fields))
 
@@ -40,13 +40,13 @@ def run_task(
 
 
 def get_error(result: TaskResult) -> dict[str, Any]:
-    """The error of an answer that must have one."""
+    """Return the error of a failed task."""
     assert result.error is not None, result
     return dict(result.error)
 
 
 def choose_duration() -> str:
-    """Seconds to sleep that no other process of this machine sleeps."""
+    """Choose a sleep duration that no other process of this machine uses."""
     return f"600.{random.randrange(10**12):012}"
 
 

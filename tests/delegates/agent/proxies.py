@@ -69,7 +69,7 @@ def start_proxy(target: Target, requests: list[str]) -> Iterator[int]:
 
 @contextmanager
 def terminate_tls(target: Target, certificates: Certificates) -> Iterator[int]:
-    """TLS as localhost, plain behind it."""
+    """Accept TLS as localhost, and forward plain text to the target."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificates.server)
     with open_tunnel(

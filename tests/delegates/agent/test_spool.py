@@ -14,7 +14,7 @@ MIB = 1024 * 1024
 
 
 def take_texts(lines: SpooledTaskLog) -> list[str]:
-    """Everything that is waiting, taken as an upload takes it."""
+    """Take all waiting lines as an upload does, and return their texts."""
     line_texts: list[str] = []
     while chunk := lines.first():
         number, part = chunk

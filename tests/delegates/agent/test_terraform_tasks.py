@@ -30,7 +30,7 @@ def _build_params(states: States | None = None, **params: object) -> dict[str, o
 
 
 def _create_wrapper(folder: Path, name: str) -> None:
-    """A program that says its arguments, and hands them to Terraform."""
+    """Create a program that prints its arguments and passes them to Terraform."""
     program = folder / name
     program.write_text('#!/bin/sh\necho "given: $*" >&2\nexec terraform "$@"\n')
     program.chmod(0o755)

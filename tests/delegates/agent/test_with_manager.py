@@ -75,7 +75,7 @@ def submit(project: Scope, kind: str, payload: Mapping[str, Any], **fields: Any)
 
 
 def wait_for_end(task: DelegateTask, seconds: float = 30) -> DelegateTask:
-    """The task once it has ended."""
+    """Wait until the task has ended, and return it."""
 
     def is_over() -> bool:
         task.refresh_from_db()
@@ -227,7 +227,7 @@ def test_a_write_that_lay_in_the_agents_socket_for_too_long_is_not_sent(
 
 @contextmanager
 def pause(part: Part) -> Iterator[None]:
-    """A process that the machine gives no time to."""
+    """Stop a process with SIGSTOP, and continue it afterwards."""
     os.kill(part.pid, signal.SIGSTOP)
     try:
         yield

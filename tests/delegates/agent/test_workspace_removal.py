@@ -91,5 +91,5 @@ def test_a_folder_that_is_swapped_for_a_link_leads_no_deletion_elsewhere(tmp_pat
 
 
 def build_context(level: IsolationLevel) -> ExecutorContext:
-    """What a task gets that is kept apart in one way."""
+    """Build the context of a task at one isolation level."""
     return ExecutorContext(MemoryLog(), isolation=Isolation(level))

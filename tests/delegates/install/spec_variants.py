@@ -22,7 +22,7 @@ SECRETS = (TokenSecret(), TokenSecret("EXISTING", arn=ARN), TokenSecret("CREATE"
 
 
 def build_request(flavour: str = "v3", launch_type: str = "FARGATE", **values: object) -> SpecRequest:
-    """A request that nothing is missing from."""
+    """Build a complete request."""
     network = SpecNetwork(SUBNETS, ("sg-0a1b2c3d",))
     return replace(BASE, **{"flavour": flavour, "launch_type": launch_type, "network": network, **values})  # type: ignore[arg-type]
 
@@ -43,7 +43,7 @@ MATRIX = [
 
 
 def format_name(request: SpecRequest) -> str:
-    """What a test of a request is called."""
+    """Return the test id of a request."""
     mode = request.network.mode or "usual"
     public = "public" if request.network.assign_public_ip else "private"
     return f"{request.flavour}-{request.launch_type}-{request.secret.kind}-{mode}-{public}"

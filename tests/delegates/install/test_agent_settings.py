@@ -12,7 +12,7 @@ from tests.delegates.install.spec_variants import BASE, MATRIX, build_request, f
 
 
 def read_variables(spec: DelegateSpecFiles, secret: str = "") -> dict[str, str]:
-    """What the container finds; ECS puts the secrets in."""
+    """Return the environment of the container; ECS inserts the secrets."""
     (container,) = spec.task_definition["containerDefinitions"]
     values = {entry["name"]: entry["value"] for entry in container["environment"]}
     return values | {entry["name"]: secret for entry in container.get("secrets", [])}

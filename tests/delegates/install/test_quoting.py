@@ -35,7 +35,7 @@ texts = st.one_of(st.sampled_from(NASTY), st.text(st.characters(codec="utf-8"), 
 
 
 def try_spec(request: SpecRequest) -> DelegateSpecFiles | None:
-    """The spec, or None where the request is refused."""
+    """Return the spec, or None if the request is refused."""
     try:
         return write_spec(request)
     except InvalidSpec:

@@ -28,7 +28,7 @@ def read_text(response: Any) -> str:
 
 
 def build_form(project: Scope, **changes: Any) -> dict[str, Any]:
-    """What the browser sends where nobody changed anything but the name."""
+    """Build the form of the browser with the default values and a name."""
     form_fields = {
         "in_scope": project.path,
         "name": "eu",

@@ -50,7 +50,7 @@ class Call:
         await self.app.send_input({"type": "http.disconnect"})
 
     async def read_response(self) -> tuple[int, dict[str, Any], dict[str, str]]:
-        """Status, content and headers."""
+        """Return status, content and headers."""
         start = await self.app.receive_output(PATIENCE)
         body = await self.app.receive_output(PATIENCE)
         headers = {name.decode(): value.decode() for name, value in start["headers"]}
@@ -61,7 +61,7 @@ class Call:
 async def post(
     path: str, body: Mapping[str, Any] | bytes, bearer: str = "", **headers: str
 ) -> tuple[int, dict[str, Any], dict[str, str]]:
-    """One POST from beginning to end."""
+    """Send one POST request, and return its response."""
     call = Call(path, body, bearer, **headers)
     await call.start()
     return await call.read_response()

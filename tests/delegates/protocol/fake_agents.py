@@ -19,7 +19,7 @@ ADDRESS = "198.51.100.7"
 
 
 def build_registration(name: str = "eu", **values: Any) -> dict[str, Any]:
-    """What an agent says when it registers."""
+    """Build the registration of an agent."""
     return {
         "account_id": get_account_id(),
         "name": name,
@@ -38,12 +38,12 @@ def build_registration(name: str = "eu", **values: Any) -> dict[str, Any]:
 
 
 def create_key() -> InstanceKey:
-    """The key pair of an agent."""
+    """Create the key pair of an agent."""
     return InstanceKey(Ed25519PrivateKey.generate())
 
 
 def sign_registration(key: InstanceKey, challenge: str, **values: Any) -> dict[str, Any]:
-    """A registration with its proof."""
+    """Build a registration with its signature."""
     body = build_registration(**values)
     message = build_registration_message(
         challenge=challenge,
@@ -55,7 +55,7 @@ def sign_registration(key: InstanceKey, challenge: str, **values: Any) -> dict[s
 
 
 def send_request(path: str, body: Mapping[str, Any] | bytes, bearer: str = "", **headers: str) -> AgentReply:
-    """Ask the manager in this thread. Raises its `Problem`."""
+    """Send a request to the manager in this thread. Raises its `Problem`."""
     content = body if isinstance(body, bytes) else json.dumps(body).encode()
     parts = path.split("/")
     is_of_task = len(parts) == 3 and parts[0] == "tasks"
@@ -95,11 +95,11 @@ class Agent:
 
 
 def register_agent(token: DelegateToken, name: str = "eu", **values: Any) -> Agent:
-    """An agent that registers with a token."""
+    """Register an agent with a token."""
     content = send_request("register", build_registration(name, **values), token.value).content
     return Agent(content["session"], DelegateInstance.objects.get(pk=content["instance_id"]))
 
 
 def offer_task(agent: Agent, **values: Any) -> DelegateTask:
-    """A task that is offered to an agent's delegate."""
+    """Create a task that is offered to an agent's delegate."""
     return make_task(agent.instance.delegate.scope, offered_to=agent.instance.delegate, **values)

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.django_db
 
 
 def register_with_key(token: DelegateToken, key: InstanceKey) -> Agent:
-    """An agent that registers as agents with a key pair do."""
+    """Register an agent that has a key pair."""
     first = send_request("register", build_registration(public_key=key.public), token.value)
     assert (first.status, first.content["status"]) == (202, "CHALLENGE")
     content = send_request(
@@ -45,7 +45,7 @@ def get_problem(body: dict[str, Any], bearer: str) -> Problem:
 
 
 def age_heartbeat(agent: Agent) -> None:
-    """Nobody has heard an instance for long enough."""
+    """Set the last heartbeat of an instance so far back that it counts as away."""
     heartbeat_at = get_database_time() - AWAY_AFTER
     DelegateInstance.objects.filter(pk=agent.instance.pk).update(last_heartbeat_at=heartbeat_at)
 

@@ -37,7 +37,7 @@ SECOND = timedelta(seconds=1)
 
 
 def skip_heartbeats(agent: Agent, duration: timedelta) -> list[str]:
-    """The events after an agent was not heard for so long, the newest last."""
+    """Let an agent be silent for a duration, and return its events, newest last."""
     DelegateInstance.objects.filter(pk=agent.instance.pk).update(last_heartbeat_at=timezone.now() - duration)
     DelegateEvent.objects.update(at=timezone.now() - timedelta(days=1))
     for _ in range(2):

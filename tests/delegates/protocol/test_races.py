@@ -33,7 +33,7 @@ def token(project: Scope) -> DelegateToken:
 
 
 def register_agents(token: DelegateToken, count: int) -> list[Agent]:
-    """Instances of one delegate."""
+    """Register several instances of one delegate."""
     return [register_agent(token, instance_key=f"host-{number}") for number in range(count)]
 
 

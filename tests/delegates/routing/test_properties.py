@@ -47,7 +47,7 @@ candidates = st.lists(candidate, max_size=6, unique_by=lambda candidate: candida
 
 
 def is_eligible(routing_request: RoutingRequest, candidate: RoutingCandidate) -> bool:
-    """Every rule said once more, in other words."""
+    """Return whether a candidate passes all rules; an independent implementation of them."""
     return (
         candidate.connected
         and candidate.admission == "ENABLED"

@@ -66,7 +66,7 @@ def owner() -> Iterator[Owner]:
 
 
 def create_delegates(project: Scope, *capacities: int) -> list[Delegate]:
-    """Delegates d0, d1 and so on, each with one connected instance."""
+    """Create delegates d0, d1 and so on, each with one connected instance."""
     delegates = []
     for number, capacity in enumerate(capacities or (10, 20, 40)):
         delegate = make_delegate(project, f"d{number}")

@@ -49,7 +49,7 @@ class Panel:
         self.drive.pipeline.save(update_fields=["yaml"])
 
     def deploy_without_approval(self, tag: str) -> None:
-        """What is there before: a deployment that asked nobody."""
+        """Run a first deployment without the approval step."""
         approval_yaml = self.drive.pipeline.yaml
         document = yaml.safe_load(approval_yaml)
         document["pipeline"]["stages"][0]["stage"]["spec"]["execution"]["steps"].pop(0)
@@ -71,7 +71,7 @@ class Panel:
         return Approval.objects.filter(execution=execution).order_by("-attempt")[0]
 
     def create_api_client(self, person: User) -> APIClient:
-        """A program of this person."""
+        """Create an API client of this person."""
         _, token = create_api_key(actor=person, user=person, name=f"program {person.api_keys.count()}")
         client = APIClient(raise_request_exception=False)
         client.credentials(HTTP_X_API_KEY=token)
@@ -86,7 +86,7 @@ class Panel:
         )
 
     def create_browser(self, person: User) -> Client:
-        """The pages, as this person."""
+        """Create a browser of this person."""
         client = Client()
         assert client.login(username=person.username, password=PASSWORD)
         return client

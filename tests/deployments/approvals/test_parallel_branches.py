@@ -26,7 +26,7 @@ STEPS = f"""
 
 
 def _wait_for_approvals(panel: Panel, execution: Execution) -> dict[str, Approval]:
-    """The approvals by their steps, once both are worked out."""
+    """Wait until both plans are ready, and return the approvals by step."""
     for _ in range(20):
         panel.drive.pass_time(1)
         approvals = Approval.objects.filter(execution=execution).exclude(plan_hash="").select_related("step")

@@ -25,13 +25,13 @@ STILL_OPEN = timedelta(seconds=20)
 
 
 def _count_decisions(approval: Approval) -> int:
-    """How many decisions for what was shown in the end there are."""
+    """Return the number of decisions about the current plan."""
     approval.refresh_from_db()
     return approval.decisions.filter(plan_hash=approval.plan_hash, verdict="APPROVE").count()
 
 
 def _check_decisions(panel: Panel, execution: Execution) -> None:
-    """What holds whoever came first: it goes on only as approved, for what was shown, and is closed once."""
+    """Check that the run continues only with an approval of its current plan, and that it closes once."""
     panel.drive.until_over(execution)
     approval = panel.get_approval(execution)
     closing_entries = AuditEntry.objects.filter(thing_id=str(approval.pk), actor=None).exclude(
@@ -118,7 +118,7 @@ def test_an_approval_in_the_moment_of_the_end_counts_or_is_refused(panel: Panel)
 
 
 def _race_diffs(panel: Panel) -> str:
-    """AWS changes, a person refreshes the plan, and another one approves the plan from before."""
+    """Change AWS, refresh the plan, and approve the old plan at the same time."""
     execution = panel.start("1.28")
     approval = panel.get_approval(execution)
     old_hash = approval.plan_hash

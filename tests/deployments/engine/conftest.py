@@ -36,14 +36,14 @@ Write = Callable[..., Drive]
 
 
 def stage_text(steps: str, name: str = "app", fields: str = "") -> str:
-    """One stage with these steps; `more` is what else it says, such as when it runs."""
+    """Return one stage with these steps; `fields` are more fields, such as its condition."""
     return STAGE.format(
         name=name, steps=indent(steps.strip("\n"), " " * 10), more=f"\n    {fields}" * bool(fields)
     )
 
 
 def pipeline_text(*stages: str, variables: str = "{}") -> str:
-    """A pipeline with these stages."""
+    """Return a pipeline with these stages."""
     stages_text = indent("".join(stages), "    ")
     header = f"pipeline:\n  identifier: flow\n  name: Flow\n  variables: {variables}\n  stages:\n"
     return f"{header}{stages_text}"

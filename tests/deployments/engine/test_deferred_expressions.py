@@ -12,7 +12,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def _build_second_step(drive: Drive, path: str) -> str:
-    """A second step that runs the task definition which the first one registered."""
+    """Build a second step that runs the task definition registered by the first."""
     return job(drive, "again", task_fields=f"taskDefinitionArn: {path}\n")
 
 

@@ -76,7 +76,7 @@ def get_common_check() -> datetime | None:
 
 
 def watch_checks(sandbox: SandboxProcess, count: int) -> None:
-    """Two rounds of looks in which nothing has changed: ten services to a call, a round each five seconds."""
+    """Watch two unchanged reconcile rounds: ten services to a call, a round each five seconds."""
     wait_until(get_common_check, "everybody's look in one round", 60)
     next_check = get_common_check()
     assert next_check is not None

@@ -10,7 +10,7 @@ NOW = datetime(2026, 3, 1, 12, 0, 0, 300_000, tzinfo=UTC)
 
 
 def list_check_times(waited_seconds: float, group: str = "g", seconds: float = 60) -> list[datetime]:
-    """The turns of the next seconds of what has waited for so long now."""
+    """Return the check times of the next seconds for an execution that has waited `waited_seconds`."""
     waiting_since, check_time, check_times = NOW - timedelta(seconds=waited_seconds), NOW, []
     while (check_time := get_next_check(check_time, waiting_since, group)) < NOW + timedelta(seconds=seconds):
         check_times.append(check_time)

@@ -46,7 +46,7 @@ def build_rows(tree: object) -> Rows:
 
 
 def list_expected_positions(tree: object, count: list[int]) -> list[int]:
-    """The positions of the current steps, by the words of the rule."""
+    """Return the positions of the current steps, by an independent implementation of the rule."""
     if not isinstance(tree, tuple):
         count[0] += 1
         return [] if tree in TERMINAL_STATUSES else [count[0] - 1]

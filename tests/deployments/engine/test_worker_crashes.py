@@ -76,7 +76,7 @@ def killed_at(
 
 
 def _list_story_lines(execution: Execution) -> list[str]:
-    """What the log tells, without what depends on the moment of a look: ids, AWS events, counts under way."""
+    """Return the log without timing-dependent parts: ids, AWS events and counts in progress."""
     skipped_prefixes = ("# AWS Event", "Waiting for pending tasks")
     lines = [
         line["text"] for line in iterate_lines(execution.pk) if not line["text"].startswith(skipped_prefixes)
@@ -132,7 +132,7 @@ def _remove_hook() -> Iterator[None]:
 
 
 def _list_failpoints(drive: Drive) -> list[str]:
-    """The failpoints that one undisturbed deployment passes, in order."""
+    """Return the failpoints of one deployment without a crash, in order."""
     crash_countdown = Countdown(0, _die_in_process)
     set_hook(crash_countdown)
     drive.run("crash")

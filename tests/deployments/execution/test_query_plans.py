@@ -23,7 +23,7 @@ def sample(project: Scope, admin: User) -> World:
 
 
 def explain_query(rows: QuerySet[Any], *, cursor: bool = False) -> str:
-    """The plan of the query that loads a page of `rows`, as if there were far too many to sort."""
+    """Return the plan of the query for a page of `rows`, as if there were too many rows to sort."""
     query = {"cursor": Cursor(False, rows[0].created_at, rows[0].pk).encode()} if cursor else {}
     plans: list[str] = []
 
@@ -47,7 +47,7 @@ def is_read_in_order(plan: str, index: str) -> bool:
 
 
 def starts_at_cursor(plan: str) -> bool:
-    """Whether the index is entered at the cursor, instead of being read from its beginning up to there."""
+    """Return whether the index is read from the cursor instead of from its beginning."""
     return "Index Cond: (created_at <=" in plan or "execution_newest (created_at<?)" in plan
 
 

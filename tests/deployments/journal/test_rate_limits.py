@@ -33,7 +33,7 @@ def _set_buckets(request: pytest.FixtureRequest, settings: Settings) -> None:
 
 
 def get_wait(holder: str, after: float = 0.0, operation: str = "RegisterTaskDefinition") -> float:
-    """For how long this one is parked; 0 if the call may be made."""
+    """Return the seconds that this holder must wait; 0 if the call may be made."""
     now = NOW + timedelta(seconds=after)
     try:
         rate_limits.take_token(HERE, "ecs", operation, holder=holder, now=now)

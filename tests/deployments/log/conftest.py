@@ -16,7 +16,7 @@ AT = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
 def build_lines(
     *texts: str, level: str = "info", step: str = "deploy", origin: LineOrigin | None = None
 ) -> list[NewLogLine]:
-    """Lines that somebody is about to store."""
+    """Build lines that are not stored yet."""
     return [NewLogLine(AT, None, step, "Deploy", level, text, origin) for text in texts]
 
 

@@ -65,7 +65,7 @@ class Viewer:
 
     @property
     def list_missed(self) -> list[int]:
-        """The lines that this viewer was told about and not sent."""
+        """Return the lines that were announced to this viewer and not sent."""
         notices = self.list_messages("skipped")
         return [number for notice in notices for number in range(notice["first"], notice["last"] + 1)]
 

@@ -53,7 +53,7 @@ def build_network(drive: Drive) -> dict[str, Any]:
 def create_foreign_service(
     drive: Drive, name: str = "legacy", *, task: dict[str, Any] | None = None, **fields: Any
 ) -> str:
-    """Somebody deploys an ECS service by hand, and waits until it is steady; the ARN of its revision."""
+    """Deploy an ECS service by hand, wait until it is steady, and return the ARN of its revision."""
     revision = drive.call("ecs", "RegisterTaskDefinition", build_task_definition(drive, **(task or {})))
     arn: str = revision["taskDefinition"]["taskDefinitionArn"]
     service = {
@@ -78,14 +78,14 @@ def wait_until_steady(drive: Drive, seconds: float = STEADY_SECONDS) -> None:
 
 
 def delete_deployment_records() -> None:
-    """Slipway as it was before it deployed anything, with AWS as it is."""
+    """Delete the records of all deployments, and leave AWS as it is."""
     DriftComparison.objects.all().delete()
     Execution.objects.all().delete()
     EcsServiceRecord.objects.all().delete()
 
 
 def read_adoption(name: str) -> Adoption:
-    """What was read back of an ECS service, after a look."""
+    """Read an ECS service for adoption, after a scan."""
     admin, infrastructure = User.objects.get(username="admin"), Infrastructure.objects.get()
     adoption = read_for_adoption(actor=admin, infrastructure=infrastructure, ecs_service=name)
     scan_after_sync()
@@ -94,7 +94,7 @@ def read_adoption(name: str) -> Adoption:
 
 
 def adopt(name: str, identifier: str = "taken", **choices: Any) -> Adoption:
-    """The same, taken over."""
+    """Read an ECS service, and adopt it."""
     admin, adoption = User.objects.get(username="admin"), read_adoption(name)
     assert adoption.state == STATES.READY, adoption.reason
     return adopt_service(

@@ -74,7 +74,7 @@ def create_with_load_balancer(drive: Drive) -> None:
 
 
 def create_with_all_fields(drive: Drive) -> None:
-    """A sidecar, secrets, EFS, an ephemeral volume, a log, a health check."""
+    """Create a service with sidecar, secrets, EFS, ephemeral volume, log and health check."""
     seed = drive.sandbox.seed()
     web_container = build_task_definition(drive)["containerDefinitions"][0]
     log = {
@@ -207,13 +207,13 @@ def _list_changed_keys(before: dict[str, Any], after: dict[str, Any]) -> set[str
 
 
 def _read_definition(drive: Drive, arn: str) -> dict[str, Any]:
-    """What a revision says, but not which one it is; defaults are as good as said."""
+    """Return the content of a revision with defaults filled in, without its ARN and number."""
     definition = drive.call("ecs", "DescribeTaskDefinition", {"taskDefinition": arn})["taskDefinition"]
     return plain_document(TASK_DEFINITION, definition)
 
 
 def _list_scaling(drive: Drive) -> list[Any]:
-    """What scales the ECS service, as AWS has it."""
+    """Return the scalable targets and policies of the ECS service in AWS."""
     params = {"ServiceNamespace": "ecs"}
     targets = drive.call("application-autoscaling", "DescribeScalableTargets", params)["ScalableTargets"]
     policies = drive.call("application-autoscaling", "DescribeScalingPolicies", params)["ScalingPolicies"]

@@ -40,7 +40,7 @@ def world(drive: Drive) -> Shop:
 
 
 def create_pair(world: Shop, *names: str, group: str = "target1", **fields: Any) -> None:
-    """Somebody has deployed these ones of a pair, the first live in the group of production."""
+    """Deploy services of a blue/green pair by hand; the first gets the production traffic."""
     other = "target2" if group == "target1" else "api2"
     for name, group_name, count in zip(names, (group, other), (2, 0), strict=False):
         balancers = [{"targetGroupArn": world.group(group_name), "containerName": "web", "containerPort": 80}]
@@ -49,7 +49,7 @@ def create_pair(world: Shop, *names: str, group: str = "target1", **fields: Any)
 
 
 def get_step_spec(adoption: Adoption) -> dict[str, Any]:
-    """The settings of the step that creates the stage service."""
+    """Return the settings of the step that creates the stage service."""
     steps = load_pipeline(adoption)["stages"][0]["stage"]["spec"]["execution"]["steps"]
     step_spec: dict[str, Any] = steps[0]["step"]["spec"]
     return step_spec
@@ -299,7 +299,7 @@ def _list_keys(adoption: Adoption) -> list[str]:
 
 
 def _read_state(world: Shop) -> dict[str, Any]:
-    """What a rollback must bring back; the idle one is made again, with another ARN."""
+    """Return the state that a rollback must restore; the idle service is created again with another ARN."""
     fields = ("taskDefinition", "desiredCount", "runningCount", "loadBalancers", "status")
     services = {
         name: {key: world.service(name).get(key) for key in fields} for name in ("store__1", "store__2")

@@ -37,7 +37,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def create(drive: Drive, name: str, **fields: Any) -> None:
-    """An ECS service that nothing schedules, so that there is nothing to wait for."""
+    """Create an ECS service without tasks, so that there is nothing to wait for."""
     drive.call("ecs", "CreateService", {"cluster": "demo", "serviceName": name, **fields})
 
 
@@ -214,7 +214,7 @@ def test_what_another_project_deploys_by_its_own_connector_is_told_and_not_taken
 
 
 def _deploy_elsewhere(name: str) -> Service:
-    """Another project sees the same cluster by a connector of its own, and deploys there."""
+    """Deploy to the same cluster from another project, with a connector of its own."""
     org = Scope.objects.get(identifier="demo").parent
     project = Scope.objects.create(identifier="others", name="Others", parent=org, kind=Scope.Kind.PROJECT)
     record = EcsServiceRecord.objects.select_related("cluster__connector").get(name=name)
@@ -232,7 +232,7 @@ def _deploy_elsewhere(name: str) -> Service:
 
 
 def _reload(adoption: Adoption) -> Adoption:
-    """The same row as another request would read it."""
+    """Return the same row as another request would read it."""
     rows = Adoption.objects.select_related(
         "infrastructure__environment__scope", "ecs_service__cluster", "service"
     )

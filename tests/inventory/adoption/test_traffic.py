@@ -59,7 +59,7 @@ class FakeLoadBalancer:
     operations: list[str] = field(default_factory=list)
 
     def read(self, *groups: str) -> TrafficCursor:
-        """A whole reading, as the look of a cluster makes it; each step is a row in between."""
+        """Read everything, as the scan of a cluster does; the cursor is stored between steps."""
         cursor = DriftCursor.of("2026-01-01", (), (), groups)
         while not cursor.is_complete:
             assert cursor.phase == TRAFFIC

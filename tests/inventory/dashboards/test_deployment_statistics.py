@@ -24,7 +24,7 @@ def pipeline(project: Scope) -> Pipeline:
 def create_execution(
     pipeline: Pipeline, days_ago: float, status: Status, outcome: Outcome | str = "", *, hours: float = 1
 ) -> Execution:
-    """An execution that ended so many days before NOW, `hours` after it began."""
+    """Create an execution that ended `days_ago` days before NOW and took `hours` hours."""
     ended_at = NOW - timedelta(days=days_ago)
     number = Execution.objects.filter(pipeline=pipeline).count() + 1
     execution = Execution.objects.create(

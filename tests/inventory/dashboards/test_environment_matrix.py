@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db
 
 
 def create_second_record(world: World, name: str, image: str) -> EcsServiceRecord:
-    """The service of the world in another environment, in production."""
+    """Create the record of the same service in another, production environment."""
     environment = Environment.objects.create(
         scope=world.scope, identifier=name, name=name.title(), kind=Environment.Kind.PRODUCTION
     )

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db
 
 
 def read_tile(reader: Client, name: str) -> str:
-    """The tile of the page with this title."""
+    """Return the tile of the page with this title."""
     page = reader.get(reverse("overview")).content.decode()
     return page.partition(f'id="{name}-title"')[2].partition("</section>")[0]
 

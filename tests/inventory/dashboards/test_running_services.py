@@ -35,7 +35,7 @@ def world(project: Scope, admin: User) -> World:
 
 
 def create_instances(count: int, record: EcsServiceRecord | None = None, **fields: object) -> None:
-    """So many tasks that look the same, each a second younger than the one before."""
+    """Create equal tasks, each a second younger than the one before."""
     record_or_first, now = (
         record or EcsServiceRecord.objects.exclude(service=None).earliest("pk"),
         timezone.now(),

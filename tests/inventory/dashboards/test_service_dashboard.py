@@ -72,7 +72,7 @@ def test_the_dashboard_takes_few_queries(world: World, reader: Client) -> None:
 
 
 def create_stage_execution(world: World, number: int, environment: dict[str, str]) -> StageExecution:
-    """A deployment that has registered a task definition with these values."""
+    """Create a deployment that has registered a task definition with these values."""
     now = timezone.now()
     first = world.execution
     execution = Execution.objects.create(
@@ -135,7 +135,7 @@ def test_a_hidden_value_that_changed_is_told_and_not_shown(world: World, reader:
 
 
 def list_saved_files(execution: Execution) -> list[list[dict[str, str]]]:
-    """The files that a run was made of, of each of its manifests."""
+    """Return the files of an execution, by manifest."""
     return [row["texts"] for row in execution.stages.get().sources]
 
 

@@ -52,7 +52,7 @@ def _build_value(shape: Any, name: str, parents: frozenset[str]) -> Any:
 
 
 def iterate_leaves(document: Any, path: Path = ()) -> Iterator[Path]:
-    """The way to every plain value."""
+    """Yield the path of every plain value."""
     if isinstance(document, dict):
         for key, value in document.items():
             yield from iterate_leaves(value, (*path, key))
@@ -64,7 +64,7 @@ def iterate_leaves(document: Any, path: Path = ()) -> Iterator[Path]:
 
 
 def change_value(document: dict[str, Any], path: Path) -> dict[str, Any]:
-    """The same document with another value in one place."""
+    """Return the document with another value at one path."""
     other = copy.deepcopy(document)
     container: Any = other
     for part in path[:-1]:

@@ -115,7 +115,7 @@ def _build_policy(resource: str) -> dict[str, Any]:
 
 
 def build_definition(family: str) -> dict[str, Any]:
-    """The task definition of an ECS service as it was deployed."""
+    """Build the task definition of an ECS service as it was deployed."""
     app = {"name": "app", "image": f"{family}:7", "environment": [{"name": "LOG", "value": "info"}]}
     return {"family": family, "cpu": "256", "memory": "512", "containerDefinitions": [app]}
 
@@ -190,7 +190,7 @@ def _build_step(account: Account, stage: StageExecution, now: Any) -> StepExecut
 
 
 def _complete(account: Account, steps: Sequence[StepExecution]) -> None:
-    """What a deployment leaves behind: its write, what it remembered, and its claim."""
+    """Create the records of a finished deployment: its write, its rollback values and its claim."""
     ActionRun.objects.bulk_create(
         ActionRun(
             step=step, position=0, unit="Deploy", name="CreateOrUpdateService", title="Update", state="DONE"

@@ -17,7 +17,7 @@ from web.clock import get_database_time
 
 
 def sync_cluster() -> SyncedCluster:
-    """The only cluster after a whole sync."""
+    """Run a whole sync of the only cluster, and return it."""
     # The story's clock is ahead: what it drew from AWS's quota is in the future of this one.
     rate_limits.reset_buckets()
     create_clusters(get_database_time())
@@ -26,12 +26,12 @@ def sync_cluster() -> SyncedCluster:
     run_scan(SyncScan, cluster.pk)
     cluster.refresh_from_db()
     assert cluster.failure == ""
-    _advance_clock()
+    _advance_sync_time()
     return cluster
 
 
-def _advance_clock() -> None:
-    """Its clock is ahead: to this one, sync has looked before the last execution has ended."""
+def _advance_sync_time() -> None:
+    """Set the time of the last sync by the clock of the story, which is ahead of this one."""
     EcsServiceRecord.objects.update(seen_at=get_story_time())
 
 
@@ -51,11 +51,11 @@ def request_scan(cluster: SyncedCluster) -> ClusterDriftScan:
 
 
 def scan_after_sync() -> ClusterDriftScan:
-    """The only cluster after a whole sync and a whole look."""
-    return run_scan_of(sync_cluster())
+    """Run a whole sync and a whole scan of the only cluster."""
+    return run_whole_scan(sync_cluster())
 
 
-def run_scan_of(cluster: SyncedCluster) -> ClusterDriftScan:
+def run_whole_scan(cluster: SyncedCluster) -> ClusterDriftScan:
     """Run a complete scan, and return its row."""
     rate_limits.reset_buckets()
     clusters.create_cluster_scans(get_database_time())

@@ -50,7 +50,7 @@ def synced_world(project: Scope, settings: Settings) -> World:
 
 
 def create_cluster(account_world: World) -> None:
-    """Another cluster of the first account and region, which sync knows too."""
+    """Create another synced cluster in the first account and region."""
     first = SyncedCluster.objects.order_by("pk")[0]
     services = list(first.services.all())
     first.pk, first._state.adding, first.cluster = None, True, "beside"

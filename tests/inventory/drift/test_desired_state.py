@@ -10,7 +10,7 @@ from inventory.models.instances import EcsServiceRecord
 from tests.deployments.engine.conftest import DEPLOY, Write, pipeline_text, stage_text, write
 from tests.deployments.execution.conftest import Strategies, strategies
 from tests.fixtures.engine_driver import Drive
-from tests.inventory.drift.scans import get_state, list_drifts, run_scan_of, scan_after_sync, sync_cluster
+from tests.inventory.drift.scans import get_state, list_drifts, run_whole_scan, scan_after_sync, sync_cluster
 from tests.inventory.drift.test_drift import register_revision, update_service
 from tests.steps.kinds.test_scale import scale_text
 from web.clock import get_database_time
@@ -172,7 +172,7 @@ def test_what_sync_saw_before_an_execution_ended_is_not_judged(drive: Drive) -> 
     drive.until_over(execution)
     assert execution.outcome == "ROLLED_BACK"
     assert EcsServiceRecord.objects.get().task_definition.endswith(":2"), "from the middle of it"
-    scan = run_scan_of(cluster)
+    scan = run_whole_scan(cluster)
     assert (get_state(), Drift.objects.count()) == (STATES.IN_STEP, 0)
     assert scan.due_at < get_database_time() + SCAN_INTERVAL / 2
     assert list_drifts() == []

@@ -264,7 +264,7 @@ PLACES = [(kind, path) for kind in KINDS for path in iterate_leaves(build_docume
 
 
 def _get_entry_name(path: Path) -> str:
-    """The last named field of a path."""
+    """Return the last named field of a path."""
     return next(part for part in reversed(path) if isinstance(part, str))
 
 

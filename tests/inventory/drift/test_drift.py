@@ -28,7 +28,7 @@ STATES = DriftComparison.State
 def register_revision(
     drive: Drive, task: dict[str, Any] | None = None, base_arn: str = "", **container: Any
 ) -> str:
-    """Another revision of what runs, or of `of`, registered by somebody else."""
+    """Register a changed revision of `base_arn`, or of the running one, by hand."""
     arn = base_arn or drive.service()["taskDefinition"]
     revision = drive.call("ecs", "DescribeTaskDefinition", {"taskDefinition": arn})["taskDefinition"]
     copied_fields = (

@@ -67,7 +67,7 @@ FIXED_OF_SERVICE: Final = {"serviceName", "launchType"}
 
 
 def iterate_paths(value: Any, path: str = "") -> Iterator[str]:
-    """The paths of a document, without the names and numbers of entries."""
+    """Yield the paths of a document, without names and numbers of entries."""
     if isinstance(value, Mapping) and value:
         for key, child in value.items():
             yield from iterate_paths(child, f"{path}.{key}" if path else key)
@@ -79,7 +79,7 @@ def iterate_paths(value: Any, path: str = "") -> Iterator[str]:
 
 
 def strip_names(path: str) -> str:
-    """A path without the names of entries."""
+    """Return a path without the names of entries."""
     return "".join(part.partition("]")[2] if "]" in part else part for part in path.split("["))
 
 

@@ -48,7 +48,7 @@ class World:
         assert not SyncedCluster.objects.filter(synced_at=None).exists()
 
     def scan_all(self) -> ScanCost:
-        """One whole look at each of them."""
+        """Run one whole scan of each cluster."""
         clusters.create_cluster_scans(get_database_time())
         ClusterDriftScan.objects.update(due_at=get_database_time(), compared_at=None)
         cpu_start = time.thread_time()
@@ -66,7 +66,7 @@ LOOKS = ("DescribeScalableTargets", "DescribeScalingPolicies", "DescribeTaskDefi
 
 
 def create_world(project: Scope, sizes: Sequence[int], tasks_per_service: int = 1) -> World:
-    """A cluster of each of these sizes, in two accounts of two regions each."""
+    """Create a cluster of each of these sizes, in two accounts with two regions each."""
     accounts = {}
     for number, size in enumerate(sizes):
         account = Account(

@@ -26,7 +26,7 @@ def secret(drive: Drive) -> str:
 
 
 def read_pages(client: Client) -> str:
-    """All that anybody is shown of what differs."""
+    """Return all pages and API responses about the drift."""
     comparison = DriftComparison.objects.get()
     client.force_login(User.objects.get(username="admin"))
     addresses = (f"/drift/{comparison.pk}/", "/drift/", f"/api/v1/drift/{comparison.pk}")

@@ -41,7 +41,7 @@ def synced_cluster(drive: Drive, client: Client) -> SyncedCluster:
 
 
 def create_environment_viewer(scope: Scope) -> User:
-    """Somebody who may see the environments of a scope and nothing else there."""
+    """Create a user who may view the environments of a scope and nothing else."""
     role = Role.objects.create(scope=scope, identifier="some", name="Some")
     role.set_permissions({"core_environment_view"})
     limited_user = make_person("somebody")

@@ -64,7 +64,7 @@ def tick(account: DenyingAccount | LargeCluster) -> None:
 
 
 def pass_time() -> None:
-    """The pause is over, that of AWS's quota too."""
+    """End the pause, including that of AWS's quota."""
     rate_limits.reset_buckets()
     past = get_database_time() - timedelta(seconds=1)
     SyncPause.objects.update(paused_until=past, trial_expires_at=None)

@@ -130,7 +130,7 @@ def test_a_rollout_of_63_s_costs_at_most_24_calls_with_sync_and_drift(
 
 
 def publish_read(cluster: SyncedCluster) -> None:
-    """Somebody has described the service just now, and saw a count that AWS does not have."""
+    """Publish a recent description of the service with a count that AWS does not have."""
     description = {**EcsServiceRecord.objects.get().description, "desiredCount": 77, "events": []}
     recent_reads.publish_reads(
         recent_reads.SERVICES, get_batch_key(cluster), {"myapp": description}, started_at=get_database_time()

@@ -24,7 +24,7 @@ DENIED = {
 
 
 def read_pages(shop: Shop) -> tuple[str, str]:
-    """The dashboard, which somebody looks at, and the list of instances; without what wraps their lines."""
+    """Return the dashboard, which marks the service as viewed, and the list of instances."""
     client = Client()
     client.force_login(shop.drive.deployer)
     service = EcsServiceRecord.objects.filter(service__isnull=False)[0].service_id

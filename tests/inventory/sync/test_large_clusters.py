@@ -35,7 +35,7 @@ def cluster(project: Scope, settings: Settings) -> SyncedCluster:
 
 
 def sync(cluster: SyncedCluster, large_cluster: LargeCluster) -> float:
-    """One whole sync, however many slices it takes; answers with its processor seconds."""
+    """Run one whole sync in slices, and return its processor seconds."""
     cpu_start = time.thread_time()
     SyncedCluster.objects.update(due_at=get_database_time(), synced_at=None)
     while SyncedCluster.objects.get().synced_at is None:

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def list_origins() -> list[tuple[str, Execution | None]]:
-    """Of the tasks that run, the oldest first."""
+    """Return the origins of the running tasks, the oldest first."""
     rows = ServiceInstance.objects.filter(stopped_at=None).select_related("execution")
     return [(instance.origin, instance.execution) for instance in rows.order_by("created_at", "pk")]
 

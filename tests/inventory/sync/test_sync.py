@@ -20,7 +20,7 @@ from web.clock import get_database_time
 
 
 def sync() -> SyncedCluster:
-    """One whole sync of the only cluster."""
+    """Run one whole sync of the only cluster."""
     # The story's clock is ahead: what it drew from AWS's quota is in the future of this one.
     rate_limits.reset_buckets()
     create_clusters(get_database_time())

@@ -32,7 +32,7 @@ class TargetHealthCaller:
         self.calls: Counter[str] = Counter()
 
     def sync(self) -> SyncedCluster:
-        """One whole sync of the only cluster."""
+        """Run one whole sync of the only cluster."""
         rate_limits.reset_buckets()
         create_clusters(get_database_time())
         SyncedCluster.objects.update(due_at=get_database_time())
@@ -51,7 +51,7 @@ class TargetHealthCaller:
 
 
 def read_dashboard(shop: Shop) -> str:
-    """What the dashboard says; whoever asks for it looks at the service."""
+    """Return the dashboard; reading it marks the service as watched."""
     client = Client()
     client.force_login(shop.drive.deployer)
     record = EcsServiceRecord.objects.filter(service__isnull=False)[0]
@@ -59,7 +59,7 @@ def read_dashboard(shop: Shop) -> str:
 
 
 def add_unhealthy_target(response: dict[str, Any]) -> dict[str, Any]:
-    """One target that fails its checks, as a load balancer of bad manners tells it."""
+    """Add one unhealthy target with hostile texts to a response."""
     health = {
         "State": "unhealthy",
         "Reason": "Target.ResponseCodeMismatch",

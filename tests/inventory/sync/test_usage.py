@@ -40,7 +40,7 @@ class Story:
         monkeypatch.setattr(sync_scan, "get_database_time", drive.clock.now)
 
     def read_dashboard(self) -> str:
-        """What the dashboard says while somebody looks."""
+        """Return the dashboard; reading it marks the service as watched."""
         client = Client()
         client.force_login(self.drive.deployer)
         record = EcsServiceRecord.objects.get()
@@ -157,7 +157,7 @@ def test_whatever_is_told_is_kept_as_points_or_left_out(cluster: SyncedCluster) 
 
 
 def create_cluster(cluster: SyncedCluster, name: str, **changes: Any) -> SyncedCluster:
-    """Another cluster that differs from `cluster` in these."""
+    """Create another cluster that differs from `cluster` in the given fields."""
     now = get_database_time()
     default_fields = {"connector": cluster.connector, "region": cluster.region, "account": cluster.account}
     return SyncedCluster.objects.create(

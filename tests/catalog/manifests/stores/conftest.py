@@ -52,7 +52,7 @@ def move(drive: object) -> Move:
 
 
 def create_git_connector(url: str, *, is_private: bool = False, **spec: object) -> Connector:
-    """A connector to a repository, with the password that the server wants behind /private."""
+    """Create a connector to a repository, with the password that the server requires for /private."""
     admin, scope = User.objects.get(username="admin"), Scope.objects.get(path="account/default/demo")
     secret = None
     if is_private:

@@ -40,13 +40,13 @@ MAIN = {"connector": "shop", "branch": "main"}
 
 
 def list_commits(execution: Execution) -> set[str]:
-    """The commits that the stages of an execution are pinned to."""
+    """Return the commits to which the stages of an execution are pinned."""
     stages = StageExecution.objects.filter(execution=execution)
     return {source.get("commit", "") for stage in stages for source in stage.sources}
 
 
 def get_failure(execution: Execution) -> dict[str, str]:
-    """Why an execution failed."""
+    """Return the failure of an execution."""
     assert execution.failure is not None, execution.status
     return dict(execution.failure)
 

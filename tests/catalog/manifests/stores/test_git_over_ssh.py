@@ -32,7 +32,7 @@ def compute_fingerprint(text: str) -> str:
 
 
 def create_ssh_connector(server: SshServer, **spec: object) -> Connector:
-    """A connector over SSH, with its key as a secret."""
+    """Create a connector over SSH, with its key as a secret."""
     admin, scope = User.objects.get(username="admin"), Scope.objects.get(path="account/default/demo")
     # What follows the key is no part of it.
     value = f"{server.key}{planted('comment')}\n"

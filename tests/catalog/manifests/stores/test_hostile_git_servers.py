@@ -87,7 +87,7 @@ def test_a_server_that_points_elsewhere_is_not_followed(git_server: GitServer) -
             return 302, {"Location": f"{other}{request.path}"}, b""
 
         def serve_old_protocol(request: Any) -> tuple[int, dict[str, str], bytes]:
-            """The old protocol, by which a server may name others that have its objects."""
+            """Serve the old protocol, by which a server may name others that have its objects."""
             responses = {
                 "/app.git/info/refs": f"{'1' * 40}\trefs/heads/main\n",
                 "/app.git/HEAD": "ref: refs/heads/main\n",

@@ -36,7 +36,7 @@ Put = Callable[[dict[str, str]], object]
 
 
 def double_memory(text: str) -> str:
-    """A task definition with twice the memory."""
+    """Return a task definition with twice the memory."""
     assert "memory: '512'" in text
     return text.replace("memory: '512'", "memory: '1024'")
 
@@ -48,7 +48,7 @@ def edit_file(change: Callable[[str], str], path: str = FILE) -> None:
 
 
 def get_memory(drive: Drive, execution: Execution) -> str:
-    """The memory of the task definition that an execution has registered."""
+    """Return the memory of the task definition that an execution has registered."""
     (call,) = [
         call_row for call_row in drive.calls(execution) if call_row.operation == "RegisterTaskDefinition"
     ]
@@ -56,17 +56,17 @@ def get_memory(drive: Drive, execution: Execution) -> str:
 
 
 def start_redeployment(drive: Drive, execution: Execution) -> Execution:
-    """The run that brings an execution back."""
+    """Start the run that deploys an earlier execution again."""
     return redeploy(actor=drive.deployer, deployment=StageExecution.objects.get(execution=execution))
 
 
 def redeploy_to_end(drive: Drive, execution: Execution) -> Execution:
-    """The run that brings an execution back, when it is over."""
+    """Deploy an earlier execution again, and wait for the end."""
     return drive.until_over(start_redeployment(drive, execution))
 
 
 def run_to_end(drive: Drive, hand_agent: Hand | None, execution: Execution) -> Execution:
-    """The execution when it is over, its files fetched by a delegate if there is one."""
+    """Run the execution to its end; a delegate, if there is one, fetches the files."""
     if hand_agent is None:
         return drive.until_over(execution)
     while not execution.is_over:
@@ -78,7 +78,7 @@ def run_to_end(drive: Drive, hand_agent: Hand | None, execution: Execution) -> E
 
 
 def list_version_lines(drive: Drive, execution: Execution) -> list[str]:
-    """What the log says of the versions that were used."""
+    """Return the log lines about the used versions."""
     return [line for line in drive.log(execution) if line.startswith(("Using ", "Fetched from"))]
 
 

@@ -35,7 +35,7 @@ MAIN = "connector: shop\nbranch: main\n"
 
 
 def build_manifest_field(field: str, store: str, files: str, location: str = MAIN) -> str:
-    """A manifest elsewhere, as a step's spec names it."""
+    """Build the field of a step's spec that refers to a manifest in a store."""
     indented = indent(f"files: {files}\n{location}", " " * 4)
     return f"{field}:\n  type: {store}\n  spec:\n{indented}"
 

@@ -155,7 +155,7 @@ def build_random_yaml(rng: random.Random) -> str:
 
 
 def _add_undo(stage: str, rng: random.Random) -> str:
-    """The stage with a rollback of the stamps before that of the deployment, or beside it."""
+    """Add a rollback of the stamps before that of the deployment, or beside it."""
     conditions = ("", "", ", when: {condition: '<+pipeline.variables.go>'}", ", when: {stageStatus: Success}")
     undo_step = UNSTAMP.replace("}", f"{rng.choice(conditions)}}}")
     return _insert_undo(stage, undo_step, is_beside=rng.random() < 0.7)

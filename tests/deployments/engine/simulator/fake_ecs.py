@@ -53,7 +53,7 @@ class FakeEcs:
         return copy.deepcopy(response)
 
     def delay_reads(self, seconds: float) -> None:
-        """Reads show the service as it is now, whatever happens, for so long."""
+        """Let reads show the current service for this long, whatever happens."""
         self._settle()
         self.lag_from, self.lag_until = self.now(), self.now() + timedelta(seconds=seconds)
         self._save_snapshot()
@@ -195,7 +195,7 @@ class FakeEcs:
     # --- what ECS does by itself ------------------------------------------------------------------
 
     def start_foreign_deployment(self) -> None:
-        """Somebody else deploys this service."""
+        """Deploy this service from outside."""
         self._settle()
         if self.service is None or self.service["status"] != "ACTIVE":
             return

@@ -110,7 +110,7 @@ class Schedule:
         return self.moment.timestamp()
 
     def call(self, _service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        """A call in process, with the misfortunes of the wire."""
+        """Make a call in process, with the faults of a network."""
         self.moment += timedelta(milliseconds=self.rng.randrange(5, 400))
         return self._on_the_wire(operation, dict(params))
 
@@ -134,7 +134,7 @@ class Schedule:
         return response
 
     def _strikes(self, odds: float) -> bool:
-        """Misfortunes end some day, so that every schedule can come to its end."""
+        """Return whether a fault occurs; faults end after a while, so that every schedule ends."""
         if self.quiet_after is not None and self.moment > self.quiet_after:
             return False
         return self.rng.random() < odds
@@ -154,7 +154,7 @@ class Schedule:
                 self._take(item[1])
 
     def _die(self, row: AwsCall) -> None:
-        """The manager notices by the lease, unless it is away itself; then nobody ever does."""
+        """Lose the delegate; the manager notices by the lease, unless it is away itself."""
         if self.rng.random() < 0.8:
             self.deliveries.append((self.moment + LEASE, row.pk, row.send_number))
 
@@ -262,7 +262,7 @@ class Schedule:
             self._second_worker(name)
 
     def _second_worker(self, name: str) -> None:
-        """This worker freezes here; after a while another one looks at the same execution."""
+        """Freeze this worker, and let another one reconcile the same execution."""
         self.moment += timedelta(seconds=self.rng.choice((0, 1, 6, 25, 61, 90)))
         self.history.append(f"{self.moment:%H:%M:%S} a second worker while one stands at {name}")
         self.depth += 1
