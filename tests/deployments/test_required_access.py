@@ -32,11 +32,11 @@ pytestmark = pytest.mark.django_db
 SECRET, CONNECTOR = "core_secret_access", "core_connector_access"
 SERVICE, ENVIRONMENT, FILE = "core_service_access", "core_environment_access", "core_file_access"
 ROLLBACK = "core_environment_rollback"
-ASKED = (SECRET, CONNECTOR, SERVICE, ENVIRONMENT, FILE, ROLLBACK)
+CHECKED_PERMISSIONS = (SECRET, CONNECTOR, SERVICE, ENVIRONMENT, FILE, ROLLBACK)
 RUN = {SECRET, CONNECTOR, SERVICE, ENVIRONMENT, FILE}
-GO_ON = RUN - {FILE}
+CONTINUE = RUN - {FILE}
 # A connector through a delegate asks nobody at once, so only some moments use it.
-MOMENTS: dict[str, set[str]] = {
+REQUIRED_PERMISSIONS: dict[str, set[str]] = {
     "create a connector": {SECRET},
     "change a connector": {SECRET},
     "rename a connector": set(),
@@ -54,14 +54,14 @@ MOMENTS: dict[str, set[str]] = {
     "restore a pipeline": RUN,
     "preview": RUN,
     "run": RUN,
-    "retry": GO_ON,
-    "roll back": GO_ON | {ROLLBACK},
+    "retry": CONTINUE,
+    "roll back": CONTINUE | {ROLLBACK},
     "abort": set(),
-    "abort and roll back": GO_ON | {ROLLBACK},
-    "decide to retry": GO_ON,
-    "decide to roll back": GO_ON | {ROLLBACK},
+    "abort and roll back": CONTINUE | {ROLLBACK},
+    "decide to retry": CONTINUE,
+    "decide to roll back": CONTINUE | {ROLLBACK},
     "decide to abort": set(),
-    "look for leftovers": GO_ON,
+    "look for leftovers": CONTINUE,
     "clean up": RUN,
 }
 MANIFEST = catalog_operations.ManifestSpec("task", "EcsTaskDefinition", paths=("/task.yaml",))
@@ -191,7 +191,7 @@ def list_refused_permissions(action: Callable[[], object]) -> set[str]:
             finally:
                 transaction.set_rollback(True)
     except MissingAccess as error:
-        return {permission for permission in ASKED if permission in str(error.errors)}
+        return {permission for permission in CHECKED_PERMISSIONS if permission in str(error.errors)}
     except (Problem, ConnectorUnavailable):
         return set()
     return set()
@@ -215,13 +215,13 @@ def test_each_moment_asks_for_access_to_all_that_it_uses(
         "deployments.execution.leftovers.read_candidates",
     ):
         monkeypatch.setattr(name, _never)
-    set_permissions_except(person, *ASKED)
+    set_permissions_except(person, *CHECKED_PERMISSIONS)
     refusals = {}
-    for name in MOMENTS:
+    for name in REQUIRED_PERMISSIONS:
         for row in (sample.execution, sample.infrastructure, sample.connector):
             row.refresh_from_db()
         refusals[name] = list_refused_permissions(build_actions(sample, person)[name])
-    assert refusals == MOMENTS
+    assert refusals == REQUIRED_PERMISSIONS
 
 
 def _never(*_args: object, **_more: object) -> object:
@@ -300,7 +300,7 @@ def test_things_of_scopes_above_need_access_up_there(
     sample.service.manifests.filter(identifier="task").update(paths=["account:/task.yaml"])
     with pytest.raises(MissingAccess) as refusal:
         operations.run_pipeline(actor=person, pipeline=sample.pipeline)
-    assert {permission for permission in ASKED if permission in str(refusal.value.errors)} == {
+    assert {permission for permission in CHECKED_PERMISSIONS if permission in str(refusal.value.errors)} == {
         CONNECTOR,
         SECRET,
         FILE,
@@ -352,4 +352,4 @@ def test_the_needs_of_many_stages_cost_as_many_queries_as_those_of_one(
 
 
 def test_view_permissions_exist_for_all_that_is_asked() -> None:
-    assert all(get_view_permission(resource) in PERMISSIONS for resource in ASKED)
+    assert all(get_view_permission(resource) in PERMISSIONS for resource in CHECKED_PERMISSIONS)

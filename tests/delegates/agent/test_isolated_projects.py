@@ -20,8 +20,10 @@ pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="gives and takes rights that only root has"),
 ]
 Submit = Callable[..., DelegateTask]
-STAY = 'echo "$SECRET" > /tmp/of-$$; echo "$SECRET" > ~/left; echo "$HOME"; sleep {nap} & wait; echo over'
-LOOK = """
+SECRET_SCRIPT = (
+    'echo "$SECRET" > /tmp/of-$$; echo "$SECRET" > ~/left; echo "$HOME"; sleep {nap} & wait; echo over'
+)
+SEARCH_SCRIPT = """
 for at in /proc/[0-9]*/environ; do
   if grep -qs "$ONE$TWO" "$at"; then echo "reads $at"; fi
 done
@@ -82,10 +84,10 @@ def test_scripts_of_two_projects_at_once_find_nothing_of_each_other(
     assert instance.get().isolation == isolation
 
     secret, duration, escaped_duration = "canary" + os.urandom(9).hex(), choose_duration(), choose_duration()
-    first = submit(project, STAY.format(nap=duration), SECRET=secret)
+    first = submit(project, SECRET_SCRIPT.format(nap=duration), SECRET=secret)
     wait_until(lambda: read_log(first), "the first script")
     (folder,) = read_log(first)
-    search_script = LOOK.replace("{nap}", escaped_duration)
+    search_script = SEARCH_SCRIPT.replace("{nap}", escaped_duration)
     marks = {"ONE": secret[:12], "TWO": secret[12:], "FOLDER": folder, "NAP": duration}
     second = submit(other_project, search_script, **marks)
     wait_until(lambda: list_sleepers(escaped_duration), "what leaves the session of the second script")

@@ -23,11 +23,11 @@ from tests.delegates.agent.held_tasks import (
 )
 from tests.fixtures.processes import ROOT, wait_until
 
-KEPT_APART = [level for level in IsolationLevel if level is not IsolationLevel.NONE]
+ISOLATED_LEVELS = [level for level in IsolationLevel if level is not IsolationLevel.NONE]
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
-SAY_LEVEL = "from delegates.agent.isolation import detect_isolation; print(detect_isolation().level)"
+PRINT_LEVEL = "from delegates.agent.isolation import detect_isolation; print(detect_isolation().level)"
 # Reads what it can of others; a mark is written in two parts, so that no look finds itself.
-LOOK = """
+SEARCH_SCRIPT = """
 for at in /proc/[0-9]*/environ; do
   if grep -q "$ONE$TWO" "$at" 2>/dev/null; then echo "reads $at"; fi
 done
@@ -68,7 +68,7 @@ def require_level(level: IsolationLevel) -> None:
         pytest.skip(f"only root has {level}")
 
 
-@pytest.mark.parametrize("level", KEPT_APART)
+@pytest.mark.parametrize("level", ISOLATED_LEVELS)
 def test_a_script_neither_reads_nor_ends_another(level: IsolationLevel) -> None:
     require_level(level)
     mark = secrets.token_hex(9)
@@ -76,7 +76,7 @@ def test_a_script_neither_reads_nor_ends_another(level: IsolationLevel) -> None:
     script = f"{write_secret}; sleep 1000 & wait; echo over"
     first = ScriptRun(level, script, SECRET=mark)
     first.wait(lambda lines: len(lines) == 2)
-    second = ScriptRun(level, LOOK, ONE=mark[:9], TWO=mark[9:], FOLDER=first.lines[1])
+    second = ScriptRun(level, SEARCH_SCRIPT, ONE=mark[:9], TWO=mark[9:], FOLDER=first.lines[1])
     assert second.end().status in ("SUCCEEDED", "FAILED")
     # `kill -1` ends whatever it may; in namespaces of its own it spares the shell that says the rest.
     assert [line for line in second.lines if line != "looked"] == []
@@ -89,7 +89,7 @@ def test_without_isolation_a_script_does_read_another() -> None:
     mark = secrets.token_hex(9)
     first = ScriptRun(IsolationLevel.NONE, 'echo "$HOME"; sleep 1000', SECRET=mark)
     first.wait()
-    search_script = LOOK.replace("kill -9 -1 2>/dev/null\n", "")
+    search_script = SEARCH_SCRIPT.replace("kill -9 -1 2>/dev/null\n", "")
     second = ScriptRun(IsolationLevel.NONE, search_script, ONE=mark[:9], TWO=mark[9:], FOLDER=first.lines[0])
     second.end()
     first.stop()
@@ -270,7 +270,7 @@ def test_what_the_task_asks_to_be_loaded_is_not_loaded_by_the_agent() -> None:
 
 @needs_root
 def test_what_works_is_found_out_by_trying() -> None:
-    python = [sys.executable, "-c", SAY_LEVEL]
+    python = [sys.executable, "-c", PRINT_LEVEL]
     levels = [
         subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
         for command in (python, [*AS_ON_FARGATE, *python])

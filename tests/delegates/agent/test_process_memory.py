@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-ASK = """
+MEMORY_SCRIPT = """
 import ctypes
 from delegates.agent.__main__ import hide_memory
 hide_memory()
@@ -12,5 +12,7 @@ print(ctypes.CDLL(None).prctl(3, 0, 0, 0, 0))
 
 
 def test_a_process_that_hides_cannot_be_read_by_others_of_its_user() -> None:
-    process = subprocess.run([sys.executable, "-c", ASK], capture_output=True, text=True, check=True)
+    process = subprocess.run(
+        [sys.executable, "-c", MEMORY_SCRIPT], capture_output=True, text=True, check=True
+    )
     assert process.stdout.strip() == "0"

@@ -14,7 +14,7 @@ from delegates.install import DelegateSpecFiles, InvalidSpec, SpecProxy, SpecReq
 from delegates.install.plan import PLACEHOLDERS
 from tests.delegates.install.spec_variants import MATRIX, build_request
 
-NASTY = (
+HOSTILE_TEXTS = (
     "'; rm -rf ~ #",
     '"$(id)"',
     "`id`",
@@ -31,7 +31,9 @@ NASTY = (
     "yes",
     "a: b # c",
 )
-texts = st.one_of(st.sampled_from(NASTY), st.text(st.characters(codec="utf-8"), min_size=1, max_size=64))
+texts = st.one_of(
+    st.sampled_from(HOSTILE_TEXTS), st.text(st.characters(codec="utf-8"), min_size=1, max_size=64)
+)
 
 
 def try_spec(request: SpecRequest) -> DelegateSpecFiles | None:
@@ -48,7 +50,7 @@ def read_variables(spec: DelegateSpecFiles) -> dict[str, str]:
 
 
 @given(st.sampled_from(MATRIX), texts, st.lists(texts, max_size=3), texts)
-@example(MATRIX[0], NASTY[0], [NASTY[1]], NASTY[2])
+@example(MATRIX[0], HOSTILE_TEXTS[0], [HOSTILE_TEXTS[1]], HOSTILE_TEXTS[2])
 @example(MATRIX[-1], "a\nb", [], "x")
 @example(MATRIX[0], "PUT_YOUR_NAME", ["<A>"], "<A>")
 def test_documents_keep_every_value_and_aws_takes_them(
@@ -85,7 +87,7 @@ def test_commands_are_the_same_words_whatever_the_delegate_is_called(
 
 
 @given(st.sampled_from(["legacy", "v3"]), texts, st.lists(texts, max_size=3), texts, texts)
-@example("v3", NASTY[0], [NASTY[1]], NASTY[2], NASTY[3])
+@example("v3", HOSTILE_TEXTS[0], [HOSTILE_TEXTS[1]], HOSTILE_TEXTS[2], HOSTILE_TEXTS[3])
 def test_docker_gets_each_value_as_one_word(
     flavour: str, name: str, tags: list[str], token: str, password: str
 ) -> None:

@@ -6,7 +6,7 @@ from delegates.install.wizard import SIZES, DelegateSize
 
 # MiB for each number of CPU units (Amazon ECS developer guide, task definition parameters for Fargate).
 FARGATE_MEMORY = {512: range(1024, 4097), 1024: range(2048, 8193), 2048: range(4096, 16_385)}
-AN_AGENT_DOES = 10
+TASKS_PER_AGENT = 10
 
 
 def test_the_sizes_are_those_of_the_documents() -> None:
@@ -23,7 +23,7 @@ def test_the_sizes_are_those_of_the_documents() -> None:
 def test_instances_share_a_size_in_a_way_that_fargate_takes(size: DelegateSize) -> None:
     assert size.instance_memory_mib in FARGATE_MEMORY[size.instance_cpu]
     assert size.instances * size.instance_memory_mib == size.memory_mib
-    assert size.instances * AN_AGENT_DOES == size.parallel_tasks
+    assert size.instances * TASKS_PER_AGENT == size.parallel_tasks
 
 
 def test_a_size_says_what_it_is_in_one_sentence() -> None:

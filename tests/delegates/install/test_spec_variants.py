@@ -9,10 +9,10 @@ from aws.validation.parameters import validate_parameters
 from delegates.install import SpecRequest, lint_spec, write_spec
 from tests.delegates.install.spec_variants import BASE, MATRIX, format_name
 
-EVERY = pytest.mark.parametrize("request_", MATRIX, ids=map(format_name, MATRIX))
+EACH_VARIANT = pytest.mark.parametrize("request_", MATRIX, ids=map(format_name, MATRIX))
 
 
-@EVERY
+@EACH_VARIANT
 def test_its_documents_are_what_aws_takes(request_: SpecRequest) -> None:
     spec = write_spec(request_)
     documents = {name: json.loads(text) for name, text in spec.files.items() if name.endswith(".json")}
@@ -24,13 +24,13 @@ def test_its_documents_are_what_aws_takes(request_: SpecRequest) -> None:
     assert validate_parameters("ecs", "CreateService", spec.service) == []
 
 
-@EVERY
+@EACH_VARIANT
 def test_the_linter_has_nothing_to_say_about_it(request_: SpecRequest) -> None:
     spec = write_spec(request_)
     assert lint_spec(spec.task_definition, spec.service) == []
 
 
-@EVERY
+@EACH_VARIANT
 def test_each_file_that_a_command_names_is_there(request_: SpecRequest) -> None:
     spec = write_spec(request_)
     named_files = {
@@ -42,7 +42,7 @@ def test_each_file_that_a_command_names_is_there(request_: SpecRequest) -> None:
     assert named_files == set(spec.files)
 
 
-@EVERY
+@EACH_VARIANT
 def test_its_token_is_where_it_was_asked_for_and_in_no_command(request_: SpecRequest) -> None:
     spec = write_spec(request_)
     assert not any(BASE.token in command.command for command in spec.commands)
@@ -53,7 +53,7 @@ def test_its_token_is_where_it_was_asked_for_and_in_no_command(request_: SpecReq
         assert holders == {"delegate-token.txt"}
 
 
-@EVERY
+@EACH_VARIANT
 def test_its_create_service_command_and_its_service_say_the_same(request_: SpecRequest) -> None:
     spec = write_spec(request_)
     (create,) = [

@@ -25,7 +25,7 @@ from tests.delegates.protocol.fake_agents import Agent, build_registration, offe
 from tests.fixtures.delegates import make_token
 
 pytestmark = pytest.mark.django_db(transaction=True)
-OPENED = {"type": "websocket.accept"}
+ACCEPT_MESSAGE = {"type": "websocket.accept"}
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ async def send_heartbeat(socket: Socket, **values: Any) -> dict[str, Any]:
 
 async def test_a_session_opens_a_socket_that_hears_of_tasks_and_nothing_of_what_they_are(agent: Agent):
     socket = Socket(agent.session)
-    assert await socket.open() == OPENED
+    assert await socket.open() == ACCEPT_MESSAGE
     task = await run_in_thread(offer_task, agent)
     await run_in_thread(notify_task, agent.instance.delegate_id, task.pk)
     assert await socket.receive() == {"type": "task_available", "task_id": str(task.pk)}
@@ -199,7 +199,7 @@ async def test_a_socket_without_a_good_session_is_closed(agent: Agent, token: De
         "expired": agent.session,
     }.get(bearer, bearer)
     socket = Socket(forged_session)
-    assert await socket.open() == OPENED
+    assert await socket.open() == ACCEPT_MESSAGE
     assert await socket.receive() == {"type": "websocket.close", "code": 4401, "reason": "session_invalid"}
 
 

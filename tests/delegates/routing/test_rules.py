@@ -9,7 +9,7 @@ from delegates.routing.decisions import Preference, decide_route, find_preferenc
 from delegates.routing.rules import RoutingCandidate, RoutingRequest, RoutingRule
 
 PROJECT = "account/acme/shop"
-WANTED = RoutingRequest(scope=PROJECT, criterion="https://ecs.eu-west-1.amazonaws.com")
+REQUEST = RoutingRequest(scope=PROJECT, criterion="https://ecs.eu-west-1.amazonaws.com")
 EU = RoutingCandidate(key=1, name="eu", scope=PROJECT, tags=frozenset({"eu"}))
 US = replace(EU, key=2, name="us", tags=frozenset({"us"}))
 
@@ -37,7 +37,7 @@ US = replace(EU, key=2, name="us", tags=frozenset({"us"}))
 def test_who_passes_a_rule_gets_the_task(
     rule: RoutingRule, request_values: dict[str, Any], candidate: dict[str, Any]
 ) -> None:
-    decision = decide_route(replace(WANTED, **request_values), [replace(EU, **candidate)])
+    decision = decide_route(replace(REQUEST, **request_values), [replace(EU, **candidate)])
     assert decision.chosen is not None
     # Only of scripts is it asked who runs scripts, and only of what needs it who keeps tasks apart.
     skipped_rules = (RoutingRule.SCRIPTS, RoutingRule.ISOLATION)
@@ -84,7 +84,7 @@ def test_who_passes_a_rule_gets_the_task(
 def test_who_fails_a_rule_is_not_given_the_task_and_told_what_to_do(
     rule: RoutingRule, request_values: dict[str, Any], candidate: dict[str, Any], detail: str
 ) -> None:
-    decision = decide_route(replace(WANTED, **request_values), [replace(EU, **candidate)])
+    decision = decide_route(replace(REQUEST, **request_values), [replace(EU, **candidate)])
     assert decision.chosen is None
     (failed_verdict,) = [verdict for verdict in decision.verdicts if not verdict.ok]
     assert failed_verdict.rule == rule
@@ -93,12 +93,12 @@ def test_who_fails_a_rule_is_not_given_the_task_and_told_what_to_do(
 
 
 def test_a_delegate_out_of_reach_is_asked_nothing_else() -> None:
-    decision = decide_route(WANTED, [replace(EU, scope="account/globex", connected=False)])
+    decision = decide_route(REQUEST, [replace(EU, scope="account/globex", connected=False)])
     assert [verdict.rule for verdict in decision.verdicts] == [RoutingRule.SCOPE]
 
 
 def test_being_blocked_holds_even_for_the_only_one_and_for_the_one_selected() -> None:
-    decision = decide_route(replace(WANTED, selectors=("eu",)), [replace(EU, blocked_seconds=299)])
+    decision = decide_route(replace(REQUEST, selectors=("eu",)), [replace(EU, blocked_seconds=299)])
     assert decision.chosen is None
     assert not decision.impossible
     (blocked_verdict,) = [verdict for verdict in decision.verdicts if verdict.rule == RoutingRule.BLOCKLIST]
@@ -119,20 +119,20 @@ def test_being_blocked_holds_even_for_the_only_one_and_for_the_one_selected() ->
 def test_among_those_who_may_one_comes_first(
     better_values: dict[str, Any], worse: dict[str, Any], preference: Preference
 ) -> None:
-    decision = decide_route(WANTED, [replace(US, **worse), replace(EU, **better_values)])
+    decision = decide_route(REQUEST, [replace(US, **worse), replace(EU, **better_values)])
     assert [candidate.name for candidate in decision.ranked] == ["eu", "us"]
-    assert find_preference(WANTED, decision.ranked) == preference
+    assert find_preference(REQUEST, decision.ranked) == preference
     assert decision.sentence.startswith("eu ranks first of 2: it ")
 
 
 def test_who_served_the_connector_last_counts_only_without_selectors() -> None:
     served = replace(US, tags=EU.tags, served_connector=True, busy=1)
-    assert decide_route(WANTED, [EU, served]).chosen == served
-    assert decide_route(replace(WANTED, selectors=("eu",)), [EU, served]).chosen == EU
+    assert decide_route(REQUEST, [EU, served]).chosen == served
+    assert decide_route(replace(REQUEST, selectors=("eu",)), [EU, served]).chosen == EU
 
 
 def test_selectors_that_no_registered_delegate_has_fail_at_once() -> None:
-    decision = decide_route(replace(WANTED, selectors=("gpu",), selectors_from="STEP"), [EU, US])
+    decision = decide_route(replace(REQUEST, selectors=("gpu",), selectors_from="STEP"), [EU, US])
     assert decision.impossible
     assert decision.sentence == (
         "No registered delegate at account/acme/shop or above has the tag gpu that the step asks for. "
@@ -142,7 +142,7 @@ def test_selectors_that_no_registered_delegate_has_fail_at_once() -> None:
 
 def test_a_selected_delegate_that_is_away_is_waited_for_and_no_other_takes_its_place() -> None:
     disconnected = replace(US, connected=False, last_heartbeat="Last heartbeat at 12:00:00 UTC.")
-    decision = decide_route(replace(WANTED, selectors=("us",)), [EU, disconnected])
+    decision = decide_route(replace(REQUEST, selectors=("us",)), [EU, disconnected])
     assert decision.chosen is None
     assert not decision.impossible
     assert decision.sentence == "Waiting for a delegate. us: Last heartbeat at 12:00:00 UTC."
@@ -150,17 +150,17 @@ def test_a_selected_delegate_that_is_away_is_waited_for_and_no_other_takes_its_p
 
 @pytest.mark.parametrize("hidden_values", [{"scope": "account/globex"}, {"admission": "REJECTED"}])
 def test_a_delegate_out_of_reach_or_rejected_is_not_waited_for(hidden_values: dict[str, Any]) -> None:
-    decision = decide_route(replace(WANTED, selectors=("us",)), [EU, replace(US, **hidden_values)])
+    decision = decide_route(replace(REQUEST, selectors=("us",)), [EU, replace(US, **hidden_values)])
     assert decision.impossible
 
 
 def test_without_any_delegate_in_reach_the_sentence_says_so() -> None:
-    assert decide_route(WANTED, []).sentence == "No delegate is registered at account/acme/shop or above."
+    assert decide_route(REQUEST, []).sentence == "No delegate is registered at account/acme/shop or above."
 
 
 def test_a_sentence_names_three_reasons_at_most() -> None:
     full_candidates = [replace(EU, key=key, name=f"d{key}", busy=10) for key in range(5)]
-    assert decide_route(WANTED, full_candidates).sentence.endswith("d2: It has 10 of 10 tasks. And 2 more.")
+    assert decide_route(REQUEST, full_candidates).sentence.endswith("d2: It has 10 of 10 tasks. And 2 more.")
 
 
 @pytest.mark.parametrize(
@@ -210,7 +210,7 @@ def test_scripts_never_go_to_a_delegate_that_runs_none() -> None:
 def test_who_cannot_keep_tasks_apart_works_for_one_project(
     candidate: dict[str, Any], is_allowed: bool
 ) -> None:
-    decision = decide_route(replace(WANTED, needs_isolation=True), [replace(EU, **candidate)])
+    decision = decide_route(replace(REQUEST, needs_isolation=True), [replace(EU, **candidate)])
     (verdict,) = [
         candidate_verdict
         for candidate_verdict in decision.verdicts

@@ -11,14 +11,16 @@ __all__ = ["write"]
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-ASK = "{{identifier: {0}, type: HarnessApproval, timeout: 1h, spec: {{approvers: {{userGroups: [ops]}}}}}}"
+APPROVAL_STEP = (
+    "{{identifier: {0}, type: HarnessApproval, timeout: 1h, spec: {{approvers: {{userGroups: [ops]}}}}}}"
+)
 STEPS = f"""
 - parallel:
-    - step: {ASK.format("ask")}
+    - step: {APPROVAL_STEP.format("ask")}
     - stepGroup:
         identifier: other
         steps:
-          - step: {ASK.format("second")}
+          - step: {APPROVAL_STEP.format("second")}
           - step: {{identifier: pause, type: Wait, spec: {{duration: 5s}}}}
     - step: {{identifier: deploy, type: EcsRollingDeploy}}
 - step: {{identifier: last, type: Wait, spec: {{duration: 5s}}}}

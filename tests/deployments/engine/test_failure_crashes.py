@@ -22,7 +22,7 @@ STRATEGY = """        type: Deployment
               errors: [AllErrors]
               action: {type: Retry, spec: {retryCount: 1, retryIntervals: [3s]}}
 """
-EVERY = 12
+CRASH_INTERVAL = 12
 KilledAt = Callable[[int, str], tuple[Quick, Execution, str]]
 
 
@@ -60,7 +60,7 @@ def test_a_death_around_a_retry_changes_neither_its_count_nor_the_end(killed_at:
     baseline, baseline_execution, _ = killed_at(0, "crash")
     expected_story, expected_work = _list_story_lines(baseline_execution), _list_operations(baseline)
     assert "Trying step ECS rolling deploy again: attempt 2" in expected_story
-    for stop_index in range(part + 1, len(baseline.countdown.passed) + 1, EVERY):
+    for stop_index in range(part + 1, len(baseline.countdown.passed) + 1, CRASH_INTERVAL):
         context = f"killed at {baseline.countdown.passed[stop_index - 1]}, the {stop_index}th"
         schedule, execution, _ = killed_at(stop_index, "crash")
         assert (execution.status, execution.outcome) == ("FAILED", "ROLLED_BACK"), context

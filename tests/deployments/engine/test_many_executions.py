@@ -24,8 +24,8 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 SPEED = 30
 # The share of those that crash, and are rolled back.
-ONE_IN = 5
-MAY_GROW_MIB = 12
+CRASH_INTERVAL = 5
+MAX_GROWTH_MIB = 12
 # Seconds between the dispatch that pays for a call and the call.
 ON_THE_WAY = 2
 # A worker of 2,000 parked executions may hold so much and use so much of a core.
@@ -45,7 +45,7 @@ def run_executions(sandbox: SandboxProcess, worker: Popen[bytes], count: int, se
     """Hold all rollouts until each execution waits, watch that, then let them end."""
     seed_demo(SandboxFacts.from_wire(sandbox.seed()))
     fleet = make_fleet(count)
-    executions = fleet.start(["crash" if number % ONE_IN == 0 else "1.27" for number in range(count)])
+    executions = fleet.start(["crash" if number % CRASH_INTERVAL == 0 else "1.27" for number in range(count)])
     waiting_executions = Execution.objects.exclude(observed_state="")
     wait_until(lambda: waiting_executions.count() == count, "everybody's wait", seconds)
     memory = {pid: resident_mib(pid) for pid in family_of(worker.pid)}
@@ -54,13 +54,13 @@ def run_executions(sandbox: SandboxProcess, worker: Popen[bytes], count: int, se
     open_executions = Execution.objects.filter(ended_at=None)
     wait_until(lambda: not open_executions.exists(), "everybody's end", seconds)
     result_counts = Counter(Execution.objects.values_list("status", "outcome"))
-    crashed_count = -(-count // ONE_IN)
+    crashed_count = -(-count // CRASH_INTERVAL)
     assert result_counts == {
         ("SUCCESS", "COMPLETED"): count - crashed_count,
         ("FAILED", "ROLLED_BACK"): crashed_count,
     }
     memory_growth = {pid: resident_mib(pid) - before for pid, before in memory.items()}
-    assert max(memory_growth.values()) < MAY_GROW_MIB, memory_growth
+    assert max(memory_growth.values()) < MAX_GROWTH_MIB, memory_growth
     assert len(executions) == count
 
 

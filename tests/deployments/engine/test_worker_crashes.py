@@ -30,8 +30,8 @@ pytestmark = pytest.mark.django_db(transaction=True)
 SHORT_ROLLOUT = timedelta(seconds=4)
 PARTS = 4
 # Uneven, or deaths before a commit alone are tried, and none after.
-BRANCHES_APART = 23 * int(os.environ.get("SLIPWAY_DEATHS_APART", "1"))
-APART = int(os.environ.get("SLIPWAY_DEATHS_APART", "1"))
+BRANCH_CRASH_INTERVAL = 23 * int(os.environ.get("SLIPWAY_DEATHS_APART", "1"))
+CRASH_INTERVAL = int(os.environ.get("SLIPWAY_DEATHS_APART", "1"))
 
 
 def _die_in_process() -> None:
@@ -95,7 +95,7 @@ def test_a_death_at_any_failpoint_changes_neither_end_nor_log(
 ) -> None:
     baseline, baseline_execution, _ = killed_at(0, tag)
     expected_story, expected_work = _list_story_lines(baseline_execution), _list_operations(baseline)
-    for stop_index in range(part + 1, len(baseline.countdown.passed) + 1, PARTS * APART):
+    for stop_index in range(part + 1, len(baseline.countdown.passed) + 1, PARTS * CRASH_INTERVAL):
         context = f"killed at {baseline.countdown.passed[stop_index - 1]}, the {stop_index}th"
         schedule, execution, before = killed_at(stop_index, tag)
         assert not list_violations(schedule, execution, before), context
@@ -113,7 +113,7 @@ def test_nor_does_one_while_steps_run_side_by_side(
 ) -> None:
     yaml = branches.build_two_branches()
     baseline, baseline_execution, _ = killed_at(0, tag, yaml)
-    for stop_index in range(3, len(baseline.countdown.passed) + 1, BRANCHES_APART):
+    for stop_index in range(3, len(baseline.countdown.passed) + 1, BRANCH_CRASH_INTERVAL):
         context = f"killed at {baseline.countdown.passed[stop_index - 1]}, the {stop_index}th"
         schedule, execution, before = killed_at(stop_index, tag, yaml)
         assert not list_violations(schedule, execution, before), context

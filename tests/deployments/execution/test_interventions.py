@@ -11,7 +11,7 @@ from tests.fixtures.engine_driver import Drive
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-ASK = """
+INTERVENTION = """
 - onFailure:
     errors: [AllErrors]
     action: {type: ManualIntervention, spec: {timeout: 1h, onTimeout: {action: {type: Ignore}}}}
@@ -22,7 +22,7 @@ ASK = """
 def waiting_execution(drive: Drive, strategies: Strategies, until_asked: UntilAsked) -> Execution:
     """A deployment onto a running service whose crash waits for a person."""
     drive.run("1.27")
-    strategies(ASK)
+    strategies(INTERVENTION)
     return until_asked(drive.start("crash"))
 
 

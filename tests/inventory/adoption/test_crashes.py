@@ -22,7 +22,7 @@ from tests.inventory.drift.scans import sync_cluster
 pytestmark = pytest.mark.django_db(transaction=True)
 
 # The last write of each table that an adoption changes, and what that write is.
-PLACES = (
+CRASH_POINTS = (
     ("INSERT", Service),
     ("INSERT", Pipeline),
     ("UPDATE", Adoption),
@@ -64,7 +64,7 @@ def test_it_is_all_or_nothing_wherever_a_process_dies(drive: Drive) -> None:
     adoption = read_adoption("legacy")
     before = count_rows()
     spec = AdoptionSpec("taken", "Taken over")
-    for verb, model in PLACES:
+    for verb, model in CRASH_POINTS:
         crash_after(partial(adopt_service, actor=admin, adoption=adoption, spec=spec), verb, model)
         assert count_rows() == before, (verb, model)
         adoption = Adoption.objects.get(pk=adoption.pk)

@@ -40,7 +40,7 @@ TASK = {
         {"name": "agent", "image": "agent:1", "essential": False},
     ],
 }
-SHOWN_TASK = {
+DESCRIBED_TASK = {
     "taskDefinitionArn": "arn:aws:ecs:us-east-1:123456789012:task-definition/myapp:3",
     "revision": 3,
     "status": "ACTIVE",
@@ -78,7 +78,7 @@ SERVICE = {
     "networkConfiguration": {"awsvpcConfiguration": {"subnets": ["subnet-b", "subnet-a"]}},
     "loadBalancers": [{"targetGroupArn": "arn:tg", "containerName": "app", "containerPort": 80}],
 }
-SHOWN_SERVICE: dict[str, Any] = {
+DESCRIBED_SERVICE: dict[str, Any] = {
     **SERVICE,
     "serviceArn": "arn:aws:ecs:us-east-1:123456789012:service/demo/myapp",
     "clusterArn": "arn:aws:ecs:us-east-1:123456789012:cluster/demo",
@@ -118,7 +118,7 @@ SHOWN_SERVICE: dict[str, Any] = {
     "events": [],
 }
 TARGET = {"MinCapacity": 1, "MaxCapacity": 4}
-SHOWN_TARGET = {
+DESCRIBED_TARGET = {
     "ServiceNamespace": "ecs",
     "ResourceId": "service/demo/myapp",
     "ScalableDimension": "ecs:service:DesiredCount",
@@ -135,11 +135,21 @@ POLICY = {
         "PredefinedMetricSpecification": {"PredefinedMetricType": "ECSServiceAverageCPUUtilization"},
     },
 }
-SHOWN_POLICY = {**POLICY, "PolicyARN": "arn:policy", "Alarms": [{"AlarmName": "a"}], "CreationTime": "2026"}
+DESCRIBED_POLICY = {
+    **POLICY,
+    "PolicyARN": "arn:policy",
+    "Alarms": [{"AlarmName": "a"}],
+    "CreationTime": "2026",
+}
 
 DEPLOYED = ServiceDocuments(TASK, SERVICE, 2, TARGET, {"cpu": POLICY}, {"team": "shop"})
 RUNNING = ServiceDocuments(
-    SHOWN_TASK, SHOWN_SERVICE, 2, SHOWN_TARGET, {"cpu": SHOWN_POLICY}, {"team": "shop", "cost": "12"}
+    DESCRIBED_TASK,
+    DESCRIBED_SERVICE,
+    2,
+    DESCRIBED_TARGET,
+    {"cpu": DESCRIBED_POLICY},
+    {"team": "shop", "cost": "12"},
 )
 
 
@@ -152,10 +162,12 @@ def test_what_aws_adds_and_its_order_are_no_difference() -> None:
 
 
 def test_a_field_that_was_changed_is_named_with_both_values() -> None:
-    task = change_value(SHOWN_TASK, ("containerDefinitions", 1, "environment", 1, "value"))
+    task = change_value(DESCRIBED_TASK, ("containerDefinitions", 1, "environment", 1, "value"))
     (difference,) = find_differences(
         DEPLOYED,
-        ServiceDocuments(task, SHOWN_SERVICE, 2, SHOWN_TARGET, {"cpu": SHOWN_POLICY}, {"team": "shop"}),
+        ServiceDocuments(
+            task, DESCRIBED_SERVICE, 2, DESCRIBED_TARGET, {"cpu": DESCRIBED_POLICY}, {"team": "shop"}
+        ),
         aws_defaults=find_aws_defaults(DEPLOYED, RUNNING),
     )
     assert (difference.path, difference.desired, difference.actual) == (
@@ -174,32 +186,32 @@ def test_a_field_that_was_changed_is_named_with_both_values() -> None:
         ({"tags": {"team": "other"}}, [f"{SERVICE_DEFINITION}:tags[team]"]),
         ({"tags": {}}, [f"{SERVICE_DEFINITION}:tags[team]"]),
         ({"target": None, "policies": {}}, [f"{SCALABLE_TARGET}:", f"{SCALING_POLICY}:[cpu]"]),
-        ({"target": {**SHOWN_TARGET, "MaxCapacity": 9}}, [f"{SCALABLE_TARGET}:MaxCapacity"]),
+        ({"target": {**DESCRIBED_TARGET, "MaxCapacity": 9}}, [f"{SCALABLE_TARGET}:MaxCapacity"]),
         (
-            {"target": {**SHOWN_TARGET, "SuspendedState": {"DynamicScalingInSuspended": True}}},
+            {"target": {**DESCRIBED_TARGET, "SuspendedState": {"DynamicScalingInSuspended": True}}},
             [f"{SCALABLE_TARGET}:SuspendedState.DynamicScalingInSuspended"],
         ),
         (
-            {"policies": {"cpu": SHOWN_POLICY, "memory": {**SHOWN_POLICY, "PolicyName": "memory"}}},
+            {"policies": {"cpu": DESCRIBED_POLICY, "memory": {**DESCRIBED_POLICY, "PolicyName": "memory"}}},
             [f"{SCALING_POLICY}:[memory]"],
         ),
         (
-            {"service": {**SHOWN_SERVICE, "enableExecuteCommand": True}},
+            {"service": {**DESCRIBED_SERVICE, "enableExecuteCommand": True}},
             [f"{SERVICE_DEFINITION}:enableExecuteCommand"],
         ),
         (
-            {"service": {**SHOWN_SERVICE, "availabilityZoneRebalancing": "DISABLED"}},
+            {"service": {**DESCRIBED_SERVICE, "availabilityZoneRebalancing": "DISABLED"}},
             [f"{SERVICE_DEFINITION}:availabilityZoneRebalancing"],
         ),
     ],
 )
 def test_what_somebody_changed_outside_is_named(changes: dict[str, Any], expected_paths: list[str]) -> None:
     parts = {
-        "task_definition": SHOWN_TASK,
-        "service": SHOWN_SERVICE,
+        "task_definition": DESCRIBED_TASK,
+        "service": DESCRIBED_SERVICE,
         "count": 2,
-        "target": SHOWN_TARGET,
-        "policies": {"cpu": SHOWN_POLICY},
+        "target": DESCRIBED_TARGET,
+        "policies": {"cpu": DESCRIBED_POLICY},
         "tags": {"team": "shop"},
     }
     assert list_differences(ServiceDocuments(**{**parts, **changes})) == expected_paths
@@ -209,7 +221,7 @@ def test_scaling_that_no_manifest_says_is_expected_as_it_was_first_seen() -> Non
     desired = ServiceDocuments(TASK, SERVICE)
     expected = find_aws_defaults(desired, RUNNING)
     assert find_differences(desired, RUNNING, aws_defaults=expected) == ()
-    bare_documents = ServiceDocuments(SHOWN_TASK, SHOWN_SERVICE)
+    bare_documents = ServiceDocuments(DESCRIBED_TASK, DESCRIBED_SERVICE)
     assert list_paths(find_differences(desired, bare_documents, aws_defaults=expected)) == [
         f"{SCALABLE_TARGET}:",
         f"{SCALING_POLICY}:[cpu]",
@@ -260,7 +272,7 @@ KINDS = {
     SCALABLE_TARGET: lambda value: ServiceDocuments(target=value),
     SCALING_POLICY: lambda value: ServiceDocuments(policies={"cpu": value}),
 }
-PLACES = [(kind, path) for kind in KINDS for path in iterate_leaves(build_document(kind))]
+LEAF_PATHS = [(kind, path) for kind in KINDS for path in iterate_leaves(build_document(kind))]
 
 
 def _get_entry_name(path: Path) -> str:
@@ -268,7 +280,7 @@ def _get_entry_name(path: Path) -> str:
     return next(part for part in reversed(path) if isinstance(part, str))
 
 
-@pytest.mark.parametrize(("kind", "path"), PLACES, ids=[f"{kind} {path}" for kind, path in PLACES])
+@pytest.mark.parametrize(("kind", "path"), LEAF_PATHS, ids=[f"{kind} {path}" for kind, path in LEAF_PATHS])
 def test_each_field_that_botocore_knows_is_seen_when_it_changes_and_no_other(kind: str, path: Path) -> None:
     build_documents = KINDS[kind]
     before = build_document(kind)

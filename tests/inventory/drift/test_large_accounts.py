@@ -62,7 +62,7 @@ class World:
         return sum(account.calls[operation] for account in self.accounts.values() for operation in operations)
 
 
-LOOKS = ("DescribeScalableTargets", "DescribeScalingPolicies", "DescribeTaskDefinition")
+SCAN_OPERATIONS = ("DescribeScalableTargets", "DescribeScalingPolicies", "DescribeTaskDefinition")
 
 
 def create_world(project: Scope, sizes: Sequence[int], tasks_per_service: int = 1) -> World:
@@ -94,7 +94,7 @@ def test_a_look_makes_as_few_calls_as_pages_allow(
     fewest_calls = sum(account.fewest_looks for account in account_world.accounts.values())
     revisions = sum(len(account.foreign_names) for account in account_world.accounts.values())
     first = account_world.scan_all()
-    assert account_world.count_calls(LOOKS) <= 1.1 * (fewest_calls + revisions)
+    assert account_world.count_calls(SCAN_OPERATIONS) <= 1.1 * (fewest_calls + revisions)
     assert account_world.count_calls(["DescribeTaskDefinition"]) == revisions
     assert DriftComparison.objects.filter(state=DriftComparison.State.DRIFTED).count() == revisions
     assert (
@@ -103,11 +103,11 @@ def test_a_look_makes_as_few_calls_as_pages_allow(
     assert {row.path for row in Drift.objects.all()} == {"cpu"}
     assert all(row.attribution.endswith("not registered by Slipway.") for row in Drift.objects.all())
     second = account_world.scan_all()
-    assert account_world.count_calls(LOOKS) <= 1.1 * (2 * fewest_calls + revisions), (
+    assert account_world.count_calls(SCAN_OPERATIONS) <= 1.1 * (2 * fewest_calls + revisions), (
         "a revision is described once for ever"
     )
     assert account_world.count_calls(["DescribeTaskDefinition"]) == revisions
-    first_calls = account_world.count_calls(LOOKS) - fewest_calls
+    first_calls = account_world.count_calls(SCAN_OPERATIONS) - fewest_calls
     print(
         f"\n{sum(sizes)} services, {len(sizes)} clusters: {first_calls} calls at first,"
         f" {fewest_calls} again; {first.seconds:.2f} s and {first.queries} queries at first,"

@@ -22,7 +22,7 @@ from web.clock import get_database_time
 
 __all__ = ["cluster"]
 pytestmark = pytest.mark.django_db
-ODD: list[object] = [
+INVALID_VALUES: list[object] = [
     *TEXTS.values(),
     *JSON_ONLY.values(),
     "n" * 10_240,
@@ -81,7 +81,7 @@ class InvalidRows(LargeCluster):
         return self.odd
 
 
-@pytest.mark.parametrize("odd_value", ODD, ids=lambda odd_value: repr(odd_value)[:20])
+@pytest.mark.parametrize("odd_value", INVALID_VALUES, ids=lambda odd_value: repr(odd_value)[:20])
 def test_a_cluster_is_kept_in_step_whatever_one_row_says(cluster: SyncedCluster, odd_value: object) -> None:
     odd_cluster = InvalidRows(services=1, tasks_each=1)
     odd_cluster.odd = odd_value

@@ -20,7 +20,7 @@ from tests.stories.blue_green.shop import Shop
 from web.clock import get_database_time
 
 __all__ = ["_full_buckets", "shop"]
-ASKED = "DescribeTargetHealth"
+OPERATION = "DescribeTargetHealth"
 Turn = Callable[[dict[str, Any]], dict[str, Any]]
 
 
@@ -47,7 +47,7 @@ class TargetHealthCaller:
     def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
         self.calls[operation] += 1
         response = self.caller.call(service, operation, params)
-        return self.change_response(response) if operation == ASKED else response
+        return self.change_response(response) if operation == OPERATION else response
 
 
 def read_dashboard(shop: Shop) -> str:
@@ -72,17 +72,17 @@ def test_targets_are_read_once_for_all_who_look_and_not_where_nobody_looks(shop:
     shop.drive.run("1")
     health_caller = TargetHealthCaller()
     health_caller.sync()
-    assert health_caller.calls[ASKED] == 0, "nobody looks"
+    assert health_caller.calls[OPERATION] == 0, "nobody looks"
     assert "not read yet" in read_dashboard(shop)
     read_dashboard(shop)
     health_caller.sync()
-    assert health_caller.calls[ASKED] == 1, "however many look"
+    assert health_caller.calls[OPERATION] == 1, "however many look"
     text = read_dashboard(shop)
     assert "2 healthy" in text
     assert "that are not healthy" not in text
     EcsServiceRecord.objects.update(viewed_at=get_database_time() - timedelta(minutes=16))
     health_caller.sync()
-    assert health_caller.calls[ASKED] == 1, "everybody has left"
+    assert health_caller.calls[OPERATION] == 1, "everybody has left"
 
     EcsServiceRecord.objects.update(viewed_at=get_database_time())
     TargetHealthCaller(add_unhealthy_target).sync()
@@ -101,17 +101,17 @@ def test_a_group_that_is_gone_and_a_policy_that_denies_are_told_and_stop_nothing
     read_dashboard(shop)
 
     def raise_not_found(_: object) -> dict[str, Any]:
-        raise NotFound("TargetGroupNotFound", "One or more target groups not found", "elbv2", ASKED)
+        raise NotFound("TargetGroupNotFound", "One or more target groups not found", "elbv2", OPERATION)
 
     cluster = TargetHealthCaller(raise_not_found).sync()
     assert cluster.denied_reads == []
     assert "This target group does not exist in AWS" in read_dashboard(shop)
 
     def raise_denied(_: object) -> dict[str, Any]:
-        raise Denied("AccessDenied", "You may not.", "elbv2", ASKED)
+        raise Denied("AccessDenied", "You may not.", "elbv2", OPERATION)
 
     cluster = TargetHealthCaller(raise_denied).sync()
-    assert [denied_read["operation"] for denied_read in cluster.denied_reads] == [ASKED]
+    assert [denied_read["operation"] for denied_read in cluster.denied_reads] == [OPERATION]
     text = read_dashboard(shop)
     assert "Allow <code>elasticloadbalancing:DescribeTargetHealth</code>" in text
     assert "choose <em>Sync now</em>" in text

@@ -27,7 +27,7 @@ from tests.inventory.sync.test_large_clusters import cluster
 from web.clock import get_database_time
 
 __all__ = ["cluster"]
-ASKED = "GetMetricData"
+OPERATION = "GetMetricData"
 
 
 class Story:
@@ -61,7 +61,7 @@ class Story:
 
     def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
         self.calls[operation] += 1
-        if operation == ASKED and self.denies:
+        if operation == OPERATION and self.denies:
             raise Denied("AccessDeniedException", "You may not.", service, operation)
         return self.caller.call(service, operation, params)
 
@@ -75,11 +75,11 @@ def story(drive: Drive, monkeypatch: pytest.MonkeyPatch) -> Story:
 
 def test_it_is_read_every_few_minutes_for_those_who_look(story: Story) -> None:
     story.sync()
-    assert story.calls[ASKED] == 0, "nobody looks"
+    assert story.calls[OPERATION] == 0, "nobody looks"
     assert "one minute after the first sync" in story.read_dashboard()
     for _ in range(2):
         story.sync()
-    assert story.calls[ASKED] == 1, "the values are new"
+    assert story.calls[OPERATION] == 1, "the values are new"
     text = story.read_dashboard()
     assert "CPU of myapp in percent of the reservation, last three hours: now " in text
     assert "<li>100 %</li><li>50 %</li><li>0 %</li>" in text
@@ -97,7 +97,7 @@ def test_it_is_read_every_few_minutes_for_those_who_look(story: Story) -> None:
     assert f"{memory.current:.1f} %" in text
     story.drive.pass_time(300, step=60)
     story.sync()
-    assert story.calls[ASKED] == 2
+    assert story.calls[OPERATION] == 2
     new_usage = get_usage(EcsServiceRecord.objects.get())
     assert new_usage is not None
     assert new_usage.known[1:] == usage.known, "what was told stays"
