@@ -70,11 +70,11 @@ class Crowd:
             await self._post(f"tasks/{task['id']}/complete", body, session)
 
     async def _post(self, path: str, body: Mapping[str, Any], session: str) -> Any:
-        where = urlsplit(self.url)
-        reader, writer = await asyncio.open_connection(where.hostname, where.port)
+        parts = urlsplit(self.url)
+        reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
         content = json.dumps(body).encode()
         head = (
-            f"POST /agent/v1/{path} HTTP/1.1\r\nHost: {where.netloc}\r\nAuthorization: Bearer {session}\r\n"
+            f"POST /agent/v1/{path} HTTP/1.1\r\nHost: {parts.netloc}\r\nAuthorization: Bearer {session}\r\n"
             f"Content-Length: {len(content)}\r\nConnection: close\r\n\r\n"
         )
         writer.write(head.encode() + content)
@@ -88,12 +88,12 @@ class Crowd:
             {"type": "heartbeat", "running": [], "cpu_process": 1, "cpu_system": 2, "memory_mib": 50}
         )
         clock = asyncio.get_running_loop().time
-        began, sent, before = clock(), 0, self.acknowledged
+        began, sent_count, before = clock(), 0, self.acknowledged
         while clock() < began + seconds:
             due_count = int((clock() - began) * per_second)
-            while sent < due_count:
-                await self.sockets[sent % len(self.sockets)].send(text)
-                sent += 1
+            while sent_count < due_count:
+                await self.sockets[sent_count % len(self.sockets)].send(text)
+                sent_count += 1
             await asyncio.sleep(0.01)
         await asyncio.sleep(2.5)
         return (self.acknowledged - before) / seconds

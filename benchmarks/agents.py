@@ -179,9 +179,9 @@ def _measure_delivery(
             yield _format_row(f"{label}, {kind}", times, len(began))
 
 
-def _format_row(label: str, times: Sequence[float], sent: int) -> str:
+def _format_row(label: str, times: Sequence[float], sent_count: int) -> str:
     cuts = statistics.quantiles(times, n=100, method="inclusive")
-    return f"  {label:<35}{cuts[49]:8.1f}  {cuts[98]:8.1f}  {max(times):8.1f}   {len(times)} of {sent}"
+    return f"  {label:<35}{cuts[49]:8.1f}  {cuts[98]:8.1f}  {max(times):8.1f}   {len(times)} of {sent_count}"
 
 
 def _create_members(count: int) -> list[Member]:

@@ -56,10 +56,10 @@ def _build_slipway_client(at: Installation) -> Client:
     (pipeline,) = at.request("GET", "pipelines?identifier=rolling_demo")["results"]
 
     def deploy(tag: str) -> datetime:
-        made = at.request("POST", f"pipelines/{pipeline['id']}/executions", {"artifact": {"tag": tag}})
+        run = at.request("POST", f"pipelines/{pipeline['id']}/executions", {"artifact": {"tag": tag}})
         deadline = time.monotonic() + FINISH_SECONDS
         while time.monotonic() < deadline:
-            execution = at.request("GET", f"executions/{made['id']}")
+            execution = at.request("GET", f"executions/{run['id']}")
             if execution["ended_at"]:
                 if execution["status"] != "SUCCESS":
                     raise RolloutFailed(f"Slipway: {execution['status']}")

@@ -13,13 +13,13 @@ BATCH = 5_000
 
 def copy_row(row: Row, **changes: Any) -> Row:
     """Return an unsaved copy of `row` with these changes."""
-    made = copy.copy(row)
-    made._state = copy.copy(row._state)
-    made._state.adding, made._state.fields_cache = True, {}
-    made.pk = None
+    row_copy = copy.copy(row)
+    row_copy._state = copy.copy(row._state)
+    row_copy._state.adding, row_copy._state.fields_cache = True, {}
+    row_copy.pk = None
     for name, value in changes.items():
-        setattr(made, name, value)
-    return made
+        setattr(row_copy, name, value)
+    return row_copy
 
 
 def store(model: type[Row], rows: Iterable[Row]) -> None:

@@ -99,21 +99,21 @@ def _load_page(browser: Browser, url: str, path: str, cookies: list[dict[str, st
 
 
 def _measure_load(page: Page, address: str) -> Load:
-    wire, kinds, sent = page.context.new_cdp_session(page), {}, {}
+    wire, kinds, sizes = page.context.new_cdp_session(page), {}, {}
     wire.send("Network.enable")
     wire.on("Network.responseReceived", lambda event: kinds.update({event["requestId"]: event["type"]}))
     wire.on(
         "Network.loadingFinished",
-        lambda event: sent.update({event["requestId"]: int(event["encodedDataLength"])}),
+        lambda event: sizes.update({event["requestId"]: int(event["encodedDataLength"])}),
     )
     page.goto(address, wait_until="networkidle")
     painted, shifted = page.evaluate(LARGEST_PAINT), page.evaluate(SHIFT)
     wire.detach()
     by_kind: dict[str, int] = {}
-    for request, size in sent.items():
+    for request, size in sizes.items():
         kind = kinds.get(request, "Other")
         by_kind[kind] = by_kind.get(kind, 0) + size
-    return Load(by_kind, len(sent), painted, shifted)
+    return Load(by_kind, len(sizes), painted, shifted)
 
 
 def _format_row(name: str, first: list[Load], again: list[Load]) -> str:

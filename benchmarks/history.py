@@ -100,8 +100,8 @@ def _create_ended_execution(world: World) -> Execution:
     for _ in range(50):
         with transaction.atomic():
             log.store_lines(execution.pk, [line] * 100)
-    ended = {"status": Status.SUCCESS, "outcome": Outcome.COMPLETED, "ended_at": timezone.now()}
-    Execution.objects.filter(pk=execution.pk).update(due_at=None, started_at=F("created_at"), **ended)
+    values = {"status": Status.SUCCESS, "outcome": Outcome.COMPLETED, "ended_at": timezone.now()}
+    Execution.objects.filter(pk=execution.pk).update(due_at=None, started_at=F("created_at"), **values)
     execution.refresh_from_db()
     return execution
 
@@ -139,8 +139,8 @@ def _choose_pipeline(site: Site, numbers: dict[int, int], dice: random.Random) -
 def _choose_status(dice: random.Random, *, remaining: int) -> Status:
     if remaining <= 30:
         return Status.RUNNING
-    drawn = dice.randrange(1000)
-    return next((status for below, status in ENDINGS if drawn < below), Status.SUCCESS)
+    number = dice.randrange(1000)
+    return next((status for below, status in ENDINGS if number < below), Status.SUCCESS)
 
 
 def _build_execution(template: Execution, pipeline: Pipeline, at: datetime, status: Status) -> Execution:
@@ -189,8 +189,8 @@ def _store(plan: _Plan, rows: list[Execution]) -> None:
         stages = [copy_row(stage, execution=row, status=row.status) for row in rows for stage in plan.stages]
         StageExecution.objects.bulk_create(stages)
         AuditEntry.objects.bulk_create(_build_audit_entries(rows))
-        chosen = {row.pk for row in rows[::DETAILED]}
-        _store_details(plan, [stage for stage in stages if stage.execution_id in chosen])
+        detailed_ids = {row.pk for row in rows[::DETAILED]}
+        _store_details(plan, [stage for stage in stages if stage.execution_id in detailed_ids])
 
 
 def _store_details(plan: _Plan, stages: list[StageExecution]) -> None:

@@ -127,14 +127,14 @@ def _measure_staggered(crew: Crew, fleet: Fleet) -> Iterator[str]:
         execution.refresh_from_db()
         report_delays.append((_require_moment(execution.ended_at) - moment).total_seconds())
         comparison.append((poller.seen[deployment] - moment).total_seconds())
-    begun = [_get_call_time(updates[name]) - click for name, click in zip(names, clicks, strict=True)]
+    delays = [_get_call_time(updates[name]) - click for name, click in zip(names, clicks, strict=True)]
     by_hand = bare.time_updates(crew.sandbox.url, CLUSTER, names)
     yield f"{len(names)} rollouts of {ROLLOUT_SECONDS:g} s, one begun each {APART:g} s"
     yield _format_row(
         "told after AWS completed (goal 2.5, 5.5)", _format_spread(report_delays), _format_spread(comparison)
     )
     yield _format_row(
-        "click to UpdateService while they start", _format_spread(begun), _format_spread(by_hand)
+        "click to UpdateService while they start", _format_spread(delays), _format_spread(by_hand)
     )
     yield _format_row("calls to AWS for each (goal 8)", f"{len(journal) / len(names):.1f}", NAIVE)
     yield _format_row("the same by caller, all of them", count_by_caller(journal), "")
@@ -173,17 +173,19 @@ def _measure_concurrent(crew: Crew, pid: int) -> Iterator[str]:
     _wait_for_usual_schedule()
     mark, memory_before = crew.mark(), _get_resident_mib(pid)
     used = watch(pid, AWHILE)
-    made, allowed = worst_window(described(crew.sandbox.journal(mark)))
+    call_count, allowed = worst_window(described(crew.sandbox.journal(mark)))
     crew.speed(10)
     _wait_for_end(executions, well=False)
     ends = Counter(Execution.objects.filter(pipeline__in=fleet.pipelines).values_list("status", "outcome"))
     yield f"{IN_FLIGHT} executions in flight, one worker of one process"
     yield _format_row("all started and waiting", f"{took:.0f} s", f"{IN_FLIGHT / took:.1f} a second")
-    yield _format_row("DescribeServices in 5 s while they wait", f"{made}", f"allowed: {allowed}, a tenth")
+    yield _format_row(
+        "DescribeServices in 5 s while they wait", f"{call_count}", f"allowed: {allowed}, a tenth"
+    )
     yield _format_row(
         "processor while they wait (goal 3 % for 50)",
         _format_cores(used),
-        f"bare: {_measure_bare_loop(crew, 'flight', made / 5)}",
+        f"bare: {_measure_bare_loop(crew, 'flight', call_count / 5)}",
     )
     yield _format_row(
         "memory, waiting and after (goal 150 MiB)",

@@ -56,7 +56,7 @@ def start_installation() -> Iterator[Installation]:
     with tempfile.TemporaryDirectory(prefix="slipway-bench-") as folder:
         home, port, sandbox_port = Path(folder) / "h", free_port(), free_port()
         token = f"slp_pat_{secrets.token_urlsafe(32)}"
-        chosen = {
+        variables = {
             "DJANGO_SETTINGS_MODULE": "config.settings",
             "DATABASE_URL": "",
             "REDIS_URL": "",
@@ -69,7 +69,7 @@ def start_installation() -> Iterator[Installation]:
         process = subprocess.Popen(
             [sys.executable, "-m", "ops", "--ends-with-parent"],
             cwd=ROOT,
-            env={**os.environ, **chosen},
+            env={**os.environ, **variables},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
         )

@@ -56,7 +56,7 @@ def _start_helper(module: str, environment: Mapping[str, str]) -> Iterator[Helpe
 def report() -> Iterator[str]:
     """Measure storing alone, then a paced stream with all viewers, then the pane in a browser."""
     with start_installation() as at:
-        chosen = {
+        variables = {
             "DJANGO_SETTINGS_MODULE": "config.settings",
             "DATABASE_URL": "",
             "REDIS_URL": "",
@@ -64,9 +64,9 @@ def report() -> Iterator[str]:
             "SLIPWAY_HOME": str(at.home),
             "PORT": at.url.rsplit(":", 1)[1],
         }
-        with _start_helper("benchmarks.log_writer", chosen) as writer:
+        with _start_helper("benchmarks.log_writer", variables) as writer:
             yield from _measure_storage(writer)
-            yield from _measure_viewers(at, writer, chosen)
+            yield from _measure_viewers(at, writer, variables)
             yield from _measure_pane(at, writer)
 
 
@@ -91,40 +91,40 @@ def _format_row(label: str, stats: Mapping[str, Any], base: Mapping[str, Any]) -
     return f"  {label:<34} {wall:8,.0f} {per_cpu:12,.0f} x {times:4.1f} {line_bytes:9.1f}"
 
 
-def _measure_viewers(at: Installation, writer: Helper, chosen: Mapping[str, str]) -> Iterator[str]:
-    begun = writer.send_order(do="begin", executions=EXECUTIONS)
-    server = _listening_on(int(chosen["PORT"]))
+def _measure_viewers(at: Installation, writer: Helper, variables: Mapping[str, str]) -> Iterator[str]:
+    reply = writer.send_order(do="begin", executions=EXECUTIONS)
+    server = _listening_on(int(variables["PORT"]))
     with _start_helper("benchmarks.log_viewers", {}) as viewers:
         viewers.send_order(
             socket=at.url.replace("http", "ws"),
             origin=at.url,
-            cookie=f"slipway={begun['session']}",
-            executions=begun["executions"],
+            cookie=f"slipway={reply['session']}",
+            executions=reply["executions"],
             viewers=VIEWERS,
         )
         before = _cpu_of(server)
-        stored = writer.send_order(do="paced", rate=RATE, seconds=SECONDS)
-        expected = stored["lines"] * VIEWERS // EXECUTIONS
+        storage = writer.send_order(do="paced", rate=RATE, seconds=SECONDS)
+        expected = storage["lines"] * VIEWERS // EXECUTIONS
         received = _wait_for_delivery(viewers, expected)
         served = _cpu_of(server) - before
-    took, lines = stored["seconds"], stored["lines"]
+    took, lines = storage["seconds"], storage["lines"]
     yield f"  {RATE:,} lines/s asked for {took:.0f} s, {EXECUTIONS} executions, {VIEWERS} sockets open"
-    yield f"    stored {lines / took:,.0f} lines/s, {stored['bytes'] / lines:.1f} bytes/line"
+    yield f"    stored {lines / took:,.0f} lines/s, {storage['bytes'] / lines:.1f} bytes/line"
     yield f"    seen {received['lines']:,} of {expected:,}, told as skipped {received['skipped']:,}"
     delays = f"p50 {received['p50']} ms, p99 {received['p99']} ms, at most {received['max']} ms"
     yield f"    from line to socket: {delays}"
-    yield f"    CPU of a core: writer {stored['cpu'] / took:.0%}, web server {served / took:.0%}"
+    yield f"    CPU of a core: writer {storage['cpu'] / took:.0%}, web server {served / took:.0%}"
     yield f"    largest message: {received['largest']:,} bytes"
 
 
 def _measure_pane(at: Installation, writer: Helper) -> Iterator[str]:
-    begun = writer.send_order(do="begin", executions=1)
+    reply = writer.send_order(do="begin", executions=1)
     entries = [
         BlockEntry(1_800_000_000_000_000 + number, ("run", "Run", "info", "container"), text)
         for number, text in enumerate(islice(generate_lines(7), PANE_LINES))
     ]
     blocks = [json.loads(block.body) for block in encode_blocks(1, entries)]
-    yield from log_pane.report(at.url, begun["session"], begun["executions"][0], blocks)
+    yield from log_pane.report(at.url, reply["session"], reply["executions"][0], blocks)
 
 
 def _wait_for_delivery(viewers: Helper, expected: int) -> dict[str, Any]:

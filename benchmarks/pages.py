@@ -27,8 +27,8 @@ def report() -> Iterator[str]:
 
 def _measure_database(database_url: str) -> Iterator[str]:
     with TemporaryDirectory(prefix="slipway-bench-", ignore_cleanup_errors=True) as home:
-        chosen = {"DATABASE_URL": database_url, "SLIPWAY_TESTS_HOME": home, "PYTHONUNBUFFERED": "1"}
-        environment = {**os.environ, **chosen}
+        variables = {"DATABASE_URL": database_url, "SLIPWAY_TESTS_HOME": home, "PYTHONUNBUFFERED": "1"}
+        environment = {**os.environ, **variables}
         with subprocess.Popen(TIMES, env=environment, stdout=subprocess.PIPE, text=True) as child:
             yield from (line.rstrip("\n") for line in child.stdout or ())
         if child.returncode:

@@ -37,13 +37,13 @@ def _build_tasks(task: DelegateTask, now: datetime) -> Iterator[DelegateTask]:
     """Yield tasks: the newest wait for a missing delegate, the others ended, one in fifty failed."""
     for number in range(TASKS):
         at = now - WEEK * (number / TASKS)
-        ended = {"started_at": at, "finished_at": at + timedelta(seconds=2), "lease_until": None}
+        times = {"started_at": at, "finished_at": at + timedelta(seconds=2), "lease_until": None}
         if number < QUEUED:
             waits = {"status": "QUEUED", "reason": "No delegate has the tag x.", "instance": None}
             yield copy_row(task, pk=uuid.uuid4(), queued_at=at, deadline=now + WEEK, **waits)
         else:
             status = "FAILED" if number % 50 == 0 else "SUCCEEDED"
-            yield copy_row(task, pk=uuid.uuid4(), queued_at=at, status=status, **ended)
+            yield copy_row(task, pk=uuid.uuid4(), queued_at=at, status=status, **times)
 
 
 def _build_approvals(approval: Approval, now: datetime) -> Iterator[Approval]:
@@ -60,8 +60,10 @@ def _build_approvals(approval: Approval, now: datetime) -> Iterator[Approval]:
 def _create_drift(first: DriftComparison, now: datetime) -> None:
     """Create drift for every deployed ECS service, open and resolved."""
     records = EcsServiceRecord.objects.filter(comparison=None).exclude(service=None).order_by("pk")
-    made = DriftComparison.objects.bulk_create(copy_row(first, ecs_service=record) for record in records)
-    store(Drift, _build_drifts(Drift.objects.earliest("pk"), [first, *made], now))
+    comparisons = DriftComparison.objects.bulk_create(
+        copy_row(first, ecs_service=record) for record in records
+    )
+    store(Drift, _build_drifts(Drift.objects.earliest("pk"), [first, *comparisons], now))
 
 
 def _build_drifts(drift: Drift, comparisons: list[DriftComparison], now: datetime) -> Iterator[Drift]:

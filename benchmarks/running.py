@@ -33,7 +33,7 @@ def create_inventory(service: Service) -> None:
     cluster, task = SyncedCluster.objects.earliest("pk"), ServiceInstance.objects.earliest("pk")
     first, places = EcsServiceRecord.objects.earliest("pk"), _list_infrastructures()
     other_services = cycle(Service.objects.exclude(pk=service.pk).filter(scope__in=places).order_by("pk"))
-    made = EcsServiceRecord.objects.bulk_create(
+    created_records = EcsServiceRecord.objects.bulk_create(
         copy_row(
             first,
             name=f"ecs{number}",
@@ -46,9 +46,9 @@ def create_inventory(service: Service) -> None:
         copy_row(first, name=f"unknown{number}", service=None, infrastructure=None)
         for number in range(UNKNOWN)
     )
-    store(ServiceInstance, _build_running_tasks(task, [first, *made], cluster))
-    store(ServiceInstance, _build_stopped_tasks(task, [first, *made], cluster))
-    store(EcsServiceEvent, _build_events([first, *made]))
+    store(ServiceInstance, _build_running_tasks(task, [first, *created_records], cluster))
+    store(ServiceInstance, _build_stopped_tasks(task, [first, *created_records], cluster))
+    store(EcsServiceEvent, _build_events([first, *created_records]))
 
 
 def _list_infrastructures() -> dict[int, Iterator[int]]:

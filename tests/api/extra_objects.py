@@ -71,9 +71,9 @@ def adoption(world: World) -> dict[str, Any]:
 def create_adopted_service(world: World) -> dict[str, Any]:
     """One that was taken over, with the service and the pipeline that were made of it."""
     row = Adoption.objects.get(infrastructure=world.infrastructure)
-    made = {"scope": world.scope, "identifier": "made", "name": "Made"}
-    row.service, _ = Service.objects.get_or_create(**made)
-    row.pipeline, _ = Pipeline.objects.get_or_create(**made)
+    names = {"scope": world.scope, "identifier": "made", "name": "Made"}
+    row.service, _ = Service.objects.get_or_create(**names)
+    row.pipeline, _ = Pipeline.objects.get_or_create(**names)
     row.state = Adoption.State.ADOPTED
     row.save()
     return {"pk": row.pk}

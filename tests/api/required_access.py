@@ -227,23 +227,23 @@ def sharpest(need: Need, turn: int) -> tuple[Standing, ...]:
     """
     if isinstance(need, SignedIn | Open):
         return NOBODY, STRANGER, Standing("viewer", HERE), ADMIN
-    chosen: list[Standing] = []
+    standings: list[Standing] = []
     for place in (HERE, ORGANIZATION if turn % 2 else ACCOUNT):
-        alike: dict[tuple[bool, int], list[Standing]] = {}
+        groups: dict[tuple[bool, int], list[Standing]] = {}
         for role in GRANTED:
             standing = Standing(role, place)
-            alike.setdefault((role in ADMINS or place != HERE, need.status(standing)), []).append(standing)
-        some = [several[turn % len(several)] for (is_alike, _), several in alike.items() if is_alike]
+            groups.setdefault((role in ADMINS or place != HERE, need.status(standing)), []).append(standing)
+        some = [several[turn % len(several)] for (is_alike, _), several in groups.items() if is_alike]
         other_standings = [
             candidate
-            for (is_alike, _), several in alike.items()
+            for (is_alike, _), several in groups.items()
             if not is_alike
             for candidate in (several if is_thorough() else several[turn % len(several) :][:1])
         ]
         if place != HERE and not is_thorough() and turn // 4 % 2:
             continue
-        chosen += [*some, *other_standings] if place == HERE else some[turn // 2 % 2 :][:1] or some[:1]
+        standings += [*some, *other_standings] if place == HERE else some[turn // 2 % 2 :][:1] or some[:1]
     outside = (Standing("account_admin", SIBLING), STRANGER, NOBODY)[turn % 3]
     owner = (ADMIN,) if isinstance(need, Owner) else ()
     is_outside_asked = is_thorough() or turn // 4 % 2
-    return (*chosen, *owner, *((outside,) if is_outside_asked else ()))
+    return (*standings, *owner, *((outside,) if is_outside_asked else ()))

@@ -89,12 +89,12 @@ def test_a_member_sees_the_own_organization_and_project_only(viewer: User, other
 def test_an_admin_makes_and_renames_organizations_and_projects(admin: User, call: Call):
     client = call(admin)
     assert client.post("/api/v1/orgs", {"identifier": "lab", "name": "Lab"}, format="json").status_code == 201
-    made = client.post("/api/v1/orgs/lab/projects", {"identifier": "one", "name": "One"}, format="json")
-    assert made.json()["scope"] == "account/lab/one"
+    response = client.post("/api/v1/orgs/lab/projects", {"identifier": "one", "name": "One"}, format="json")
+    assert response.json()["scope"] == "account/lab/one"
     renamed = client.patch("/api/v1/orgs/lab/projects/one", {"name": "First"}, format="json")
     assert renamed.json()["name"] == "First"
-    again = client.post("/api/v1/orgs", {"identifier": "lab", "name": "Lab"}, format="json")
-    assert again.status_code == 400
+    conflict = client.post("/api/v1/orgs", {"identifier": "lab", "name": "Lab"}, format="json")
+    assert conflict.status_code == 400
     bad = client.post("/api/v1/orgs", {"identifier": "1 lab", "name": "Lab"}, format="json")
     assert bad.json()["errors"][0]["path"] == "identifier"
 
@@ -135,11 +135,11 @@ def test_roles_are_listed_made_changed_and_deleted(admin: User, project: Scope, 
 def test_an_assignment_is_made_counts_and_is_removed(admin: User, project: Scope, call: Call):
     person, client = User.objects.create_user("new"), call(admin)
     body = to_user(person, "viewer", project)
-    made = client.post("/api/v1/role-assignments", body, format="json")
-    assert made.status_code == 201
+    response = client.post("/api/v1/role-assignments", body, format="json")
+    assert response.status_code == 201
     assert can(person, "core_pipeline_view", project)
     assert client.post("/api/v1/role-assignments", body, format="json").status_code == 400
-    assert client.delete(f"/api/v1/role-assignments/{made.json()['id']}").status_code == 204
+    assert client.delete(f"/api/v1/role-assignments/{response.json()['id']}").status_code == 204
     assert not can(person, "core_pipeline_view", project)
 
 
@@ -169,21 +169,21 @@ def test_a_deployer_cannot_hand_out_roles(deployer: User, project: Scope, call: 
 
 def test_keys_are_ones_own_and_their_token_is_shown_once(viewer: User, deployer: User, call: Call):
     client = call(viewer)
-    made = client.post("/api/v1/api-keys", {"name": "CI"}, format="json").json()
-    assert APIClient().get("/api/v1/me", HTTP_X_API_KEY=made["key"]).status_code == 200
-    listed = client.get("/api/v1/api-keys").content.decode()
-    assert made["prefix"] in listed
-    assert made["key"] not in listed
-    assert call(deployer).get(f"/api/v1/api-keys/{made['id']}").status_code == 404
-    assert call(deployer).delete(f"/api/v1/api-keys/{made['id']}").status_code == 404
-    assert client.delete(f"/api/v1/api-keys/{made['id']}").status_code == 204
-    assert APIClient().get("/api/v1/me", HTTP_X_API_KEY=made["key"]).status_code == 401
+    api_key = client.post("/api/v1/api-keys", {"name": "CI"}, format="json").json()
+    assert APIClient().get("/api/v1/me", HTTP_X_API_KEY=api_key["key"]).status_code == 200
+    page_text = client.get("/api/v1/api-keys").content.decode()
+    assert api_key["prefix"] in page_text
+    assert api_key["key"] not in page_text
+    assert call(deployer).get(f"/api/v1/api-keys/{api_key['id']}").status_code == 404
+    assert call(deployer).delete(f"/api/v1/api-keys/{api_key['id']}").status_code == 404
+    assert client.delete(f"/api/v1/api-keys/{api_key['id']}").status_code == 204
+    assert APIClient().get("/api/v1/me", HTTP_X_API_KEY=api_key["key"]).status_code == 401
 
 
 def test_a_key_can_expire(viewer: User, call: Call):
     past = (timezone.now() - timedelta(minutes=1)).isoformat()
-    made = call(viewer).post("/api/v1/api-keys", {"name": "CI", "expires_at": past}, format="json").json()
-    assert APIClient().get("/api/v1/me", HTTP_X_API_KEY=made["key"]).status_code == 401
+    api_key = call(viewer).post("/api/v1/api-keys", {"name": "CI", "expires_at": past}, format="json").json()
+    assert APIClient().get("/api/v1/me", HTTP_X_API_KEY=api_key["key"]).status_code == 401
 
 
 def test_what_a_key_does_is_audited_with_the_key_and_the_request(admin: User, call: Call):
@@ -223,33 +223,33 @@ def test_a_service_account_acts_by_its_key_with_its_own_roles(
     admin: User, program: dict[str, Any], call: Call
 ):
     body = {"service_account": program["id"], "name": "main"}
-    made = call(admin).post("/api/v1/api-keys", body, format="json").json()
+    api_key = call(admin).post("/api/v1/api-keys", body, format="json").json()
     client = APIClient()
-    client.credentials(HTTP_X_API_KEY=made["key"])
+    client.credentials(HTTP_X_API_KEY=api_key["key"])
 
     assert client.get("/api/v1/me").json()["username"] == program["username"] == "CI_runner@demo"
     assert client.get("/api/v1/me/permissions?org=default&project=demo").status_code == 200
     assert client.get("/api/v1/me/permissions").json()["permissions"] == sorted(SHARED_VIEW_PERMISSIONS)
-    listed = call(admin).get(f"/api/v1/api-keys?service_account={program['id']}").json()["results"]
-    assert [(key["id"], key["service_account"]) for key in listed] == [(made["id"], program["id"])]
-    assert made["key"] not in str(listed)
+    api_keys = call(admin).get(f"/api/v1/api-keys?service_account={program['id']}").json()["results"]
+    assert [(key["id"], key["service_account"]) for key in api_keys] == [(api_key["id"], program["id"])]
+    assert api_key["key"] not in str(api_keys)
 
 
 def test_a_rotated_key_opens_with_both_tokens_until_the_grace_ends(viewer: User, call: Call):
     client = call(viewer)
-    made = client.post("/api/v1/api-keys", {"name": "CI"}, format="json").json()
-    address = f"/api/v1/api-keys/{made['id']}/rotate"
+    api_key = client.post("/api/v1/api-keys", {"name": "CI"}, format="json").json()
+    address = f"/api/v1/api-keys/{api_key['id']}/rotate"
     with time_machine.travel(timezone.now(), tick=False) as clock:
         rotated = client.post(address, {"grace_seconds": 60}, format="json").json()
-        assert [works(made["key"]), works(rotated["key"])] == [200, 200]
+        assert [works(api_key["key"]), works(rotated["key"])] == [200, 200]
         clock.shift(61)
-        assert [works(made["key"]), works(rotated["key"])] == [401, 200]
-    again = client.post(address, {}, format="json").json()
-    assert [works(rotated["key"]), works(again["key"])] == [401, 200]
+        assert [works(api_key["key"]), works(rotated["key"])] == [401, 200]
+    second_rotation = client.post(address, {}, format="json").json()
+    assert [works(rotated["key"]), works(second_rotation["key"])] == [401, 200]
     assert client.post(address, {"grace_seconds": 10**9}, format="json").status_code == 400
     entry = AuditEntry.objects.filter(action="apikey.rotate").first()
     assert entry is not None
-    assert not {made["key"], rotated["key"], again["key"]} & set(str(entry.after).split("'"))
+    assert not {api_key["key"], rotated["key"], second_rotation["key"]} & set(str(entry.after).split("'"))
 
 
 def test_a_deleted_service_account_reaches_nothing_and_keeps_its_name(
@@ -287,17 +287,17 @@ def test_nobody_makes_a_key_of_a_service_account_that_may_more_than_they(
 
 def test_a_narrowed_key_says_so_and_makes_no_keys(admin: User, project: Scope, call: Call):
     body = {"name": "narrow", "scope": project.path, "permissions": ["core_pipeline_view"]}
-    made = call(admin).post("/api/v1/api-keys", body, format="json").json()
-    assert (made["scope"], made["permissions"]) == (project.path, ["core_pipeline_view"])
-    api_key = get_api_key_by_token(made["key"])
+    key_document = call(admin).post("/api/v1/api-keys", body, format="json").json()
+    assert (key_document["scope"], key_document["permissions"]) == (project.path, ["core_pipeline_view"])
+    api_key = get_api_key_by_token(key_document["key"])
     assert api_key is not None
     assert api_key.limits == ApiKeyLimits(project, frozenset({"core_pipeline_view"}))
     client = APIClient()
-    client.credentials(HTTP_X_API_KEY=made["key"])
+    client.credentials(HTTP_X_API_KEY=key_document["key"])
     refused = client.post("/api/v1/api-keys", {"name": "wide"}, format="json")
     assert refused.status_code == 400
     assert "limited permissions" in refused.json()["detail"]
-    assert client.post(f"/api/v1/api-keys/{made['id']}/rotate", {}, format="json").status_code == 400
+    assert client.post(f"/api/v1/api-keys/{key_document['id']}/rotate", {}, format="json").status_code == 400
 
 
 def test_delegate_view_cannot_be_taken_from_a_role(admin: User, project: Scope, call: Call):
@@ -316,19 +316,19 @@ def works(token: str) -> int:
 
 def test_a_key_that_ends_makes_none_that_outlives_it(viewer: User, call: Call):
     soon = (timezone.now() + timedelta(hours=1)).isoformat()
-    made = call(viewer).post("/api/v1/api-keys", {"name": "CI", "expires_at": soon}, format="json").json()
+    api_key = call(viewer).post("/api/v1/api-keys", {"name": "CI", "expires_at": soon}, format="json").json()
     client = APIClient()
-    client.credentials(HTTP_X_API_KEY=made["key"])
+    client.credentials(HTTP_X_API_KEY=api_key["key"])
     assert client.get("/api/v1/me/permissions?org=default&project=demo").json()["permissions"]
     assert client.post("/api/v1/api-keys", {"name": "more"}, format="json").status_code == 400
 
 
 def test_a_program_rotates_its_key_and_makes_no_other(admin: User, program: dict[str, Any], call: Call):
     body = {"service_account": program["id"], "name": "main"}
-    made = call(admin).post("/api/v1/api-keys", body, format="json").json()
+    api_key = call(admin).post("/api/v1/api-keys", body, format="json").json()
     client = APIClient()
-    client.credentials(HTTP_X_API_KEY=made["key"])
+    client.credentials(HTTP_X_API_KEY=api_key["key"])
     assert client.post("/api/v1/api-keys", {"name": "spare"}, format="json").status_code == 403
-    rotated = client.post(f"/api/v1/api-keys/{made['id']}/rotate", {}, format="json")
+    rotated = client.post(f"/api/v1/api-keys/{api_key['id']}/rotate", {}, format="json")
     assert rotated.status_code == 200
-    assert [works(made["key"]), works(rotated.json()["key"])] == [401, 200]
+    assert [works(api_key["key"]), works(rotated.json()["key"])] == [401, 200]

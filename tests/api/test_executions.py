@@ -148,9 +148,9 @@ def test_buttons_depend_on_who_looks(world: World, viewer: User, call: CallAs):
 def test_the_list_is_newest_first_and_can_be_narrowed(world: World, client: APIClient):
     for _ in range(3):
         client.post(runs(world), {}, format="json")
-    listed = client.get("/api/v1/executions").json()["results"]
-    assert [row["number"] for row in listed] == [4, 3, 2, 1]
-    assert listed[0]["pipeline"]["identifier"] == "rolling"
+    executions = client.get("/api/v1/executions").json()["results"]
+    assert [row["number"] for row in executions] == [4, 3, 2, 1]
+    assert executions[0]["pipeline"]["identifier"] == "rolling"
     assert client.get("/api/v1/executions?status=SUCCESS").json()["results"] == []
     assert len(client.get("/api/v1/executions?identifier=rolling&status=QUEUED").json()["results"]) == 4
     of_pipeline = client.get(f"/api/v1/executions?pipeline={world.pipeline.pk}&page_size=3").json()
@@ -271,8 +271,8 @@ def test_wishes_are_passed_on_to_the_engine(world: World, client: APIClient):
     assert aborted.status_code == 202
     assert aborted.json()["id"] == str(world.execution.pk)
     assert Interrupt.objects.get().kind == "ABORT_AND_ROLL_BACK"
-    again = client.post(build_address(world, "/abort"), {"rollback": True}, format="json")
-    assert again.status_code == 409
+    conflict = client.post(build_address(world, "/abort"), {"rollback": True}, format="json")
+    assert conflict.status_code == 409
     assert client.post(build_address(world, "/abort"), {"roll_back": True}, format="json").status_code == 400
     assert client.post(build_address(world, "/retry")).status_code == 409
 

@@ -64,8 +64,8 @@ def test_everything_that_a_run_needs_can_be_made_through_the_api(client: APIClie
         "region": "us-east-1",
         "cluster": "demo",
     }
-    made = post(client, f"environments/{environment['id']}/infrastructures", **place)
-    assert made.json() == {**place, "id": made.json()["id"], "is_dynamic": False, "version": 1}
+    response = post(client, f"environments/{environment['id']}/infrastructures", **place)
+    assert response.json() == {**place, "id": response.json()["id"], "is_dynamic": False, "version": 1}
     mapped = {
         "identifier": "made",
         "region": "<+provisioner.region>",
@@ -82,10 +82,16 @@ def test_everything_that_a_run_needs_can_be_made_through_the_api(client: APIClie
 
 
 def test_no_answer_and_no_audit_entry_holds_a_secret_value(client: APIClient):
-    made = post(client, "secrets", identifier="key", name="Key", value=VALUE, **HERE)
-    address = f"/api/v1/secrets/{made.json()['id']}"
-    changed = client.patch(address, {"value": VALUE + "2"}, format="json")
-    answers = [made, changed, client.get(address), client.get("/api/v1/secrets"), client.get("/api/v1/audit")]
+    creation = post(client, "secrets", identifier="key", name="Key", value=VALUE, **HERE)
+    address = f"/api/v1/secrets/{creation.json()['id']}"
+    update = client.patch(address, {"value": VALUE + "2"}, format="json")
+    answers = [
+        creation,
+        update,
+        client.get(address),
+        client.get("/api/v1/secrets"),
+        client.get("/api/v1/audit"),
+    ]
     assert not [answer for answer in answers if VALUE.encode() in answer.content]
     assert Secret.objects.get().value == VALUE + "2"
     assert VALUE not in str(list(AuditEntry.objects.values()))
@@ -149,11 +155,11 @@ def test_what_exists_already_is_a_conflict(
 
 
 @pytest.mark.parametrize(
-    "where",
+    "scope_fields",
     [{"org": "default", "project": "nowhere"}, {"org": "nowhere"}, {"org": "other", "project": "demo"}],
 )
-def test_a_scope_that_is_not_there_is_404(client: APIClient, where: dict[str, str]):
-    assert post(client, "environments", identifier="x", name="X", **where).status_code == 404
+def test_a_scope_that_is_not_there_is_404(client: APIClient, scope_fields: dict[str, str]):
+    assert post(client, "environments", identifier="x", name="X", **scope_fields).status_code == 404
 
 
 def test_a_project_without_its_org_is_bad_input(client: APIClient):
@@ -162,8 +168,8 @@ def test_a_project_without_its_org_is_bad_input(client: APIClient):
 
 
 def test_the_scope_can_be_named_in_the_address(client: APIClient):
-    made = post(client, "environments?org=default&project=demo", identifier="x", name="X")
-    assert made.json()["scope"] == "account/default/demo"
+    response = post(client, "environments?org=default&project=demo", identifier="x", name="X")
+    assert response.json()["scope"] == "account/default/demo"
 
 
 def test_lists_are_narrowed_by_identifier_and_scope(world: World, other_world: World, client: APIClient):
@@ -217,11 +223,11 @@ def test_a_change_of_an_old_version_is_refused(
 
 def test_a_file_is_written_read_and_deleted_by_its_path(client: APIClient):
     address = "/api/v1/files/ECS Tutorial/task.yaml?org=default&project=demo"
-    made = client.put(address, {"content": "a: 1\n"}, format="json")
-    assert made.json()["path"] == "/ECS Tutorial/task.yaml"
-    assert made["ETag"] == '"1"'
-    again = client.put(address, {"content": "a: 2\n"}, format="json", HTTP_IF_MATCH='"1"')
-    assert again["ETag"] == '"2"'
+    creation = client.put(address, {"content": "a: 1\n"}, format="json")
+    assert creation.json()["path"] == "/ECS Tutorial/task.yaml"
+    assert creation["ETag"] == '"1"'
+    update = client.put(address, {"content": "a: 2\n"}, format="json", HTTP_IF_MATCH='"1"')
+    assert update["ETag"] == '"2"'
     late = client.put(address, {"content": "a: 3\n"}, format="json", HTTP_IF_MATCH='"1"')
     assert late.status_code == 412
     assert client.get(address).json()["content"] == "a: 2\n"
@@ -292,8 +298,10 @@ def test_an_infrastructure_is_found_in_its_own_environment_only(world: World, cl
 )
 def test_a_pipeline_can_be_sent_as_yaml(world: World, client: APIClient, media_type: str):
     text = PIPELINE.replace("identifier: rolling", "identifier: yaml_one")
-    made = client.post("/api/v1/pipelines?org=default&project=demo", text.encode(), content_type=media_type)
-    assert made.status_code == 201, made.json()
+    response = client.post(
+        "/api/v1/pipelines?org=default&project=demo", text.encode(), content_type=media_type
+    )
+    assert response.status_code == 201, response.json()
     assert Pipeline.objects.get(identifier="yaml_one").yaml == text
 
 
@@ -317,23 +325,23 @@ def test_a_deleted_pipeline_leaves_its_executions_readable_and_its_identifier_fr
     execution = client.get(f"/api/v1/executions/{world.execution.pk}").json()
     assert execution["pipeline"]["deleted"] is True
     assert execution["pipeline"]["version"] == 1
-    again = post(client, "pipelines", yaml=PIPELINE, **HERE)
-    assert again.status_code == 201
-    assert client.delete(f"/api/v1/pipelines/{again.json()['id']}").status_code == 204
-    assert not Pipeline.with_deleted.filter(pk=again.json()["id"]).exists()
+    response = post(client, "pipelines", yaml=PIPELINE, **HERE)
+    assert response.status_code == 201
+    assert client.delete(f"/api/v1/pipelines/{response.json()['id']}").status_code == 204
+    assert not Pipeline.with_deleted.filter(pk=response.json()["id"]).exists()
 
 
 def test_every_version_of_a_pipeline_is_kept_and_can_come_back(world: World, client: APIClient):
     address = f"/api/v1/pipelines/{world.pipeline.pk}"
-    changed = PIPELINE.replace("name: Deploy", "name: Another  # with a comment")
-    assert client.put(address, {"yaml": changed}, format="json").json()["version"] == 2
-    listed = client.get(f"{address}/versions").json()["results"]
-    assert [(version["number"], version["saved_by"]) for version in listed] == [(2, "admin"), (1, None)]
-    assert client.get(f"{address}/versions/2").json()["yaml"] == changed
+    new_yaml = PIPELINE.replace("name: Deploy", "name: Another  # with a comment")
+    assert client.put(address, {"yaml": new_yaml}, format="json").json()["version"] == 2
+    versions = client.get(f"{address}/versions").json()["results"]
+    assert [(version["number"], version["saved_by"]) for version in versions] == [(2, "admin"), (1, None)]
+    assert client.get(f"{address}/versions/2").json()["yaml"] == new_yaml
     stale = client.post(f"{address}/versions/1/restore", headers={"if-match": '"1"'})
     assert stale.status_code == 412
-    restored = client.post(f"{address}/versions/1/restore", headers={"if-match": '"2"'}).json()
-    assert (restored["version"], restored["yaml"]) == (3, PIPELINE)
+    restored_version = client.post(f"{address}/versions/1/restore", headers={"if-match": '"2"'}).json()
+    assert (restored_version["version"], restored_version["yaml"]) == (3, PIPELINE)
     assert client.get(f"{address}/versions/9").status_code == 404
 
 
@@ -351,9 +359,9 @@ def test_variables_are_frozen_when_a_run_starts_and_the_environment_wins(world: 
     place = f"/api/v1/environments/{world.environment.pk}"
     environment = {"name": "Dev", "variables": {"level": "debug", "host": "db.internal"}}
     assert client.put(place, environment, format="json").json()["variables"] == environment["variables"]
-    made = Execution.objects.get(pk=client.post(run, {}, format="json").json()["id"])
+    execution = Execution.objects.get(pk=client.post(run, {}, format="json").json()["id"])
     client.put(place, {"name": "Dev", "variables": {}}, format="json")
-    values = made.stages.get().values
+    values = execution.stages.get().values
     assert values["serviceVariables"] == {"level": "debug", "host": "db.internal"}
     assert values["service"]["variables"] == {"level": "info", "host": ""}
     assert values["env"]["variables"] == environment["variables"]

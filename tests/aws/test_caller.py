@@ -181,10 +181,10 @@ def test_denied_without_details_names_the_action_of_the_operation() -> None:
     ],
 )
 def test_errors_survive_the_journal(error: AwsError) -> None:
-    again = parse_error_record(json.loads(json.dumps(error.to_record())))
-    assert type(again) is type(error)
-    assert again.to_record() == error.to_record()
-    assert str(again) == str(error)
+    restored_error = parse_error_record(json.loads(json.dumps(error.to_record())))
+    assert type(restored_error) is type(error)
+    assert restored_error.to_record() == error.to_record()
+    assert str(restored_error) == str(error)
 
 
 def test_a_record_of_a_kind_unknown_here_is_still_an_aws_error() -> None:
@@ -232,8 +232,8 @@ def test_a_forked_worker_makes_its_own_clients() -> None:
     with clients._lock:
         child = os.fork()
         if child == 0:
-            made = clients._lock.acquire(blocking=False) and not clients._clients
-            os._exit(0 if made else 1)
+            is_clean = clients._lock.acquire(blocking=False) and not clients._clients
+            os._exit(0 if is_clean else 1)
     assert os.waitpid(child, 0)[1] == 0
 
 

@@ -68,10 +68,12 @@ def test_a_change_of_the_count_alone_begins_no_deployment() -> None:
 def test_a_created_service_is_found_by_name_and_by_arn_and_is_gone_once_deleted() -> None:
     account = Account({"DescribeServices": {"services": []}})
     ecs = EcsClient(PreviewCaller(account))
-    made = ecs.create_service({"serviceName": "new", "desiredCount": 1}, cluster="demo", client_token="t")
-    assert ecs.describe_service("demo", "new") == made
-    assert made.is_active
-    assert made.running == 1
+    created_service = ecs.create_service(
+        {"serviceName": "new", "desiredCount": 1}, cluster="demo", client_token="t"
+    )
+    assert ecs.describe_service("demo", "new") == created_service
+    assert created_service.is_active
+    assert created_service.running == 1
     assert ecs.list_tasks("demo", "new") == ["<task 1 of new>"]
     ecs.delete_service("demo", "new", force=True)
     service = ecs.describe_service("demo", "new")
@@ -83,10 +85,10 @@ def test_a_created_service_is_found_by_name_and_by_arn_and_is_gone_once_deleted(
 def test_a_registered_task_definition_is_the_newest_of_its_family() -> None:
     newest = {"taskDefinition": {"family": "f", "revision": 3, "taskDefinitionArn": "f:3"}}
     ecs = EcsClient(PreviewCaller(Account({"DescribeTaskDefinition": newest})))
-    made = ecs.register_task_definition({"family": "f", "cpu": "256"}, tags={"a": "b"})
-    assert (ecs.get_latest_revision("f"), made.revision) == (4, 4)
-    assert ecs.describe_task_definition(made.arn, with_tags=True).tags == {"a": "b"}
-    ecs.deregister_task_definition(made.arn)
+    definition = ecs.register_task_definition({"family": "f", "cpu": "256"}, tags={"a": "b"})
+    assert (ecs.get_latest_revision("f"), definition.revision) == (4, 4)
+    assert ecs.describe_task_definition(definition.arn, with_tags=True).tags == {"a": "b"}
+    ecs.deregister_task_definition(definition.arn)
     assert ecs.get_latest_revision("f") == 3
 
 

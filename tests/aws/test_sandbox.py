@@ -126,10 +126,10 @@ def test_the_same_token_creates_one_service(ecs: EcsClient, sandbox: SandboxProc
     registered = ecs.register_task_definition(task_definition(sandbox))
     definition = {**service_definition(sandbox), "taskDefinition": registered.arn}
     first = ecs.create_service(definition, CLUSTER, "token-1")
-    again = ecs.create_service(definition, CLUSTER, "token-1")
+    repeat = ecs.create_service(definition, CLUSTER, "token-1")
     assert first.primary is not None
-    assert again.primary is not None
-    assert again.primary.id == first.primary.id
+    assert repeat.primary is not None
+    assert repeat.primary.id == first.primary.id
     with pytest.raises(AwsError):
         ecs.create_service(definition, CLUSTER, "token-2")
 
@@ -215,8 +215,8 @@ def test_a_write_that_fails_is_sent_once_and_says_what_may_have_happened(
     assert type(caught.value) is kind
     assert caught.value.may_have_happened or not happened
     assert (ecs.get_latest_revision("myapp") == 1) == happened
-    sent = [entry for entry in sandbox.journal() if entry["operation"] == "RegisterTaskDefinition"]
-    assert len(sent) == 1
+    calls = [entry for entry in sandbox.journal() if entry["operation"] == "RegisterTaskDefinition"]
+    assert len(calls) == 1
 
 
 def test_a_read_survives_two_failures(ecs: EcsClient, sandbox: SandboxProcess) -> None:

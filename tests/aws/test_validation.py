@@ -24,7 +24,7 @@ def container(**changes: Any) -> dict[str, Any]:
 
 
 def task(*containers: dict[str, Any], **changes: Any) -> dict[str, Any]:
-    made = {
+    definition = {
         "family": "web",
         "requiresCompatibilities": ["FARGATE"],
         "networkMode": "awsvpc",
@@ -34,7 +34,7 @@ def task(*containers: dict[str, Any], **changes: Any) -> dict[str, Any]:
         "containerDefinitions": list(containers) or [container()],
         **changes,
     }
-    return {key: value for key, value in made.items() if value is not None}
+    return {key: value for key, value in definition.items() if value is not None}
 
 
 def on_ec2(*containers: dict[str, Any], **changes: Any) -> dict[str, Any]:
@@ -44,7 +44,7 @@ def on_ec2(*containers: dict[str, Any], **changes: Any) -> dict[str, Any]:
 
 
 def service(**changes: Any) -> dict[str, Any]:
-    made = {
+    definition = {
         "serviceName": "web",
         "desiredCount": 2,
         "launchType": "FARGATE",
@@ -53,7 +53,7 @@ def service(**changes: Any) -> dict[str, Any]:
         },
         **changes,
     }
-    return {key: value for key, value in made.items() if value is not None}
+    return {key: value for key, value in definition.items() if value is not None}
 
 
 def of_task(definition: dict[str, Any]) -> list[ShapeProblem]:
@@ -293,8 +293,8 @@ def test_sizes_are_read_as_aws_writes_them(text: str, size: int | None) -> None:
 
 def balancer(**changes: Any) -> dict[str, Any]:
     arn = "arn:aws:elasticloadbalancing:us-east-1:123456789012:targetgroup/web/0123456789abcdef"
-    made = {"targetGroupArn": arn, "containerName": "web", "containerPort": 80, **changes}
-    return {key: value for key, value in made.items() if value is not None}
+    entry = {"targetGroupArn": arn, "containerName": "web", "containerPort": 80, **changes}
+    return {key: value for key, value in entry.items() if value is not None}
 
 
 def vpc(**changes: Any) -> dict[str, Any]:

@@ -72,8 +72,8 @@ def test_a_pair_is_adopted_and_taken_back_from_the_list_on(
     # This server has no sockets that would tell the page.
     page.reload()
     expect(page.get_by_label("Service name")).to_have_value("store")
-    chosen = page.get_by_role("group", name="Listener rules").get_by_role("radio", checked=True)
-    expect(chosen).to_have_count(1)
+    radio = page.get_by_role("group", name="Listener rules").get_by_role("radio", checked=True)
+    expect(radio).to_have_count(1)
     expect(page.get_by_text("Production: demo, default rule of port 80")).not_to_have_count(0)
     page.get_by_label("Identifier").fill("myapp")
     page.get_by_role("button", name="Adopt service", exact=True).click()

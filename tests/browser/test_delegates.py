@@ -90,11 +90,11 @@ def test_a_new_delegate_appears_in_the_open_list(
     page: Page, delegate: Delegate, open_list: Callable[[], None]
 ) -> None:
     open_list()
-    made = make_delegate(delegate.scope, "second")
-    publish_delegate_change(made)
+    second_delegate = make_delegate(delegate.scope, "second")
+    publish_delegate_change(second_delegate)
     expect(page.get_by_role("link", name="second").first).to_be_visible()
-    made_once = Delegate.objects.get(pk=made.pk)
-    made.delete()
+    made_once = Delegate.objects.get(pk=second_delegate.pk)
+    second_delegate.delete()
     publish_delegate_change(made_once)
     expect(page.get_by_role("link", name="second")).to_have_count(0)
 

@@ -91,8 +91,8 @@ def test_the_lists_of_suggestions_are_reached_and_left_by_the_keyboard(
     assert violations(page) == []
     page.keyboard.press("Tab")
     expect(suggestions).to_be_focused()
-    chosen = suggestions.get_by_role("option").first.locator(".mono").inner_text()
+    suggestion = suggestions.get_by_role("option").first.locator(".mono").inner_text()
     page.keyboard.press("Enter")
     expect(field).to_be_focused()
-    expect(field).to_have_value(re.compile(re.escape(f"<+{chosen.removeprefix('<+').removesuffix('>')}")))
+    expect(field).to_have_value(re.compile(re.escape(f"<+{suggestion.removeprefix('<+').removesuffix('>')}")))
     expect(suggestions).to_have_count(0)

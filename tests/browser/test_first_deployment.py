@@ -109,9 +109,9 @@ def test_a_newcomer_is_led_from_nothing_to_a_deployment(
     page.get_by_role("button", name="Run").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Execution 1")
 
-    made = Execution.objects.get()
-    Drive(sandbox=sandbox, deployer=newcomer, pipeline=Pipeline.objects.get()).until_over(made)
-    assert made.status == "SUCCESS"
+    execution = Execution.objects.get()
+    Drive(sandbox=sandbox, deployer=newcomer, pipeline=Pipeline.objects.get()).until_over(execution)
+    assert execution.status == "SUCCESS"
     page.reload()
     expect(page.locator("[data-x-status]")).to_contain_text("Success")
 

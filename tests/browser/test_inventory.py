@@ -73,9 +73,9 @@ def with_everything(world: World) -> World:
 
 def _tasks(task: ServiceInstance, now: Any) -> None:
     ServiceInstance.objects.update(address="10.0.0.1")
-    made = []
+    tasks = []
     for number in range(TASKS):
-        made.append(
+        tasks.append(
             ServiceInstance(
                 cluster_id=task.cluster_id, ecs_service_id=task.ecs_service_id, arn=f"arn:{number}",
                 task_id=f"{number:032x}",
@@ -90,7 +90,7 @@ def _tasks(task: ServiceInstance, now: Any) -> None:
                 containers=[{"name": "app", "exit_code": 137, "reason": "OutOfMemoryError"}],
             )
         )  # fmt: skip
-    ServiceInstance.objects.bulk_create(made, batch_size=500)
+    ServiceInstance.objects.bulk_create(tasks, batch_size=500)
 
 
 @pytest.fixture
@@ -212,10 +212,10 @@ def test_of_two_thousand_tasks_some_are_drawn_and_all_are_counted(
     assert len(response.content) < 120 * 1024
     open_as(page, live_server, admin, "light", 1280)
     page.goto(f"{live_server.url}/services/{world.service.pk}/dashboard/")
-    drawn = page.locator("#places .map .task")
-    assert 0 < drawn.count() <= MAX_DRAWN_PER_SERVICE
+    task_marks = page.locator("#places .map .task")
+    assert 0 < task_marks.count() <= MAX_DRAWN_PER_SERVICE
     running = ServiceInstance.objects.filter(stopped_at=None).count()
-    expect(page.get_by_text(f"{drawn.count()} of {running} tasks are shown")).to_be_visible()
+    expect(page.get_by_text(f"{task_marks.count()} of {running} tasks are shown")).to_be_visible()
     sick = ServiceInstance.objects.filter(stopped_at=None, health="UNHEALTHY", last_status="RUNNING").count()
     expect(page.locator("#places .map .task.unhealthy")).to_have_count(sick)
     expect(page.get_by_role("link", name="Task list")).to_be_visible()

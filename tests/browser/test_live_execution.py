@@ -66,8 +66,8 @@ def test_a_run_is_watched_live_and_a_lost_socket_loses_no_line(
     expect(page.locator("[data-connection]")).to_have_text("Ended", timeout=20_000)
     loaded_lines = page.evaluate("[...window.slipway.pane.lines.loaded()].map((line) => line.text)")
     download = page.request.get(f"{site}/api/v1/executions/{execution.pk}/log?download=1").text()
-    stored = [line.split(" ", 1)[1] if " " in line else "" for line in download.splitlines()]
-    assert [text.rstrip() for text in loaded_lines] == [text.rstrip() for text in stored]
+    stored_lines = [line.split(" ", 1)[1] if " " in line else "" for line in download.splitlines()]
+    assert [text.rstrip() for text in loaded_lines] == [text.rstrip() for text in stored_lines]
     assert " Deployment Successful." in loaded_lines
 
 

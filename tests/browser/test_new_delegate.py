@@ -66,15 +66,15 @@ def test_a_new_user_has_a_connected_delegate_after_few_clicks(page: Page, signed
     # Copying takes its time, and says when it is done.
     expect(page.locator("#announcer")).to_have_text("Copied")
     copied = json.loads(page.evaluate("navigator.clipboard.readText()"))
-    made = Delegate.objects.select_related("token").get(name="prod-eu")
-    assert made.token is not None
+    delegate = Delegate.objects.select_related("token").get(name="prod-eu")
+    assert delegate.token is not None
     values = {
         variable["name"]: variable["value"] for variable in copied["containerDefinitions"][0]["environment"]
     }
-    assert (values["HARNESS_NAME"], values["HARNESS_TOKEN"]) == ("prod-eu", made.token.value)
+    assert (values["HARNESS_NAME"], values["HARNESS_TOKEN"]) == ("prod-eu", delegate.token.value)
     assert 0 < int(page.evaluate("sessionStorage.clicks")) <= MOST_CLICKS
     page.evaluate("window.stayed = true")
-    register(made)
+    register(delegate)
     expect(page.get_by_text("prod-eu is connected with 1 instance and accepts tasks.")).to_be_visible()
     expect(page.locator("#announcer")).to_have_text("Connected")
     expect(page.locator(".wizard-steps [aria-current]")).to_have_text("3 Verify")

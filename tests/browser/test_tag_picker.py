@@ -24,8 +24,8 @@ def hub(demo: Pipeline, deployer: User) -> Iterator[Registry]:
     """A registry with sixty tags that the demo's image comes from; the deployer may change services."""
     role = Role.objects.get(identifier="project_admin", scope=None)
     RoleAssignment.objects.create(user=deployer, role=role, scope=demo.scope)
-    with start_registry(**MANY) as made:
-        made.page = 100
+    with start_registry(**MANY) as registry:
+        registry.page = 100
         secret = create_secret(
             actor=deployer, scope=demo.scope, identifier="word", name="Word", value=PASSWORD
         )
@@ -35,12 +35,12 @@ def hub(demo: Pipeline, deployer: User) -> Iterator[Registry]:
             identifier="hub",
             name="Hub",
             kind="DockerRegistry",
-            spec={"url": made.url, "authentication": "UsernamePassword", "username": "me"},
+            spec={"url": registry.url, "authentication": "UsernamePassword", "username": "me"},
             secret=secret,
         )
         source = {"type": "DockerRegistry", "connector": "hub", "imagePath": "shop/web"}
         Artifact.objects.filter(service__identifier="myapp").update(source=source)
-        yield made
+        yield registry
 
 
 @pytest.fixture
@@ -63,9 +63,9 @@ def test_a_tag_is_found_and_chosen_by_keyboard(
     field.press("ArrowDown")
     field.press("ArrowDown")
     expect(options.nth(1)).to_have_attribute("aria-selected", "true")
-    chosen = options.nth(1).inner_text().strip()
+    tag = options.nth(1).inner_text().strip()
     field.press("Enter")
-    expect(field).to_have_value(chosen)
+    expect(field).to_have_value(tag)
     expect(field).to_have_attribute("aria-expanded", "false")
     expect(options.first).to_be_hidden()
     field.press("Enter")

@@ -91,16 +91,16 @@ def test_what_is_written_is_coloured_and_posted_as_it_is(
     expect(area).to_have_value("\nname: <+service.name> # why\n")
     tokens = page.locator(".editor-line").nth(1).locator("span")
     expect(tokens.last).to_have_attribute("data-t", "# why")
-    drawn = tokens.evaluate_all("spans => spans.map((span) => [span.className, span.dataset.t])")
-    assert [pair for pair in drawn if pair[1].strip()] == [
+    spans = tokens.evaluate_all("spans => spans.map((span) => [span.className, span.dataset.t])")
+    assert [pair for pair in spans if pair[1].strip()] == [
         ["tok-key", "name"],
         ["tok-mark", ":"],
         ["tok-expression", "<+service.name>"],
         ["tok-comment", "# why"],
     ]
-    with page.expect_request("**/saved") as sent:
+    with page.expect_request("**/saved") as request_info:
         area.press("Control+s")
-    posted = parse_qs(sent.value.post_data or "", keep_blank_values=True)
+    posted = parse_qs(request_info.value.post_data or "", keep_blank_values=True)
     assert posted["content"] == ["\r\nname: <+service.name> # why\r\n"]
 
 

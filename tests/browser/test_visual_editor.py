@@ -112,8 +112,8 @@ def test_an_environment_is_made_within_the_stage_and_the_pipeline_saved(
     expect(place.get_by_text("Could not list clusters")).to_be_visible()
     page.locator("#visual-new-cluster").fill("main")
     form.get_by_role("button", name="Create and select").click()
-    chosen = page.get_by_label("Environment and infrastructure")
-    expect(chosen).to_have_value("staging/main")
+    picker = page.get_by_label("Environment and infrastructure")
+    expect(picker).to_have_value("staging/main")
     page.get_by_role("button", name="Save", exact=True).click()
     expect(page.get_by_text("saved as version 2")).to_be_visible()
     assert "environmentRef: staging" in Pipeline.objects.get(pk=demo.pk).yaml

@@ -46,7 +46,7 @@ class Program:
 
     def __call__(self, *arguments: str, status: int = 0, seconds: float = 60) -> Ended:
         """Run it to its end and check its exit status."""
-        done = subprocess.run(
+        process = subprocess.run(
             [*self.command, *arguments],
             env=dict(self.environment),
             stdin=subprocess.DEVNULL,
@@ -56,8 +56,8 @@ class Program:
             timeout=seconds,
             check=False,
         )
-        assert done.returncode == status, done.stdout
-        return Ended(done.returncode, done.stdout)
+        assert process.returncode == status, process.stdout
+        return Ended(process.returncode, process.stdout)
 
     def start(self, *arguments: str) -> "subprocess.Popen[str]":
         """Leave it running; whoever starts it ends it."""

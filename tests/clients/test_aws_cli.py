@@ -39,19 +39,19 @@ def test_it_updates_a_service_and_waits_until_it_is_stable(aws: Aws, cli: Progra
 
 def test_it_registers_a_task_definition_and_creates_a_service_from_it(aws: Aws, cli: Program) -> None:
     document = json.dumps(aws.definition("v7"))
-    made = cli("ecs", "register-task-definition", "--cli-input-json", document).json["taskDefinition"]
+    definition = cli("ecs", "register-task-definition", "--cli-input-json", document).json["taskDefinition"]
     create = ("ecs", "create-service", "--cluster", CLUSTER, "--service-name", "myapp")
     options = ("--desired-count", "2", "--launch-type", "FARGATE", "--network-configuration", network(aws))
-    cli(*create, *options, "--task-definition", made["taskDefinitionArn"])
+    cli(*create, *options, "--task-definition", definition["taskDefinitionArn"])
     cli("ecs", "wait", "services-stable", *SERVICE)
     assert aws.service()["runningCount"] == 2
 
 
 def test_it_runs_a_task_and_waits_for_its_start_and_its_end(aws: Aws, cli: Program) -> None:
-    where = ("--cluster", CLUSTER, "--launch-type", "FARGATE", "--network-configuration", network(aws))
-    ran = cli("ecs", "run-task", *where, "--task-definition", aws.register()).json
-    assert ran["failures"] == []
-    task = ran["tasks"][0]["taskArn"]
+    options = ("--cluster", CLUSTER, "--launch-type", "FARGATE", "--network-configuration", network(aws))
+    task_run = cli("ecs", "run-task", *options, "--task-definition", aws.register()).json
+    assert task_run["failures"] == []
+    task = task_run["tasks"][0]["taskArn"]
     cli("ecs", "wait", "tasks-running", "--cluster", CLUSTER, "--tasks", task)
     cli("ecs", "stop-task", "--cluster", CLUSTER, "--task", task, "--reason", "enough")
     cli("ecs", "wait", "tasks-stopped", "--cluster", CLUSTER, "--tasks", task)
@@ -61,11 +61,11 @@ def test_it_runs_a_task_and_waits_for_its_start_and_its_end(aws: Aws, cli: Progr
 
 def test_its_wait_for_a_running_task_fails_when_the_task_has_already_stopped(aws: Aws, cli: Program) -> None:
     where = ("--cluster", CLUSTER, "--launch-type", "FARGATE", "--network-configuration", network(aws))
-    ran = cli("ecs", "run-task", *where, "--task-definition", aws.register("crash")).json
-    task = ran["tasks"][0]["taskArn"]
+    task_run = cli("ecs", "run-task", *where, "--task-definition", aws.register("crash")).json
+    task = task_run["tasks"][0]["taskArn"]
     cli("ecs", "wait", "tasks-stopped", "--cluster", CLUSTER, "--tasks", task)
-    ended = cli("ecs", "wait", "tasks-running", "--cluster", CLUSTER, "--tasks", task, status=255)
-    assert "Waiter TasksRunning failed" in ended.output
+    result = cli("ecs", "wait", "tasks-running", "--cluster", CLUSTER, "--tasks", task, status=255)
+    assert "Waiter TasksRunning failed" in result.output
 
 
 def test_it_waits_until_a_deleted_service_is_inactive(aws: Aws, cli: Program) -> None:
@@ -81,14 +81,14 @@ def test_it_pages_through_lists_by_itself(aws: Aws, cli: Program) -> None:
     for number in range(25):
         aws.create(serviceName=f"s{number:02}", taskDefinition=definition, count=0)
     before = aws.sandbox.last_number()
-    listed = cli("ecs", "list-services", "--cluster", CLUSTER, "--page-size", "4").json["serviceArns"]
-    assert len(set(listed)) == 25
+    service_arns = cli("ecs", "list-services", "--cluster", CLUSTER, "--page-size", "4").json["serviceArns"]
+    assert len(set(service_arns)) == 25
     assert len(aws.sandbox.journal(before)) == 7
     few = cli("ecs", "list-services", "--cluster", CLUSTER, "--max-items", "7").json
     assert len(few["serviceArns"]) == 7
     options = ("--starting-token", few["NextToken"])
     more = cli("ecs", "list-services", "--cluster", CLUSTER, *options).json["serviceArns"]
-    assert sorted(few["serviceArns"] + more) == sorted(listed)
+    assert sorted(few["serviceArns"] + more) == sorted(service_arns)
 
 
 @pytest.mark.parametrize(

@@ -14,14 +14,14 @@ def test_the_waiter_for_stable_services_sees_a_rollout_end(aws: Aws) -> None:
 
 
 def test_the_waiters_for_tasks_see_them_start_and_stop(aws: Aws) -> None:
-    made = aws.ecs.run_task(
+    response = aws.ecs.run_task(
         cluster=CLUSTER,
         taskDefinition=aws.register(),
         launchType="FARGATE",
         networkConfiguration=aws.network(),
         count=3,
     )
-    tasks = [t["taskArn"] for t in made["tasks"]]
+    tasks = [t["taskArn"] for t in response["tasks"]]
     aws.ecs.get_waiter("tasks_running").wait(cluster=CLUSTER, tasks=tasks, WaiterConfig=SOON)
     for task in tasks:
         aws.ecs.stop_task(cluster=CLUSTER, task=task)

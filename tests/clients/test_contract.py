@@ -27,7 +27,7 @@ def test_it_holds_where_only_an_address_is_known(aws: Aws) -> None:
         "ACCESS_KEY": PRETEND_KEY,
         "SPEED": f"{SPEED:g}",
     }
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:randomly"]
         + [f"tests/contract/{name}" for name in CHOSEN],
         env={**os.environ, **{f"SLIPWAY_CONTRACT_{name}": value for name, value in variables.items()}},
@@ -36,5 +36,5 @@ def test_it_holds_where_only_an_address_is_known(aws: Aws) -> None:
         timeout=100,
         check=False,
     )
-    assert done.returncode == 0, done.stdout
-    assert f"{len(CHOSEN)} passed" in done.stdout
+    assert process.returncode == 0, process.stdout
+    assert f"{len(CHOSEN)} passed" in process.stdout

@@ -75,9 +75,9 @@ def test_its_commands_make_the_service_of_a_delegate_and_tell_about_it(
     for entry in spec.list_commands("find", "permissions", "create", "verify", "update"):
         shell(entry.command)
     cluster, service = spec.service["cluster"], spec.service["serviceName"]
-    (made,) = aws.ecs.describe_services(cluster=cluster, services=[service])["services"]
-    assert made["desiredCount"] == 1
-    assert made["taskDefinition"].endswith(f"/{spec.service['taskDefinition']}:2")
+    (ecs_service,) = aws.ecs.describe_services(cluster=cluster, services=[service])["services"]
+    assert ecs_service["desiredCount"] == 1
+    assert ecs_service["taskDefinition"].endswith(f"/{spec.service['taskDefinition']}:2")
     if request.launch_type == "FARGATE":
         stopped = {"cluster": cluster, "serviceName": service, "desiredStatus": "STOPPED"}
         wait_until(lambda: aws.ecs.list_tasks(**stopped)["taskArns"], "a stopped task")
@@ -86,16 +86,16 @@ def test_its_commands_make_the_service_of_a_delegate_and_tell_about_it(
 
 
 def test_those_commands_are_all_that_a_spec_can_hold() -> None:
-    ran = {shape(entry) for request in MADE.values() for entry in write_spec(request).commands}
-    assert {shape(entry) for request in MATRIX for entry in write_spec(request).commands} <= ran
+    shapes = {shape(entry) for request in MADE.values() for entry in write_spec(request).commands}
+    assert {shape(entry) for request in MATRIX for entry in write_spec(request).commands} <= shapes
 
 
 def test_what_tells_why_a_delegate_stays_away_are_commands_that_the_cli_knows(shell: Program) -> None:
-    ran = {shape(entry) for request in MADE.values() for entry in write_spec(request).commands}
+    shapes = {shape(entry) for request in MADE.values() for entry in write_spec(request).commands}
     commands_by_shape = {
         shape(entry): entry.command for request in MATRIX for entry in commands_of_causes(request)
     }
-    further = [command for pattern, command in commands_by_shape.items() if pattern not in ran]
+    further = [command for pattern, command in commands_by_shape.items() if pattern not in shapes]
     assert len(further) > 3
     for command in further:
         # Checks the flags and asks nobody.

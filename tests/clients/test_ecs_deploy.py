@@ -8,15 +8,15 @@ OURS = (CLUSTER, "myapp")
 
 
 def steady(aws: Aws) -> str:
-    made = aws.create()
+    service = aws.create()
     wait_until(lambda: aws.service()["deployments"][0]["rolloutState"] == "COMPLETED", "the first rollout")
-    return str(made["taskDefinition"])
+    return str(service["taskDefinition"])
 
 
 def test_it_deploys_another_tag(aws: Aws, ecs_deploy: Program) -> None:
     before = steady(aws)
-    ended = ecs_deploy("deploy", *OURS, "--tag", "v2")
-    assert "Deployment successful" in ended.output
+    result = ecs_deploy("deploy", *OURS, "--tag", "v2")
+    assert "Deployment successful" in result.output
     service = aws.service()
     assert service["taskDefinition"] != before
     definition = aws.ecs.describe_task_definition(taskDefinition=service["taskDefinition"])["taskDefinition"]
@@ -27,8 +27,8 @@ def test_it_deploys_another_tag(aws: Aws, ecs_deploy: Program) -> None:
 
 def test_it_rolls_back_when_the_new_tag_does_not_get_well(aws: Aws, ecs_deploy: Program) -> None:
     before = steady(aws)
-    ended = ecs_deploy("deploy", *OURS, "--tag", "crash", "--rollback", "--timeout", "6", status=1)
-    assert "Rollback successful" in ended.output
+    result = ecs_deploy("deploy", *OURS, "--tag", "crash", "--rollback", "--timeout", "6", status=1)
+    assert "Rollback successful" in result.output
     service = aws.service()
     assert service["taskDefinition"] == before
     assert service["runningCount"] == 1
@@ -36,8 +36,8 @@ def test_it_rolls_back_when_the_new_tag_does_not_get_well(aws: Aws, ecs_deploy: 
 
 def test_it_says_why_when_an_image_cannot_be_pulled(aws: Aws, ecs_deploy: Program) -> None:
     steady(aws)
-    ended = ecs_deploy("deploy", *OURS, "--tag", "nopull", "--timeout", "20", status=1)
-    assert "CannotPullContainerError" in ended.output
+    result = ecs_deploy("deploy", *OURS, "--tag", "nopull", "--timeout", "20", status=1)
+    assert "CannotPullContainerError" in result.output
 
 
 def test_it_scales(aws: Aws, ecs_deploy: Program) -> None:
@@ -49,7 +49,7 @@ def test_it_scales(aws: Aws, ecs_deploy: Program) -> None:
 def test_it_runs_a_task_with_another_command(aws: Aws, ecs_deploy: Program) -> None:
     aws.register()
     places = [word for subnet in aws.endpoint.subnets for word in ("--subnet", subnet)]
-    ended = ecs_deploy(
+    result = ecs_deploy(
         "run",
         CLUSTER,
         "myapp",
@@ -62,7 +62,7 @@ def test_it_runs_a_task_with_another_command(aws: Aws, ecs_deploy: Program) -> N
         "web",
         "date",
     )
-    assert "Successfully started 1 instances of task: myapp:1" in ended.output
+    assert "Successfully started 1 instances of task: myapp:1" in result.output
     arns = aws.ecs.list_tasks(cluster=CLUSTER)["taskArns"]
     (task,) = aws.ecs.describe_tasks(cluster=CLUSTER, tasks=arns)["tasks"]
     assert task["overrides"]["containerOverrides"][0]["command"] == ["date"]

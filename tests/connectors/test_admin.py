@@ -32,10 +32,10 @@ def test_lists_and_pages_show_everything_but_secret_values(
     browse: Callable[[User], Client],
 ) -> None:
     client = browse(admin)
-    listed = client.get(f"/admin/connectors/{model}/")
+    list_page = client.get(f"/admin/connectors/{model}/")
     change_page = client.get(f"/admin/connectors/{model}/{things[model].pk}/change/")
-    assert (listed.status_code, change_page.status_code) == (200, 200)
-    assert str(things[model]) in listed.content.decode()
-    assert VALUE not in listed.content.decode() + change_page.content.decode()
+    assert (list_page.status_code, change_page.status_code) == (200, 200)
+    assert str(things[model]) in list_page.content.decode()
+    assert VALUE not in list_page.content.decode() + change_page.content.decode()
     assert client.get(f"/admin/connectors/{model}/add/").status_code == 403
     assert client.post(f"/admin/connectors/{model}/{things[model].pk}/delete/").status_code == 403

@@ -50,10 +50,13 @@ def connector(project: Scope, admin: User, sandbox: SandboxProcess, settings: Se
 
 def test_a_key_becomes_a_secret_and_is_never_shown(admin: User, browse: Browse, form: dict[str, str]) -> None:
     response = browse(admin).post("/connectors/new/", form, follow=True)
-    made = Connector.objects.get()
-    assert (made.identifier, made.spec["credentials"]) == ("production_ireland", "AccessKey")
-    assert made.secret is not None
-    assert (made.secret.identifier, made.secret.value) == ("production_ireland_secret_key", KEY_VALUE)
+    connector = Connector.objects.get()
+    assert (connector.identifier, connector.spec["credentials"]) == ("production_ireland", "AccessKey")
+    assert connector.secret is not None
+    assert (connector.secret.identifier, connector.secret.value) == (
+        "production_ireland_secret_key",
+        KEY_VALUE,
+    )
     assert KEY_VALUE not in text_of(response)
     assert KEY_VALUE not in str(list(AuditEntry.objects.values_list("after", flat=True)))
 
@@ -74,9 +77,9 @@ def test_a_role_keeps_only_what_a_role_needs(admin: User, browse: Browse, form: 
     role = "arn:aws:iam::123456789012:role/deployer"
     role_form = form | {"credentials": "AssumeRole", "role_arn": role, "external_id": proposed}
     client.post("/connectors/new/", role_form | {"access_key_id": "", "secret_value": ""})
-    made = Connector.objects.get()
-    assert made.secret is None
-    assert made.spec == {
+    connector = Connector.objects.get()
+    assert connector.secret is None
+    assert connector.spec == {
         "credentials": "AssumeRole",
         "role_arn": role,
         "external_id": proposed,
@@ -165,12 +168,12 @@ def test_the_last_test_is_forgotten_when_the_secret_changes(
 def test_a_connector_through_a_delegate_needs_no_key(
     admin: User, browse: Browse, form: dict[str, str]
 ) -> None:
-    chosen = {"connect_through": "Delegate", "credentials": "Delegate", "delegate_selectors": "prod, eu"}
-    response = browse(admin).post("/connectors/new/", form | chosen | {"secret_value": ""}, follow=True)
-    made = Connector.objects.get()
-    assert made.spec["delegate_selectors"] == ["prod", "eu"]
+    choice = {"connect_through": "Delegate", "credentials": "Delegate", "delegate_selectors": "prod, eu"}
+    response = browse(admin).post("/connectors/new/", form | choice | {"secret_value": ""}, follow=True)
+    connector = Connector.objects.get()
+    assert connector.spec["delegate_selectors"] == ["prod", "eu"]
     assert "delegates with all of" in text_of(response)
-    assert 'value="prod, eu"' in text_of(browse(admin).get(f"/connectors/{made.pk}/edit/"))
+    assert 'value="prod, eu"' in text_of(browse(admin).get(f"/connectors/{connector.pk}/edit/"))
 
 
 def test_who_may_not_use_its_secret_reads_what_a_test_needs(

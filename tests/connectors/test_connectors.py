@@ -65,8 +65,8 @@ def test_a_role_is_assumed_with_a_key_or_with_what_the_process_finds(
 
 
 def test_the_default_chain_needs_nothing(project: Scope, admin: User) -> None:
-    made = create_connector(actor=admin, scope=project, identifier="own", name="Own", spec={})
-    assert get_credentials(made) == DefaultChain()
+    connector = create_connector(actor=admin, scope=project, identifier="own", name="Own", spec={})
+    assert get_credentials(connector) == DefaultChain()
 
 
 @pytest.mark.parametrize(
@@ -106,11 +106,11 @@ def test_an_endpoint_of_ones_own_needs_the_setting_when_made_and_when_used(
     with pytest.raises(BadInput):
         create_connector(actor=admin, scope=project, identifier="aws", name="AWS", spec=spec)
     settings.ALLOW_AWS_ENDPOINTS = True
-    made = create_connector(actor=admin, scope=project, identifier="aws", name="AWS", spec=spec)
-    assert get_endpoint(made) == "http://127.0.0.1:8001"
+    connector = create_connector(actor=admin, scope=project, identifier="aws", name="AWS", spec=spec)
+    assert get_endpoint(connector) == "http://127.0.0.1:8001"
     settings.ALLOW_AWS_ENDPOINTS = False
     with pytest.raises(ConnectorIncomplete, match="SLIPWAY_ALLOW_AWS_ENDPOINTS"):
-        get_endpoint(made)
+        get_endpoint(connector)
 
 
 @pytest.mark.parametrize(
@@ -126,13 +126,13 @@ def test_an_endpoint_of_ones_own_needs_the_setting_when_made_and_when_used(
 def test_the_managers_own_credentials_need_the_setting_when_lent_and_when_used(
     project: Scope, admin: User, settings: Settings, spec: dict[str, str], path: str
 ) -> None:
-    made = create_connector(actor=admin, scope=project, identifier="lent", name="Lent", spec=spec)
+    connector = create_connector(actor=admin, scope=project, identifier="lent", name="Lent", spec=spec)
     settings.ALLOW_MANAGER_CREDENTIALS = False
     with pytest.raises(BadInput) as caught:
         create_connector(actor=admin, scope=project, identifier="aws", name="AWS", spec=spec)
     assert [error["path"] for error in caught.value.errors] == [path]
     with pytest.raises(ConnectorIncomplete, match="SLIPWAY_ALLOW_MANAGER_CREDENTIALS"):
-        get_credentials(made)
+        get_credentials(connector)
 
 
 def test_a_changed_connector_forgets_its_test_and_keeps_its_secret(connector: Connector, admin: User) -> None:
@@ -282,6 +282,6 @@ def test_a_connector_keeps_the_tags_that_its_delegates_must_have(project: Scope,
         "connect_through": "Delegate",
         "delegate_selectors": ["prod", "eu", "eu"],
     }
-    made = create_connector(actor=admin, scope=project, identifier="aws", name="AWS", spec=spec)
-    assert parse_aws_spec(made.spec).delegate_selectors == ("prod", "eu")
-    assert parse_aws_spec(made.spec).is_remote
+    connector = create_connector(actor=admin, scope=project, identifier="aws", name="AWS", spec=spec)
+    assert parse_aws_spec(connector.spec).delegate_selectors == ("prod", "eu")
+    assert parse_aws_spec(connector.spec).is_remote

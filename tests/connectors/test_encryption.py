@@ -45,9 +45,9 @@ def test_the_database_holds_only_the_token(project: Scope) -> None:
     secret = Secret.objects.create(scope=project, identifier="key", name="Key", value=VALUE)
     with connection.cursor() as cursor:
         cursor.execute("SELECT value FROM connectors_secret WHERE id = %s", [secret.pk])
-        (stored,) = cursor.fetchone()
-    assert VALUE not in stored
-    assert stored.startswith("2.")
+        (token,) = cursor.fetchone()
+    assert VALUE not in token
+    assert token.startswith("2.")
     secret.refresh_from_db()
     assert secret.value == VALUE
 

@@ -40,8 +40,8 @@ def test_every_save_is_kept_with_who_and_why(project: Scope, admin: User) -> Non
 def test_an_earlier_version_comes_back_as_the_newest(project: Scope, admin: User, viewer: User) -> None:
     save(admin, project, "/a.yaml", "one")
     node = save(admin, project, "/a.yaml", "two")
-    restored = restore_file(actor=admin, node=node, version=1)
-    assert (restored.version, restored.content) == (3, "one")
+    restored_file = restore_file(actor=admin, node=node, version=1)
+    assert (restored_file.version, restored_file.content) == (3, "one")
     assert node.versions.get(version=3).note == "Version 1 restored"
     with pytest.raises(NotVisible):
         restore_file(actor=admin, node=node, version=9)
@@ -59,8 +59,8 @@ def test_a_note_that_cannot_be_shown_is_refused(project: Scope, admin: User, not
 def test_a_file_moves_with_its_history(project: Scope, admin: User) -> None:
     node = save(admin, project, "/a.yaml", "one")
     save(admin, project, "/a.yaml", "two")
-    moved = move_file(actor=admin, node=node, path="/deep/er/b.yaml")
-    assert (moved.pk, moved.path, moved.versions.count()) == (node.pk, "/deep/er/b.yaml", 2)
+    moved_file = move_file(actor=admin, node=node, path="/deep/er/b.yaml")
+    assert (moved_file.pk, moved_file.path, moved_file.versions.count()) == (node.pk, "/deep/er/b.yaml", 2)
     assert set(FileNode.objects.values_list("path", flat=True)) == {"/deep", "/deep/er", "/deep/er/b.yaml"}
     entry = AuditEntry.objects.get(action="file.move")
     assert (entry.before, entry.after) == ({"path": "/a.yaml"}, {"path": "/deep/er/b.yaml"})

@@ -41,8 +41,8 @@ def test_what_cannot_be_saved_comes_back_with_its_text(project: Scope, admin: Us
     assert "A path starts with a slash" in text_of(response)
     assert "kept: text" in text_of(response)
     save_file(actor=admin, scope=project, path="/a.yaml", content="")
-    again = client.post("/files/new/", form | {"path": "/a.yaml"})
-    assert "A file with this path already exists" in text_of(again)
+    conflict = client.post("/files/new/", form | {"path": "/a.yaml"})
+    assert "A file with this path already exists" in text_of(conflict)
 
 
 def test_a_broken_manifest_is_kept_with_a_warning(node: FileNode, admin: User, browse: Browse) -> None:

@@ -62,12 +62,12 @@ def test_what_does_not_fit_is_named(spec: dict[str, Any], path: str) -> None:
 
 
 def test_a_secret_does_not_follow_to_another_address(project: Scope, admin: User, secret: Secret) -> None:
-    made = make(admin, project, secret, url=URL, **LOGIN)
-    update_connector(actor=admin, connector=made, name="Renamed", spec=made.spec)
-    assert made.secret == secret
-    elsewhere = {**made.spec, "url": "https://git.example.org/team/app.git"}
+    connector = make(admin, project, secret, url=URL, **LOGIN)
+    update_connector(actor=admin, connector=connector, name="Renamed", spec=connector.spec)
+    assert connector.secret == secret
+    elsewhere = {**connector.spec, "url": "https://git.example.org/team/app.git"}
     with pytest.raises(BadInput):
-        update_connector(actor=admin, connector=made, spec=elsewhere)
+        update_connector(actor=admin, connector=connector, spec=elsewhere)
 
 
 def test_it_gives_no_credentials_for_aws(project: Scope, admin: User) -> None:
@@ -79,18 +79,18 @@ def test_a_test_counts_branches_and_tags(
     project: Scope, admin: User, secret: Secret, git_server: GitServer
 ) -> None:
     git_server.commit({"a": "b"})
-    made = make(admin, project, secret, url=git_server.private_url, **LOGIN)
-    tested = run_connector_test(actor=admin, connector=made)
+    connector = make(admin, project, secret, url=git_server.private_url, **LOGIN)
+    tested = run_connector_test(actor=admin, connector=connector)
     assert tested.ok, tested.message
-    assert made.last_test_message == f"Connected to {git_server.private_url}: 1 branch, 0 tags."
+    assert connector.last_test_message == f"Connected to {git_server.private_url}: 1 branch, 0 tags."
 
 
 def test_a_test_of_an_account_asks_for_the_repository_that_is_named(
     project: Scope, admin: User, git_server: GitServer
 ) -> None:
     git_server.commit({"a": "b"})
-    made = make(admin, project, url=git_server.account, test_repository="app.git")
-    assert run_connector_test(actor=admin, connector=made).ok
+    connector = make(admin, project, url=git_server.account, test_repository="app.git")
+    assert run_connector_test(actor=admin, connector=connector).ok
 
 
 def test_a_wrong_password_is_told_with_the_next_step_and_without_itself(
@@ -99,8 +99,8 @@ def test_a_wrong_password_is_told_with_the_next_step_and_without_itself(
     wrong = create_secret(
         actor=admin, scope=project, identifier="old", name="Old", value=planted("old-pass-word")
     )
-    made = make(admin, project, wrong, url=git_server.private_url, **LOGIN)
-    tested = run_connector_test(actor=admin, connector=made)
+    connector = make(admin, project, wrong, url=git_server.private_url, **LOGIN)
+    tested = run_connector_test(actor=admin, connector=connector)
     assert "Authentication failed" in tested.message
     assert "token" in tested.next_step
     assert planted("old-pass-word") not in str(list(AuditEntry.objects.values_list("after", flat=True)))
@@ -109,9 +109,9 @@ def test_a_wrong_password_is_told_with_the_next_step_and_without_itself(
 def test_from_here_it_goes_nowhere_private_unless_that_is_set(
     project: Scope, admin: User, git_server: GitServer, settings: Settings
 ) -> None:
-    made = make(admin, project, url=git_server.url.replace("127.0.0.1", "localhost"))
+    connector = make(admin, project, url=git_server.url.replace("127.0.0.1", "localhost"))
     settings.OUTGOING_REACH = AddressPolicy(advice="name it")
-    tested = run_connector_test(actor=admin, connector=made)
+    tested = run_connector_test(actor=admin, connector=connector)
     assert "private address" in tested.message
     assert "delegate" in tested.next_step
 
@@ -122,14 +122,14 @@ def test_through_a_delegate_it_is_the_delegate_that_asks(
 ) -> None:
     git_server.commit({"a": "b"})
     remote = {"connect_through": "Delegate", "delegate_selectors": ["prod"]}
-    made = make(admin, project, secret, url=git_server.private_url, **LOGIN, **remote)
+    connector = make(admin, project, secret, url=git_server.private_url, **LOGIN, **remote)
     prod = hand("prod-eu", tags=("prod",))
-    create_lookup_request(actor=admin, connector=made, kind=LookupRequest.Kind.TEST)
+    create_lookup_request(actor=admin, connector=connector, kind=LookupRequest.Kind.TEST)
     assert PASSWORD not in DelegateTask.objects.get().payload
     assert prod.serve() == 1
-    made.refresh_from_db()
-    assert made.last_test_ok, made.last_test_message
-    assert made.last_test_report["delegate"] == "prod-eu on ip-10-0-1-7"
+    connector.refresh_from_db()
+    assert connector.last_test_ok, connector.last_test_message
+    assert connector.last_test_report["delegate"] == "prod-eu on ip-10-0-1-7"
 
 
 def test_the_form_keeps_the_token_as_a_secret(
@@ -145,15 +145,15 @@ def test_the_form_keeps_the_token_as_a_secret(
         **LOGIN,
     }
     saved = client.post("/connectors/new/?kind=Git", form)
-    made = Connector.objects.get()
-    assert (made.kind, made.identifier) == ("Git", "team")
-    assert made.secret is not None
-    assert (made.secret.identifier, made.secret.value) == ("team_login", PASSWORD)
+    connector = Connector.objects.get()
+    assert (connector.kind, connector.identifier) == ("Git", "team")
+    assert connector.secret is not None
+    assert (connector.secret.identifier, connector.secret.value) == ("team_login", PASSWORD)
     page = client.get(saved["Location"]).content.decode()
     assert git_server.private_url in page
     assert "Test region" not in page
     assert PASSWORD not in page
-    edited = client.get(f"/connectors/{made.pk}/edit/")
+    edited = client.get(f"/connectors/{connector.pk}/edit/")
     assert PASSWORD not in edited.content.decode()
     refused = client.post("/connectors/new/?kind=Git", form | {"url": "file:///etc"})
     assert "url" in refused.context["form"].errors
@@ -161,7 +161,7 @@ def test_the_form_keeps_the_token_as_a_secret(
 
 
 def test_it_is_not_offered_where_aws_is_meant(project: Scope, admin: User, browse: Browse) -> None:
-    made = make(admin, project, url=URL)
-    answer = browse(admin).get(f"/api/v1/connectors/{made.pk}/clusters?region=us-east-1")
+    connector = make(admin, project, url=URL)
+    answer = browse(admin).get(f"/api/v1/connectors/{connector.pk}/clusters?region=us-east-1")
     assert answer.status_code == 409
     assert "not for AWS" in answer.json()["detail"]

@@ -34,8 +34,8 @@ def test_a_text_is_kept_as_it_is_and_never_shown(project: Scope, admin: User, br
     client = browse(admin)
     form = {"in_scope": project.path, "name": "Database password", "value": f"  {planted('spaces stay')}  "}
     page = text_of(client.post("/secrets/new/", form, follow=True))
-    made = Secret.objects.get()
-    assert (made.identifier, made.value, made.kind) == (
+    secret = Secret.objects.get()
+    assert (secret.identifier, secret.value, secret.kind) == (
         "database_password",
         f"  {planted('spaces stay')}  ",
         "Text",
@@ -46,8 +46,8 @@ def test_a_text_is_kept_as_it_is_and_never_shown(project: Scope, admin: User, br
 def test_a_file_keeps_its_name(project: Scope, admin: User, browse: Browse) -> None:
     file = SimpleUploadedFile("key.pem", PEM.encode())
     browse(admin).post("/secrets/new/", {"in_scope": project.path, "name": "Key", "file": file})
-    made = Secret.objects.get()
-    assert (made.value, made.kind, made.file_name) == (PEM, "File", "key.pem")
+    secret = Secret.objects.get()
+    assert (secret.value, secret.kind, secret.file_name) == (PEM, "File", "key.pem")
 
 
 @pytest.mark.parametrize(

@@ -62,10 +62,12 @@ def test_what_does_not_fit_is_named(spec: dict[str, Any], path: str) -> None:
 def test_a_test_says_whose_the_token_is(
     project: Scope, admin: User, secret: Secret, terraform_cloud: TerraformCloudServer
 ) -> None:
-    made = make(admin, project, secret, f"{terraform_cloud.url}/")
-    tested = run_connector_test(actor=admin, connector=made)
+    connector = make(admin, project, secret, f"{terraform_cloud.url}/")
+    tested = run_connector_test(actor=admin, connector=connector)
     assert tested.ok, tested.message
-    assert "the token belongs to api-team_7 with access to the organization acme" in made.last_test_message
+    assert (
+        "the token belongs to api-team_7 with access to the organization acme" in connector.last_test_message
+    )
 
 
 @pytest.mark.parametrize(
@@ -112,9 +114,9 @@ def test_a_wrong_token_is_not_said_again(
 def test_from_here_it_goes_nowhere_private_unless_that_is_set(
     project: Scope, admin: User, secret: Secret, terraform_cloud: TerraformCloudServer, settings: Settings
 ) -> None:
-    made = make(admin, project, secret, terraform_cloud.url.replace("127.0.0.1", "localhost"))
+    connector = make(admin, project, secret, terraform_cloud.url.replace("127.0.0.1", "localhost"))
     settings.OUTGOING_REACH = AddressPolicy(advice="name it")
-    tested = run_connector_test(actor=admin, connector=made)
+    tested = run_connector_test(actor=admin, connector=connector)
     assert "private address" in tested.message
     assert terraform_cloud.requests == []
 
@@ -138,10 +140,10 @@ def test_through_a_delegate_it_is_the_delegate_that_asks(
 
 
 def test_a_token_does_not_follow_to_another_address(project: Scope, admin: User, secret: Secret) -> None:
-    made = make(admin, project, secret, "https://app.terraform.io")
+    connector = make(admin, project, secret, "https://app.terraform.io")
     with pytest.raises(BadInput):
         update_connector(
-            actor=admin, connector=made, spec={**made.spec, "url": "https://terraform.example.org"}
+            actor=admin, connector=connector, spec={**connector.spec, "url": "https://terraform.example.org"}
         )
 
 
@@ -164,10 +166,10 @@ def test_a_form_makes_one_with_its_token_as_a_new_secret(
     }
     answer = client.post("/connectors/new/?kind=TerraformCloud", form)
     assert answer.status_code == 302, answer.content.decode()
-    made = Connector.objects.get(identifier="our_terraform")
-    assert (made.kind, made.secret and made.secret.value) == ("TerraformCloud", TOKEN)
-    page = client.get(f"/connectors/{made.pk}/").content.decode()
+    connector = Connector.objects.get(identifier="our_terraform")
+    assert (connector.kind, connector.secret and connector.secret.value) == ("TerraformCloud", TOKEN)
+    page = client.get(f"/connectors/{connector.pk}/").content.decode()
     assert "API token" in page
     assert TOKEN not in page
-    edit = client.get(f"/connectors/{made.pk}/edit/")
+    edit = client.get(f"/connectors/{connector.pk}/edit/")
     assert edit.status_code == 200

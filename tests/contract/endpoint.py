@@ -145,8 +145,8 @@ class Aws:
 
     def register(self, tag: str = "v1", **changes: Any) -> str:
         """Register a revision that runs an image with this tag, and return its ARN."""
-        made = self.ecs.register_task_definition(**self.definition(tag, **changes))
-        return str(made["taskDefinition"]["taskDefinitionArn"])
+        response = self.ecs.register_task_definition(**self.definition(tag, **changes))
+        return str(response["taskDefinition"]["taskDefinitionArn"])
 
     def create(self, tag: str = "v1", count: int = 1, **changes: Any) -> dict[str, Any]:
         """Create the service, and return the answer of CreateService."""

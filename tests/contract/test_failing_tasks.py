@@ -274,13 +274,13 @@ def test_without_a_breaker_a_bad_deployment_leaves_the_old_tasks_running(aws: Aw
 @pytest.mark.source("ECS API, RunTask; Container: exitCode")
 @pytest.mark.needs_sandbox("an image that decides how its container ends")
 def test_a_run_task_with_a_crashing_image_stops_with_its_exit_code(aws: Aws) -> None:
-    made = aws.ecs.run_task(
+    response = aws.ecs.run_task(
         cluster=CLUSTER,
         taskDefinition=aws.register("crash"),
         launchType="FARGATE",
         networkConfiguration=aws.network(),
     )
-    arn = made["tasks"][0]["taskArn"]
+    arn = response["tasks"][0]["taskArn"]
     aws.advance(60)
     waiter = aws.ecs.get_waiter("tasks_stopped")
     waiter.wait(cluster=CLUSTER, tasks=[arn], WaiterConfig={"Delay": 0, "MaxAttempts": 1})

@@ -72,8 +72,8 @@ def test_tags_of_a_task_definition_are_shown_when_asked_for(aws: Aws) -> None:
 @pytest.mark.needs_sandbox("a family without revisions")
 def test_task_definitions_are_listed_by_family_in_either_order(aws: Aws) -> None:
     arns = [aws.register() for _ in range(3)] + [aws.register(family="other")]
-    listed = aws.ecs.list_task_definitions(familyPrefix="myapp", sort="DESC")["taskDefinitionArns"]
-    assert listed == list(reversed(arns[:3]))
+    arns_by_family = aws.ecs.list_task_definitions(familyPrefix="myapp", sort="DESC")["taskDefinitionArns"]
+    assert arns_by_family == list(reversed(arns[:3]))
     assert aws.ecs.list_task_definition_families()["families"] == ["myapp", "other"]
 
 
@@ -107,11 +107,11 @@ def test_services_are_listed_ten_at_a_time(aws: Aws) -> None:
 def test_a_page_has_one_to_a_hundred_and_a_token_that_aws_gave(aws: Aws, operation: str) -> None:
     aws.create(count=0)
     call = getattr(aws.ecs, operation)
-    where = {"cluster": CLUSTER, **({"service": "myapp"} if "deployments" in operation else {})}
-    call(**where, maxResults=100)
+    place = {"cluster": CLUSTER, **({"service": "myapp"} if "deployments" in operation else {})}
+    call(**place, maxResults=100)
     for wrong in ({"maxResults": 0}, {"maxResults": 101}, {"nextToken": "not from AWS"}):
         with pytest.raises(ClientError, match="InvalidParameterException"):
-            call(**where, **wrong)
+            call(**place, **wrong)
 
 
 @pytest.mark.source("ECS API, ListServices: maxResults; DescribeServices: at most 10")
@@ -166,8 +166,8 @@ def test_tasks_are_listed_by_service_state_starter_and_family(aws: Aws) -> None:
 def test_a_client_token_makes_a_service_only_once(aws: Aws) -> None:
     definition = aws.register()
     first = aws.create(taskDefinition=definition, clientToken="t1")
-    again = aws.create(taskDefinition=definition, clientToken="t1")
-    assert again["deployments"][0]["id"] == first["deployments"][0]["id"]
+    repeat = aws.create(taskDefinition=definition, clientToken="t1")
+    assert repeat["deployments"][0]["id"] == first["deployments"][0]["id"]
     assert aws.effects().count("CreateService") == 1
     with pytest.raises(ClientError, match="ConflictException") as caught:
         aws.create(taskDefinition=definition, clientToken="t1", count=2)
@@ -187,8 +187,8 @@ def test_a_client_token_runs_tasks_only_once(aws: Aws) -> None:
         "count": 2,
     }
     first = [t["taskArn"] for t in aws.ecs.run_task(**run)["tasks"]]
-    again = [t["taskArn"] for t in aws.ecs.run_task(**run)["tasks"]]
-    assert first == again
+    second_arns = [t["taskArn"] for t in aws.ecs.run_task(**run)["tasks"]]
+    assert first == second_arns
     assert aws.effects().count("RunTask") == 1
     with pytest.raises(ClientError, match="ConflictException"):
         aws.ecs.run_task(**{**run, "count": 1})
@@ -198,15 +198,15 @@ def test_a_client_token_runs_tasks_only_once(aws: Aws) -> None:
 
 @pytest.mark.source("ECS API, StopTask")
 def test_a_run_task_runs_until_it_is_stopped(aws: Aws) -> None:
-    made = aws.ecs.run_task(
+    response = aws.ecs.run_task(
         cluster=CLUSTER,
         taskDefinition=aws.register(),
         launchType="FARGATE",
         networkConfiguration=aws.network(),
         startedBy="me",
     )
-    assert made["failures"] == []
-    arn = made["tasks"][0]["taskArn"]
+    assert response["failures"] == []
+    arn = response["tasks"][0]["taskArn"]
 
     def describe_task() -> dict[str, Any]:
         (task,) = aws.ecs.describe_tasks(cluster=CLUSTER, tasks=[arn])["tasks"]

@@ -58,10 +58,12 @@ def _balancer(aws: Aws, afterwards: ExitStack) -> Balancer:
         afterwards.callback(elb.delete_target_group, TargetGroupArn=group)
         delay = [{"Key": "deregistration_delay.timeout_seconds", "Value": "30"}]
         elb.modify_target_group_attributes(TargetGroupArn=group, Attributes=delay)
-    made = elb.create_load_balancer(Name="lb", Subnets=list(aws.endpoint.subnets))["LoadBalancers"][0]
-    afterwards.callback(elb.delete_load_balancer, LoadBalancerArn=made["LoadBalancerArn"])
+    load_balancer = elb.create_load_balancer(Name="lb", Subnets=list(aws.endpoint.subnets))["LoadBalancers"][
+        0
+    ]
+    afterwards.callback(elb.delete_load_balancer, LoadBalancerArn=load_balancer["LoadBalancerArn"])
     listener = elb.create_listener(
-        LoadBalancerArn=made["LoadBalancerArn"],
+        LoadBalancerArn=load_balancer["LoadBalancerArn"],
         Protocol="HTTP",
         Port=80,
         DefaultActions=[{"Type": "forward", "TargetGroupArn": groups[0]}],

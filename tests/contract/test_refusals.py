@@ -157,8 +157,8 @@ def test_only_an_active_service_can_be_updated_and_only_to_an_active_revision(aw
 
 @pytest.mark.source("ECS API, DeregisterTaskDefinition")
 def test_a_service_on_a_retired_revision_can_still_be_scaled(aws: Aws) -> None:
-    made = aws.create()
-    aws.ecs.deregister_task_definition(taskDefinition=made["taskDefinition"])
+    service = aws.create()
+    aws.ecs.deregister_task_definition(taskDefinition=service["taskDefinition"])
     assert aws.update(desiredCount=2)["desiredCount"] == 2
     aws.until(lambda: aws.service()["runningCount"] == 2, "the second task")
 

@@ -192,19 +192,19 @@ def test_an_update_in_the_middle_supersedes_the_deployment(aws: Aws) -> None:
     aws.advance(10)
     third = aws.roll("v3")["deployments"][0]["id"]
     aws.until_completed(third)
-    listed = aws.ecs.list_service_deployments(cluster=CLUSTER, service="myapp")["serviceDeployments"]
-    assert [d["status"] for d in listed] == ["SUCCESSFUL", "STOPPED", "SUCCESSFUL"]
-    assert listed[1]["targetServiceRevisionArn"].endswith(second.partition("/")[2])
+    deployments = aws.ecs.list_service_deployments(cluster=CLUSTER, service="myapp")["serviceDeployments"]
+    assert [d["status"] for d in deployments] == ["SUCCESSFUL", "STOPPED", "SUCCESSFUL"]
+    assert deployments[1]["targetServiceRevisionArn"].endswith(second.partition("/")[2])
 
 
 @pytest.mark.source("ECS API, ListServiceDeployments, DescribeServiceRevisions")
 def test_a_service_deployment_leads_to_its_task_definition(aws: Aws) -> None:
-    made = aws.create()
+    service = aws.create()
     (brief,) = aws.ecs.list_service_deployments(cluster=CLUSTER, service="myapp")["serviceDeployments"]
     response = aws.ecs.describe_service_deployments(serviceDeploymentArns=[brief["serviceDeploymentArn"]])
     revision = response["serviceDeployments"][0]["targetServiceRevision"]["arn"]
     described = aws.ecs.describe_service_revisions(serviceRevisionArns=[revision, revision + "0"])
-    assert described["serviceRevisions"][0]["taskDefinition"] == made["taskDefinition"]
+    assert described["serviceRevisions"][0]["taskDefinition"] == service["taskDefinition"]
     assert described["failures"][0]["reason"] == "MISSING"
 
 

@@ -23,10 +23,10 @@ def describe_deployment(aws: Aws, arn: str) -> dict[str, Any]:
 
 @pytest.mark.source("ECS API, ServiceDeployment: status, sourceServiceRevisions, targetServiceRevision")
 def test_a_service_deployment_goes_from_in_progress_to_successful(aws: Aws) -> None:
-    made = aws.create()
+    service = aws.create()
     (first,) = list_deployments(aws)
     assert first["status"] in ("PENDING", "IN_PROGRESS")
-    assert first["serviceArn"] == made["serviceArn"]
+    assert first["serviceArn"] == service["serviceArn"]
     aws.until_completed()
     aws.until(
         lambda: describe_deployment(aws, first["serviceDeploymentArn"])["status"] == "SUCCESSFUL", "success"

@@ -30,8 +30,8 @@ FILES = {"task": "RegisterTaskDefinitionRequest.yaml", "service": "CreateService
 def library(drive: Drive) -> dict[tuple[str, str], str]:
     """The library with the demo's manifests."""
     shelves: dict[tuple[str, str], str] = sys.modules["catalog.manifests.stores.snippets"].LIBRARY
-    for name, stored in FILES.items():
-        shelves["web", name] = FileNode.objects.get(path=f"/ECS Tutorial/{stored}").content
+    for name, file_name in FILES.items():
+        shelves["web", name] = FileNode.objects.get(path=f"/ECS Tutorial/{file_name}").content
     return shelves
 
 

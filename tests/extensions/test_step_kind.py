@@ -74,11 +74,11 @@ def test_the_reference_and_completion_know_the_outputs() -> None:
 
 def test_a_run_does_what_the_preview_lists_and_a_rollback_undoes_it(write: Write, drive: Drive) -> None:
     write(_text("service: <+steps.deploy.output.serviceName>, value: checkout"))
-    listed = load_preview(drive)
-    assert [call for step, call, _ in list_planned_calls(listed) if step == "tag"] == ["ecs:TagResource"]
+    preview = load_preview(drive)
+    assert [call for step, call, _ in list_planned_calls(preview) if step == "tag"] == ["ecs:TagResource"]
     execution = drive.run("1.27")
     assert execution.status == "SUCCESS", execution.failure
-    assert_same(list_planned_calls(listed), list_recorded_calls(execution))
+    assert_same(list_planned_calls(preview), list_recorded_calls(execution))
     assert _get_tags(drive)["team"] == "checkout"
     assert "Tag of Service myapp: team is checkout" in drive.log(execution)
 

@@ -217,7 +217,7 @@ def _prepare(environment: Mapping[str, str], sandbox_url: str) -> None:
     port = sandbox_url.rpartition(":")[2]
     embedded = {"SLIPWAY_MODE": "embedded", "SLIPWAY_SANDBOX_PORT": port}
     command = [sys.executable, "manage.py", "prepare"]
-    done = subprocess.run(
+    process = subprocess.run(
         command, cwd=ROOT, env={**environment, **embedded}, capture_output=True, text=True, check=False
     )
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert process.returncode == 0, process.stdout + process.stderr

@@ -40,8 +40,8 @@ class Workload:
             name = f"app{number}"
             self._post("services", _service(name, seed))
             yaml = demo.replace("rolling_demo", name).replace("serviceRef: myapp", f"serviceRef: {name}")
-            made = self._post("pipelines", {"yaml": yaml, "org": "default", "project": "demo"})
-            self.pipelines[name] = made.json()["id"]
+            response = self._post("pipelines", {"yaml": yaml, "org": "default", "project": "demo"})
+            self.pipelines[name] = response.json()["id"]
 
     def _post(self, resource: str, body: object) -> Answer:
         answer = self.installation.request("POST", f"/api/v1/{resource}", body)
@@ -55,9 +55,9 @@ class Workload:
         execution_ids: list[str] = []
 
         def post_execution() -> bool:
-            for which in (web, 1 - web):
+            for web_index in (web, 1 - web):
                 answer = self.installation.request(
-                    "POST", path, {"artifact": {"tag": tag}}, web=which, Idempotency_Key=key
+                    "POST", path, {"artifact": {"tag": tag}}, web=web_index, Idempotency_Key=key
                 )
                 if answer.status == 201:
                     execution_ids.append(answer.json()["id"])
@@ -92,9 +92,9 @@ class Workload:
         documents = {run.id: self.installation.get(f"/api/v1/executions/{run.id}") for run in runs}
         for run in runs:
             document = documents[run.id]
-            ended = (document["status"], document["outcome"])
+            result = (document["status"], document["outcome"])
             expected = ("FAILED", "ROLLED_BACK") if run.tag == FAILS else ("SUCCESS", "COMPLETED")
-            assert ended == expected, (run, document["failure"], self.log(run)[-5:])
+            assert result == expected, (run, document["failure"], self.log(run)[-5:])
             numbers = [line["number"] for line in self._lines(run)]
             assert numbers == list(range(1, len(numbers) + 1)), f"{run} has gaps or doubles in its log"
         assert self.count_writes(after) == _expected(runs)

@@ -21,9 +21,9 @@ def test_a_key_is_read_as_ssh_keyscan_and_files_have_it(text: str) -> None:
 
 @pytest.mark.parametrize("kind", ["ssh-rsa", "ecdsa-sha2-nistp256"])
 def test_fingerprints_are_those_that_ssh_shows(kind: str) -> None:
-    made = asyncssh.generate_private_key(kind)
-    (key,) = parse_host_keys(made.export_public_key().decode())
-    assert key.fingerprint == made.get_fingerprint()
+    private_key = asyncssh.generate_private_key(kind)
+    (key,) = parse_host_keys(private_key.export_public_key().decode())
+    assert key.fingerprint == private_key.get_fingerprint()
 
 
 @pytest.mark.parametrize(

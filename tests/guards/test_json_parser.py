@@ -19,7 +19,7 @@ def refusal(text: str) -> InputRejected:
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "column", "says"),
+    ("text", "line", "column", "message"),
     [
         ('{"a": 1,\n "a": 2}', 2, 2, 'the key "a" is already given'),
         ('{"a": NaN}', 1, 7, "NaN is not a JSON number"),
@@ -45,10 +45,10 @@ def refusal(text: str) -> InputRejected:
         ('\n\n{"a": [1, {"b": tru}]}', 3, 17, "tru stands"),
     ],
 )
-def test_a_refusal_names_the_place_and_the_reason(text: str, line: int, column: int, says: str) -> None:
+def test_a_refusal_names_the_place_and_the_reason(text: str, line: int, column: int, message: str) -> None:
     fault = refusal(text).problem
     assert (fault.line, fault.column) == (line, column)
-    assert says in fault.display_message
+    assert message in fault.display_message
 
 
 def test_a_refusal_names_the_path_of_the_value() -> None:

@@ -102,9 +102,9 @@ def test_what_is_left_for_later_is_filled_in_later_as_if_at_once(
     first = {**values, "now": {"it": "N"}}
     text = f"{around}<+now.it>{around}<+{path}>{around}"
     assume(path.partition(".")[0] != "now")
-    once = resolve_expressions(text, first, is_deferred=lambda name: name == path)
-    assert once == f"{around}N{around}<+{path}>{around}"
-    assert resolve_expressions(once, first) == resolve_expressions(text, first)
+    partial = resolve_expressions(text, first, is_deferred=lambda name: name == path)
+    assert partial == f"{around}N{around}<+{path}>{around}"
+    assert resolve_expressions(partial, first) == resolve_expressions(text, first)
 
 
 @settings(max_examples=examples(150))
@@ -124,12 +124,12 @@ def test_a_name_with_a_letter_too_few_leads_to_the_right_one(
 @settings(max_examples=examples(150))
 @given(KNOWN)
 def test_every_path_that_is_listed_can_be_named_and_nothing_is_left_out(values: dict[str, Any]):
-    listed = dict(iterate_leaves(values, ""))
-    assert all(is_path(path) for path in listed)
-    assert all(get_path_value(path, values) == value for path, value in listed.items())
-    assert set(listed) == set(list_paths(values))
-    document = [f"<+{path}>" for path in listed]
-    assert [path for _, path in find_paths(document)] == list(listed)
+    values_by_path = dict(iterate_leaves(values, ""))
+    assert all(is_path(path) for path in values_by_path)
+    assert all(get_path_value(path, values) == value for path, value in values_by_path.items())
+    assert set(values_by_path) == set(list_paths(values))
+    document = [f"<+{path}>" for path in values_by_path]
+    assert [path for _, path in find_paths(document)] == list(values_by_path)
 
 
 @settings(max_examples=examples(100))

@@ -109,9 +109,9 @@ def addresses(world: World) -> dict[str, dict[str, Any]]:
 
 def real(operation: Any, world: World) -> dict[str, Any]:
     """The values of an operation's address."""
-    named = [values for start, values in addresses(world).items() if operation.path.startswith(start)]
+    candidates = [values for start, values in addresses(world).items() if operation.path.startswith(start)]
     parameter_names = {parameter.name for parameter in operation.path_parameters}
-    return {name: value for values in named for name, value in values.items() if name in parameter_names}
+    return {name: value for values in candidates for name, value in values.items() if name in parameter_names}
 
 
 def send_generated_requests(

@@ -70,8 +70,8 @@ class Door:
 def _json(method: str, name: str, body: Callable[[World, str], dict[str, Any]], **kwargs: Any) -> Ask:
     def ask(send: Send, world: World, text: str) -> Any:
         address = reverse(name, kwargs=_kwargs(world, kwargs)) + IN_SCOPE
-        sent = json.dumps(body(world, text))
-        return send("generic", method, address, sent, content_type="application/json")
+        content = json.dumps(body(world, text))
+        return send("generic", method, address, content, content_type="application/json")
 
     return ask
 
@@ -83,8 +83,8 @@ def _form(name: str, body: Callable[[World, str], dict[str, Any]], query: str = 
     return ask
 
 
-def _kwargs(world: World, named: dict[str, str]) -> dict[str, Any]:
-    return {name: getattr(world, thing).pk for name, thing in named.items()}
+def _kwargs(world: World, attributes: dict[str, str]) -> dict[str, Any]:
+    return {name: getattr(world, thing).pk for name, thing in attributes.items()}
 
 
 def _as_yaml(send: Send, world: World, text: str) -> Any:

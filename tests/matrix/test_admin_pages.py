@@ -62,12 +62,12 @@ def choose_standings(label: str) -> list[Standing]:
     """Return everybody; in the gate one of those with the same answers at the same place."""
     if is_thorough():
         return list(FEW)
-    alike: dict[tuple[object, ...], list[Standing]] = {}
+    groups: dict[tuple[object, ...], list[Standing]] = {}
     for standing in FEW:
         answers = tuple(expected(TABLES[label], page, standing) for page in PAGES)
-        alike.setdefault((standing.place, *answers), []).append(standing)
+        groups.setdefault((standing.place, *answers), []).append(standing)
     turn = list(TABLES).index(label)
-    return [several[turn % len(several)] for several in alike.values()]
+    return [several[turn % len(several)] for several in groups.values()]
 
 
 def expected(table: Table, page: str, standing: Standing) -> int:

@@ -128,10 +128,10 @@ async def test_who_is_shut_out_is_heard_no_more(
     assert await is_closed(agent.session)
 
 
-def revoke_access(how: str, agent: Agent, token: DelegateToken, admin: User) -> None:
-    if how == "archiving":
+def revoke_access(action: str, agent: Agent, token: DelegateToken, admin: User) -> None:
+    if action == "archiving":
         Scope.objects.filter(pk=token.scope_id).update(archived_at=timezone.now())
-    elif how == "revoking":
+    elif action == "revoking":
         revoke_token(actor=admin, token=token)
     else:
         delegate = agent.instance.delegate

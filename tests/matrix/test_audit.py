@@ -66,13 +66,13 @@ class Watch:
         return result
 
 
-def record_request(stage: Stage, method: str, address: str, body: Any, **how: Any) -> Told:
+def record_request(stage: Stage, method: str, address: str, body: Any, **options: Any) -> Told:
     """Ask as an administrator, look at what was written, and take it back."""
     watch = Watch()
     with transaction.atomic():
         with connection.execute_wrapper(watch):
             asking = getattr(stage.browsers[ADMIN], method)
-            response = asking(address, body, HTTP_X_REQUEST_ID=REQUEST, **how)
+            response = asking(address, body, HTTP_X_REQUEST_ID=REQUEST, **options)
         entries = tuple(AuditEntry.objects.filter(request_id=REQUEST).order_by("pk"))
         transaction.set_rollback(True)
     changed_tables = frozenset(watch.tables) - QUESTIONS - {"rbac_auditentry"}
@@ -85,8 +85,8 @@ def record_request(stage: Stage, method: str, address: str, body: Any, **how: An
 )
 def test_who_changes_something_is_in_the_audit_trail(name: str, ask: Ask, stage: Stage) -> None:
     address = reverse(name, kwargs=ROWS[name].kwargs(stage.world)) + ask.query
-    how = {} if ask.is_form else {"content_type": "application/json"}
-    outcome = record_request(stage, ask.method, address, ask.body(stage.world), **how)
+    options = {} if ask.is_form else {"content_type": "application/json"}
+    outcome = record_request(stage, ask.method, address, ask.body(stage.world), **options)
     check(outcome, stage, "api" if name.startswith("api-") else "page")
 
 
@@ -100,8 +100,8 @@ def test_who_changes_something_in_the_administration_is_too(label: str, page: st
     for form in shown.forms:
         if form.action != address or form.method != "post":
             continue
-        changed = {name: "Changed" for name in form.fields if name in ("name", "first_name", "description")}
-        check(record_request(stage, "post", address, form.fields | changed), stage, "admin")
+        changes = {name: "Changed" for name in form.fields if name in ("name", "first_name", "description")}
+        check(record_request(stage, "post", address, form.fields | changes), stage, "admin")
 
 
 def check(outcome: Told, stage: Stage, source: str) -> None:

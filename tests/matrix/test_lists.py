@@ -49,5 +49,5 @@ def test_what_is_made_in_a_project_is_neither_shown_nor_counted_outside(people: 
     make_world(Scope.objects.get(path=HERE), people[ADMIN], people[ADMIN])
     for standing, browser in browsers.items():
         after = read_lists(browser)
-        changed = [name for name, text in after.items() if text != before[standing][name]]
-        assert changed == [], f"{standing} learns of what was made"
+        changed_pages = [name for name, text in after.items() if text != before[standing][name]]
+        assert changed_pages == [], f"{standing} learns of what was made"

@@ -31,17 +31,17 @@ def test_a_rule_is_made_read_changed_and_deleted(
     project: Scope, admin: User, call: Call, receiver: Receiver
 ) -> None:
     client = call(admin)
-    made = client.post(RULES, new(receiver, secret=SECRET), format="json")
-    assert made.status_code == 201
-    document = made.json()
+    creation = client.post(RULES, new(receiver, secret=SECRET), format="json")
+    assert creation.status_code == 201
+    document = creation.json()
     assert document["host"] == receiver.address
     assert not {"url", "secret"} & document.keys()
     address = f"{RULES}/{document['id']}"
     assert client.get(address).json() == document
     change = {"name": "Other", "events": ["drift.found"]}
-    changed = client.put(address, change, format="json", HTTP_IF_MATCH=made["ETag"])
-    assert (changed.status_code, changed.json()["is_signed"]) == (200, True)
-    assert client.put(address, change, format="json", HTTP_IF_MATCH=made["ETag"]).status_code == 412
+    update = client.put(address, change, format="json", HTTP_IF_MATCH=creation["ETag"])
+    assert (update.status_code, update.json()["is_signed"]) == (200, True)
+    assert client.put(address, change, format="json", HTTP_IF_MATCH=creation["ETag"]).status_code == 412
     unsigned = client.put(address, change | {"secret": None}, format="json")
     assert unsigned.json()["is_signed"] is False
     saved_rule = NotificationRule.objects.get()
@@ -56,15 +56,15 @@ def test_a_test_is_sent_listed_and_sent_again(
     client = call(admin)
     rule = client.post(RULES, new(receiver), format="json").json()
     address = f"{RULES}/{rule['id']}/notifications"
-    sent = client.post(address)
-    assert (sent.status_code, sent.json()["status"]) == (201, "WAITING")
+    response = client.post(address)
+    assert (response.status_code, response.json()["status"]) == (201, "WAITING")
     send_due_notifications()
-    (listed,) = client.get(address).json()["results"]
-    assert (listed["status"], listed["answer_code"], listed["next_attempt_at"]) == ("DELIVERED", 204, None)
-    again = client.post(f"/api/v1/notifications/{listed['id']}/send-again")
-    assert (again.status_code, again.json()["status"]) == (200, "WAITING")
+    (row,) = client.get(address).json()["results"]
+    assert (row["status"], row["answer_code"], row["next_attempt_at"]) == ("DELIVERED", 204, None)
+    repeat = client.post(f"/api/v1/notifications/{row['id']}/send-again")
+    assert (repeat.status_code, repeat.json()["status"]) == (200, "WAITING")
     send_due_notifications()
-    assert receiver.ids == [listed["id"]] * 2
+    assert receiver.ids == [row["id"]] * 2
 
 
 @pytest.mark.parametrize(

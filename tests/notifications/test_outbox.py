@@ -415,9 +415,11 @@ def test_of_two_workers_one_sends_and_each_is_told_once(
     for number in range(MOST_PARALLEL_SENDS + 4):
         ruled(project, EventType.EXECUTION_FAILED, identifier=f"room{number}", url=receiver.url(f"/{number}"))
     notify(build_failure_event(project))
-    done, wrong = split(at_once(send_due_notifications, send_due_notifications, send_due_notifications))
+    send_counts, wrong = split(
+        at_once(send_due_notifications, send_due_notifications, send_due_notifications)
+    )
     assert wrong == []
-    assert sum(done) == MOST_PARALLEL_SENDS + 4
+    assert sum(send_counts) == MOST_PARALLEL_SENDS + 4
     assert len(receiver.ids) == len(set(receiver.ids)) == MOST_PARALLEL_SENDS + 4
     assert outbox_sender.claim_lease(now()) is not None
 

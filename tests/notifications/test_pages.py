@@ -41,10 +41,10 @@ def test_a_new_rule_keeps_its_address_to_itself(
     client = browse(admin)
     assert "No notification rules in this scope" in text_of(client.get("/notifications/"))
     page = text_of(client.post("/notifications/new/", form(project, receiver), follow=True))
-    made = NotificationRule.objects.get()
-    assert (made.identifier, made.url, made.secret) == ("ops_room", receiver.url(f"/{TOKEN}"), SECRET)
-    assert made.events == ["execution.failed", "drift.found"]
-    edit = text_of(client.get(reverse("edit-notification-rule", args=[made.pk])))
+    rule = NotificationRule.objects.get()
+    assert (rule.identifier, rule.url, rule.secret) == ("ops_room", receiver.url(f"/{TOKEN}"), SECRET)
+    assert rule.events == ["execution.failed", "drift.found"]
+    edit = text_of(client.get(reverse("edit-notification-rule", args=[rule.pk])))
     page_texts = page + edit + text_of(client.get("/notifications/"))
     assert receiver.address in page_texts
     assert TOKEN not in page_texts
@@ -54,7 +54,7 @@ def test_a_new_rule_keeps_its_address_to_itself(
 
 
 @pytest.mark.parametrize(
-    ("fields", "says"),
+    ("fields", "message"),
     [
         ({"events": []}, "Select at least one event."),
         ({"url": ""}, "Enter the URL of the receiver."),
@@ -65,11 +65,11 @@ def test_a_new_rule_keeps_its_address_to_itself(
     ],
 )
 def test_what_cannot_be_saved_is_said_beside_its_field_and_the_rest_stays(
-    project: Scope, receiver: Receiver, admin: User, browse: Browse, fields: dict[str, Any], says: str
+    project: Scope, receiver: Receiver, admin: User, browse: Browse, fields: dict[str, Any], message: str
 ) -> None:
     response = browse(admin).post("/notifications/new/", form(project, receiver, **fields))
     assert response.status_code == 400
-    assert says in text_of(response)
+    assert message in text_of(response)
     assert 'value="account/default/demo"' in text_of(response)
     assert not NotificationRule.objects.exists()
 

@@ -14,20 +14,22 @@ from ops.tasks import tick
 
 
 def test_the_clock_sleeps_until_the_next_tick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    sent: list[float] = []
+    send_times: list[float] = []
     monkeypatch.setitem(app.conf, "beat_schedule", {"tick": {"task": "ops.tasks.tick", "schedule": 0.2}})
     scheduler = Scheduler(app, schedule_filename=str(tmp_path / "schedule"), lazy=True)
-    monkeypatch.setattr(scheduler, "apply_entry", lambda entry, producer=None: sent.append(time.monotonic()))
+    monkeypatch.setattr(
+        scheduler, "apply_entry", lambda entry, producer=None: send_times.append(time.monotonic())
+    )
     monkeypatch.setattr(Scheduler, "producer", None)
     scheduler.setup_schedule()
     looks = 0
-    while len(sent) < 6:
+    while len(send_times) < 6:
         looks += 1
         wait = scheduler.tick()
         time.sleep(wait)
     scheduler.close()
-    assert looks <= 2 * len(sent) + 1
-    assert min(later - sooner for sooner, later in zip(sent[1:], sent[2:], strict=False)) >= 0.2
+    assert looks <= 2 * len(send_times) + 1
+    assert min(later - sooner for sooner, later in zip(send_times[1:], send_times[2:], strict=False)) >= 0.2
 
 
 def test_a_broker_on_a_full_disk_is_told_in_a_line(

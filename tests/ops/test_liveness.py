@@ -114,7 +114,7 @@ def test_a_server_kept_by_itself_ends_with_its_keeper() -> None:
         assert keeper.stdout.readline() == "starting\n"
         keeper.terminate()
         assert keeper.wait(30) == 0
-    with socket.socket() as again:
+    with socket.socket() as probe:
         # Connections that are over keep the port for a minute, a listener keeps it from this too.
-        again.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        again.bind(("127.0.0.1", port))
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        probe.bind(("127.0.0.1", port))

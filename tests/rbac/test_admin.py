@@ -179,9 +179,9 @@ def test_an_assignment_that_cannot_be_is_refused_in_words(admin: User, project: 
     assert "Choose one user or one group." in for_nobody
     form["user"] = person.pk
     assert client.post("/admin/rbac/roleassignment/add/", form).status_code == 302
-    again = client.post("/admin/rbac/roleassignment/add/", form).content.decode()
-    assert "new already has this role in this scope." in again
-    assert "Constraint" not in for_nobody + again
+    page_text = client.post("/admin/rbac/roleassignment/add/", form).content.decode()
+    assert "new already has this role in this scope." in page_text
+    assert "Constraint" not in for_nobody + page_text
     assert RoleAssignment.objects.filter(user=person).count() == 1
 
 

@@ -85,8 +85,8 @@ def test_a_named_thing_brings_what_hangs_on_it():
 
     assert list(filter_visible(person, "core_pipeline_view", Execution.objects.all())) == [visible]
     assert list(filter_visible(person, "core_pipeline_view", Execution.objects.all())) == [visible]
-    again = Execution.objects.get(pk=visible.pk)
-    assert can(person, "core_pipeline_abort", again)
+    reloaded = Execution.objects.get(pk=visible.pk)
+    assert can(person, "core_pipeline_abort", reloaded)
     assert not can(person, "core_pipeline_abort", hidden)
 
 

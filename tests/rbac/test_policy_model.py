@@ -221,8 +221,8 @@ class PolicyAgainstModel(TestCase):
 
     def compare(self, state: State, person: User, permission: str, first: int) -> None:
         """Ask the policy everything about `permission`, and compare with the rules."""
-        where = {path for path in PATHS if allowed(state, permission, "", "", path)}
-        assert {scope.path for scope in list_permitted_scopes(person, permission)} == where
+        paths = {path for path in PATHS if allowed(state, permission, "", "", path)}
+        assert {scope.path for scope in list_permitted_scopes(person, permission)} == paths
         expected = {thing for thing in self.things if says(state, permission, thing)}
         for model in (Pipeline, Execution, Secret):
             rows = model._default_manager.all()
@@ -243,7 +243,7 @@ class PolicyAgainstModel(TestCase):
             local_things = {name for name in PERMISSIONS if says(state, name, thing)}
             assert get_permissions(person, thing) & set(PERMISSIONS) == local_things
             assert can(person, permission, thing) == (permission in local_things)
-            assert can_anywhere(person, permission) == bool(where)
+            assert can_anywhere(person, permission) == bool(paths)
             verdicts = explain_permissions(person, thing, PERMISSIONS)
             assert {verdict.permission for verdict in verdicts if verdict.is_granted} == local_things
             assert all(
@@ -275,8 +275,8 @@ class PolicyAgainstModel(TestCase):
             places |= {things[pk]: place for pk, place in get_resource_locations(model, things).items()}
         for user in (person, witness):
             for permission in PERMISSIONS:
-                where = {scope.pk for scope in list_permitted_scopes(user, permission)}
-                assert grants.get_permitted_scope_ids(user, permission) == where
+                scope_ids = {scope.pk for scope in list_permitted_scopes(user, permission)}
+                assert grants.get_permitted_scope_ids(user, permission) == scope_ids
             for thing in (*self.scopes.values(), *self.things[::4]):
                 assert grants.get_permissions(user, places[thing]) == get_permissions(user, thing)
 

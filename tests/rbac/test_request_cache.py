@@ -84,15 +84,15 @@ def test_a_page_after_a_role_was_taken_away_shows_nothing_of_it(client: Client) 
 
 def test_what_is_named_is_found_among_others_where_it_is_given() -> None:
     demo, other = project("default/demo"), project("default/other")
-    named = [pipeline(scope, name) for scope in (demo, other) for name in ("a", "b")]
+    pipelines = [pipeline(scope, name) for scope in (demo, other) for name in ("a", "b")]
     person = user("person")
     group = ResourceGroup.objects.create(scope=Scope.objects.account(), identifier="some", name="Some")
     group.entries.create(resource="pipeline", identifier="a")
     role = Role.objects.get(identifier="viewer", scope=None)
     RoleAssignment.objects.create(user=person, role=role, scope=other, resource_group=group)
     with cache_permissions():
-        assert list(filter_visible(person, VIEW, Pipeline.objects.all())) == [named[2]]
-        assert [can(person, VIEW, thing) for thing in named] == [False, False, True, False]
+        assert list(filter_visible(person, VIEW, Pipeline.objects.all())) == [pipelines[2]]
+        assert [can(person, VIEW, thing) for thing in pipelines] == [False, False, True, False]
         assert not can_anywhere(person, VIEW), "not on everything of its kind"
         assert VIEW in get_permissions_anywhere(person)
 

@@ -100,7 +100,7 @@ def start(folder: Path, way: str) -> Started:
         os._exit(70)
 
 
-def call(started: Started, fault: dict[str, Any] | None, ended: Event) -> None:
+def call(started: Started, fault: dict[str, Any] | None, stop_event: Event) -> None:
     """Keep it busy with calls, faults, and connections that say nothing: each is a new thread in there."""
     url, names = f"http://127.0.0.1:{started.port}", iter(range(10**6))
     headers = {
@@ -109,7 +109,7 @@ def call(started: Started, fault: dict[str, Any] | None, ended: Event) -> None:
         "Content-Type": "application/x-amz-json-1.1",
     }
     # Most of a machine would be gone with asking who is not there yet, or no more.
-    while not ended.wait(0.002):
+    while not stop_event.wait(0.002):
         with contextlib.suppress(OSError, HTTPException):
             for _ in range(CONNECTIONS):
                 socket.create_connection(("127.0.0.1", started.port)).close()
@@ -125,9 +125,9 @@ def send_request(request: Request) -> None:
 
 def end_some(folder: Path) -> list[tuple[str, str]]:
     """Start some sandboxes, end each in its way at a random moment, and return the results."""
-    living, ended = [start(folder, way) for way in WAYS], Event()
+    living, stop_event = [start(folder, way) for way in WAYS], Event()
     callers = [
-        Thread(target=call, args=(process, random.choice(FAULTS), ended)) for process in living * CALLERS
+        Thread(target=call, args=(process, random.choice(FAULTS), stop_event)) for process in living * CALLERS
     ]
     for caller in callers:
         caller.start()
@@ -135,7 +135,7 @@ def end_some(folder: Path) -> list[tuple[str, str]]:
         time.sleep(random.uniform(0, LONGEST_LIFE / len(WAYS)))
         sandbox_process.end()
     results = [(process.way, process.result()) for process in living]
-    ended.set()
+    stop_event.set()
     for caller in callers:
         caller.join()
     return results

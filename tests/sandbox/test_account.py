@@ -37,19 +37,19 @@ def test_a_deployment_goes_on_where_a_restart_interrupted_it(start: Start) -> No
     load_balancer = aws.client("elbv2").create_load_balancer(Name="lb", Subnets=list(aws.endpoint.subnets))
     aws.sandbox.stop()
 
-    again = start()
-    assert again.sandbox.seed()["subnets"] == list(aws.endpoint.subnets)
-    assert again.events() == events
-    assert [t["taskArn"] for t in again.tasks()] == [t["taskArn"] for t in tasks]
-    assert again.sandbox.journal()[-1]["number"] > last
-    balancers = again.client("elbv2").describe_load_balancers(Names=["lb"])["LoadBalancers"]
+    account = start()
+    assert account.sandbox.seed()["subnets"] == list(aws.endpoint.subnets)
+    assert account.events() == events
+    assert [t["taskArn"] for t in account.tasks()] == [t["taskArn"] for t in tasks]
+    assert account.sandbox.journal()[-1]["number"] > last
+    balancers = account.client("elbv2").describe_load_balancers(Names=["lb"])["LoadBalancers"]
     assert [b["LoadBalancerArn"] for b in balancers] == [
         b["LoadBalancerArn"] for b in load_balancer["LoadBalancers"]
     ]
-    again.advance(90)
-    (deployment,) = again.service()["deployments"]
+    account.advance(90)
+    (deployment,) = account.service()["deployments"]
     assert (deployment["id"], deployment["rolloutState"]) == (new, "COMPLETED")
-    assert revision_of(again.register("v3")) == 3
+    assert revision_of(account.register("v3")) == 3
 
 
 def revision_of(arn: str) -> int:

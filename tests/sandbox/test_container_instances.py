@@ -101,19 +101,19 @@ def test_a_task_too_big_for_every_instance_is_not_placed(aws: Aws, sizes: dict[s
 
 def test_run_task_tells_what_is_missing(aws: Aws) -> None:
     definition = register(aws)
-    made = aws.ecs.run_task(cluster=CLUSTER, taskDefinition=definition, launchType="EC2", count=3)
-    assert len(made["tasks"]) == 2
-    (failure,) = made["failures"]
+    response = aws.ecs.run_task(cluster=CLUSTER, taskDefinition=definition, launchType="EC2", count=3)
+    assert len(response["tasks"]) == 2
+    (failure,) = response["failures"]
     assert failure["reason"] == "RESOURCE:PORTS"
     assert failure["arn"] in {i["containerInstanceArn"] for i in instances(aws)}
-    where = made["tasks"][0]["containerInstanceArn"]
-    listed = aws.ecs.list_tasks(cluster=CLUSTER, containerInstance=where)["taskArns"]
-    assert listed == [made["tasks"][0]["taskArn"]]
+    instance_arn = response["tasks"][0]["containerInstanceArn"]
+    task_arns = aws.ecs.list_tasks(cluster=CLUSTER, containerInstance=instance_arn)["taskArns"]
+    assert task_arns == [response["tasks"][0]["taskArn"]]
 
 
 def test_a_new_cluster_has_instances_unless_its_tag_says_otherwise(aws: Aws) -> None:
-    made = aws.ecs.create_cluster(clusterName="harness-delegate-cluster")["cluster"]
-    assert made["registeredContainerInstancesCount"] == 2
+    cluster = aws.ecs.create_cluster(clusterName="harness-delegate-cluster")["cluster"]
+    assert cluster["registeredContainerInstancesCount"] == 2
     create(aws, cluster="harness-delegate-cluster")
     aws.advance(60)
     assert len(aws.ecs.list_tasks(cluster="harness-delegate-cluster")["taskArns"]) == 1
@@ -143,12 +143,12 @@ def test_an_instance_with_tasks_leaves_only_by_force_and_its_tasks_with_it(aws: 
     create(aws)
     aws.advance(60)
     (task,) = aws.tasks()
-    where = task["containerInstanceArn"]
+    instance_arn = task["containerInstanceArn"]
     with pytest.raises(ClientError, match="Found running tasks on the instance"):
-        aws.ecs.deregister_container_instance(cluster=CLUSTER, containerInstance=where)
-    aws.ecs.deregister_container_instance(cluster=CLUSTER, containerInstance=where, force=True)
+        aws.ecs.deregister_container_instance(cluster=CLUSTER, containerInstance=instance_arn)
+    aws.ecs.deregister_container_instance(cluster=CLUSTER, containerInstance=instance_arn, force=True)
     aws.advance(60)
     (replacement,) = aws.tasks()
-    assert replacement["containerInstanceArn"] != where
+    assert replacement["containerInstanceArn"] != instance_arn
     (stopped,) = aws.ecs.describe_tasks(cluster=CLUSTER, tasks=[task["taskArn"]])["tasks"]
     assert stopped["stoppedReason"].startswith("Host EC2 (instance i-")

@@ -55,10 +55,10 @@ def container(aws: Aws, **changes: Any) -> dict[str, Any]:
 def run(aws: Aws, **changes: Any) -> str:
     """Start one Fargate task of the delegate's image and return its ARN."""
     definition = aws.register(containerDefinitions=[container(aws, **changes)])
-    made = aws.ecs.run_task(
+    response = aws.ecs.run_task(
         cluster=CLUSTER, taskDefinition=definition, launchType="FARGATE", networkConfiguration=aws.network()
     )
-    return str(made["tasks"][0]["taskArn"])
+    return str(response["tasks"][0]["taskArn"])
 
 
 def task(aws: Aws, arn: str) -> dict[str, Any]:
@@ -108,17 +108,17 @@ def test_it_runs_with_what_the_task_definition_and_secrets_manager_say(aws: Aws)
 
 def test_a_name_of_a_secret_without_its_last_six_characters_will_do(aws: Aws) -> None:
     aws.client("secretsmanager").create_secret(Name="harness/delegate-token", SecretString="plain")
-    where = "arn:aws:secretsmanager:us-east-1:123456789012:secret:harness/delegate-token"
-    arn = run(aws, secrets=[{"name": "HARNESS_TOKEN", "valueFrom": where}])
+    secret_arn = "arn:aws:secretsmanager:us-east-1:123456789012:secret:harness/delegate-token"
+    arn = run(aws, secrets=[{"name": "HARNESS_TOKEN", "valueFrom": secret_arn}])
     assert environment(aws, until_status(aws, arn, "RUNNING")["taskArn"])["HARNESS_TOKEN"] == "plain"
 
 
 def test_a_missing_secret_stops_the_task_with_the_reason_of_ecs(aws: Aws) -> None:
-    where = "arn:aws:secretsmanager:us-east-1:123456789012:secret:nowhere"
-    stopped = until_status(aws, run(aws, secrets=[{"name": "A", "valueFrom": where}]), "STOPPED")
+    secret_arn = "arn:aws:secretsmanager:us-east-1:123456789012:secret:nowhere"
+    stopped = until_status(aws, run(aws, secrets=[{"name": "A", "valueFrom": secret_arn}]), "STOPPED")
     assert stopped["stopCode"] == "TaskFailedToStart"
     assert stopped["stoppedReason"].startswith("ResourceInitializationError: unable to pull secrets")
-    assert where in stopped["stoppedReason"]
+    assert secret_arn in stopped["stoppedReason"]
 
 
 def test_a_missing_log_group_stops_the_task_unless_it_may_be_made(aws: Aws) -> None:
@@ -199,12 +199,12 @@ def test_processes_end_with_the_sandbox_and_come_back_with_it(tmp_path: Path) ->
         sandbox = start_sandbox(paused=False, speed=100, delegate_command=command, state=tmp_path)
         aws = Aws.pretend(sandbox)
         wait_until(sandbox.programs, "the process after the restart")
-        (again,) = sandbox.programs()
-        assert (again["task"], again["home"]) == (arn, home)
+        (program,) = sandbox.programs()
+        assert (program["task"], program["home"]) == (arn, home)
         assert task(aws, arn)["lastStatus"] == "RUNNING"
     finally:
         sandbox.kill()
-    wait_until(lambda: not is_alive(again["pid"]), "the end of the process")
+    wait_until(lambda: not is_alive(program["pid"]), "the end of the process")
 
 
 @pytest.mark.parametrize(

@@ -23,8 +23,8 @@ def seconds(aws: Aws, sandbox_seconds: float) -> float:
 def test_time_passes_quickly_over_two_thousand_quiet_tasks_and_one_rollout_among_them(aws: Aws) -> None:
     crowd(aws)
     assert seconds(aws, 60) < 60 * 0.1, "a tenth of what a sandbox at ten times the speed has"
-    made = aws.ecs.update_service(cluster=CLUSTER, service="s007", forceNewDeployment=True)["service"]
-    aws.until_completed(made["deployments"][0]["id"], "s007")
+    service = aws.ecs.update_service(cluster=CLUSTER, service="s007", forceNewDeployment=True)["service"]
+    aws.until_completed(service["deployments"][0]["id"], "s007")
     (other,) = aws.ecs.describe_services(cluster=CLUSTER, services=["s008"])["services"]
     assert (other["runningCount"], len(other["deployments"])) == (TASKS, 1)
 

@@ -15,14 +15,14 @@ ROUNDS = 4
 @pytest.mark.timeout(240)
 def test_it_ends_at_whatever_moment_and_however_often_it_is_told_to() -> None:
     """Before it listens, while calls hang or the door is closed, in the middle of ending already."""
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-m", "tests.sandbox.shutdown_rounds", str(ROUNDS)],
         cwd=ROOT,
         stdout=subprocess.PIPE,
         text=True,
         check=True,
     )
-    ends = json.loads(done.stdout)
+    ends = json.loads(process.stdout)
     assert ends["input closed"] == ends[MIDDLE] == {"0": ROUNDS}
     # A signal that comes before the sandbox listens for signals ends it at once.
     assert {result for results in ends.values() for result in results} <= {"0", "-15"}, ends

@@ -91,10 +91,10 @@ def collect_broker_commands(url: str) -> Iterator[list[bytes]]:
     """Collect all commands sent to a Valkey until the block ends."""
     commands: list[bytes] = []
     with redis.Redis.from_url(url) as client, client.monitor() as monitor:
-        begun, last_words = threading.Event(), f"no more after {id(commands)}"
+        begin_event, last_words = threading.Event(), f"no more after {id(commands)}"
 
         def listen() -> None:
-            begun.set()
+            begin_event.set()
             # Valkey tells commands in their order: whatever came before the last words has been read then.
             while not (commands and last_words.encode() in commands[-1]):
                 response = monitor.connection.read_response()
@@ -104,7 +104,7 @@ def collect_broker_commands(url: str) -> Iterator[list[bytes]]:
 
         thread = threading.Thread(target=listen, daemon=True)
         thread.start()
-        assert begun.wait(60), "the broker never said what it was asked"
+        assert begin_event.wait(60), "the broker never said what it was asked"
         yield commands
         with redis.Redis.from_url(url) as last:
             last.echo(last_words)

@@ -40,13 +40,13 @@ def search() -> Search:
 
 @pytest.fixture
 def world(project: Scope, admin: User) -> World:
-    made = make_world(project, admin, admin)
-    made.secret.value = VALUE
-    made.secret.save()
+    sample_world = make_world(project, admin, admin)
+    sample_world.secret.value = VALUE
+    sample_world.secret.save()
     Secret.objects.create(
         scope=project, identifier="pem", name="PEM", kind="File", file_name="k", value=LINES
     )
-    return made
+    return sample_world
 
 
 def test_no_page_or_route_shows_a_value(world: World, admin: User, search: Search) -> None:
@@ -113,16 +113,16 @@ def test_no_form_gives_back_the_value_that_was_entered(
 ) -> None:
     browser = browse(admin)
     right = {"in_scope": "account/default/demo", "identifier": "new", "name": "New", "value": VALUE}
-    for changed in (
+    for changes in (
         {"identifier": "not an identifier"},
         {"identifier": "key"},
         {"name": ""},
         {"in_scope": "account/nowhere"},
         {"value": VALUE, "file": SimpleUploadedFile("key.pem", LINES.encode())},
     ):
-        answer = browser.post("/secrets/new/", right | changed)
-        assert answer.status_code == 400, changed
-        search.search_content(f"page after {changed.keys()}", answer.content)
+        answer = browser.post("/secrets/new/", right | changes)
+        assert answer.status_code == 400, changes
+        search.search_content(f"page after {changes.keys()}", answer.content)
     rotation = {"value": VALUE, "file": SimpleUploadedFile("key.pem", LINES.encode())}
     answer = browser.post(f"/secrets/{world.secret.pk}/rotate/", rotation)
     search.search_content("page of a rotation", answer.content)

@@ -86,8 +86,8 @@ UNSCALE = "          - step: {identifier: unscale, type: EcsScaleRollback}\n"
 def build_pipeline(site: Site) -> str:
     """Return the pipeline; its scripts send a request to the site in each run."""
     address = site.url.removeprefix("http://").replace(":", "/")
-    ran = f"exec 3<>/dev/tcp/{address}; printf 'GET /ran"
-    words = {"site": site.url, "ran": ran, "ignored": IGNORED, "again": AGAIN, "not_now": NOT_NOW}
+    request_command = f"exec 3<>/dev/tcp/{address}; printf 'GET /ran"
+    words = {"site": site.url, "ran": request_command, "ignored": IGNORED, "again": AGAIN, "not_now": NOT_NOW}
     first = stage_text(FIRST.format(**words), "first")
     before, back, remainder = first.partition("          - step: {identifier: back_first")
     second = stage_text(SECOND.format(**words), "second", "when: {condition: <+env.type> != 'nowhere'}")

@@ -59,12 +59,12 @@ def manager(
     options = ("worker", "--beat", *WORKER_OPTIONS, "--schedule", str(folder / "beat"))
     web = Part("web", [*WEB, "--port", port, *WEB_OPTIONS], environment=environment, folder=folder)
     worker = Part("worker", [*DYING_WORKER, *options], environment=environment, folder=folder)
-    made = Manager(url, web, worker)
+    running_manager = Manager(url, web, worker)
     try:
-        made.start()
-        yield made
+        running_manager.start()
+        yield running_manager
     finally:
-        made.kill()
+        running_manager.kill()
         print(worker.log.read_text(errors="replace")[-3000:])
 
 

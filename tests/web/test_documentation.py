@@ -55,9 +55,9 @@ def test_address_without_a_slash_leads_to_the_page(client: Client, site: Path) -
 
 
 def test_browser_keeps_a_page_until_the_next_build(client: Client, site: Path) -> None:
-    changed = client.get("/docs/")["Last-Modified"]
+    modified_at = client.get("/docs/")["Last-Modified"]
 
-    assert client.get("/docs/", headers={"If-Modified-Since": changed}).status_code == 304
+    assert client.get("/docs/", headers={"If-Modified-Since": modified_at}).status_code == 304
 
 
 def test_next_build_is_served_without_a_restart(client: Client, site: Path) -> None:

@@ -20,12 +20,12 @@ Browse = Callable[[User], Client]
 
 
 @pytest.mark.parametrize("path", LISTS)
-@pytest.mark.parametrize("chosen", ["account/default/demo", "account/default", "account"])
+@pytest.mark.parametrize("chosen_scope", ["account/default/demo", "account/default", "account"])
 def test_a_list_shows_what_hangs_at_a_scope_or_below_it(
-    path: str, chosen: str, project: Scope, admin: User, browse: Browse
+    path: str, chosen_scope: str, project: Scope, admin: User, browse: Browse
 ):
     make_world(project, admin, admin)
-    page = browse(admin).get(path, {"scope": chosen}).content.decode()
+    page = browse(admin).get(path, {"scope": chosen_scope}).content.decode()
     assert CANARY in page or "task.yaml" in page
 
 

@@ -6,8 +6,8 @@ from tests.fixtures.time_limits import within_cpu
 from web.text_diffs import MOST_COMPARED_LINES, compare_texts
 
 
-def numbered(count: int, **changed: str) -> str:
-    return "".join(f"{changed.get(f'l{at}', at)}\n" for at in range(1, count + 1))
+def numbered(count: int, **replacements: str) -> str:
+    return "".join(f"{replacements.get(f'l{at}', at)}\n" for at in range(1, count + 1))
 
 
 @pytest.mark.parametrize(

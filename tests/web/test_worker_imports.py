@@ -27,8 +27,8 @@ print([name for name in {UNUSED!r} if name in sys.modules])
 
 
 def test_a_worker_loads_no_pages() -> None:
-    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    process = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)
+    assert process.stdout.strip() == "[]"
 
 
 @pytest.mark.parametrize("name", PAGE_PATHS)

@@ -49,8 +49,8 @@ def test_a_rollback_step_may_name_the_steps_of_its_stage_and_no_later_one_names_
     deleting = "- step: {identifier: back, type: EcsCanaryDelete}\n"
     first = TEXT.replace("- step: {identifier: back, type: EcsRollingRollback}\n", deleting)
     assert first != TEXT
-    again = indent(STAGE.replace(": deploy", ": more").replace(": back", ": undo"), "    ")
-    draft = PipelineDraft(first + again)
+    second_stage = indent(STAGE.replace(": deploy", ": more").replace(": back", ": undo"), "    ")
+    draft = PipelineDraft(first + second_stage)
     back, _ = draft.find_node("deploy/back")
     assert f"{BEFORE}.last.output.waitsUntil" in {item.path for item in draft.list_items(back)}
     groups = {choice.key: choice.group for choice in draft.list_choices()}
@@ -104,10 +104,10 @@ def test_any_text_has_some_names(data: st.DataObject):
 
 @pytest.fixture
 def world(project: Scope, admin: User) -> World:
-    made = make_world(project, admin, admin)
-    Service.objects.filter(pk=made.service.pk).update(variables={"greeting": "hi", "level": "x"})
-    Environment.objects.filter(pk=made.environment.pk).update(variables={"level": "dev"})
-    return made
+    sample_world = make_world(project, admin, admin)
+    Service.objects.filter(pk=sample_world.service.pk).update(variables={"greeting": "hi", "level": "x"})
+    Environment.objects.filter(pk=sample_world.environment.pk).update(variables={"level": "dev"})
+    return sample_world
 
 
 @pytest.fixture
@@ -118,8 +118,8 @@ def pipeline(world: World) -> Pipeline:
 
 
 def _list_suggestions(client: Client, **fields: Any) -> dict[str, str]:
-    sent = {"in_scope": "account/default/demo", "yaml": TEXT, **fields}
-    answer = client.post("/pipelines/expressions/", sent)
+    data = {"in_scope": "account/default/demo", "yaml": TEXT, **fields}
+    answer = client.post("/pipelines/expressions/", data)
     assert answer.status_code == 200
     return {entry["value"]: entry["detail"] for entry in answer.json()["expressions"]}
 
@@ -140,13 +140,13 @@ def test_the_editor_is_told_by_line_and_by_form(world: World, admin: User, brows
 def test_a_pipeline_lists_the_names_of_a_step_without_values(pipeline: Pipeline, admin: User, browse: Browse):
     client = browse(admin)
     address = f"/api/v1/pipelines/{pipeline.pk}/expressions"
-    listed = {
+    expressions = {
         entry["path"]: entry
         for entry in client.get(f"{address}?at=deploy/last&page_size=200").json()["results"]
     }
-    assert listed["pipeline.variables.token"]["state"] == "SECRET"
-    assert listed[f"{BEFORE}.ask.output.build"]["state"] == "LATER"
-    assert not any("value" in entry for entry in listed.values())
+    assert expressions["pipeline.variables.token"]["state"] == "SECRET"
+    assert expressions[f"{BEFORE}.ask.output.build"]["state"] == "LATER"
+    assert not any("value" in entry for entry in expressions.values())
     page = client.get(f"/pipelines/{pipeline.pk}/expressions/?at=deploy/last&q=ask").content.decode()
     assert "&lt;+execution.steps.ask.output.build&gt;" in page
     assert "After its step finishes" in page

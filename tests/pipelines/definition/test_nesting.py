@@ -160,6 +160,6 @@ def test_a_group_is_a_frame_around_its_steps_and_branches_have_no_arrows_between
 
 def test_steps_without_a_name_are_told_apart() -> None:
     waits = "".join(f"- step: {{identifier: {name}, type: Wait, spec: {{duration: 1m}}}}\n" for name in "ab")
-    named = "- step: {identifier: c, name: Wait, type: Wait, spec: {duration: 1m}}\n"
-    (stage,) = parse_pipeline(pipeline_text(stage_text(f"{waits}{named}{DEPLOY}"))).stages
+    named_step = "- step: {identifier: c, name: Wait, type: Wait, spec: {duration: 1m}}\n"
+    (stage,) = parse_pipeline(pipeline_text(stage_text(f"{waits}{named_step}{DEPLOY}"))).stages
     assert [step.name for step in stage.steps] == ["Wait (a)", "Wait (b)", "Wait", "ECS Rolling Deploy"]

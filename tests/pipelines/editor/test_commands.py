@@ -132,7 +132,7 @@ def test_what_cannot_be_done_says_so_and_changes_nothing(command: dict[str, Any]
 def test_when_a_step_runs_is_chosen_by_form_and_taken_back():
     fields = {"form_at": f"{STEPS}.0", "form_is": "ecsRollingDeploy", "when.status": "All"}
     condition = '<+env.type> == "Production"'
-    chosen = run_command(TEXT, fields | {"when.condition": condition}).text
-    assert "stageStatus: All" in chosen
-    assert parse_pipeline(chosen).stages[0].steps[0].type == "EcsRollingDeploy"
-    assert run_command(chosen, fields | {"when.status": "", "when.condition": ""}).text == TEXT
+    chosen_text = run_command(TEXT, fields | {"when.condition": condition}).text
+    assert "stageStatus: All" in chosen_text
+    assert parse_pipeline(chosen_text).stages[0].steps[0].type == "EcsRollingDeploy"
+    assert run_command(chosen_text, fields | {"when.status": "", "when.condition": ""}).text == TEXT

@@ -283,12 +283,12 @@ pipeline:
 
 @pytest.fixture
 def world(project: Scope, admin: User) -> World:
-    made = make_world(project, admin, admin)
+    sample_world = make_world(project, admin, admin)
     above = Scope.objects.account()
     for scope in (project, above):
         Connector.objects.create(scope=scope, identifier="code", name=f"Code of {scope.path}", kind="Git")
     Connector.objects.create(scope=above, identifier="images", name="Images", kind="DockerRegistry")
-    return made
+    return sample_world
 
 
 def options(page: str, name: str) -> list[tuple[str, str]]:

@@ -32,8 +32,8 @@ def test_a_provisioner_brings_its_steps_before_those_that_deploy(name: str) -> N
     assert [step["step"]["type"] for step in spec["steps"]] == list(chosen.steps)
     assert [step["step"]["type"] for step in spec.get("rollbackSteps", [])] == list(chosen.rollback_steps)
     assert stage["stage"]["spec"]["environment"]["environmentRef"] == "dev"
-    again = apply_command(text, "set-provisioner", at=STAGE, provisioner=name)
-    assert again == text
+    repeated_text = apply_command(text, "set-provisioner", at=STAGE, provisioner=name)
+    assert repeated_text == text
 
 
 def test_a_script_that_provisions_can_be_saved_as_it_is_added() -> None:
@@ -86,29 +86,29 @@ def _types(text: str, path: str) -> list[str]:
     return [step["step"]["type"] for step in node]
 
 
-def _with_partner_at(where: str) -> str:
+def _with_partner_at(section: str) -> str:
     """A stage whose provisioner makes a stack, and what puts it back in one of the two places."""
     text = apply_command(TEXT, "set-provisioner", at=STAGE, provisioner="CloudFormation")
-    if where == "provisioner":
+    if section == "provisioner":
         return text
     text = apply_command(text, "delete", at=f"{UNDOING['provisioner']}.0")
     return apply_command(text, "add-step", at=UNDOING["steps"], type="RollbackStack")
 
 
-@pytest.mark.parametrize("where", UNDOING)
-def test_a_step_whose_partner_stands_in_either_rollback_brings_no_second_one(where: str) -> None:
-    text = _with_partner_at(where)
+@pytest.mark.parametrize("section", UNDOING)
+def test_a_step_whose_partner_stands_in_either_rollback_brings_no_second_one(section: str) -> None:
+    text = _with_partner_at(section)
     for into in (STEPS, MADE):
         text = apply_command(text, "add-step", at=into, type="CreateStack")
     text = apply_command(text, "set-provisioner", at=STAGE, provisioner="CloudFormation")
     assert text.count("type: RollbackStack") == 1
-    assert _types(text, UNDOING[where])[-1] == "RollbackStack"
+    assert _types(text, UNDOING[section])[-1] == "RollbackStack"
 
 
-@pytest.mark.parametrize("where", UNDOING)
+@pytest.mark.parametrize("section", UNDOING)
 @pytest.mark.parametrize("at", [STEPS, MADE])
-def test_a_partner_in_either_rollback_goes_with_the_last_step_that_needs_it(where: str, at: str) -> None:
-    text = apply_command(_with_partner_at(where), "add-step", at=STEPS, type="CreateStack")
+def test_a_partner_in_either_rollback_goes_with_the_last_step_that_needs_it(section: str, at: str) -> None:
+    text = apply_command(_with_partner_at(section), "add-step", at=STEPS, type="CreateStack")
     first, last = (f"{MADE}.0", f"{STEPS}.1") if at == STEPS else (f"{STEPS}.1", f"{MADE}.0")
     text = apply_command(text, "add-step", at=MADE, type="HarnessApproval")
     text = apply_command(text, "delete", at=first)

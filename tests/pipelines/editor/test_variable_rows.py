@@ -29,8 +29,8 @@ def variables(text: str) -> dict[str, Any]:
 
 
 def fill_cells(**cells: str) -> dict[str, str]:
-    changed = {f"variables.{key.replace('__', '.')}": value for key, value in cells.items()}
-    return collect_form_values(WHOLE, "pipeline") | {"form_is": ""} | changed
+    cell_values = {f"variables.{key.replace('__', '.')}": value for key, value in cells.items()}
+    return collect_form_values(WHOLE, "pipeline") | {"form_is": ""} | cell_values
 
 
 def test_every_way_to_write_a_variable_is_shown_and_stays_where_nothing_is_entered():
@@ -88,7 +88,7 @@ def test_variables_are_added_renamed_and_removed():
 
 
 @pytest.mark.parametrize(
-    ("cells", "where", "message"),
+    ("cells", "location", "message"),
     [
         ({"0__name": ""}, "0.name", "Enter a value."),
         ({"0__name": "two words"}, "0.name", "Letters, digits"),
@@ -103,11 +103,11 @@ def test_variables_are_added_renamed_and_removed():
     ],
 )
 def test_what_makes_no_sense_is_said_beside_its_cell_and_nothing_is_lost(
-    cells: dict[str, str], where: str, message: str
+    cells: dict[str, str], location: str, message: str
 ):
     outcome = run_command(WHOLE, fill_cells(**cells))
     assert outcome.text == WHOLE
-    assert message in outcome.errors[f"variables.{where}"]
+    assert message in outcome.errors[f"variables.{location}"]
 
 
 @pytest.mark.parametrize(

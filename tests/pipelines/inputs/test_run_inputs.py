@@ -88,8 +88,8 @@ def test_what_does_not_fit_is_named_with_the_reason(inputs: dict[str, Any], expe
     ],
 )
 def test_a_variable_that_cannot_be_is_refused_at_its_place(definition: Any, reason: str):
-    ((where, message),) = find_variable_problems({"x": definition})
-    assert where[0] == "x"
+    ((location, message),) = find_variable_problems({"x": definition})
+    assert location[0] == "x"
     assert reason in message
 
 
@@ -119,19 +119,19 @@ def test_the_form_of_a_run_asks_and_keeps_the_secret_to_itself(asking: Pipeline,
     page = client.get(address).content.decode()
     assert 'name="input.version"' in page
     assert 'type="password"' in page
-    entered = {"tag": "v2", "input.version": "2", "input.token": "hush-hush", "input.color": "green"}
-    refused = client.post(address, entered).content.decode()
+    form_inputs = {"tag": "v2", "input.version": "2", "input.token": "hush-hush", "input.color": "green"}
+    refused = client.post(address, form_inputs).content.decode()
     assert "must match the pattern" in refused
     assert "hush-hush" not in refused
-    assert client.post(address, entered | {"input.version": "v2"}).status_code == 302
-    made = Execution.objects.latest("created_at")
-    assert made.inputs == {"version": "v2", "color": "green"}
-    assert made.secret_input_values == {"token": "hush-hush"}
-    stage = made.stages.get()
+    assert client.post(address, form_inputs | {"input.version": "v2"}).status_code == 302
+    execution = Execution.objects.latest("created_at")
+    assert execution.inputs == {"version": "v2", "color": "green"}
+    assert execution.secret_input_values == {"token": "hush-hush"}
+    stage = execution.stages.get()
     assert "hush-hush" not in json.dumps(stage.values)
     assert "hush-hush" in list_stage_secrets(stage)
-    assert build_expression_values(made, stage)["pipeline"]["variables"]["token"] == "hush-hush"
-    assert "hush-hush" not in client.get(f"/deployments/{made.pk}/").content.decode()
+    assert build_expression_values(execution, stage)["pipeline"]["variables"]["token"] == "hush-hush"
+    assert "hush-hush" not in client.get(f"/deployments/{execution.pk}/").content.decode()
 
 
 @pytest.mark.django_db
@@ -157,9 +157,9 @@ def test_of_several_input_sets_the_last_one_wins_and_what_is_given_wins_over_all
         assert client.post(sets, body, content_type="application/json").status_code == 201
     run = {"input_sets": ["one", "two"], "inputs": {"token": "hush-hush"}}
     address = f"/api/v1/pipelines/{asking.pk}/executions"
-    made = client.post(address, run, content_type="application/json")
-    assert made.status_code == 201
-    assert Execution.objects.get(pk=made.json()["id"]).inputs == {"version": "v2", "color": "green"}
+    creation = client.post(address, run, content_type="application/json")
+    assert creation.status_code == 201
+    assert Execution.objects.get(pk=creation.json()["id"]).inputs == {"version": "v2", "color": "green"}
     used = InputSet.objects.filter(runs=1).values_list("identifier", flat=True)
     assert set(used) == {"one", "two"}
     response = client.post(address, run | {"input_sets": ["one", "three"]}, content_type="application/json")
@@ -190,11 +190,11 @@ def test_what_was_entered_for_a_run_is_kept_and_fills_in_the_next(
     asking: Pipeline, admin: User, browse: Browse
 ):
     client, address = browse(admin), f"/pipelines/{asking.pk}"
-    entered = {"input.version": "v3", "input.color": "green", "input.token": "hush-hush"}
-    begun = client.post(f"{address}/input-sets/new/", entered | {"from_run": "1"}).content.decode()
-    assert 'value="v3"' in begun
-    assert "hush-hush" not in begun
-    assert client.post(f"{address}/input-sets/new/", entered | {"name": "Spring"}).status_code == 302
+    form_inputs = {"input.version": "v3", "input.color": "green", "input.token": "hush-hush"}
+    page_text = client.post(f"{address}/input-sets/new/", form_inputs | {"from_run": "1"}).content.decode()
+    assert 'value="v3"' in page_text
+    assert "hush-hush" not in page_text
+    assert client.post(f"{address}/input-sets/new/", form_inputs | {"name": "Spring"}).status_code == 302
     input_set = InputSet.objects.get(identifier="spring")
     assert input_set.inputs == {"version": "v3", "color": "green"}
     run = client.get(f"{address}/run/?set=spring").content.decode()
@@ -204,7 +204,7 @@ def test_what_was_entered_for_a_run_is_kept_and_fills_in_the_next(
     refused = client.post(f"{address}/input-sets/{input_set.pk}/edit/", wrong)
     assert refused.status_code == 400
     assert "must match the pattern" in refused.content.decode()
-    started = client.post(f"{address}/run/", entered | {"tag": "v2", "set": "spring"})
+    started = client.post(f"{address}/run/", form_inputs | {"tag": "v2", "set": "spring"})
     assert started.status_code == 302
     going = client.get(f"{address}/input-sets/{input_set.pk}/delete/").content.decode()
     assert "Used by 1 run" in going

@@ -134,8 +134,8 @@ def test_a_form_that_names_no_version_overrides_nothing(world: World, client: Cl
 def test_the_history_compares_and_restores(world: World, client: Client):
     address = f"/pipelines/{world.pipeline.pk}"
     assert "Only one version yet" in text_of(client.get(f"{address}/history/"))
-    changed = PIPELINE.replace("name: Deploy", "name: Other")
-    client.post(f"{address}/edit/", {"yaml": changed, "version": 1})
+    other_yaml = PIPELINE.replace("name: Deploy", "name: Other")
+    client.post(f"{address}/edit/", {"yaml": other_yaml, "version": 1})
     page = text_of(client.get(f"{address}/history/"))
     assert "Version 1 → 2" in page
     assert "name: Other" in page
@@ -155,9 +155,9 @@ def test_a_deleted_pipeline_is_gone_and_its_executions_stay(world: World, client
 
 @pytest.mark.django_db
 def test_a_text_that_is_no_pipeline_leaves_the_last_drawing(world: World, client: Client):
-    drawn = client.post("/pipelines/graph/", {"yaml": PIPELINE})
-    assert "<svg" in text_of(drawn)
-    assert "HX-Reswap" not in drawn
+    graph = client.post("/pipelines/graph/", {"yaml": PIPELINE})
+    assert "<svg" in text_of(graph)
+    assert "HX-Reswap" not in graph
     response = client.post("/pipelines/graph/", {"yaml": "pipeline:\n  stages: ["})
     assert response["HX-Reswap"] == "none"
     assert "the last valid YAML" in text_of(response)

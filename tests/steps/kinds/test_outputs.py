@@ -31,12 +31,12 @@ def _list_set_outputs() -> Iterator[str]:
 
 
 def test_everything_that_actions_learn_is_listed_as_an_output_of_some_step() -> None:
-    listed = {name for kind in get_step_kinds() for name in list_outputs(kind, {})}
+    outputs = {name for kind in get_step_kinds() for name in list_outputs(kind, {})}
     # What only an undo sets, and what a step that failed left behind.
     only_backward = {"rollbackDeploymentId", "rollbackRunId", "restoredTaskDefinitionArn", "leftTasks"}
     set_names = set(_list_set_outputs())
     assert {"serviceName", "waitsUntil", "oldServiceName"} <= set_names
-    assert set_names - only_backward <= listed
+    assert set_names - only_backward <= outputs
 
 
 def test_only_kinds_of_step_that_exist_are_described() -> None:

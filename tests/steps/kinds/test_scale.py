@@ -79,8 +79,8 @@ def test_a_count_that_was_never_asked_for_is_not_taken_for_done(write: Write, dr
     # Somebody begins a deployment of the same definition before anybody asks what became of it.
     drive.clock.move(61)
     drive.sandbox.advance(61)
-    again = {"cluster": "demo", "service": "myapp", "forceNewDeployment": True}
-    drive.call("ecs", "UpdateService", again)
+    request = {"cluster": "demo", "service": "myapp", "forceNewDeployment": True}
+    drive.call("ecs", "UpdateService", request)
     drive.until_over(execution)
     assert (execution.status, _code(execution)) == ("FAILED", "SUPERSEDED")
     assert drive.service()["desiredCount"] == 1

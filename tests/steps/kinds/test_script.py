@@ -216,13 +216,13 @@ def test_a_secret_that_nobody_made_is_refused_when_saved(write: Write) -> None:
 def test_a_script_that_failed_is_run_again_where_the_pipeline_says_so(
     write: Write, drive: Drive, worker: Worker, gate: Gate
 ) -> None:
-    again = (
+    failure_strategy = (
         "\n    failureStrategies: [{onFailure: {errors: [AllErrors], action: "
         "{type: Retry, spec: {retryCount: 1, retryIntervals: [5s]}}}}]"
     )
     gate.is_open.set()
     script = f"{gate.passing}; [ $visit = 2 ] && echo well"
-    ready = write(pipeline_text(stage_text(script_step(script, more=again))))
+    ready = write(pipeline_text(stage_text(script_step(script, more=failure_strategy))))
     execution = serve_until_over(drive, ready.start(), worker)
     assert (execution.status, execution.outcome) == ("SUCCESS", "COMPLETED"), execution.failure
     assert drive.log(execution).count("well") == 1

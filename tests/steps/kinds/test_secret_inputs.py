@@ -63,7 +63,7 @@ def test_a_request_carries_a_secret_input_in_every_text_and_nobody_reads_it(
 
 
 @pytest.mark.parametrize(
-    ("step", "where"),
+    ("step", "location"),
     [
         (
             f"type: HarnessApproval, spec: {{approvalMessage: 'Go {NAMED}?', {APPROVERS}}}",
@@ -74,12 +74,12 @@ def test_a_request_carries_a_secret_input_in_every_text_and_nobody_reads_it(
     ],
 )
 def test_a_secret_input_is_refused_with_the_reason_where_people_would_read_it(
-    write: Write, step: str, where: str
+    write: Write, step: str, location: str
 ) -> None:
     UserGroup.objects.create(scope=Scope.objects.account(), identifier="a", name="A")
     text = pipeline_text(stage_text(f"- step: {{identifier: one, {step}}}\n"), variables=VARIABLES)
     with pytest.raises(BadInput) as refused:
         write(text)
     error_text = str(refused.value.errors)
-    assert where in error_text
+    assert location in error_text
     assert f"{NAMED} is a secret and this field is not redacted" in error_text

@@ -86,8 +86,8 @@ def test_an_agent_is_told_no_secret_that_its_task_does_not_hold(
 def test_a_secret_output_is_hidden_in_what_terraform_says(
     write: Write, drive: Drive, request: pytest.FixtureRequest, states: States, agent: str
 ) -> None:
-    named = "variables: [{name: name, type: String, value: x<+steps.run.output.key>x}]"
-    steps = script_step(MAKING, options=KEPT) + terraform_step(states, variables=named)
+    variables = "variables: [{name: name, type: String, value: x<+steps.run.output.key>x}]"
+    steps = script_step(MAKING, options=KEPT) + terraform_step(states, variables=variables)
     execution = serve_until_over(
         drive, write(pipeline_text(stage_text(steps))).start(), request.getfixturevalue(agent)
     )

@@ -97,8 +97,8 @@ def test_keeping_the_running_count_never_turns_an_outage_into_zero_tasks(
         for key in ("family", "networkMode", "cpu", "memory", "requiresCompatibilities", "executionRoleArn")
     }
     containers = [{**crashing["taskDefinition"]["containerDefinitions"][0], "image": "library/nginx:crash"}]
-    made = drive.call("ecs", "RegisterTaskDefinition", {**definition, "containerDefinitions": containers})
-    arn = made["taskDefinition"]["taskDefinitionArn"]
+    response = drive.call("ecs", "RegisterTaskDefinition", {**definition, "containerDefinitions": containers})
+    arn = response["taskDefinition"]["taskDefinitionArn"]
     place = {"cluster": "demo", "service": "myapp"}
     drive.call("ecs", "UpdateService", {**place, "taskDefinition": arn, "desiredCount": 2})
     for _ in range(60):

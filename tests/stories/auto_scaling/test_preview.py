@@ -31,8 +31,8 @@ def test_a_run_writes_of_auto_scaling_what_its_preview_lists(drive: Drive, scali
     assert suspends_and_resumes.count("RegisterScalableTarget") == 2
     assert "PutScalingPolicy" not in suspends_and_resumes
     scaling.set_manifests(tracking("cpu", 50), tracking("memory", 70), bounds=(2, 5))
-    changed = _same(drive, "1.29")
-    assert (changed.count("RegisterScalableTarget"), changed.count("PutScalingPolicy")) == (3, 2)
+    operations = _same(drive, "1.29")
+    assert (operations.count("RegisterScalableTarget"), operations.count("PutScalingPolicy")) == (3, 2)
 
 
 def test_a_task_definition_by_arn_is_previewed_as_it_is_deployed(drive: Drive) -> None:

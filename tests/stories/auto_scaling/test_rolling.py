@@ -64,7 +64,7 @@ def test_only_what_differs_is_replaced_and_policies_of_others_stay(
 ) -> None:
     drive.run("1.27")
     scaling.register_target(1, 3)
-    changed, manual_arn = scaling.put_policy("cpu", 50), scaling.put_policy("by hand", 80)
+    changed_arn, manual_arn = scaling.put_policy("cpu", 50), scaling.put_policy("by hand", 80)
     scaling.set_manifests(tracking("cpu", 60), bounds=(1, 5))
     execution = drive.run("1.28")
     assert _get_result(execution) == ("SUCCESS", "COMPLETED")
@@ -72,7 +72,7 @@ def test_only_what_differs_is_replaced_and_policies_of_others_stay(
     assert scaling.target["MaxCapacity"] == 5
     cpu = scaling.policies["cpu"]
     assert cpu["TargetTrackingScalingPolicyConfiguration"]["TargetValue"] == 60
-    assert (cpu["PolicyARN"], scaling.policies["by hand"]["PolicyARN"]) == (changed, manual_arn)
+    assert (cpu["PolicyARN"], scaling.policies["by hand"]["PolicyARN"]) == (changed_arn, manual_arn)
     assert scaling.is_active
     assert "Scaling Policy by hand is not in a manifest and is not changed" in drive.log(execution)
 
@@ -113,8 +113,8 @@ def test_a_failed_deployment_resumes_what_it_suspended_at_the_end_of_its_rollbac
     assert scaling.read_all() == before
     log = drive.log(execution)
     assert log.count("Resuming Auto Scaling of service myapp..") == 1
-    restored = log.index("Resuming Auto Scaling of service myapp..")
-    assert restored > max(i for i, line in enumerate(log) if line.startswith("Updating Service myapp"))
+    resume_line = log.index("Resuming Auto Scaling of service myapp..")
+    assert resume_line > max(i for i, line in enumerate(log) if line.startswith("Updating Service myapp"))
     subject = "Auto scaling of Service myapp"
     assert RollbackCheck.objects.filter(
         step__stage__execution=execution, subject=subject, passed=True
@@ -201,7 +201,7 @@ def test_a_step_tried_again_suspends_again_and_what_the_first_try_changed_is_und
 ) -> None:
     scaling.set_manifests(tracking("cpu", 60), bounds=(1, 4))
     drive.run("1.27")
-    before, ran = scaling.read_all(), drive.service()["taskDefinition"]
+    before, running_definition = scaling.read_all(), drive.service()["taskDefinition"]
     execution = drive.start("slow")
     drive.pass_time(6)
     abort_execution(actor=drive.deployer, execution=Execution.objects.get(pk=execution.pk))
@@ -214,7 +214,7 @@ def test_a_step_tried_again_suspends_again_and_what_the_first_try_changed_is_und
     execution.refresh_from_db()
     drive.until_over(execution)
     assert _get_result(execution) == ("ABORTED", "ROLLED_BACK")
-    assert drive.service()["taskDefinition"] == ran
+    assert drive.service()["taskDefinition"] == running_definition
     assert scaling.read_all() == before
 
 

@@ -97,12 +97,14 @@ class Shop:
     def use_network_balancer(self) -> None:
         """Let a network load balancer stand in the place of the application load balancer."""
         seed = self.drive.sandbox.seed()
-        made = self.call("elbv2", "CreateLoadBalancer", Name="net", Type="network", Subnets=seed["subnets"])
-        arn = made["LoadBalancers"][0]["LoadBalancerArn"]
+        response = self.call(
+            "elbv2", "CreateLoadBalancer", Name="net", Type="network", Subnets=seed["subnets"]
+        )
+        arn = response["LoadBalancers"][0]["LoadBalancerArn"]
         listeners, groups = [], {}
         for name, port in (("target1", 80), ("target2", 8080)):
             checks = {"HealthCheckIntervalSeconds": 8, "HealthCheckTimeoutSeconds": 5}
-            made = self.call(
+            response = self.call(
                 "elbv2",
                 "CreateTargetGroup",
                 Name=f"net-{name}",
@@ -112,9 +114,9 @@ class Shop:
                 TargetType="ip",
                 **checks,
             )
-            groups[name] = made["TargetGroups"][0]["TargetGroupArn"]
+            groups[name] = response["TargetGroups"][0]["TargetGroupArn"]
             actions = [{"Type": "forward", "TargetGroupArn": groups[name]}]
-            made = self.call(
+            response = self.call(
                 "elbv2",
                 "CreateListener",
                 LoadBalancerArn=arn,
@@ -122,7 +124,7 @@ class Shop:
                 Port=port,
                 DefaultActions=actions,
             )
-            listeners.append({"arn": made["Listeners"][0]["ListenerArn"], "default_rule_arn": ""})
+            listeners.append({"arn": response["Listeners"][0]["ListenerArn"], "default_rule_arn": ""})
         self.balancer = {
             "prod_listener": listeners[0],
             "stage_listener": listeners[1],

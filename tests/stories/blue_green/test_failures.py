@@ -156,7 +156,7 @@ def test_an_abort_without_a_rollback_does_not_stand_in_the_way_of_the_next_relea
     abort_execution(actor=shop.drive.deployer, execution=Execution.objects.get(pk=execution.pk))
     assert _get_result(shop.until_over(execution)) == ("ABORTED", "ABORTED")
     live = shop.forwards(shop.prod)
-    again = shop.run("3", visited=True)
-    assert _get_result(again) == ("SUCCESS", "COMPLETED"), shop.drive.log(again)
+    next_release = shop.run("3", visited=True)
+    assert _get_result(next_release) == ("SUCCESS", "COMPLETED"), shop.drive.log(next_release)
     assert shop.forwards(shop.prod) != live
     assert shop.meetings == []

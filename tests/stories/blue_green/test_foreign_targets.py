@@ -18,7 +18,7 @@ def _get_result(execution: Execution) -> tuple[str, str]:
 def _deploy_other(shop: Shop, group: str, name: str = "other", count: int = 1) -> None:
     """Another application's ECS service in a target group, as somebody made it with the AWS CLI."""
     seed = shop.drive.sandbox.seed()
-    made = shop.call(
+    response = shop.call(
         "ecs",
         "RegisterTaskDefinition",
         family="other",
@@ -36,7 +36,7 @@ def _deploy_other(shop: Shop, group: str, name: str = "other", count: int = 1) -
         "CreateService",
         cluster="demo",
         serviceName=name,
-        taskDefinition=made["taskDefinition"]["taskDefinitionArn"],
+        taskDefinition=response["taskDefinition"]["taskDefinitionArn"],
         desiredCount=count,
         launchType="FARGATE",
         networkConfiguration={

@@ -179,7 +179,7 @@ def test_a_network_load_balancer_has_listeners_without_rules(shop: Shop) -> None
 def _second_prod_listener(shop: Shop) -> dict[str, str]:
     """A listener for the same version on another port, as HTTPS beside HTTP."""
     arn = shop.call("elbv2", "DescribeLoadBalancers", Names=["demo"])["LoadBalancers"][0]["LoadBalancerArn"]
-    made = shop.call(
+    response = shop.call(
         "elbv2",
         "CreateListener",
         LoadBalancerArn=arn,
@@ -187,7 +187,7 @@ def _second_prod_listener(shop: Shop) -> dict[str, str]:
         Port=9443,
         DefaultActions=shop.actions(shop.prod),
     )
-    return {"arn": made["Listeners"][0]["ListenerArn"]}
+    return {"arn": response["Listeners"][0]["ListenerArn"]}
 
 
 def test_two_prod_listeners_change_sides_together_and_go_back_together(shop: Shop) -> None:

@@ -246,13 +246,15 @@ def _register_also_in(shop: Shop, group: str) -> None:
 def _other_balancers_group(shop: Shop) -> str:
     """A target group behind a load balancer that the pipeline does not name, as for callers inside."""
     seed = shop.drive.sandbox.seed()
-    made = shop.call("elbv2", "CreateLoadBalancer", Name="inside", Type="network", Subnets=seed["subnets"])
+    response = shop.call(
+        "elbv2", "CreateLoadBalancer", Name="inside", Type="network", Subnets=seed["subnets"]
+    )
     settings = {"Protocol": "TCP", "Port": 80, "VpcId": seed["vpc"], "TargetType": "ip"}
     group = shop.call("elbv2", "CreateTargetGroup", Name="inside", **settings)["TargetGroups"][0]
     shop.call(
         "elbv2",
         "CreateListener",
-        LoadBalancerArn=made["LoadBalancers"][0]["LoadBalancerArn"],
+        LoadBalancerArn=response["LoadBalancers"][0]["LoadBalancerArn"],
         Protocol="TCP",
         Port=80,
         DefaultActions=[{"Type": "forward", "TargetGroupArn": group["TargetGroupArn"]}],

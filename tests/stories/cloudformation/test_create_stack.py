@@ -37,22 +37,22 @@ def test_a_stack_that_is_there_is_updated_and_one_that_is_as_wanted_is_left(
     ready = write(pipeline_text(stage_text(create_step())))
     ready.run()
     mark = drive.mark()
-    again = ready.run()
-    assert again.status == "SUCCESS", again.failure
+    second_run = ready.run()
+    assert second_run.status == "SUCCESS", second_run.failure
     assert drive.effects(mark) == []
-    assert "Stack shop is up to date: nothing to update" in drive.log(again)
-    assert step_of(again).all_outputs["cluster_name"] == "made"
-    changed = write(
+    assert "Stack shop is up to date: nothing to update" in drive.log(second_run)
+    assert step_of(second_run).all_outputs["cluster_name"] == "made"
+    update = write(
         pipeline_text(
             stage_text(
                 create_step(parameters="{name: ClusterName, value: made}, {name: Retention, value: 14}")
             )
         )
     ).run()
-    assert changed.status == "SUCCESS", changed.failure
+    assert update.status == "SUCCESS", update.failure
     assert drive.effects(mark) == ["UpdateStack"]
     assert stack(drive)["StackStatus"] == "UPDATE_COMPLETE"
-    assert any("UPDATE_COMPLETE AWS::Logs::LogGroup" in line for line in drive.log(changed))
+    assert any("UPDATE_COMPLETE AWS::Logs::LogGroup" in line for line in drive.log(update))
 
 
 def test_a_resource_that_fails_is_named_with_its_reason(write: Write, drive: Drive) -> None:

@@ -37,10 +37,10 @@ def test_a_stack_is_created_and_updated_by_what_its_state_shows(write: Write, dr
     assert step_of(execution).all_outputs["cluster_name"] == "made"
     (line,) = _list_notices(drive, execution)
     assert line.endswith("Slipway uses the status of the stack instead.")
-    again = write(pipeline_text(stage_text(create_step(parameters=LONGER)))).start()
+    update = write(pipeline_text(stage_text(create_step(parameters=LONGER)))).start()
     drive.sandbox.fault("stale_reads", service="cloudformation", operation="DescribeStacks", seconds=40)
-    drive.until_over(again)
-    assert again.status == "SUCCESS", again.failure
+    drive.until_over(update)
+    assert update.status == "SUCCESS", update.failure
     assert _retention(drive) == 14
     assert stack(drive)["StackStatus"] == "UPDATE_COMPLETE"
 

@@ -28,9 +28,9 @@ def test_what_a_stack_makes_is_deployed_to(write: Write, drive: Drive, place: Pl
     assert (stage.region, stage.cluster) == ("us-east-1", "made")
     services = drive.call("ecs", "DescribeServices", {"cluster": "made", "services": ["myapp"]})["services"]
     assert (services[0]["status"], services[0]["runningCount"]) == ("ACTIVE", services[0]["desiredCount"])
-    again = write(_text()).run("1.28")
-    assert again.outcome == "COMPLETED", again.failure
-    assert step_of(again).all_outputs["stackChange"] == "NONE"
+    second_run = write(_text()).run("1.28")
+    assert second_run.outcome == "COMPLETED", second_run.failure
+    assert step_of(second_run).all_outputs["stackChange"] == "NONE"
 
 
 def test_a_deployment_that_fails_is_taken_back_and_then_the_stack(
@@ -42,5 +42,5 @@ def test_a_deployment_that_fails_is_taken_back_and_then_the_stack(
     assert (execution.status, execution.outcome) == ("FAILED", "ROLLED_BACK"), drive.log(execution)[-8:]
     assert stack(drive)["StackStatus"] == "DELETE_COMPLETE"
     assert "made" not in clusters(drive)
-    done = drive.effects(mark)
-    assert done.index("DeleteService") < done.index("DeleteStack")
+    effects = drive.effects(mark)
+    assert effects.index("DeleteService") < effects.index("DeleteStack")

@@ -21,7 +21,7 @@ NOTHING = "Resources: {A: {Type: AWS::CloudFormation::WaitConditionHandle}}\n"
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "says"),
+    ("text", "line", "message"),
     [
         ("- a\n- b\n", 1, "a mapping of keys to values"),
         ("just a text", 1, "a mapping of keys to values"),
@@ -35,7 +35,7 @@ NOTHING = "Resources: {A: {Type: AWS::CloudFormation::WaitConditionHandle}}\n"
         (NOTHING + "#" * 60_000, 1, "50 KiB"),
     ],
 )
-def test_what_is_no_template_is_refused_with_its_place(text: str, line: int, says: str) -> None:
+def test_what_is_no_template_is_refused_with_its_place(text: str, line: int, message: str) -> None:
     def read() -> BadDocument:
         with pytest.raises(BadDocument) as refused:
             parse_template(text, "templateFile")
@@ -43,7 +43,7 @@ def test_what_is_no_template_is_refused_with_its_place(text: str, line: int, say
 
     bad = within_cpu(1, read)
     assert (bad.line, bad.name) == (line, "templateFile")
-    assert says in bad.message
+    assert message in bad.message
 
 
 def test_a_template_of_either_notation_shows_its_sections_and_outputs() -> None:

@@ -19,12 +19,12 @@ DELETE = "- step: {identifier: gone, type: DeleteStack, spec: {stackName: shop}}
 
 def _dying_at(place: str, number: int, drive: Drive) -> Callable[[str], None]:
     """A hook that ends the process the `number`-th time that it passes a place."""
-    passed = 0
+    passes = 0
 
     def die(name: str) -> None:
-        nonlocal passed
-        passed += name == place
-        if name == place and passed == number:
+        nonlocal passes
+        passes += name == place
+        if name == place and passes == number:
             os._exit(KILLED)
 
     return die
@@ -50,8 +50,8 @@ def _killed_then_over(drive: Drive, text: str, write: Write, *, place: str, numb
 @pytest.mark.parametrize("place", PLACES)
 def test_a_stack_is_created_once_wherever_a_worker_dies(write: Write, drive: Drive, place: str) -> None:
     mark = drive.mark()
-    ended = _killed_then_over(drive, pipeline_text(stage_text(create_step())), write, place=place)
-    assert ended == "SUCCESS COMPLETED"
+    result = _killed_then_over(drive, pipeline_text(stage_text(create_step())), write, place=place)
+    assert result == "SUCCESS COMPLETED"
     assert drive.effects(mark) == ["CreateStack"]
     assert stack(drive)["StackStatus"] == "CREATE_COMPLETE"
 
@@ -64,8 +64,8 @@ def test_a_stack_is_updated_and_put_back_once_wherever_a_worker_dies(
     mark = drive.mark()
     text = with_rollback(pipeline_text(stage_text(create_step(parameters=LONGER) + FAIL)))
     # The second write is that of the rollback.
-    ended = _killed_then_over(drive, text, write, place=place, number=2)
-    assert ended == "FAILED ROLLED_BACK"
+    result = _killed_then_over(drive, text, write, place=place, number=2)
+    assert result == "FAILED ROLLED_BACK"
     assert drive.effects(mark) == ["UpdateStack", "UpdateStack"]
     assert stack(drive)["StackStatus"] == "UPDATE_COMPLETE"
 
@@ -74,8 +74,8 @@ def test_a_stack_is_updated_and_put_back_once_wherever_a_worker_dies(
 def test_a_stack_is_deleted_once_wherever_a_worker_dies(write: Write, drive: Drive, place: str) -> None:
     write(pipeline_text(stage_text(create_step()))).run()
     mark = drive.mark()
-    ended = _killed_then_over(drive, pipeline_text(stage_text(DELETE)), write, place=place)
-    assert ended == "SUCCESS COMPLETED"
+    result = _killed_then_over(drive, pipeline_text(stage_text(DELETE)), write, place=place)
+    assert result == "SUCCESS COMPLETED"
     assert drive.effects(mark) == ["DeleteStack"]
     assert "made" not in clusters(drive)
 

@@ -76,8 +76,8 @@ def test_a_pair_is_adopted_and_deployed_through_a_delegate(work: Work, start: St
         defaults={"last_used_at": place.environment.updated_at},
     )
     client.post(f"/api/v1/infrastructures/{place.pk}/sync")
-    listed = f"/api/v1/infrastructures/{place.pk}/unknown-services"
-    wait_until(lambda: "store__1" in _names(client.get(listed).json()), "sync", 60)
+    address = f"/api/v1/infrastructures/{place.pk}/unknown-services"
+    wait_until(lambda: "store__1" in _names(client.get(address).json()), "sync", 60)
     before = work.mark()
 
     response = client.post(
@@ -94,18 +94,20 @@ def test_a_pair_is_adopted_and_deployed_through_a_delegate(work: Work, start: St
     assert sure["stage"]["rule"] == balancer["stage_listener"]["default_rule_arn"]
 
     names = {"identifier": "store", "name": "Store"}
-    made = client.post(f"{at}/adopt", names, format="json")
-    assert (made.status_code, made.json()["state"]) == (200, "ADOPTED"), made.content
-    assert made.json()["adopted_by"] == "admin"
-    again = client.post(f"{at}/adopt", names, format="json")
-    assert (again.status_code, again.json()["service"]) == (200, "store"), "who lost the answer asks again"
+    adoption_response = client.post(f"{at}/adopt", names, format="json")
+    assert (adoption_response.status_code, adoption_response.json()["state"]) == (200, "ADOPTED"), (
+        adoption_response.content
+    )
+    assert adoption_response.json()["adopted_by"] == "admin"
+    repeat = client.post(f"{at}/adopt", names, format="json")
+    assert (repeat.status_code, repeat.json()["service"]) == (200, "store"), "who lost the answer asks again"
     assert client.post(f"{at}/adopt", {**names, "identifier": "other"}, format="json").status_code == 409
 
     back = client.post(f"{at}/undo")
     assert (back.status_code, back.json()["state"], back.json()["service"]) == (200, "READY", None)
     assert client.post(f"{at}/undo").status_code == 409
-    made = client.post(f"{at}/adopt", names, format="json")
-    assert made.status_code == 200, made.content
+    adoption_response = client.post(f"{at}/adopt", names, format="json")
+    assert adoption_response.status_code == 200, adoption_response.content
     assert not work.effects(before), "nothing in AWS was changed"
 
     execution = work.until_over(work.run("", "deploy_store"))

@@ -104,23 +104,23 @@ def test_no_planted_secret_is_left_anywhere(
     connector = through_delegate(admin, work)
     with collect_broker_commands(live_broker) as commands:
         agent = start("prod-eu")
-        begun = [
+        executions = [
             work.run("1.27"),
             work.run("1.27", "canary_demo"),
             work.run("1.27", "blue_green_demo"),
             work.run("done", "run_task_demo"),
         ]
-        begun = [work.until_over(execution) for execution in begun]
+        executions = [work.until_over(execution) for execution in executions]
         failed = work.until_over(work.run("crash"))
-        roll_back_execution(actor=work.deployer, execution=begun[1])
+        roll_back_execution(actor=work.deployer, execution=executions[1])
         recorded.post(f"/api/v1/connectors/{connector.pk}/test")
-        load_pages(recorded, [*begun, failed], connector)
+        load_pages(recorded, [*executions, failed], connector)
         _, key = create_api_key(actor=admin, user=admin, name="planted")
         httpx.get(f"{manager.url}/api/v1/secrets", headers={"x-api-key": key}).raise_for_status()
         httpx.get(f"{manager.url}/api/v1/secrets", headers={"x-api-key": f"{key}x"})
         agent.end(within=20)
         wait_until(lambda: not DelegateInstance.objects.filter(connection="WEBSOCKET").exists(), "its leave")
-    assert {execution.outcome for execution in begun} == {"COMPLETED"}
+    assert {execution.outcome for execution in executions} == {"COMPLETED"}
     assert failed.status == "FAILED"
     # What only one holder may know: its answers are not searched for it, all else is.
     token = DelegateToken.objects.get(name="agents").value

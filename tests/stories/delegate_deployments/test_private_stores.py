@@ -62,7 +62,7 @@ def test_what_lies_in_s3_and_ecr_is_listed_and_deployed_through_an_agent(
         first = page.get(f"/services/{service.pk}/tags/")
         assert (first.status_code, "waits" in first.json()) == (202, True)
         wait_until(lambda: page.get(f"/services/{service.pk}/tags/").status_code == 200, "the tags")
-        listed = page.get(f"/services/{service.pk}/tags/", params={"search": "1."}).json()
+        tag_page = page.get(f"/services/{service.pk}/tags/", params={"search": "1."}).json()
         place = {
             "scope": service.scope.path,
             "type": "Ecr",
@@ -72,7 +72,7 @@ def test_what_lies_in_s3_and_ecr_is_listed_and_deployed_through_an_agent(
         ask = "/services/repositories/"
         wait_until(lambda: page.get(ask, params=place).status_code == 200, "the repositories")
         images = page.get(ask, params=place).json()
-    assert sorted(tag["name"] for tag in listed["results"]) == ["1.10", "1.9"]
+    assert sorted(tag["name"] for tag in tag_page["results"]) == ["1.10", "1.9"]
     assert [image["name"] for image in images["results"]] == ["shop/web"]
     after = work.mark()
     execution = work.deploy("")

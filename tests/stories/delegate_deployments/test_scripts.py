@@ -44,10 +44,10 @@ def test_what_a_script_prints_is_seen_at_once_and_an_abort_ends_it(
     assert not list_sleepers(nap)
 
     gate.is_open.clear()
-    again = run_pipeline(actor=work.deployer, pipeline=execution.pipeline)
+    next_run = run_pipeline(actor=work.deployer, pipeline=execution.pipeline)
     wait_until(lambda: gate.visitors == 2 and list_sleepers(nap), "the second script", 60)
-    abort_execution(actor=work.deployer, execution=again)
-    assert work.until_over(again).status == "ABORTED"
+    abort_execution(actor=work.deployer, execution=next_run)
+    assert work.until_over(next_run).status == "ABORTED"
     wait_until(lambda: not list_sleepers(nap), "the end of the script", 60)
 
 

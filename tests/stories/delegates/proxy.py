@@ -90,8 +90,8 @@ def _hang_up(connection: socket.socket) -> None:
 @contextlib.contextmanager
 def proxied(port: int) -> Iterator[Proxy]:
     """A proxy to a port of this machine until the block ends."""
-    made = Proxy(port)
+    proxy = Proxy(port)
     try:
-        yield made
+        yield proxy
     finally:
-        made.close()
+        proxy.close()

@@ -31,21 +31,21 @@ def spec(api: Api, sandbox: SandboxProcess, name: str, **values: Any) -> Spec:
         "security_groups": [seed["security_group"]],
         "assign_public_ip": True,
     }
-    where = {"aws_account_id": seed["account"], "region": seed["region"], "network": network}
-    body = {"name": name, "token_id": api.token(f"of {name}")["id"], **where, **values}
-    made: Spec = api("POST", "delegates/task-spec", body)
-    return made
+    location = {"aws_account_id": seed["account"], "region": seed["region"], "network": network}
+    body = {"name": name, "token_id": api.token(f"of {name}")["id"], **location, **values}
+    task_spec: Spec = api("POST", "delegates/task-spec", body)
+    return task_spec
 
 
-def follow(sandbox: SandboxProcess, made: Spec) -> None:
+def follow(sandbox: SandboxProcess, task_spec: Spec) -> None:
     """Run the spec's commands in their order, as a person does who copies them."""
-    for command in made["commands"]:
-        aws_commands.run(sandbox.url, command["command"], made["files"])
+    for command in task_spec["commands"]:
+        aws_commands.run(sandbox.url, command["command"], task_spec["files"])
 
 
-def variables_of(made: Spec) -> dict[str, str]:
+def variables_of(task_spec: Spec) -> dict[str, str]:
     """The environment in the spec's `docker run`."""
-    words = next(shlex.split(c["command"]) for c in made["commands"] if "docker run" in c["command"])
+    words = next(shlex.split(c["command"]) for c in task_spec["commands"] if "docker run" in c["command"])
     pairs = [value for flag, value in zip(words, words[1:], strict=False) if flag in ("-e", "--env")]
     return dict(pair.split("=", 1) for pair in pairs)
 
@@ -56,8 +56,8 @@ def test_the_generated_spec_ends_connected_and_its_service_s_end_says_why_it_is_
     api: Api, pretend_aws: SandboxProcess, flavour: str, launch_type: str
 ) -> None:
     name = f"{flavour}-{launch_type.lower()}"
-    made = spec(api, pretend_aws, name, flavour=flavour, launch_type=launch_type, hostname="told")
-    follow(pretend_aws, made)
+    task_spec = spec(api, pretend_aws, name, flavour=flavour, launch_type=launch_type, hostname="told")
+    follow(pretend_aws, task_spec)
     row = api.until(name, "CONNECTED")
     (instance,) = row["instances"]
     (program,) = pretend_aws.programs()
@@ -74,9 +74,9 @@ def test_the_generated_spec_ends_connected_and_its_service_s_end_says_why_it_is_
 
 
 def test_the_token_may_come_from_secrets_manager(api: Api, pretend_aws: SandboxProcess) -> None:
-    made = spec(api, pretend_aws, "secretive", launch_type="FARGATE", secret={"kind": "CREATE"})
-    assert "slp_dlt_" not in made["files"]["fargate-task-definition.json"]
-    follow(pretend_aws, made)
+    task_spec = spec(api, pretend_aws, "secretive", launch_type="FARGATE", secret={"kind": "CREATE"})
+    assert "slp_dlt_" not in task_spec["files"]["fargate-task-definition.json"]
+    follow(pretend_aws, task_spec)
     api.until("secretive", "CONNECTED")
 
 
@@ -84,8 +84,8 @@ def test_the_token_may_come_from_secrets_manager(api: Api, pretend_aws: SandboxP
 def test_the_environment_of_docker_run_does_for_a_local_process(
     api: Api, pretend_aws: SandboxProcess, start_agent: StartAgent, flavour: str
 ) -> None:
-    made = spec(api, pretend_aws, f"docker-{flavour}", kind="DOCKER", flavour=flavour)
-    agent = start_agent(variables_of(made))
+    task_spec = spec(api, pretend_aws, f"docker-{flavour}", kind="DOCKER", flavour=flavour)
+    agent = start_agent(variables_of(task_spec))
     api.until(f"docker-{flavour}", "CONNECTED")
     agent.end(within=15)
     api.until(f"docker-{flavour}", "DISCONNECTED")

@@ -28,8 +28,8 @@ SCRIPT = f"for n in $(seq 1 {LINES}); do echo line $n; sleep {PAUSE}; done"
 @pytest.fixture
 def network(manager: Manager) -> Iterator[Proxy]:
     """What lies between the agents of these stories and their manager."""
-    with proxied(urlsplit(manager.url).port or 80) as made:
-        yield made
+    with proxied(urlsplit(manager.url).port or 80) as proxy:
+        yield proxy
 
 
 @pytest.fixture

@@ -48,15 +48,15 @@ def test_an_output_is_named_behind_the_step_that_makes_it(write: Write, drive: D
     assert at.endswith("execution.steps.0.step.spec.script")
 
 
-@pytest.mark.parametrize("where", ["identifier: make\n", "identifier: app\n"])
+@pytest.mark.parametrize("anchor", ["identifier: make\n", "identifier: app\n"])
 def test_a_condition_names_no_output_before_there_can_be_one(
-    write: Write, drive: Drive, place: Place, where: str
+    write: Write, drive: Drive, place: Place, anchor: str
 ) -> None:
     place()
     text = pipeline_text(staged(MAKE))
-    indented = next(line for line in text.splitlines(keepends=True) if where in line)
+    indented = next(line for line in text.splitlines(keepends=True) if anchor in line)
     spaces = " " * (len(indented) - len(indented.lstrip()))
-    status = "stageStatus" if "make" in where else "pipelineStatus"
+    status = "stageStatus" if "make" in anchor else "pipelineStatus"
     condition = f"{spaces}when: {{{status}: Success, condition: \"<+provisioner.cluster_name> == 'x'\"}}\n"
     ((at, message),) = refusals(write, text.replace(indented, indented + condition, 1))
     assert at.endswith("when.condition")
@@ -72,8 +72,8 @@ def test_what_looks_into_the_cluster_does_not_belong_before_it(
     assert message == (
         "EcsRollingDeploy needs the cluster, which does not exist yet: move the step to execution"
     )
-    named = script_step("echo <+infra.cluster>")
-    ((_, message),) = refusals(write, pipeline_text(staged(named)))
+    step_text = script_step("echo <+infra.cluster>")
+    ((_, message),) = refusals(write, pipeline_text(staged(step_text)))
     assert "step make uses <+infra.cluster>, which is resolved only after the provisioner steps" in message
 
 

@@ -32,15 +32,19 @@ def test_an_infrastructure_is_mapped_to_outputs_and_back_to_a_cluster_that_is_th
     answer = client.post(new, _build_form(method="DYNAMIC", **mapped), follow=True)
     assert b"The provisioner of each stage creates its cluster." in answer.content
     assert b"Provisioned by each run" in answer.content
-    made = Infrastructure.objects.get(identifier="made")
-    target = (made.is_dynamic, made.region, made.cluster)
+    infrastructure = Infrastructure.objects.get(identifier="made")
+    target = (infrastructure.is_dynamic, infrastructure.region, infrastructure.cluster)
     assert target == (True, "<+provisioner.region>", "<+provisioner.cluster>")
-    edit = reverse("edit-infrastructure", args=[environment.pk, made.pk])
+    edit = reverse("edit-infrastructure", args=[environment.pk, infrastructure.pk])
     assert b"&lt;+provisioner.cluster&gt;" in client.get(edit).content
-    again = _build_form(method="STATIC", cluster="demo", version=str(made.version), **mapped)
-    assert client.post(edit, again).status_code == 302
-    made.refresh_from_db()
-    assert (made.is_dynamic, made.region, made.cluster) == (False, "us-east-1", "demo")
+    form = _build_form(method="STATIC", cluster="demo", version=str(infrastructure.version), **mapped)
+    assert client.post(edit, form).status_code == 302
+    infrastructure.refresh_from_db()
+    assert (infrastructure.is_dynamic, infrastructure.region, infrastructure.cluster) == (
+        False,
+        "us-east-1",
+        "demo",
+    )
 
 
 def test_a_mapping_that_cannot_be_read_is_refused_beside_its_field(client: Client) -> None:

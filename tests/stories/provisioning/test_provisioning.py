@@ -48,11 +48,11 @@ def test_a_stage_deploys_into_the_cluster_that_its_script_has_made(
     (service,) = drive.call("ecs", "DescribeServices", query)["services"]
     assert service["runningCount"] == service["desiredCount"] > 0
     first = AwsCall.objects.filter(execution=execution, service="ecs").order_by("pk").first()
-    made = StepExecution.objects.get(stage=stage, identifier="make")
+    step = StepExecution.objects.get(stage=stage, identifier="make")
     assert first is not None
-    assert made.ended_at is not None
-    assert first.planned_at >= made.ended_at
-    assert made.outputs == OUTPUTS
+    assert step.ended_at is not None
+    assert first.planned_at >= step.ended_at
+    assert step.outputs == OUTPUTS
 
 
 @pytest.mark.parametrize(
@@ -164,11 +164,11 @@ def test_a_step_of_the_provisioner_that_was_skipped_keeps_no_retry_from_going_on
 ) -> None:
     place()
     never = "- step: {identifier: never, type: Wait, spec: {duration: 1m}, when: {condition: 'false'}}\n"
-    made = script_step(making(drive, **OUTPUTS)) + never
+    provisioner_step = script_step(making(drive, **OUTPUTS)) + never
     fails = "- step: {identifier: check, type: ShellScript, delegateSelectors: [scripts], "
     fails += "spec: {script: 'exit 1'}, failureStrategies: [{onFailure: {errors: [AllErrors], "
     fails += "action: {type: Abort}}}]}\n"
-    execution = write(pipeline_text(staged(made, DEPLOY + fails))).start("1.27")
+    execution = write(pipeline_text(staged(provisioner_step, DEPLOY + fails))).start("1.27")
     serve(drive, execution, worker)
     stage = StageExecution.objects.get(execution=execution)
     claims = set(ServiceLockClaim.objects.filter(stage=stage).values_list("pk", flat=True))

@@ -44,9 +44,9 @@ def test_a_preview_shows_the_provisioner_and_says_what_only_a_run_can_know(
     write: Write, drive: Drive, place: Place
 ) -> None:
     place()
-    asks = "\n- step: {identifier: ask, type: Wait, spec: {duration: 1m}, when: {condition: "
-    asks += "'<+infra.cluster> == \"orders\"'}}\n"
-    write(pipeline_text(staged(script_step(writing(**OUTPUTS)), asks + DEPLOY)))
+    wait_step = "\n- step: {identifier: ask, type: Wait, spec: {duration: 1m}, when: {condition: "
+    wait_step += "'<+infra.cluster> == \"orders\"'}}\n"
+    write(pipeline_text(staged(script_step(writing(**OUTPUTS)), wait_step + DEPLOY)))
     mark = drive.mark()
     details = preview_pipeline(actor=drive.deployer, pipeline=drive.pipeline, artifact_tag="1.28")
     assert isinstance(details, PreviewDetails)

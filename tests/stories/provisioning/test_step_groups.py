@@ -25,8 +25,8 @@ def test_an_execution_has_headings_for_its_provisioner_and_its_deployment(
     write: Write, drive: Drive, place: Place
 ) -> None:
     place()
-    made = script_step(writing(**OUTPUTS)) + script_step("echo more", "more")
-    ready = write(pipeline_text(staged(made)))
+    provisioner_steps = script_step(writing(**OUTPUTS)) + script_step("echo more", "more")
+    ready = write(pipeline_text(staged(provisioner_steps)))
     execution = ready.start()
     assert _heads(execution, ready.deployer) == [
         ("ShellScriptProvision", ["Provisioner"]),

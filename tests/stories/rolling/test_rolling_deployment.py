@@ -187,10 +187,10 @@ def test_an_older_execution_is_rolled_back_by_deploying_what_ran_before_it(drive
     drive.run("1.26")
     older = drive.run("1.27")
     drive.run("1.28")
-    again = roll_back_execution(actor=drive.deployer, execution=older)
-    assert again != older
-    assert again.artifact["tag"] == "1.26"
-    assert _get_result(drive.until_over(again)) == ("SUCCESS", "COMPLETED")
+    rollback = roll_back_execution(actor=drive.deployer, execution=older)
+    assert rollback != older
+    assert rollback.artifact["tag"] == "1.26"
+    assert _get_result(drive.until_over(rollback)) == ("SUCCESS", "COMPLETED")
 
 
 def test_a_failed_step_is_tried_again_in_the_same_execution(drive: Drive) -> None:
@@ -220,7 +220,7 @@ def test_a_step_that_takes_too_long_ends_timed_out_and_is_undone(drive: Drive) -
 
 
 @pytest.mark.parametrize(
-    ("path", "old", "new", "says"),
+    ("path", "old", "new", "message"),
     [
         (TASK_FILE, "networkMode: awsvpc", "netwrkMode: awsvpc", "netwrkMode"),
         (TASK_FILE, "networkMode: awsvpc", "networkMode: 7", "networkMode"),
@@ -230,12 +230,12 @@ def test_a_step_that_takes_too_long_ends_timed_out_and_is_undone(drive: Drive) -
     ],
 )
 def test_a_bad_manifest_is_refused_before_any_write(
-    drive: Drive, path: str, old: str, new: str, says: str
+    drive: Drive, path: str, old: str, new: str, message: str
 ) -> None:
     _edit(path, old, new)
     execution = drive.run("1.27")
     assert _get_result(execution) == ("FAILED", "FAILED")
-    assert says in execution.failure["message"]
+    assert message in execution.failure["message"]
     assert f"{path}, line " in execution.failure["message"]
     assert drive.effects() == []
 
@@ -266,8 +266,8 @@ def test_what_is_overridden_for_the_infrastructure_is_what_ecs_gets(drive: Drive
     assert _get_result(execution) == ("SUCCESS", "COMPLETED")
     service = drive.service()
     assert service["desiredCount"] == 2
-    named = {"taskDefinition": service["taskDefinition"]}
-    registered = drive.call("ecs", "DescribeTaskDefinition", named)["taskDefinition"]
+    query = {"taskDefinition": service["taskDefinition"]}
+    registered = drive.call("ecs", "DescribeTaskDefinition", query)["taskDefinition"]
     assert (registered["cpu"], registered["memory"]) == ("512", "1024")
     log = drive.log(execution)
     assert "Overridden by mine of the environment" in log

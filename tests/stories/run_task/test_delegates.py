@@ -26,15 +26,15 @@ def test_tasks_are_run_and_their_output_shown_through_a_delegate(remote: Drive, 
     assert sum(line.endswith("migrate | done") for line in drive.log(execution)) == 2
 
 
-@pytest.mark.parametrize("made", [True, False], ids=["the call was made", "it was not made"])
+@pytest.mark.parametrize("is_made", [True, False], ids=["the call was made", "it was not made"])
 def test_a_delegate_that_is_lost_over_the_start_runs_nothing_twice(
-    remote: Drive, job: Job, made: bool
+    remote: Drive, job: Job, is_made: bool
 ) -> None:
     drive = job(more="count: 2")
     first = hand("first", tags=TAGS)
     execution = drive.start("done")
     task = until_taken(drive, first, "RunTask")
-    if made:
+    if is_made:
         first.perform(task)
     first.lose(task)
     execution = until_over(drive, execution, first)

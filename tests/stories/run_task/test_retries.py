@@ -53,11 +53,11 @@ containerDefinitions:
 
 def _dying(drive: Drive, tag: str, every: int) -> tuple[Execution, list[str]]:
     """Run with a worker that dies at every so many-th failpoint."""
-    execution, passed, deaths = drive.start(tag), [0], list[str]()
+    execution, passes, deaths = drive.start(tag), [0], list[str]()
 
     def die(name: str) -> None:
-        passed[0] += 1
-        if passed[0] % every == 0 and len(deaths) < 20:
+        passes[0] += 1
+        if passes[0] % every == 0 and len(deaths) < 20:
             deaths.append(name)
             raise Death
 

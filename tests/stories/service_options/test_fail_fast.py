@@ -15,9 +15,9 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def _set_fail_fast(drive: Drive, text: str) -> str:
-    changed = drive.pipeline.yaml.replace("spec: {}", f"spec: {{failFast: {text}}}", 1)
-    assert "failFast" in changed
-    return changed
+    yaml_text = drive.pipeline.yaml.replace("spec: {}", f"spec: {{failFast: {text}}}", 1)
+    assert "failFast" in yaml_text
+    return yaml_text
 
 
 def _set(drive: Drive, text: str) -> None:
@@ -110,7 +110,7 @@ def test_a_slow_deployment_whose_tasks_are_healthy_is_not_ended_by_the_clock(dri
 
 
 @pytest.mark.parametrize(
-    ("text", "place", "says"),
+    ("text", "place", "message"),
     [
         ("{failedTasks: -1}", "spec.failFast.failedTasks", "from 0 to 1,000 tasks, not -1"),
         ("{failedTasks: many}", "spec.failFast.failedTasks", "must be a whole number"),
@@ -121,7 +121,9 @@ def test_a_slow_deployment_whose_tasks_are_healthy_is_not_ended_by_the_clock(dri
         ("3", "spec.failFast", "must be a mapping"),
     ],
 )
-def test_what_cannot_be_is_refused_when_it_is_saved(drive: Drive, text: str, place: str, says: str) -> None:
+def test_what_cannot_be_is_refused_when_it_is_saved(
+    drive: Drive, text: str, place: str, message: str
+) -> None:
     admin = User.objects.get(username="admin")
     with pytest.raises(PipelineNotRunnable) as refused:
         save_pipeline(
@@ -129,7 +131,7 @@ def test_what_cannot_be_is_refused_when_it_is_saved(drive: Drive, text: str, pla
         )
     (error,) = refused.value.errors
     assert error["path"].endswith(f"step.{place}")
-    assert says in error["message"]
+    assert message in error["message"]
     assert error["line"] is not None
 
 

@@ -25,9 +25,9 @@ def test_a_task_definition_in_the_spelling_of_other_tools_is_deployed(drive: Dri
     execution = drive.run("1.27")
     assert execution.outcome == "COMPLETED", execution.failure
     (call,) = [entry for entry in drive.calls(execution) if entry.operation == "RegisterTaskDefinition"]
-    sent = call.parsed_parameters
-    assert (sent["cpu"], sent["memory"]) == (".25 vCPU", "512")
-    assert "pidMode" not in sent
-    environments = [container["environment"] for container in sent["containerDefinitions"]]
+    parameters = call.parsed_parameters
+    assert (parameters["cpu"], parameters["memory"]) == (".25 vCPU", "512")
+    assert "pidMode" not in parameters
+    environments = [container["environment"] for container in parameters["containerDefinitions"]]
     assert environments == [[{"name": "PORT", "value": "0080"}]] * 2
     assert any("memory: the number is sent as text" in line for line in drive.log(execution))

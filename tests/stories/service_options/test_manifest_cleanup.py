@@ -40,13 +40,13 @@ def test_what_aws_describes_is_deployed_after_a_clean_up(
         text = {**IN_SCOPE, "path": path, "content": answer}
         checked = api.post("/api/v1/file-checks", text, format="json").json()
         assert "Clean up" in checked["errors"][0]["message"]
-        cleaned = api.post("/api/v1/file-clean-ups", text, format="json").json()
-        assert cleaned["changes"]
-        assert '-    "failures": []' in cleaned["diff"]["unified"] or path == TASK_FILE
+        cleanup = api.post("/api/v1/file-clean-ups", text, format="json").json()
+        assert cleanup["changes"]
+        assert '-    "failures": []' in cleanup["diff"]["unified"] or path == TASK_FILE
         assert FileNode.objects.get(path=path).version == 1, "nothing is saved by it"
-        checked = api.post("/api/v1/file-checks", {**text, "content": cleaned["content"]}, format="json")
+        checked = api.post("/api/v1/file-checks", {**text, "content": cleanup["content"]}, format="json")
         assert checked.json()["errors"] == []
-        saved = api.put(f"/api/v1/files{path}{HERE}", {"content": cleaned["content"]}, format="json")
+        saved = api.put(f"/api/v1/files{path}{HERE}", {"content": cleanup["content"]}, format="json")
         assert saved.status_code == 200, saved.content
     execution = drive.run("1.28")
     assert execution.outcome == "COMPLETED", execution.failure
@@ -65,8 +65,8 @@ def test_the_editor_of_a_file_offers_the_name_of_its_service(
     (line,) = [line for hunk in answer["hunks"] for line in hunk if line["sign"] == "+"]
     assert line["text"] == "serviceName: myapp"
     data = {**IN_SCOPE, "path": "/another.yaml", "content": nameless, "service_name": "shop"}
-    cleaned = call(admin).post("/api/v1/file-clean-ups", data, format="json").json()
-    assert cleaned["content"].endswith("serviceName: shop\n")
+    cleanup = call(admin).post("/api/v1/file-clean-ups", data, format="json").json()
+    assert cleanup["content"].endswith("serviceName: shop\n")
 
 
 def test_the_name_of_a_service_is_offered_only_to_who_may_see_it(
@@ -82,10 +82,11 @@ def test_the_name_of_a_service_is_offered_only_to_who_may_see_it(
 
 
 @pytest.mark.parametrize(
-    ("name", "identifier", "named"), [("shop", "web", "shop"), ("My shop", "web", "web"), ("", "", None)]
+    ("name", "identifier", "expected_name"),
+    [("shop", "web", "shop"), ("My shop", "web", "web"), ("", "", None)],
 )
 def test_the_form_of_a_new_service_offers_what_it_is_called(
-    drive: Drive, browse: Callable[[User], Client], name: str, identifier: str, named: str | None
+    drive: Drive, browse: Callable[[User], Client], name: str, identifier: str, expected_name: str | None
 ) -> None:
     form = {
         "name": name,
@@ -94,7 +95,7 @@ def test_the_form_of_a_new_service_offers_what_it_is_called(
         "manifests-0-content": '{"service": {"desiredCount": 1}}',
     }
     answer = browse(drive.deployer).post("/services/clean-up/?row=manifests-0", form).json()
-    assert json.loads(answer["content"]).get("serviceName") == named
+    assert json.loads(answer["content"]).get("serviceName") == expected_name
 
 
 def test_the_form_of_a_service_offers_its_name(drive: Drive, browse: Callable[[User], Client]) -> None:

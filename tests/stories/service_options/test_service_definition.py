@@ -137,13 +137,13 @@ def test_another_capacity_provider_is_asked_for_with_a_new_deployment(drive: Dri
     assert execution.outcome == "COMPLETED"
     (update,) = [c.parsed_parameters for c in drive.calls(execution) if c.operation == "UpdateService"]
     assert update["forceNewDeployment"] is True
-    again = drive.run("1.29")
-    (update,) = [c.parsed_parameters for c in drive.calls(again) if c.operation == "UpdateService"]
+    update_run = drive.run("1.29")
+    (update,) = [c.parsed_parameters for c in drive.calls(update_run) if c.operation == "UpdateService"]
     assert "forceNewDeployment" not in update
 
 
 @pytest.mark.parametrize(
-    ("fields", "says"),
+    ("fields", "message"),
     [
         ({"deploymentController": {"type": "CODE_DEPLOY"}}, "Remove deploymentController"),
         ({"deploymentController": {"type": "EXTERNAL"}}, "Remove deploymentController"),
@@ -167,7 +167,7 @@ def test_another_capacity_provider_is_asked_for_with_a_new_deployment(drive: Dri
     ],
 )
 def test_what_cannot_be_deployed_is_refused_with_what_to_do(
-    drive: Drive, fields: dict[str, Any], says: str
+    drive: Drive, fields: dict[str, Any], message: str
 ) -> None:
     _update_definition(**fields)
     if "schedulingStrategy" in fields:
@@ -177,7 +177,7 @@ def test_what_cannot_be_deployed_is_refused_with_what_to_do(
         node.save()
     execution = drive.run("1.27")
     assert execution.status == "FAILED"
-    assert says in execution.failure["message"]
+    assert message in execution.failure["message"]
     assert drive.effects() == []
 
 
@@ -191,7 +191,7 @@ def test_a_task_definition_inside_the_service_definition_is_ignored_and_said_so(
 
 
 @pytest.mark.parametrize(
-    ("fields", "says"),
+    ("fields", "message"),
     [
         ({"deploymentController": {"type": "CODE_DEPLOY"}}, "Deploy it with AWS CodeDeploy"),
         ({"deploymentController": {"type": "EXTERNAL"}}, "the tool that owns its task sets"),
@@ -201,20 +201,20 @@ def test_a_task_definition_inside_the_service_definition_is_ignored_and_said_so(
     ],
 )
 def test_a_live_service_that_others_deploy_is_left_alone_with_what_to_do(
-    drive: Drive, fields: dict[str, Any], says: str
+    drive: Drive, fields: dict[str, Any], message: str
 ) -> None:
     definition = {
         "family": "theirs",
         "containerDefinitions": [{"name": "web", "image": "library/nginx:1.27", "memory": 128}],
     }
-    made = drive.call("ecs", "RegisterTaskDefinition", definition)["taskDefinition"]["taskDefinitionArn"]
+    arn = drive.call("ecs", "RegisterTaskDefinition", definition)["taskDefinition"]["taskDefinitionArn"]
     count = {} if "schedulingStrategy" in fields else {"desiredCount": 0}
     place = {"cluster": "demo", "serviceName": "myapp"}
-    drive.call("ecs", "CreateService", {**place, "taskDefinition": made, **count, **fields})
+    drive.call("ecs", "CreateService", {**place, "taskDefinition": arn, **count, **fields})
     mark = drive.mark()
     execution = drive.run("1.27")
     assert execution.failure["code"] == "CONTROLLER_NOT_SUPPORTED"
-    assert says in execution.failure["message"]
+    assert message in execution.failure["message"]
     assert "delete" not in execution.failure["message"].lower()
     assert drive.effects(mark) == []
 

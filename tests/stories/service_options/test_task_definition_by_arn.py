@@ -53,8 +53,8 @@ def test_a_rollback_leaves_it_registered(drive: Drive, known_arn: str) -> None:
     kept_keys = ("family", "networkMode", "cpu", "memory", "requiresCompatibilities", "executionRoleArn")
     definition = {key: crashing[key] for key in kept_keys}
     containers = [{**crashing["containerDefinitions"][0], "image": "library/nginx:crash"}]
-    made = drive.call("ecs", "RegisterTaskDefinition", {**definition, "containerDefinitions": containers})
-    arn = made["taskDefinition"]["taskDefinitionArn"]
+    response = drive.call("ecs", "RegisterTaskDefinition", {**definition, "containerDefinitions": containers})
+    arn = response["taskDefinition"]["taskDefinitionArn"]
     _by_arn(arn)
     execution = drive.run()
     assert (execution.status, execution.outcome) == ("FAILED", "ROLLED_BACK")

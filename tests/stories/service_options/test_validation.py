@@ -49,13 +49,13 @@ def _messages(answer: Any) -> str:
     return " ".join(str(error["message"]) for error in answer.json()["errors"])
 
 
-@pytest.mark.parametrize(("fields", "says"), NEVER)
+@pytest.mark.parametrize(("fields", "message"), NEVER)
 def test_a_file_of_a_service_is_refused_with_what_no_run_deploys(
-    api: APIClient, fields: dict[str, Any], says: str
+    api: APIClient, fields: dict[str, Any], message: str
 ) -> None:
     content = _text(SERVICE_FILE, **fields)
     messages = _messages(api.put(f"/api/v1/files{SERVICE_FILE}{HERE}", {"content": content}, format="json"))
-    assert says in messages
+    assert message in messages
     assert "CreateServiceRequest.yaml, line " in messages
     assert FileNode.objects.get(path=SERVICE_FILE).version == 1
     draft = api.put(f"/api/v1/files/draft.yaml{HERE}", {"content": content}, format="json")
@@ -99,16 +99,16 @@ def test_an_override_is_refused_that_makes_a_definition_undeployable(api: APICli
 
 
 @pytest.mark.parametrize(
-    ("fields", "says"),
+    ("fields", "message"),
     [(BREAKER, "Remove deploymentCircuitBreaker"), ({"loadBalancers": FIXED}, "<+targetGroupArn>")],
 )
 def test_what_blue_green_cannot_deploy_is_refused_from_both_sides(
-    api: APIClient, fields: dict[str, Any], says: str
+    api: APIClient, fields: dict[str, Any], message: str
 ) -> None:
     content = _text(BLUE_GREEN_FILE, **fields)
     address = f"/api/v1/files{BLUE_GREEN_FILE}{HERE}"
     messages = _messages(api.put(address, {"content": content}, format="json"))
-    assert says in messages
+    assert message in messages
     pipeline = Pipeline.objects.get(identifier="blue_green_demo")
     assert f"(the pipeline {pipeline.name} deploys it with blue/green)" in messages
     # Before there is such a pipeline the file may say so; then the pipeline may not be.
@@ -117,12 +117,12 @@ def test_what_blue_green_cannot_deploy_is_refused_from_both_sides(
     assert api.put(address, {"content": content}, format="json").status_code == 200
     new = {"yaml": text, "org": "default", "project": "demo"}
     answer = api.post("/api/v1/pipelines", new, format="json")
-    assert says in _messages(answer)
+    assert message in _messages(answer)
     (error,) = answer.json()["errors"]
     assert error["path"] == "pipeline.stages.0.stage.spec.service.serviceRef"
     assert text.splitlines()[error["line"] - 1].strip().startswith("serviceRef")
     (checked,) = api.post("/api/v1/pipelines/checks", new, format="json").json()["errors"]
-    assert says in checked["message"]
+    assert message in checked["message"]
 
 
 def test_a_pipeline_that_names_what_no_run_deploys_is_refused(api: APIClient) -> None:

@@ -66,16 +66,16 @@ def count(monkeypatch: pytest.MonkeyPatch) -> Count:
         count.advances += 1
         return advance(*arguments)
 
-    def counted_look(*arguments: Any, **named: Any) -> bool:
+    def counted_look(*arguments: Any, **keywords: Any) -> bool:
         before = count.statements
-        has_more = look(*arguments, **named)
+        has_more = look(*arguments, **keywords)
         count.of_passes.append(count.statements - before)
         return has_more
 
-    def counted_group(*arguments: Any, **named: Any) -> None:
+    def counted_group(*arguments: Any, **keywords: Any) -> None:
         before, passes_before = count.statements, len(count.of_passes)
         with count.counting():
-            look_at_group(*arguments, **named)
+            look_at_group(*arguments, **keywords)
         if len(count.of_passes) == passes_before:
             count.of_idle_groups.append(count.statements - before)
 

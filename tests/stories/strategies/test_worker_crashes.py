@@ -18,14 +18,14 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 def _at_every_write(failpoint: str) -> Callable[[str], bool]:
     """Each write's own first pass of this place."""
-    done: set[int] = set()
+    handled_ids: set[int] = set()
 
     def place(name: str) -> bool:
         if name != failpoint:
             return False
-        rows = AwsCall.objects.filter(is_write=True, state="SENT").exclude(pk__in=done)
+        rows = AwsCall.objects.filter(is_write=True, state="SENT").exclude(pk__in=handled_ids)
         fresh = list(rows.values_list("pk", flat=True))
-        done.update(fresh)
+        handled_ids.update(fresh)
         return bool(fresh)
 
     return place
@@ -33,11 +33,11 @@ def _at_every_write(failpoint: str) -> Callable[[str], bool]:
 
 def _now_and_then(names: tuple[str, ...], every: int) -> Callable[[str], bool]:
     """Every so many passes of each of these places."""
-    passed: Counter[str] = Counter()
+    passes: Counter[str] = Counter()
 
     def place(name: str) -> bool:
-        passed[name] += 1
-        return name in names and passed[name] % every == 2
+        passes[name] += 1
+        return name in names and passes[name] % every == 2
 
     return place
 
@@ -70,10 +70,10 @@ def test_a_worker_that_dies_before_or_in_a_rollback_still_puts_all_back(play: Pl
 def _survives_a_kill(play: Play, calm: Execution) -> None:
     """The real thing: a process that ends without a word over its last write."""
     execution = play.start(play.second)
-    sent = len(play.writes(calm))
+    write_count = len(play.writes(calm))
 
     def doomed() -> None:
-        countdown = iter(range(sent - 1))
+        countdown = iter(range(write_count - 1))
 
         def die(name: str) -> None:
             is_write = name == "call.sent" and AwsCall.objects.filter(is_write=True, state="SENT").exists()

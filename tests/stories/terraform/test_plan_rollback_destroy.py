@@ -167,9 +167,9 @@ def test_a_destroy_needs_no_configuration_of_its_own(
     assert execution.status == "SUCCESS", execution.failure
     assert (states.inputs(), _list_applied()) == ([], [])
     assert StepExecution.objects.get(identifier="end").outputs == {"destroyed": 1}
-    again = _run(write, drive, worker, _inheriting("end", "Destroy", "InheritFromApply"))
-    assert again.failure is not None
-    assert again.failure["code"] == "NOTHING_APPLIED"
+    second_run = _run(write, drive, worker, _inheriting("end", "Destroy", "InheritFromApply"))
+    assert second_run.failure is not None
+    assert second_run.failure["code"] == "NOTHING_APPLIED"
 
 
 def test_an_apply_whose_delegate_is_lost_is_never_begun_again(

@@ -35,12 +35,12 @@ def test_what_a_delegate_has_applied_is_taken_up_by_the_next_worker(
         drive.reconcile()
         if worker.serve():
             break
-    passed = 0
+    passes = 0
 
     def die(name: str) -> None:
-        nonlocal passed
-        passed += name == place
-        if passed == number:
+        nonlocal passes
+        passes += name == place
+        if passes == number:
             os._exit(KILLED)
 
     def doomed() -> None:

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.mark.parametrize(
-    ("fault", "made", "confirmed"),
+    ("fault", "run_count", "confirmed"),
     [
         (Fault("GET", "runs/run-1", 503, times=3), 1, 1),
         (Fault("GET", "runs/run-1", 429, times=3), 1, 1),
@@ -31,13 +31,13 @@ pytestmark = pytest.mark.django_db(transaction=True)
     ids=lambda value: f"{value.method} {value.path} {value.status}" if isinstance(value, Fault) else "",
 )
 def test_what_was_not_answered_is_asked_again_and_never_done_twice(
-    ready: Write, terraform_cloud: TerraformCloudServer, fault: Fault, made: int, confirmed: int
+    ready: Write, terraform_cloud: TerraformCloudServer, fault: Fault, run_count: int, confirmed: int
 ) -> None:
     terraform_cloud.faults.append(fault)
     execution = ready(text_of(run_step())).run()
     assert execution.status == "SUCCESS", execution.failure
     assert [run.status for run in terraform_cloud.runs] == ["applied"]
-    assert len(terraform_cloud.sent("POST", "^runs$")) == made
+    assert len(terraform_cloud.sent("POST", "^runs$")) == run_count
     assert len(terraform_cloud.sent("POST", "/apply$")) == confirmed
 
 
@@ -55,12 +55,12 @@ def test_a_worker_that_dies_leaves_one_run_that_the_next_goes_on_with(
     ready: Write, drive: Drive, terraform_cloud: TerraformCloudServer, place: str, number: int
 ) -> None:
     execution = ready(text_of(run_step())).start()
-    passed: list[str] = []
+    passes: list[str] = []
 
     def die(name: str) -> None:
         if name == place:
-            passed.append(name)
-            if len(passed) > number:
+            passes.append(name)
+            if len(passes) > number:
                 os._exit(KILLED)
 
     def doomed() -> None:

@@ -83,8 +83,8 @@ def test_what_is_asked_for_is_what_the_run_is_made_with(
     fields = f"runMessage: Network, targets: [aws_vpc.main], variables: {variables}"
     execution = ready(text_of(run_step(fields))).run()
     assert execution.status == "SUCCESS", execution.failure
-    (made,) = terraform_cloud.sent("POST", "^runs$")
-    attributes = made["data"]["attributes"]
+    (request,) = terraform_cloud.sent("POST", "^runs$")
+    attributes = request["data"]["attributes"]
     assert attributes["message"].startswith("Network [Slipway ")
     assert attributes["target-addrs"] == ["aws_vpc.main"]
     assert {variable["key"]: variable["value"] for variable in attributes["variables"]} == {
@@ -115,8 +115,8 @@ def test_each_type_of_run_is_the_run_that_it_names(
 ) -> None:
     execution = ready(text_of(run_step(run_type=run_type))).run()
     assert execution.status == "SUCCESS", execution.failure
-    (made,) = terraform_cloud.sent("POST", "^runs$")
-    assert made["data"]["attributes"].items() >= attributes.items()
+    (request,) = terraform_cloud.sent("POST", "^runs$")
+    assert request["data"]["attributes"].items() >= attributes.items()
     assert bool(terraform_cloud.sent("POST", "/apply$")) == (run_type != "PlanOnly")
 
 

@@ -39,7 +39,7 @@ print(json.dumps(answers))
 
 
 def test_two_clients_that_ask_first_both_get_the_description() -> None:
-    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)
-    first, second = json.loads(done.stdout)
+    process = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)
+    first, second = json.loads(process.stdout)
     assert first == second
     assert first[0] == 200

@@ -102,8 +102,8 @@ def test_a_write_is_refused_in_words_while_somebody_else_writes(project: Scope, 
         answer = client.post("/api/v1/orgs", {"identifier": "new", "name": "New"}, "application/json")
     assert (answer.status_code, answer["Retry-After"]) == (503, "5")
     assert answer.json()["detail"].startswith("The database or the broker does not respond.")
-    again = client.post("/api/v1/orgs", {"identifier": "new", "name": "New"}, "application/json")
-    assert again.status_code == 201
+    retry = client.post("/api/v1/orgs", {"identifier": "new", "name": "New"}, "application/json")
+    assert retry.status_code == 201
 
 
 def test_nobody_waits_for_the_lock_longer_than_for_postgresql() -> None:

@@ -18,12 +18,12 @@ def request_of(address: str):
     return RequestFactory().get(address)
 
 
-def walk(address: str, **how: object) -> list[str]:
+def walk(address: str, **options: object) -> list[str]:
     """Follow `next` to the end and return what was seen."""
     identifiers: list[str] = []
     url: str | None = address
     while url:
-        page = paginate_queryset(Scope.objects.filter(kind="PROJECT"), request_of(url), **how)
+        page = paginate_queryset(Scope.objects.filter(kind="PROJECT"), request_of(url), **options)
         identifiers += [scope.identifier for scope in page.items]
         url = page.next_url
     return identifiers

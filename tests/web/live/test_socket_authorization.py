@@ -89,9 +89,9 @@ async def wait_until_unauthorized(*sockets: SocketSession) -> None:
 
 
 @pytest.mark.parametrize(
-    ("named", "times_asked"), [("person", [2, 1]), ("session", [1, 2]), ("nobody", [2, 2])]
+    ("subject", "times_asked"), [("person", [2, 1]), ("session", [1, 2]), ("nobody", [2, 2])]
 )
-async def test_a_change_has_those_asked_anew_whom_it_is_about(named: str, times_asked: list[int]):
+async def test_a_change_has_those_asked_anew_whom_it_is_about(subject: str, times_asked: list[int]):
     (first, key), (_, other_key) = await signed_in("first"), await signed_in("second")
     screens = (Screen(), Screen())
     async with (
@@ -102,7 +102,7 @@ async def test_a_change_has_those_asked_anew_whom_it_is_about(named: str, times_
         concerned = [
             socket for socket, times in zip((first_socket, two), times_asked, strict=True) if times == 2
         ]
-        people, sessions = (first.pk,) * (named == "person"), (other_key,) * (named == "session")
+        people, sessions = (first.pk,) * (subject == "person"), (other_key,) * (subject == "session")
         await publish_access(people=people, sessions=sessions)
         await wait_until_unauthorized(*concerned)
         await wait_until_authorized(first_socket, two)
@@ -149,8 +149,8 @@ async def test_what_cannot_be_asked_lets_all_go_and_does_not_keep_the_next_out(
 
 
 async def test_many_sockets_are_asked_about_in_as_many_queries_as_two(project: Scope):
-    opened = await sync_to_async(watchers)(project, 25)
-    sockets = [SocketSession(screen, key) for screen, key in opened]
+    pairs = await sync_to_async(watchers)(project, 25)
+    sockets = [SocketSession(screen, key) for screen, key in pairs]
     of_two, few = await measure_close_codes(sockets[:4])
     all_of_them, many = await measure_close_codes(sockets)
     assert set(all_of_them.values()) == set(of_two.values()) == {None}

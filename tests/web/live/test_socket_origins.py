@@ -54,7 +54,7 @@ def test_other_sites_may_not(settings: Any, origin: str | None, host: str, schem
 
 
 async def test_a_refused_socket_is_closed_before_it_opens():
-    sent: list[dict[str, Any]] = []
+    messages: list[dict[str, Any]] = []
 
     async def never(scope: Any, receive: Any, send: Any) -> None:
         raise AssertionError("reached")
@@ -63,16 +63,16 @@ async def test_a_refused_socket_is_closed_before_it_opens():
         return {"type": "websocket.connect"}
 
     async def send(message: dict[str, Any]) -> None:
-        sent.append(message)
+        messages.append(message)
 
     await OriginValidator(never)(handshake("http://evil.example"), receive, send)
-    assert sent == [{"type": "websocket.close", "code": 4403}]
+    assert messages == [{"type": "websocket.close", "code": 4403}]
 
 
 async def closed_with(*messages: dict[str, Any]) -> list[int]:
     """The codes that a socket is closed with which says these things at once, and then nothing."""
     waiting = [*messages, {"type": "websocket.disconnect", "code": 1000}]
-    sent: list[dict[str, Any]] = []
+    sent_messages: list[dict[str, Any]] = []
 
     async def echo(scope: Any, receive: Any, send: Any) -> None:
         while (message := await receive())["type"] != "websocket.disconnect":
@@ -83,12 +83,12 @@ async def closed_with(*messages: dict[str, Any]) -> list[int]:
         return waiting.pop(0)
 
     async def send(message: dict[str, Any]) -> None:
-        sent.append(message)
+        sent_messages.append(message)
 
     await SocketLimits(echo)({"type": "websocket", "path": "/"}, receive, send)
-    closes = [number for number, message in enumerate(sent) if message["type"] == "websocket.close"]
-    assert closes in ([], [len(sent) - 1])
-    return [sent[number]["code"] for number in closes]
+    closes = [number for number, message in enumerate(sent_messages) if message["type"] == "websocket.close"]
+    assert closes in ([], [len(sent_messages) - 1])
+    return [sent_messages[number]["code"] for number in closes]
 
 
 SAID = {"type": "websocket.receive", "text": "x", "bytes": None}

@@ -94,11 +94,11 @@ def test_a_task_that_comes_is_told_at_once_and_how_fresh_that_is_each_minute(wor
     SyncedCluster.objects.update(synced_at=timezone.now() - timedelta(hours=1))
     synced = get_snapshot(world)
     SyncedCluster.objects.update(synced_at=timezone.now())
-    again = get_snapshot(world)
-    assert synced.state == again.state
-    assert synced.age != again.age
+    unchanged = get_snapshot(world)
+    assert synced.state == unchanged.state
+    assert synced.age != unchanged.age
     ServiceInstance.objects.update(health="UNHEALTHY")
-    assert get_snapshot(world).state != again.state
+    assert get_snapshot(world).state != unchanged.state
 
 
 def test_how_far_a_look_is_is_told_to_who_asked_for_it_only(world: World) -> None:
