@@ -122,8 +122,8 @@ def test_scripts_end_with_the_agent_that_was_killed(level: IsolationLevel) -> No
     duration = choose_duration()
     program = (
         "import sys; from tests.delegates.agent.held_tasks import *; from delegates.agent.isolation import *;"
-        f"execute_task(held_task('shell', {{'script': 'setsid sleep {duration}'}}),"
-        f" ExecutorContext(Said(), isolation=Isolation(IsolationLevel('{level}'))))"
+        f"execute_task(create_task('shell', {{'script': 'setsid sleep {duration}'}}),"
+        f" ExecutorContext(MemoryLog(), isolation=Isolation(IsolationLevel('{level}'))))"
     )
     with subprocess.Popen([sys.executable, "-c", program], cwd=ROOT) as agent:
         wait_until(lambda: list_sleepers(duration), "the script")
@@ -281,8 +281,8 @@ def test_what_works_is_found_out_by_trying() -> None:
 def test_a_level_that_does_not_work_here_refuses_the_task() -> None:
     program = (
         "from tests.delegates.agent.held_tasks import *; from delegates.agent.isolation import *;"
-        "answer = execute_task(held_task('shell', {'script': 'true'}),"
-        " ExecutorContext(Said(), isolation=Isolation(IsolationLevel.USERS_AND_NAMESPACES)));"
+        "answer = execute_task(create_task('shell', {'script': 'true'}),"
+        " ExecutorContext(MemoryLog(), isolation=Isolation(IsolationLevel.USERS_AND_NAMESPACES)));"
         "print(answer.error['code'], answer.error['capability'])"
     )
     command = [sys.executable, "-c", program]
