@@ -187,13 +187,13 @@ def _list_stopped_tasks(observer: Aws, client: Client) -> list[dict[str, Any]]:
 
 
 def _format_row(name: str, measured: Sequence[Measured]) -> str:
-    def spread(values: list[float]) -> str:
+    def format_spread(values: list[float]) -> str:
         return f"{statistics.median(values):+6.1f} s (worst {max(values, key=abs):+5.1f})"
 
     calls = [result.calls.total() for result in measured]
     counted = f"{statistics.median(calls):5.0f} calls (most {max(calls):3})"
-    steady = spread([result.after_steady for result in measured])
-    return f"  {name:<30} {counted} {steady} {spread([result.after_swap for result in measured])}"
+    steady = format_spread([result.after_steady for result in measured])
+    return f"  {name:<30} {counted} {steady} {format_spread([result.after_swap for result in measured])}"
 
 
 def _compare(at: Installation, observer: Aws, clients: Sequence[Client], duration: float) -> Iterator[str]:

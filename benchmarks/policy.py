@@ -32,7 +32,7 @@ def _fill() -> User:
     return person
 
 
-def _narrow(person: User) -> None:
+def _assign_narrow_role(person: User) -> None:
     """Assign a role on a single pipeline too, which every row is compared with."""
     scope = Scope.objects.get(path="account/o5/p5")
     group = ResourceGroup.objects.create(scope=scope, identifier="some", name="Some")
@@ -57,7 +57,7 @@ def report() -> Iterator[str]:
     yield row(
         "explain_permissions() of one", seconds(lambda: explain_permissions(person, pipeline)), all_rows
     )
-    _narrow(person)
+    _assign_narrow_role(person)
     visible = filter_visible(person, "core_pipeline_view", pipelines)
     yield f"and with a role on one thing by its name: {visible.count()} visible"
     yield row("a page of what is visible", seconds(lambda: list(visible[:PAGE])), all_rows)

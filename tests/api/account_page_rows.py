@@ -6,7 +6,7 @@ from tests.api.required_access import Open, SignedIn
 AWAY = Open(302, anonymous=302)
 
 
-def posting(done: int) -> Ask:
+def build_post(done: int) -> Ask:
     """Nothing but the button."""
     return Ask("post", SignedIn(done), is_form=True)
 
@@ -16,21 +16,21 @@ PEOPLE: dict[str, Row] = {
     # No provider is set.
     "single-sign-on": allow_get(Open(302, anonymous=404)),
     "single-sign-on-callback": allow_get(Open(404, anonymous=404)),
-    "link-sign-on": Row((posting(404),)),
-    "unlink-sign-on": Row((posting(302),)),
+    "link-sign-on": Row((build_post(404),)),
+    "unlink-sign-on": Row((build_post(302),)),
     "forgotten-password": allow_get(Open()),
     # No link was followed.
     "new-password": allow_get(Open(403, anonymous=403)),
     # Of nobody: what is kept of it in the session makes the page above ask nothing more.
     "new-password-link": allow_get(AWAY, lambda world: {"number": "A", "token": "no-token"}),
-    "account": Row((get(SignedIn()), posting(302))),
+    "account": Row((get(SignedIn()), build_post(302))),
     # What is posted lacks everything.
-    "change-password": Row((get(SignedIn()), posting(400))),
-    "second-factor": Row((get(SignedIn()), posting(400))),
-    "turn-off-second-factor": Row((posting(302),)),
-    "renew-recovery-codes": Row((posting(302),)),
+    "change-password": Row((get(SignedIn()), build_post(400))),
+    "second-factor": Row((get(SignedIn()), build_post(400))),
+    "turn-off-second-factor": Row((build_post(302),)),
+    "renew-recovery-codes": Row((build_post(302),)),
     "sessions": allow_get(SignedIn()),
-    "end-sessions": Row((posting(302),)),
-    "end-session": Row((posting(404),), lambda world: {"pk": 0}),
+    "end-sessions": Row((build_post(302),)),
+    "end-session": Row((build_post(404),), lambda world: {"pk": 0}),
     "admin-change-password": allow_get(AWAY),
 }

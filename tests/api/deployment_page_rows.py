@@ -8,6 +8,7 @@ from tests.api.requests import (
     Ask,
     Row,
     allow_get,
+    build_delete_row,
     deployment_of,
     environment_form,
     get,
@@ -20,7 +21,6 @@ from tests.api.requests import (
     place,
     place_form,
     service_form,
-    to_delete,
     use_key_of,
     version_of,
 )
@@ -300,7 +300,7 @@ DEPLOYMENT_PAGES: dict[str, Row] = {
         ),
         use_key_of("service"),
     ),
-    "delete-service": to_delete("core_service_delete", use_key_of("service")),
+    "delete-service": build_delete_row("core_service_delete", use_key_of("service")),
     "manifest-words": Row((get(SignedIn(), "?kind=EcsTaskDefinition"), get(SignedIn(404), "?kind=x"))),
     "check-manifest": Row(
         (Ask("post", SignedIn(), body=service_form, is_form=True),),
@@ -322,7 +322,7 @@ DEPLOYMENT_PAGES: dict[str, Row] = {
         ),
         use_key_of("environment"),
     ),
-    "delete-environment": to_delete("core_environment_delete", use_key_of("environment")),
+    "delete-environment": build_delete_row("core_environment_delete", use_key_of("environment")),
     "service-in-environment": Row(
         (
             get(Needs("core_environment_view")),
@@ -360,6 +360,6 @@ DEPLOYMENT_PAGES: dict[str, Row] = {
         ),
         place,
     ),
-    "delete-infrastructure": to_delete("core_environment_delete", place),
+    "delete-infrastructure": build_delete_row("core_environment_delete", place),
     "environments": allow_get(Lists("core_environment_view")),
 }

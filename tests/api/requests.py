@@ -61,7 +61,7 @@ def allow_get(need: Need, kwargs: Build = nothing) -> Row:
     return Row((get(need),), kwargs)
 
 
-def to_delete(permission: str, kwargs: Build) -> Row:
+def build_delete_row(permission: str, kwargs: Build) -> Row:
     """A page that asks before something goes which something else still refers to."""
     body = {"although_used": "on"}
     agreed = Ask("post", Needs(permission, 302), body=lambda world: body, is_form=True)

@@ -217,7 +217,7 @@ Need = Needs | Belongs | Lists | Anywhere | Makes | Saves | SignedIn | Owner | O
 ADMINS = ("account_admin", "organization_admin", "project_admin")
 
 
-def sharpest(need: Need, turn: int) -> tuple[Standing, ...]:
+def select_standings(need: Need, turn: int) -> tuple[Standing, ...]:
     """Return the standings that tell most about a need; what is left out could only say the same again.
 
     Here every role is asked, for a wrong permission shows with some role only, and of roles that are all but

@@ -27,7 +27,7 @@ from rbac.models import (
 from rbac.models.api_keys import hash_token
 from rbac.operations.api_keys import create_api_key
 from tests.api.synced_service import create_synced_rows
-from tests.fixtures.delegates import make_token, one_of_everything
+from tests.fixtures.delegates import create_all_rows, make_token
 from tests.secret_watch.marker import planted
 
 # The port of "discard": a call that gets this far is refused and never reaches AWS.
@@ -177,7 +177,7 @@ def make_world(scope: Scope, member: User, runner: User) -> World:
         hash=hash_token(f"invitation-{scope.pk}"),
         expires_at=timezone.now() + timedelta(days=7),
     )
-    delegate = one_of_everything(scope, connector, CANARY)
+    delegate = create_all_rows(scope, connector, CANARY)
     token = make_token(scope, f"{CANARY} spare")
     rule, notification = create_notification_rows(scope)
     return World(

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.django_db
 Call = Callable[[User], APIClient]
 
 
-def to_user(person: User, role: str, scope: Scope) -> dict[str, Any]:
+def build_assignment(person: User, role: str, scope: Scope) -> dict[str, Any]:
     """What gives `person` a role at `scope`."""
     return {"principal": {"type": "user", "id": person.pk}, "role": role, "scope": scope.path}
 
@@ -134,7 +134,7 @@ def test_roles_are_listed_made_changed_and_deleted(admin: User, project: Scope, 
 
 def test_an_assignment_is_made_counts_and_is_removed(admin: User, project: Scope, call: Call):
     person, client = User.objects.create_user("new"), call(admin)
-    body = to_user(person, "viewer", project)
+    body = build_assignment(person, "viewer", project)
     response = client.post("/api/v1/role-assignments", body, format="json")
     assert response.status_code == 201
     assert can(person, "core_pipeline_view", project)
@@ -158,12 +158,12 @@ def test_an_assignment_is_made_counts_and_is_removed(admin: User, project: Scope
     ],
 )
 def test_bad_assignments_are_refused(admin: User, project: Scope, call: Call, body: dict[str, Any]):
-    body = to_user(admin, "viewer", project) | body
+    body = build_assignment(admin, "viewer", project) | body
     assert call(admin).post("/api/v1/role-assignments", body, format="json").status_code == 400
 
 
 def test_a_deployer_cannot_hand_out_roles(deployer: User, project: Scope, call: Call):
-    body = to_user(deployer, "viewer", project)
+    body = build_assignment(deployer, "viewer", project)
     assert call(deployer).post("/api/v1/role-assignments", body, format="json").status_code in (403, 404)
 
 
@@ -211,7 +211,7 @@ def program(admin: User, project: Scope, call: Call) -> dict[str, Any]:
         "/api/v1/service-accounts", {"name": "CI runner", "scope": project.path}, format="json"
     )
     assert made.status_code == 201
-    body = to_user(admin, "viewer", project)
+    body = build_assignment(admin, "viewer", project)
     body["principal"] = {"type": "service_account", "id": made.json()["id"]}
     response = client.post("/api/v1/role-assignments", body, format="json")
     assert response.status_code == 201
@@ -241,11 +241,11 @@ def test_a_rotated_key_opens_with_both_tokens_until_the_grace_ends(viewer: User,
     address = f"/api/v1/api-keys/{api_key['id']}/rotate"
     with time_machine.travel(timezone.now(), tick=False) as clock:
         rotated = client.post(address, {"grace_seconds": 60}, format="json").json()
-        assert [works(api_key["key"]), works(rotated["key"])] == [200, 200]
+        assert [get_key_status(api_key["key"]), get_key_status(rotated["key"])] == [200, 200]
         clock.shift(61)
-        assert [works(api_key["key"]), works(rotated["key"])] == [401, 200]
+        assert [get_key_status(api_key["key"]), get_key_status(rotated["key"])] == [401, 200]
     second_rotation = client.post(address, {}, format="json").json()
-    assert [works(rotated["key"]), works(second_rotation["key"])] == [401, 200]
+    assert [get_key_status(rotated["key"]), get_key_status(second_rotation["key"])] == [401, 200]
     assert client.post(address, {"grace_seconds": 10**9}, format="json").status_code == 400
     entry = AuditEntry.objects.filter(action="apikey.rotate").first()
     assert entry is not None
@@ -259,9 +259,9 @@ def test_a_deleted_service_account_reaches_nothing_and_keeps_its_name(
     body = {"service_account": program["id"], "name": "main"}
     token = client.post("/api/v1/api-keys", body, format="json").json()["key"]
     assert client.patch(address, {"description": "Builds"}, format="json").json()["description"] == "Builds"
-    assert works(token) == 200
+    assert get_key_status(token) == 200
     assert client.delete(address).status_code == 204
-    assert works(token) == 401
+    assert get_key_status(token) == 401
     assert client.get(address).status_code == 404
     user = User.objects.get(username=program["username"])
     assert (user.is_active, user.assignments.count()) == (False, 0)
@@ -310,7 +310,7 @@ def test_delegate_view_cannot_be_taken_from_a_role(admin: User, project: Scope, 
     assert "core_delegate_view cannot be removed" in refused.json()["errors"][0]["message"]
 
 
-def works(token: str) -> int:
+def get_key_status(token: str) -> int:
     return APIClient().get("/api/v1/me", HTTP_X_API_KEY=token).status_code
 
 
@@ -331,4 +331,4 @@ def test_a_program_rotates_its_key_and_makes_no_other(admin: User, program: dict
     assert client.post("/api/v1/api-keys", {"name": "spare"}, format="json").status_code == 403
     rotated = client.post(f"/api/v1/api-keys/{api_key['id']}/rotate", {}, format="json")
     assert rotated.status_code == 200
-    assert [works(api_key["key"]), works(rotated.json()["key"])] == [401, 200]
+    assert [get_key_status(api_key["key"]), get_key_status(rotated.json()["key"])] == [401, 200]

@@ -12,7 +12,7 @@ import pytest
 
 from aws.caller import BotoCaller
 from aws.clients import AccessKey
-from tests.aws.fake_caller import no_sleep
+from tests.aws.fake_caller import skip_sleep
 
 Answer = Callable[[BaseHTTPRequestHandler], None]
 
@@ -82,4 +82,4 @@ def endpoint() -> Iterator[Endpoint]:
 
 @pytest.fixture
 def caller(endpoint: Endpoint) -> BotoCaller:
-    return BotoCaller(AccessKey("AKIATEST", "secret"), "us-east-1", endpoint.url, sleep=no_sleep)
+    return BotoCaller(AccessKey("AKIATEST", "secret"), "us-east-1", endpoint.url, sleep=skip_sleep)

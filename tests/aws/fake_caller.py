@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 
-def no_sleep(_seconds: float) -> None:
+def skip_sleep(_seconds: float) -> None:
     """Let a retry happen at once."""
 
 

@@ -23,7 +23,7 @@ from aws.errors import (
 )
 from aws.operations import get_iam_action, is_write
 from tests.aws.conftest import Endpoint
-from tests.aws.fake_caller import no_sleep
+from tests.aws.fake_caller import skip_sleep
 
 UPDATE = ("ecs", "UpdateService", {"service": "myapp"})
 READ = ("ecs", "DescribeServices", {"services": ["myapp"]})
@@ -115,7 +115,7 @@ def test_a_refused_connection_was_not_sent() -> None:
 
 def test_an_unknown_host_was_not_sent() -> None:
     caller = BotoCaller(
-        AccessKey("AKIATEST", "secret"), "us-east-1", "http://nowhere.invalid", sleep=no_sleep
+        AccessKey("AKIATEST", "secret"), "us-east-1", "http://nowhere.invalid", sleep=skip_sleep
     )
     assert isinstance(failure(caller, UPDATE), NotSent)
 

@@ -6,7 +6,7 @@ import pytest
 
 from aws.validation.parameters import validate_parameters
 from aws.validation.rules import compatibility
-from tests.aws.test_validation import container, of_task, on_ec2, service, task
+from tests.aws.test_validation import build_ec2_task, container, service, task, validate_task
 
 
 def efs(**settings: Any) -> list[dict[str, Any]]:
@@ -79,7 +79,7 @@ def request(**changes: Any) -> dict[str, Any]:
     ],
 )
 def test_security_and_volumes_are_checked(definition: dict[str, Any], place: str, message: str) -> None:
-    (problem,) = of_task(definition)
+    (problem,) = validate_task(definition)
     assert problem.location.endswith(place)
     assert message in problem.message
 
@@ -97,8 +97,8 @@ def test_security_and_volumes_are_checked(definition: dict[str, Any], place: str
         ),
         task(container(user="1000:1000", readonlyRootFilesystem=True)),
         task(container(linuxParameters={"capabilities": {"drop": ["ALL"]}})),
-        on_ec2(volumes=[{"name": "docker", "host": {"sourcePath": "/var/run/docker.sock"}}]),
-        on_ec2(
+        build_ec2_task(volumes=[{"name": "docker", "host": {"sourcePath": "/var/run/docker.sock"}}]),
+        build_ec2_task(
             containerDefinitions=[
                 container(
                     privileged=True, linuxParameters={"capabilities": {"add": ["NET_ADMIN", "SYS_ADMIN"]}}
@@ -108,16 +108,16 @@ def test_security_and_volumes_are_checked(definition: dict[str, Any], place: str
     ],
 )
 def test_what_the_launch_type_has_is_let_through(definition: dict[str, Any]) -> None:
-    assert of_task(definition) == []
+    assert validate_task(definition) == []
 
 
 @pytest.mark.parametrize(
     ("parameters", "definition", "place"),
     [
-        (request(), on_ec2(networkMode="awsvpc"), "launchType"),
+        (request(), build_ec2_task(networkMode="awsvpc"), "launchType"),
         (
             request(launchType=None, capacityProviderStrategy=[{"capacityProvider": "FARGATE_SPOT"}]),
-            on_ec2(networkMode="awsvpc"),
+            build_ec2_task(networkMode="awsvpc"),
             "capacityProviderStrategy",
         ),
         (request(launchType="EC2"), task(), "launchType"),

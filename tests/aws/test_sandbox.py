@@ -11,14 +11,14 @@ from aws.caller import BotoCaller
 from aws.clients import AccessKey
 from aws.errors import AwsError, Denied, Invalid, NotFound, Throttled, Unanswered
 from sandbox.process import SandboxProcess
-from tests.aws.fake_caller import no_sleep
+from tests.aws.fake_caller import skip_sleep
 
 CLUSTER = "demo"
 
 
 @pytest.fixture
 def caller(sandbox: SandboxProcess) -> BotoCaller:
-    return BotoCaller(AccessKey("AKIASANDBOX", "secret"), "us-east-1", sandbox.url, sleep=no_sleep)
+    return BotoCaller(AccessKey("AKIASANDBOX", "secret"), "us-east-1", sandbox.url, sleep=skip_sleep)
 
 
 @pytest.fixture

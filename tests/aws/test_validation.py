@@ -37,7 +37,7 @@ def task(*containers: dict[str, Any], **changes: Any) -> dict[str, Any]:
     return {key: value for key, value in definition.items() if value is not None}
 
 
-def on_ec2(*containers: dict[str, Any], **changes: Any) -> dict[str, Any]:
+def build_ec2_task(*containers: dict[str, Any], **changes: Any) -> dict[str, Any]:
     return task(
         *containers, **{"requiresCompatibilities": ["EC2"], "networkMode": "bridge", "cpu": None, **changes}
     )
@@ -56,18 +56,18 @@ def service(**changes: Any) -> dict[str, Any]:
     return {key: value for key, value in definition.items() if value is not None}
 
 
-def of_task(definition: dict[str, Any]) -> list[ShapeProblem]:
+def validate_task(definition: dict[str, Any]) -> list[ShapeProblem]:
     return validate_parameters("ecs", "RegisterTaskDefinition", definition)
 
 
-def of_service(definition: dict[str, Any]) -> list[ShapeProblem]:
+def validate_service(definition: dict[str, Any]) -> list[ShapeProblem]:
     return validate_parameters("ecs", "CreateService", definition)
 
 
 def test_sound_definitions_have_no_problems() -> None:
-    assert of_task(task()) == []
-    assert of_task(on_ec2()) == []
-    assert of_service(service()) == []
+    assert validate_task(task()) == []
+    assert validate_task(build_ec2_task()) == []
+    assert validate_service(service()) == []
 
 
 @pytest.mark.parametrize(
@@ -97,13 +97,13 @@ def test_sound_definitions_have_no_problems() -> None:
     ],
 )
 def test_shapes_are_checked_at_their_place(definition: dict[str, Any], place: str, message: str) -> None:
-    (problem,) = [problem for problem in of_task(definition) if not problem.is_warning]
+    (problem,) = [problem for problem in validate_task(definition) if not problem.is_warning]
     assert problem.location == place
     assert message in problem.message
 
 
 def test_a_new_choice_of_aws_is_only_a_warning() -> None:
-    (problem,) = of_task(task(runtimePlatform={"operatingSystemFamily": "PLAN9"}))
+    (problem,) = validate_task(task(runtimePlatform={"operatingSystemFamily": "PLAN9"}))
     assert problem.is_warning
     assert problem.location == "runtimePlatform.operatingSystemFamily"
 
@@ -205,7 +205,7 @@ def test_a_new_choice_of_aws_is_only_a_warning() -> None:
             "less than the memoryReservation",
         ),
         (task(container(memory=1024)), "containerDefinitions[0].memory", "more than the task's memory"),
-        (on_ec2(memory=None), "containerDefinitions[0]", "needs memory or memoryReservation"),
+        (build_ec2_task(memory=None), "containerDefinitions[0]", "needs memory or memoryReservation"),
         (
             task(container(portMappings=[{"containerPort": 80, "hostPort": 8080}])),
             "containerDefinitions[0].portMappings[0].hostPort",
@@ -250,15 +250,15 @@ def test_a_new_choice_of_aws_is_only_a_warning() -> None:
     ],
 )
 def test_rules_of_task_definitions(definition: dict[str, Any], place: str, message: str) -> None:
-    problems = [problem for problem in of_task(definition) if problem.location == place]
-    assert problems, of_task(definition)
+    problems = [problem for problem in validate_task(definition) if problem.location == place]
+    assert problems, validate_task(definition)
     assert message in problems[0].message
-    assert len(of_task(definition)) == 1, of_task(definition)
+    assert len(validate_task(definition)) == 1, validate_task(definition)
 
 
 def test_awslogs_on_fargate_needs_its_options_and_a_role() -> None:
     definition = task(container(logConfiguration={"logDriver": "awslogs"}), executionRoleArn=None)
-    messages = " ".join(problem.message for problem in of_task(definition))
+    messages = " ".join(problem.message for problem in validate_task(definition))
     for part in ("awslogs-group", "awslogs-region", "awslogs-stream-prefix", "executionRoleArn"):
         assert part in messages
 
@@ -267,8 +267,8 @@ def test_awslogs_on_fargate_needs_its_options_and_a_role() -> None:
     ("cpu", "memory"), [(cpu, memory) for cpu in FARGATE_SIZES for memory in FARGATE_SIZES[cpu]]
 )
 def test_every_fargate_size_is_accepted_in_every_spelling(cpu: int, memory: int) -> None:
-    assert of_task(task(cpu=str(cpu), memory=str(memory))) == []
-    assert of_task(task(cpu=f"{cpu / 1024:g} vCPU", memory=f"{memory / 1024:g} GB")) == []
+    assert validate_task(task(cpu=str(cpu), memory=str(memory))) == []
+    assert validate_task(task(cpu=f"{cpu / 1024:g} vCPU", memory=f"{memory / 1024:g} GB")) == []
 
 
 def test_fargate_has_seventy_four_sizes() -> None:
@@ -354,7 +354,7 @@ def vpc(**changes: Any) -> dict[str, Any]:
     ],
 )
 def test_rules_of_service_definitions(definition: dict[str, Any], place: str, message: str) -> None:
-    (problem,) = [problem for problem in of_service(definition) if not problem.is_warning]
+    (problem,) = [problem for problem in validate_service(definition) if not problem.is_warning]
     assert problem.location == place
     assert message in problem.message
 
@@ -365,12 +365,12 @@ def test_rules_of_service_definitions(definition: dict[str, Any], place: str, me
 )
 def test_rounding_that_leaves_no_room_is_warned_of(count: int, least: int, most: int, stuck: bool) -> None:
     percents = {"minimumHealthyPercent": least, "maximumPercent": most}
-    problems = of_service(service(desiredCount=count, deploymentConfiguration=percents))
+    problems = validate_service(service(desiredCount=count, deploymentConfiguration=percents))
     assert [problem.is_warning for problem in problems] == ([True] if stuck else [])
 
 
 def test_a_missing_count_is_a_warning_because_an_update_keeps_it() -> None:
-    (problem,) = of_service(service(desiredCount=None))
+    (problem,) = validate_service(service(desiredCount=None))
     assert problem.is_warning
 
 
@@ -428,8 +428,8 @@ def test_expressions_are_right_until_they_are_filled_in() -> None:
     definition = task(
         container(image="<+artifact.image>", memory="<+input>"), cpu="<+cpu>", networkMode="<+m>"
     )
-    assert of_task(definition) == []
-    assert of_service(service(desiredCount="<+count>", networkConfiguration="<+net>")) == []
+    assert validate_task(definition) == []
+    assert validate_service(service(desiredCount="<+count>", networkConfiguration="<+net>")) == []
 
 
 junk = st.recursive(
@@ -476,7 +476,7 @@ def test_nothing_that_botocore_refuses_gets_through_and_no_junk_breaks_a_rule(
     for part in path[:-1]:
         inner = inner[part]
     inner[path[-1]] = value
-    problems = of_task(definition)
+    problems = validate_task(definition)
     report = ParamValidator().validate(definition, get_input_shape("ecs", "RegisterTaskDefinition"))
     if report.has_errors():
         assert any(not problem.is_warning for problem in problems), report.generate_report()

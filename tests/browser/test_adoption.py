@@ -38,7 +38,7 @@ def drive(
     return Drive(sandbox, deployer, demo)
 
 
-def live_one_of_a_pair(drive: Drive) -> None:
+def create_live_service(drive: Drive) -> None:
     group = drive.sandbox.seed()["load_balancer"]["target_groups"]["target1"]
     registered = drive.call("ecs", "RegisterTaskDefinition", build_task_definition(drive, family="store"))
     drive.call(
@@ -63,7 +63,7 @@ def live_one_of_a_pair(drive: Drive) -> None:
 def test_a_pair_is_adopted_and_taken_back_from_the_list_on(
     drive: Drive, visit: Visit, page: Page, complaints: list[str]
 ) -> None:
-    live_one_of_a_pair(drive)
+    create_live_service(drive)
     place = Infrastructure.objects.get()
     visit(f"/infrastructures/{place.pk}/unknown/")
     page.get_by_role("button", name="Adopt store__1").click()
@@ -94,7 +94,7 @@ def test_a_pair_is_adopted_and_taken_back_from_the_list_on(
 def test_what_happened_meanwhile_is_told_with_a_way_on(
     drive: Drive, visit: Visit, page: Page, complaints: list[str]
 ) -> None:
-    live_one_of_a_pair(drive)
+    create_live_service(drive)
     place = Infrastructure.objects.get()
     visit(f"/infrastructures/{place.pk}/unknown/")
     page.get_by_role("button", name="Adopt store__1").click()

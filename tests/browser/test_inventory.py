@@ -31,7 +31,7 @@ DENIED = {
 TASKS = 2000
 
 
-def with_everything(world: World) -> World:
+def create_busy_service(world: World) -> World:
     """One ECS service with many tasks in several states, targets, charts with a gap, a failure, a denial."""
     now = timezone.now()
     since, _ = compute_usage_window(now)
@@ -95,7 +95,7 @@ def _tasks(task: ServiceInstance, now: Any) -> None:
 
 @pytest.fixture
 def world(project: Scope, admin: User) -> World:
-    return with_everything(make_world(project, admin, admin))
+    return create_busy_service(make_world(project, admin, admin))
 
 
 def open_as(page: Page, live_server: LiveServer, person: User, theme: str, width: int) -> None:

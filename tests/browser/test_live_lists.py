@@ -70,7 +70,7 @@ def run(person: User, pipeline: Pipeline, tag: str) -> Execution:
     return run_pipeline(actor=person, pipeline=pipeline, artifact_tag=tag)
 
 
-def topic_of(live: LiveSocket) -> str:
+def get_topic(live: LiveSocket) -> str:
     return live.connected[-1]["topic"][0]
 
 
@@ -101,15 +101,15 @@ def test_a_page_that_hears_of_many_changes_asks_once_a_second(
     live.wait_for(lambda: len(live.sockets) == 1, "the socket")
     seconds = 0
 
-    def a_second_later() -> None:
+    def pass_second() -> None:
         nonlocal seconds
         seconds += 1
         page.clock.run_for(1000)
 
     for bursts in range(1, 4):
         for _ in range(50):
-            live.publish_changes(topic_of(live))
-        live.wait_for(lambda: a_second_later() is None and len(live.requests) >= bursts, "a question")  # noqa: B023
+            live.publish_changes(get_topic(live))
+        live.wait_for(lambda: pass_second() is None and len(live.requests) >= bursts, "a question")  # noqa: B023
     assert len(live.requests) <= seconds
 
 
@@ -120,10 +120,10 @@ def test_what_changes_while_an_answer_is_under_way_is_asked_for_after_it(
     visit("/deployments/")
     live.wait_for(lambda: len(live.sockets) == 1, "the socket")
     page.route("**/deployments/", lambda route: route.continue_() if routes else routes.append(route))
-    live.publish_changes(topic_of(live))
+    live.publish_changes(get_topic(live))
     page.clock.run_for(1000)
     live.wait_for(lambda: len(routes) == 1, "the first question")
-    live.publish_changes(topic_of(live))
+    live.publish_changes(get_topic(live))
     page.clock.run_for(3000)
     assert len(routes) == 1
     routes[0].continue_()

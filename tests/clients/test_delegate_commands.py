@@ -42,7 +42,7 @@ def shape(command: ShellCommand) -> tuple[str, ...]:
     return (*words[1:3], *(word for word in words[3:] if word.startswith("--") and word != "--region"))
 
 
-def in_sandbox(request: SpecRequest, aws: Aws) -> SpecRequest:
+def adapt_to_sandbox(request: SpecRequest, aws: Aws) -> SpecRequest:
     network = SpecNetwork(aws.endpoint.subnets, (aws.endpoint.security_group,))
     # Its software ends after some seconds, so that there is a stopped task to ask about.
     # The usual role is there already.
@@ -68,7 +68,7 @@ def shell(cli: Program, tmp_path: Path) -> Program:
 def test_its_commands_make_the_service_of_a_delegate_and_tell_about_it(
     name: str, aws: Aws, shell: Program, tmp_path: Path
 ) -> None:
-    request = in_sandbox(MADE[name], aws)
+    request = adapt_to_sandbox(MADE[name], aws)
     spec = write_spec(request)
     for file, text in spec.files.items():
         (tmp_path / file).write_text(text)

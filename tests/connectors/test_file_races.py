@@ -5,7 +5,7 @@ import pytest
 from connectors.models import FileNode
 from connectors.operations import create_folder, delete_file, move_file, save_file, undelete_files
 from rbac.models import Scope, User
-from tests.fixtures.threads import at_once, split
+from tests.fixtures.threads import run_concurrently, split
 from web.http.problems import Conflict, VersionConflict
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -21,7 +21,7 @@ def test_of_two_who_save_over_the_same_version_one_is_told(project: Scope, admin
     def save(text: str) -> FileNode:
         return save_file(actor=admin, scope=project, path="/a.yaml", content=text, expected_version=1)
 
-    won, failures = split(at_once(lambda: save("mine"), lambda: save("theirs")))
+    won, failures = split(run_concurrently(lambda: save("mine"), lambda: save("theirs")))
     assert (len(won), [type(failure) for failure in failures]) == (1, [VersionConflict])
     assert FileNode.objects.get().content == won[0].content
 
@@ -32,7 +32,7 @@ def test_two_who_save_without_looking_are_both_in_the_history(project: Scope, ad
     def save(text: str) -> FileNode:
         return save_file(actor=admin, scope=project, path="/a.yaml", content=text)
 
-    won, failures = split(at_once(lambda: save("mine"), lambda: save("theirs")))
+    won, failures = split(run_concurrently(lambda: save("mine"), lambda: save("theirs")))
     assert (len(won), failures) == (2, [])
     assert {version.content for version in node.versions.all()} == {"one", "mine", "theirs"}
 
@@ -40,7 +40,7 @@ def test_two_who_save_without_looking_are_both_in_the_history(project: Scope, ad
 def test_a_path_is_given_once(project: Scope, admin: User) -> None:
     files = [save_file(actor=admin, scope=project, path=f"/{name}", content=name) for name in "ab"]
     moves = [lambda node=node: move_file(actor=admin, node=node, path="/c/d") for node in files]
-    won, failures = split(at_once(*moves))
+    won, failures = split(run_concurrently(*moves))
     assert (len(won), [type(failure) for failure in failures]) == (1, [Conflict])
     assert "/c/d" in paths()
     assert len(paths()) == 3
@@ -48,7 +48,7 @@ def test_a_path_is_given_once(project: Scope, admin: User) -> None:
 
 def test_a_folder_is_made_once(project: Scope, admin: User) -> None:
     jobs = [lambda: create_folder(actor=admin, scope=project, path="/f")] * 2
-    won, failures = split(at_once(*jobs))
+    won, failures = split(run_concurrently(*jobs))
     assert (len(won), [type(failure) for failure in failures], paths()) == (1, [Conflict], ["/f"])
 
 
@@ -56,7 +56,7 @@ def test_what_comes_back_does_not_push_away_what_is_made_there(project: Scope, a
     node = save_file(actor=admin, scope=project, path="/a.yaml", content="old")
     deletion = delete_file(actor=admin, node=node)
     won, failures = split(
-        at_once(
+        run_concurrently(
             lambda: undelete_files(actor=admin, deletion=deletion),
             lambda: save_file(actor=admin, scope=project, path="/a.yaml", content="new", expected_version=0),
         )

@@ -108,7 +108,7 @@ def test_a_value_that_is_replaced_meanwhile_stays_replaced(
     new = new_key()
     keys(new, old)
 
-    def replaced_meanwhile(text: str, place: str) -> str:
+    def replace_and_encrypt(text: str, place: str) -> str:
         monkeypatch.setattr(key_rotation, "encrypt", encrypt)
         # By a process that was not started with the new key yet.
         keys(old)
@@ -117,7 +117,7 @@ def test_a_value_that_is_replaced_meanwhile_stays_replaced(
         keys(new, old)
         return encrypt(text, place)
 
-    monkeypatch.setattr(key_rotation, "encrypt", replaced_meanwhile)
+    monkeypatch.setattr(key_rotation, "encrypt", replace_and_encrypt)
     rotate_column(VALUES)
     assert Secret.objects.get(pk=secrets[0].pk).value == planted("a fresh value")
     assert count_keys(VALUES) == {get_key_name(new): 5}

@@ -9,7 +9,7 @@ from botocore.exceptions import ClientError
 from tests.contract.endpoint import CLUSTER, Aws, client
 
 
-def refusal(call: Callable[[], Any]) -> tuple[str, str]:
+def get_refusal(call: Callable[[], Any]) -> tuple[str, str]:
     with pytest.raises(ClientError) as caught:
         call()
     error = caught.value.response["Error"]
@@ -37,7 +37,7 @@ def test_a_task_definition_that_makes_no_sense_is_refused(
     aws: Aws, changes: dict[str, Any], words: str
 ) -> None:
     definition = {k: v for k, v in aws.definition(**changes).items() if v != ""}
-    code, message = refusal(lambda: aws.ecs.register_task_definition(**definition))
+    code, message = get_refusal(lambda: aws.ecs.register_task_definition(**definition))
     assert code in ("ClientException", "InvalidParameterException")
     assert words in message
 
@@ -58,13 +58,13 @@ def test_a_task_definition_that_makes_no_sense_is_refused(
 )
 def test_a_container_that_makes_no_sense_is_refused(aws: Aws, changes: dict[str, Any], words: str) -> None:
     definition = aws.definition(containerDefinitions=[aws.container(**changes)])
-    assert words in refusal(lambda: aws.ecs.register_task_definition(**definition))[1]
+    assert words in get_refusal(lambda: aws.ecs.register_task_definition(**definition))[1]
 
 
 @pytest.mark.source("ECS API, ContainerDefinition: name")
 def test_two_containers_of_one_name_are_refused(aws: Aws) -> None:
     definition = aws.definition(containerDefinitions=[aws.container(), aws.container()])
-    assert "unique" in refusal(lambda: aws.ecs.register_task_definition(**definition))[1]
+    assert "unique" in get_refusal(lambda: aws.ecs.register_task_definition(**definition))[1]
 
 
 @pytest.mark.source("ECS API, ContainerDefinition: secrets")
@@ -73,7 +73,7 @@ def test_secrets_without_an_execution_role_are_refused(aws: Aws) -> None:
     del container["logConfiguration"]
     definition = aws.definition(containerDefinitions=[container])
     del definition["executionRoleArn"]
-    assert "container secrets" in refusal(lambda: aws.ecs.register_task_definition(**definition))[1]
+    assert "container secrets" in get_refusal(lambda: aws.ecs.register_task_definition(**definition))[1]
 
 
 @pytest.mark.source("ECS API, TaskDefinition: cpu, memory")
@@ -110,15 +110,15 @@ def test_a_service_that_makes_no_sense_is_refused(aws: Aws) -> None:
         ({"loadBalancers": [balancer]}, "InvalidParameterException", "target group"),
         ({"launchType": "MOON"}, "InvalidParameterException", "launchType"),
     ):
-        assert refusal(lambda settings=changes: aws.create(**settings))[0] == code, changes  # type: ignore[misc]
-        assert words in refusal(lambda settings=changes: aws.create(**settings))[1]  # type: ignore[misc]
+        assert get_refusal(lambda settings=changes: aws.create(**settings))[0] == code, changes  # type: ignore[misc]
+        assert words in get_refusal(lambda settings=changes: aws.create(**settings))[1]  # type: ignore[misc]
 
 
 @pytest.mark.source("ECS API, AwsVpcConfiguration")
 def test_an_awsvpc_service_needs_a_network_but_no_security_group(aws: Aws) -> None:
     definition = aws.register()
     bare = {"cluster": CLUSTER, "serviceName": "bare", "taskDefinition": definition, "desiredCount": 1}
-    code, message = refusal(lambda: aws.ecs.create_service(**bare, launchType="FARGATE"))
+    code, message = get_refusal(lambda: aws.ecs.create_service(**bare, launchType="FARGATE"))
     assert code == "InvalidParameterException"
     assert message == "Network Configuration must be provided when networkMode 'awsvpc' is specified."
     vpc = {"awsvpcConfiguration": {"subnets": list(aws.endpoint.subnets)}}
@@ -128,10 +128,10 @@ def test_an_awsvpc_service_needs_a_network_but_no_security_group(aws: Aws) -> No
 @pytest.mark.source("ECS API, DeleteService")
 def test_a_name_is_taken_while_its_service_is_active_or_draining(aws: Aws) -> None:
     aws.create()
-    assert refusal(aws.create) == ("InvalidParameterException", "Creation of service was not idempotent.")
+    assert get_refusal(aws.create) == ("InvalidParameterException", "Creation of service was not idempotent.")
     aws.until_completed()
     aws.ecs.delete_service(cluster=CLUSTER, service="myapp", force=True)
-    assert "still Draining" in refusal(aws.create)[1]
+    assert "still Draining" in get_refusal(aws.create)[1]
     aws.until(lambda: aws.service()["status"] == "INACTIVE", "the end of the service")
     aws.create()
 
@@ -143,16 +143,16 @@ def test_only_an_active_service_can_be_updated_and_only_to_an_active_revision(aw
     retired = aws.register("v2")
     aws.ecs.deregister_task_definition(taskDefinition=retired)
     before = aws.sandbox.last_number()
-    assert refusal(lambda: aws.update(taskDefinition=retired)) == (
+    assert get_refusal(lambda: aws.update(taskDefinition=retired)) == (
         "ClientException",
         "TaskDefinition is inactive",
     )
     assert aws.effects(before) == []
-    assert refusal(lambda: aws.ecs.update_service(cluster=CLUSTER, service="ghost"))[0] == (
+    assert get_refusal(lambda: aws.ecs.update_service(cluster=CLUSTER, service="ghost"))[0] == (
         "ServiceNotFoundException"
     )
     aws.ecs.delete_service(cluster=CLUSTER, service="myapp", force=True)
-    assert refusal(lambda: aws.update(desiredCount=1))[0] == "ServiceNotActiveException"
+    assert get_refusal(lambda: aws.update(desiredCount=1))[0] == "ServiceNotActiveException"
 
 
 @pytest.mark.source("ECS API, DeregisterTaskDefinition")
@@ -167,8 +167,8 @@ def test_a_service_on_a_retired_revision_can_still_be_scaled(aws: Aws) -> None:
 def test_a_refused_update_leaves_no_trace(aws: Aws) -> None:
     before = aws.create()
     both = {"minimumHealthyPercent": 100, "maximumPercent": 100}
-    refusal(lambda: aws.update(desiredCount=7, deploymentConfiguration=both))
-    refusal(lambda: aws.update(desiredCount=7, taskDefinition="ghost"))
+    get_refusal(lambda: aws.update(desiredCount=7, deploymentConfiguration=both))
+    get_refusal(lambda: aws.update(desiredCount=7, taskDefinition="ghost"))
     after = aws.service()
     for name in ("desiredCount", "deploymentConfiguration", "taskDefinition"):
         assert after[name] == before[name]
@@ -177,7 +177,7 @@ def test_a_refused_update_leaves_no_trace(aws: Aws) -> None:
 @pytest.mark.source("ECS API, DeleteService: force")
 def test_a_service_with_tasks_is_only_deleted_by_force(aws: Aws) -> None:
     aws.create()
-    code, message = refusal(lambda: aws.ecs.delete_service(cluster=CLUSTER, service="myapp"))
+    code, message = get_refusal(lambda: aws.ecs.delete_service(cluster=CLUSTER, service="myapp"))
     assert (code, message) == (
         "InvalidParameterException",
         "The service cannot be stopped while it is scaled above 0.",
@@ -187,27 +187,29 @@ def test_a_service_with_tasks_is_only_deleted_by_force(aws: Aws) -> None:
 @pytest.mark.source("ECS API, DeleteCluster")
 def test_a_cluster_with_services_or_tasks_is_not_deleted(aws: Aws) -> None:
     aws.create()
-    assert refusal(lambda: aws.ecs.delete_cluster(cluster=CLUSTER))[0] == "ClusterContainsServicesException"
+    assert (
+        get_refusal(lambda: aws.ecs.delete_cluster(cluster=CLUSTER))[0] == "ClusterContainsServicesException"
+    )
 
 
 @pytest.mark.source("ECS API, DescribeServices, DescribeTasks, RunTask, ListTasks")
 def test_limits_of_one_call_are_kept(aws: Aws) -> None:
     ecs, code = aws.ecs, "InvalidParameterException"
     names = [f"s{n}" for n in range(11)]
-    assert refusal(lambda: ecs.describe_services(cluster=CLUSTER, services=names))[0] == code
-    assert refusal(lambda: ecs.describe_tasks(cluster=CLUSTER, tasks=["a" * 32] * 101))[0] == code
+    assert get_refusal(lambda: ecs.describe_services(cluster=CLUSTER, services=names))[0] == code
+    assert get_refusal(lambda: ecs.describe_tasks(cluster=CLUSTER, tasks=["a" * 32] * 101))[0] == code
     definition = aws.register()
     many = {"cluster": CLUSTER, "taskDefinition": definition, "count": 11, "launchType": "FARGATE"}
-    assert refusal(lambda: ecs.run_task(**many, networkConfiguration=aws.network()))[0] == code
+    assert get_refusal(lambda: ecs.run_task(**many, networkConfiguration=aws.network()))[0] == code
     filters = {"cluster": CLUSTER, "startedBy": "me", "family": "myapp"}
-    assert refusal(lambda: ecs.list_tasks(**filters))[0] == code
+    assert get_refusal(lambda: ecs.list_tasks(**filters))[0] == code
 
 
 @pytest.mark.source("ECS API, RunTask: overrides")
 def test_an_override_for_a_container_that_is_not_there_is_refused(aws: Aws) -> None:
     overrides = {"containerOverrides": [{"name": "ghost", "command": ["true"]}]}
     run = {"cluster": CLUSTER, "taskDefinition": aws.register(), "launchType": "FARGATE"}
-    code, message = refusal(
+    code, message = get_refusal(
         lambda: aws.ecs.run_task(**run, networkConfiguration=aws.network(), overrides=overrides)
     )
     assert code == "InvalidParameterException"
@@ -238,7 +240,7 @@ def test_what_is_not_there_is_refused_in_the_protocol_of_its_service(
             "StartTime": 0,
             "EndTime": 1,
         }
-    code, message = refusal(lambda: getattr(aws.client(service), operation)(**params))
+    code, message = get_refusal(lambda: getattr(aws.client(service), operation)(**params))
     assert code == "UnknownOperationException"
     assert "The sandbox does not know" in message
 
@@ -247,6 +249,6 @@ def test_what_is_not_there_is_refused_in_the_protocol_of_its_service(
 @pytest.mark.needs_sandbox("a key that nobody has")
 def test_a_key_that_aws_does_not_know_is_refused(aws: Aws) -> None:
     stranger = client(aws.sandbox.url, "sts", key="AKIAINVALIDKEY")
-    assert refusal(stranger.get_caller_identity)[0] == "InvalidClientTokenId"
+    assert get_refusal(stranger.get_caller_identity)[0] == "InvalidClientTokenId"
     stranger = client(aws.sandbox.url, "ecs", key="AKIAINVALIDKEY")
-    assert refusal(stranger.list_clusters)[0] == "UnrecognizedClientException"
+    assert get_refusal(stranger.list_clusters)[0] == "UnrecognizedClientException"

@@ -6,7 +6,7 @@ from uuid import uuid4
 import pytest
 
 from tests.contract.endpoint import Aws
-from tests.contract.test_refusals import refusal
+from tests.contract.test_refusals import get_refusal
 
 pytestmark = pytest.mark.needs_sandbox("stacks are made by its clock")
 NOTHING = "{Type: AWS::CloudFormation::WaitConditionHandle}"
@@ -73,7 +73,7 @@ def test_a_failed_creation_and_a_failed_update_go_back(aws: Aws) -> None:
     broken = TEMPLATE.replace("  Only:", f"  FailsAtOnce: {NOTHING}\n  Only:")
     stack = create_stack(aws, broken)
     assert statuses(aws, stack) == ["CREATE_IN_PROGRESS", "ROLLBACK_IN_PROGRESS", "ROLLBACK_COMPLETE"]
-    code, message = refusal(
+    code, message = get_refusal(
         lambda: aws.client("cloudformation").update_stack(StackName=stack, TemplateBody=TEMPLATE)
     )
     assert (code, message) == (
@@ -94,7 +94,7 @@ def test_a_failed_creation_and_a_failed_update_go_back(aws: Aws) -> None:
 @pytest.mark.source("CloudFormation API, UpdateStack and DeleteStack")
 def test_updates_replacements_and_deletions(aws: Aws) -> None:
     stack = create_stack(aws)
-    code, message = refusal(
+    code, message = get_refusal(
         lambda: aws.client("cloudformation").update_stack(StackName=stack, TemplateBody=TEMPLATE)
     )
     assert (code, message) == ("ValidationError", "No updates are to be performed.")
@@ -107,7 +107,7 @@ def test_updates_replacements_and_deletions(aws: Aws) -> None:
     aws.client("cloudformation").delete_stack(StackName=name)
     aws.advance(60)
     assert describe_stack(aws, stack)["StackStatus"] == "DELETE_COMPLETE"
-    code, message = refusal(lambda: aws.client("cloudformation").describe_stacks(StackName=name))
+    code, message = get_refusal(lambda: aws.client("cloudformation").describe_stacks(StackName=name))
     assert (code, message) == ("ValidationError", f"Stack with id {name} does not exist")
     aws.client("cloudformation").delete_stack(StackName=name)
 
@@ -130,7 +130,7 @@ def test_updates_replacements_and_deletions(aws: Aws) -> None:
 def test_a_template_that_makes_no_sense_is_refused(
     aws: Aws, template: str, more: dict[str, Any], words: str
 ) -> None:
-    code, message = refusal(
+    code, message = get_refusal(
         lambda: aws.client("cloudformation").create_stack(StackName="never", TemplateBody=template, **more)
     )
     assert code in ("ValidationError", "InsufficientCapabilitiesException")

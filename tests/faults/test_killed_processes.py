@@ -41,7 +41,7 @@ def end_database(installation: Installation, seconds: float) -> None:
     installation.database.start()
 
 
-def kill_a_child(worker: Part) -> None:
+def kill_child(worker: Part) -> None:
     """Kill one of the processes in which a worker does its work."""
     children = Path(f"/proc/{worker.pid}/task/{worker.pid}/children").read_text().split()
     os.kill(int(children[0]), signal.SIGKILL)
@@ -54,7 +54,7 @@ def test_every_deployment_ends_right_whatever_dies(installation: Installation, w
     end_database(installation, 2)
     until_written(workload, after, 3)
     installation.flush_broker()
-    kill_a_child(installation.workers[0])
+    kill_child(installation.workers[0])
     for part in installation.parts:
         part.die_and_come_back()
     workload.until_over(runs)
@@ -109,17 +109,17 @@ def lose_broker(installation: Installation) -> None:
     installation.flush_broker()
 
 
-def lose_a_process(installation: Installation) -> None:
+def kill_random_process(installation: Installation) -> None:
     random.choice(installation.parts).die_and_come_back()
 
 
-def lose_a_child(installation: Installation) -> None:
-    kill_a_child(random.choice(installation.workers))
+def kill_random_child(installation: Installation) -> None:
+    kill_child(random.choice(installation.workers))
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("lose", [lose_database, lose_broker, lose_a_process, lose_a_child])
+@pytest.mark.parametrize("lose", [lose_database, lose_broker, kill_random_process, kill_random_child])
 def test_a_loss_at_any_moment_harms_no_deployment(
     installation: Installation, workload: Workload, lose: Callable[[Installation], None]
 ) -> None:

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from guards import limits
 from guards.input_problems import InputRejected
 from guards.json_parser import parse_json
-from tests.fixtures.time_limits import within_cpu
+from tests.fixtures.time_limits import run_within_cpu
 
 
-def refusal(text: str) -> InputRejected:
+def parse_refused(text: str) -> InputRejected:
     with pytest.raises(InputRejected) as refused:
         parse_json(text)
     return refused.value
@@ -46,13 +46,13 @@ def refusal(text: str) -> InputRejected:
     ],
 )
 def test_a_refusal_names_the_place_and_the_reason(text: str, line: int, column: int, message: str) -> None:
-    fault = refusal(text).problem
+    fault = parse_refused(text).problem
     assert (fault.line, fault.column) == (line, column)
     assert message in fault.display_message
 
 
 def test_a_refusal_names_the_path_of_the_value() -> None:
-    assert refusal('{"a": [1, {"b": [NaN]}]}').problem.path == ("a", 1, "b", 0)
+    assert parse_refused('{"a": [1, {"b": [NaN]}]}').problem.path == ("a", 1, "b", 0)
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_a_refusal_names_the_path_of_the_value() -> None:
     ids=lambda text: f"{text[:6]}… {len(text)}",
 )
 def test_a_bomb_is_refused_before_it_costs_anything(text: str) -> None:
-    within_cpu(0.5, lambda: refusal(text))
+    run_within_cpu(0.5, lambda: parse_refused(text))
 
 
 PLAIN = st.recursive(
@@ -111,4 +111,4 @@ def test_the_depth_is_counted_exactly(depth: int, is_good: bool) -> None:
     if is_good:
         parse_json(text)
     else:
-        assert "deeper than 64" in str(refusal(text))
+        assert "deeper than 64" in str(parse_refused(text))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from guards import masks
 from guards.masks import MASK_TEXT, MIN_SECRET_CHARACTERS, SecretMask
-from tests.fixtures.time_limits import within_cpu
+from tests.fixtures.time_limits import run_within_cpu
 from tests.lanes import examples
 
 SECRET = 'wJalr/XUtn+FEMI "K7" é~MDENG&bPx'
@@ -137,13 +137,13 @@ def test_many_secrets_do_not_slow_a_log_down():
     """200 secrets, and 5,000 lines with identifiers: well below what a second prints."""
     mask = SecretMask([f"secret-{number}-{'k' * 30}" for number in range(200)])
     lines = [f"request {number:032x} took 12 ms" for number in range(5000)]
-    assert within_cpu(2, lambda: mask.mask_lines(lines)) == lines
+    assert run_within_cpu(2, lambda: mask.mask_lines(lines)) == lines
 
 
 def test_many_blanks_do_not_slow_a_log_down():
     """A program that fills its lines up with blanks, beside an end of line that is written as two letters."""
     text = "a \\n b" + " " * 60_000 + "c"
-    assert within_cpu(1, lambda: SecretMask([SECRET]).mask_text(text)) == text
+    assert run_within_cpu(1, lambda: SecretMask([SECRET]).mask_text(text)) == text
 
 
 @given(st.text(alphabet=" \t\r\n\\nab", max_size=40))

@@ -11,7 +11,7 @@ def read(output: MaskedLineReader, pieces: list[bytes]) -> list[str]:
     return [line for piece in pieces for line in output.feed(piece)] + output.end()
 
 
-def cut_at(data: bytes, places: list[int]) -> list[bytes]:
+def split_at(data: bytes, places: list[int]) -> list[bytes]:
     edges = [0, *sorted(place % (len(data) + 1) for place in places), len(data)]
     return [data[start:end] for start, end in zip(edges, edges[1:], strict=False)]
 
@@ -19,7 +19,7 @@ def cut_at(data: bytes, places: list[int]) -> list[bytes]:
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs", "Cc"]))), st.lists(st.integers(0, 10_000)))
 def test_lines_are_the_same_however_they_arrive(lines: list[str], places: list[int]):
     data = "".join(f"{line}\n" for line in lines).encode()
-    assert read(MaskedLineReader(), cut_at(data, places)) == lines
+    assert read(MaskedLineReader(), split_at(data, places)) == lines
 
 
 def test_ends_of_lines_of_all_kinds_are_taken_off():
@@ -42,7 +42,7 @@ def test_a_secret_on_the_border_of_two_pieces_is_hidden(shift: int, places: list
     secret = "wonderful-secret-value"
     mask = SecretMask([secret])
     data = b"x" * (MAX_LINE_BYTES - 40 + shift) + secret.encode() + b"y" * MAX_LINE_BYTES + b"\n"
-    masked_pieces = [mask.mask_text(line) for line in read(MaskedLineReader(mask), cut_at(data, places))]
+    masked_pieces = [mask.mask_text(line) for line in read(MaskedLineReader(mask), split_at(data, places))]
     assert "wonderful" not in "".join(masked_pieces)
     assert "value" not in "".join(masked_pieces)
     assert "•••" in "".join(masked_pieces)

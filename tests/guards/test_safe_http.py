@@ -98,11 +98,11 @@ def test_redirects_lead_to_web_addresses_only(to: str) -> None:
 def test_three_redirects_are_followed_and_a_fourth_is_not() -> None:
     redirects_left = [3]
 
-    def hop(request: object) -> tuple[int, dict[str, str], bytes]:
+    def redirect_or_answer(request: object) -> tuple[int, dict[str, str], bytes]:
         redirects_left[0] -= 1
         return (302, {"Location": "/next"}, b"") if redirects_left[0] >= 0 else (200, {}, b"here")
 
-    with start_http_server(hop) as url:
+    with start_http_server(redirect_or_answer) as url:
         assert get(url).text == "here"
         redirects_left[0] = 4
         with pytest.raises(RequestFailed, match="again and again"):
@@ -183,14 +183,14 @@ def test_who_sends_a_byte_now_and_then_has_only_so_long() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         over = threading.Event()
 
-        def drip() -> None:
+        def send_slowly() -> None:
             connection, _ = server.accept()
             with connection, contextlib.suppress(OSError):
                 connection.sendall(b"HTTP/1.1 200 OK\r\nX: ")
                 while not over.wait(0.02):
                     connection.sendall(b"x")
 
-        thread = threading.Thread(target=drip)
+        thread = threading.Thread(target=send_slowly)
         thread.start()
         try:
             with pytest.raises(RequestFailed, match="its answer took more than 1 s"):

@@ -57,7 +57,7 @@ def forms_of(client: Client, address: str) -> list[Form]:
     ]
 
 
-def sharp_fields(form: Form) -> list[str]:
+def select_fields(form: Form) -> list[str]:
     """The fields to try: of rows that are entered in one form, the first two, since all are read alike."""
     return [name for name in form.fields if not re.search(r"-([2-9]|\d\d+|__prefix__)-", name)]
 
@@ -83,7 +83,7 @@ def test_no_key_in_an_address_makes_it_fail(address: str, world: World, send: Se
 
 def rotate_texts(form: Form) -> Iterator[dict[str, str]]:
     """All fields spoilt in one request, each by another text, until each had every text."""
-    names, texts = sharp_fields(form), [TEXTS[kind] for kind in SHARP if kind != "NUL"]
+    names, texts = select_fields(form), [TEXTS[kind] for kind in SHARP if kind != "NUL"]
     for turn in range(len(texts) if names else 0):
         yield {**form.fields} | {name: texts[(at + turn) % len(texts)] for at, name in enumerate(names)}
 
@@ -99,7 +99,7 @@ def changes_of(world: World, client: Client) -> Iterator[tuple[str, Form]]:
 
 def send_alone(address: str, form: Form, send: Send) -> None:
     """Send a form once for each field and text."""
-    for field, kind in product(sharp_fields(form), SHARP):
+    for field, kind in product(select_fields(form), SHARP):
         response = send("post", address, {**form.fields, field: TEXTS[kind]})
         assert response.status_code < 500, f"{address} {field} with {kind}"
 
@@ -109,7 +109,7 @@ def test_no_field_makes_a_form_fail(address: str, world: World, client: Client, 
     for form in forms_of(client, address):
         for fields in rotate_texts(form):
             assert send("post", address, fields).status_code < 500, fields
-        for field in sharp_fields(form):
+        for field in select_fields(form):
             response = send("post", address, {**form.fields, field: TEXTS["NUL"]})
             assert f"{field}: a NUL character" in response.content.decode()
 

@@ -73,7 +73,7 @@ def forge_cursor(text: str) -> str:
     return "cursor=" + base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
-def all_at_once() -> Iterator[str]:
+def build_full_queries() -> Iterator[str]:
     """All names in one query."""
     for kind in SHARP:
         yield urlencode(dict.fromkeys(NAMES[2:], TEXTS[kind]))
@@ -83,7 +83,7 @@ def all_at_once() -> Iterator[str]:
 @pytest.mark.parametrize("name", READS)
 def test_no_query_makes_a_route_fail(world: World, client: Client, name: str):
     address = reverse(name, kwargs=ROWS[name].kwargs(world))
-    for query in (*all_at_once(), "cursor=x", "page_size=-1", *map(forge_cursor, FORGED[:2])):
+    for query in (*build_full_queries(), "cursor=x", "page_size=-1", *map(forge_cursor, FORGED[:2])):
         response = client.get(f"{address}?{query}")
         assert response.status_code < 500, f"{query}: {response.content[:300]!r}"
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from guards.limits import EXPRESSION_CHARACTERS, EXPRESSION_RESULT_CHARACTERS
 from steps.expressions import BadExpressionError, resolve_expressions
-from tests.fixtures.time_limits import within_cpu
+from tests.fixtures.time_limits import run_within_cpu
 from tests.lanes import examples
 
 KNOWN: dict[str, Any] = {
@@ -75,12 +75,12 @@ def test_what_comes_out_of_a_value_is_text_and_not_read_again(around: str, value
 def test_a_long_one_is_refused_at_once(text: str) -> None:
     many = {f"variable_{number}": {"value": "x"} for number in range(400)}
 
-    def refusal() -> BadExpressionError:
+    def get_refusal() -> BadExpressionError:
         with pytest.raises(BadExpressionError) as refused:
             resolve_expressions({"spec": [text]}, many)
         return refused.value
 
-    bad = within_cpu(0.05, refusal)
+    bad = run_within_cpu(0.05, get_refusal)
     assert bad.where == ("spec", 0)
     assert len(bad.message) < 400
 

@@ -107,7 +107,7 @@ def addresses(world: World) -> dict[str, dict[str, Any]]:
     }
 
 
-def real(operation: Any, world: World) -> dict[str, Any]:
+def build_path_values(operation: Any, world: World) -> dict[str, Any]:
     """The values of an operation's address."""
     candidates = [values for start, values in addresses(world).items() if operation.path.startswith(start)]
     parameter_names = {parameter.name for parameter in operation.path_parameters}
@@ -145,7 +145,7 @@ def send_generated_requests(
     return request_count
 
 
-def ask_all(
+def send_all(
     operations: list[Any],
     world: World,
     plan: dict[str, tuple[int, tuple[GenerationMode, ...]]],
@@ -158,7 +158,9 @@ def ask_all(
         each, modes = plan[person.username]
         for operation in operations:
             for mode in modes:
-                tried += send_generated_requests(operation, mode, each, token, real(operation, world))
+                tried += send_generated_requests(
+                    operation, mode, each, token, build_path_values(operation, world)
+                )
     return tried
 
 
@@ -173,7 +175,7 @@ def test_made_up_requests_are_answered_as_described(
     operations: list[Any], methods: tuple[str, ...], world: World, admin: User, deployer: User, viewer: User
 ) -> None:
     selected = [operation for operation in operations if operation.method in methods]
-    assert ask_all(selected, world, EVERY_DAY, (admin, deployer, viewer)) >= 3 * len(selected)
+    assert send_all(selected, world, EVERY_DAY, (admin, deployer, viewer)) >= 3 * len(selected)
 
 
 @METHODS
@@ -182,4 +184,4 @@ def test_many_more_of_them_are_answered_as_described(
     operations: list[Any], methods: tuple[str, ...], world: World, admin: User, deployer: User, viewer: User
 ) -> None:
     selected = [operation for operation in operations if operation.method in methods]
-    assert ask_all(selected, world, SOAK, (admin, deployer, viewer)) >= 20 * len(selected)
+    assert send_all(selected, world, SOAK, (admin, deployer, viewer)) >= 20 * len(selected)

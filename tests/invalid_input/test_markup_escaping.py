@@ -120,7 +120,7 @@ def normalize_address(address: str) -> str:
     return re.sub(r"[0-9a-f-]{36}|\d+", "#", parts.path) + "?" + query
 
 
-def tell_log(socket: WebSocketRoute) -> None:
+def send_hostile_log(socket: WebSocketRoute) -> None:
     """The socket of the execution page, from a log in which everything is hostile."""
     lines: list[dict[str, Any]] = [
         line(number, text, unit=HOSTILE) for number, text in enumerate(LOG_LINES, 1)
@@ -139,7 +139,7 @@ def visitor(page: Page, complaints: list[str], live_server: LiveServer, admin: U
             for name, cookie in client.cookies.items()
         ]
     )
-    page.route_web_socket(re.compile("/ws/(?!approvals/)"), tell_log)
+    page.route_web_socket(re.compile("/ws/(?!approvals/)"), send_hostile_log)
     return page
 
 

@@ -129,7 +129,7 @@ def send_strange(address: str, send: Send) -> None:
         assert response.status_code < 500, kind
 
 
-def ask_otherwise(address: str, send: Send) -> None:
+def send_other_methods(address: str, send: Send) -> None:
     """With methods that pages do not have."""
     for method in ("PUT", "PATCH", "DELETE", "TRACE", "QUERY", "OPTIONS", "HEAD"):
         response = send("generic", method, address)
@@ -147,7 +147,7 @@ def pages(name: str, world: World, client: Client) -> list[Page]:
 def test_no_bad_input_makes_a_page_fail(name: str, world: World, pages: list[Page], send: Send) -> None:
     address = address_of(name, world)
     send_queries(address, pages, send)
-    ask_otherwise(address, send)
+    send_other_methods(address, send)
     send_forms(address, pages, send)
 
 

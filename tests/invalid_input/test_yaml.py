@@ -14,7 +14,7 @@ from django.urls import reverse
 from tests.api.requests import IN_SCOPE, pipeline_form, rows_of, service_form
 from tests.api.sample_project import World
 from tests.deployments.engine.conftest import pipeline_text, stage_text
-from tests.fixtures.time_limits import within_cpu
+from tests.fixtures.time_limits import run_within_cpu
 from tests.invalid_input.conftest import Send
 
 pytestmark = pytest.mark.django_db
@@ -180,7 +180,7 @@ def _knock(door: Door, kind: str, world: World, send: Send) -> None:
         if expected is None:
             return
         message = expected
-    response = within_cpu(0.5, lambda: door.ask(send, world, text))
+    response = run_within_cpu(0.5, lambda: door.ask(send, world, text))
     answered = unescape(response.content.decode())
     if TOO_LARGE.search(answered):
         assert response.status_code in (door.status, 400), kind

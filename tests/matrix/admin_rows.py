@@ -11,7 +11,7 @@ from tests.api.required_access import ACCOUNT, HERE
 from tests.api.sample_project import World
 
 
-def first_entry(world: World) -> Model:
+def get_first_entry(world: World) -> Model:
     return AuditEntry.objects.filter(scope=world.scope).earliest("pk")
 
 
@@ -50,7 +50,7 @@ TABLES: dict[str, Table] = {
     "rbac.apikey": Table(
         get_object("key"), "core_user_view", "core_user_manage", "core_user_manage", at=ACCOUNT
     ),
-    "rbac.auditentry": Table(first_entry, "core_audit_view"),
+    "rbac.auditentry": Table(get_first_entry, "core_audit_view"),
     "rbac.resourcegroup": Table(
         get_object("resource_group"),
         "core_resourcegroup_view",

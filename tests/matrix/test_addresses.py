@@ -10,7 +10,7 @@ import pytest
 from django.urls import get_resolver
 
 from tests.api.requests import Ask, nothing
-from tests.api.required_access import EVERY_STANDING, STRANGER, Open, SignedIn, Standing, sharpest
+from tests.api.required_access import EVERY_STANDING, STRANGER, Open, SignedIn, Standing, select_standings
 from tests.api.rows import ROWS, names_of
 from tests.matrix.conftest import Stage
 from tests.matrix.requests import ASKS, fault_of, send
@@ -28,7 +28,7 @@ def test_every_address_has_a_row() -> None:
 
 @pytest.mark.parametrize(("turn", "name", "ask"), CELLS)
 def test_everybody_gets_what_is_theirs_and_no_more(turn: int, name: str, ask: Ask, stage: Stage) -> None:
-    compare(name, ask, stage, sharpest(ask.need, turn))
+    compare(name, ask, stage, select_standings(ask.need, turn))
 
 
 @pytest.mark.soak

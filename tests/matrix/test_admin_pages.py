@@ -73,13 +73,17 @@ def choose_standings(label: str) -> list[Standing]:
 def expected(table: Table, page: str, standing: Standing) -> int:
     """The status that a page has to answer with; a row that may not be seen is as one that never was."""
     if page in ("list", "add"):
-        return 200 if reaches_any(table, table.view if page == "list" else table.add, standing) else FORBIDDEN
+        return (
+            200
+            if has_table_permission(table, table.view if page == "list" else table.add, standing)
+            else FORBIDDEN
+        )
     needed = table.delete if page == "delete" else table.view
     if standing.has(table.view, table.at):
         return 200 if standing.has(needed, table.at) else FORBIDDEN
-    return LED_AWAY if page == "history" or reaches_any(table, needed, standing) else FORBIDDEN
+    return LED_AWAY if page == "history" or has_table_permission(table, needed, standing) else FORBIDDEN
 
 
-def reaches_any(table: Table, permission: str, standing: Standing) -> bool:
+def has_table_permission(table: Table, permission: str, standing: Standing) -> bool:
     """What belongs to the account needs the permission there; all else, anywhere."""
     return standing.has_anywhere(permission) if table.at.count("/") else standing.has(permission, table.at)

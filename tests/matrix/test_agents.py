@@ -98,7 +98,7 @@ async def test_nobody_else_is_heard_of_a_task(agent: Agent, token: DelegateToken
     """Neither another delegate of the scope nor one next door, whatever fence it names."""
     task = await run_in_thread(create_acquired_task, agent)
     for path in ("default/demo", "default/sibling", "other/elsewhere"):
-        other = await run_in_thread(neighbour, path)
+        other = await run_in_thread(register_neighbor, path)
         for call in OF_TASKS:
             foreign_answer = await post_call(call, other.session, str(task.pk))
             assert foreign_answer == await post_call(call, other.session), f"{path}: {call}"
@@ -111,7 +111,7 @@ def create_acquired_task(agent: Agent) -> DelegateTask:
     return task
 
 
-def neighbour(path: str) -> Agent:
+def register_neighbor(path: str) -> Agent:
     token = make_token(make_project(*path.split("/")), f"of {path}")
     return register_agent(token, f"other-{path.replace('/', '-')}", instance_key=f"host-2/{path}")
 

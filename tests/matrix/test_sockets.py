@@ -43,7 +43,7 @@ def may_watch_nothing(standing: Standing) -> bool:
     return False
 
 
-def belongs_here(standing: Standing) -> bool:
+def is_project_member(standing: Standing) -> bool:
     """Each change has its own audience besides: tests/web/live/test_live_socket.py."""
     return standing.is_member(HERE)
 
@@ -67,7 +67,7 @@ def create_lookup_request(world: World) -> LookupRequest:
     )
 
 
-def a_preview(world: World) -> PreviewRequest:
+def create_preview(world: World) -> PreviewRequest:
     return PreviewRequest.objects.create(
         pipeline=world.pipeline, version=1, requested_by=world.member, requested_at=timezone.now()
     )
@@ -80,23 +80,23 @@ SOCKETS = {
 }
 # What a page may name in the socket of news, with the key of the world's thing.
 TOPICS: dict[str, tuple[Callable[[World], Any], Callable[[Standing], bool]]] = {
-    "executions": (lambda world: world.scope.pk, belongs_here),
+    "executions": (lambda world: world.scope.pk, is_project_member),
     "pipeline": (lambda world: world.pipeline.pk, lambda standing: standing.has("core_pipeline_view", HERE)),
-    "delegates": (lambda world: world.scope.pk, belongs_here),
-    "delegates-at": (lambda world: world.scope.pk, belongs_here),
-    "delegate-rows": (lambda world: world.scope.pk, belongs_here),
-    "delegate-rows-at": (lambda world: world.scope.pk, belongs_here),
+    "delegates": (lambda world: world.scope.pk, is_project_member),
+    "delegates-at": (lambda world: world.scope.pk, is_project_member),
+    "delegate-rows": (lambda world: world.scope.pk, is_project_member),
+    "delegate-rows-at": (lambda world: world.scope.pk, is_project_member),
     "delegate": (lambda world: world.delegate.pk, sees_delegates_here),
-    "delegate-tasks": (lambda world: world.scope.pk, belongs_here),
-    "delegate-tasks-at": (lambda world: world.scope.pk, belongs_here),
+    "delegate-tasks": (lambda world: world.scope.pk, is_project_member),
+    "delegate-tasks-at": (lambda world: world.scope.pk, is_project_member),
     "delegate-task": (lambda world: make_task(world.scope).pk, sees_delegates_here),
     "delegate-log": (lambda world: world.delegate.pk, sees_delegates_here),
     "inquiry": (lambda world: create_lookup_request(world).pk, is_requester),
     "badges": (lambda world: world.member.pk, is_requester),
     "service-dashboard": (lambda world: world.service.pk, may_watch_a_service),
     "approval": (lambda world: world.approval.pk, lambda standing: standing.has("core_pipeline_view", HERE)),
-    "preview": (lambda world: a_preview(world).pk, is_requester),
-    "instances": (lambda world: world.scope.pk, belongs_here),
+    "preview": (lambda world: create_preview(world).pk, is_requester),
+    "instances": (lambda world: world.scope.pk, is_project_member),
     "instances-of": (
         lambda world: world.service.pk,
         lambda standing: standing.has("core_service_view", HERE),

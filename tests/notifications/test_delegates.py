@@ -37,13 +37,13 @@ def events() -> list[str]:
     return list(Notification.objects.order_by("created_at").values_list("event", flat=True))
 
 
-def silent_since(moment: datetime) -> None:
+def set_heartbeats(moment: datetime) -> None:
     DelegateInstance.objects.filter(delegate__is_built_in=False).update(last_heartbeat_at=moment)
 
 
 def test_a_delegate_is_told_of_as_it_comes_goes_and_comes_back(agent: Agent) -> None:
     assert events() == ["delegate.connected"]
-    silent_since(get_database_time() - AWAY_AFTER - A_MOMENT)
+    set_heartbeats(get_database_time() - AWAY_AFTER - A_MOMENT)
     for _ in range(2):
         liveness.record_silent_instances(get_database_time())
     assert events() == ["delegate.connected", "delegate.disconnected"]
@@ -54,18 +54,18 @@ def test_a_delegate_is_told_of_as_it_comes_goes_and_comes_back(agent: Agent) -> 
 
 def test_one_of_several_instances_is_not_missed(agent: Agent) -> None:
     other = make_instance(Delegate.objects.get(is_built_in=False), "host-2/10.0.0.2")
-    silent_since(get_database_time() - AWAY_AFTER - A_MOMENT)
+    set_heartbeats(get_database_time() - AWAY_AFTER - A_MOMENT)
     DelegateInstance.objects.filter(pk=other.pk).update(last_heartbeat_at=get_database_time())
     liveness.record_silent_instances(get_database_time())
     assert events() == ["delegate.connected"]
-    silent_since(get_database_time() - AWAY_AFTER - A_MOMENT)
+    set_heartbeats(get_database_time() - AWAY_AFTER - A_MOMENT)
     liveness.record_silent_instances(get_database_time())
     assert events() == ["delegate.connected", "delegate.disconnected"]
 
 
 def test_all_at_once_are_told_of_once(agent: Agent) -> None:
     make_instance(Delegate.objects.get(is_built_in=False), "host-2/10.0.0.2")
-    silent_since(get_database_time() - AWAY_AFTER - A_MOMENT)
+    set_heartbeats(get_database_time() - AWAY_AFTER - A_MOMENT)
     liveness.record_silent_instances(get_database_time())
     assert events() == ["delegate.connected", "delegate.disconnected"]
 
@@ -77,14 +77,14 @@ def test_who_says_goodbye_is_told_of_at_once(agent: Agent) -> None:
 
 def test_a_delegate_that_somebody_switched_off_is_not_told_of(agent: Agent) -> None:
     Delegate.objects.filter(is_built_in=False).update(admission=Delegate.Admission.DISABLED)
-    silent_since(get_database_time() - AWAY_AFTER - A_MOMENT)
+    set_heartbeats(get_database_time() - AWAY_AFTER - A_MOMENT)
     liveness.record_silent_instances(get_database_time())
     assert events() == ["delegate.connected"]
 
 
 def test_one_that_came_back_while_it_was_switched_off_is_told_of_when_it_goes_again(agent: Agent) -> None:
     remote = Delegate.objects.filter(is_built_in=False)
-    silent_since(get_database_time() - AWAY_AFTER - A_MOMENT)
+    set_heartbeats(get_database_time() - AWAY_AFTER - A_MOMENT)
     liveness.record_silent_instances(get_database_time())
     remote.update(admission=Delegate.Admission.DISABLED)
     heartbeats.record_heartbeats({agent.instance.pk: Heartbeat(agent.instance.pk)})

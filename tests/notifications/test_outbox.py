@@ -30,8 +30,8 @@ from notifications.outbox_sender import (
 )
 from rbac.models import Scope, User
 from rbac.operations.scopes import archive_scope, restore_scope
-from tests.fixtures.threads import at_once, split
-from tests.fixtures.worker_crashes import KILLED, in_a_fork
+from tests.fixtures.threads import run_concurrently, split
+from tests.fixtures.worker_crashes import KILLED, run_in_fork
 from tests.notifications.conftest import Ruled
 from tests.notifications.webhook_receiver import LONGEST_WAIT, Received, Receiver, listening
 from tests.secret_watch.marker import planted
@@ -389,7 +389,7 @@ class TestAWorkerThatDies:
             send_due_notifications()
 
         receiver.answer = kill
-        assert in_a_fork(work) == -KILLED
+        assert run_in_fork(work) == -KILLED
         receiver.answer = lambda request: (200, {}, b"")
         clock = Clock()
         assert send_due_notifications(now=clock) == 0
@@ -416,7 +416,7 @@ def test_of_two_workers_one_sends_and_each_is_told_once(
         ruled(project, EventType.EXECUTION_FAILED, identifier=f"room{number}", url=receiver.url(f"/{number}"))
     notify(build_failure_event(project))
     send_counts, wrong = split(
-        at_once(send_due_notifications, send_due_notifications, send_due_notifications)
+        run_concurrently(send_due_notifications, send_due_notifications, send_due_notifications)
     )
     assert wrong == []
     assert sum(send_counts) == MOST_PARALLEL_SENDS + 4

@@ -16,7 +16,7 @@ def _nothing_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(template, "ROOT", tmp_path)
 
 
-def change_a_migration(root: Path, content: str) -> None:
+def change_migration(root: Path, content: str) -> None:
     folder = root / "rbac" / "migrations"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "0001_initial.py").write_text(content)
@@ -47,9 +47,9 @@ def test_who_begins_together_migrates_once(tmp_path: Path) -> None:
 
 
 def test_other_migrations_make_another_database(tmp_path: Path) -> None:
-    change_a_migration(tmp_path, "one")
+    change_migration(tmp_path, "one")
     before = template.fingerprint()
-    change_a_migration(tmp_path, "two")
+    change_migration(tmp_path, "two")
     assert template.fingerprint() != before
 
 
@@ -69,7 +69,7 @@ def test_what_failed_halfway_is_kept_for_nobody(tmp_path: Path) -> None:
 
 def test_of_old_code_only_some_are_kept(tmp_path: Path) -> None:
     for number in range(template.KEPT + 2):
-        change_a_migration(tmp_path, f"{number}")
+        change_migration(tmp_path, f"{number}")
         database = tmp_path / f"{number}.sqlite3"
         template.fill(database, lambda database=database: make_tables(database))  # type: ignore[misc]
     assert len(list((tmp_path / "cache" / "slipway-tests").glob("*.sqlite3"))) == template.KEPT

@@ -85,30 +85,30 @@ def is_live(state: State, path: str) -> bool:
     return not any(is_at_or_below(path, archived) for archived in state.archived)
 
 
-def reaches(path: str, of: str, permission: str) -> bool:
+def covers_path(path: str, of: str, permission: str) -> bool:
     is_shared = permission in (SEE_SECRET, DELEGATES)
     return is_at_or_below(path, of) or (is_shared and is_at_or_below(of, path))
 
 
 def allowed(state: State, permission: str, kind: str, name: str, path: str) -> bool:
     """Say what the rules say, one after the other; an empty `name` stands for everything of the kind."""
-    if not state.active or not is_live(state, path) or not key_allows(state, permission, path):
+    if not state.active or not is_live(state, path) or not is_allowed_by_key(state, permission, path):
         return False
     return any(
         covers(assignment, permission, kind, name)
         for assignment in state.given
         if not assignment.expired
         and is_live(state, assignment.at)
-        and reaches(path, assignment.at, permission)
+        and covers_path(path, assignment.at, permission)
     )
 
 
-def key_allows(state: State, permission: str, path: str) -> bool:
+def is_allowed_by_key(state: State, permission: str, path: str) -> bool:
     if state.key_permissions and permission not in state.key_permissions:
         return False
     if state.key_at is None:
         return True
-    return is_live(state, state.key_at) and reaches(path, state.key_at, permission)
+    return is_live(state, state.key_at) and covers_path(path, state.key_at, permission)
 
 
 def covers(assignment: Given, permission: str, kind: str, name: str) -> bool:

@@ -26,7 +26,7 @@ from moto.core.model_instances import reset_model_data
 import sandbox.server
 from sandbox.account import Account
 from sandbox.server import SandboxOptions, serve
-from tests.fixtures.signals import tell_in_the_middle
+from tests.fixtures.signals import signal_under_lock
 from tests.ports import free_port
 
 AGAIN = 20
@@ -94,7 +94,7 @@ def start(folder: Path, way: str) -> Started:
         # The inputs of the others, which would stay open in here.
         os.closerange(3, 64)
         if way == MIDDLE:
-            tell_in_the_middle()
+            signal_under_lock()
         serve(SandboxOptions(port, state=folder / str(port), ends_with_stdin=True))
     finally:
         os._exit(70)
@@ -123,7 +123,7 @@ def send_request(request: Request) -> None:
         answer.read()
 
 
-def end_some(folder: Path) -> list[tuple[str, str]]:
+def run_shutdown_round(folder: Path) -> list[tuple[str, str]]:
     """Start some sandboxes, end each in its way at a random moment, and return the results."""
     living, stop_event = [start(folder, way) for way in WAYS], Event()
     callers = [
@@ -148,7 +148,7 @@ def main(rounds: int) -> None:
     reset_model_data()
     sandbox.server.SAVE_SECONDS, sandbox.server.SAVE_PAUSE_FACTOR = 0.01, 1.0
     with TemporaryDirectory() as folder:
-        results = [result for _ in range(rounds) for result in end_some(Path(folder))]
+        results = [result for _ in range(rounds) for result in run_shutdown_round(Path(folder))]
     print(
         json.dumps(
             {way: Counter(result for result_way, result in results if result_way == way) for way in WAYS}

@@ -25,7 +25,7 @@ from playwright.sync_api import Page
 from connectors.models import Secret
 from rbac.models import Scope
 from tests.fixtures.secret_watch import judged
-from tests.fixtures.threads import at_once
+from tests.fixtures.threads import run_concurrently
 from tests.secret_watch import sinks
 from tests.secret_watch.browser_text import search_page
 from tests.secret_watch.files import Files
@@ -64,7 +64,7 @@ def _by_sql() -> None:
 
 
 def _by_sql_of_a_thread() -> None:
-    at_once(_by_sql)
+    run_concurrently(_by_sql)
 
 
 def _by_many_statements() -> None:

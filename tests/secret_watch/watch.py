@@ -45,12 +45,12 @@ def search_content(place: str, content: str | bytes) -> None:
     if isinstance(content, str):
         for text in TEXT_NEEDLES:
             if text in content:
-                report(place, _around(content, text))
+                report(place, _get_excerpt(content, text))
                 return
         return
     for needle in NEEDLES:
         if needle in content:
-            report(place, _around(content.decode(errors="replace"), needle.decode()))
+            report(place, _get_excerpt(content.decode(errors="replace"), needle.decode()))
             return
     if content[:2] == b"\x1f\x8b":
         with suppress(zlib.error):
@@ -73,7 +73,7 @@ def report(place: str, detail: str) -> None:
         os.close(file)
 
 
-def _around(text: str, needle: str) -> str:
+def _get_excerpt(text: str, needle: str) -> str:
     at = text.index(needle)
     return text[max(0, at - CONTEXT) : at + len(needle) + CONTEXT]
 

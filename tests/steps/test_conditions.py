@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from guards.limits import CONDITION_CHARACTERS
 from steps.conditions import BadConditionError, Condition, UnclearConditionError, parse_condition
 from steps.expressions import find_paths
-from tests.fixtures.time_limits import within_cpu
+from tests.fixtures.time_limits import run_within_cpu
 from tests.lanes import examples
 
 KNOWN: dict[str, Any] = {
@@ -119,7 +119,7 @@ def test_what_has_no_answer_says_why(text: str, message: str) -> None:
 @given(TEXTS)
 @example("<+env.type>.__class__ == 1")
 def test_any_text_is_answered_or_refused_at_once(text: str) -> None:
-    assert 1 <= within_cpu(0.5, lambda: _column(text)) <= CONDITION_CHARACTERS + 1
+    assert 1 <= run_within_cpu(0.5, lambda: _column(text)) <= CONDITION_CHARACTERS + 1
 
 
 def _column(text: str) -> int:

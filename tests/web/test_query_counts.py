@@ -16,7 +16,7 @@ from inventory.models.instances import SyncedCluster
 from rbac.models import Scope, User
 from tests.api.rows import ROWS
 from tests.api.sample_project import make_world
-from tests.fixtures.row_copies import complete, grow
+from tests.fixtures.row_copies import complete, copy_newest_rows
 from tests.routes import Address, NoCaseError, addresses
 
 pytestmark = pytest.mark.django_db
@@ -31,7 +31,7 @@ def measure_queries(reader: Client, address: Address) -> tuple[int, int]:
     return status, len(queries)
 
 
-def reader_who_was_here_before(person: User) -> Client:
+def build_warm_client(person: User) -> Client:
     """Signed in, with a scope chosen; and this process knows its content types."""
     reader = Client()
     reader.force_login(person)
@@ -40,7 +40,7 @@ def reader_who_was_here_before(person: User) -> Client:
     return reader
 
 
-def make_every_other_one_late() -> None:
+def delay_heartbeats() -> None:
     """However long the test takes: what becomes late meanwhile is shown with its reason."""
     day = timedelta(days=1)
     for instance in DelegateInstance.objects.all():
@@ -54,12 +54,12 @@ def make_every_other_one_late() -> None:
 def test_no_address_asks_the_database_more_often_when_there_is_more(project: Scope, admin: User):
     world = make_world(project, admin, admin)
     complete(world)
-    reader, tested = reader_who_was_here_before(admin), list(addresses(world))
-    grow(FEW)
-    make_every_other_one_late()
+    reader, tested = build_warm_client(admin), list(addresses(world))
+    copy_newest_rows(FEW)
+    delay_heartbeats()
     few = {address.name: measure_queries(reader, address) for address in tested}
-    grow(MANY)
-    make_every_other_one_late()
+    copy_newest_rows(MANY)
+    delay_heartbeats()
     many = {address.name: measure_queries(reader, address) for address in tested}
     for address in tested:
         if many[address.name][1] > few[address.name][1]:
@@ -79,4 +79,4 @@ def test_a_new_address_needs_something_to_show(project: Scope, admin: User, monk
 
 def test_a_table_without_a_row_cannot_grow_unnoticed(account: Scope):
     with pytest.raises(LookupError, match="make one in tests/fixtures/row_copies.py"):
-        grow(FEW)
+        copy_newest_rows(FEW)

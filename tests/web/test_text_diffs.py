@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.fixtures.time_limits import within_cpu
+from tests.fixtures.time_limits import run_within_cpu
 from web.text_diffs import MOST_COMPARED_LINES, compare_texts
 
 
@@ -49,5 +49,5 @@ def test_the_oddest_texts_are_compared_in_no_time() -> None:
     many = MOST_COMPARED_LINES * 10
     old = "".join(f"{at}\n" for at in range(many))
     new = "".join(f"{at * 7919 % many}\n" for at in range(many))
-    diff = within_cpu(2, lambda: compare_texts(old, new))
+    diff = run_within_cpu(2, lambda: compare_texts(old, new))
     assert diff.added == diff.removed > MOST_COMPARED_LINES

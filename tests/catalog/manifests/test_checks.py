@@ -25,7 +25,7 @@ from catalog.manifests.kinds import (
 )
 from catalog.manifests.layers import ManifestLayer, merge_layers
 from tests.catalog.manifests import reference_samples as samples
-from tests.fixtures.time_limits import within_cpu
+from tests.fixtures.time_limits import run_within_cpu
 from tests.lanes import examples
 
 
@@ -335,7 +335,7 @@ def test_a_large_manifest_is_checked_in_well_under_a_second() -> None:
     text = f"family: big\nmemory: '512'\ncontainerDefinitions:\n{containers}"
     document = parse_manifest(text, "f")
     read_document = document.with_value(document.value)
-    assert within_cpu(1, lambda: check_manifest(TASK_DEFINITION, read_document)).problems == ()
+    assert run_within_cpu(1, lambda: check_manifest(TASK_DEFINITION, read_document)).problems == ()
 
 
 junk = st.recursive(

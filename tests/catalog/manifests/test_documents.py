@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from catalog.manifests.documents import BadDocument, Document, iterate_scalars, parse_document, parse_manifest
 from tests.catalog.manifests import reference_samples as samples
-from tests.fixtures.time_limits import within_cpu
+from tests.fixtures.time_limits import run_within_cpu
 from tests.lanes import examples
 
 
@@ -131,7 +131,7 @@ def test_scalars_follow_yaml_1_2(text: str, value: Any) -> None:
     ],
 )
 def test_what_is_no_document_is_refused_with_line_and_reason(text: str, line: int, message: str) -> None:
-    error = within_cpu(0.5, lambda: get_error(text))
+    error = run_within_cpu(0.5, lambda: get_error(text))
     assert error.name == "spec.yaml"
     assert error.line >= line
     assert message in error.message
@@ -179,7 +179,7 @@ def test_aliases_of_a_manifest_stand_for_what_their_anchors_name() -> None:
 )
 def test_what_aliases_cannot_stand_for_is_refused_with_its_line(text: str, line: int, message: str) -> None:
     with pytest.raises(BadDocument) as error:
-        within_cpu(1, lambda: parse_manifest(text, "f"))
+        run_within_cpu(1, lambda: parse_manifest(text, "f"))
     assert (error.value.line, message in error.value.message) == (line, True), error.value
 
 

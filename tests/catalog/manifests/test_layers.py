@@ -8,7 +8,7 @@ from catalog.manifests.checks import check_manifest
 from catalog.manifests.documents import BadDocument, parse_document
 from catalog.manifests.kinds import SCALABLE_TARGET, SCALING_POLICY, TASK_DEFINITION
 from catalog.manifests.layers import ManifestLayer, MergedDocument, merge_layers, merge_layers_of_kind
-from tests.fixtures.time_limits import within_cpu
+from tests.fixtures.time_limits import run_within_cpu
 
 SERVICE = """\
 family: web
@@ -166,7 +166,7 @@ def test_large_lists_are_merged_in_no_time():
         return f"containerDefinitions:\n  - name: app\n    environment:\n{entries}"
 
     text_layers = build_layers(("service", build_text("a")), ("environment", build_text("b")))
-    merged = within_cpu(2, lambda: merge_layers(TASK_DEFINITION, text_layers))
+    merged = run_within_cpu(2, lambda: merge_layers(TASK_DEFINITION, text_layers))
     assert {entry["value"] for entry in get_container(merged, "app")["environment"]} == {"b"}
 
 

@@ -14,10 +14,10 @@ from tests.ports import free_port
 # Before it listens for signals, one would simply end it.
 PROGRAM = """
 from delegates.agent import __main__ as program
-from tests.fixtures.signals import tell_in_the_middle
+from tests.fixtures.signals import signal_under_lock
 
 listen = program.install_signal_handlers
-program.install_signal_handlers = lambda agent: (listen(agent), tell_in_the_middle())
+program.install_signal_handlers = lambda agent: (listen(agent), signal_under_lock())
 program.run()
 """
 

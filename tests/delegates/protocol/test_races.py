@@ -20,7 +20,7 @@ from tests.delegates.protocol.fake_agents import (
     sign_registration,
 )
 from tests.fixtures.delegates import make_token
-from tests.fixtures.threads import at_once, split
+from tests.fixtures.threads import run_concurrently, split
 from web.clock import get_database_time
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -41,7 +41,9 @@ def test_two_who_acquire_at_once_get_each_task_once(token: DelegateToken):
     instances = register_agents(token, 4)
     for _ in range(ROUNDS):
         tasks = {offer_task(instances[0]).pk for _ in range(6)}
-        assignments, errors = split(at_once(*(partial(agent.acquire, free=10) for agent in instances)))
+        assignments, errors = split(
+            run_concurrently(*(partial(agent.acquire, free=10) for agent in instances))
+        )
         # Who finds that another was faster asks again.
         remaining_tasks = instances[0].acquire(free=10)
         ids = [UUID(task["id"]) for batch in [*assignments, remaining_tasks] for task in batch]
@@ -56,7 +58,9 @@ def test_an_answer_that_is_sent_twice_at_once_counts_once(token: DelegateToken):
         task = offer_task(agent)
         (assignment,) = agent.acquire()
         statuses = ("SUCCEEDED", "FAILED")
-        _, errors = split(at_once(*(partial(agent.complete, assignment, status) for status in statuses)))
+        _, errors = split(
+            run_concurrently(*(partial(agent.complete, assignment, status) for status in statuses))
+        )
         assert errors == []
         task.refresh_from_db()
         assert task.status in statuses
@@ -69,7 +73,7 @@ def test_an_answer_and_the_end_of_its_lease_never_both_count(token: DelegateToke
         task = offer_task(agent, repeatable=False)
         (assignment,) = agent.acquire()
         DelegateTask.objects.filter(pk=task.pk).update(lease_until=task.queued_at)
-        reply, swept_count = at_once(partial(agent.complete, assignment), sweep_expired_leases)
+        reply, swept_count = run_concurrently(partial(agent.complete, assignment), sweep_expired_leases)
         task.refresh_from_db()
         if isinstance(reply, StaleFence):
             assert (swept_count, task.status, task.late_answers.count()) == (1, "FAILED", 1)
@@ -82,7 +86,7 @@ def test_lines_that_are_sent_twice_at_once_stand_once(token: DelegateToken):
     for _ in range(ROUNDS):
         task = offer_task(agent)
         (assignment,) = agent.acquire()
-        replies = at_once(*(partial(agent.log, assignment, 0, "a", "b") for _ in range(3)))
+        replies = run_concurrently(*(partial(agent.log, assignment, 0, "a", "b") for _ in range(3)))
         assert replies == [{"next": 2}] * 3
         assert task.log_chunks.count() == 1
 
@@ -90,7 +94,7 @@ def test_lines_that_are_sent_twice_at_once_stand_once(token: DelegateToken):
 def test_two_instances_that_come_at_once_join_one_delegate(token: DelegateToken):
     bodies = [build_registration(instance_key=f"host-{number}") for number in range(4)]
     replies, errors = split(
-        at_once(*(partial(send_request, "register", body, token.value) for body in bodies))
+        run_concurrently(*(partial(send_request, "register", body, token.value) for body in bodies))
     )
     assert errors == []
     assert len({reply.content["session"] for reply in replies}) == 4
@@ -108,7 +112,7 @@ def test_of_two_claimants_of_one_instance_that_come_at_once_one_gets_it(token: D
             for _ in range(3)
         ]
         replies, errors = split(
-            at_once(*(partial(send_request, "register", body, token.value) for body in bodies))
+            run_concurrently(*(partial(send_request, "register", body, token.value) for body in bodies))
         )
         assert len(replies) == 1
         assert all(isinstance(problem, InstanceTaken | SignatureWrong) for problem in errors)

@@ -11,7 +11,7 @@ from delegates.operations.tasks import withdraw_task
 from delegates.task_queue import OFFER_DURATION, route_waiting_tasks
 from rbac.models import Scope
 from tests.fixtures.delegates import make_delegate, make_instance, make_task
-from tests.fixtures.threads import at_once, split
+from tests.fixtures.threads import run_concurrently, split
 
 
 def create_delegates(project: Scope, *capacities: int) -> dict[int, Delegate]:
@@ -29,7 +29,7 @@ def test_a_task_is_offered_once_however_many_route(project: Scope) -> None:
     for _ in range(20):
         make_task(project)
     now = timezone.now()
-    passes, errors = split(at_once(*[lambda: route_waiting_tasks(now)] * 4))
+    passes, errors = split(run_concurrently(*[lambda: route_waiting_tasks(now)] * 4))
     assert errors == []
     assert sum(routing_pass.offered for routing_pass in passes) == 10
     assert DelegateTask.objects.exclude(offered_to=None).count() == 10
@@ -44,7 +44,9 @@ def test_a_task_is_either_taken_back_or_offered(project: Scope) -> None:
     task = make_task(project)
     now = timezone.now()
     outcomes, errors = split(
-        at_once(lambda: withdraw_task(task, "Not needed."), lambda: bool(route_waiting_tasks(now).offered))
+        run_concurrently(
+            lambda: withdraw_task(task, "Not needed."), lambda: bool(route_waiting_tasks(now).offered)
+        )
     )
     assert errors == []
     assert outcomes[0] is True

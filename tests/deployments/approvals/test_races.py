@@ -12,7 +12,7 @@ from deployments.journal.runtime import set_hook
 from deployments.models import Approval, ApprovalDecision, Execution
 from rbac.models import AuditEntry
 from tests.deployments.approvals.conftest import Panel
-from tests.fixtures.threads import at_once, split
+from tests.fixtures.threads import run_concurrently, split
 from web.clock import get_database_time
 from web.http.problems import Conflict
 
@@ -48,7 +48,7 @@ def test_one_person_who_approves_many_times_at_once_has_approved_once(panel: Pan
     execution = panel.start()
     approval = panel.get_approval(execution)
     jobs = [lambda: approve_step(actor=panel.alice, approval=approval, diff=approval.plan_hash)] * MANY
-    _, errors = split(at_once(*jobs))
+    _, errors = split(run_concurrently(*jobs))
     assert [type(error) for error in errors] == [Conflict] * (MANY - 1)
     assert ApprovalDecision.objects.count() == 1
     panel.drive.pass_time(2)
@@ -61,7 +61,7 @@ def _race_verdicts(panel: Panel) -> None:
     approval = panel.get_approval(execution)
     mark = panel.drive.mark()
     results, errors = split(
-        at_once(
+        run_concurrently(
             lambda: approve_step(actor=panel.alice, approval=approval, diff=approval.plan_hash),
             lambda: reject_step(actor=panel.bob, approval=approval, diff=approval.plan_hash),
             panel.drive.reconcile,
@@ -93,7 +93,9 @@ def _approve_at_commit(panel: Panel, number: int) -> tuple[str, bool]:
         passed_counts[name] += 1
         if name == "commit.before" and passed_counts[name] == number:
             results, _ = split(
-                at_once(lambda: approve_step(actor=panel.alice, approval=approval, diff=approval.plan_hash))
+                run_concurrently(
+                    lambda: approve_step(actor=panel.alice, approval=approval, diff=approval.plan_hash)
+                )
             )
             decisions.extend(results)
 
@@ -126,7 +128,7 @@ def _race_diffs(panel: Panel) -> str:
     panel.drive.call("ecs", "UpdateService", {"cluster": "demo", "service": "myapp", "desiredCount": count})
     request_plan_update(actor=panel.bob, approval=approval)
     results, errors = split(
-        at_once(
+        run_concurrently(
             lambda: approve_step(actor=panel.alice, approval=approval, diff=old_hash),
             panel.drive.reconcile,
         )
@@ -152,7 +154,7 @@ def _race_abort(panel: Panel) -> None:
     approval = panel.get_approval(execution)
     mark = panel.drive.mark()
     results, errors = split(
-        at_once(
+        run_concurrently(
             lambda: approve_step(actor=panel.alice, approval=approval, diff=approval.plan_hash),
             lambda: abort_execution(actor=panel.drive.deployer, execution=execution),
             panel.drive.reconcile,

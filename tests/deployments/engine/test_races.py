@@ -16,7 +16,7 @@ from rbac.models import AuditEntry, Scope, User
 from rbac.operations import archive_scope
 from rbac.operations.api_keys import create_api_key
 from tests.fixtures.engine_driver import Drive
-from tests.fixtures.threads import at_once, split
+from tests.fixtures.threads import run_concurrently, split
 from tests.secret_watch.marker import planted
 from web.http.problems import Conflict
 
@@ -29,7 +29,7 @@ ROLE = "arn:aws:iam::123456789012:role/deployer"
 def test_each_due_execution_is_claimed_by_one_dispatcher(drive: Drive) -> None:
     started_ids = {drive.start("1.27").pk for _ in range(MANY)}
 
-    batches, errors = split(at_once(*[lambda: claim_due_batches(drive.runtime)] * 4))
+    batches, errors = split(run_concurrently(*[lambda: claim_due_batches(drive.runtime)] * 4))
 
     assert errors == []
     claimed_ids = [pk for groups in batches for group in groups for pk in group.execution_ids]
@@ -43,7 +43,7 @@ def test_one_of_many_workers_gets_the_lease(drive: Drive) -> None:
         return claim_lease(execution.pk, owner=owner, runtime=drive.runtime)
 
     for attempt in range(3):
-        leases, errors = split(at_once(*[lambda n=n: claim(f"worker {n}") for n in range(MANY)]))
+        leases, errors = split(run_concurrently(*[lambda n=n: claim(f"worker {n}") for n in range(MANY)]))
         assert errors == []
         assert len([lease for lease in leases if lease]) == 1
         execution.refresh_from_db()
@@ -52,7 +52,7 @@ def test_one_of_many_workers_gets_the_lease(drive: Drive) -> None:
 
 
 def test_numbers_of_runs_started_together_have_neither_gaps_nor_doubles(drive: Drive) -> None:
-    executions, errors = split(at_once(*[lambda: drive.start("1.27")] * MANY))
+    executions, errors = split(run_concurrently(*[lambda: drive.start("1.27")] * MANY))
 
     assert errors == []
     assert sorted(execution.number for execution in executions) == list(range(1, MANY + 1))
@@ -67,7 +67,7 @@ def test_a_project_is_archived_or_run_in_and_never_both(drive: Drive) -> None:
         return archive_scope(actor=None, scope=Scope.objects.get(pk=scope.pk))
 
     for _ in range(MANY):
-        results, errors = split(at_once(lambda: drive.start("1.27"), archive))
+        results, errors = split(run_concurrently(lambda: drive.start("1.27"), archive))
         assert len(results) == len(errors) == 1
         # Who runs is refused by whichever question was asked last.
         assert isinstance(errors[0], ScopeBusy) == isinstance(results[0], Execution)
@@ -87,7 +87,7 @@ def test_the_same_key_at_two_web_servers_makes_one_run(drive: Drive) -> None:
         )
         return response.status_code, response.json().get("id", response.json())
 
-    responses, errors = split(at_once(*[ask] * MANY))
+    responses, errors = split(run_concurrently(*[ask] * MANY))
 
     assert errors == []
     assert len(set(responses)) == 1, responses
@@ -97,7 +97,7 @@ def test_the_same_key_at_two_web_servers_makes_one_run(drive: Drive) -> None:
 
 
 def test_the_same_key_does_not_use_up_numbers(drive: Drive) -> None:
-    at_once(*[lambda: drive.start("1.27", idempotency_key="once")] * MANY)
+    run_concurrently(*[lambda: drive.start("1.27", idempotency_key="once")] * MANY)
 
     assert drive.start("1.27").number == 2
 
@@ -108,7 +108,7 @@ def test_two_people_who_abort_at_once_are_heard_once(drive: Drive) -> None:
     def abort() -> None:
         abort_execution(actor=drive.deployer, execution=Execution.objects.get(pk=execution.pk))
 
-    results, errors = split(at_once(*[abort] * MANY))
+    results, errors = split(run_concurrently(*[abort] * MANY))
 
     assert len(results) == 1
     assert {type(error) for error in errors} == {Conflict}
@@ -128,7 +128,7 @@ def test_an_abort_while_a_worker_looks_is_taken_up_by_that_look_or_the_next(
     def passed(name: str) -> None:
         if name == failpoint and not requests:
             requests.append(True)
-            requests[:] = at_once(lambda: abort_execution(actor=drive.deployer, execution=execution))
+            requests[:] = run_concurrently(lambda: abort_execution(actor=drive.deployer, execution=execution))
 
     set_hook(passed)
     try:
@@ -148,7 +148,7 @@ def test_workers_side_by_side_write_one_after_the_other_to_one_service(drive: Dr
     executions = [drive.start(f"1.{28 + number}") for number in range(3)]
 
     for _ in range(600):
-        _, errors = split(at_once(*[drive.reconcile] * 3))
+        _, errors = split(run_concurrently(*[drive.reconcile] * 3))
         assert errors == []
         assert ServiceLock.objects.count() <= 1
         if not Execution.objects.filter(ended_at=None).exists():
@@ -187,7 +187,7 @@ def test_of_two_who_save_the_same_version_one_is_told(drive: Drive, admin_key: s
         response = client.put(path, body, format="json", HTTP_IF_MATCH=f'"{drive.pipeline.version}"')
         return response.status_code
 
-    status_codes, errors = split(at_once(*[lambda n=n: save(f"Demo {n}") for n in range(MANY)]))
+    status_codes, errors = split(run_concurrently(*[lambda n=n: save(f"Demo {n}") for n in range(MANY)]))
 
     assert errors == []
     assert Counter(status_codes) == {200: 1, 412: MANY - 1}
@@ -211,7 +211,7 @@ def test_of_two_who_take_the_same_identifier_one_is_told(drive: Drive, admin_key
         response = client.post(f"/api/v1/{resource}", bodies[resource], format="json")
         return response.status_code, response.json()
 
-    responses, errors = split(at_once(*[create_resource] * 3))
+    responses, errors = split(run_concurrently(*[create_resource] * 3))
 
     assert errors == []
     statuses = Counter(status for status, _ in responses)

@@ -23,7 +23,7 @@ from tests.deployments.engine.simulator.schedule import Death, Odds, Schedule
 from tests.deployments.engine.test_simulator import FACTS, _deploy_before
 from tests.fixtures.demo import fill_in_demo
 from tests.fixtures.engine_driver import Drive
-from tests.fixtures.worker_crashes import KILLED, Countdown, in_a_fork
+from tests.fixtures.worker_crashes import KILLED, Countdown, run_in_fork
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -157,7 +157,7 @@ def test_a_forked_worker_killed_at_each_kind_of_place_leaves_no_trace(
             runtime.set_hook(Countdown(stop_index, lambda: os._exit(KILLED)))
             drive.until_over(execution)
 
-        assert in_a_fork(crash_worker) == KILLED, name
+        assert run_in_fork(crash_worker) == KILLED, name
         drive.clock.move(600)
         drive.until_over(execution)
         assert (execution.status, execution.outcome) == ("FAILED", "ROLLED_BACK"), name

@@ -15,7 +15,7 @@ from inventory.operations.adoptions import AdoptionSpec, adopt_service
 from pipelines.models import Pipeline
 from rbac.models import AuditEntry, User
 from tests.fixtures.engine_driver import Drive
-from tests.fixtures.worker_crashes import KILLED, in_a_fork
+from tests.fixtures.worker_crashes import KILLED, run_in_fork
 from tests.inventory.adoption.foreign_services import STATES, create_foreign_service, read_adoption
 from tests.inventory.drift.scans import sync_cluster
 
@@ -49,7 +49,7 @@ def crash_after(operation: Any, verb: str, model: Any) -> None:
         with connection.execute_wrapper(CrashAfterStatement(verb, model._meta.db_table)):
             operation()
 
-    assert in_a_fork(run_until_crash) == KILLED
+    assert run_in_fork(run_until_crash) == KILLED
 
 
 def count_rows() -> dict[str, int]:

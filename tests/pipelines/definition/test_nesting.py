@@ -32,7 +32,7 @@ def _stage(steps: str, more: str = "") -> StageSpec:
     return parse_pipeline(pipeline_text(stage_text(steps, fields=more))).stages[0]
 
 
-def _wrong(steps: str, more: str = "") -> list[tuple[str, str, int | None]]:
+def _list_problems(steps: str, more: str = "") -> list[tuple[str, str, int | None]]:
     with pytest.raises(InvalidPipelineError) as bad:
         _stage(steps, more)
     return [
@@ -94,7 +94,7 @@ def test_a_step_takes_over_what_its_group_says_of_failures_delegates_and_when() 
     ],
 )
 def test_a_mistake_is_named_where_it_stands(steps: str, place: str, expected: str) -> None:
-    problems = _wrong(steps)
+    problems = _list_problems(steps)
     path, message, line = next(problem for problem in problems if expected in problem[1])
     assert path == place
     assert line or not place
@@ -104,7 +104,7 @@ def test_outputs_of_a_branch_are_known_behind_the_parallel_and_not_beside_it() -
     needs = "spec: {sameAsAlreadyRunningInstances: <+steps.a.output.desiredCount>}"
     first = _step("a")
     assert _stage(_inside("parallel", first) + _step("b", needs))
-    problems = _wrong(_inside("parallel", first, _step("b", needs)))
+    problems = _list_problems(_inside("parallel", first, _step("b", needs)))
     assert any("step a does not end before" in message for _, message, _ in problems)
 
 

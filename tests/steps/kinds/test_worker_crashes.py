@@ -7,7 +7,7 @@ import pytest
 from deployments.journal import runtime
 from tests.deployments.engine.conftest import Write
 from tests.fixtures.engine_driver import Drive
-from tests.fixtures.worker_crashes import KILLED, in_a_fork
+from tests.fixtures.worker_crashes import KILLED, run_in_fork
 from tests.steps.kinds.conftest import Site
 from tests.steps.kinds.test_http import http_text
 
@@ -36,7 +36,7 @@ def test_a_request_that_may_have_been_sent_is_not_sent_again(
         drive.until_over(execution)
 
     try:
-        assert in_a_fork(doomed) == KILLED
+        assert run_in_fork(doomed) == KILLED
     finally:
         runtime.set_hook(None)
     drive.clock.move(61)

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 SERVICE_FILE = "/ECS Tutorial/CreateServiceRequest.yaml"
 
 
-def _ask_for(count: int) -> None:
+def _set_desired_count(count: int) -> None:
     node = FileNode.objects.get(path=SERVICE_FILE)
     assert "desiredCount: 1" in node.content
     node.content = node.content.replace("desiredCount: 1", f"desiredCount: {count}")
@@ -65,7 +65,7 @@ def test_rolling_back_later_leaves_the_count_to_auto_scaling(drive: Drive, scali
 
 def test_without_auto_scaling_a_rollback_brings_back_the_count(drive: Drive) -> None:
     drive.run("1.27")
-    _ask_for(3)
+    _set_desired_count(3)
     execution = drive.run("1.28")
     assert drive.service()["runningCount"] == 3
     _roll_back(drive, execution)
@@ -75,7 +75,7 @@ def test_without_auto_scaling_a_rollback_brings_back_the_count(drive: Drive) -> 
 def test_the_running_count_is_kept_where_the_step_says_so(drive: Drive, scaling: AutoScaling) -> None:
     drive.run("1.27")
     scaling.set_count(2)
-    _ask_for(5)
+    _set_desired_count(5)
     _as_running(drive.pipeline)
     execution = drive.run("1.28")
     assert execution.outcome == "COMPLETED"

@@ -15,14 +15,14 @@ def _adopted(execution: Execution) -> list[str]:
     return [call.operation for call in calls]
 
 
-def _lose(drive: Drive, operation: str, count: int = 1) -> None:
+def _lose_answers(drive: Drive, operation: str, count: int = 1) -> None:
     drive.sandbox.fault("lost_answer", service="application-autoscaling", operation=operation, count=count)
 
 
 def test_what_attaches_is_adopted_and_sent_once(drive: Drive, scaling: AutoScaling) -> None:
     scaling.set_manifests(tracking("cpu", 60), bounds=(1, 4))
-    _lose(drive, "RegisterScalableTarget")
-    _lose(drive, "PutScalingPolicy")
+    _lose_answers(drive, "RegisterScalableTarget")
+    _lose_answers(drive, "PutScalingPolicy")
     execution = drive.run("1.27")
     assert execution.outcome == "COMPLETED"
     assert _adopted(execution) == ["RegisterScalableTarget", "PutScalingPolicy"]
@@ -33,7 +33,7 @@ def test_what_suspends_and_resumes_is_adopted(drive: Drive, scaling: AutoScaling
     drive.run("1.27")
     scaling.register_target(1, 4)
     before = scaling.read_all()
-    _lose(drive, "RegisterScalableTarget", count=2)
+    _lose_answers(drive, "RegisterScalableTarget", count=2)
     execution = drive.run("1.28")
     assert execution.outcome == "COMPLETED"
     assert _adopted(execution) == ["RegisterScalableTarget"] * 2
@@ -49,7 +49,7 @@ def test_what_undoes_is_adopted(drive: Drive, scaling: AutoScaling, had_target: 
     scaling.set_manifests(tracking("cpu", 60), bounds=(1, 4))
     execution = drive.run("1.28")
     for operation in ("DeleteScalingPolicy", "DeregisterScalableTarget", "RegisterScalableTarget"):
-        _lose(drive, operation)
+        _lose_answers(drive, operation)
     roll_back_execution(actor=drive.deployer, execution=execution)
     drive.pass_time(60, step=5)
     execution.refresh_from_db()

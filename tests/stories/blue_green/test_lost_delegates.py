@@ -82,7 +82,7 @@ def _until_taken(shop: Shop, worker: Hand, operation: str) -> DelegateTask:
     raise AssertionError(f"{operation} never came")
 
 
-def _lose(first: Hand, task: DelegateTask, *, is_made: bool) -> Hand:
+def _replace_delegate(first: Hand, task: DelegateTask, *, is_made: bool) -> Hand:
     """The delegate dies after it sent the call, or before; another one takes over."""
     if is_made:
         first.perform(task)
@@ -97,7 +97,7 @@ def test_a_swap_whose_delegate_is_lost_takes_effect_once(remote: Shop) -> None:
     mark, first = remote.drive.mark(), hand("first")
     execution = remote.drive.start("2")
     task = _until_taken(remote, first, "ModifyListener")
-    second = _lose(first, task, is_made=False)
+    second = _replace_delegate(first, task, is_made=False)
     _until_over(remote, execution, second)
     assert (execution.status, execution.outcome) == ("SUCCESS", "COMPLETED"), remote.drive.log(execution)
     assert remote.drive.effects(mark).count("ModifyListener") == 2
@@ -114,7 +114,7 @@ def test_a_rollback_whose_delegate_is_lost_goes_on_with_the_next_one(remote: Sho
     execution = _until_over(remote, remote.drive.start("2"), first)
     roll_back_execution(actor=remote.drive.deployer, execution=execution)
     task = _until_taken(remote, first, "ModifyListener")
-    second = _lose(first, task, is_made=True)
+    second = _replace_delegate(first, task, is_made=True)
     _until_over(remote, execution, second)
     assert execution.outcome == "ROLLED_BACK", remote.drive.log(execution)
     assert remote.state() == before

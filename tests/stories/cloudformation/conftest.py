@@ -51,7 +51,7 @@ def create_step(
 """
 
 
-def with_rollback(text: str) -> str:
+def add_rollback(text: str) -> str:
     """A pipeline whose stage also puts stacks back."""
     return text.replace(
         "rollbackSteps:\n",

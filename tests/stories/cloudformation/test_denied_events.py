@@ -7,11 +7,11 @@ from tests.deployments.engine.conftest import Write, pipeline_text, stage_text
 from tests.fixtures.engine_driver import Drive
 from tests.stories.cloudformation.conftest import (
     TEMPLATE,
+    add_rollback,
     clusters,
     create_step,
     stack,
     step_of,
-    with_rollback,
 )
 from tests.stories.cloudformation.test_rollback_stack import FAIL, LONGER, _retention, _text
 
@@ -106,6 +106,6 @@ def test_a_stack_is_deleted_by_what_its_state_shows(write: Write, drive: Drive) 
     write(pipeline_text(stage_text(create_step()))).run()
     _deny(drive)
     step = "- step: {identifier: gone, type: DeleteStack, spec: {stackName: shop}}\n"
-    execution = write(with_rollback(pipeline_text(stage_text(step)))).run()
+    execution = write(add_rollback(pipeline_text(stage_text(step)))).run()
     assert execution.status == "SUCCESS", execution.failure
     assert stack(drive)["StackStatus"] == "DELETE_COMPLETE"

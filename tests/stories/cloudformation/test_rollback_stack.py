@@ -11,10 +11,10 @@ from tests.fixtures.engine_driver import Drive
 from tests.stories.cloudformation.conftest import (
     CLUSTER,
     TEMPLATE,
+    add_rollback,
     clusters,
     create_step,
     stack,
-    with_rollback,
 )
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -26,7 +26,7 @@ SLOW = TEMPLATE.replace(
 
 
 def _text(steps: str) -> str:
-    return with_rollback(pipeline_text(stage_text(steps)))
+    return add_rollback(pipeline_text(stage_text(steps)))
 
 
 def _retention(drive: Drive) -> int:

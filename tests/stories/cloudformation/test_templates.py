@@ -14,7 +14,7 @@ from tests.catalog.manifests.stores.conftest import create_git_connector
 from tests.deployments.engine.conftest import Write, pipeline_text, stage_text
 from tests.fixtures.engine_driver import Drive
 from tests.fixtures.git import GitServer
-from tests.fixtures.time_limits import within_cpu
+from tests.fixtures.time_limits import run_within_cpu
 from tests.stories.cloudformation.conftest import TEMPLATE, clusters, create_step
 
 NOTHING = "Resources: {A: {Type: AWS::CloudFormation::WaitConditionHandle}}\n"
@@ -41,7 +41,7 @@ def test_what_is_no_template_is_refused_with_its_place(text: str, line: int, mes
             parse_template(text, "templateFile")
         return refused.value
 
-    bad = within_cpu(1, read)
+    bad = run_within_cpu(1, read)
     assert (bad.line, bad.name) == (line, "templateFile")
     assert message in bad.message
 
@@ -74,7 +74,7 @@ def test_a_value_becomes_a_text_and_never_a_part_of_the_template(value: str) -> 
     assert read == {"A": {"Type": "x", "Name": value, "Said": ["Sub", f"is {value}"], "Size": value}}
 
 
-def _lying(place: str) -> str:
+def _build_step(place: str) -> str:
     """The step with its template somewhere else."""
     inline = create_step()
     start, end = inline.index("        type: Inline"), inline.index("      parameters:")
@@ -86,7 +86,7 @@ def test_a_template_in_a_file_is_fetched_with_its_expressions_filled_in(write: W
     admin, project = User.objects.get(username="admin"), Scope.objects.get(path="account/default/demo")
     text = TEMPLATE.replace("{ClusterName: !Ref ClusterName}", "{ClusterName: <+env.identifier>-files}")
     save_file(actor=admin, scope=project, path="/stacks/shop.yaml", content=text)
-    step = _lying("type: FileStore\nspec: {files: [/stacks/shop.yaml]}\n")
+    step = _build_step("type: FileStore\nspec: {files: [/stacks/shop.yaml]}\n")
     execution = write(pipeline_text(stage_text(step))).run()
     assert execution.status == "SUCCESS", execution.failure
     assert "dev-files" in clusters(drive)
@@ -101,7 +101,7 @@ def test_a_template_in_a_repository_is_of_the_commit_that_is_newest_then(
     commit = git_server.commit({"stacks/shop.yaml": text})
     create_git_connector(git_server.private_url, is_private=True)
     place = "type: Git\nspec: {connector: shop, branch: main, files: stacks/shop.yaml}\n"
-    ready = write(pipeline_text(stage_text(_lying(place))))
+    ready = write(pipeline_text(stage_text(_build_step(place))))
     execution = ready.run()
     assert execution.status == "SUCCESS", execution.failure
     assert "dev-git" in clusters(drive)

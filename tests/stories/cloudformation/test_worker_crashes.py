@@ -8,8 +8,8 @@ import pytest
 from deployments.journal import runtime
 from tests.deployments.engine.conftest import Write, pipeline_text, stage_text
 from tests.fixtures.engine_driver import Drive
-from tests.fixtures.worker_crashes import KILLED, in_a_fork
-from tests.stories.cloudformation.conftest import clusters, create_step, stack, step_of, with_rollback
+from tests.fixtures.worker_crashes import KILLED, run_in_fork
+from tests.stories.cloudformation.conftest import add_rollback, clusters, create_step, stack, step_of
 from tests.stories.cloudformation.test_rollback_stack import FAIL, LONGER
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -17,7 +17,7 @@ PLACES = ("call.before_sent", "call.sent", "call.answered")
 DELETE = "- step: {identifier: gone, type: DeleteStack, spec: {stackName: shop}}\n"
 
 
-def _dying_at(place: str, number: int, drive: Drive) -> Callable[[str], None]:
+def _build_crash_hook(place: str, number: int, drive: Drive) -> Callable[[str], None]:
     """A hook that ends the process the `number`-th time that it passes a place."""
     passes = 0
 
@@ -35,11 +35,11 @@ def _killed_then_over(drive: Drive, text: str, write: Write, *, place: str, numb
     execution = write(text).start()
 
     def doomed() -> None:
-        runtime.set_hook(_dying_at(place, number, drive))
+        runtime.set_hook(_build_crash_hook(place, number, drive))
         drive.until_over(execution)
 
     try:
-        assert in_a_fork(doomed) == KILLED
+        assert run_in_fork(doomed) == KILLED
     finally:
         runtime.set_hook(None)
     drive.clock.move(61)
@@ -60,9 +60,9 @@ def test_a_stack_is_created_once_wherever_a_worker_dies(write: Write, drive: Dri
 def test_a_stack_is_updated_and_put_back_once_wherever_a_worker_dies(
     write: Write, drive: Drive, place: str
 ) -> None:
-    write(with_rollback(pipeline_text(stage_text(create_step())))).run()
+    write(add_rollback(pipeline_text(stage_text(create_step())))).run()
     mark = drive.mark()
-    text = with_rollback(pipeline_text(stage_text(create_step(parameters=LONGER) + FAIL)))
+    text = add_rollback(pipeline_text(stage_text(create_step(parameters=LONGER) + FAIL)))
     # The second write is that of the rollback.
     result = _killed_then_over(drive, text, write, place=place, number=2)
     assert result == "FAILED ROLLED_BACK"
@@ -82,7 +82,7 @@ def test_a_stack_is_deleted_once_wherever_a_worker_dies(write: Write, drive: Dri
 
 @pytest.mark.parametrize("lost_as", ["cut", "error500"])
 def test_an_answer_that_was_lost_is_found_in_the_events(write: Write, drive: Drive, lost_as: str) -> None:
-    ready = write(with_rollback(pipeline_text(stage_text(create_step() + FAIL))))
+    ready = write(add_rollback(pipeline_text(stage_text(create_step() + FAIL))))
     mark = drive.mark()
     for operation in ("CreateStack", "DeleteStack"):
         drive.sandbox.fault(

@@ -68,7 +68,7 @@ def time_out(drive: Drive) -> Execution:
     return drive.run("slow")
 
 
-def trip_the_breaker(drive: Drive) -> Execution:
+def trip_breaker(drive: Drive) -> Execution:
     node = FileNode.objects.get(path="/ECS Tutorial/CreateServiceRequest.yaml")
     breaker = "deploymentConfiguration:\n  deploymentCircuitBreaker: {enable: true, rollback: true}"
     node.content = node.content.replace("deploymentConfiguration:", breaker)
@@ -111,7 +111,7 @@ PLAYS: dict[str, Play] = {
     "somebody deletes the service": disturb("DeleteService", force=True),
     "somebody deletes the cluster": delete_cluster,
     "nothing differs from the running version": lambda drive: drive.run("1.27"),
-    "AWS's circuit breaker rolls back": trip_the_breaker,
+    "AWS's circuit breaker rolls back": trip_breaker,
     "a person aborts": abort(roll_back=False),
     "a person aborts and rolls back": abort(roll_back=True),
     "a person rolls a finished execution back": roll_back,

@@ -57,7 +57,7 @@ def writing(**outputs: object) -> str:
     return f"cat > \"$PROVISIONER_OUTPUT_PATH\" <<'END'\n{json.dumps(outputs)}\nEND"
 
 
-def making(drive: Drive, **outputs: object) -> str:
+def build_make_script(drive: Drive, **outputs: object) -> str:
     """A script that makes the cluster of `cluster_name` in the sandbox, and hands on its outputs."""
     cluster, region = outputs["cluster_name"], outputs["region_name"]
     return f"{create_cluster(drive.sandbox.url, str(cluster), str(region))}\n{writing(**outputs)}"

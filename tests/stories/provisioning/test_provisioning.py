@@ -9,7 +9,14 @@ from steps.actions.scripts import OUTPUT_PATH_VARIABLE
 from tests.deployments.engine.conftest import DEPLOY, Write, pipeline_text
 from tests.fixtures.engine_driver import Drive
 from tests.steps.kinds.conftest import Worker
-from tests.stories.provisioning.conftest import OUTPUTS, Place, making, script_step, staged, writing
+from tests.stories.provisioning.conftest import (
+    OUTPUTS,
+    Place,
+    build_make_script,
+    script_step,
+    staged,
+    writing,
+)
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -31,7 +38,7 @@ def test_a_stage_deploys_into_the_cluster_that_its_script_has_made(
     write: Write, drive: Drive, place: Place, worker: Worker
 ) -> None:
     place()
-    ready = write(pipeline_text(staged(script_step(making(drive, **OUTPUTS)))))
+    ready = write(pipeline_text(staged(script_step(build_make_script(drive, **OUTPUTS)))))
     execution = ready.start("1.27")
     stage = StageExecution.objects.get(execution=execution)
     assert (stage.region, stage.cluster) == ("", "")
@@ -93,7 +100,9 @@ def test_outputs_are_known_everywhere_and_secret_ones_to_nobody(
 ) -> None:
     place()
     # The script itself works out what is secret: its own text is no secret.
-    outputs = making(drive, **OUTPUTS, key="super-secret-$((40 + 2))", count=3).replace("'END'", "END")
+    outputs = build_make_script(drive, **OUTPUTS, key="super-secret-$((40 + 2))", count=3).replace(
+        "'END'", "END"
+    )
     make = script_step(outputs, more="secretOutputs: [key]\n")
     use = """
 - step:
@@ -124,7 +133,7 @@ def test_a_retry_goes_on_in_the_cluster_that_was_settled(
     write: Write, drive: Drive, place: Place, worker: Worker
 ) -> None:
     place()
-    execution = write(pipeline_text(staged(script_step(making(drive, **OUTPUTS))))).start("crash")
+    execution = write(pipeline_text(staged(script_step(build_make_script(drive, **OUTPUTS))))).start("crash")
     serve(drive, execution, worker)
     assert execution.status == "FAILED"
     scripts = len(worker.taken_operations)
@@ -142,7 +151,7 @@ def test_a_rollback_brings_back_what_ran_in_the_cluster_that_was_settled(
     write: Write, drive: Drive, place: Place, worker: Worker
 ) -> None:
     place()
-    ready = write(pipeline_text(staged(script_step(making(drive, **OUTPUTS)))))
+    ready = write(pipeline_text(staged(script_step(build_make_script(drive, **OUTPUTS)))))
     serve(drive, ready.start("1.27"), worker)
     execution = serve(drive, ready.start("1.28"), worker)
     assert execution.status == "SUCCESS", execution.failure
@@ -164,7 +173,7 @@ def test_a_step_of_the_provisioner_that_was_skipped_keeps_no_retry_from_going_on
 ) -> None:
     place()
     never = "- step: {identifier: never, type: Wait, spec: {duration: 1m}, when: {condition: 'false'}}\n"
-    provisioner_step = script_step(making(drive, **OUTPUTS)) + never
+    provisioner_step = script_step(build_make_script(drive, **OUTPUTS)) + never
     fails = "- step: {identifier: check, type: ShellScript, delegateSelectors: [scripts], "
     fails += "spec: {script: 'exit 1'}, failureStrategies: [{onFailure: {errors: [AllErrors], "
     fails += "action: {type: Abort}}}]}\n"

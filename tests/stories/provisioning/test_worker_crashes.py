@@ -9,7 +9,7 @@ from deployments.journal import runtime
 from deployments.models import StageExecution
 from tests.deployments.engine.conftest import Write, pipeline_text
 from tests.fixtures.engine_driver import Drive
-from tests.fixtures.worker_crashes import KILLED, in_a_fork
+from tests.fixtures.worker_crashes import KILLED, run_in_fork
 from tests.stories.cloudformation.conftest import create_step
 from tests.stories.provisioning.conftest import Place, staged
 
@@ -32,7 +32,7 @@ def test_a_place_is_settled_once_wherever_a_worker_dies(
         drive.until_over(execution)
 
     try:
-        assert in_a_fork(doomed) == KILLED
+        assert run_in_fork(doomed) == KILLED
     finally:
         runtime.set_hook(None)
     stage = StageExecution.objects.get(execution=execution)

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 Job = Callable[..., Drive]
 
 
-def in_store(field: str, path: str) -> str:
+def build_store_field(field: str, path: str) -> str:
     return f"{field}: {{type: FileStore, spec: {{files: {path}}}}}\n"
 
 
@@ -43,7 +43,9 @@ def test_a_mistake_in_a_file_names_the_file(drive: Drive) -> None:
     file = FileNode.objects.get(path="/ECS Tutorial/Run task/RunTaskRequest.yaml")
     file.content = "launchTyp: FARGATE\n"
     file.save()
-    spec = in_store("runTaskRequestDefinition", f'"{file.path}"') + inline("taskDefinition", DEFINITION)
+    spec = build_store_field("runTaskRequestDefinition", f'"{file.path}"') + inline(
+        "taskDefinition", DEFINITION
+    )
     (error,) = list_refusals(spec)
     assert f"{file.path}, line 1, column 1: launchTyp" in error["message"]
 
@@ -84,7 +86,7 @@ def test_who_may_not_see_a_file_is_told_nothing_of_it(drive: Drive) -> None:
     stranger = User.objects.create(username="stranger")
     path = "/ECS Tutorial/Run task/RunTaskRequest.yaml"
     FileNode.objects.filter(path=path).update(content="launchTyp: SECRET\n")
-    spec = in_store("runTaskRequestDefinition", f'"{path}"') + "taskDefinitionArn: a:1\n"
+    spec = build_store_field("runTaskRequestDefinition", f'"{path}"') + "taskDefinitionArn: a:1\n"
     project = Scope.objects.get(path="account/default/demo")
     messages = " ".join(
         error["message"] for error in check_pipeline(pipeline_text(spec), project, stranger)["errors"]

@@ -24,7 +24,7 @@ REGISTERED = (
 )
 
 
-def _steady(service: str, verb: str) -> tuple[str, ...]:
+def _list_steady_lines(service: str, verb: str) -> tuple[str, ...]:
     return (
         "# AWS Event: <time> (service *) has started * tasks: (task <id>).",
         "Waiting for pending tasks to finish. 0/* running ...",
@@ -56,7 +56,7 @@ CANARY = (
     *FETCHED,
     *REGISTERED,
     "Creating Service webshopCanary with task definition * and desired count 1",
-    *_steady("webshopCanary", "Created"),
+    *_list_steady_lines("webshopCanary", "Created"),
     "",
     " Deployment Successful.",
     "Deleting service webshopCanary..",

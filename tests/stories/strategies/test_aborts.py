@@ -13,11 +13,11 @@ ALWAYS = {"RegisterScalableTarget", "StopTask", "DeregisterTaskDefinition"}
 
 def test_an_abort_in_any_step_is_undone_at_once_or_later(play: Play) -> None:
     for step in play.strategy.steps:
-        _with_rollback(play, step)
+        _check_rollback_abort(play, step)
         _check_plain_abort(play, step)
 
 
-def _with_rollback(play: Play, step: str) -> None:
+def _check_rollback_abort(play: Play, step: str) -> None:
     execution = _aborted(play, step, roll_back=True)
     outcome = "ROLLED_BACK" if play.strategy.rolls_back else "ABORTED"
     assert play.get_result(execution) == ("ABORTED", outcome), (step, play.log(execution))

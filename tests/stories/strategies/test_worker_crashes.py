@@ -10,7 +10,7 @@ from django.db import connection
 from deployments.journal.runtime import FAILPOINTS, set_hook
 from deployments.log import iterate_lines
 from deployments.models import AwsCall, Execution
-from tests.fixtures.worker_crashes import KILLED, in_a_fork
+from tests.fixtures.worker_crashes import KILLED, run_in_fork
 from tests.stories.strategies.scenario import Play, list_broken_lines
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -83,7 +83,7 @@ def _survives_a_kill(play: Play, calm: Execution) -> None:
         set_hook(die)
         play.until_over(execution)
 
-    assert in_a_fork(doomed) == KILLED
+    assert run_in_fork(doomed) == KILLED
     connection.close()
     play.wait_for_the_lease()
     play.deaths.append("call.sent")

@@ -9,7 +9,7 @@ from deployments.journal import runtime
 from deployments.models import AppliedConfiguration, AwsCall
 from tests.deployments.engine.conftest import Write, pipeline_text, stage_text
 from tests.fixtures.engine_driver import Drive
-from tests.fixtures.worker_crashes import KILLED, in_a_fork
+from tests.fixtures.worker_crashes import KILLED, run_in_fork
 from tests.steps.kinds.conftest import Worker
 from tests.steps.kinds.test_script import serve_until_over
 from tests.stories.terraform.conftest import States, needs_terraform, terraform_step
@@ -48,7 +48,7 @@ def test_what_a_delegate_has_applied_is_taken_up_by_the_next_worker(
         drive.until_over(execution)
 
     try:
-        assert in_a_fork(doomed) == KILLED
+        assert run_in_fork(doomed) == KILLED
     finally:
         runtime.set_hook(None)
     drive.clock.move(61)

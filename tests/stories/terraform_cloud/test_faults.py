@@ -9,7 +9,7 @@ from deployments.models import AwsCall
 from tests.deployments.engine.conftest import Write
 from tests.fixtures.engine_driver import Drive
 from tests.fixtures.terraform_cloud import Fault, TerraformCloudServer
-from tests.fixtures.worker_crashes import KILLED, in_a_fork
+from tests.fixtures.worker_crashes import KILLED, run_in_fork
 from tests.stories.terraform_cloud.conftest import run_step, text_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -68,7 +68,7 @@ def test_a_worker_that_dies_leaves_one_run_that_the_next_goes_on_with(
         drive.until_over(execution)
 
     try:
-        died = in_a_fork(doomed) == KILLED
+        died = run_in_fork(doomed) == KILLED
     finally:
         runtime.set_hook(None)
     assert died or number > 1

@@ -31,7 +31,7 @@ WRITING = {"second-factor", "new-password-link", "install-delegate", "download-d
 
 
 @contextmanager
-def blocked_writer() -> Iterator[None]:
+def block_writer() -> Iterator[None]:
     """Somebody else writes, for as long as the block takes; this process waits for a tenth of a second."""
     with connection.cursor() as cursor:
         cursor.execute("PRAGMA busy_timeout = 100")
@@ -60,7 +60,7 @@ def full_disk() -> Iterator[None]:
         connection.close()
 
 
-def long_away(client: Client) -> None:
+def age_activity(client: Client) -> None:
     """The next request of this browser has to note that its person is there again."""
     session = client.session
     session["seen_at"] = (timezone.now() - timedelta(minutes=10)).isoformat()
@@ -75,7 +75,7 @@ def test_every_page_is_read_while_somebody_else_writes(project: Scope, admin: Us
     client.get("/")
     tested = list(addresses(world))
     statuses = {}
-    with blocked_writer():
+    with block_writer():
         for address in tested:
             statuses[address.name] = client.get(address.path).status_code
     expected = {address.name: 503 if address.name in WRITING else address.status for address in tested}
@@ -87,8 +87,8 @@ def test_who_comes_back_and_programs_read_while_somebody_else_writes(project: Sc
     client, program = Client(), Client(headers={"x-api-key": token})
     client.force_login(admin)
     client.get("/")
-    long_away(client)
-    with blocked_writer():
+    age_activity(client)
+    with block_writer():
         assert client.get("/deployments/?scope=account").status_code == 200
         assert program.get("/api/v1/orgs").status_code == 200
     assert ApiKey.objects.get().last_used_at is None
@@ -98,7 +98,7 @@ def test_who_comes_back_and_programs_read_while_somebody_else_writes(project: Sc
 
 def test_a_write_is_refused_in_words_while_somebody_else_writes(project: Scope, admin: User) -> None:
     client = Client(headers={"x-api-key": create_api_key(actor=admin, user=admin, name="writer")[1]})
-    with blocked_writer():
+    with block_writer():
         answer = client.post("/api/v1/orgs", {"identifier": "new", "name": "New"}, "application/json")
     assert (answer.status_code, answer["Retry-After"]) == (503, "5")
     assert answer.json()["detail"].startswith("The database or the broker does not respond.")
@@ -117,7 +117,7 @@ def test_nobody_waits_for_the_lock_longer_than_for_postgresql() -> None:
 def test_a_session_that_has_to_be_kept_is_refused_in_words(project: Scope, admin: User) -> None:
     client = Client(raise_request_exception=False)
     client.force_login(admin)
-    with blocked_writer():
+    with block_writer():
         answer = client.get("/account/two-factor/")
     assert (answer.status_code, answer["Retry-After"]) == (503, "5")
 
@@ -129,7 +129,7 @@ def test_a_full_disk_is_told_and_what_is_stored_is_read(
     client, program = Client(), Client(headers={"x-api-key": token})
     client.force_login(admin)
     client.get("/")
-    long_away(client)
+    age_activity(client)
     caplog.handler.addFilter(limit := OutageLogFilter())
     with full_disk():
         answers = [program.post("/api/v1/orgs", new(number), "application/json") for number in range(100)]

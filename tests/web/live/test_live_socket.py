@@ -89,7 +89,7 @@ async def test_who_sees_one_pipeline_hears_of_its_runs_alone(
     pipeline: Pipeline, project: Scope, viewer: User
 ) -> None:
     other = await Pipeline.objects.acreate(scope=project, identifier="two", name="Two", yaml="")
-    person = await sync_to_async(sees_only)(other)
+    person = await sync_to_async(create_pipeline_viewer)(other)
     topic = f"executions:{project.pk}"
     own_socket, other_socket = await open_socket(viewer, topic), await open_socket(person, topic)
     await make(pipeline)
@@ -102,7 +102,7 @@ async def test_who_sees_one_pipeline_hears_of_its_runs_alone(
     await asyncio.gather(own_socket.leave(), other_socket.leave())
 
 
-def sees_only(pipeline: Pipeline) -> User:
+def create_pipeline_viewer(pipeline: Pipeline) -> User:
     person = make_person("narrow")
     group = ResourceGroup.objects.create(scope=pipeline.scope, identifier="narrow", name="Narrow")
     group.entries.create(resource="pipeline", identifier=pipeline.identifier)
@@ -153,7 +153,7 @@ async def test_who_keeps_one_topic_hears_of_that_alone(
     elsewhere = await Pipeline.objects.acreate(scope=other_project, identifier="e", name="E", yaml="")
     kept_topic, lost = f"executions:{other_project.pk}", f"executions:{project.pk}"
     socket = await open_socket(viewer, kept_topic, lost)
-    await sync_to_async(lose)(viewer, project)
+    await sync_to_async(remove_grants)(viewer, project)
     await make(pipeline)
     assert await socket.receive_nothing(0.5)
     await make(elsewhere)
@@ -161,7 +161,7 @@ async def test_who_keeps_one_topic_hears_of_that_alone(
     await socket.leave()
 
 
-def lose(person: User, scope: Scope) -> None:
+def remove_grants(person: User, scope: Scope) -> None:
     RoleAssignment.objects.filter(user=person, scope=scope).delete()
     publish_access_change(person.pk)
 

@@ -56,7 +56,7 @@ def test_other_sites_may_not(settings: Any, origin: str | None, host: str, schem
 async def test_a_refused_socket_is_closed_before_it_opens():
     messages: list[dict[str, Any]] = []
 
-    async def never(scope: Any, receive: Any, send: Any) -> None:
+    async def fail_if_called(scope: Any, receive: Any, send: Any) -> None:
         raise AssertionError("reached")
 
     async def receive() -> dict[str, Any]:
@@ -65,7 +65,7 @@ async def test_a_refused_socket_is_closed_before_it_opens():
     async def send(message: dict[str, Any]) -> None:
         messages.append(message)
 
-    await OriginValidator(never)(handshake("http://evil.example"), receive, send)
+    await OriginValidator(fail_if_called)(handshake("http://evil.example"), receive, send)
     assert messages == [{"type": "websocket.close", "code": 4403}]
 
 

@@ -12,7 +12,7 @@ from rbac.models import Scope
 from tests.delegates.agent.fake_servers import start_http_server
 from tests.delegates.agent.held_tasks import MemoryLog, create_task, get_error, run_task
 from tests.fixtures.git import GitServer, http_backend
-from tests.fixtures.time_limits import within_cpu
+from tests.fixtures.time_limits import run_within_cpu
 from tests.guards.fake_resolver import Rebinding
 from tests.invalid_input.test_yaml import CORPUS, OF_ALIASES
 
@@ -125,6 +125,6 @@ def test_what_comes_is_read_with_the_same_guard_as_what_people_write(case: str) 
         "texts": [{"name": "a.yaml", "text": text}],
     }
     with pytest.raises(BadDocument) as error:
-        within_cpu(0.5, lambda: fetch_documents(row, Scope()))
+        run_within_cpu(0.5, lambda: fetch_documents(row, Scope()))
     assert message.lower() in str(error.value).lower()
     assert "a.yaml" in str(error.value)
