@@ -21,6 +21,7 @@ from channels.routing import ProtocolTypeRouter  # noqa: E402
 
 from config.urls import websocket_routes  # noqa: E402
 from delegates.protocol.asgi import AgentHttpApplication, AgentSocketApplication  # noqa: E402
+from ops.processes import WebLifeSigns  # noqa: E402
 from web.http.asgi_limits import RequestLimits  # noqa: E402
 from web.http.gc_tuning import GarbageCollectionMiddleware, configure_garbage_collection  # noqa: E402
 from web.live.socket_middleware import OriginValidator, SocketLimits, SocketSessionMiddleware  # noqa: E402
@@ -31,6 +32,7 @@ application = ProtocolTypeRouter(
         "websocket": SocketLimits(
             AgentSocketApplication(OriginValidator(SocketSessionMiddleware(websocket_routes)))
         ),
+        "lifespan": WebLifeSigns(),
     }
 )
 

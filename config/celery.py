@@ -4,7 +4,7 @@ import gc
 import os
 from typing import Any
 
-from celery import Celery, signals
+from celery import Celery, bootsteps, signals
 from django.db import connections
 
 from config import broker
@@ -35,3 +35,27 @@ def freeze_loaded_modules(**_: Any) -> None:
     """Exclude loaded modules from garbage collection, so that forked children share their pages."""
     gc.collect()
     gc.freeze()
+
+
+class LifeSigns(bootsteps.StartStopStep):
+    """Step of the worker's main process that says every few seconds that it lives."""
+
+    requires = ("celery.worker.components:Timer", "celery.worker.components:Pool")
+
+    def start(self, worker: Any) -> None:
+        """Write the first sign, and have the worker's loop write the next ones."""
+        # Models, which need the apps that are loaded by now.
+        from ops.models import ServerProcess
+        from ops.processes import SIGN_INTERVAL_SECONDS, LifeSigns
+
+        self.signs = LifeSigns(ServerProcess.Role.WORKER)
+        self.signs.renew()
+        self.timer = worker.timer.call_repeatedly(SIGN_INTERVAL_SECONDS, self.signs.renew)
+
+    def stop(self, worker: Any) -> None:
+        """Delete the row of this process."""
+        self.timer.cancel()
+        self.signs.end()
+
+
+app.steps["worker"].add(LifeSigns)

@@ -1,6 +1,7 @@
 """Environment variables, typed and validated once at startup."""
 
 import secrets
+import tomllib
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 from urllib.parse import urlsplit
@@ -13,6 +14,7 @@ from guards import limits
 from guards.address_policy import parse_networks
 
 ROOT = Path(__file__).resolve().parent.parent
+VERSION: str = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
 
 DATABASE_SCHEMES = ("sqlite", "postgres", "postgresql")
 MAIL_SCHEMES = ("smtp", "smtps")
@@ -117,6 +119,10 @@ class EnvironmentSettings(BaseSettings):
     """
     email_from: str = Field("", alias="EMAIL_FROM")
     """The sender of e-mails. Empty: `slipway@` and the host of `PUBLIC_URL`."""
+    health_token: str = Field("", alias="SLIPWAY_HEALTH_TOKEN")
+    """In production, `/healthz` and `/readyz` answer the local network, and who sends this token
+    (`Authorization: Bearer …`). At least 16 characters; empty: the local network only.
+    """
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", alias="LOG_LEVEL")
     """The level of the processes' own logs."""
 
@@ -141,6 +147,13 @@ class EnvironmentSettings(BaseSettings):
         # Reading the port validates it: it raises for an invalid one.
         if value and (url.scheme not in MAIL_SCHEMES or not url.hostname or url.port == 0):
             raise ValueError("use smtp://user:password@host:587 (STARTTLS), smtps://…:465, or leave it empty")
+        return value
+
+    @field_validator("health_token")
+    @classmethod
+    def _validate_health_token(cls, value: str) -> str:
+        if value and len(value) < 16:
+            raise ValueError("use at least 16 random characters, or leave it empty")
         return value
 
     @field_validator("home")

@@ -6,11 +6,13 @@ from urllib.parse import unquote, urlsplit
 from csp.constants import NONCE, NONE, SELF
 
 from config.databases import build_database_settings, build_web_options
-from config.environment import ROOT, read_environment
+from config.environment import ROOT, VERSION, read_environment
 from guards import limits
 from guards.address_policy import AddressPolicy, parse_networks
 
 ENV = read_environment()
+HEALTH_TOKEN = ENV.health_token
+SLIPWAY_VERSION = VERSION
 HOME = ENV.home
 # Commits of repositories that this Slipway itself has fetched.
 GIT_CACHE = HOME / "repositories"
@@ -70,6 +72,8 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    # Probes name this machine by its IP address, which no other middleware lets pass.
+    "ops.health.HealthMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     # After the static files, which are compressed already. It adds random bytes, and CSRF tokens are masked,
@@ -263,7 +267,6 @@ SECURE_HSTS_SECONDS = 31_536_000 if SECURE else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = SECURE
 SECURE_SSL_REDIRECT = SECURE
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if SECURE else None
-SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$"]
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 CSRF_FAILURE_VIEW = "web.http.error_pages.handle_csrf_failure"

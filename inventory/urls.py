@@ -1,6 +1,7 @@
 """URLs of the pages of the overview, dashboards, instances, drift and adoption."""
 
 from django.urls import path
+from django.views.decorators.http import require_safe
 from django.views.generic import RedirectView
 
 from inventory.pages import (
@@ -22,7 +23,11 @@ urlpatterns = [
     path("services/", services.list_services, name="services"),
     path("environments/", environments.list_environments, name="environments"),
     path("inventory/", services.show_environment_matrix, name="inventory"),
-    path("running/", RedirectView.as_view(pattern_name="inventory", query_string=True), name="old-inventory"),
+    path(
+        "running/",
+        require_safe(RedirectView.as_view(pattern_name="inventory", query_string=True)),
+        name="old-inventory",
+    ),
     path("events/", events.list_events, name="events"),
     path("services/<int:pk>/dashboard/", services.show_dashboard, name="service-dashboard"),
     path("services/<int:pk>/compare/", services.compare_deployments_page, name="compare-deployments"),

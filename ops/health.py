@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from datetime import timedelta
 from functools import cache
+from ipaddress import ip_address
 from urllib.error import URLError
 from urllib.request import urlopen
 
@@ -11,13 +12,16 @@ import redis
 from django.conf import settings
 from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
-from django.http import HttpRequest, JsonResponse
+from django.http import HttpRequest, HttpResponseNotAllowed, JsonResponse
+from django.http.response import HttpResponseBase
 from django.utils import timezone
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_safe
+from django.utils.cache import add_never_cache_headers
+from django.utils.crypto import constant_time_compare
 
 from deployments.engine.dispatch import DISPATCHER
 from deployments.models import Pulse
+from ops.processes import ProcessState, list_processes
+from web.clock import get_database_time
 
 MAX_PULSE_AGE = timedelta(seconds=15)
 CHECK_TIMEOUT_SECONDS = 2.0
@@ -27,20 +31,80 @@ class NotReadyError(Exception):
     """Error raised by a failed check; the message names the part to inspect."""
 
 
-@never_cache
-@require_safe
-def healthz(request: HttpRequest) -> JsonResponse:
-    """Return 200 while this process works, independent of other parts."""
+class HealthMiddleware:
+    """Answer probes before anything else, for any `Host`: a load balancer sends the address of its target.
+
+    `/healthz` is 200 while this process works, independent of other parts. `/readyz` is 200 if all checks
+    pass, also if some of several processes are silent ("degraded"), else 503 with the failed ones.
+    """
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+        self.views = {"/healthz": _report_liveness, "/readyz": _report_readiness}
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        if (view := self.views.get(request.path)) is None:
+            return self.get_response(request)
+        if request.method not in ("GET", "HEAD"):
+            return HttpResponseNotAllowed(["GET", "HEAD"])
+        if _may_read(request):
+            response = view()
+        else:
+            detail = "Call from the local network without a proxy, or with the token SLIPWAY_HEALTH_TOKEN."
+            response = JsonResponse({"status": "forbidden", "detail": detail}, status=403)
+        add_never_cache_headers(response)
+        response.headers["X-Content-Type-Options"] = "nosniff"
+        return response
+
+
+def _may_read(request: HttpRequest) -> bool:
+    """Return whether the caller is on the local network, without a proxy between, or sends the token."""
+    sent = request.headers.get("Authorization", "").removeprefix("Bearer ")
+    if settings.HEALTH_TOKEN and constant_time_compare(sent, settings.HEALTH_TOKEN):
+        return True
+    if settings.EMBEDDED:
+        return True
+    if "X-Forwarded-For" in request.headers or "Forwarded" in request.headers:
+        return False
+    try:
+        return ip_address(request.META.get("REMOTE_ADDR", "")).is_private
+    except ValueError:
+        return False
+
+
+def _report_liveness() -> JsonResponse:
     return JsonResponse({"status": "alive"})
 
 
-@never_cache
-@require_safe
-def readyz(request: HttpRequest) -> JsonResponse:
-    """Return 200 if all checks pass, else 503 with the failed ones."""
-    reasons = list_failed_checks()
-    body = {"status": "not ready" if reasons else "ready", "missing": sorted(reasons), "reasons": reasons}
-    return JsonResponse(body, status=503 if reasons else 200)
+def _report_readiness() -> JsonResponse:
+    failed = list_failed_checks()
+    processes = [] if "database" in failed else list_processes(get_database_time())
+    silent = {str(state.process): _describe_silence(state) for state in processes if state.is_silent}
+    body = {
+        "status": "not ready" if failed else "degraded" if silent else "ready",
+        "missing": sorted(failed),
+        "reasons": failed | silent,
+        "processes": [_describe_process(state) for state in processes],
+    }
+    return JsonResponse(body, status=503 if failed else 200)
+
+
+def _describe_silence(state: ProcessState) -> str:
+    seconds = int(state.silence.total_seconds())
+    return f"No sign of life for {seconds} s: it hangs, was killed, or cannot reach the database."
+
+
+def _describe_process(state: ProcessState) -> dict[str, str | int]:
+    process = state.process
+    return {
+        "role": process.get_role_display(),
+        "host": process.hostname,
+        "pid": process.pid,
+        "version": process.version,
+        "started_at": process.started_at.isoformat(),
+        "last_seen_at": process.seen_at.isoformat(),
+        "status": "silent" if state.is_silent else "alive",
+    }
 
 
 def list_failed_checks() -> dict[str, str]:

@@ -69,7 +69,7 @@ def get_web() -> Program:
             *("--host", "127.0.0.1", "--port", str(settings.ENV.port)),
             # Compression costs about 30 KiB for every open socket and saves nothing on short lines.
             *("--ws", "websockets-sansio", "--ws-per-message-deflate", "false", "--ws-max-size", "65536"),
-            *("--lifespan", "off", "--no-server-header", "--log-level", "warning"),
+            *("--lifespan", "on", "--no-server-header", "--log-level", "warning"),
             # Open sockets would delay the shutdown while viewers exist.
             *("--timeout-graceful-shutdown", "2"),
         ),

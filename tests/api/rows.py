@@ -34,8 +34,6 @@ ROWS: dict[str, Row] = {
     "admin-sign-in": Row((get(Open(403, anonymous=302)),)),
     "theme": Row((Ask("post", Open(302, anonymous=302), is_form=True),)),
     "csp-reports": Row((Ask("post", Open(204, anonymous=204)),)),
-    "healthz": allow_get(Open()),
-    "readyz": Row((get(Open(503, anonymous=503)),)),
     "schema": allow_get(Open()),
     "api-docs": allow_get(Open()),
     # No test has the documentation built, but those of tests/web/test_documentation.py.

@@ -41,7 +41,7 @@ def test_liveness_touches_neither_database_nor_broker(settings: Settings) -> Non
 def test_ready_when_everything_answers(live_broker: str, sandbox: SandboxProcess) -> None:
     beat_once()
 
-    assert readiness() == (200, {"status": "ready", "missing": [], "reasons": {}})
+    assert readiness() == (200, {"status": "ready", "missing": [], "reasons": {}, "processes": []})
 
 
 @pytest.mark.django_db

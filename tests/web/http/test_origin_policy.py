@@ -22,7 +22,7 @@ def _no_counts() -> None:
 
 
 @pytest.mark.parametrize("site", ["cross-site", "same-site"])
-@pytest.mark.parametrize("address", ["/sign-in/", "/api/v1/orgs", "/healthz"])
+@pytest.mark.parametrize("address", ["/sign-in/", "/api/v1/orgs"])
 @pytest.mark.parametrize("method", ["get", "post", "delete"])
 def test_other_sites_can_ask_nothing(client: Client, site: str, address: str, method: str) -> None:
     answer = getattr(client, method)(address, headers={**ELSEWHERE, "Sec-Fetch-Site": site})
@@ -45,7 +45,7 @@ def test_our_own_pages_and_programs_are_not_asked_where_they_come_from(client: C
     assert client.get("/api/v1/orgs", headers=keyed).status_code == 401
 
 
-@pytest.mark.parametrize("address", ["/sign-in/", "/api/v1/orgs", "/nowhere/", "/healthz"])
+@pytest.mark.parametrize("address", ["/sign-in/", "/api/v1/orgs", "/nowhere/"])
 def test_every_answer_says_what_a_browser_is_to_keep_to(client: Client, address: str) -> None:
     answer = client.get(address)
     policy = answer["Content-Security-Policy"]
