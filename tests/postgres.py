@@ -72,7 +72,7 @@ class Postgres:
 
     @property
     def url(self) -> str:
-        """What DATABASE_URL has to be."""
+        """Return the DATABASE_URL."""
         return f"postgres://slipway@127.0.0.1:{self.port}/slipway"
 
     def start(self) -> None:

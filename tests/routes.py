@@ -17,7 +17,7 @@ class NoCaseError(LookupError):
 
 @dataclass(frozen=True)
 class Address:
-    """One address to load, what it is called, and the status that an administrator gets."""
+    """One address with its name and the status for an administrator."""
 
     name: str
     path: str

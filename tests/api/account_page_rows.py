@@ -7,7 +7,7 @@ AWAY = Open(302, anonymous=302)
 
 
 def build_post(done: int) -> Ask:
-    """Nothing but the button."""
+    """Return a POST that every signed-in user may send."""
     return Ask("post", SignedIn(done), is_form=True)
 
 

@@ -15,11 +15,11 @@ def _builtin_roles(request: pytest.FixtureRequest) -> None:
 
 @pytest.fixture
 def world(project: Scope, admin: User) -> World:
-    """One of everything in the project where things happen."""
+    """One object of every kind in the project under test."""
     return make_world(project, admin, admin)
 
 
 @pytest.fixture
 def other_world(other_project: Scope, stranger: User, admin: User) -> World:
-    """One of everything in the project of which nobody here may learn anything."""
+    """One object of every kind in a project that nobody here may see."""
     return make_world(other_project, stranger, admin)

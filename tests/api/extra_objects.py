@@ -38,12 +38,12 @@ def inquiry(world: World) -> dict[str, Any]:
 
 
 def audit_entry(world: World) -> dict[str, Any]:
-    """What the audit trail says of the world's execution."""
+    """Return the audit entries of the world's execution."""
     return {"pk": AuditEntry.objects.filter(scope=world.scope).earliest("pk").pk}
 
 
 def comparison(world: World) -> dict[str, Any]:
-    """The world's ECS service beside what was deployed to it."""
+    """Return the comparison of the world's ECS service with its last deployment."""
     return {"pk": DriftComparison.objects.get(ecs_service__service=world.service).pk}
 
 
@@ -54,12 +54,12 @@ def build_drift_body(world: World) -> dict[str, Any]:
 
 
 def accepted_field(world: World) -> dict[str, Any]:
-    """The same, and why."""
+    """Return the same body with a reason."""
     return {**build_drift_body(world), "reason": "as agreed"}
 
 
 def build_accept_form(world: World) -> dict[str, Any]:
-    """The same by a form."""
+    """Return the form that accepts the drifted field."""
     return {"drift": build_drift_body(world)["drifts"], "reason": "as agreed", "verdict": "accept"}
 
 
@@ -69,7 +69,7 @@ def adoption(world: World) -> dict[str, Any]:
 
 
 def create_adopted_service(world: World) -> dict[str, Any]:
-    """One that was taken over, with the service and the pipeline that were made of it."""
+    """Create an adopted service with its service and pipeline rows."""
     row = Adoption.objects.get(infrastructure=world.infrastructure)
     names = {"scope": world.scope, "identifier": "made", "name": "Made"}
     row.service, _ = Service.objects.get_or_create(**names)

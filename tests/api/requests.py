@@ -17,7 +17,7 @@ def nothing(world: World) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Ask:
-    """One request and what it needs; the status that everybody gets is computed from that."""
+    """One request and its required access; the expected status of each user is computed from it."""
 
     method: str
     need: Need
@@ -33,7 +33,7 @@ class Ask:
 
 @dataclass(frozen=True)
 class Row:
-    """One named address and everything that can be asked of it."""
+    """One named address and all requests to it."""
 
     asks: tuple[Ask, ...]
     kwargs: Build = field(default=nothing)
@@ -70,7 +70,7 @@ def build_delete_row(permission: str, kwargs: Build) -> Row:
 
 
 def list_granted_permissions(role: str) -> tuple[str, ...]:
-    """What somebody needs to have who hands out a built-in role."""
+    """Return the permissions needed to grant a built-in role."""
     return tuple(sorted(GRANTED[role]))
 
 

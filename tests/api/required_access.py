@@ -38,7 +38,7 @@ class Standing:
         return permission in GRANTED.get(self.role, ()) and self.reaches(at)
 
     def reaches(self, at: str) -> bool:
-        """Whether the role counts there at all."""
+        """Return whether the role applies at this place."""
         return bool(self.role) and _covers(self.place, at) and self._is_alive(at)
 
     def has_anywhere(self, permission: str) -> bool:
@@ -172,7 +172,7 @@ class Saves:
 
 @dataclass(frozen=True)
 class SignedIn:
-    """Nothing but to be signed in."""
+    """Access for every signed-in user."""
 
     done: int = 200
 
@@ -185,7 +185,7 @@ class SignedIn:
 
 @dataclass(frozen=True)
 class Owner:
-    """What belongs to one person, the world's member, and to nobody else whatever their roles."""
+    """Access for one person, the world's member, whatever the roles of others."""
 
     done: int = 200
 
@@ -198,7 +198,7 @@ class Owner:
 
 @dataclass(frozen=True)
 class Open:
-    """Nothing at all: for whoever comes, signed in or not."""
+    """Access for everybody, signed in or not."""
 
     done: int = 200
     anonymous: int = 200
@@ -218,7 +218,7 @@ ADMINS = ("account_admin", "organization_admin", "project_admin")
 
 
 def select_standings(need: Need, turn: int) -> tuple[Standing, ...]:
-    """Return the standings that tell most about a need; what is left out could only say the same again.
+    """Return the standings that test a need best; the others would repeat the same answer.
 
     Here every role is asked, for a wrong permission shows with some role only, and of roles that are all but
     the same another one in each `turn`. Next door it is the mightiest: whatever gets past would get past with

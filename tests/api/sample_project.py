@@ -63,7 +63,7 @@ pipeline:
 
 @dataclass(frozen=True)
 class World:
-    """One of everything in one project."""
+    """One object of every kind in one project."""
 
     scope: Scope
     member: User

@@ -20,7 +20,7 @@ Call = Callable[[User], APIClient]
 
 
 def build_assignment(person: User, role: str, scope: Scope) -> dict[str, Any]:
-    """What gives `person` a role at `scope`."""
+    """Return the body that assigns a role to `person` at `scope`."""
     return {"principal": {"type": "user", "id": person.pk}, "role": role, "scope": scope.path}
 
 

@@ -81,7 +81,7 @@ def test_people_with_a_session_are_counted_too(admin: User) -> None:
 
 
 def count_admitted(seconds: float, per_second: int) -> int:
-    """How many requests get through when `per_second` come evenly for some time."""
+    """Return how many of `per_second` evenly spaced requests are admitted in some seconds."""
     moments = [NOON + number / per_second for number in range(int(seconds * per_second))]
     return sum(count_request("key:1", most=100, now=moment).is_allowed for moment in moments)
 

@@ -19,7 +19,7 @@ Answer = Callable[[BaseHTTPRequestHandler], None]
 
 @dataclass
 class Endpoint:
-    """What the endpoint will answer next, and what it was asked; the last answer is given again."""
+    """An AWS endpoint with prepared answers and a record of its requests; the last answer repeats."""
 
     url: str
     answers: list[Answer] = field(default_factory=list)

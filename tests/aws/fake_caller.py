@@ -5,11 +5,11 @@ from typing import Any
 
 
 def skip_sleep(_seconds: float) -> None:
-    """Let a retry happen at once."""
+    """Return at once, so that a retry does not wait."""
 
 
 class ListedCaller:
-    """Gives back the listed answers one by one and keeps what it was asked."""
+    """A caller that returns the listed answers in order and records the calls."""
 
     def __init__(self, *answers: dict[str, Any] | Exception) -> None:
         self.answers = list(answers)

@@ -27,7 +27,7 @@ RULE = "arn:aws:elasticloadbalancing:us-east-1:1:listener-rule/app/lb/1/2/3"
 
 @dataclass
 class Account:
-    """Answers by operation; what it has no answer for does not exist."""
+    """An account with one answer for each operation; everything else does not exist."""
 
     answers: Mapping[str, Any]
     operations: list[str] = field(default_factory=list)

@@ -79,5 +79,5 @@ def visit(page: Page, complaints: list[str], live_server: LiveServer, deployer: 
 
 @pytest.fixture
 def wire(page: Page, execution: Execution) -> Wire:
-    """Stands between the page and the server, so that a test can lose what it likes."""
+    """A fake between the page and the server, so that a test can drop messages."""
     return Wire(page, execution)

@@ -58,7 +58,7 @@ def _encoded(stretch: list[dict[str, Any]]) -> list[LogBlock]:
 
 
 class Wire:
-    """What the page hears and asks; `log` is what the server has, whether the socket told it or not."""
+    """The page's socket and requests; `log` holds the server's lines, sent over the socket or not."""
 
     def __init__(self, page: Page, execution: Execution) -> None:
         self.page = page

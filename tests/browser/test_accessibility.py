@@ -42,7 +42,7 @@ def pages(reader: Client, world: World) -> list[str]:
 
 
 def violations(page: Page) -> list[str]:
-    """What axe-core finds on the page that is open, each with the first piece of markup it means."""
+    """Return the problems that axe-core finds on the open page, each with its first element."""
     page.evaluate(axe())
     # Without the selectors that it would work out for each element in half of its time.
     rules = "{'label-content-name-mismatch': {enabled: true}}"

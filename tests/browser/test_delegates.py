@@ -59,7 +59,7 @@ def publish_delegate_change(delegate: Delegate, *, of_its_log: bool = False) -> 
 
 
 def age_heartbeat(delegate: Delegate, *, seconds: float) -> None:
-    """As if its last heartbeat had come that long ago."""
+    """Move the last heartbeat of a delegate into the past."""
     heartbeat_at = timezone.now() - timedelta(seconds=seconds)
     DelegateInstance.objects.filter(delegate=delegate).update(last_heartbeat_at=heartbeat_at)
     publish_delegate_change(delegate)

@@ -21,7 +21,7 @@ WAITS = """\
 
 @pytest.fixture
 def writer(deployer: User, demo: Pipeline) -> User:
-    """The one who visits may write pipelines too; the demo has two steps that wait."""
+    """A visitor who may write pipelines; the demo has two steps that wait."""
     role = Role.objects.get(identifier="project_admin", scope=None)
     RoleAssignment.objects.create(user=deployer, role=role, scope=demo.scope)
     demo.yaml = re.sub(r" +execution:\n[\s\S]*", WAITS, demo.yaml)

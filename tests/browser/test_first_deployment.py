@@ -30,7 +30,7 @@ networkConfiguration:
 
 @pytest.fixture
 def newcomer(account: Scope, project: Scope) -> User:
-    """Somebody with every right in a project that holds nothing."""
+    """A user with every permission in an empty project."""
     return make_person("newcomer", "project_admin", project)
 
 

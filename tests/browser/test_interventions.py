@@ -23,7 +23,7 @@ def _step(execution: Execution) -> StepExecution:
 
 @pytest.fixture(autouse=True)
 def silent(page: Page) -> None:
-    """What the page knows is what it was sent with: this server has no sockets."""
+    """A server without sockets: the page knows only its first content."""
     page.route_web_socket("**/ws/**", lambda socket: None)
 
 

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.browser
 
 
 class LiveSocket:
-    """The server's end of the socket in the hand of a test, and what the page asked besides."""
+    """The server's end of the live socket, and the page's requests."""
 
     def __init__(self, page: Page) -> None:
         self.page = page

@@ -26,7 +26,7 @@ addEventListener("click", () => { sessionStorage.clicks = Number(sessionStorage.
 
 @pytest.fixture
 def manager(project: Scope) -> User:
-    """Somebody who is new here and may make delegates."""
+    """A new user who may create delegates."""
     return make_person("manager", "delegate_manager", project)
 
 
@@ -43,7 +43,7 @@ def signed_in(page: Page, complaints: list[str], live_broker: str, site: str, ma
 
 
 def register(delegate: Delegate) -> None:
-    """As if an agent had come: a row, and a word to who watches, where no loop of Playwright runs."""
+    """Connect an agent: create its row and publish the change, outside Playwright's loop."""
 
     def connect_instance() -> None:
         make_instance(delegate)

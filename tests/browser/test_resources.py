@@ -20,7 +20,7 @@ pytestmark = pytest.mark.browser
 
 @pytest.fixture
 def deployer(demo: Pipeline) -> User:
-    """Who visits: here somebody who may change things."""
+    """The visitor: a user who may change things."""
     return User.objects.get(username="admin")
 
 

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.browser
 
 @pytest.fixture
 def writer(deployer: User, demo: Pipeline) -> User:
-    """The one who visits may write pipelines too."""
+    """A visitor who may write pipelines."""
     role = Role.objects.get(identifier="project_admin", scope=None)
     RoleAssignment.objects.create(user=deployer, role=role, scope=demo.scope)
     return deployer

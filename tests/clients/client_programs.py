@@ -27,7 +27,7 @@ ECS_DEPLOY = (
 
 @dataclass(frozen=True)
 class Ended:
-    """How a program ended, and what it said."""
+    """The exit status and output of a program."""
 
     status: int
     output: str
@@ -72,7 +72,7 @@ class Program:
 
 
 def environment_of(home: Path, url: str, *, key: str = PRETEND_KEY) -> dict[str, str]:
-    """What a program of AWS is told by its environment: where, and with which access key."""
+    """Return the environment of an AWS program: endpoint, region and access key."""
     return {
         "PATH": os.environ["PATH"],
         "HOME": str(home),

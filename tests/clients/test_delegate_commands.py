@@ -37,7 +37,7 @@ MADE = {
 
 
 def shape(command: ShellCommand) -> tuple[str, ...]:
-    """What the CLI has to know of a command: operation and flags; every one of them knows --region."""
+    """Return the operation and flags of a command; every command takes --region."""
     words = shlex.split(command.command)
     return (*words[1:3], *(word for word in words[3:] if word.startswith("--") and word != "--region"))
 

@@ -27,7 +27,7 @@ def text_of(response: Any) -> str:
 
 @pytest.fixture
 def form(project: Scope) -> dict[str, str]:
-    """What a person enters who has an access key."""
+    """Return the form of a user with an access key."""
     return {
         "in_scope": project.path,
         "name": "Production, Ireland",

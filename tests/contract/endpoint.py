@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where an ECS is and what is there to use; without `key`, boto3 looks for credentials."""
+    """Location and resources of an ECS; without `key`, boto3 finds the credentials."""
 
     url: str
     region: str
@@ -231,7 +231,7 @@ class Aws:
         return [task for task in tasks if task["createdAt"] >= born]
 
     def events(self) -> list[str]:
-        """What the service said, oldest first."""
+        """Return the events of the service, oldest first."""
         return [str(e["message"]) for e in reversed(self.service()["events"])]
 
     def effects(self, after: int = 0) -> list[str]:

@@ -39,7 +39,7 @@ def describe_stack(aws: Aws, stack: str) -> dict[str, Any]:
 
 
 def statuses(aws: Aws, stack: str) -> list[str]:
-    """What the stack itself came to, oldest first."""
+    """Return the statuses of the stack itself, oldest first."""
     events = aws.client("cloudformation").describe_stack_events(StackName=stack)["StackEvents"]
     return [event["ResourceStatus"] for event in reversed(events) if event["PhysicalResourceId"] == stack]
 

@@ -36,7 +36,7 @@ def library(drive: Drive) -> dict[tuple[str, str], str]:
 
 
 def _move(**place: str) -> Service:
-    """Let the manifests of the demo's service lie in the library."""
+    """Move the manifests of the demo's service into the library."""
     service = Service.objects.get(identifier="myapp")
     manifests = [
         ManifestSpec("task_def", "EcsTaskDefinition", "Snippet", ("task",), place=place),

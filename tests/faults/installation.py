@@ -36,7 +36,7 @@ POOL_SIZE = 4
 
 @dataclass(frozen=True)
 class Answer:
-    """What a web server said; status 0 when it said nothing."""
+    """An answer of a web server; status 0 for no answer."""
 
     status: int
     headers: Message
@@ -54,7 +54,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Installation:
-    """All processes, each of which may be killed."""
+    """All processes of an installation; each may be killed."""
 
     folder: Path
     concurrency: int
@@ -106,7 +106,7 @@ class Installation:
         return self.request("GET", "/readyz", web=web).status == 200
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
-        """What the database holds."""
+        """Return the rows of a database query."""
         with psycopg.connect(self.database.url) as connection:
             return connection.execute(query.encode()).fetchall()
 

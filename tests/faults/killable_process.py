@@ -54,7 +54,7 @@ class Part:
         return time.monotonic() - began
 
     def die_and_come_back(self) -> None:
-        """What happens to a process under any supervisor."""
+        """Kill the process and start it again, as a supervisor does."""
         self.kill()
         self.start()
 

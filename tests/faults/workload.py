@@ -17,7 +17,7 @@ LONGEST = 100
 
 @dataclass(frozen=True)
 class Run:
-    """One execution that was asked for."""
+    """One requested execution."""
 
     id: str
     service: str
@@ -104,7 +104,7 @@ class Workload:
         assert self.installation.rows(mistakes) == []
 
     def count_writes(self, after: int) -> Counter[tuple[str, str]]:
-        """What changed something in AWS since then: how often each operation for each service."""
+        """Count the writes to AWS since then by service and operation."""
         entries = self.installation.sandbox.journal(after)
         return Counter(
             (_service_of(entry["params"]), entry["operation"])

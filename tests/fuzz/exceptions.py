@@ -95,7 +95,7 @@ _BEYOND: Final = re.compile("[\U00010000-\U0010ffff]")
 
 
 def is_expected(operation: str, failure: str, status: int, *, query: dict[str, object], body: object) -> bool:
-    """Whether `failure`, the name of its class, is how that operation has to answer."""
+    """Return whether an operation may answer with `failure`, a class name."""
     if failure == "AcceptedNegativeData":
         # A body that is too large is refused before anybody reads what is wrong with it.
         if status == 413:

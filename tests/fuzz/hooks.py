@@ -22,6 +22,6 @@ def before_call(context: Any, case: Any, kwargs: dict[str, Any]) -> None:
 
 @schemathesis.hook
 def filter_failure(context: Any, failure: Any, case: Any, response: Any) -> bool:
-    """Keep what is a failure."""
+    """Keep the failures."""
     name, status = type(failure).__name__, response.status_code
     return not is_expected(case.operation.label, name, status, query=dict(case.query or {}), body=case.body)

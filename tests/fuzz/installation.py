@@ -26,7 +26,7 @@ _START_SECONDS = 120
 
 @dataclass(frozen=True)
 class Asker:
-    """A service account, its API key, and what must not be taken away from it while it asks."""
+    """A service account, its API key, and its rows that requests must not remove."""
 
     role: str
     token: str
@@ -64,20 +64,20 @@ class Installation:
         return Asker(role, key["key"], own)
 
     def is_key_valid(self, asker: Asker) -> bool:
-        """Whether the key of an asker still opens."""
+        """Return whether the key of an asker is still accepted."""
         request = Request(f"{self.url}/api/v1/me", headers={"x-api-key": asker.token})
         with contextlib.suppress(URLError), urlopen(request) as answer:
             return bool(answer.status == 200)
         return False
 
     def operations(self) -> set[str]:
-        """What its description names, as in "GET /api/v1/me"."""
+        """Return the operations of the description, as in "GET /api/v1/me"."""
         with urlopen(f"{self.url}/api/schema/?format=json") as answer:
             paths = json.load(answer)["paths"]
         return {f"{method.upper()} {path}" for path, methods in paths.items() for method in methods}
 
     def is_ready(self) -> bool:
-        """Whether everything that it is made of has started."""
+        """Return whether all parts have started."""
         with contextlib.suppress(URLError, OSError), urlopen(f"{self.url}/readyz") as answer:
             return bool(answer.status == 200)
         return False

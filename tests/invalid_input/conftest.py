@@ -34,7 +34,7 @@ def _random_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @dataclass(frozen=True)
 class Shared:
-    """What all tests of a module find; each finds it as it was made."""
+    """The rows that all tests of a module share unchanged."""
 
     admin: User
     world: World
@@ -84,7 +84,7 @@ def admin(shared: Shared | None, account: Scope) -> User:
 
 @pytest.fixture
 def world(shared: Shared | None, project: Scope, admin: User) -> World:
-    """One of everything in the project where things happen."""
+    """One object of every kind in the project under test."""
     return shared.world if shared else make_world(project, admin, admin)
 
 
@@ -98,7 +98,7 @@ def client(admin: User) -> Client:
 
 @pytest.fixture
 def send(client: Client) -> Send:
-    """Send one request whose traces are taken back at once."""
+    """Send one request and roll back its changes."""
 
     def send_and_roll_back(method: str, address: str, *args: Any, **kwargs: Any) -> Any:
         with transaction.atomic():

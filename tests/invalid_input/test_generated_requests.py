@@ -151,7 +151,7 @@ def send_all(
     plan: dict[str, tuple[int, tuple[GenerationMode, ...]]],
     people: tuple[User, ...],
 ) -> int:
-    """Let each person ask each operation, and return how often they asked."""
+    """Send requests to each operation as each person, and return their number."""
     tried = 0
     for person in people:
         _, token = create_api_key(actor=person, user=person, name="fuzzing")

@@ -55,7 +55,7 @@ LINKS = """[...document.querySelectorAll('a[href^="/"]')].map(link => link.getAt
 
 
 def columns_of(model: type[models.Model]) -> list[models.CharField | models.TextField]:
-    """The columns that hold what people or AWS chose to write."""
+    """Return the columns with text chosen by people or AWS."""
     return [
         field
         for field in model._meta.concrete_fields
@@ -130,7 +130,7 @@ def send_hostile_log(socket: WebSocketRoute) -> None:
 
 @pytest.fixture
 def visitor(page: Page, complaints: list[str], live_server: LiveServer, admin: User) -> Page:
-    """The browser of an administrator, who is shown everything."""
+    """The browser of an administrator, who sees everything."""
     client = Client()
     client.force_login(admin)
     page.context.add_cookies(

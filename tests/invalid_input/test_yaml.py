@@ -58,7 +58,7 @@ Ask = Callable[[Send, World, str], Any]
 
 @dataclass(frozen=True)
 class Door:
-    """How a text is brought to one door, and the status with which a bad one comes back."""
+    """A way to submit a text, and the status for an invalid one."""
 
     ask: Ask
     status: int = 400
@@ -109,7 +109,7 @@ def build_pipeline_edit(world: World, text: str) -> dict[str, Any]:
 
 
 def _step(world: World, text: str) -> dict[str, Any]:
-    """A pipeline whose step brings the text as its own manifest."""
+    """Return a pipeline whose step contains the text as its manifest."""
     manifest = {"type": "Inline", "spec": {"content": text}}
     spec = json.dumps({"taskDefinition": manifest, "runTaskRequestDefinition": manifest})
     steps = f"- step: {{identifier: job, type: EcsRunTask, spec: {spec}}}\n"

@@ -17,7 +17,7 @@ def get_first_entry(world: World) -> Model:
 
 @dataclass(frozen=True)
 class Table:
-    """What a table's pages need, "" where nobody gets one; and the row of the world that is asked for."""
+    """The permissions of a table's admin pages ("" for nobody), and its row of the world."""
 
     row: Callable[[World], Any]
     view: str

@@ -24,7 +24,7 @@ class Browser(RequestFactory):
         return self.handler(self._base_environ(**request))  # type: ignore[attr-defined]
 
     def send_and_undo(self, method: str, address: str, *args: Any, **kwargs: Any) -> Any:
-        """Send one request whose traces are taken back at once."""
+        """Send one request and roll back its changes."""
         with transaction.atomic():
             response = getattr(self, method)(address, *args, **kwargs)
             transaction.set_rollback(True)
@@ -50,7 +50,7 @@ def make_people() -> dict[Standing, User]:
 
 
 def address_of(person: User) -> str:
-    """Where somebody asks from: each from an address of their own, since some limits count by it."""
+    """Return a separate client address for each person, since some limits count by it."""
     return f"10.0.{person.pk // 256 % 256}.{person.pk % 256}"
 
 

@@ -38,7 +38,7 @@ def test_every_role_at_every_place_gets_no_more(turn: int, name: str, ask: Ask, 
 
 
 def compare(name: str, ask: Ask, stage: Stage, standings: Iterable[Standing]) -> None:
-    """Ask as each of them and as nobody who signed in, and compare with what is computed."""
+    """Send the request as each standing and anonymously, and compare the statuses."""
     anonymous = ask.need.anonymous if isinstance(ask.need, Open) else 401 if name.startswith("api-") else 302
     expected: dict[Standing | None, int] = {
         None: anonymous,

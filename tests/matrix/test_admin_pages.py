@@ -85,5 +85,5 @@ def expected(table: Table, page: str, standing: Standing) -> int:
 
 
 def has_table_permission(table: Table, permission: str, standing: Standing) -> bool:
-    """What belongs to the account needs the permission there; all else, anywhere."""
+    """Return whether the permission is held: at the account for account tables, else anywhere."""
     return standing.has_anywhere(permission) if table.at.count("/") else standing.has(permission, table.at)

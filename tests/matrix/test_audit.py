@@ -43,7 +43,7 @@ SECRETS = (planted("a good secret"), planted("wonderful-secret-value"))
 
 @dataclass(frozen=True)
 class Told:
-    """What came of one request."""
+    """The status, changed tables and audit entries of one request."""
 
     status: int
     written: frozenset[str]
@@ -67,7 +67,7 @@ class Watch:
 
 
 def record_request(stage: Stage, method: str, address: str, body: Any, **options: Any) -> Told:
-    """Ask as an administrator, look at what was written, and take it back."""
+    """Send a request as an administrator, record its writes, and roll them back."""
     watch = Watch()
     with transaction.atomic():
         with connection.execute_wrapper(watch):
@@ -105,7 +105,7 @@ def test_who_changes_something_in_the_administration_is_too(label: str, page: st
 
 
 def check(outcome: Told, stage: Stage, source: str) -> None:
-    """Compare what was written with what the trail says of it."""
+    """Compare the written tables with the audit entries."""
     if outcome.written and outcome.status < 400:
         assert outcome.entries, f"changes {sorted(outcome.written)} and says nothing"
     for entry in outcome.entries:

@@ -30,7 +30,7 @@ def may_watch_an_execution(standing: Standing) -> bool:
 
 
 def may_count_approvals(standing: Standing) -> bool:
-    """Whoever is signed in hears how many wait for them: tests/deployments/approvals/test_badge.py."""
+    """Return True: every user receives the number of own approvals (deployments/approvals/test_badge.py)."""
     return True
 
 
@@ -39,12 +39,12 @@ def may_watch_a_service(standing: Standing) -> bool:
 
 
 def may_watch_nothing(standing: Standing) -> bool:
-    """Without a topic there is nothing to hear; with one, the rows below say who may."""
+    """Return whether a socket without topics is allowed; the rows below cover topics."""
     return False
 
 
 def is_project_member(standing: Standing) -> bool:
-    """Each change has its own audience besides: tests/web/live/test_live_socket.py."""
+    """Return whether the person is a member; web/live/test_live_socket.py tests each change."""
     return standing.is_member(HERE)
 
 
@@ -53,7 +53,7 @@ def sees_delegates_here(standing: Standing) -> bool:
 
 
 def is_requester(standing: Standing) -> bool:
-    """What somebody asks through a delegate is answered to nobody else."""
+    """Return whether the person sent the lookup request; nobody else reads its answer."""
     return standing == ADMIN
 
 

@@ -34,7 +34,7 @@ class Received:
 
 @dataclass
 class Receiver:
-    """What came, in its order; `answer` may hang, kill, or give a status with headers and a body."""
+    """A receiver that records requests; `answer` may hang, kill, or return status, headers and body."""
 
     address: str
     received: list[Received] = field(default_factory=list)

@@ -39,7 +39,7 @@ def execution(of: Pipeline) -> Execution:
 
 
 def assign_narrowly(person: User, role: str, scope: Scope, *entries: tuple[str, str]) -> RoleAssignment:
-    """Give a built-in role at `scope` on what `entries` (kind, identifier or "") list."""
+    """Assign a built-in role at `scope` on `entries` (kind, identifier or "")."""
     number = ResourceGroup.objects.count()
     group = ResourceGroup.objects.create(scope=scope, identifier=f"group{number}", name="Group")
     for resource, identifier in entries:

@@ -91,7 +91,7 @@ def covers_path(path: str, of: str, permission: str) -> bool:
 
 
 def allowed(state: State, permission: str, kind: str, name: str, path: str) -> bool:
-    """Say what the rules say, one after the other; an empty `name` stands for everything of the kind."""
+    """Apply the rules in order; an empty `name` stands for everything of the kind."""
     if not state.active or not is_live(state, path) or not is_allowed_by_key(state, permission, path):
         return False
     return any(

@@ -47,7 +47,7 @@ WAYS = ("told", "told again and again", "input closed", "told and input closed",
 
 @dataclass(frozen=True)
 class Started:
-    """One sandbox that lives already."""
+    """One running sandbox."""
 
     way: str
     pid: int
@@ -64,7 +64,7 @@ class Started:
             os.close(self.stdin)
 
     def result(self) -> str:
-        """How it ended; one that does not is killed."""
+        """Return how it ended; kill one that does not end."""
         result = self._wait()
         if "input closed" not in self.way:
             os.close(self.stdin)

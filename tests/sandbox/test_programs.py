@@ -72,7 +72,7 @@ def until_status(aws: Aws, arn: str, status: str) -> dict[str, Any]:
 
 
 def environment(aws: Aws, arn: str) -> dict[str, str]:
-    """What the process said about its environment, as the log group has it."""
+    """Return the environment that the process printed to its log group."""
 
     def list_environment_lines() -> list[str]:
         return [line for line in aws.log_lines(task(aws, arn)) if line.startswith("environment ")]

@@ -19,7 +19,7 @@ _FEWEST = 8
 
 @dataclass(frozen=True)
 class Planted:
-    """One value, and what it is."""
+    """One value and its name."""
 
     name: str
     value: str
@@ -42,7 +42,7 @@ class Planted:
 
 @dataclass
 class Search:
-    """What was looked for, how much was looked at, and what was found where."""
+    """A search for planted values, with the searched bytes and the findings."""
 
     planted: list[Planted]
     findings: list[str] = field(default_factory=list)

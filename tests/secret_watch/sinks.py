@@ -134,7 +134,7 @@ def _search_frame(_consumer: Any, message: dict[str, Any]) -> None:
 
 
 def _search_event(place: str, event: Any) -> None:
-    """What an ASGI application sends: a frame, the head or a part of an answer."""
+    """Search an event of an ASGI application: a frame, or the head or a part of an answer."""
     for part in ("text", "bytes", "body"):
         search_content(place, event.get(part) or "")
     for _, value in event.get("headers") or ():

@@ -34,7 +34,7 @@ TEXT_NEEDLES = tuple(needle.decode() for needle in NEEDLES)
 
 
 def is_planted(value: str) -> bool:
-    """Whether a value carries what the watch looks for."""
+    """Return whether a value carries the marker of the watch."""
     return MARKER in value or SECRET_ACCESS_KEY in value
 
 
@@ -79,7 +79,7 @@ def _get_excerpt(text: str, needle: str) -> str:
 
 
 class Finds:
-    """What was found since the last question."""
+    """The findings since the last check."""
 
     def __init__(self) -> None:
         self._read = 0

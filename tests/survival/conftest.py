@@ -28,7 +28,7 @@ AGENT_DIES = ("task.acquired", "task.performed")
 
 @dataclass
 class Fate:
-    """Who dies where, in turn: workers at each of the engine's failpoints, agents at each of theirs.
+    """The deaths of a story in order: workers at the engine's failpoints, agents at theirs.
 
     `gap` failpoints are passed in peace between two deaths of workers, `most` in all; the first is at the
     failpoint `first`, or with `anywhere` each where it happens to be. As many as `agents` tasks lose theirs.
@@ -95,7 +95,7 @@ class Story:
         self.drive.sandbox.advance(seconds)
 
     def _serve(self, fate: Fate) -> bool:
-        """Let the agent do what is there; one that dies over a task is missed when its lease ends."""
+        """Let the agent run its tasks; a dead agent is noticed when its lease ends."""
         route_waiting_tasks(get_database_time())
         task = self.worker.take()
         if task is None:

@@ -96,7 +96,7 @@ def build_pipeline(site: Site) -> str:
 
 @dataclass(frozen=True)
 class Came:
-    """What came of one run, wherever it was asked for and whoever died."""
+    """The result of one run, whoever requested it and whatever died."""
 
     execution: Execution
     site: Site
@@ -107,11 +107,11 @@ class Came:
         return {step.identifier: step for step in rows}
 
     def times(self, script: str) -> int:
-        """How often a script ran."""
+        """Return the number of runs of a script."""
         return self.count_requests()[f"/ran/{script}"]
 
     def count_requests(self) -> Counter[str]:
-        """How often each path of the site was asked."""
+        """Count the requests to each path of the site."""
         return Counter(path.partition("?")[0] for _, path, *_ in self.site.requests)
 
     @property

@@ -49,7 +49,7 @@ def _run(story: Story, tag: str, fate: Fate) -> Came:
 
 
 def _is_as_calm(came: Came, calm: Came) -> bool:
-    """Whether it went as if nobody had died.
+    """Return whether the run went as without deaths.
 
     The answer of the request that changes something may be lost, which nothing can find out about.
     """

@@ -95,7 +95,7 @@ def work(
 
 
 def _decide(execution: Execution, people: tuple[User, User]) -> bool:
-    """Let both approve what is shown; whether the step is decided."""
+    """Approve as both people; return whether the step is decided."""
     approval = Approval.objects.filter(execution=execution).exclude(plan_hash="").first()
     if approval is None or approval.is_being_refreshed:
         return False

@@ -41,7 +41,7 @@ def build_warm_client(person: User) -> Client:
 
 
 def delay_heartbeats() -> None:
-    """However long the test takes: what becomes late meanwhile is shown with its reason."""
+    """Move heartbeats far away, so that no status changes during the test."""
     day = timedelta(days=1)
     for instance in DelegateInstance.objects.all():
         heartbeat_at = timezone.now() + (day if instance.delegate_id % 2 else -day)

@@ -67,7 +67,7 @@ def fields_at(text: str, at: str = STEP) -> dict[str, Any]:
 
 
 def collect_form_values(text: str, at: str = STEP) -> dict[str, str]:
-    """What the browser sends for a form in which nothing was changed."""
+    """Return the values that a browser sends for an unchanged form."""
     values: dict[str, str] = {"form_at": at, "form_is": "ask"}
     for field in fields_at(text, at).values():
         values[field.name] = field.value

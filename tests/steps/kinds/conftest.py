@@ -53,7 +53,7 @@ def worker(drive: Drive) -> Iterator[Worker]:
 
 @dataclass
 class Site:
-    """A web server that notes what it is asked."""
+    """A web server that records its requests."""
 
     url: str
     requests: list[tuple[str, str, dict[str, str], str]] = field(default_factory=list)

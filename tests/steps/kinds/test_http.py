@@ -15,7 +15,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def http_text(url: str, options: str = "") -> str:
-    """A pipeline whose only step sends a request; `rest` is YAML in one line."""
+    """Return a pipeline with one Http step; `options` is YAML in one line."""
     spec = f"{{url: '{url}', {options}}}"
     return pipeline_text(stage_text(f"- step: {{identifier: ask, type: Http, spec: {spec}}}"))
 

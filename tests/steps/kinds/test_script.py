@@ -41,7 +41,7 @@ def script_step(script: str, name: str = "run", more: str = "", options: str = "
 
 
 def serve_until_over(drive: Drive, execution: Execution, worker: Worker, most: int = 60) -> Execution:
-    """Let time go by while a delegate works."""
+    """Advance time while a delegate works, until the execution has ended."""
     for _ in range(most):
         drive.reconcile()
         if not worker.serve():

@@ -21,7 +21,7 @@ NAMED = "<+pipeline.variables.token>"
 
 
 def _read_all_texts(execution: Execution, drive: Drive) -> str:
-    """All that people may read of an execution."""
+    """Return all readable texts of an execution."""
     calls = [str(call.preview) for call in AwsCall.objects.filter(execution=execution)]
     document = json.dumps(build_execution_document(execution, drive.deployer), ensure_ascii=False)
     return "\n".join([*drive.log(execution), *calls, document])

@@ -40,7 +40,7 @@ def _searched() -> list[str]:
 
 
 class _OldAgent(Worker):
-    """An agent that hides nothing of what it was not told to hide."""
+    """An agent that redacts only the values it was given."""
 
     def take(self) -> DelegateTask | None:
         task = super().take()

@@ -14,7 +14,7 @@ METRIC = "{namespace: App, metricName: Errors, dimensions: {Service: myapp}, sta
 
 
 def verify_text(spec: str) -> str:
-    """A pipeline whose only step watches."""
+    """Return a pipeline with one Verify step."""
     return pipeline_text(stage_text(f"- step: {{identifier: watch, type: Verify, spec: {{{spec}}}}}"))
 
 

@@ -104,7 +104,7 @@ class AutoScaling:
         return {"target": target, "policies": policies}
 
     def set_count(self, count: int) -> None:
-        """Auto scaling moves the count, as far as ECS can tell."""
+        """Set the desired count, as auto scaling does."""
         self.drive.call(
             "ecs", "UpdateService", {"cluster": "demo", "service": "myapp", "desiredCount": count}
         )

@@ -95,7 +95,7 @@ class Shop:
         self._save(document)
 
     def use_network_balancer(self) -> None:
-        """Let a network load balancer stand in the place of the application load balancer."""
+        """Replace the application load balancer by a network load balancer."""
         seed = self.drive.sandbox.seed()
         response = self.call(
             "elbv2", "CreateLoadBalancer", Name="net", Type="network", Subnets=seed["subnets"]
@@ -143,7 +143,7 @@ class Shop:
         return actions
 
     def call(self, service: str, operation: str, /, **params: Any) -> dict[str, Any]:
-        """What anybody else would do in the same account."""
+        """Call AWS as another client of the same account."""
         connector = Connector.objects.get(identifier="sandbox_aws")
         return open_aws_access(connector, "us-east-1").call(service, operation, params)
 
@@ -228,7 +228,7 @@ class Shop:
         self.until_over(execution, visited=visited)
 
     def pass_until(self, execution: Execution, is_so: Callable[[list[str]], bool]) -> None:
-        """Let time go by until the log says so."""
+        """Advance time until the log contains the text."""
         for _ in range(600):
             if is_so(self.drive.log(execution)):
                 return

@@ -37,7 +37,7 @@ def scaled(shop: Shop) -> Shop:
 
 
 def _scaling(shop: Shop, name: str) -> dict[str, Any]:
-    """What scales a service, as far as a rollback must bring it back."""
+    """Return the scaling settings of a service that a rollback must restore."""
     place = {"ServiceNamespace": "ecs", "ResourceIds": [f"service/demo/{name}"]}
     targets = shop.call("application-autoscaling", "DescribeScalableTargets", **place)["ScalableTargets"]
     if not targets:

@@ -38,11 +38,11 @@ class Work:
         return self.aws.last_number()
 
     def effects(self, after: int) -> Counter[str]:
-        """How often each operation has changed something since then."""
+        """Count the writes of each operation since then."""
         return Counter(entry["operation"] for entry in self.aws.journal(after) if entry["effect"])
 
     def list_served_by(self, execution: Execution) -> list[list[dict[str, Any]]]:
-        """Who had each call, in order."""
+        """Return the delegates that served each call, in order."""
         return [call.served_by for call in AwsCall.objects.filter(execution=execution).order_by("pk")]
 
     def check_once(self, execution: Execution, *, after: int) -> None:

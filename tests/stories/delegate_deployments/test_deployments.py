@@ -18,7 +18,7 @@ ROUNDS = 10
 
 
 def _handed_over(work: Work, execution: Execution) -> bool:
-    """Whether a call shows that it went from one delegate to the other."""
+    """Return whether a call moved from one delegate to another."""
     return any(
         "LOST" in {hand["end"] for hand in hands} or len({hand["delegate"] for hand in hands}) > 1
         for hands in work.list_served_by(execution)

@@ -32,7 +32,7 @@ class Proxy:
         self._drop_all()
 
     def mend(self) -> None:
-        """Let everything through again."""
+        """Restore the connection."""
         self._is_cut = self._bars_sockets = False
 
     def close(self) -> None:

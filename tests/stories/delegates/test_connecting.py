@@ -24,7 +24,7 @@ def _empty_account(pretend_aws: SandboxProcess) -> None:
 
 
 def spec(api: Api, sandbox: SandboxProcess, name: str, **values: Any) -> Spec:
-    """What the API writes for a delegate in the sandbox's account."""
+    """Return the API's task spec for a delegate in the sandbox's account."""
     seed = sandbox.seed()
     network = {
         "subnets": list(seed["subnets"]),
@@ -38,7 +38,7 @@ def spec(api: Api, sandbox: SandboxProcess, name: str, **values: Any) -> Spec:
 
 
 def follow(sandbox: SandboxProcess, task_spec: Spec) -> None:
-    """Run the spec's commands in their order, as a person does who copies them."""
+    """Run the commands of the spec in order, as a user would."""
     for command in task_spec["commands"]:
         aws_commands.run(sandbox.url, command["command"], task_spec["files"])
 

@@ -27,7 +27,7 @@ SCRIPT = f"for n in $(seq 1 {LINES}); do echo line $n; sleep {PAUSE}; done"
 
 @pytest.fixture
 def network(manager: Manager) -> Iterator[Proxy]:
-    """What lies between the agents of these stories and their manager."""
+    """The network between the agents of these stories and their manager."""
     with proxied(urlsplit(manager.url).port or 80) as proxy:
         yield proxy
 
@@ -65,7 +65,7 @@ def status(task: DelegateTask) -> str:
 
 
 def lines(task: DelegateTask) -> list[str]:
-    """What the task printed, in the order of its numbers."""
+    """Return the output of the task in line order."""
     chunks = TaskLogChunk.objects.filter(task=task).order_by("sequence")
     texts = [line["text"] for chunk in chunks for line in json.loads(chunk.lines)]
     return [text for text in texts if text.startswith("line ")]

@@ -29,7 +29,7 @@ def deploy(tag: str) -> Play:
 
 
 def disturb(operation: str, **params: object) -> Play:
-    """Let somebody else make a call while a good version is deployed."""
+    """Make a call from outside while a good version is deployed."""
 
     def play(drive: Drive) -> Execution:
         execution = drive.start("1.28")

@@ -24,7 +24,7 @@ def _set_count(drive: Drive, count: int) -> None:
 
 
 def _seconds_until_over(drive: Drive, execution: Execution) -> float:
-    """How long it takes from now until the execution has failed, before any rollback."""
+    """Return the seconds until the execution has failed, before any rollback."""
     began: datetime = drive.clock.now()
     for _ in range(200):
         drive.pass_time(1)

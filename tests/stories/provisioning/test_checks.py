@@ -21,7 +21,7 @@ USE = """
 
 
 def refusals(write: Write, text: str) -> list[tuple[str, str]]:
-    """Where a pipeline is wrong, and why."""
+    """Return the places and messages of a refused pipeline."""
     with pytest.raises(PipelineNotRunnable) as refused:
         write(text)
     return [(error["path"], error["message"]) for error in refused.value.errors]

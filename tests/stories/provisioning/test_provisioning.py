@@ -22,7 +22,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def serve(drive: Drive, execution: Execution, worker: Worker) -> Execution:
-    """Let a delegate work, and time go by in AWS too."""
+    """Let a delegate work while time advances, in AWS too."""
     for _ in range(400):
         drive.reconcile()
         if not worker.serve():

@@ -22,7 +22,7 @@ HERE = "?org=default&project=demo"
 
 
 def _answers(drive: Drive) -> dict[str, str]:
-    """What the commands that describe a service and its task definition print."""
+    """Return the output of the commands that describe a service and its task definition."""
     place = {"cluster": "demo", "services": ["myapp"]}
     service = drive.call("ecs", "DescribeServices", place)
     running = service["services"][0]["taskDefinition"]

@@ -31,7 +31,7 @@ def _roll_back(drive: Drive, execution: Execution) -> None:
 
 
 def _describe_service(drive: Drive) -> dict[str, Any]:
-    """The ECS service as AWS has it, with what stands on its deployment; ids aside."""
+    """Return the ECS service without ids, with the settings of its primary deployment."""
     service = drive.service()
     primary = service.pop("deployments")[0]
     shown_parts = {

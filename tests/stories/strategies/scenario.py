@@ -22,7 +22,7 @@ MOST_TURNS = 2000
 
 @dataclass
 class Play:
-    """One strategy with a version that serves, and everything that stories do to it."""
+    """One strategy with a deployed version, and the operations of the stories."""
 
     strategy: Strategy
     drive: Drive
@@ -58,7 +58,7 @@ class Play:
     # --- letting time go by ----------------------------------------------------------------------
 
     def turn(self, execution: Execution) -> None:
-        """What is due is looked at, by a worker that may die at it; then time goes on to the next turn."""
+        """Reconcile due executions, in a worker that may die, and advance time to the next pass."""
         try:
             self.drive.reconcile()
         except Death:
@@ -69,7 +69,7 @@ class Play:
             self._wait(max(1.0, (due - self.drive.clock.now()).total_seconds()))
 
     def wait_for_the_lease(self) -> None:
-        """Let the lease of a worker that is gone run out."""
+        """Let the lease of a dead worker expire."""
         self._wait(STANDS_STILL)
 
     def _wait(self, seconds: float) -> None:
@@ -115,7 +115,7 @@ class Play:
 
     @property
     def undo_outcome(self) -> str:
-        """The outcome of what failed and left nothing."""
+        """Return the outcome of a failed execution that left no changes."""
         return "ROLLED_BACK" if self.strategy.rolls_back else "FAILED"
 
     def run(self, tag: str) -> Execution:
@@ -139,17 +139,17 @@ class Play:
     # --- the account -----------------------------------------------------------------------------
 
     def settle(self) -> None:
-        """Let AWS come to rest: stopped tasks go away, targets drain."""
+        """Advance time until AWS is stable: tasks are stopped, targets drained."""
         self.drive.sandbox.advance(150)
         self.drive.clock.move(150)
 
     def remember(self) -> None:
-        """What is there now is what later stories begin with."""
+        """Save the present state as the start of later stories."""
         self.settle()
         self.before = state_of(self.drive.call)
 
     def list_changes(self) -> list[str]:
-        """What is otherwise in the account than before, ids and dates aside."""
+        """Return the differences of the account from the saved state, without ids and dates."""
         self.settle()
         return differences(self.before, state_of(self.drive.call))
 

@@ -27,7 +27,7 @@ def _check_rollback_abort(play: Play, step: str) -> None:
 
 
 def _check_plain_abort(play: Play, step: str) -> None:
-    """It touches nothing, and can be rolled back later."""
+    """Check that an abort changes nothing and can be rolled back later."""
     execution = _aborted(play, step, roll_back=False)
     assert play.get_result(execution) == ("ABORTED", "ABORTED"), step
     if play.strategy.rolls_back:

@@ -29,7 +29,7 @@ def _told_of(strategies: list[Strategy]) -> pytest.MarkDecorator:
 
 
 def _as_before(play: Play, execution: Execution, story: str) -> None:
-    """It was rolled back: the checklist says so, and so does the account."""
+    """Check that the rollback is in the checklist and in the account."""
     assert play.get_result(execution) == ("FAILED", play.undo_outcome), (
         story,
         execution.failure,

@@ -28,7 +28,7 @@ MASKS = (
 
 
 def mask_lines(lines: Iterable[str]) -> Iterator[str]:
-    """The lines without what differs from run to run."""
+    """Yield the lines without the parts that differ between runs."""
     for line in lines:
         for pattern, word in MASKS:
             line = re.sub(pattern, word, line)

@@ -45,7 +45,7 @@ class Count:
 
     @contextmanager
     def counting(self) -> Iterator[None]:
-        """Count what this thread's connection is asked within the block."""
+        """Count the statements of this thread's connection in the block."""
 
         def count(execute: Callable[..., Any], sql: str, *arguments: Any) -> Any:
             if not sql.startswith(_OF_TRANSACTIONS):

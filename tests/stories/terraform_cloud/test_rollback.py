@@ -25,7 +25,7 @@ def earlier(server: TerraformCloudServer) -> PretendRun:
 
 
 def until(drive: Drive, execution: Execution, server: TerraformCloudServer, status: str) -> None:
-    """Let time go by until the newest run stands there."""
+    """Advance time until the newest run has this status."""
     for _ in range(100):
         drive.reconcile()
         if server.runs and server.newest().status == status:

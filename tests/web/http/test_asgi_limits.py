@@ -15,7 +15,7 @@ CHUNK = b"x" * 65_536
 
 
 class Client:
-    """Sends what a test says, and keeps the answer."""
+    """A client that sends prepared chunks and records the answer."""
 
     def __init__(self, *chunks: bytes, is_endless: bool = False, is_silent: bool = False) -> None:
         self.chunks = list(chunks)

@@ -32,7 +32,7 @@ WRITING = {"second-factor", "new-password-link", "install-delegate", "download-d
 
 @contextmanager
 def block_writer() -> Iterator[None]:
-    """Somebody else writes, for as long as the block takes; this process waits for a tenth of a second."""
+    """Hold the write lock in another process; this one waits for a tenth of a second."""
     with connection.cursor() as cursor:
         cursor.execute("PRAGMA busy_timeout = 100")
     with closing(sqlite3.connect(connection.settings_dict["NAME"], isolation_level=None)) as other:

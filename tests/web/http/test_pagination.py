@@ -19,7 +19,7 @@ def request_of(address: str):
 
 
 def walk(address: str, **options: object) -> list[str]:
-    """Follow `next` to the end and return what was seen."""
+    """Follow `next` to the end and return all identifiers."""
     identifiers: list[str] = []
     url: str | None = address
     while url:

@@ -36,7 +36,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 class Screen:
-    """A socket that anybody who is signed in may see; notes how often that was asked."""
+    """A socket for every signed-in user that counts its authorization checks."""
 
     def __init__(self) -> None:
         self.check_count = 0
@@ -54,7 +54,7 @@ class Screen:
 
 
 class Broken(Screen):
-    """One whose question cannot be answered."""
+    """A socket whose authorization check fails."""
 
     @classmethod
     def get_close_codes(cls, pairs: Sequence[tuple[Self, User]]) -> Sequence[int | None]:
@@ -177,7 +177,7 @@ def watchers(project: Scope, count: int) -> list[tuple[Any, str]]:
 
 @sync_to_async
 def measure_close_codes(sockets: list[SocketSession]) -> tuple[dict[SocketSession, int | None], int]:
-    """What is found of these sockets, and in how many queries."""
+    """Return the close codes of these sockets and the number of queries."""
     with CaptureQueriesContext(connection) as queries:
         return compute_close_codes(sockets), len(queries)
 

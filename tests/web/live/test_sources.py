@@ -81,7 +81,7 @@ def test_many_things_are_looked_at_in_as_few_queries_as_one(world: World, subjec
 
 
 def get_snapshot(world: World) -> TopicSnapshot:
-    """What the world's infrastructure shows of its cluster."""
+    """Return the cluster snapshot of the world's infrastructure."""
     snapshots = [snapshot for look in read_cluster_snapshots(None).values() for snapshot in look]
     return next(
         snapshot for snapshot in snapshots if f"infrastructure:{world.infrastructure.pk}" in snapshot.topics
