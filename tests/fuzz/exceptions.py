@@ -75,6 +75,7 @@ REFUSED_ALTHOUGH_DESCRIBED: Final[dict[str, str]] = {
     "POST /api/v1/roles": TAKEN,
     "POST /api/v1/service-accounts": TAKEN,
     "POST /api/v1/services": VARIABLES,
+    "POST /api/v1/services/{id}/deployments/{deployment}/return": GONE,
     "POST /api/v1/user-groups": TAKEN,
     "PUT /api/v1/environments/{id}": VARIABLES,
     "PUT /api/v1/environments/{id}/infrastructures/{infrastructure}": NAMED,
