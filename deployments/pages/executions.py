@@ -1,6 +1,7 @@
 """Pages of executions: list, detail, requests to the engine, leftovers and expressions."""
 
 import uuid
+from collections.abc import Mapping
 from typing import Any, Final
 
 from django.contrib import messages
@@ -8,12 +9,12 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
-from deployments import log
 from deployments.execution import leftovers, operations, queries
 from deployments.execution.documents import build_call_document, build_execution_document
 from deployments.execution.onboarding import list_onboarding_steps
 from deployments.freezes import operations as freezes_operations
 from deployments.models import Execution
+from deployments.pages.log_tab import build_log_tab, parse_log_address
 from deployments.run_expressions import Run
 from pipelines.pages.expressions import render_expressions
 from rbac.policy import can
@@ -36,8 +37,6 @@ FILTERS: Final = (
 )
 TABS: Final = ("log", "outputs", "calls", "checklist")
 # Rows that the page has before its script runs; the script loads the others.
-LOG_LINES: Final = 200
-LOG_LINE_CHARACTERS: Final = 2_000
 CALLS: Final = 50
 
 
@@ -80,7 +79,7 @@ def show_execution(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
     tab = request.GET.get("tab", "")
     context = {
         "document": document,
-        **_list_tab_rows(execution, tab if tab in TABS else "log"),
+        **_list_tab_rows(execution, tab if tab in TABS else "log", request.GET),
         "has_outputs": any(step["outputs"] for stage in document["stages"] for step in stage["steps"]),
         "statuses": STATUS_BADGES,
         "execution_page": True,
@@ -90,17 +89,14 @@ def show_execution(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
     return render(request, "deployments/execution.html", context)
 
 
-def _list_tab_rows(execution: Execution, tab: str) -> dict[str, Any]:
-    """Return the name of the open tab and its first calls or last log lines."""
+def _list_tab_rows(execution: Execution, tab: str, query: Mapping[str, str]) -> dict[str, Any]:
+    """Return the name of the open tab and its first calls or the log lines that the query names."""
     rows: dict[str, Any] = {"tab": tab}
     if tab == "calls":
         calls = queries.list_calls(execution).order_by("pk")[:CALLS]
         rows["calls"] = [build_call_document(call) for call in calls]
     elif tab == "log":
-        last = execution.next_line_number - 1
-        rows["log_lines"] = log.read_last_lines(
-            execution.pk, last, limit=LOG_LINES, most_characters=LOG_LINE_CHARACTERS
-        )
+        rows |= build_log_tab(execution, parse_log_address(query))
     return rows
 
 

@@ -23,7 +23,7 @@ const startedEnded = hasEnded(first);
 let openTab = "log";
 let wasFailing = hasFailed(first);
 // A failed execution that is opened later starts at its first error, unless its address asks for something else.
-let startsAtError = startedEnded && hasFailed(first) && first.failure?.code !== "ABORTED" && !pane.hasRequestedPlace;
+let opening = pane.getOpening(startedEnded && hasFailed(first) && first.failure?.code !== "ABORTED");
 
 function hasFailed(state) {
   return state.status === "FAILED" || Boolean(state.failure);
@@ -41,7 +41,7 @@ function showConnection(status) {
   find("svg", node).classList.toggle("spin", form === "running");
   find("span", node).textContent = word;
   root.dataset.live = status;
-  if (openTab === "log") showFirstError();
+  if (openTab === "log") showOpening();
 }
 
 // A failure ends the following, once, and shows its first line; whoever reads an old one is left in peace.
@@ -51,10 +51,10 @@ function noticeFailure(state) {
   wasFailing = failing;
 }
 
-function showFirstError() {
-  if (!startsAtError || !root.dataset.live) return;
-  startsAtError = false;
-  pane.openAtFailure();
+function showOpening() {
+  if (!opening || !root.dataset.live) return;
+  pane.openAt(opening);
+  opening = null;
 }
 
 function onState(state) {
@@ -71,7 +71,7 @@ const tabs = wireTabs(find("[data-tabs]"), (name) => {
   if (name === "calls") calls.show(page.state?.calls_count ?? first.calls_count);
   if (name === "log") {
     pane.view.queue();
-    showFirstError();
+    showOpening();
   }
 });
 

@@ -65,7 +65,7 @@ export class LogPane {
     ]) bindKey(key, action);
     this.setTime(this.display.time);
     this.setWrap(this.wrap);
-    this.part("search").value = query.get("q") || "";
+    this.part("search").value = query.get("find") || "";
     this.part("case").setAttribute("aria-pressed", String(query.get("case") === "1"));
     this.setFilter();
     this.followHash();
@@ -165,10 +165,9 @@ export class LogPane {
   clicked(event) {
     const fold = event.target.closest("button.fold");
     if (fold) return this.fold(Number(fold.parentElement.dataset.n));
-    const link = event.target.closest("a.n");
-    if (!link) return;
+    const number = Number(event.target.closest("a.n")?.parentElement.dataset.n);
+    if (!number) return;
     event.preventDefault();
-    const number = Number(link.parentElement.dataset.n);
     const { picked } = this.display;
     this.pick(event.shiftKey && picked ? [Math.min(picked[0], number), Math.max(picked[1], number)] : [number, number]);
   }
@@ -228,15 +227,17 @@ export class LogPane {
     this.toLine(this.failureAt);
   }
 
-  // The address names lines, or a search or a filter that a jump would leave.
-  get hasRequestedPlace() {
-    return Boolean(readHash() || this.search.needle || this.filter.isOn);
+  // Where a log opens: at the lines of the address, else at its first match, else a failed one at its first error.
+  getOpening(hasFailed) {
+    if (readHash()) return null;
+    if (this.search.needle) return this.conditions();
+    return hasFailed && !this.filter.isOn && { level: "error" };
   }
 
-  // Shows the first error of a log, most of which may not be loaded; without one, the end stays in view.
-  async openAtFailure() {
+  // Shows the first such line of a log, most of which may not be loaded; without one, the end stays in view.
+  async openAt(conditions) {
     for (let after = 0; after !== null; ) {
-      const page = await this.onFind({ level: "error" }, after).catch(() => ({ numbers: [], next: null }));
+      const page = await this.onFind(conditions, after).catch(() => ({ numbers: [], next: null }));
       if (!this.display.follow || this.display.picked) return;
       if (page.numbers.length) return this.toLine(page.numbers[0]);
       after = page.next;
@@ -262,20 +263,27 @@ export class LogPane {
     return numbers.filter((number, at) => numbers[at - 1] !== number - 1 && !this.lines.get(number));
   }
 
+  get matchCase() {
+    return this.part("case").getAttribute("aria-pressed") === "true" ? "1" : "";
+  }
+
+  // The search as the server takes it.
+  conditions() {
+    return { q: this.part("search").value, ...(this.matchCase && { case: "1" }), ...this.filter.conditions() };
+  }
+
   setSearch(text) {
-    const matchCase = this.part("case").getAttribute("aria-pressed") === "true";
-    this.search.set(text, matchCase, this.view.filter);
+    this.search.set(text, this.matchCase, this.view.filter);
     this.display.hit = null;
     this.part("marks").replaceChildren();
     this.furtherHits.stop();
     if (text && !this.lines.isComplete) {
-      const conditions = { q: text, ...(matchCase && { case: "1" }), ...this.filter.conditions() };
-      this.furtherHits.ask(conditions, (numbers) => {
+      this.furtherHits.ask(this.conditions(), (numbers) => {
         this.search.addHits(numbers);
         this.refresh();
       });
     }
-    setQuery({ q: text, case: matchCase ? "1" : "" });
+    setQuery({ find: text, case: this.matchCase });
     this.view.restyle();
     this.refresh();
   }

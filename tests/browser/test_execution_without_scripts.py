@@ -58,9 +58,27 @@ def test_the_last_lines_are_read_and_the_others_are_one_link_away(
     expect(still.locator(f"#L{last}")).to_contain_text("text 449")
     height = still.locator("[data-log-scroll]").evaluate("area => area.clientHeight")
     assert height > 200, "The lines have no room without the toolbar."
-    expect(still.locator("[data-log-search]")).to_be_hidden()
+    expect(still.get_by_role("button", name="Match case")).to_be_hidden()
     still.get_by_role("link", name="Show the whole log as plain text").click()
     expect(still.locator("body")).to_contain_text("text 0")
+
+
+@pytest.mark.parametrize("width", [1500, 390])
+def test_the_log_is_searched_from_match_to_match(
+    still: Page, live_server: LiveServer, execution: Execution, width: int
+) -> None:
+    last = write_lines(execution, 450)
+    still.set_viewport_size({"width": width, "height": 900})
+    still.goto(f"{live_server.url}/deployments/{execution.pk}/")
+    still.get_by_label("Search in the log").fill("text 44")
+    still.get_by_role("button", name="Search", exact=True).click()
+    expect(still.get_by_text("11 matches")).to_be_visible()
+    still.get_by_role("link", name=str(last - 9), exact=True).click()
+    expect(still.locator(".log-row.picked")).to_contain_text("text 440")
+    still.get_by_role("link", name="Next match").click()
+    expect(still.locator(".log-row.picked mark")).to_be_in_viewport()
+    expect(still.get_by_text("Match 3 of 11")).to_be_visible()
+    assert still.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
 
 
 def test_a_log_without_lines_says_so(still: Page, live_server: LiveServer, execution: Execution) -> None:

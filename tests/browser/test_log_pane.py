@@ -172,6 +172,33 @@ def test_a_link_to_lines_loads_and_picks_them(
     expect(page.locator("[data-log-more]")).to_be_hidden()
 
 
+def test_an_address_with_a_text_opens_the_log_at_its_first_match(
+    page: Page, visit: Visit, execution: Execution, wire: Wire
+) -> None:
+    wire.log = [line(number, "needle" if number in (700, 2_400) else "") for number in range(1, 2_501)]
+    Execution.objects.filter(pk=execution.pk).update(next_line_number=2_501)
+    visit(f"/deployments/{execution.pk}/?find=needle")
+    wire.send_lines(*wire.log[1500:])
+    expect(page.locator("[data-n='700'] mark")).to_have_text("needle")
+    expect(page.locator("[data-n='700']")).to_be_in_viewport()
+    expect(page.locator("[data-log-hits]")).to_have_text("2 matches")
+    expect(page.locator("[data-log-search]")).to_have_value("needle")
+    expect(page.locator("[data-log-follow]")).to_have_attribute("aria-pressed", "false")
+
+
+def test_an_address_with_a_line_opens_the_log_there_until_another_line_is_picked(
+    page: Page, visit: Visit, execution: Execution, wire: Wire
+) -> None:
+    wire.log = [line(number) for number in range(1, 2_501)]
+    Execution.objects.filter(pk=execution.pk).update(next_line_number=2_501)
+    visit(f"/deployments/{execution.pk}/?line=120")
+    expect(page.locator("[data-n='120']")).to_have_class("log-row info picked")
+    expect(page.locator("[data-n='120']")).to_be_in_viewport()
+    expect(page.locator("[data-log-follow]")).to_have_attribute("aria-pressed", "false")
+    page.locator("[data-n='122'] a").click()
+    expect(page).to_have_url(re.compile(f"/{execution.pk}/#L122$"))
+
+
 def test_picking_lines_puts_them_in_the_address(page: Page, opened: Wire) -> None:
     opened.send_lines(*(line(number) for number in range(1, 11)))
     page.locator("[data-n='3'] a").click()
@@ -325,7 +352,7 @@ def test_search_finds_what_is_not_loaded(page: Page, long: Wire) -> None:
     page.locator("[data-log-search]").fill("needle")
     expect(page.locator("[data-log-hits]")).to_have_text("6 matches")
     assert long.searched[0] == {"q": "needle", "after": "0"}
-    expect(page).to_have_url(re.compile("q=needle"))
+    expect(page).to_have_url(re.compile("find=needle"))
     page.evaluate("window.slipway.pane.search.at = 1")
     page.keyboard.press("Shift+Enter")
     expect(page.locator(".log-row.hit mark")).to_have_text("needle")
@@ -381,7 +408,7 @@ def test_the_first_new_line_is_marked_until_the_reader_follows_again(page: Page,
 def test_how_the_log_is_shown_stands_in_the_address(
     page: Page, visit: Visit, execution: Execution, wire: Wire
 ) -> None:
-    visit(f"/deployments/{execution.pk}/?q=two&case=1&origin=aws&time=utc&wrap=1")
+    visit(f"/deployments/{execution.pk}/?find=two&case=1&origin=aws&time=utc&wrap=1")
     expect(page.locator("[data-connection]")).to_have_text("Live")
     wire.send_lines(line(1, "One"), {**line(2, "two"), "origin": "aws"}, {**line(3, "Two"), "origin": "aws"})
     expect(page.locator(".log-row")).to_have_count(2)

@@ -6,8 +6,10 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from catalog.models import Service
+from deployments.models import Execution
 from pipelines.models import Pipeline
 from tests.browser.conftest import Visit
+from tests.browser.fake_execution_socket import Wire, line
 from tests.browser.test_accessibility import violations
 
 pytestmark = pytest.mark.browser
@@ -75,3 +77,22 @@ def test_the_header_fits_a_narrow_page(page: Page, visit: Visit, demo: Pipeline)
     box.fill("demo")
     expect(page.get_by_role("option").first).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_the_box_searches_the_log_on_the_page_of_an_execution(
+    page: Page, visit: Visit, execution: Execution, wire: Wire
+) -> None:
+    visit(f"/deployments/{execution.pk}/?tab=outputs")
+    wire.send_lines(line(1, "first needle"), line(2), line(3, "second needle"))
+    page.keyboard.press("Control+k")
+    option = page.get_by_role("option", name="Search the log of this execution")
+    expect(option).to_be_visible()
+    page.keyboard.type("needle")
+    expect(option).to_contain_text("“needle”")
+    expect(option).to_have_attribute("href", f"/deployments/{execution.pk}/?find=needle")
+    assert violations(page) == []
+    page.keyboard.press("Enter")
+    expect(page.locator("[data-log-search]")).to_be_focused()
+    expect(page.locator("[data-log-hits]")).to_have_text("2 matches")
+    page.keyboard.press("Enter")
+    expect(page.locator(".log-row.hit mark")).to_have_text("needle")
