@@ -13,6 +13,7 @@ from accounts.pages import (
     roles,
     scopes,
     service_accounts,
+    user_groups,
 )
 
 urlpatterns = [
@@ -34,6 +35,26 @@ urlpatterns = [
         "access/role-assignments/<int:pk>/remove/",
         role_assignments.RemoveRoleAssignment.as_view(),
         name="remove-role-assignment",
+    ),
+    path("access/groups/", user_groups.show_user_groups, name="user-groups"),
+    path("access/groups/new/", user_groups.NewUserGroup.as_view(), name="new-user-group"),
+    path("access/groups/<int:pk>/", user_groups.show_user_group, name="user-group"),
+    path("access/groups/<int:pk>/edit/", user_groups.EditUserGroup.as_view(), name="edit-user-group"),
+    path("access/groups/<int:pk>/delete/", user_groups.DeleteUserGroup.as_view(), name="delete-user-group"),
+    path(
+        "access/groups/<int:pk>/members/new/",
+        user_groups.AddGroupMembers.as_view(),
+        name="add-group-members",
+    ),
+    path(
+        "access/groups/<int:pk>/members/<int:user>/remove/",
+        user_groups.RemoveGroupMember.as_view(),
+        name="remove-group-member",
+    ),
+    path(
+        "access/groups/<int:pk>/roles/new/",
+        role_assignments.AssignRoleToGroup.as_view(),
+        name="assign-role-to-group",
     ),
     path("access/roles/", roles.show_roles, name="roles"),
     path("access/roles/<int:pk>/", roles.show_role, name="role"),
@@ -62,6 +83,11 @@ urlpatterns = [
         "access/service-accounts/<int:pk>/delete/",
         service_accounts.DeleteServiceAccount.as_view(),
         name="delete-service-account",
+    ),
+    path(
+        "access/service-accounts/<int:pk>/roles/new/",
+        role_assignments.AssignRoleToServiceAccount.as_view(),
+        name="assign-role-to-service-account",
     ),
     path(
         "access/service-accounts/<int:pk>/keys/new/",

@@ -179,6 +179,7 @@ NAVIGATION_GROUPS: Final = (
             "r",
             (
                 NavigationTab("People", "/access/people/"),
+                NavigationTab("Groups", "/access/groups/"),
                 NavigationTab("Roles", "/access/roles/"),
                 NavigationTab("Organizations and projects", "/access/scopes/"),
                 NavigationTab("Effective access", "/access/effective/"),

@@ -134,7 +134,7 @@ class UserGroupDetailView(BaseApiView):
             group=group,
             name=data.get("name", group.name),
             external_name=data.get("external_name", group.external_name),
-            users=_get_users(data["users"], selectable_users) if "users" in data else list(group.users.all()),
+            users=_get_users(data["users"], selectable_users) if "users" in data else None,
         )
         return Response(_build_group_document(group.pk))
 

@@ -18,6 +18,7 @@ from accounts.queries.people import (
     list_people,
     summarize_people,
 )
+from accounts.queries.user_groups import VIEW_GROUPS, get_visible_group_ids
 from rbac import operations
 from rbac.models import RoleAssignment, Scope, User
 from rbac.operations.escalation_checks import list_user_assignments
@@ -68,7 +69,8 @@ def show_person(request: PageRequest, pk: int) -> HttpResponse:
         "person": person,
         "roles": roles,
         "removable": get_permitted_ids(request, MANAGE_USERS, RoleAssignment, rows),
-        "groups": filter_visible(request.user, "core_usergroup_view", groups)[:MAX_GROUPS],
+        "groups": filter_visible(request.user, VIEW_GROUPS, groups)[:MAX_GROUPS],
+        "visible_groups": get_visible_group_ids(request.user, roles),
         "max_roles": MAX_ROLES,
         "max_groups": MAX_GROUPS,
         "may_assign": can_anywhere(request.user, MANAGE_USERS),

@@ -8,16 +8,19 @@ from django.utils.html import format_html
 
 from accounts.forms.role_assignments import RoleAssignmentForm
 from accounts.pages.people import PersonPage
+from accounts.pages.service_accounts import ServiceAccountPage
+from accounts.pages.user_groups import UserGroupPage
+from accounts.queries.user_groups import VIEW_GROUPS
 from rbac import operations
-from rbac.models import RoleAssignment, User
+from rbac.models import RoleAssignment, User, UserGroup
 from rbac.operations.users import MANAGE_USERS
-from rbac.policy import Forbidden
+from rbac.policy import Forbidden, can
 from web.forms.pages import PageRequest, get_visible
 from web.forms.resource_pages import Breadcrumb, ConfirmPage, FormPage
 
 
-class AssignRoleToPerson(PersonPage, FormPage[Any]):
-    """Assign a role to a person."""
+class AssignRole(FormPage[Any]):
+    """Assign a role to the principal of the address."""
 
     permission = MANAGE_USERS
     form_class = RoleAssignmentForm
@@ -25,6 +28,10 @@ class AssignRoleToPerson(PersonPage, FormPage[Any]):
     here = "Assign role"
     button = "Assign role"
     refusal_title = "Could not assign the role"
+
+    def get_principal(self) -> dict[str, Any]:
+        """Return the principal in the format of the operation."""
+        raise NotImplementedError
 
     def check_access(self, resource: Any) -> None:
         """Do nothing: the form offers the permitted scopes, and raises `Forbidden` without any."""
@@ -43,7 +50,8 @@ class AssignRoleToPerson(PersonPage, FormPage[Any]):
                 scope=data["in_scope"],
                 role=data["role"],
                 resource_group=data["resource_group"],
-                user=self.object,
+                expires_at=form.expires_at,
+                **self.get_principal(),
             )
         except Forbidden as error:
             message = f"You cannot assign this role: you do not have {error.permission}."
@@ -54,8 +62,36 @@ class AssignRoleToPerson(PersonPage, FormPage[Any]):
         return f"{saved.role.name} in {saved.scope.path} assigned to {self.get_name()}."
 
 
+class AssignRoleToPerson(PersonPage, AssignRole):
+    """Assign a role to a person."""
+
+    def get_principal(self) -> dict[str, Any]:
+        """Return the person."""
+        return {"user": self.object}
+
+
+class AssignRoleToServiceAccount(ServiceAccountPage, AssignRole):
+    """Assign a role to a service account."""
+
+    def get_principal(self) -> dict[str, Any]:
+        """Return the user of the service account."""
+        return {"user": self.object.user}
+
+
+class AssignRoleToGroup(UserGroupPage, AssignRole):
+    """Assign a role to a group, in its scope or below."""
+
+    def get_principal(self) -> dict[str, Any]:
+        """Return the group."""
+        return {"group": self.object}
+
+    def get_form_options(self) -> dict[str, Any]:
+        """Return the options, with the scope of the group as limit."""
+        return {**super().get_form_options(), "below": self.object.scope}
+
+
 def _get_assignment(request: PageRequest, pk: int) -> RoleAssignment:
-    rows = RoleAssignment.objects.select_related("scope", "role", "user__service_account", "group")
+    rows = RoleAssignment.objects.select_related("scope", "role", "user__service_account", "group__scope")
     return get_visible(request, "core_user_view", rows, pk=pk)
 
 
@@ -74,10 +110,11 @@ class RemoveRoleAssignment(ConfirmPage[RoleAssignment]):
         return f"role {self.object.role.name} of {self.object.user or self.object.group}"
 
     def get_breadcrumbs(self) -> list[Breadcrumb]:
-        """Return the pages of the holder."""
-        user = self.object.user
+        """Return the pages of the holder, as far as the reader may view them."""
+        user, group = self.object.user, self.object.group
         if user is None:
-            return [Breadcrumb("People", reverse("people"))]
+            groups = [Breadcrumb("Groups", reverse("user-groups"))]
+            return [*groups, *self._list_group_page(group)] if group is not None else groups
         if user.kind == User.Kind.SERVICE_ACCOUNT:
             account = user.service_account
             url = reverse("service-account", args=[account.pk])
@@ -91,8 +128,16 @@ class RemoveRoleAssignment(ConfirmPage[RoleAssignment]):
     def get_texts(self) -> list[str]:
         """Return the effect."""
         text = "The permissions of {} in <code>{}</code> and below are withdrawn at once."
-        return [format_html(text, self.object.role.name, self.object.scope.path)]
+        texts: list[str] = [format_html(text, self.object.role.name, self.object.scope.path)]
+        if self.object.group is not None:
+            texts.append(format_html("Every member of {} loses them.", self.object.group.name))
+        return texts
 
     def perform(self, **values: Any) -> None:
         """Remove the assignment."""
         operations.remove_assignment(actor=self.request.user, assignment=self.object)
+
+    def _list_group_page(self, group: UserGroup) -> list[Breadcrumb]:
+        if not can(self.request.user, VIEW_GROUPS, group):
+            return []
+        return [Breadcrumb(group.name, reverse("user-group", args=[group.pk]))]

@@ -8,6 +8,7 @@ from django.views.decorators.http import require_safe
 
 from accounts.queries.people import list_granted_roles
 from accounts.queries.roles import ROLE_FILTERS, count_assignments, describe_permissions, list_roles
+from accounts.queries.user_groups import get_visible_group_ids
 from rbac.models import Role, RoleAssignment
 from rbac.policy import NotVisible
 from rbac.queries import list_visible_roles
@@ -40,10 +41,12 @@ def show_role(request: PageRequest, pk: int) -> HttpResponse:
     role = _get_role(request, pk)
     granted = {row.permission for row in role.permissions.all()}
     rows = RoleAssignment.objects.filter(role=role)
+    holders = list_granted_roles(request.user, rows, request.current_scope, MAX_HOLDERS)
     context = {
         "role": role,
         "permissions": describe_permissions(granted),
-        "holders": list_granted_roles(request.user, rows, request.current_scope, MAX_HOLDERS),
+        "holders": holders,
+        "visible_groups": get_visible_group_ids(request.user, holders),
         "max_holders": MAX_HOLDERS,
     }
     return render(request, "accounts/roles/role.html", context)

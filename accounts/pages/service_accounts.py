@@ -10,11 +10,14 @@ from django.utils.html import format_html
 from django.views.decorators.http import require_safe
 
 from accounts.forms.api_keys import EDIT, NewServiceAccountForm, ServiceAccountForm
+from accounts.queries.people import list_granted_roles
+from accounts.queries.user_groups import get_visible_group_ids
 from rbac import operations
-from rbac.models import ApiKey, ServiceAccount
+from rbac.models import ApiKey, RoleAssignment, ServiceAccount
 from rbac.operations.escalation_checks import list_user_assignments
-from rbac.policy import can_anywhere, filter_visible, get_permissions
-from web.forms.pages import PageRequest, get_visible, list_visible, require_sign_in
+from rbac.operations.users import MANAGE_USERS
+from rbac.policy import can_anywhere, get_permissions
+from web.forms.pages import PageRequest, get_permitted_ids, get_visible, list_visible, require_sign_in
 from web.forms.resource_pages import CreatePage, DeletePage, EditPage, ResourcePage
 from web.http.pagination import paginate_queryset
 
@@ -55,14 +58,19 @@ def service_accounts(request: PageRequest) -> HttpResponse:
 def service_account(request: PageRequest, pk: int) -> HttpResponse:
     """Show a service account with its roles and its keys."""
     account = get_service_account(request, pk)
-    roles = list_user_assignments(account.user).select_related("role", "scope", "group", "resource_group")
-    visible = filter_visible(request.user, "core_user_view", roles).order_by("pk")
+    assignments = list_user_assignments(account.user)
+    roles = list_granted_roles(request.user, assignments, request.current_scope, MOST_ROLES)
+    rows = [role.assignment for role in roles]
     keys = ApiKey.objects.filter(user=account.user).select_related("scope", "created_by")
     content = {
         "account": account,
-        "roles": visible[:MOST_ROLES],
+        "roles": roles,
+        "removable": get_permitted_ids(request, MANAGE_USERS, RoleAssignment, rows),
+        "visible_groups": get_visible_group_ids(request.user, roles),
+        "max_roles": MOST_ROLES,
         "page": paginate_queryset(keys, request),
         "rights": get_permissions(request.user, account),
+        "may_assign": can_anywhere(request.user, MANAGE_USERS),
     }
     return render(request, "accounts/service_accounts/account.html", content)
 

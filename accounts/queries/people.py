@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from rbac.models import RoleAssignment, Scope, User, UserGroup
 from rbac.policy import Principal, build_below_filter, filter_visible, list_permitted_scopes
+from rbac.policy.principals import build_validity_filter
 from rbac.queries import list_visible_users
 from web.search_filters import contains_text
 
@@ -100,10 +101,6 @@ def get_people_with_sign_in(principal: Principal) -> QuerySet[User]:
 
 def build_person_filter(text: str, name: str) -> Q:
     """Return the condition for a search text and one of `PERSON_FILTERS`; rows are annotated."""
-    condition = Q()
-    if text:
-        for column in _SEARCHED_COLUMNS:
-            condition |= Q(contains_text(column, text))
     filters = {
         "active": Q(is_active=True),
         "disabled": Q(is_active=False),
@@ -111,7 +108,15 @@ def build_person_filter(text: str, name: str) -> Q:
         "single-sign-on": Q(uses_single_sign_on=True),
         "local": ~Q(password__startswith=UNUSABLE_PASSWORD_PREFIX),
     }
-    return condition & filters.get(name, Q())
+    return build_person_search(text) & filters.get(name, Q())
+
+
+def build_person_search(text: str) -> Q:
+    """Return the condition that a user name, name or email address contains a text; without one all match."""
+    condition = Q()
+    for column in _SEARCHED_COLUMNS if text else ():
+        condition |= Q(contains_text(column, text))
+    return condition
 
 
 def summarize_people(
@@ -124,7 +129,7 @@ def summarize_people(
     for user_id, group_id in memberships.values_list("user_id", "usergroup_id"):
         members[group_id].append(user_id)
     rows = RoleAssignment.objects.filter(Q(user__in=summaries) | Q(group__in=members))
-    rows = rows.filter(Q(expires_at=None) | Q(expires_at__gt=timezone.now()))
+    rows = rows.filter(build_validity_filter())
     if scope is not None:
         rows = rows.filter(build_reach_filter(scope))
     for row in _list_visible_assignments(principal, rows)[:MAX_LISTED_ASSIGNMENTS]:

@@ -26,11 +26,18 @@ from rbac.operations.service_accounts import (
     delete_service_account,
     update_service_account,
 )
-from rbac.operations.user_groups import create_user_group, delete_user_group, update_user_group
+from rbac.operations.user_groups import (
+    add_group_members,
+    create_user_group,
+    delete_user_group,
+    remove_group_member,
+    update_user_group,
+)
 from rbac.operations.users import set_user_active
 
 __all__ = [
     "accept_invitation",
+    "add_group_members",
     "archive_scope",
     "assign_role",
     "create_api_key",
@@ -47,6 +54,7 @@ __all__ = [
     "delete_service_account",
     "delete_user_group",
     "remove_assignment",
+    "remove_group_member",
     "rename_scope",
     "renew_invitation",
     "restore_scope",

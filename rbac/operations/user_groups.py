@@ -1,6 +1,6 @@
 """Operations on user groups."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 from django.core.exceptions import ValidationError
@@ -12,6 +12,7 @@ from rbac.operations.escalation_checks import refuse_role_escalation, require_pe
 from rbac.operations.identifiers import build_unique_identifier, create_unique
 
 MANAGE_USER_GROUPS = "core_usergroup_manage"
+MEMBERS_FROM_PROVIDER = "The members of this group come from the single sign-on provider. Change them there."
 
 
 @transaction.atomic
@@ -45,27 +46,68 @@ def create_user_group(
 
 @transaction.atomic
 def update_user_group(
-    *, actor: User | None, group: UserGroup, name: str, users: Iterable[User], external_name: str
+    *,
+    actor: User | None,
+    group: UserGroup,
+    name: str,
+    external_name: str,
+    users: Iterable[User] | None = None,
 ) -> UserGroup:
-    """Update name and members of a group.
+    """Update name and members of a group; without `users` its members stay.
 
     Members receive the group's roles, so the actor needs all their permissions.
     """
     require_permission(actor, MANAGE_USER_GROUPS, group.scope)
-    stored, members = UserGroup.objects.get(pk=group.pk), list(users)
+    stored, members = UserGroup.objects.get(pk=group.pk), None if users is None else list(users)
     before = _build_audit_values(stored)
-    changed = {user.pk for user in members} != set(group.users.values_list("pk", flat=True))
+    changed = members is not None and {user.pk for user in members} != set(
+        group.users.values_list("pk", flat=True)
+    )
     if changed or external_name != stored.external_name:
         refuse_role_escalation(actor, group.assignments.all())
     group.name, group.external_name = name, external_name
     group.full_clean(validate_constraints=False)
-    _validate_members(group, members if changed else [])
+    _validate_members(group, members if changed and members else [])
     group.save(update_fields=["name", "external_name"])
-    group.users.set(members)
+    if changed and members is not None:
+        group.users.set(members)
     audit.record_audit_entry(
         actor=actor, action="usergroup.update", thing=group, before=before, after=_build_audit_values(group)
     )
     return group
+
+
+@transaction.atomic
+def add_group_members(*, actor: User | None, group: UserGroup, users: Collection[User]) -> None:
+    """Add users to a group; changes by others at the same time stay.
+
+    Raises `ValidationError` for a group of the single sign-on provider, `Forbidden`, `NotVisible`.
+    """
+    _change_members(actor, group, lambda: group.users.add(*users))
+
+
+@transaction.atomic
+def remove_group_member(*, actor: User | None, group: UserGroup, user: User) -> None:
+    """Remove a user from a group.
+
+    Raises `ValidationError` for a group of the single sign-on provider, `Forbidden`, `NotVisible`.
+    """
+    _change_members(actor, group, lambda: group.users.remove(user))
+
+
+def _change_members(actor: User | None, group: UserGroup, change: Callable[[], None]) -> None:
+    """Change the members with the checks and the audit entry of `update_user_group`."""
+    require_permission(actor, MANAGE_USER_GROUPS, group.scope)
+    refuse_role_escalation(actor, group.assignments.all())
+    if group.external_name:
+        raise ValidationError({"users": MEMBERS_FROM_PROVIDER})
+    before = _build_audit_values(group)
+    change()
+    after = _build_audit_values(group)
+    if after != before:
+        audit.record_audit_entry(
+            actor=actor, action="usergroup.update", thing=group, before=before, after=after
+        )
 
 
 @transaction.atomic
@@ -89,8 +131,7 @@ def _validate_members(group: UserGroup, changed: list[User]) -> None:
             {"external_name": ("Another user group is already linked to this provider group.")}
         )
     if changed:
-        message = "The members of this group come from the single sign-on provider. Change them there."
-        raise ValidationError({"users": message})
+        raise ValidationError({"users": MEMBERS_FROM_PROVIDER})
 
 
 def _build_audit_values(group: UserGroup) -> dict[str, Any]:
