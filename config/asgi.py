@@ -24,8 +24,11 @@ from delegates.protocol.asgi import AgentHttpApplication, AgentSocketApplication
 from ops.processes import WebLifeSigns  # noqa: E402
 from web.http.asgi_limits import RequestLimits  # noqa: E402
 from web.http.gc_tuning import GarbageCollectionMiddleware, configure_garbage_collection  # noqa: E402
+from web.http.static_files import require_static_files  # noqa: E402
 from web.live.socket_middleware import OriginValidator, SocketLimits, SocketSessionMiddleware  # noqa: E402
 
+if not settings.EMBEDDED:
+    require_static_files()
 application = ProtocolTypeRouter(
     {
         "http": RequestLimits(AgentHttpApplication(GarbageCollectionMiddleware(http))),

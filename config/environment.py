@@ -19,6 +19,8 @@ VERSION: str = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["
 DATABASE_SCHEMES = ("sqlite", "postgres", "postgresql")
 MAIL_SCHEMES = ("smtp", "smtps")
 BROKER_SCHEMES = ("redis", "rediss")
+SECRET_KEY_CHARACTERS = 50
+YEAR_SECONDS = 31_536_000
 
 
 class InvalidSettingError(SystemExit):
@@ -119,6 +121,16 @@ class EnvironmentSettings(BaseSettings):
     """
     email_from: str = Field("", alias="EMAIL_FROM")
     """The sender of e-mails. Empty: `slipway@` and the host of `PUBLIC_URL`."""
+    hsts_seconds: int = Field(YEAR_SECONDS, alias="SLIPWAY_HSTS_SECONDS", ge=0, le=63_072_000)
+    """How long browsers open the host of `PUBLIC_URL` by https only (Strict-Transport-Security). 0: no such
+    header. Only with an https `PUBLIC_URL`.
+    """
+    hsts_covers_subdomains: bool = Field(False, alias="SLIPWAY_HSTS_SUBDOMAINS")
+    """Whether this also holds for all subdomains of that host."""
+    hsts_preload: bool = Field(False, alias="SLIPWAY_HSTS_PRELOAD")
+    """Whether the header allows browsers to ship the host in their lists; hard to undo. Needs
+    `SLIPWAY_HSTS_SUBDOMAINS` and a year of `SLIPWAY_HSTS_SECONDS`.
+    """
     health_token: str = Field("", alias="SLIPWAY_HEALTH_TOKEN")
     """In production, `/healthz` and `/readyz` answer the local network, and who sends this token
     (`Authorization: Bearer …`). At least 16 characters; empty: the local network only.
@@ -202,6 +214,31 @@ class EnvironmentSettings(BaseSettings):
             needed = zip(self.REQUIRED_IN_PRODUCTION, values, strict=True)
             if missing := [name for name, value in needed if not value]:
                 raise ValueError(f"SLIPWAY_MODE=production also needs {', '.join(missing)}")
+        return self
+
+    @model_validator(mode="after")
+    def _validate_production_values(self) -> "EnvironmentSettings":
+        if self.mode != "production":
+            return self
+        if len(self.secret_key) < SECRET_KEY_CHARACTERS or len(set(self.secret_key)) < 10:
+            raise ValueError(
+                f"SECRET_KEY: use at least {SECRET_KEY_CHARACTERS} random characters, such as those of "
+                "python -c 'import secrets; print(secrets.token_urlsafe(64))'"
+            )
+        if self.debug:
+            raise ValueError("DEBUG: remove it; debug pages show settings and code to everybody")
+        url = urlsplit(self.public_url)
+        if url.scheme not in ("https", "http") or not url.hostname or url.path.strip("/"):
+            raise ValueError("PUBLIC_URL: use scheme and host only, such as https://slipway.example.com")
+        return self
+
+    @model_validator(mode="after")
+    def _validate_hsts(self) -> "EnvironmentSettings":
+        if self.hsts_preload and not (self.hsts_covers_subdomains and self.hsts_seconds >= YEAR_SECONDS):
+            raise ValueError(
+                "SLIPWAY_HSTS_PRELOAD also needs SLIPWAY_HSTS_SUBDOMAINS=true and SLIPWAY_HSTS_SECONDS of at "
+                f"least {YEAR_SECONDS}"
+            )
         return self
 
     @model_validator(mode="after")

@@ -149,7 +149,7 @@ def _check_migrations() -> None:
         cursor.execute("SELECT 1")
 
 
-def _get_broker_client() -> "redis.Redis":
+def get_broker_client() -> "redis.Redis":
     return redis.Redis.from_url(
         settings.REDIS_URL, socket_timeout=CHECK_TIMEOUT_SECONDS, socket_connect_timeout=CHECK_TIMEOUT_SECONDS
     )
@@ -157,7 +157,7 @@ def _get_broker_client() -> "redis.Redis":
 
 def _check_broker() -> None:
     try:
-        with _get_broker_client() as client:
+        with get_broker_client() as client:
             client.ping()
     except redis.RedisError as exc:
         raise NotReadyError("The broker (Valkey or Redis) does not respond.") from exc
@@ -177,7 +177,7 @@ def _list_failed_background_checks() -> dict[str, str]:
     if last is not None and timezone.now() - last < MAX_PULSE_AGE:
         return {}
     last_run = "never ran" if last is None else f"last ran at {last:%H:%M:%S} UTC"
-    with _get_broker_client() as client:
+    with get_broker_client() as client:
         waiting = client.llen(settings.CELERY_TASK_DEFAULT_QUEUE)
     # Unanswered requests mean that the beat runs and no worker does.
     name, process = ("worker", "a Celery worker") if waiting else ("dispatcher", "Celery beat")

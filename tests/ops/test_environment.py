@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from config.environment import InvalidSettingError, read_environment
+from config.environment import YEAR_SECONDS, InvalidSettingError, read_environment
 from tests.wiring import production_environment
 
 
@@ -100,3 +100,35 @@ def test_what_the_process_is_in_aws_is_lent_in_production_only_on_purpose(bare: 
     assert not read_environment().lends_own_credentials
     bare.setenv("SLIPWAY_ALLOW_MANAGER_CREDENTIALS", "true")
     assert read_environment().lends_own_credentials
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("SECRET_KEY", "short"),
+        ("SECRET_KEY", "ab" * 40),
+        ("DEBUG", "true"),
+        ("PUBLIC_URL", "slipway.example.com"),
+        ("PUBLIC_URL", "https://example.com/slipway"),
+        ("SLIPWAY_HSTS_SECONDS", "-1"),
+        ("SLIPWAY_HSTS_PRELOAD", "true"),
+    ],
+)
+def test_production_refuses_what_is_weak_or_wrong(bare: pytest.MonkeyPatch, name: str, value: str) -> None:
+    for variable, sound in production_environment().items():
+        bare.setenv(variable, sound)
+    assert read_environment().hsts_seconds == YEAR_SECONDS
+    bare.setenv(name, value)
+
+    with pytest.raises(InvalidSettingError, match=name):
+        read_environment()
+
+
+def test_the_owner_of_a_domain_decides_about_its_subdomains(bare: pytest.MonkeyPatch) -> None:
+    for variable, value in production_environment().items():
+        bare.setenv(variable, value)
+    assert not read_environment().hsts_covers_subdomains
+    for name, value in {"SLIPWAY_HSTS_SUBDOMAINS": "true", "SLIPWAY_HSTS_PRELOAD": "true"}.items():
+        bare.setenv(name, value)
+
+    assert read_environment().hsts_preload
