@@ -8,6 +8,7 @@ from importlib import import_module
 
 # Importing one of these registers its usage finders and checks.
 REGISTERING_MODULES = (
+    "catalog.connector_users",
     "catalog.delegate_environments",
     "catalog.manifests.manifest_files",
     "pipelines.definition.step_references",
@@ -27,10 +28,11 @@ def connect_apps() -> None:
 
 
 def _register_usages() -> None:
-    """Register the users of services, the archive guards of projects, and the previews of approvals."""
+    """Register the users of services, records of connectors, archive guards, and previews of approvals."""
     from catalog.usages import register_service_check, register_usage_finder
+    from connectors.usages import register_connector_records
     from deployments.approvals.plan import register_remaining_preview
-    from deployments.execution.queries import count_open_executions
+    from deployments.execution.queries import count_connector_executions, count_open_executions
     from deployments.preview.remaining_steps import preview_remaining_steps
     from pipelines.deployability import require_deployable_service
     from pipelines.queries import find_pipelines_using
@@ -38,6 +40,7 @@ def _register_usages() -> None:
 
     register_usage_finder(find_pipelines_using)
     register_service_check(require_deployable_service)
+    register_connector_records("execution", count_connector_executions)
     register_archive_guard(count_open_executions)
     register_remaining_preview(preview_remaining_steps)
 

@@ -1,11 +1,17 @@
 """Lookup of connectors, secrets and files that are visible from a scope."""
 
+from collections.abc import Iterable
+from typing import Final
+
 from django.db.models import QuerySet, Value
 from django.db.models.functions import StrIndex, Substr
 
 from connectors.file_store import filter_folder_contents
 from connectors.models import Connector, FileNode, Secret
 from rbac.models import Scope
+from rbac.models.scopes import list_ancestor_paths
+
+_REFERENCE_LEVELS: Final = {"account": 1, "org": 2}
 
 
 def list_connectors(scope: Scope, *kinds: str) -> QuerySet[Connector]:
@@ -23,13 +29,44 @@ def find_connector(scope: Scope, reference: str, *kinds: str) -> Connector | Non
 
     `account.name` is in the account, `org.name` in the organization, a bare name in the nearest scope.
     """
-    level, _, identifier = reference.partition(".")
-    matches = list_connectors(scope, *kinds).filter(identifier=identifier or level)
-    if identifier:
-        depth = {"account": 1, "org": 2}.get(level, 0)
-        paths = [path for path in scope.ancestor_paths() if path.count("/") + 1 == depth]
-        matches = matches.filter(scope__path__in=paths)
+    identifier, paths = _parse_reference(scope.path, reference)
+    matches = list_connectors(scope, *kinds).filter(identifier=identifier, scope__path__in=paths)
     return matches.select_related("scope", "secret__scope").order_by("-scope__path").first()
+
+
+class ConnectorIndex:
+    """Connectors by scope and identifier; resolves any number of references after one query."""
+
+    def __init__(self, connectors: Iterable[Connector]) -> None:
+        """Load the connectors that share an identifier with one of these."""
+        identifiers = {connector.identifier for connector in connectors}
+        # All spellings of references to these connectors.
+        self.references = sorted(
+            f"{level}{identifier}"
+            for identifier in identifiers
+            for level in ("", *(f"{name}." for name in _REFERENCE_LEVELS))
+        )
+        rows = Connector.objects.filter(identifier__in=identifiers)
+        self._keys = {
+            (path, identifier): (kind, pk)
+            for path, identifier, kind, pk in rows.values_list("scope__path", "identifier", "kind", "pk")
+        }
+
+    def find_key(self, scope_path: str, reference: str, kind: str) -> int | None:
+        """Return the key of the connector that `find_connector` would return, or None."""
+        identifier, paths = _parse_reference(scope_path, reference)
+        matches = (self._keys.get((path, identifier), ("", None)) for path in reversed(paths))
+        return next((pk for candidate_kind, pk in matches if candidate_kind == kind), None)
+
+
+def _parse_reference(scope_path: str, reference: str) -> tuple[str, list[str]]:
+    """Return the identifier of a reference, and the scopes that it may be in, outermost first."""
+    level, _, identifier = reference.partition(".")
+    paths = list_ancestor_paths(scope_path)
+    if not identifier:
+        return level, paths
+    depth = _REFERENCE_LEVELS.get(level, 0)
+    return identifier, [path for path in paths if path.count("/") + 1 == depth]
 
 
 def list_secrets(scope: Scope) -> QuerySet[Secret]:
@@ -45,9 +82,6 @@ def list_folder_contents(scope: Scope, folder: str = "") -> QuerySet[FileNode]:
     return direct.defer("content").order_by("-is_folder", "path")
 
 
-_REFERENCE_LEVELS = {"account": 1, "org": 2}
-
-
 class SecretNotFound(ValueError):
     """A reference leads to no secret."""
 
@@ -57,13 +91,8 @@ def find_secret(scope: Scope, reference: str) -> Secret:
 
     `account.name` is in the account, `org.name` in the organization, a bare name in the nearest scope.
     """
-    level, _, identifier = reference.partition(".")
-    paths = scope.ancestor_paths()
-    if identifier:
-        paths = [path for path in paths if path.count("/") + 1 == _REFERENCE_LEVELS.get(level)]
-    secrets = Secret.objects.filter(scope__path__in=paths, identifier=identifier or level).select_related(
-        "scope"
-    )
+    identifier, paths = _parse_reference(scope.path, reference)
+    secrets = Secret.objects.filter(scope__path__in=paths, identifier=identifier).select_related("scope")
     nearest = max(secrets, key=lambda secret: len(secret.scope.path), default=None)
     if nearest is None:
         raise SecretNotFound(

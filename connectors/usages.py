@@ -1,6 +1,7 @@
-"""Registries of usage finders and counters, and the usages of a file, connector or secret."""
+"""Registries of usage finders, and the usages of a file, connector or secret."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from django.urls import reverse
@@ -45,44 +46,91 @@ _USAGE_FINDERS: list[UsageFinder] = []
 
 
 def register_usage_finder(finder: UsageFinder) -> UsageFinder:
-    """Register a function that finds references to a kind of resource."""
+    """Register a function that finds references to files or secrets."""
     _USAGE_FINDERS.append(finder)
     return finder
 
 
-UsageCounter = Callable[[Sequence[Connector]], Mapping[int, int]]
-_USAGE_COUNTERS: dict[str, UsageCounter] = {}
+UserKeys = Mapping[int, Collection[int]]
+UserFinder = Callable[[Sequence[Connector]], UserKeys]
+UserPresenter = Callable[[Collection[int], Principal], ResourceUsages]
 
 
-def register_usage_counter(noun: str) -> Callable[[UsageCounter], UsageCounter]:
-    """Register a function that counts the users of connectors, by key, in a constant number of queries."""
+@dataclass(frozen=True)
+class ConnectorUserKind:
+    """A kind of resource that refers to connectors.
 
-    def register(counter: UsageCounter) -> UsageCounter:
-        _USAGE_COUNTERS[noun] = counter
-        return counter
+    `find_keys` returns the keys of the users of each connector, in a constant number of queries. `present`
+    returns their links.
+    """
+
+    noun: str
+    find_keys: UserFinder
+    present: UserPresenter
+
+
+_CONNECTOR_USER_KINDS: dict[str, ConnectorUserKind] = {}
+
+
+def register_connector_users(noun: str, present: UserPresenter) -> Callable[[UserFinder], UserFinder]:
+    """Register a finder of the users of connectors, with the function that links to them."""
+
+    def register(find_keys: UserFinder) -> UserFinder:
+        _CONNECTOR_USER_KINDS[noun] = ConnectorUserKind(noun, find_keys, present)
+        return find_keys
 
     return register
+
+
+def group_connector_users(pairs: Iterable[tuple[int | None, int]]) -> UserKeys:
+    """Group pairs of connector and user by connector; pairs without a connector are left out."""
+    users: defaultdict[int, set[int]] = defaultdict(set)
+    for connector_id, user_id in pairs:
+        if connector_id is not None:
+            users[connector_id].add(user_id)
+    return users
 
 
 def count_connector_usages(connectors: Sequence[Connector]) -> dict[int, str]:
     """Return the number of users of each connector in words, such as "2 services"; "" without users.
 
-    Hidden users count too, as in `ResourceUsages`. Pipelines do not: each of them must be parsed.
+    Users that the reader cannot view count too, as in `ResourceUsages`.
     """
-    counts = [(noun, counter(connectors)) for noun, counter in sorted(_USAGE_COUNTERS.items())]
+    found = [(kind.noun, kind.find_keys(connectors)) for kind in _list_connector_user_kinds()]
     return {
         connector.pk: ", ".join(
-            f"{count} {noun}{'' if count == 1 else 's'}"
-            for noun, by_connector in counts
-            if (count := by_connector.get(connector.pk, 0))
+            _format_count(count, noun) for noun, keys in found if (count := len(keys.get(connector.pk, ())))
         )
         for connector in connectors
     }
 
 
+RecordCounter = Callable[[Connector], int]
+_RECORD_COUNTERS: dict[str, RecordCounter] = {}
+
+
+def register_connector_records(noun: str, counter: RecordCounter) -> None:
+    """Register a counter of records that keep a connector from deletion, such as executions."""
+    _RECORD_COUNTERS[noun] = counter
+
+
+def describe_connector_records(connector: Connector) -> str:
+    """Return why records keep a connector from deletion; "" without records."""
+    counts = [(noun, counter(connector)) for noun, counter in sorted(_RECORD_COUNTERS.items())]
+    records = ", ".join(_format_count(count, noun) for noun, count in counts if count)
+    if not records:
+        return ""
+    return f"{records} in the history used this connector. Delete it after retention has removed them."
+
+
 def find_usages(thing: UsableResource, principal: Principal) -> ResourceUsages:
     """Return all references to a resource; `principal` gets the names of visible ones."""
     usages = [finder(thing, principal) for finder in _USAGE_FINDERS]
+    if isinstance(thing, Connector):
+        usages += [
+            kind.present(kind.find_keys([thing]).get(thing.pk, ()), principal)
+            for kind in _list_connector_user_kinds()
+        ]
     return ResourceUsages(
         _join_usages(usage.visible for usage in usages), sum(usage.hidden for usage in usages)
     )
@@ -111,6 +159,14 @@ def require_unused_file(node: FileNode, principal: Principal) -> None:
             f"{node.path} is still in use by {usages}. Change these references first, or confirm that they "
             f"break."
         )
+
+
+def _list_connector_user_kinds() -> list[ConnectorUserKind]:
+    return [kind for _, kind in sorted(_CONNECTOR_USER_KINDS.items())]
+
+
+def _format_count(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def _join_usages(usage_groups: Iterable[tuple[ResourceUsage, ...]]) -> tuple[ResourceUsage, ...]:

@@ -7,7 +7,7 @@ from typing import Any, Final
 from aws.regions import list_regions
 from catalog.models import Artifact
 from connectors.models import Connector
-from connectors.queries import list_connectors
+from connectors.queries import find_connector
 from connectors.required_access import RequiredPermission, get_connector_requirements
 from delegates.access.images import IMAGE_PATH, build_tag_sort_key
 from delegates.access.lookup_requests import MAX_IMAGE_PATH
@@ -44,11 +44,8 @@ def describe_source_problem(source: ImageSource) -> str:
 
 
 def find_source_connector(scope: Scope, source: ImageSource) -> Connector | None:
-    """Return the connector of an image source: the nearest of its kind, seen from `scope`."""
-    connectors = list_connectors(scope, SOURCE_CONNECTOR_KINDS[source["type"]]).filter(
-        identifier=source["connector"]
-    )
-    return connectors.select_related("scope", "secret__scope").order_by("-scope__path").first()
+    """Return the connector of an image source, seen from `scope`, or None."""
+    return find_connector(scope, source["connector"], SOURCE_CONNECTOR_KINDS[source["type"]])
 
 
 def list_source_needs(

@@ -8,7 +8,7 @@ from catalog.manifests.kinds import SCALABLE_TARGET, SCALING_POLICY
 from catalog.manifests.layers import MERGE, ManifestLayer
 from catalog.manifests.stores import fetch_documents, get_store
 from connectors.models import Connector
-from connectors.queries import list_connectors
+from connectors.queries import find_connector
 from connectors.required_access import RequiredPermission, get_connector_requirements
 from rbac.models import Scope
 
@@ -78,12 +78,9 @@ def _is_same_location(row: LocatedRow, other: LocatedRow) -> bool:
     return (row["store"], row.get("place")) == (other["store"], other.get("place"))
 
 
-def find_store_connector(scope: Scope, store: str, identifier: str) -> Connector | None:
-    """Return the connector with an identifier that is nearest to `scope` and of the store's kind."""
-    connectors = list_connectors(scope, Connector.Kind(get_store(store).connector_kind)).filter(
-        identifier=identifier
-    )
-    return connectors.select_related("scope", "secret__scope").order_by("-scope__path").first()
+def find_store_connector(scope: Scope, store: str, reference: str) -> Connector | None:
+    """Return the connector of the store's kind that a reference from `scope` names, or None."""
+    return find_connector(scope, reference, get_store(store).connector_kind)
 
 
 def load_named_connectors(scope: Scope, rows: LocatedRows) -> dict[tuple[str, str], Connector | None]:

@@ -1,12 +1,11 @@
 """Manifest texts in editor and file store: usages of a file, checks, completion and cleanup."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from django.db.models import Count, Q, TextField
+from django.db.models import Q, TextField
 from django.db.models.functions import Cast
-from django.urls import reverse
 
 from aws.shapes import build_input_schema
 from aws.validation.rules.common import NAME_PATTERN
@@ -23,7 +22,7 @@ from catalog.manifests.kinds import (
     detect_wrapped_kind,
 )
 from catalog.manifests.stores import FILE_STORE
-from catalog.models import Infrastructure, Manifest, Service, ServiceOverride
+from catalog.models import Manifest, Service, ServiceOverride
 from catalog.overrides.override_sets import get_deeper_scope
 from catalog.usages import build_override_uses, build_service_uses, require_deployable
 from connectors.file_kinds import (
@@ -36,16 +35,10 @@ from connectors.file_kinds import (
     register_file_kind,
 )
 from connectors.file_store import is_reference_to, split_reference
-from connectors.models import Connector, FileNode
-from connectors.usages import (
-    ResourceUsage,
-    ResourceUsages,
-    UsableResource,
-    register_usage_counter,
-    register_usage_finder,
-)
+from connectors.models import FileNode
+from connectors.usages import ResourceUsages, UsableResource, register_usage_finder
 from rbac.models import Scope, User
-from rbac.policy import Principal, build_below_filter, can, filter_visible
+from rbac.policy import Principal, build_below_filter, can
 from steps.expression_names import DIGEST, FIXED, IN_MANIFEST
 from web.http.problems import BadInput
 
@@ -97,33 +90,6 @@ def find_overrides_using(thing: UsableResource, principal: Principal) -> Resourc
         return ResourceUsages()
     override_ids = {override.pk for override in _list_referring_overrides(thing)}
     return build_override_uses(override_ids, principal)
-
-
-@register_usage_finder
-def find_infrastructures_using(thing: UsableResource, principal: Principal) -> ResourceUsages:
-    """Return the infrastructures that use a connector, or a connector with this secret."""
-    if isinstance(thing, FileNode):
-        return ResourceUsages()
-    by = {"connector": thing} if isinstance(thing, Connector) else {"connector__secret": thing}
-    infrastructures = Infrastructure.objects.filter(**by).select_related("environment")
-    visible = filter_visible(principal, "core_environment_view", infrastructures).order_by(
-        "environment__identifier", "name"
-    )
-    usages = tuple(
-        ResourceUsage(
-            f"infrastructure {infrastructure.name} of {infrastructure.environment.name}",
-            reverse("environment", args=[infrastructure.environment_id]),
-        )
-        for infrastructure in visible
-    )
-    return ResourceUsages(usages, hidden=infrastructures.count() - len(usages))
-
-
-@register_usage_counter("infrastructure")
-def count_infrastructures_using(connectors: Sequence[Connector]) -> dict[int, int]:
-    """Count the infrastructures that use each connector; one query."""
-    rows = Infrastructure.objects.filter(connector__in=[connector.pk for connector in connectors])
-    return dict(rows.order_by().values_list("connector").annotate(count=Count("pk")))
 
 
 def check_file_text(text: FileText) -> FileCheck | None:

@@ -16,7 +16,7 @@ from connectors.operations.identifiers import (
 )
 from connectors.required_access import RequiredPermission, require_access
 from connectors.specs.sites import find_connector_spec_problems, has_same_login, parse_connector_spec
-from connectors.usages import find_usages
+from connectors.usages import describe_connector_records, find_usages
 from rbac.audit import record_audit_entry
 from rbac.models import Scope, User
 from rbac.policy import require
@@ -85,10 +85,12 @@ def update_connector(
 
 
 def delete_connector(*, actor: User, connector: Connector) -> None:
-    """Remove a connector. Raises `Conflict` while an infrastructure or a manifest uses it."""
+    """Remove a connector. Raises `Conflict` if something uses it, or if executions refer to it."""
     require(actor, "core_connector_delete", connector)
     if usages := find_usages(connector, actor):
         raise ResourceInUse(f"{connector} is still in use by {usages}. Remove these references first.")
+    if records := describe_connector_records(connector):
+        raise Conflict(records)
     try:
         with transaction.atomic():
             record_audit_entry(

@@ -22,7 +22,12 @@ from connectors.operations import (
     update_connector,
 )
 from connectors.required_access import find_missing_permissions, get_connector_requirements
-from connectors.usages import ResourceUsages, count_connector_usages, find_usages
+from connectors.usages import (
+    ResourceUsages,
+    count_connector_usages,
+    describe_connector_records,
+    find_usages,
+)
 from rbac.models import Scope
 from rbac.policy import can_anywhere, get_permissions, require
 from web.forms.lists import build_name_filter, paginate_list, read_list_options
@@ -35,7 +40,7 @@ from web.forms.pages import (
     require_get_or_post,
     require_sign_in,
 )
-from web.forms.resource_pages import CreatePage, DeletePage, EditPage, FormPage, ResourcePage
+from web.forms.resource_pages import CreatePage, DeletePage, EditPage, FormPage, Obstacle, ResourcePage
 from web.http.problems import Problem, VersionConflict
 
 VIEW_PERMISSION: Final = "core_connector_view"
@@ -186,6 +191,12 @@ class DeleteConnector(ConnectorPage, DeletePage[Connector]):
 
     def get_usages(self) -> ResourceUsages:
         return find_usages(self.object, self.request.user)
+
+    def get_obstacle(self) -> Obstacle | None:
+        if obstacle := super().get_obstacle():
+            return obstacle
+        records = describe_connector_records(self.object)
+        return Obstacle(records) if records else None
 
     def perform(self, **values: Any) -> None:
         delete_connector(actor=self.request.user, connector=self.object)

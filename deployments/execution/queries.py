@@ -15,6 +15,7 @@ from django.db.models import (
     Subquery,
 )
 
+from connectors.models import Connector
 from deployments.models import AwsCall, Execution, ServiceLock, ServiceLockClaim, StageExecution
 from pipelines.models import Pipeline
 from pipelines.queries import list_visible_pipelines
@@ -163,6 +164,11 @@ def count_open_executions(scope: Scope) -> WorkInProgress | None:
     if not count:
         return None
     return WorkInProgress("1 execution is" if count == 1 else f"{count} executions are", ARCHIVE_ADVICE)
+
+
+def count_connector_executions(connector: Connector) -> int:
+    """Count the executions that deployed through a connector; their stages keep it."""
+    return Execution.objects.filter(stages__connector=connector).distinct().count()
 
 
 _LOCK_OF_CLAIM = ServiceLock.objects.filter(key=OuterRef("key"), stage=OuterRef("stage"))

@@ -37,6 +37,12 @@ validate_identifier = RegexValidator(
 )
 
 
+def list_ancestor_paths(path: str) -> list[str]:
+    """Return the paths of scopes from the account down to this one."""
+    parts = path.split("/")
+    return ["/".join(parts[:length]) for length in range(1, len(parts) + 1)]
+
+
 class ScopeQuerySet(models.QuerySet["Scope"]):
     """Scopes, filterable by identifiers."""
 
@@ -115,8 +121,7 @@ class Scope(NamedModel):
 
     def ancestor_paths(self) -> list[str]:
         """Return the paths from the account down to this scope."""
-        parts = self.path.split("/")
-        return ["/".join(parts[:length]) for length in range(1, len(parts) + 1)]
+        return list_ancestor_paths(self.path)
 
     def ancestors_and_self(self) -> list["Scope"]:
         """Return the scopes from the account down to this one, in one query."""

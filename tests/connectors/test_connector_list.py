@@ -101,7 +101,7 @@ def test_infrastructures_and_services_are_counted(project: Scope, admin: User, b
     assert "2 infrastructures" in page
     assert "1 service<" in page
     Manifest.objects.all().delete()
-    assert "No infrastructure or service" in load_page(browse(admin))
+    assert ">Nothing<" in load_page(browse(admin))
 
 
 def test_a_service_counts_for_the_nearest_connector_of_its_identifier_and_kind(
