@@ -24,7 +24,6 @@ urlpatterns = [
     path("services/<int:pk>/edit/", services.EditService.as_view(), name="edit-service"),
     path("services/<int:pk>/delete/", services.DeleteService.as_view(), name="delete-service"),
     path("environments/new/", environments.NewEnvironment.as_view(), name="new-environment"),
-    path("environments/<int:pk>/", environments.show_environment, name="environment"),
     path("environments/<int:pk>/edit/", environments.EditEnvironment.as_view(), name="edit-environment"),
     path(
         "environments/<int:pk>/delete/", environments.DeleteEnvironment.as_view(), name="delete-environment"

@@ -96,10 +96,10 @@ def count_connector_usages(connectors: Sequence[Connector]) -> dict[int, str]:
 
     Users that the reader cannot view count too, as in `ResourceUsages`.
     """
-    found = [(kind.noun, kind.find_keys(connectors)) for kind in _list_connector_user_kinds()]
+    users = [(kind.noun, kind.find_keys(connectors)) for kind in _list_connector_user_kinds()]
     return {
         connector.pk: ", ".join(
-            _format_count(count, noun) for noun, keys in found if (count := len(keys.get(connector.pk, ())))
+            _format_count(count, noun) for noun, keys in users if (count := len(keys.get(connector.pk, ())))
         )
         for connector in connectors
     }

@@ -22,6 +22,7 @@ urlpatterns = [
     path("search/hits/", search.render_hits, name="search-hits"),
     path("services/", services.list_services, name="services"),
     path("environments/", environments.list_environments, name="environments"),
+    path("environments/<int:pk>/", environments.show_environment, name="environment"),
     path("inventory/", services.show_environment_matrix, name="inventory"),
     path(
         "running/",

@@ -80,6 +80,7 @@ STATUS_BADGES: Final[dict[str, StatusBadge]] = {
     "ACCEPTED": StatusBadge("Drift accepted", "success", "queued"),
     "DEPLOYING": StatusBadge("Deploying", "running", "running"),
     "NOT_COMPARED": StatusBadge("Not compared", "unknown", "queued"),
+    "UNKNOWN_DRIFT": UNKNOWN_BADGE,
     # adoptions
     "READING": StatusBadge("Reading", "running", "running"),
     "READY": StatusBadge("Ready to adopt", "success", "success"),

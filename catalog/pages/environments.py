@@ -1,19 +1,15 @@
-"""Pages of environments: detail and forms."""
+"""Forms of environments, and what their pages show of the catalog."""
 
 from typing import Any, Final
 
 from django.db.models import Q, QuerySet
-from django.http import HttpResponse
-from django.shortcuts import render
-from django.views.decorators.http import require_safe
 
 from catalog import operations
 from catalog.forms.environments import EnvironmentForm, NewEnvironmentForm
 from catalog.models import Environment, Service, ServiceOverride
 from catalog.pages.delete_pages import DeleteUsedPage
-from catalog.usages import find_pipeline_usage
-from rbac.policy import filter_visible, get_permissions
-from web.forms.pages import PageRequest, get_visible, require_sign_in
+from rbac.policy import filter_visible
+from web.forms.pages import PageRequest, get_visible
 from web.forms.resource_pages import CreatePage, ResourcePage, VersionedEditPage
 
 VIEW: Final = "core_environment_view"
@@ -35,22 +31,6 @@ class EnvironmentPage(ResourcePage[Environment]):
     noun = "environment"
     parents = (("Environments", "environments"),)
     detail = "environment"
-
-
-@require_sign_in
-@require_safe
-def show_environment(request: PageRequest, pk: int) -> HttpResponse:
-    """Show an environment: infrastructures, variables and deployments."""
-    environment = get_environment(request, pk)
-    content = {
-        "environment": environment,
-        "places": environment.infrastructures.select_related("connector").order_by("identifier"),
-        "overrides": _list_overrides(request, environment),
-        "services": list_deployable_services(request, environment),
-        "used_by": find_pipeline_usage(environment, request.user),
-        "rights": get_permissions(request.user, environment),
-    }
-    return render(request, "catalog/environments/detail.html", content)
 
 
 class NewEnvironment(EnvironmentPage, CreatePage[Environment]):
@@ -107,7 +87,7 @@ class DeleteEnvironment(EnvironmentPage, DeleteUsedPage[Environment]):
         operations.delete_environment(actor=self.request.user, environment=self.object, **values)
 
 
-def _list_overrides(request: PageRequest, environment: Environment) -> list[ServiceOverride]:
+def list_overrides(request: PageRequest, environment: Environment) -> list[ServiceOverride]:
     """Return the visible overrides of services in this environment."""
     visible = filter_visible(request.user, "core_service_view", Service.objects.all())
     rows = environment.overrides.filter(service__in=visible).select_related("service", "infrastructure")

@@ -1,4 +1,4 @@
-"""Pages of environments: the list with their state."""
+"""Pages of environments: the list with their state, and one environment."""
 
 from typing import Final
 
@@ -7,15 +7,18 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from catalog.models import Environment
+from catalog.pages.environments import get_environment, list_deployable_services, list_overrides
+from catalog.usages import find_pipeline_usage
 from deployments.freezes.environment_freezes import load_environment_freezes
 from deployments.freezes.operations import can_view_freezes
+from inventory.dashboards.drift_summaries import list_environment_drift
 from inventory.dashboards.environment_list import (
     ENVIRONMENT_FILTERS,
     filter_environments_by_state,
     list_environment_states,
 )
 from rbac.models import Scope
-from rbac.policy import can_anywhere
+from rbac.policy import can_anywhere, get_permissions
 from web.clock import get_database_time
 from web.forms.lists import build_name_filter, paginate_list, read_list_options
 from web.forms.pages import PageRequest, get_list_topics, list_visible, require_sign_in
@@ -42,3 +45,21 @@ def list_environments(request: PageRequest) -> HttpResponse:
         "topics": get_list_topics(request, "executions", "instances"),
     }
     return render(request, "inventory/dashboards/environments.html", context)
+
+
+@require_sign_in
+@require_safe
+def show_environment(request: PageRequest, pk: int) -> HttpResponse:
+    """Show an environment: infrastructures, variables, and services with drift and overrides."""
+    environment = get_environment(request, pk)
+    services = list(list_deployable_services(request, environment))
+    drift = list_environment_drift(environment, services, get_database_time())
+    content = {
+        "environment": environment,
+        "places": environment.infrastructures.select_related("connector").order_by("identifier"),
+        "overrides": list_overrides(request, environment),
+        "services": [(service, drift.get(service.pk, ())) for service in services],
+        "used_by": find_pipeline_usage(environment, request.user),
+        "rights": get_permissions(request.user, environment),
+    }
+    return render(request, "catalog/environments/detail.html", content)

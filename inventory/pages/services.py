@@ -11,6 +11,7 @@ from django.views.decorators.http import require_safe
 from catalog.models import Service
 from deployments.models import StageExecution
 from inventory.dashboards.deployment_differences import compare_deployments
+from inventory.dashboards.drift_summaries import summarize_drift
 from inventory.dashboards.environment_matrix import build_environment_matrix
 from inventory.dashboards.running_services import list_running_services
 from inventory.dashboards.service_list import (
@@ -72,10 +73,11 @@ def show_dashboard(request: PageRequest, pk: int) -> HttpResponse:
     deployments = list_service_deployments(request.user, service)
     page = paginate_queryset(deployments, request, size=PAGE_SIZE)
     running_services = list_running_services(request.user, [service], detailed=True, drawn=True)
+    now = get_database_time()
     record_view([row.ecs_service for row in running_services], timezone.now())
     context: dict[str, Any] = {
         "service": service,
-        "places": running_services,
+        "places": [(row, summarize_drift(row.ecs_service, now)) for row in running_services],
         "active": list_active_deployments(deployments),
         "page": page,
         "can_return": {row.pk for row in page.items if redeployments.can_redeploy(row)},
