@@ -166,6 +166,7 @@ _PRUNE_SECONDS = {
     "drift": 600.0,
     "notifications": 3600.0,
     "sessions": 3600.0,
+    "drafts": 3600.0,
     "delegates": 600.0,
 }
 CELERY_BEAT_SCHEDULE = {

@@ -111,6 +111,7 @@ def _register_retention() -> None:
     from deployments.retention import DEPLOYMENT_RETENTION
     from inventory.retention import DRIFT_RETENTION, INSTANCE_RETENTION
     from notifications.outbox_sender import NOTIFICATION_RETENTION
+    from web.forms.drafts import DRAFT_RETENTION
     from web.retention import register_retention
 
     register_retention("deployments", DEPLOYMENT_RETENTION)
@@ -118,4 +119,5 @@ def _register_retention() -> None:
     register_retention("drift", DRIFT_RETENTION)
     register_retention("notifications", NOTIFICATION_RETENTION)
     register_retention("sessions", SESSION_RETENTION)
+    register_retention("drafts", DRAFT_RETENTION)
     register_retention("delegates", DELEGATE_RETENTION)

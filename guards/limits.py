@@ -36,6 +36,10 @@ URL_BYTES: Final = Limit(8 * 1024, "bytes", "URL with its query", "RFC 9110, sec
 QUERY_FIELDS: Final = Limit(100, "fields", "fields in a URL's query", OWN_CHOICE)
 FORM_FIELDS: Final = Limit(1000, "fields", "fields of a submitted form", OWN_CHOICE)
 FORM_FILES: Final = Limit(100, "files", "files in one upload, within the size of a request body", OWN_CHOICE)
+FORM_DRAFTS: Final = Limit(
+    20, "drafts", "entered forms kept for one user who creates a resource for them", OWN_CHOICE
+)
+FORM_DRAFT_HOURS: Final = Limit(24, "hours", "time that such a draft is kept", OWN_CHOICE)
 IDEMPOTENCY_KEY_CHARACTERS: Final = Limit(128, "characters", "Idempotency-Key header", OWN_CHOICE)
 CURSOR_CHARACTERS: Final = Limit(1024, "characters", "pagination cursor", OWN_CHOICE)
 MERGED_MANIFEST_LINES: Final = Limit(

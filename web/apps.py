@@ -4,6 +4,6 @@ from django.apps import AppConfig
 
 
 class WebConfig(AppConfig):
-    """The plumbing between HTTP and the apps; it has no tables."""
+    """The plumbing between HTTP and the apps."""
 
     name = "web"

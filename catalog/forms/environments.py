@@ -1,7 +1,7 @@
 """Forms of environments and infrastructures."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from django import forms
 from django.core.exceptions import ValidationError
@@ -12,6 +12,7 @@ from catalog.infrastructure_checks import list_field_problems
 from catalog.models import Environment
 from catalog.operations import EnvironmentSpec, InfrastructureSpec
 from connectors.models import Connector
+from web.forms.drafts import NewResource
 from web.forms.page_forms import PageForm
 from web.forms.resource_forms import IdentifierForm, ResourceForm, ScopedForm
 from web.http.problems import Problem
@@ -84,6 +85,11 @@ class InfrastructureForm(PageForm):
     version = forms.IntegerField(min_value=1, required=False, widget=forms.HiddenInput)
     conditional_fields = frozenset({"region", "cluster", "mapped_region", "mapped_cluster", "method"})
     field_order = ("name", "identifier", "connector", "method", "region", "cluster")
+    new_resources: ClassVar[Mapping[str, NewResource]] = {
+        "connector": NewResource(
+            "connector", "new-connector", "core_connector_edit", kinds=(Connector.Kind.AWS,)
+        )
+    }
 
     def __init__(self, *args: Any, connectors: Iterable[Connector], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -111,10 +111,17 @@ class NewAwsConnectorForm(NewConnectorFields, AwsConnectorForm):
 
     field_order = ("in_scope", "name", "identifier")
 
-    def __init__(self, *args: Any, person: Principal, scope: Scope | None, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *args: Any,
+        person: Principal,
+        scope: Scope | None,
+        below: Scope | None = None,
+        **kwargs: Any,
+    ) -> None:
         begun = {"credentials": ASSUME_ROLE, "external_id": f"slipway-{randoms.token_hex(8)}"}
         super().__init__(*args, person=person, initial=begun, **kwargs)
-        self.set_scope_choices(person, scope)
+        self.set_scope_choices(person, scope, below)
 
 
 def _build_credential_choices() -> list[tuple[str, str]]:

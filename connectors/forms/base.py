@@ -1,6 +1,7 @@
 """Base of connector forms: name, scope, secret and the route of calls."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from django import forms
 
@@ -8,6 +9,7 @@ from connectors.models import Connector, Secret
 from connectors.specs.base import DELEGATE, SLIPWAY, ConnectorSpec, parse_tag_list
 from rbac.models import Scope
 from rbac.policy import Principal, filter_visible
+from web.forms.drafts import NewResource
 from web.forms.page_forms import PageForm, ScopeField
 from web.forms.resource_forms import IdentifierField, IdentifierForm
 
@@ -33,6 +35,9 @@ class SecretField(forms.ModelChoiceField):
 class BaseConnectorForm(PageForm):
     """Base form of connectors, with the delegate selection."""
 
+    new_resources: ClassVar[Mapping[str, NewResource]] = {
+        "secret": NewResource("secret", "new-secret", "core_secret_edit")
+    }
     name = forms.CharField(max_length=128)
     connect_through = forms.ChoiceField(
         label="Connect through",
@@ -73,11 +78,14 @@ class NewConnectorFields(IdentifierForm):
         help_text="Used in pipelines and manifests. Generated from the name if empty."
     )
 
-    def set_scope_choices(self, person: Principal, chosen: Scope | None) -> None:
-        """Offer the scopes where the user may create connectors. Raises `Forbidden` if there are none."""
+    def set_scope_choices(self, person: Principal, chosen: Scope | None, below: Scope | None) -> None:
+        """Offer the scopes where the user may create connectors. Raises `Forbidden` if there are none.
+
+        With `below`, only those whose connectors are visible from there.
+        """
         field = self.fields["in_scope"]
         if isinstance(field, ScopeField):
-            field.set_choices(person, CONNECTOR_EDIT_PERMISSION, chosen)
+            field.set_choices(person, CONNECTOR_EDIT_PERMISSION, chosen, below=below)
 
 
 class ConnectorVersionField(forms.Form):

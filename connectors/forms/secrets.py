@@ -10,7 +10,9 @@ from web.forms.resource_forms import IdentifierField, IdentifierForm, RenameForm
 
 
 class SecretTextarea(forms.Textarea):
-    """Text area for a secret; it is empty again after an error."""
+    """Text area for a secret; it is empty again after an error, and drafts leave it out."""
+
+    is_secret = True
 
     def format_value(self, value: Any) -> str:
         return ""

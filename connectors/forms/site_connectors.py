@@ -148,9 +148,17 @@ class NewSiteConnectorForm(NewConnectorFields, SiteConnectorForm):
 
     field_order = ("in_scope", "name", "identifier")
 
-    def __init__(self, *args: Any, person: Principal, kind: str, scope: Scope | None, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *args: Any,
+        person: Principal,
+        kind: str,
+        scope: Scope | None,
+        below: Scope | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(*args, person=person, kind=kind, **kwargs)
-        self.set_scope_choices(person, scope)
+        self.set_scope_choices(person, scope, below)
 
 
 class EditSiteConnectorForm(ConnectorVersionField, SiteConnectorForm):

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
+from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.db import transaction
@@ -30,6 +31,7 @@ from connectors.usages import (
 )
 from rbac.models import Scope
 from rbac.policy import can_anywhere, get_permissions, require
+from web.forms.drafts import ORIGIN_PARAMETER
 from web.forms.lists import build_name_filter, paginate_list, read_list_options
 from web.forms.page_forms import get_posted_data
 from web.forms.pages import (
@@ -122,7 +124,7 @@ class ConnectorFormPage(FormPage[Any]):
     button = "Save and test"
 
     def get_context(self, form: AnyConnectorForm) -> dict[str, Any]:
-        return {"kind": _get_kind(form), "kinds": Connector.Kind.choices}
+        return {"kind": _get_kind(form)}
 
     def finish(self, saved: Connector) -> HttpResponse:
         self.request.session[SAVED_CONNECTOR_KEY] = saved.pk
@@ -133,14 +135,29 @@ class NewConnector(ConnectorFormPage, ConnectorPage, CreatePage[Connector]):
     """Create a connector, with a new secret if its value is entered, and test it."""
 
     def build_form(self) -> NewAwsConnectorForm | NewSiteConnectorForm:
-        kind = self.request.GET.get("kind", Connector.Kind.AWS)
-        data, user, scope = get_posted_data(self.request), self.request.user, self.request.current_scope
-        if kind == Connector.Kind.AWS or kind not in Connector.Kind.values:
-            return NewAwsConnectorForm(data, person=user, scope=scope)
-        return NewSiteConnectorForm(data, person=user, kind=kind, scope=scope)
+        kinds = self.list_kinds()
+        requested = self.request.GET.get("kind", "")
+        kind = requested if requested in kinds else kinds[0]
+        data, user, scopes = get_posted_data(self.request), self.request.user, self.get_scope_options()
+        if kind == Connector.Kind.AWS:
+            return NewAwsConnectorForm(data, person=user, **scopes)
+        return NewSiteConnectorForm(data, person=user, kind=kind, **scopes)
+
+    def list_kinds(self) -> Sequence[str]:
+        """Return the kinds that can be created here."""
+        return (self.origin.kinds if self.origin else ()) or Connector.Kind.values
 
     def get_context(self, form: AnyConnectorForm) -> dict[str, Any]:
-        return super().get_context(form) | {"heading": f"New {_get_kind(form).label} connector"}
+        kind, key = _get_kind(form), self.request.GET.get(ORIGIN_PARAMETER)
+        links = [
+            (
+                value,
+                Connector.Kind(value).label,
+                urlencode({"kind": value} | ({ORIGIN_PARAMETER: key} if key else {})),
+            )
+            for value in self.list_kinds()
+        ]
+        return {"kind": kind, "kind_links": links, "heading": f"New {kind.label} connector"}
 
     def save(self, form: AnyConnectorForm) -> Connector:
         data = form.cleaned_data

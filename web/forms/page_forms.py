@@ -1,21 +1,23 @@
 """Base forms of pages, which show refusals of operations next to their fields."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar
 
 from django import forms
 from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
+from django.forms.utils import ErrorDict
 from django.http import HttpRequest, QueryDict
 
 from rbac.models import Scope
 from rbac.policy import Forbidden, Principal, list_permitted_scopes
+from web.forms.drafts import DraftData, NewResource
 from web.http.problems import Problem, ResourceInUse, convert_exception
 
 
 def get_posted_data(request: HttpRequest) -> QueryDict | None:
-    """Return the posted data, possibly empty; None for other requests."""
-    return request.POST if request.method == "POST" else None
+    """Return the posted data, possibly empty, or that of the request's draft; None for other requests."""
+    return request.POST if request.method == "POST" else getattr(request, "draft_data", None)
 
 
 # RadioSelect first: Django counts it among the selects, and it is drawn as several inputs.
@@ -32,9 +34,14 @@ class PageForm(forms.Form):
     conditional_fields: ClassVar[frozenset[str]] = frozenset()
     # Names of fields that the page shows side by side; the fields of a pair follow each other in the form.
     pairs: ClassVar[Sequence[Collection[str]]] = ()
+    # Resources that can be created from within the form, by the field that gets them.
+    new_resources: ClassVar[Mapping[str, NewResource]] = {}
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        for name, resource in self.new_resources.items():
+            if name in self.fields:
+                self.fields[name].new_resource = resource  # type: ignore[attr-defined]
         for field in self.fields.values():
             widget = field.widget
             css = "select" if isinstance(widget, forms.Select) else "input"
@@ -54,6 +61,28 @@ class PageForm(forms.Form):
                 rows.append([field])
             last_pair = pair
         return rows
+
+    @property
+    def errors(self) -> ErrorDict:
+        """Return the errors of the fields; none for values of a draft."""
+        return ErrorDict() if isinstance(self.data, DraftData) else super().errors
+
+    def list_new_resources(self) -> list[NewResource]:
+        """Return the resources that can be created from within the form."""
+        return list(self.new_resources.values())
+
+    def get_new_resource(self, name: str) -> NewResource | None:
+        """Return the resource that can be created for the field with a posted name, or None."""
+        return self.new_resources.get(name) if name in self.fields else None
+
+    def list_unkept_names(self) -> set[str]:
+        """Return the posted names that a draft leaves out: secrets and files."""
+        return {
+            self.add_prefix(name)
+            for name, field in self.fields.items()
+            if isinstance(field.widget, forms.PasswordInput | forms.FileInput)
+            or getattr(field.widget, "is_secret", False)
+        }
 
     @property
     def http_status(self) -> int:
@@ -99,9 +128,16 @@ class ScopeField(forms.ModelChoiceField):
             Scope.objects.none(), to_field_name="path", empty_label=None, label=label, help_text=help_text
         )
 
-    def set_choices(self, person: Principal, permission: str, chosen: Scope | None) -> None:
-        """Set the scopes where `permission` is granted as choices. Raises `Forbidden` if there are none."""
+    def set_choices(
+        self, person: Principal, permission: str, chosen: Scope | None, *, below: Scope | None = None
+    ) -> None:
+        """Set the scopes where `permission` is granted as choices. Raises `Forbidden` if there are none.
+
+        With `below`, only those whose resources are visible from there.
+        """
         scopes: QuerySet[Scope] = list_permitted_scopes(person, permission).order_by("path")
+        if below is not None:
+            scopes = scopes.filter(path__in=below.ancestor_paths())
         self.queryset = scopes
         if not scopes.exists():
             raise Forbidden(permission)

@@ -9,7 +9,7 @@ from django.conf import settings
 from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import ObjectDoesNotExist, ValidationError
 from django.db.models import Model, QuerySet
-from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, QueryDict
 from django.shortcuts import resolve_url
 from django.views.decorators.http import require_http_methods
 from rest_framework.request import Request
@@ -30,6 +30,8 @@ class PageRequest(HttpRequest):
 
     user: User
     current_scope: Scope | None
+    # Entered values of a form that the user left to create a resource for it.
+    draft_data: QueryDict
 
 
 PageView = Callable[Concatenate[PageRequest, Parameters], HttpResponseBase]

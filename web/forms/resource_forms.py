@@ -61,12 +61,18 @@ class ScopedForm(PageForm):
     in_scope = ScopeField(help_text="Pipelines in this scope and below can use it.")
 
     def __init__(
-        self, *args: Any, person: Principal, permission: str, scope: Scope | None, **kwargs: Any
+        self,
+        *args: Any,
+        person: Principal,
+        permission: str,
+        scope: Scope | None,
+        below: Scope | None = None,
+        **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
         field = self.fields["in_scope"]
         if isinstance(field, ScopeField):
-            field.set_choices(person, permission, scope)
+            field.set_choices(person, permission, scope, below=below)
 
 
 class RenameForm(PageForm):

@@ -12,7 +12,10 @@ from django.utils.functional import cached_property
 from django.utils.html import format_html
 from django.views import View
 
+from rbac.models import Scope
 from rbac.policy import require
+from web.forms.draft_pages import DraftPage, OriginPage
+from web.forms.drafts import CREATE_NAME
 from web.forms.page_forms import ConfirmForm, PageForm, get_posted_data
 from web.forms.pages import PageRequest, require_sign_in
 from web.forms.resource_forms import RenameForm
@@ -210,7 +213,7 @@ class DeletePage(ConfirmPage[Row]):
         return self.get_parents()[-1].url
 
 
-class FormPage(ResourcePage[Row]):
+class FormPage(DraftPage, ResourcePage[Row]):
     """A page with a form that changes a resource."""
 
     template_name = "web/form.html"
@@ -266,11 +269,22 @@ class FormPage(ResourcePage[Row]):
         return self.form_class(get_posted_data(self.request), files, **self.get_form_options())
 
     def get(self, request: PageRequest, **kwargs: Any) -> HttpResponseBase:
-        """Show the form."""
-        return self.render_form(self.build_form())
+        """Show the form, with the values of the draft that the address names."""
+        draft = self.load_draft()
+        form = self.build_form()
+        if draft is None:
+            return self.render_form(form)
+        self.report_draft(draft, form)
+        return self.render_form(form, 200)
+
+    def return_to_form(self, saved: Any) -> HttpResponseBase | None:
+        """Return to the form that needs the saved resource; None if it was not created for one."""
+        return None
 
     def post(self, request: PageRequest, **kwargs: Any) -> HttpResponseBase:
         """Save the entered values, or show why they were refused."""
+        if CREATE_NAME in request.POST:
+            return self.leave_to_create(request.POST[CREATE_NAME])
         form = self.build_form()
         if not form.is_valid():
             return self.render_form(form)
@@ -283,7 +297,8 @@ class FormPage(ResourcePage[Row]):
             self.prepare()
             form.add_problem(problem)
             return self.render_form(form)
-        return self.finish(saved)
+        self.delete_draft()
+        return self.return_to_form(saved) or self.finish(saved)
 
     def finish(self, saved: Any) -> HttpResponseBase:
         """Answer after saving: leave a message, and redirect."""
@@ -305,6 +320,7 @@ class FormPage(ResourcePage[Row]):
             "button": self.get_button(),
             "hint": self.get_hint(),
             "refusal_title": self.refusal_title,
+            "new_nouns": self.list_new_nouns(form),
         }
         return self.render(content | self.get_context(form) | more, status or form.http_status)
 
@@ -380,7 +396,7 @@ class RenamePage(EditPage[Row]):
         return self.hint or format_html(text, getattr(self.object, "identifier", ""))
 
 
-class CreatePage(FormPage[Row]):
+class CreatePage(OriginPage, FormPage[Row]):
     """A page that creates a resource in a scope that is chosen in the form."""
 
     button = ""
@@ -398,12 +414,14 @@ class CreatePage(FormPage[Row]):
 
     def get_button(self) -> str:
         """Return the label of the button that creates the resource."""
+        if self.origin is not None:
+            return f"Create {self.noun} and return"
         return self.button or f"Create {self.noun}"
 
     def get_form_options(self) -> dict[str, Any]:
         """Return the user and the permission that decide the offered scopes, and the selected scope."""
-        user, scope = self.request.user, self.request.current_scope
-        return {"person": user, "scope": scope, "permission": self.permission}
+        user, scopes = self.request.user, self.get_scope_options()
+        return {"person": user, "permission": self.permission, **scopes}
 
     def get_breadcrumbs(self) -> list[Breadcrumb]:
         """Return the pages above the new resource."""
@@ -432,3 +450,7 @@ class CreateChildPage(CreatePage[Row]):
     def get_success_url(self, saved: Any) -> str:
         """Return the page of the resource of the address."""
         return self.get_breadcrumbs()[-1].url
+
+    def get_draft_scope(self) -> Scope | None:
+        """Return the scope of the resource in the address."""
+        return FormPage.get_draft_scope(self)

@@ -1,0 +1,200 @@
+"""Drafts of forms: creation of a resource from within the form that needs it.
+
+A button beside a field posts the form with `create_for`, the name of that field. The page keeps the entered
+values as a draft and redirects to the form of the new resource, whose address names the draft in `for`.
+After saving or canceling there, the first form is shown again, by the draft in its address, with the new
+resource selected.
+"""
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Final
+from urllib.parse import urlencode
+from uuid import UUID
+
+from django.db.models import Model
+from django.http import HttpRequest, QueryDict
+from django.urls import reverse
+
+from guards.limits import FORM_DRAFT_HOURS, FORM_DRAFTS
+from rbac.encryption import DecryptionFailed, decrypt, encrypt
+from rbac.models import Scope, User
+from rbac.policy import Forbidden, list_permitted_scopes
+from web.clock import get_database_time
+from web.models import FormDraft
+from web.retention import RetentionRule
+
+CREATE_NAME: Final = "create_for"
+DRAFT_PARAMETER: Final = "draft"
+ORIGIN_PARAMETER: Final = "for"
+MAX_AGE: Final = timedelta(hours=FORM_DRAFT_HOURS)
+DRAFT_RETENTION: Final = (RetentionRule(FormDraft.objects.all(), "created_at", MAX_AGE),)
+# Posted names that are no input of the form.
+_PROTOCOL_NAMES: Final = frozenset({"csrfmiddlewaretoken", CREATE_NAME})
+
+
+@dataclass(frozen=True)
+class NewResource:
+    """A resource that can be created for a field; the field takes its `value_attribute`.
+
+    `kinds` are those that the field accepts, of resources with a kind.
+    """
+
+    noun: str
+    url_name: str
+    permission: str
+    value_attribute: str = "pk"
+    kinds: tuple[str, ...] = ()
+
+
+class DraftData(QueryDict):
+    """Entered values from a draft; a form shows them without errors."""
+
+
+@dataclass(frozen=True)
+class OpenDraft:
+    """A draft of the signed-in user."""
+
+    row: FormDraft
+    content: Mapping[str, Any]
+
+    @property
+    def return_url(self) -> str:
+        """Return the address of the first form with this draft."""
+        path, _, query = str(self.content["path"]).partition("?")
+        parameters = QueryDict(query, mutable=True)
+        parameters[DRAFT_PARAMETER] = str(self.row.pk)
+        return f"{path}?{parameters.urlencode()}"
+
+    @property
+    def scope(self) -> Scope | None:
+        """Return the scope that the new resource must be visible from."""
+        return Scope.objects.filter(path=self.content["scope"]).first()
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Return the accepted kinds of the new resource; empty for all."""
+        return tuple(self.content["kinds"])
+
+    @property
+    def created_name(self) -> str:
+        """Return the name of the created resource, empty before."""
+        return str(self.content.get("created") or "")
+
+    @property
+    def has_omitted(self) -> bool:
+        """Return whether a secret or a file was entered that the draft does not keep."""
+        return bool(self.content["has_omitted"])
+
+    @property
+    def field(self) -> str:
+        """Return the posted name of the field that gets the new resource."""
+        return str(self.content["field"])
+
+    @property
+    def data(self) -> DraftData:
+        """Return the entered values."""
+        data = DraftData(mutable=True)
+        for name, values in self.content["data"].items():
+            data.setlist(name, values)
+        return data
+
+    def add_created(self, resource: Model) -> None:
+        """Select the created resource in the field that it was created for."""
+        value = str(getattr(resource, self.content["value_attribute"]))
+        data = {**self.content["data"], self.field: [value]}
+        content = {**self.content, "data": data, "created": str(getattr(resource, "name", resource))}
+        FormDraft.objects.filter(pk=self.row.pk).update(content=_seal(self.row, content))
+
+
+def list_creation_scopes(user: User, resource: NewResource, scope: Scope | None) -> Any:
+    """Return the scopes where the user may create a resource that is visible from `scope`."""
+    scopes = list_permitted_scopes(user, resource.permission)
+    return scopes if scope is None else scopes.filter(path__in=scope.ancestor_paths())
+
+
+def save_draft(
+    request: HttpRequest,
+    resource: NewResource,
+    *,
+    user: User,
+    field: str,
+    scope: Scope | None,
+    path: str,
+    omitted: Collection[str] = (),
+) -> str:
+    """Keep the posted values without the `omitted` fields, and return the address of the next form.
+
+    Raises `Forbidden` if the user cannot create the resource where the form could use it.
+    """
+    if not list_creation_scopes(user, resource, scope).exists():
+        raise Forbidden(resource.permission)
+    posted = {name: values for name, values in request.POST.lists() if name not in _PROTOCOL_NAMES}
+    content = {
+        "path": path,
+        "field": field,
+        "value_attribute": resource.value_attribute,
+        "scope": scope.path if scope else "",
+        "kinds": resource.kinds,
+        "data": {name: values for name, values in posted.items() if name not in omitted},
+        "has_omitted": bool(request.FILES) or any(any(posted.get(name, ())) for name in omitted),
+    }
+    row = FormDraft(user=user, noun=resource.noun)
+    row.content = _seal(row, content)
+    row.save()
+    _delete_surplus(user)
+    query = {"kind": resource.kinds[0]} if resource.kinds else {}
+    return f"{reverse(resource.url_name)}?{urlencode(query | {ORIGIN_PARAMETER: str(row.pk)})}"
+
+
+def get_draft(user: User, key: str, *, noun: str = "", path: str = "") -> OpenDraft | None:
+    """Return a draft of the user; None for an expired, foreign or unreadable one.
+
+    A draft for another resource than `noun`, or of another page than `path`, counts as missing.
+    """
+    try:
+        pk = UUID(key)
+    except ValueError:
+        return None
+    rows = FormDraft.objects.filter(pk=pk, user=user, created_at__gt=get_database_time() - MAX_AGE)
+    row = rows.filter(noun=noun).first() if noun else rows.first()
+    if row is None:
+        return None
+    try:
+        content = json.loads(decrypt(row.content, _get_place(row)))
+    except DecryptionFailed:
+        return None
+    draft = OpenDraft(row, content)
+    return None if path and content["path"].partition("?")[0] != path else draft
+
+
+def delete_draft(user: User, key: str) -> None:
+    """Delete a draft of the user after its form was saved."""
+    try:
+        FormDraft.objects.filter(pk=UUID(key), user=user).delete()
+    except ValueError:
+        return
+
+
+def get_form_path(request: HttpRequest) -> str:
+    """Return the address of the requested form, without its draft."""
+    parameters = request.GET.copy()
+    parameters.pop(DRAFT_PARAMETER, None)
+    query = parameters.urlencode()
+    return f"{request.path}?{query}" if query else request.path
+
+
+def _seal(row: FormDraft, content: Mapping[str, Any]) -> str:
+    return encrypt(json.dumps(content), _get_place(row))
+
+
+def _get_place(row: FormDraft) -> str:
+    return f"form draft {row.pk} of {row.user_id}"
+
+
+def _delete_surplus(user: User) -> None:
+    """Delete the oldest drafts above the limit."""
+    newest = FormDraft.objects.filter(user=user).order_by("-created_at", "-pk").values_list("pk", flat=True)
+    FormDraft.objects.filter(pk__in=list(newest[FORM_DRAFTS:])).delete()
