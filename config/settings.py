@@ -67,7 +67,6 @@ INSTALLED_APPS = [
     "django_htmx",
     "rest_framework",
     "drf_spectacular",
-    "drf_spectacular_sidecar",
     *(["sandbox"] if EMBEDDED else []),
 ]
 
@@ -339,9 +338,6 @@ SPECTACULAR_SETTINGS = {
     "DEFAULT_GENERATOR_CLASS": "web.api.openapi.CachedSchemaGenerator",
     "SCHEMA_PATH_PREFIX": "/api/v1",
     "SERVE_INCLUDE_SCHEMA": False,
-    "SWAGGER_UI_DIST": "SIDECAR",
-    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
-    "REDOC_DIST": "SIDECAR",
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
         "web.api.openapi.forbid_additional_properties",

@@ -185,6 +185,7 @@ NAVIGATION_GROUPS: Final = (
                 NavigationTab("Effective access", "/access/effective/"),
                 NavigationTab("Service accounts", "/access/service-accounts/"),
                 NavigationTab("My API keys", "/access/keys/"),
+                NavigationTab("API reference", "/api/docs/"),
                 NavigationTab("Invitations", "/access/invitations/"),
                 NavigationTab("Audit trail", "/access/audit/"),
                 NavigationTab("Notifications", "/notifications/"),

@@ -35,7 +35,8 @@ ROWS: dict[str, Row] = {
     "theme": Row((Ask("post", Open(302, anonymous=302), is_form=True),)),
     "csp-reports": Row((Ask("post", Open(204, anonymous=204)),)),
     "schema": allow_get(Open()),
-    "api-docs": allow_get(Open()),
+    "docs-api": allow_get(Open()),
+    "docs-api-resource": allow_get(Open(), lambda world: {"tag": "connectors"}),
     # No test has the documentation built, but those of tests/web/test_documentation.py.
     "docs": Row((get(Open(404, anonymous=404)),)),
     "docs-page": Row((get(Open(404, anonymous=404)),), lambda world: {"path": "reference/"}),

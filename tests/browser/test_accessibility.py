@@ -17,7 +17,7 @@ from tests.routes import addresses
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 # No pages, or not ours: what programs read, the administration, and parts that are swapped into a page.
-ELSEWHERE = ("/api/", "/admin/", "/healthz", "/readyz", "/livez", "/metrics")
+ELSEWHERE = ("/api/v1/", "/api/schema/", "/admin/", "/healthz", "/readyz", "/livez", "/metrics")
 FRAGMENT = "<!doctype html>"
 PARTS = 16
 

@@ -8,7 +8,6 @@ import pytest
 from aws.policies import POLICIES
 from config.environment import EnvironmentSettings
 from guards.limits import LIMITS
-from ops.documentation.api import list_operations
 from ops.documentation.external_scripts import ExternalScripts
 from ops.documentation.layers import list_contracts
 from ops.documentation.limits import list_sections
@@ -19,6 +18,7 @@ from ops.documentation.subjects import generate_pages
 from rbac.permissions import BUILTIN_ROLES, PERMISSIONS
 from steps.kinds.registry import get_step_kinds
 from web.api.openapi import get_public_schema
+from web.api.reference import list_resources
 
 ROOT = Path(__file__).resolve().parents[2]
 # Links of Markdown to files, without those to other sites and inside a page.
@@ -80,8 +80,8 @@ def test_every_operation_of_the_api_has_a_section(pages: dict[str, str]) -> None
     }
     documented = {
         line
-        for tag in list_operations(document)
-        for line in pages[f"reference/api/{tag}.md"].splitlines()
+        for resource in list_resources()
+        for line in pages[f"reference/api/{resource.tag}.md"].splitlines()
         if line.startswith("## ") and line != "## Types"
     }
 

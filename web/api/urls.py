@@ -1,11 +1,12 @@
-"""URLs of the OpenAPI document and of the API browser."""
+"""URLs of the OpenAPI document and of the API reference."""
 
 from django.urls import path
-from drf_spectacular.views import SpectacularSwaggerSplitView
 
 from web.api.openapi_views import OpenApiView
+from web.api.reference_pages import api_reference, api_resource
 
 urlpatterns = [
     path("schema/", OpenApiView.as_view(), name="schema"),
-    path("docs/", SpectacularSwaggerSplitView.as_view(template_name="web/api_docs.html"), name="api-docs"),
+    path("docs/", api_reference, name="docs-api"),
+    path("docs/<slug:tag>/", api_resource, name="docs-api-resource"),
 ]

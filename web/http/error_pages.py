@@ -29,12 +29,17 @@ _DJANGO_REFUSALS: tuple[tuple[type[Exception], int, str], ...] = (
 )
 
 
+def is_api_path(path: str) -> bool:
+    """Return whether programs are answered at a path; the pages that describe the API are for people."""
+    return path.startswith("/api/") and not path.startswith("/api/docs/")
+
+
 def render_problem(
     request: HttpRequest, status: int, *, detail: str = "", content: dict[str, Any] | None = None
 ) -> HttpResponse:
     """Return an error page or problem document with `status`."""
     content = content or build_problem(status, code=PROBLEM_CODES.get(status, "problem"), detail=detail)
-    if request.path.startswith("/api/") or "application/json" in request.headers.get("Accept", ""):
+    if is_api_path(request.path) or "application/json" in request.headers.get("Accept", ""):
         return JsonResponse(content, status=status, content_type=PROBLEM_MEDIA_TYPE)
     # Server errors, and errors before authentication, are rendered without the request: the page must not
     # need a session or a database.

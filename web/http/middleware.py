@@ -10,7 +10,7 @@ from rbac.archive_guards import ScopeBusy
 from rbac.audit import RequestInfo, current_request
 from rbac.models import Scope
 from rbac.policy import cache_permissions, list_member_scopes
-from web.http.error_pages import render_outage, render_problem
+from web.http.error_pages import is_api_path, render_outage, render_problem
 from web.http.outages import OUTAGE_ERRORS, is_outage
 from web.http.problems import Problem, convert_exception, is_number_too_large
 from web.http.sessions import SCOPE_KEY
@@ -91,7 +91,7 @@ class CurrentScopeMiddleware(DatabaseMiddleware):
 
     def prepare(self, request: HttpRequest) -> None:
         request.current_scope = None  # type: ignore[attr-defined]
-        if not request.path.startswith("/api/") and request.user.is_authenticated:
+        if not is_api_path(request.path) and request.user.is_authenticated:
             request.current_scope = _get_current_scope(request)  # type: ignore[attr-defined]
 
 

@@ -14,7 +14,7 @@ from guards.json_parser import parse_json
 from guards.limits import CSP_REPORT_BYTES, CSP_REPORTS_PER_ADDRESS
 from guards.text import sanitize_text
 from rbac.usage_counts import counts
-from web.http.error_pages import render_problem
+from web.http.error_pages import is_api_path, render_problem
 
 GetResponse = Callable[[HttpRequest], HttpResponseBase]
 _CROSS_SITE_VALUES = ("cross-site", "same-site")
@@ -79,7 +79,7 @@ class SecurityHeadersMiddleware:
         response = self.get_response(request)
         for name, value in _SECURITY_HEADERS.items():
             response.setdefault(name, value)
-        is_api = request.path.startswith("/api/")
+        is_api = is_api_path(request.path)
         response.setdefault("Cache-Control", "no-store" if is_api else "private, no-cache")
         return response
 

@@ -7,7 +7,7 @@ from django import template
 from django.template import Context
 from django.template.defaultfilters import stringfilter
 from django.utils.dateparse import parse_datetime
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from rbac.models import Scope
@@ -129,6 +129,17 @@ def last_part(arn: str) -> str:
 def lines(text: str) -> list[str]:
     """Return the lines of a text, for numbering them."""
     return text.splitlines()
+
+
+@register.filter
+@stringfilter
+def code_spans(text: str) -> SafeString:
+    """Render a plain text in which backticks mark code."""
+    parts = enumerate(text.split("`"))
+    # Every second part is code.
+    return format_html_join(
+        "", "{}", ((format_html("<code>{}</code>", part) if number % 2 else part,) for number, part in parts)
+    )
 
 
 @register.filter

@@ -156,16 +156,5 @@ def test_the_description_of_the_api_names_every_route(client: Client):
         assert address in described["paths"]
 
 
-def test_the_pages_of_the_api_run_no_inline_script(client: Client):
-    response = client.get("/api/docs/")
-    text = response.content.decode()
-    assert response.status_code == 200
-    assert "<style" not in text
-    assert "<script>" not in text
-    script = client.get("/api/docs/?script=")
-    assert script["Content-Type"] == "application/javascript"
-    assert b"/api/schema/" in script.content
-
-
 def test_the_description_of_the_api_is_valid_and_complete(tmp_path: Path):
     call_command("spectacular", validate=True, fail_on_warn=True, file=str(tmp_path / "schema.yaml"))
