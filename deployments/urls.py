@@ -4,6 +4,7 @@ from django.urls import path
 
 from deployments.pages import (
     approvals,
+    attempts,
     executions,
     freezes,
     pipelines,
@@ -16,7 +17,7 @@ urlpatterns = [
     path("deployments/<uuid:pk>/", executions.show_execution, name="execution"),
     path("deployments/<uuid:pk>/abort/", executions.abort_execution, name="abort-execution"),
     path("deployments/<uuid:pk>/rollback/", executions.roll_back_execution, name="roll-back-execution"),
-    path("deployments/<uuid:pk>/retry/", executions.retry_execution, name="retry-execution"),
+    path("deployments/<uuid:pk>/retry/", attempts.retry_execution, name="retry-execution"),
     path("deployments/<uuid:pk>/leftovers/", executions.show_leftovers, name="leftovers"),
     path(
         "deployments/<uuid:pk>/expressions/",

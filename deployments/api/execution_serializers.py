@@ -39,6 +39,7 @@ class ExecutionSummary(serializers.Serializer[Any]):
 
     id = serializers.UUIDField()
     number = serializers.IntegerField()
+    attempt = serializers.IntegerField(help_text="1 for a first run; retries of it count on.")
     status = serializers.ChoiceField(choices=Status.choices)
     outcome = serializers.SerializerMethodField()
     failure = ExecutionFailure(allow_null=True)
@@ -113,6 +114,13 @@ class StepDocument(serializers.Serializer[Any]):
     outputs = serializers.DictField()
 
 
+class OriginDocument(serializers.Serializer[Any]):
+    """Earlier attempt whose results a stage reuses."""
+
+    id = serializers.UUIDField()
+    number = serializers.IntegerField()
+
+
 class StageDocument(serializers.Serializer[Any]):
     """Stage with its service, environment and infrastructure."""
 
@@ -129,6 +137,7 @@ class StageDocument(serializers.Serializer[Any]):
     counts = serializers.DictField(allow_null=True)
     deployment_id = serializers.CharField(allow_null=True)
     skipped_because = serializers.CharField(allow_null=True)
+    reused_from = OriginDocument(allow_null=True)
     steps = StepDocument(many=True)
 
 
@@ -182,6 +191,7 @@ class ExecutionDocument(serializers.Serializer[Any]):
 
     id = serializers.UUIDField()
     number = serializers.IntegerField()
+    attempt = serializers.IntegerField()
     status = serializers.ChoiceField(choices=Status.choices)
     outcome = serializers.ChoiceField(choices=Outcome.choices, allow_null=True)
     failure = ExecutionFailure(allow_null=True)

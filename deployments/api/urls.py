@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from deployments.api import approvals, executions, freezes, logs, previews, runs
+from deployments.api import approvals, attempts, executions, freezes, logs, previews, runs
 
 urlpatterns = [
     path(
@@ -23,6 +23,7 @@ urlpatterns = [
     path("executions/<uuid:pk>", executions.ExecutionDetail.as_view(), name="api-execution"),
     path("executions/<uuid:pk>/abort", executions.AbortExecution.as_view(), name="api-abort"),
     path("executions/<uuid:pk>/rollback", executions.RollBackExecution.as_view(), name="api-rollback"),
+    path("executions/<uuid:pk>/attempts", attempts.Attempts.as_view(), name="api-attempts"),
     path("executions/<uuid:pk>/retry", executions.RetryExecution.as_view(), name="api-retry"),
     path("executions/<uuid:pk>/leftovers", executions.Leftovers.as_view(), name="api-leftovers"),
     path("executions/<uuid:pk>/undo-plan", executions.UndoPlan.as_view(), name="api-undo-plan"),

@@ -11,6 +11,7 @@ from django.db.models import F
 from deployments.approvals.live import publish_approvals_changed
 from deployments.approvals.verdicts import tally_decisions
 from deployments.engine.lease import is_abort_requested, wake_execution
+from deployments.execution.attempts import filter_attempts
 from deployments.journal.secret_values import list_stage_secrets
 from deployments.log import NewLogLine, store_lines
 from deployments.models import Approval, ApprovalDecision, Execution, Interrupt
@@ -92,9 +93,10 @@ def explain_refusal(actor: User, approval: Approval) -> str:
 
 
 def _list_executors(execution: Execution) -> set[int | None]:
-    """Return the users who started and retried the run."""
-    retries = Interrupt.objects.filter(execution=execution, kind=Interrupt.Kind.RETRY)
-    return {execution.started_by_id, *retries.values_list("by", flat=True)}
+    """Return the users who started and retried the run, in all its attempts."""
+    attempts = filter_attempts(execution)
+    retries = Interrupt.objects.filter(execution__in=attempts.values("pk"), kind=Interrupt.Kind.RETRY)
+    return {*attempts.values_list("started_by", flat=True), *retries.values_list("by", flat=True)}
 
 
 def _decide(

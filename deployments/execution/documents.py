@@ -4,7 +4,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Prefetch, QuerySet
+from django.db.models import F, Prefetch, QuerySet
 
 from deployments.approvals.verdicts import build_approval_summary
 from deployments.execution.interventions import build_intervention_document
@@ -48,10 +48,12 @@ def get_buttons(execution: Execution, rights: ExecutionRights) -> dict[str, bool
     is_over = execution.is_over
     is_winding_down = execution.rolling_back or bool(execution.final_status)
     rolled_back = execution.outcome in ("ROLLED_BACK", "ROLLED_BACK_BY_AWS")
+    is_last = execution.next_attempt_id is None
     return {
         "abort": rights.abort and not is_over and not is_winding_down,
         "rollback": rights.run and not is_winding_down and not rolled_back,
-        "retry": rights.run and execution.status in RETRYABLE_STATUSES,
+        "retry": rights.run and execution.status in RETRYABLE_STATUSES and is_last,
+        "attempt": rights.run and is_over and is_last,
         "decide": rights.run and not is_over,
         "stop": rights.abort and not is_over,
     }
@@ -71,6 +73,7 @@ def build_execution_facts(execution: Execution) -> dict[str, Any]:
     return {
         "id": str(execution.pk),
         "number": execution.number,
+        "attempt": execution.attempt,
         "status": execution.status,
         "outcome": execution.outcome or None,
         "failure": execution.failure,
@@ -112,6 +115,7 @@ def _list_stages(execution: Execution) -> QuerySet[StageExecution]:
     return (
         StageExecution.objects.filter(execution=execution)
         .order_by("position")
+        .annotate(origin_id=F("reused_from__execution"), origin_number=F("reused_from__execution__number"))
         .prefetch_related(Prefetch("steps", queryset=steps), "groups")
     )
 
@@ -132,11 +136,17 @@ def _build_stage(stage: StageExecution) -> dict[str, Any]:
         "counts": stage.counts,
         "deployment_id": stage.deployment_id or None,
         "skipped_because": stage.skip_reason or None,
+        "reused_from": _build_origin(stage),
         "steps": [
             _build_step(step, steps) | heading
             for step, heading in zip(steps, _list_group_headings(stage, steps), strict=True)
         ],
     }
+
+
+def _build_origin(stage: Any) -> dict[str, Any] | None:
+    """Return the execution whose results a stage reuses, or None; its columns are annotations."""
+    return {"id": str(stage.origin_id), "number": stage.origin_number} if stage.origin_id else None
 
 
 def _list_group_headings(stage: StageExecution, steps: list[StepExecution]) -> list[dict[str, Any]]:

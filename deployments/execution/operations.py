@@ -12,11 +12,18 @@ from connectors.required_access import require_access
 from deployments.engine.lease import wake_execution
 from deployments.engine.service_waits import get_batch_key
 from deployments.execution import planning
+from deployments.execution.attempts import (
+    AttemptStart,
+    choose_start,
+    require_no_later_attempt,
+    require_retryable,
+)
 from deployments.execution.interventions import TOO_LATE_MESSAGE, list_choices
 from deployments.execution.queries import SUCCEEDED
 from deployments.execution.run_requests import RunRequest, resolve_targets, validate_run
 from deployments.execution_access import needs_of_execution
 from deployments.freezes import operations
+from deployments.log import NewLogLine, store_lines
 from deployments.models import AwsCall, Execution, Interrupt, ServiceLockClaim, StageExecution, StepExecution
 from deployments.tasks import request_reconcile
 from pipelines.definition.execution_outlines import build_outline
@@ -56,6 +63,7 @@ def run_pipeline(  # noqa: PLR0913 - the settings of a run
     override_freeze: bool = False,
     input_set_names: Sequence[str] = (),
     force_new_deployment: bool | None = None,
+    start: AttemptStart | None = None,
 ) -> Execution:
     """Start a run. The same idempotency key of the same user returns the existing run.
 
@@ -66,6 +74,8 @@ def run_pipeline(  # noqa: PLR0913 - the settings of a run
     `force_new_deployment` replaces tasks even without differences. None leaves it to the step, which replaces
     them and logs a note.
 
+    `start` makes the run a further attempt of an ended one: it has the inputs and the image of that.
+
     A freeze window never blocks a rollback; `override_freeze` ignores the windows that the actor may
     override.
 
@@ -75,34 +85,38 @@ def run_pipeline(  # noqa: PLR0913 - the settings of a run
     require(actor, "core_pipeline_execute", pipeline)
     if idempotency_key and (earlier := _find_idempotent_run(actor, pipeline, idempotency_key)):
         return earlier
-    text = yaml or (replays.yaml if replays else pipeline.yaml)
-    values = {**replays.inputs, **replays.secret_input_values} if replays else inputs or {}
+    source = start.former if start else replays
+    text = yaml or (source.yaml if source else pipeline.yaml)
+    values = {**source.inputs, **source.secret_input_values} if source else inputs or {}
     request = validate_run(
         actor=actor,
         pipeline=pipeline,
         yaml=text,
         artifact_tag=artifact_tag,
         inputs=values,
-        is_replay=replays is not None,
+        is_replay=replays is not None or (start is not None and not start.is_whole),
     )
-    freeze_targets = [] if replays else operations.list_targets(request.targets)
+    first_stage = start.position if start else 0
+    freeze_targets = [] if replays else operations.list_targets(request.targets[first_stage:])
     overridden = operations.check_freeze_override(
         actor, pipeline.scope, freeze_targets, override=override_freeze
     )
     try:
         with transaction.atomic():
-            execution = _create_execution(actor, pipeline, request, text, idempotency_key, replays)
+            execution = _create_execution(actor, pipeline, request, text, idempotency_key, replays, start)
             version = None if yaml else execution.pipeline_version
             Execution.objects.filter(pk=execution.pk).update(
                 pipeline_version=version, force_new_deployment=force_new_deployment
             )
-            planning.write_plan(execution, request.spec, request.targets)
+            planning.write_plan(execution, request.spec, request.targets, start)
             operations.record_override(actor, execution, overridden)
             input_sets.record_use(pipeline, input_set_names)
             after = {"number": execution.number, "artifact": request.artifact, "inputs": request.inputs}
             after |= {"input_sets": list(input_set_names)} if input_set_names else {}
             if force_new_deployment is not None:
                 after["force_new_deployment"] = force_new_deployment
+            if start:
+                after |= {"attempt": execution.attempt, "retry_of": start.former.number}
             record_audit_entry(actor=actor, action="pipeline.execute", thing=execution, after=after)
             transaction.on_commit(lambda: request_reconcile(execution.pk))
             publish_change_on_commit("executions", execution.pk)
@@ -161,6 +175,57 @@ def roll_back_execution(*, actor: User, execution: Execution) -> Execution:
     )
 
 
+def start_attempt(
+    *,
+    actor: User,
+    execution: Execution,
+    stage: str = "",
+    whole: bool = False,
+    override_freeze: bool = False,
+) -> Execution:
+    """Start the next attempt of an ended execution: at its failed stage, at another stage, or as a whole.
+
+    A repeated request returns the existing attempt.
+
+    Raises `BadInput` for a missing stage, `Conflict` if it cannot start there or now, and as `run_pipeline`.
+    """
+    require(actor, "core_pipeline_execute", execution)
+    with transaction.atomic():
+        lock_scope(execution.scope_id)
+        # A concurrent request waits here for the result.
+        rows = Execution.objects.select_for_update(of=("self",)).select_related("pipeline__scope", "rerun_of")
+        former = rows.get(pk=execution.pk)
+        start = choose_start(former, stage, whole=whole)
+        key = start.idempotency_key
+        if former.next_attempt_id and (earlier := _find_idempotent_run(actor, former.pipeline, key)):
+            return earlier
+        require_retryable(former)
+        attempt = run_pipeline(
+            actor=actor,
+            pipeline=former.pipeline,
+            artifact_tag=former.artifact.get("tag", ""),
+            idempotency_key=key,
+            replays=former.rerun_of,
+            yaml="" if former.pipeline_version else former.yaml,
+            override_freeze=override_freeze,
+            force_new_deployment=former.force_new_deployment,
+            start=start,
+        )
+        Execution.objects.filter(pk=former.pk).update(next_attempt=attempt)
+        _log_start(attempt, start, actor)
+        publish_change_on_commit("executions", former.pk)
+    return attempt
+
+
+def _log_start(attempt: Execution, start: AttemptStart, actor: User) -> None:
+    """Write the start of an attempt into its log."""
+    reused = attempt.stages.filter(position__lt=start.position).values_list("name", flat=True)
+    text = f"Attempt {attempt.attempt} of execution {start.former.number}, started by {actor.get_username()}"
+    if reused:
+        text += f"; not run again: stage {', '.join(reused)}"
+    store_lines(attempt.pk, [NewLogLine(timezone.now(), None, "", "", "info", text)])
+
+
 def retry_execution(*, actor: User, execution: Execution, override_freeze: bool = False) -> None:
     """Retry the failed step in the same execution; its earlier attempts stay in the log.
 
@@ -212,7 +277,9 @@ def _create_interrupt(actor: User, execution: Execution, kind: str, *, step: str
     with transaction.atomic():
         lock_scope(execution.scope_id)
         # A concurrent request waits here for the result.
-        Execution.objects.select_for_update().get(pk=execution.pk)
+        locked = Execution.objects.select_for_update().get(pk=execution.pk)
+        if kind == Interrupt.Kind.RETRY and not step:
+            require_no_later_attempt(locked)
         waits = ~Q(step="") if step else Q(kind=kind, step="")
         if Interrupt.objects.filter(waits, execution=execution, applied_at=None).exists():
             raise Conflict("This was already requested and will be applied shortly.")
@@ -239,27 +306,31 @@ def _create_execution(
     text: str,
     key: str | None,
     replays: Execution | None,
+    start: AttemptStart | None,
 ) -> Execution:
     lock_scope(pipeline.scope_id)
     # A rollback may restore the version of a pipeline that was deleted since.
-    pipelines = Pipeline.with_deleted if replays else Pipeline.objects
+    pipelines = Pipeline.with_deleted if replays and not start else Pipeline.objects
     if not pipelines.filter(pk=pipeline.pk).update(next_number=F("next_number") + 1):
         raise Conflict("This pipeline was deleted. Its executions cannot be run again.")
     number = pipelines.values_list("next_number", flat=True).get(pk=pipeline.pk) - 1
+    source = start.former if start else replays
     return Execution.objects.create(
         scope=pipeline.scope,
         pipeline=pipeline,
         number=number,
-        pipeline_version=replays.pipeline_version if replays else pipeline.version,
+        attempt=start.former.attempt + 1 if start else 1,
+        first_attempt=start.former.first_attempt_pk if start else None,
+        pipeline_version=source.pipeline_version if source else pipeline.version,
         yaml=text,
         inputs=request.inputs,
         secret_inputs=json.dumps(request.secret_inputs) if request.secret_inputs else "",
-        artifact=request.artifact,
+        artifact=start.choose_artifact(request.artifact) if start else request.artifact,
         rerun_of=replays,
         started_by=actor,
         idempotency_key=key or None,
         due_at=timezone.now(),
-        batch_key=get_batch_key(request.targets[0].infrastructure),
+        batch_key=get_batch_key(request.targets[start.position if start else 0].infrastructure),
     )
 
 

@@ -8,6 +8,8 @@ from catalog.artifacts import image_sources
 from catalog.manifests.locations import resolve_connectors
 from catalog.models import Artifact
 from catalog.overrides.variables import build_variable_expressions
+from deployments.execution import attempts
+from deployments.execution.attempts import AttemptStart
 from deployments.execution.rollback_to_earlier import apply_earlier_run, list_own_manifests
 from deployments.execution.stored_inputs import store_own_texts
 from deployments.models import ActionRun, Execution, StageExecution, StepExecution, StepGroup
@@ -22,6 +24,8 @@ from steps.actions.base import Action
 from steps.conditions import parse_condition
 from steps.expressions import BadExpressionError, get_path_value
 from steps.kinds.registry import BadStepError, get_step_kind
+
+FrozenManifests = Mapping[str, Mapping[str, Mapping[str, Any]]]
 
 
 class CannotPlanError(ValueError):
@@ -39,22 +43,37 @@ class PlannedStep(NamedTuple):
     actions: list[tuple[str, Action]]
 
 
-def write_plan(execution: Execution, pipeline: PipelineSpec, targets: list[StageTarget]) -> None:
+def write_plan(
+    execution: Execution,
+    pipeline: PipelineSpec,
+    targets: list[StageTarget],
+    start: AttemptStart | None = None,
+) -> None:
     """Write the rows of every stage, step and action; inside the transaction that creates the execution.
+
+    `start` says where a further attempt begins: stages before it are skipped and have the former outputs.
 
     Raises `CannotPlanError` for unresolvable or invalid expressions of a step.
     """
     for position, target in enumerate(targets):
         stage = plan_stage(execution, pipeline, target, position)
+        former = start.find_former_stage(stage) if start else None
+        if former is not None:
+            attempts.copy_inputs(stage, former)
         stage.save()
-        for step, actions in plan_steps(stage, target.spec):
+        frozen_manifests = attempts.list_own_manifests(former) if former else list_own_manifests(stage)
+        for step, actions in plan_steps(stage, target.spec, frozen_manifests):
             _save_groups(step.group)
             step.spec = store_own_texts(stage, step.type, step.spec)
             step.save()
             ActionRun.objects.bulk_create(
                 _build_action_run(step, *numbered) for numbered in enumerate(actions)
             )
-    if execution.rerun_of is not None:
+        if former is not None:
+            attempts.copy_sources(stage, former)
+        if start and former is not None and position < start.position:
+            attempts.reuse_results(stage, former)
+    if execution.rerun_of is not None and (start is None or start.is_whole):
         apply_earlier_run(execution, execution.rerun_of)
 
 
@@ -89,8 +108,12 @@ def plan_stage(
     )
 
 
-def plan_steps(stage: StageExecution, spec: StageSpec) -> Iterator[PlannedStep]:
+def plan_steps(
+    stage: StageExecution, spec: StageSpec, frozen_manifests: FrozenManifests | None = None
+) -> Iterator[PlannedStep]:
     """Return the steps of a stage as a run would begin them, each with its actions; no row is written.
+
+    `frozen_manifests` have been read by an earlier run, by step and by field of its spec.
 
     Raises `CannotPlanError` as `write_plan` does.
     """
@@ -101,10 +124,9 @@ def plan_steps(stage: StageExecution, spec: StageSpec) -> Iterator[PlannedStep]:
         (StepExecution.Section.EXECUTION, spec.steps, forward),
         (StepExecution.Section.ROLLBACK, spec.rollback_steps, back),
     )
-    frozen_manifests = list_own_manifests(stage)
     for section, steps, groups in sections:
         for position, step_spec in enumerate(steps):
-            step = _resolve_spec(stage, step_spec, frozen_manifests.get(step_spec.identifier, {}))
+            step = _resolve_spec(stage, step_spec, (frozen_manifests or {}).get(step_spec.identifier, {}))
             # A rollback step has no actions of its own: the undos of its partners run there.
             units = step.units if section == StepExecution.Section.EXECUTION else ()
             actions = [(unit.title, action) for unit in units for action in unit.actions]

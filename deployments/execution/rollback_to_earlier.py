@@ -19,7 +19,12 @@ def list_own_manifests(stage: StageExecution) -> dict[str, dict[str, EarlierRow]
     then = _get_earlier_stage(stage)
     if then is None:
         return {}
-    return {step.identifier: _list_step_manifests(step, then.execution) for step in then.steps.all()}
+    return {
+        step.identifier: {
+            field: mark_earlier_run(row, then.execution) for field, row in list_read_manifests(step).items()
+        }
+        for step in then.steps.all()
+    }
 
 
 def apply_earlier_run(execution: Execution, earlier: Execution) -> None:
@@ -58,10 +63,7 @@ def _get_earlier_stage(stage: StageExecution) -> StageExecution | None:
     return earlier.stages.filter(identifier=stage.identifier).select_related("execution").first()
 
 
-def _list_step_manifests(step: StepExecution, earlier: Execution) -> dict[str, EarlierRow]:
+def list_read_manifests(step: StepExecution) -> dict[str, EarlierRow]:
+    """Return the step's own manifests whose texts a run has read, by field of its spec."""
     rows: Iterable[EarlierRow] = list_frozen_sources(step.type, step.spec)
-    return {
-        row["identifier"]: mark_earlier_run(row, earlier)
-        for row in rows
-        if row.get("texts") and row["store"] != INLINE
-    }
+    return {row["identifier"]: row for row in rows if row.get("texts") and row["store"] != INLINE}

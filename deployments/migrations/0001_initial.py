@@ -240,6 +240,17 @@ class Migration(migrations.Migration):
                         to="pipelines.pipeline",
                     ),
                 ),
+                ("attempt", models.PositiveIntegerField(default=1)),
+                ("first_attempt", models.UUIDField(null=True)),
+                (
+                    "next_attempt",
+                    models.OneToOneField(
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to="deployments.execution",
+                    ),
+                ),
                 (
                     "rerun_of",
                     models.ForeignKey(
@@ -496,6 +507,15 @@ class Migration(migrations.Migration):
                 ("deployment_id", models.CharField(blank=True, default="", max_length=64)),
                 ("when", models.JSONField(null=True)),
                 ("skip_reason", models.CharField(blank=True, default="", max_length=512)),
+                (
+                    "reused_from",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to="deployments.stageexecution",
+                    ),
+                ),
                 (
                     "connector",
                     models.ForeignKey(
@@ -1130,6 +1150,14 @@ class Migration(migrations.Migration):
                     "id",
                 ],
                 name="execution_ended",
+            ),
+        ),
+        migrations.AddIndex(
+            model_name="execution",
+            index=models.Index(
+                condition=models.Q(("first_attempt__isnull", False)),
+                fields=["first_attempt"],
+                name="execution_first_attempt",
             ),
         ),
         migrations.AddIndex(

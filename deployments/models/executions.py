@@ -45,6 +45,10 @@ class Execution(models.Model):
     # Whether tasks are replaced without differences; None: the step decides.
     force_new_deployment = models.BooleanField(null=True)
     rerun_of = models.ForeignKey("self", null=True, on_delete=models.SET_NULL, related_name="+")
+    # Attempts of one run: each ended one has at most one next. The first may be deleted before the others.
+    attempt = models.PositiveIntegerField(default=1)
+    first_attempt = models.UUIDField(null=True)
+    next_attempt = models.OneToOneField("self", null=True, on_delete=models.SET_NULL, related_name="+")
     started_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
     idempotency_key = models.CharField(max_length=128, null=True)  # noqa: DJ001 - unique where given
 
@@ -116,6 +120,11 @@ class Execution(models.Model):
                 name="execution_ended",
                 condition=Q(ended_at__isnull=False),
             ),
+            models.Index(
+                fields=["first_attempt"],
+                name="execution_first_attempt",
+                condition=Q(first_attempt__isnull=False),
+            ),
             # Columns of searches.
             models.Index(fields=["number"], name="execution_number"),
             models.Index(fields=["tag"], name="execution_tag"),
@@ -128,6 +137,11 @@ class Execution(models.Model):
     def secret_input_values(self) -> dict[str, str]:
         """Return the variables that are secrets, with their values."""
         return dict(json.loads(self.secret_inputs)) if self.secret_inputs else {}
+
+    @property
+    def first_attempt_pk(self) -> uuid.UUID:
+        """Return the id that all attempts of this run share: that of the first one."""
+        return self.first_attempt or self.pk
 
     @property
     def is_over(self) -> bool:
@@ -177,6 +191,8 @@ class StageExecution(models.Model):
     # When it runs: {"pipelineStatus", "condition"}, None after success; and why it did not.
     when = models.JSONField(null=True)
     skip_reason = models.CharField(max_length=512, blank=True, default="")
+    # Stage of an earlier attempt whose outputs this one has; it is skipped.
+    reused_from = models.ForeignKey("self", null=True, on_delete=models.SET_NULL, related_name="+")
 
     class Meta:
         constraints = [

@@ -10,9 +10,9 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
 from deployments.execution import leftovers, operations, queries
+from deployments.execution.attempts import filter_attempts
 from deployments.execution.documents import build_call_document, build_execution_document
 from deployments.execution.onboarding import list_onboarding_steps
-from deployments.freezes import operations as freezes_operations
 from deployments.models import Execution
 from deployments.pages.log_tab import build_log_tab, parse_log_address
 from deployments.run_expressions import Run
@@ -84,7 +84,7 @@ def show_execution(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
         "statuses": STATUS_BADGES,
         "execution_page": True,
         "may_run": can(request.user, "core_pipeline_execute", execution.pipeline),
-        "frozen": freezes_operations.get_retry_freeze(request.user, execution),
+        "attempts": list(filter_attempts(execution).select_related("started_by").defer("yaml")),
     }
     return render(request, "deployments/execution.html", context)
 
@@ -138,18 +138,6 @@ def roll_back_execution(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
     except Problem as problem:
         messages.error(request, problem.detail)
     return redirect("execution", pk=execution.pk)
-
-
-@require_sign_in
-@require_POST
-def retry_execution(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
-    """Ask for another attempt of the step that failed."""
-    execution, override = _get_execution(request, pk), bool(request.POST.get("override_freeze"))
-    try:
-        operations.retry_execution(actor=request.user, execution=execution, override_freeze=override)
-    except Problem as problem:
-        messages.error(request, problem.detail)
-    return redirect("execution", pk=pk)
 
 
 VIEW_LEFTOVERS = "core_pipeline_view"

@@ -39,7 +39,7 @@ class LogAddress:
         query = query if self.text else {}
         numbers = {"after": after, "page": page if page > 1 else 0, "line": line}
         query |= {name: str(number) for name, number in numbers.items() if number}
-        return f"?{urlencode(query)}{f'#L{line}' if line else ''}"
+        return f"?{urlencode(query)}#{f'L{line}' if line else 'panel-log'}"
 
 
 def parse_log_address(query: Mapping[str, str]) -> LogAddress:

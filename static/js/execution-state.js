@@ -87,7 +87,7 @@ function stageCard(stage, active) {
     "li",
     { class: "stage" },
     h("a", { class: `stage-card${active ? " active" : ""}`, href: `#stage-${stage.identifier}`, "data-stage": stage.identifier, "aria-current": active ? "step" : null },
-      statusBadge(stage.status), h("span", {}, stage.name), h("small", {}, `${stage.service} \u2192 ${stage.environment} / ${stage.infrastructure}`), h("small", {}, countText(stage.counts) || "\u00a0")),
+      statusBadge(stage.status), h("span", {}, stage.name), h("small", {}, `${stage.service} \u2192 ${stage.environment} / ${stage.infrastructure}`), h("small", {}, countText(stage.counts) || (stage.reused_from ? `Reused from execution ${stage.reused_from.number}` : "\u00a0"))),
   );
 }
 
@@ -211,7 +211,7 @@ export class ExecutionStateView {
     const step = can.decide && skippable(steps(this.state));
     this.part("skip").hidden = !step;
     if (step) for (const part of findAll("[data-x-skip-step]")) part.textContent = part.value = step[part.tagName === "INPUT" ? "identifier" : "name"];
-    for (const name of ["abort", "rollback", "retry"]) {
+    for (const name of ["abort", "rollback", "attempt"]) {
       const button = this.part(name);
       button.disabled = !can[name];
       button.hidden = name !== "abort" && !can[name];

@@ -105,7 +105,16 @@ DEPLOYMENT_PAGES: dict[str, Row] = {
         (Ask("post", Needs("core_pipeline_execute", 302), is_form=True),), use_key_of("execution")
     ),
     "retry-execution": Row(
-        (Ask("post", Needs("core_pipeline_execute", 302), is_form=True),), use_key_of("execution")
+        (
+            get(Needs("core_pipeline_execute")),
+            Ask(
+                "post",
+                Needs("core_pipeline_execute", 409),
+                body=lambda world: {"start": "whole"},
+                is_form=True,
+            ),
+        ),
+        use_key_of("execution"),
     ),
     "leftovers": Row(
         (

@@ -131,7 +131,14 @@ def test_an_execution_has_the_fixed_shape(world: World, client: APIClient):
     assert [step["type"] for step in steps] == ["EcsRollingDeploy", "EcsRollingRollback"]
     assert {"identifier", "type", "status", "units", "outputs"} <= set(steps[0])
     assert steps[0]["units"][0]["actions"][0]["state"] == "WAITING"
-    assert execution["can"] == {"abort": True, "rollback": True, "retry": False, "decide": True, "stop": True}
+    assert execution["can"] == {
+        "abort": True,
+        "rollback": True,
+        "retry": False,
+        "attempt": False,
+        "decide": True,
+        "stop": True,
+    }
 
 
 def test_buttons_depend_on_who_looks(world: World, viewer: User, call: CallAs):
@@ -140,6 +147,7 @@ def test_buttons_depend_on_who_looks(world: World, viewer: User, call: CallAs):
         "abort": False,
         "rollback": False,
         "retry": False,
+        "attempt": False,
         "decide": False,
         "stop": False,
     }

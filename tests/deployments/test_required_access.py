@@ -17,7 +17,7 @@ from delegates.access.lookup_requests import create_lookup_request, list_options
 from delegates.models import LookupRequest
 from delegates.operations.specs import check_spec
 from deployments.execution import leftovers, operations
-from deployments.models import Interrupt
+from deployments.models import Execution, Interrupt
 from deployments.preview import operations as preview_operations
 from pipelines.operations import pipelines
 from rbac.models import Role, RoleAssignment, Scope, User
@@ -55,6 +55,7 @@ REQUIRED_PERMISSIONS: dict[str, set[str]] = {
     "preview": RUN,
     "run": RUN,
     "retry": CONTINUE,
+    "start an attempt": RUN,
     "roll back": CONTINUE | {ROLLBACK},
     "abort": set(),
     "abort and roll back": CONTINUE | {ROLLBACK},
@@ -103,6 +104,10 @@ def build_actions(sample: World, actor: User) -> dict[str, Callable[[], object]]
     def retry_failed() -> None:
         execution.status = "FAILED"
         operations.retry_execution(actor=actor, execution=execution)
+
+    def start_attempt() -> None:
+        Execution.objects.filter(pk=execution.pk).update(status="FAILED", due_at=None)
+        operations.start_attempt(actor=actor, execution=execution, whole=True)
 
     def decide(decision: str) -> Callable[[], object]:
         return lambda: operations.decide_step(actor=actor, execution=execution, step=step, decision=decision)
@@ -169,6 +174,7 @@ def build_actions(sample: World, actor: User) -> dict[str, Callable[[], object]]
         "preview": lambda: preview_operations.preview_pipeline(actor=actor, pipeline=sample.pipeline),
         "run": lambda: operations.run_pipeline(actor=actor, pipeline=sample.pipeline),
         "retry": retry_failed,
+        "start an attempt": start_attempt,
         "roll back": roll_back_finished,
         "abort": abort(False),
         "abort and roll back": abort(True),

@@ -169,10 +169,10 @@ def test_another_try_in_a_window_needs_who_may_override_it(drive: Drive) -> None
     assert program.post(address, {"override_freeze": True}, format="json").status_code == 403
     browser = Client()
     browser.force_login(_create_admin(account))
-    page = f"/deployments/{execution.pk}/"
+    page = f"/deployments/{execution.pk}/retry/"
     assert 'name="override_freeze"' in browser.get(page).content.decode()
     assert "Frozen until" in browser.get(page).content.decode()
-    browser.post(f"{page}retry/", {"override_freeze": "1"})
+    browser.post(page, {"start": "step", "override_freeze": "1"})
     assert execution.interrupts.get().kind == "RETRY"
     assert AuditEntry.objects.get(action="freezewindow.override").thing_id == str(execution.pk)
 

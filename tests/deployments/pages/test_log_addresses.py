@@ -187,7 +187,7 @@ def test_a_line_of_a_search_has_links_to_the_matches_around_it(execution: Execut
     assert "Match 2 of 5 for “needle”." in page
     assert list_links(page)["Previous match"] == "?find=needle&line=100#L100"
     assert list_links(page)["Next match"] == "?find=needle&line=300#L300"
-    assert list_links(page)["All matches"] == "?find=needle"
+    assert list_links(page)["All matches"] == "?find=needle#panel-log"
     assert "Previous match" not in list_links(load(find="needle", line=100))
     assert "Next match" not in list_links(load(find="needle", line=500))
     between = load(find="needle", line=250)
