@@ -1,30 +1,38 @@
-# One image for every role: docker run slipway web|worker|beat|migrate
-# And the agent's own, much smaller: docker build --target delegate -t slipway-delegate .
-FROM python:3.12-slim-bookworm AS build
-COPY requirements.lock /tmp/requirements.lock
-RUN python -m venv /opt/venv \
-    && /opt/venv/bin/pip install --no-cache-dir --no-deps --require-hashes -r /tmp/requirements.lock
+# Two images: slipway (roles web, worker, beat, migrate, manage) and slipway-delegate.
+#   make image                       builds both for this machine
+#   make push REGISTRY=…             builds both for amd64 and arm64, and pushes them
+# All steps are in deploy/images/install.sh, which a test runs too.
+ARG BASE=python:3.12.14-slim-bookworm@sha256:0f5b26b9518d002b6173fd61daad821fa340635ebfec5bba471013f9ca114579
 
-FROM python:3.12-slim-bookworm AS delegate-build
-COPY delegates/agent/requirements.lock /tmp/requirements.lock
-RUN python -m venv /opt/venv \
-    && /opt/venv/bin/pip install --no-cache-dir --no-deps --require-hashes -r /tmp/requirements.lock
+FROM ${BASE} AS slipway-build
+COPY deploy/images /build/deploy/images
+COPY requirements.lock /build/
+RUN /build/deploy/images/install.sh python slipway /
+COPY . /build
+RUN /build/deploy/images/install.sh sources slipway / && /build/deploy/images/install.sh static slipway /
 
-FROM python:3.12-slim-bookworm AS delegate
-# git and ssh fetch manifests; what else scripts need, a configuration's script or an image of one's own brings.
-RUN apt-get update \
-    && apt-get install --yes --no-install-recommends git openssh-client \
-    && rm -rf /var/lib/apt/lists/* \
-    && useradd --system --uid 10001 --home-dir /var/lib/slipway-delegate --create-home slipway \
-    # The users that tasks run as: ssh runs for nobody without a name.
-    && seq 200000 200999 | sed 's|.*|slipway-task-&:x:&:&:a task of Slipway:/nonexistent:/usr/sbin/nologin|' >> /etc/passwd
+FROM ${BASE} AS docs
+COPY requirements-dev.lock /tmp/
+RUN python -m venv /opt/venv \
+    && /opt/venv/bin/pip install --no-cache-dir --no-deps --require-hashes -r /tmp/requirements-dev.lock
+COPY . /srv/slipway
+WORKDIR /srv/slipway
+RUN SLIPWAY_MODE=embedded SLIPWAY_HOME=/tmp/docs /opt/venv/bin/python manage.py build_docs
+
+FROM ${BASE} AS delegate-build
+COPY deploy/images /build/deploy/images
+COPY delegates/agent/requirements.lock /build/delegates/agent/
+RUN /build/deploy/images/install.sh python delegate /
+COPY . /build
+RUN /build/deploy/images/install.sh sources delegate /
+
+FROM ${BASE} AS delegate
+ARG VERSION=unknown
+LABEL org.opencontainers.image.title="slipway-delegate" org.opencontainers.image.version="${VERSION}"
+COPY deploy/images /build/deploy/images
+RUN /build/deploy/images/install.sh packages delegate && /build/deploy/images/install.sh users delegate && rm -rf /build
 COPY --from=delegate-build /opt/venv /opt/venv
-COPY --chown=root:root aws /srv/slipway/aws
-COPY --chown=root:root guards /srv/slipway/guards
-COPY --chown=root:root delegates/__init__.py /srv/slipway/delegates/__init__.py
-COPY --chown=root:root delegates/agent /srv/slipway/delegates/agent
-COPY --chown=root:root ops/slipway-delegate /srv/slipway/ops/slipway-delegate
-RUN ln -s /srv/slipway/ops/slipway-delegate /opt/venv/bin/slipway-delegate
+COPY --from=delegate-build /srv/slipway /srv/slipway
 ENV PATH=/opt/venv/bin:$PATH \
     PYTHONUNBUFFERED=1 \
     PYTHONDONTWRITEBYTECODE=1 \
@@ -39,30 +47,25 @@ HEALTHCHECK --interval=30s --timeout=5s --start-period=60s \
 STOPSIGNAL SIGTERM
 ENTRYPOINT ["slipway-delegate"]
 
-FROM python:3.12-slim-bookworm AS docs
-COPY requirements-dev.lock /tmp/requirements.lock
-RUN python -m venv /opt/venv \
-    && /opt/venv/bin/pip install --no-cache-dir --no-deps --require-hashes -r /tmp/requirements.lock
-COPY . /srv/slipway
-WORKDIR /srv/slipway
-RUN SLIPWAY_MODE=embedded SLIPWAY_HOME=/tmp/docs /opt/venv/bin/python manage.py build_docs
-
-FROM python:3.12-slim-bookworm
-RUN useradd --system --uid 10001 --home-dir /var/lib/slipway --create-home slipway
-COPY --from=build /opt/venv /opt/venv
-COPY --chown=root:root . /srv/slipway
-COPY --chown=root:root --from=docs /srv/slipway/site /srv/slipway/site
+FROM ${BASE} AS slipway
+ARG VERSION=unknown
+LABEL org.opencontainers.image.title="slipway" org.opencontainers.image.version="${VERSION}"
+COPY deploy/images /build/deploy/images
+RUN /build/deploy/images/install.sh packages slipway && /build/deploy/images/install.sh users slipway && rm -rf /build
+COPY --from=slipway-build /opt/venv /opt/venv
+COPY --from=slipway-build /srv/slipway /srv/slipway
+COPY --from=docs /srv/slipway/site /srv/slipway/site
+COPY --from=slipway-build --chown=slipway:slipway /var/lib/slipway /var/lib/slipway
 WORKDIR /srv/slipway
 ENV PATH=/opt/venv/bin:$PATH \
     PYTHONUNBUFFERED=1 \
     PYTHONDONTWRITEBYTECODE=1 \
     SLIPWAY_MODE=production \
     SLIPWAY_HOME=/var/lib/slipway
-# Hashed static files are part of the image; the values only satisfy the settings while they are collected.
-RUN SLIPWAY_MODE=embedded SLIPWAY_HOME=/tmp/collect python manage.py collectstatic --no-input \
-    && mv /tmp/collect/static /var/lib/slipway/static && rm -rf /tmp/collect \
-    && chown -R slipway:slipway /var/lib/slipway
 USER slipway
 EXPOSE 8000
+# Web processes answer; other roles have no port, and Slipway itself reports those that are silent.
+HEALTHCHECK --interval=30s --timeout=5s --start-period=60s CMD ["/srv/slipway/ops/role.sh", "health"]
+STOPSIGNAL SIGTERM
 ENTRYPOINT ["/srv/slipway/ops/role.sh"]
 CMD ["web"]

@@ -109,6 +109,22 @@ screenshot: $(VENV)/dev.stamp chromium ## Make docs/screenshot.png again
 screenshots: $(VENV)/dev.stamp chromium ## Take the main pages, light, dark and narrow, into test-results/screenshots
 	@$(BIN)/python docs/screenshots.py --pages
 
+VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
+PLATFORMS ?= linux/amd64,linux/arm64
+
+.PHONY: image
+image: ## Build the images slipway and slipway-delegate for this machine
+	docker build --target slipway --build-arg VERSION=$(VERSION) -t slipway:$(VERSION) .
+	docker build --target delegate --build-arg VERSION=$(VERSION) -t slipway-delegate:$(VERSION) .
+
+.PHONY: push
+push: ## Build both images for amd64 and arm64, push them to REGISTRY, print their digests
+	@deploy/images/push.sh "$(REGISTRY)" "$(VERSION)" "$(PLATFORMS)"
+
+.PHONY: release
+release: $(VENV)/dev.stamp ## Check that this commit can be released, and tag it with its version
+	@$(BIN)/python -m ops.release
+
 # Browser tests need one. Root on Debian gets it here; everybody else is told how at the end of the run.
 .PHONY: chromium
 chromium:
@@ -128,9 +144,9 @@ $(BIN)/python:
 $(BIN)/slipway-delegate: ops/slipway-delegate | $(BIN)/python
 	@ln -sf "$(CURDIR)/$<" $@
 
-$(VENV)/run.stamp: requirements.lock | $(BIN)/python $(BIN)/slipway-delegate
+$(VENV)/run.stamp: requirements-standalone.lock | $(BIN)/python $(BIN)/slipway-delegate
 	@echo "Installing what Slipway needs into $(VENV), once (a minute or two)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements-standalone.lock
 	@touch $@
 
 # The development lock holds all of the other one.

@@ -4,7 +4,7 @@ import secrets
 import tomllib
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from cryptography.fernet import Fernet
 from pydantic import AliasChoices, Field, ValidationError, field_validator, model_validator
@@ -21,6 +21,8 @@ MAIL_SCHEMES = ("smtp", "smtps")
 BROKER_SCHEMES = ("redis", "rediss")
 SECRET_KEY_CHARACTERS = 50
 YEAR_SECONDS = 31_536_000
+# 32 bytes in base64, without the padding.
+UNPADDED_KEY_CHARACTERS = 43
 
 
 class InvalidSettingError(SystemExit):
@@ -54,12 +56,16 @@ class EnvironmentSettings(BaseSettings):
     """`postgres://user:password@host:5432/name`, with options of libpq such as `?sslmode=verify-full`. Empty:
     SQLite in `SLIPWAY_HOME`.
     """
+    database_password: str = Field("", alias="DATABASE_PASSWORD")
+    """The password for `DATABASE_URL` where the URL has none, such as one that a secret store injects."""
     database_pool_size: int = Field(8, alias="SLIPWAY_DATABASE_POOL_SIZE", ge=1, le=200)
     """Connections to PostgreSQL that one web process keeps at most."""
     redis_url: str = Field("", alias="REDIS_URL")
     """`redis://host:6379` or `rediss://…`, without a database number: Slipway uses 0, 1 and 2. Empty: `make
     run` starts a Valkey.
     """
+    redis_password: str = Field("", alias="REDIS_PASSWORD")
+    """The password for `REDIS_URL`, as it is, where the URL has none."""
     secret_key: str = Field("", alias="SECRET_KEY")
     """Signs sessions; at least 50 random characters."""
     field_encryption_keys: Annotated[tuple[str, ...], NoDecode] = Field(
@@ -193,6 +199,12 @@ class EnvironmentSettings(BaseSettings):
 
     @field_validator("field_encryption_keys")
     @classmethod
+    def _pad_keys(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        """Add the padding to keys of 43 characters: generators of secret stores end no value with `=`."""
+        return tuple(f"{key}=" if len(key) == UNPADDED_KEY_CHARACTERS else key for key in value)
+
+    @field_validator("field_encryption_keys")
+    @classmethod
     def _fernet_keys(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for key in value:
             try:
@@ -200,6 +212,12 @@ class EnvironmentSettings(BaseSettings):
             except ValueError as exc:
                 raise ValueError("each key must be 32 url-safe base64 bytes (Fernet.generate_key())") from exc
         return value
+
+    @model_validator(mode="after")
+    def _add_passwords(self) -> "EnvironmentSettings":
+        self.database_url = _add_password(self.database_url, self.database_password, "DATABASE")
+        self.redis_url = _add_password(self.redis_url, self.redis_password, "REDIS")
+        return self
 
     @model_validator(mode="after")
     def _validate_production(self) -> "EnvironmentSettings":
@@ -262,6 +280,19 @@ class EnvironmentSettings(BaseSettings):
         """Return whether connectors may use this process's AWS credentials; in production only if enabled."""
         allowed = self.manager_credentials_allowed
         return self.embedded if allowed is None else allowed
+
+
+def _add_password(address: str, password: str, name: str) -> str:
+    """Return a URL with a password. Raises `ValueError` for a URL that has one, or no host."""
+    if not password:
+        return address
+    url = urlsplit(address)
+    if not url.hostname:
+        raise ValueError(f"{name}_PASSWORD also needs {name}_URL with a host")
+    if url.password is not None:
+        raise ValueError(f"{name}_URL has a password already: remove it, or {name}_PASSWORD")
+    user, _, place = url.netloc.rpartition("@")
+    return url._replace(netloc=f"{user}:{quote(password, safe='')}@{place}").geturl()
 
 
 def read_environment() -> EnvironmentSettings:

@@ -23,8 +23,14 @@ case "${1:-web}" in
     shift
     exec python manage.py "$@"
     ;;
+  health)
+    # Whether this container works. Only a web process has a port; the others are alive while they run.
+    if tr '\\0' ' ' < /proc/1/cmdline | grep -q ops.liveness; then
+      exec python -c "import urllib.request as r; r.urlopen('http://127.0.0.1:${PORT:-8000}/healthz', timeout=4)"
+    fi
+    ;;
   *)
-    echo "There is no role $1. Use web, worker, beat, migrate, or manage with a command." >&2
+    echo "There is no role $1. Use web, worker, beat, migrate, health, or manage with a command." >&2
     exit 2
     ;;
 esac

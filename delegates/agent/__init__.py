@@ -1,3 +1,3 @@
 """Delegate agent: a program that fetches tasks from a manager and runs them; no framework."""
 
-VERSION = "1.0.0"
+VERSION = "0.1.0"

