@@ -302,7 +302,7 @@ def main() -> int:
     console = Console()
     try:
         if not settings.EMBEDDED:
-            raise CannotStartError("SLIPWAY_MODE=production runs one process each: see compose.yaml.")
+            raise CannotStartError("SLIPWAY_MODE=production runs one process each: see deploy/compose.yaml.")
         with lock_state_folder(Path(settings.HOME)):
             require_free_port(settings.ENV.port, "PORT")
             require_free_port(settings.SANDBOX_PORT, "SLIPWAY_SANDBOX_PORT")

@@ -1,0 +1,125 @@
+"""The template that installs Slipway on Amazon ECS: what CloudFormation accepts, and what it promises."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import cfnlint.decode.cfn_yaml
+import pytest
+
+from config.environment import EnvironmentSettings
+from ops.documentation.settings import STARTERS, list_names
+
+ROOT = Path(__file__).resolve().parents[2]
+TEMPLATE = ROOT / "deploy" / "cloudformation" / "slipway.yaml"
+
+
+@pytest.fixture(scope="module")
+def resources() -> dict[str, Any]:
+    template = cfnlint.decode.cfn_yaml.load(str(TEMPLATE))
+    rows: dict[str, Any] = json.loads(json.dumps(template["Resources"]))
+    return rows
+
+
+def list_services(resources: dict[str, Any]) -> dict[str, Any]:
+    return {name: row["Properties"] for name, row in resources.items() if row["Type"] == "AWS::ECS::Service"}
+
+
+def list_containers(resources: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: row["Properties"]["ContainerDefinitions"][0]
+        for name, row in resources.items()
+        if row["Type"] == "AWS::ECS::TaskDefinition"
+    }
+
+
+def test_cloudformation_accepts_the_template() -> None:
+    command = [str(Path(sys.executable).with_name("cfn-lint")), str(TEMPLATE)]
+    run = subprocess.run(command, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+    assert (run.returncode, run.stdout) == (0, "")
+
+
+def test_every_role_of_the_image_has_a_task_with_the_same_settings(resources: dict[str, Any]) -> None:
+    containers = list_containers(resources)
+
+    assert {container["Command"][0] for container in containers.values()} == {
+        "web",
+        "worker",
+        "beat",
+        "migrate",
+    }
+    shared = [
+        {key: container[key] for key in ("Image", "Environment", "Secrets", "LogConfiguration")}
+        for container in containers.values()
+    ]
+    assert all(part == shared[0] for part in shared)
+
+
+def test_every_variable_is_a_setting_and_no_secret_is_in_the_open(resources: dict[str, Any]) -> None:
+    known = {name for field in EnvironmentSettings.model_fields.values() for name in list_names(field)}
+    known |= {name for name, _, _ in STARTERS}
+    container = next(iter(list_containers(resources).values()))
+    open_names = {entry["Name"] for entry in container["Environment"]}
+    secret_names = {entry["Name"] for entry in container["Secrets"]}
+
+    assert (open_names | secret_names) - known == set()
+    assert secret_names == {"SECRET_KEY", "FIELD_ENCRYPTION_KEY", "DATABASE_PASSWORD", "REDIS_PASSWORD"}
+    assert set(EnvironmentSettings.REQUIRED_IN_PRODUCTION) <= open_names | secret_names
+
+
+def test_services_are_replaced_only_after_the_migration(resources: dict[str, Any]) -> None:
+    for name in list_services(resources):
+        assert "Migration" in resources[name]["DependsOn"], name
+    assert resources["Migration"]["Properties"]["TaskDefinition"] == {"Ref": "MigrationTask"}
+
+
+def test_web_and_workers_stay_while_they_are_replaced_and_beat_runs_once(resources: dict[str, Any]) -> None:
+    percents = {
+        name: (
+            properties["DeploymentConfiguration"]["MinimumHealthyPercent"],
+            properties["DeploymentConfiguration"]["MaximumPercent"],
+        )
+        for name, properties in list_services(resources).items()
+    }
+
+    assert percents == {"WebService": (100, 200), "WorkerService": (100, 200), "BeatService": (0, 100)}
+
+
+def test_only_the_load_balancer_reaches_the_tasks_and_only_tasks_the_data(resources: dict[str, Any]) -> None:
+    rules = {
+        name: {
+            (rule["FromPort"], json.dumps(rule.get("SourceSecurityGroupId") or rule.get("CidrIp")))
+            for rule in row["Properties"]["SecurityGroupIngress"]
+        }
+        for name, row in resources.items()
+        if row["Type"] == "AWS::EC2::SecurityGroup"
+    }
+
+    assert rules["TaskSecurityGroup"] == {(8000, '{"Ref": "LoadBalancerSecurityGroup"}')}
+    tasks = '{"Ref": "TaskSecurityGroup"}'
+    assert rules["DataSecurityGroup"] == {(5432, tasks), (6379, tasks)}
+    assert resources["Database"]["Properties"]["PubliclyAccessible"] is False
+
+
+def test_what_cannot_be_made_again_outlives_the_stack(resources: dict[str, Any]) -> None:
+    kept = {name for name, row in resources.items() if row.get("DeletionPolicy") in ("Retain", "Snapshot")}
+
+    assert kept == {"Database", "DatabasePassword", "FieldEncryptionKey", "LogGroup", "SecretKey"}
+
+
+def test_roles_have_no_wildcard_actions(resources: dict[str, Any]) -> None:
+    text = json.dumps([row for row in resources.values() if row["Type"].startswith("AWS::IAM::")])
+
+    assert not re.search(r'"[a-z0-9]+:\*"', text)
+    assert '"Action": "*"' not in text
+
+
+def test_the_migration_function_fits_into_the_template_and_compiles(resources: dict[str, Any]) -> None:
+    code = resources["MigrationFunction"]["Properties"]["Code"]["ZipFile"]
+
+    assert len(code) <= 4096
+    compile(code, "index.py", "exec")
