@@ -1,8 +1,9 @@
 """Form sets of the manifests of a service or an override."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from django import forms
 from django.forms import BaseFormSet, formset_factory
@@ -10,10 +11,11 @@ from django.forms.boundfield import BoundField
 
 from catalog.manifests.layers import MERGE, REPLACE
 from catalog.manifests.locations import clean_location
-from catalog.manifests.stores import INLINE, ManifestStore, StoreField, get_store, list_stores
+from catalog.manifests.stores import INLINE, ManifestStore, StoreField, get_store, is_store, list_stores
 from catalog.models import Manifest
 from catalog.operations import MOST_MANIFESTS, ManifestSpec
 from guards.limits import SPEC_BYTES
+from web.forms.drafts import NewResource
 from web.forms.page_forms import PageForm
 
 _MONO_ATTRIBUTES = {"class": "input mono", "spellcheck": "false", "autocapitalize": "none"}
@@ -23,6 +25,20 @@ _IDENTIFIER_STEMS = {
     Manifest.Kind.SCALABLE_TARGET.value: "scalable_target",
     Manifest.Kind.SCALING_POLICY.value: "scaling_policy",
 }
+
+# Fields of manifests and images name a connector by its identifier.
+NEW_CONNECTOR: Final = NewResource("connector", "new-connector", "core_connector_edit", "identifier")
+_CONNECTOR_NAME: Final = re.compile(r"manifests-([0-9]{1,4})-connector")
+
+
+def get_manifest_resource(data: Mapping[str, str], name: str) -> NewResource | None:
+    """Return the connector that can be created for a manifest of posted data, by the name of its field."""
+    row = _CONNECTOR_NAME.fullmatch(name)
+    if row is None:
+        return None
+    store = data.get(f"manifests-{row[1]}-store", "")
+    kinds = (get_store(store).connector_kind,) if is_store(store) and get_store(store).is_remote else ()
+    return replace(NEW_CONNECTOR, kinds=kinds)
 
 
 def _list_store_choices() -> list[tuple[str, str]]:
@@ -66,6 +82,7 @@ class ManifestForm(PageForm):
         # Needed only where their store is chosen.
         needed = (field.name for field in store_fields if field.is_needed)
         self.conditional_fields = frozenset(needed)  # type: ignore[misc]
+        self.fields["connector"].new_resource = NEW_CONNECTOR  # type: ignore[attr-defined]
 
     @property
     def store_inputs(self) -> list["StoreInput"]:

@@ -1,15 +1,17 @@
 """Forms of services and their artifact."""
 
+from dataclasses import replace
 from typing import Any
 
 from django import forms
 
-from catalog.artifacts.image_sources import DOCKER_REGISTRY, ECR
-from catalog.forms.manifests import build_manifest_formset
+from catalog.artifacts.image_sources import DOCKER_REGISTRY, ECR, SOURCE_CONNECTOR_KINDS
+from catalog.forms.manifests import NEW_CONNECTOR, build_manifest_formset, get_manifest_resource
 from catalog.forms.variables import FormWithVariables
 from catalog.models import Service
 from catalog.operations import IMAGE_PATTERN, TAG_PATTERN, ManifestSpec, ServiceSpec
 from guards.limits import PATTERN_CHARACTERS
+from web.forms.drafts import NewResource
 from web.forms.resource_forms import IdentifierForm, ResourceForm, ScopedForm
 
 _MONO_ATTRIBUTES = {"class": "input mono", "spellcheck": "false", "autocapitalize": "none"}
@@ -84,6 +86,18 @@ class ServiceForm(FormWithVariables, ResourceForm):
     def __init__(self, data: Any = None, files: Any = None, **kwargs: Any) -> None:
         super().__init__(data, files, **kwargs)
         self.manifests = build_manifest_formset(data, self.initial.get("manifests", ()))
+        self.fields["source_connector"].new_resource = NEW_CONNECTOR  # type: ignore[attr-defined]
+
+    def list_new_resources(self) -> list[NewResource]:
+        """Return the connectors that images and manifests name."""
+        return [NEW_CONNECTOR]
+
+    def get_new_resource(self, name: str) -> NewResource | None:
+        """Return the connector that can be created for the image or for a manifest."""
+        if name != "source_connector":
+            return get_manifest_resource(self.data, name)
+        kind = SOURCE_CONNECTOR_KINDS.get(self["source_type"].value() or "")
+        return replace(NEW_CONNECTOR, kinds=(kind,) if kind else tuple(SOURCE_CONNECTOR_KINDS.values()))
 
     def is_valid(self) -> bool:
         """Validate the fields and all rows, so that all mistakes are shown at once."""

@@ -11,9 +11,11 @@ from django.views.decorators.http import require_POST
 
 from catalog import operations
 from catalog.forms.manifests import (
+    NEW_CONNECTOR,
     ManifestFormSet,
     OverrideManifestForm,
     build_override_formset,
+    get_manifest_resource,
     parse_stored_manifests,
 )
 from catalog.forms.variables import VariableFormSet, build_variable_formset
@@ -28,6 +30,8 @@ from catalog.pages.services import VIEW as VIEW_SERVICE
 from catalog.pages.services import list_file_references, list_store_connectors
 from connectors.file_kinds import FileCheck, FileProblem
 from rbac.policy import can, require
+from web.forms.draft_pages import leave_form, list_creatable, open_draft, report_draft
+from web.forms.drafts import CREATE_NAME, DRAFT_PARAMETER, delete_draft
 from web.forms.page_forms import PageForm, get_posted_data
 from web.forms.pages import PageRequest, get_visible, require_get_or_post, require_sign_in
 from web.http.problems import Problem, VersionConflict
@@ -91,13 +95,17 @@ def edit_override(
     """Show the effective values of a service in an environment or infrastructure, and save overrides."""
     override_set = get_override_set(request, pk, service, infrastructure)
     if request.method != "POST":
-        return _render_editor(request, override_set, _get_stored_spec(override_set))
+        draft = open_draft(request)
+        if draft is None:
+            return _render_editor(request, override_set, _get_stored_spec(override_set))
+        report_draft(request, draft)
+        return _render_page(request, override_set, *_build_forms(request))
     require(request.user, EDIT, override_set.environment)
-    form = OverrideVersionForm(get_posted_data(request))
-    variables, manifests = (
-        build_variable_formset(get_posted_data(request)),
-        build_override_formset(get_posted_data(request)),
-    )
+    if CREATE_NAME in request.POST:
+        field = request.POST[CREATE_NAME]
+        resource = get_manifest_resource(request.POST, field)
+        return leave_form(request, field, resource, scope=get_file_scope(override_set))
+    form, variables, manifests = _build_forms(request)
     # Validate all of them, so that all errors appear at once.
     if not (form.is_valid() & variables.is_valid() & manifests.is_valid()):
         return _render_page(request, override_set, form, variables, manifests, status=400)
@@ -118,6 +126,7 @@ def edit_override(
     except Problem as problem:
         form.add_problem(problem)
         return _render_page(request, override_set, form, variables, manifests, status=400)
+    delete_draft(request.user, request.GET.get(DRAFT_PARAMETER, ""))
     messages.success(request, f"Override of {override_set.service.name} in {override_set.target_name} saved.")
     return redirect(
         build_override_url(override_set, name="service", infrastructure=override_set.infrastructure)
@@ -158,6 +167,12 @@ def _build_file_problem(fault: BlockingProblem, own: str) -> FileProblem:
     return FileProblem(message, problem.line, problem.column, problem.path)
 
 
+def _build_forms(request: PageRequest) -> tuple[OverrideVersionForm, VariableFormSet, ManifestFormSet]:
+    """Return the forms with the posted values, or with those of a draft."""
+    data = get_posted_data(request)
+    return OverrideVersionForm(data), build_variable_formset(data), build_override_formset(data)
+
+
 def _get_stored_spec(override_set: ServiceOverrideSet) -> operations.OverrideSpec:
     stored = override_set.current_override
     if stored is None:
@@ -189,8 +204,9 @@ def _render_page(
     manifests: ManifestFormSet,
     **more: Any,
 ) -> HttpResponse:
-    levels = override_set.levels
+    levels, file_scope = override_set.levels, get_file_scope(override_set)
     content = {
+        "new_nouns": list_creatable(request.user, [NEW_CONNECTOR], file_scope),
         "override_set": override_set,
         "environment": override_set.environment,
         "service": override_set.service,
@@ -211,8 +227,8 @@ def _render_page(
         )
         + "?",
         "of_service": f"&service={override_set.service.pk}",
-        "files": list_file_references(request, get_file_scope(override_set)),
-        "connectors": list_store_connectors(request, get_file_scope(override_set)),
+        "files": list_file_references(request, file_scope),
+        "connectors": list_store_connectors(request, file_scope),
         "may_edit": can(request.user, EDIT, override_set.environment),
     }
     status = more.pop("status", 200)

@@ -84,7 +84,7 @@ class NewService(ServiceFormPage, ServicePage, CreatePage[Service]):
         return super().get_form_options() | {"initial": {"manifests": build_default_manifests()}}
 
     def get_context(self, form: NewServiceForm) -> dict[str, Any]:
-        return self.build_editor_context(self.request.current_scope, "")
+        return self.build_editor_context(self.get_draft_scope(), "")
 
     def save(self, form: NewServiceForm) -> Service:
         data = form.cleaned_data

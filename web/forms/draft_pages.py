@@ -1,6 +1,6 @@
 """Pages that keep the entered values of a form while its user creates a resource for it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any, ClassVar, Final
 
 from django.contrib import messages
@@ -10,11 +10,12 @@ from django.shortcuts import redirect
 from django.utils.functional import cached_property
 from django.views import View
 
-from rbac.models import Scope
+from rbac.models import Scope, User
 from rbac.policy import list_permitted_scopes
 from web.forms.drafts import (
     DRAFT_PARAMETER,
     ORIGIN_PARAMETER,
+    NewResource,
     OpenDraft,
     delete_draft,
     get_draft,
@@ -63,6 +64,34 @@ def report_draft(
         messages.success(request, f"{noun} {draft.created_name} created and selected.")
 
 
+def leave_form(
+    request: PageRequest,
+    field: str,
+    resource: NewResource | None,
+    *,
+    scope: Scope | None,
+    omitted: Collection[str] = (),
+) -> HttpResponse:
+    """Keep the posted values, and go to the form of a new resource for a field.
+
+    Raises `BadInput` without a resource, and `Forbidden` if the user cannot create it.
+    """
+    if resource is None:
+        raise BadInput("Nothing can be created for this field.")
+    path = get_form_path(request)
+    return redirect(
+        save_draft(request, resource, user=request.user, field=field, scope=scope, path=path, omitted=omitted)
+    )
+
+
+def list_creatable(user: User, resources: Iterable[NewResource], scope: Scope | None) -> set[str]:
+    """Return the resources that the user may create where `scope` can use them; a query for each."""
+    by_noun = {resource.noun: resource for resource in resources}
+    return {
+        noun for noun, resource in by_noun.items() if list_creation_scopes(user, resource, scope).exists()
+    }
+
+
 class DraftPage(View):
     """Page with a form that can be left to create a resource for one of its fields."""
 
@@ -92,29 +121,18 @@ class DraftPage(View):
     def leave_to_create(self, name: str) -> HttpResponseBase:
         """Keep the entered values, and go to the form of a new resource for a field."""
         form = self.build_form()
-        resource = form.get_new_resource(name)
-        if resource is None:
-            raise BadInput("Nothing can be created for this field.")
-        address = save_draft(
+        return leave_form(
             self.request,
-            resource,
-            user=self.request.user,
-            field=name,
+            name,
+            form.get_new_resource(name),
             scope=self.get_draft_scope(),
-            path=get_form_path(self.request),
             omitted=form.list_unkept_names(),
         )
-        return redirect(address)
 
     def list_new_nouns(self, form: PageForm) -> set[str]:
         """Return the resources that the user may create from within the form."""
-        resources = {resource.noun: resource for resource in form.list_new_resources()}
-        scope = self.get_draft_scope() if resources else None
-        return {
-            noun
-            for noun, resource in resources.items()
-            if list_creation_scopes(self.request.user, resource, scope).exists()
-        }
+        resources = form.list_new_resources()
+        return list_creatable(self.request.user, resources, self.get_draft_scope() if resources else None)
 
 
 class OriginPage(View):
