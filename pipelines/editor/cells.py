@@ -39,6 +39,8 @@ class StepField:
     blank: "FieldRow | None" = None
     style: str = ""
     """CSS class of the rows."""
+    new_noun: str = ""
+    """What can be created for the field, such as connector."""
 
     @property
     def id(self) -> str:

@@ -2,13 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from catalog.manifests.yaml_drafts import NotEditable
 from pipelines.editor.cells import FieldRow, StepField
 from pipelines.editor.form_rows import StepManifestRow
 from pipelines.editor.tree_paths import TreePath, get_body, get_kind, get_node
 
+# The field of steps that name a connector themselves.
+CONNECTOR_REFERENCE: Final = "spec.connectorRef"
 LabeledChoices = Sequence[tuple[str, str]]
 
 
@@ -37,7 +39,10 @@ def build_target_fields(body: Mapping[str, Any], nearby: EditorChoices) -> list[
     """Build the fields for service and target of a stage, with the available choices."""
     service, place = _get_target(body)
     return [
-        _build_choice_field("service", "Service", service, nearby.services, "Choose a service"),
+        replace(
+            _build_choice_field("service", "Service", service, nearby.services, "Choose a service"),
+            new_noun="service",
+        ),
         _build_choice_field(
             "place", "Environment and infrastructure", place, nearby.infrastructures, "Choose a target"
         ),
@@ -46,6 +51,8 @@ def build_target_fields(body: Mapping[str, Any], nearby: EditorChoices) -> list[
 
 def add_choices(nearby: EditorChoices, field: StepField) -> StepField:
     """Add the available connectors and regions as choices of a field."""
+    if field.name == CONNECTOR_REFERENCE:
+        return replace(field, new_noun="connector")
     if field.style != StepManifestRow.style:
         return field
     rows = tuple(_add_row_choices(nearby, row) for row in field.rows)
@@ -54,11 +61,11 @@ def add_choices(nearby: EditorChoices, field: StepField) -> StepField:
 
 def _add_row_choices(nearby: EditorChoices, row: FieldRow) -> FieldRow:
     options = {"connector": nearby.connectors, "region": nearby.regions}
+    cells = (replace(cell, new_noun="connector" if cell.key == "connector" else "") for cell in row.cells)
     return replace(
         row,
         cells=tuple(
-            _add_cell_choices(options[cell.key], cell) if options.get(cell.key) else cell
-            for cell in row.cells
+            _add_cell_choices(options[cell.key], cell) if options.get(cell.key) else cell for cell in cells
         ),
     )
 

@@ -15,6 +15,8 @@ from pipelines.models import Pipeline, PipelineVersion
 from pipelines.operations import pipelines
 from rbac.models import Scope
 from rbac.policy import NotVisible, can, filter_visible, list_permitted_scopes, require
+from web.forms.draft_pages import open_draft, report_draft
+from web.forms.drafts import DRAFT_PARAMETER, delete_draft
 from web.forms.page_forms import get_posted_data
 from web.forms.pages import PageRequest, get_visible, require_get_or_post, require_sign_in
 from web.forms.resource_pages import DeletePage, ResourcePage
@@ -44,6 +46,7 @@ def build_graph_of_text(yaml: str) -> PipelineGraph | None:
 @require_get_or_post
 def create_pipeline(request: PageRequest) -> HttpResponse:
     """Create a pipeline; the text starts from a template."""
+    draft = open_draft(request)
     start = EmptyPipelineForm(request.GET if "name" in request.GET else None)
     template = PipelineTemplateForm(
         request.GET if "strategy" in request.GET else None, person=request.user, scope=request.current_scope
@@ -62,9 +65,10 @@ def create_pipeline(request: PageRequest) -> HttpResponse:
         except Problem as problem:
             form.add_problem(problem)
         else:
+            delete_draft(request.user, request.GET.get(DRAFT_PARAMETER, ""))
             messages.success(request, f"Pipeline {made.name} created.")
             return redirect("pipeline", pk=made.pk)
-    return _render_form(request, form, request.current_scope, template=template, start=start)
+    return _render_form(request, form, request.current_scope, template=template, start=start, draft=draft)
 
 
 @require_sign_in
@@ -78,8 +82,10 @@ def edit_pipeline(request: PageRequest, pk: int) -> HttpResponse:
     pipeline = get_pipeline(request, pk)
     require(request.user, EDIT, pipeline)
     if request.method != "POST":
-        form = PipelineForm(initial={"yaml": pipeline.yaml, "version": pipeline.version})
-        return _render_form(request, form, pipeline.scope, pipeline=pipeline)
+        draft = open_draft(request)
+        initial = {"yaml": pipeline.yaml, "version": pipeline.version}
+        form = PipelineForm(get_posted_data(request), initial=initial)
+        return _render_form(request, form, pipeline.scope, pipeline=pipeline, draft=draft)
     form = PipelineForm(request.POST)
     if not form.is_valid():
         return _render_form(request, form, pipeline.scope, pipeline=pipeline)
@@ -97,6 +103,7 @@ def edit_pipeline(request: PageRequest, pk: int) -> HttpResponse:
     except Problem as problem:
         form.add_problem(problem)
         return _render_form(request, form, pipeline.scope, pipeline=pipeline)
+    delete_draft(request.user, request.GET.get(DRAFT_PARAMETER, ""))
     messages.success(request, f"{saved.name} saved as version {saved.version}.")
     return redirect("pipeline", pk=pk)
 
@@ -202,6 +209,8 @@ def _render_deleted_conflict(request: PageRequest) -> HttpResponse:
 
 
 def _render_form(request: PageRequest, form: PipelineForm, scope: Scope | None, **more: Any) -> HttpResponse:
+    if draft := more.get("draft"):
+        report_draft(request, draft)
     yaml = str(form["yaml"].value() or "")
     content = {
         "form": form,

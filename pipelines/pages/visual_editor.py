@@ -12,7 +12,7 @@ from catalog.models import Infrastructure, Service
 from connectors.models import Connector
 from connectors.queries import list_connectors
 from guards.limits import SPEC_BYTES
-from pipelines.editor.commands import CommandResult, run_command
+from pipelines.editor.commands import APPLY, CommandResult, run_command
 from pipelines.editor.forms import EditorForm, build_form
 from pipelines.editor.outline import build_outline
 from pipelines.editor.provisioners import get_provisioner_name, has_provisioner, list_provisioners
@@ -20,6 +20,12 @@ from pipelines.editor.suggestions import MAX_SUGGESTIONS
 from pipelines.editor.target_fields import EditorChoices
 from pipelines.editor.tree_paths import get_node, parse_path
 from pipelines.operations.pipelines import check_pipeline
+from pipelines.pages.editor_drafts import (
+    INFRASTRUCTURE_CONNECTOR,
+    get_restored_draft,
+    leave_editor,
+    list_editor_nouns,
+)
 from pipelines.pages.stage_infrastructures import (
     CREATE_INFRASTRUCTURE,
     build_infrastructure_form,
@@ -28,6 +34,7 @@ from pipelines.pages.stage_infrastructures import (
 from rbac.models import Scope
 from rbac.policy import Principal, filter_visible, list_permitted_scopes
 from steps.strategies.registry import get_strategies
+from web.forms.drafts import CREATE_NAME
 from web.forms.pages import PageRequest, require_sign_in
 
 VIEW: Final = "core_pipeline_view"
@@ -42,9 +49,12 @@ def edit_visually(request: PageRequest) -> HttpResponse:
         list_permitted_scopes(request.user, VIEW), path=request.POST.get("in_scope", "")
     )
     data = request.POST
+    if CREATE_NAME in data:
+        return leave_editor(request, scope)
     text = data.get("yaml", "").replace("\r\n", "\n")
-    words = _build_command_data(data)
-    if data.get("do") == CREATE_INFRASTRUCTURE:
+    draft = get_restored_draft(request)
+    words = _build_command_data(draft.data) | {"do": APPLY} if draft else _build_command_data(data)
+    if words.get("do") == CREATE_INFRASTRUCTURE:
         outcome, place = create_stage_infrastructure(request, scope, text, words)
     else:
         outcome, place = run_command(text, words), None
@@ -54,6 +64,8 @@ def edit_visually(request: PageRequest) -> HttpResponse:
         stage = get_node(YamlDraft(outcome.text).value, parse_path(form.path))
         content |= {"provisioners": list_provisioners(), "provisioner": get_provisioner_name(stage)}
         content["provisions"] = has_provisioner(stage)
+        content["opens_place"] = draft is not None and draft.field == INFRASTRUCTURE_CONNECTOR
+    content["new_nouns"] = list_editor_nouns(request, scope) if content.get("form") else ()
     content |= {"new_text": outcome.text if outcome.text != text else None, "outcome": outcome}
     return render(request, "pipelines/_visual.html", content)
 

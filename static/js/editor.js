@@ -113,6 +113,7 @@ class Editor {
     area.addEventListener("focus", () => { this.isLeaving = false; });
     document.addEventListener("selectionchange", () => document.activeElement === area && this.updateCaret());
     area.form?.addEventListener("submit", () => { this.isSaving = true; });
+    area.addEventListener("editor:leave", () => { this.isSaving = true; });
     addEventListener("pageshow", () => { this.isSaving = false; });
     addEventListener("beforeunload", (event) => {
       if (this.isDirty && !this.isSaving) event.preventDefault();

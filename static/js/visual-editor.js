@@ -22,6 +22,8 @@ class Visual {
     this.area.addEventListener("input", () => this.typed());
     this.root.addEventListener("htmx:afterSwap", (event) => { if (event.detail.target === this.root) this.swapped(); });
     for (const name of ["input", "rows:added", "rows:removed"]) this.root.addEventListener(name, (event) => this.entered(event));
+    // A draft keeps the text while something is created for it.
+    this.root.addEventListener("htmx:beforeOnLoad", ({ detail }) => { if (detail.xhr.getResponseHeader("HX-Redirect")) this.area.dispatchEvent(new Event("editor:leave")); });
     this.undo.addEventListener("click", () => this.back());
     this.area.form.addEventListener("submit", (event) => this.saving(event));
     this.root.addEventListener("focusin", () => import("./expression-suggestions.js"), { once: true });

@@ -117,3 +117,22 @@ def test_an_environment_is_made_within_the_stage_and_the_pipeline_saved(
     page.get_by_role("button", name="Save", exact=True).click()
     expect(page.get_by_text("saved as version 2")).to_be_visible()
     assert "environmentRef: staging" in Pipeline.objects.get(pk=demo.pk).yaml
+
+
+def test_a_service_is_created_from_within_its_stage(
+    page: Page, visit: Visit, demo: Pipeline, writer: User
+) -> None:
+    visit(f"/pipelines/{demo.pk}/edit/?tab=visual")
+    page.get_by_role("button", name="Deploy to dev Deploys").click()
+    form = page.get_by_role("form", name="Deploy to dev")
+    form.get_by_label("Name").fill("Half typed")
+    form.get_by_role("button", name="New service").click()
+    expect(page.get_by_role("heading", name="New service")).to_be_visible()
+    assert violations(page) == []
+    page.get_by_label("Name", exact=True).first.fill("Web shop")
+    page.get_by_role("button", name="Create service and return").click()
+    expect(page.get_by_text("Service Web shop created and selected.")).to_be_visible()
+    form = page.get_by_role("form", name="Half typed")
+    expect(form.get_by_label("Service", exact=True)).to_have_value("web_shop")
+    expect(page.get_by_label("YAML", exact=True)).to_have_value(re.compile("name: Half typed"))
+    assert "Half typed" not in Pipeline.objects.get(pk=demo.pk).yaml

@@ -71,14 +71,17 @@ def leave_form(
     *,
     scope: Scope | None,
     omitted: Collection[str] = (),
+    path: str = "",
 ) -> HttpResponse:
     """Keep the posted values, and go to the form of a new resource for a field.
+
+    `path` is the address to return to, by default the requested one.
 
     Raises `BadInput` without a resource, and `Forbidden` if the user cannot create it.
     """
     if resource is None:
         raise BadInput("Nothing can be created for this field.")
-    path = get_form_path(request)
+    path = path or get_form_path(request)
     return redirect(
         save_draft(request, resource, user=request.user, field=field, scope=scope, path=path, omitted=omitted)
     )

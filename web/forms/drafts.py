@@ -167,7 +167,7 @@ def get_draft(user: User, key: str, *, noun: str = "", path: str = "") -> OpenDr
     except DecryptionFailed:
         return None
     draft = OpenDraft(row, content)
-    return None if path and content["path"].partition("?")[0] != path else draft
+    return None if path and content["path"].partition("?")[0] != path.partition("?")[0] else draft
 
 
 def delete_draft(user: User, key: str) -> None:
