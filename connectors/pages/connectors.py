@@ -1,5 +1,6 @@
 """Pages of connectors: list, detail, create, edit, delete, and accept a host key."""
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -107,6 +108,7 @@ def show_connector(request: PageRequest, pk: int) -> HttpResponse:
     content = {
         "connector": connector,
         "uses": find_usages(connector, request.user),
+        "settings": json.dumps(connector.spec, indent=2, sort_keys=True, ensure_ascii=False),
         "rights": rights,
         "server": get_known_server(connector) if is_ssh_connector(connector) else None,
         "can_test": not lacks,

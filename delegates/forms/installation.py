@@ -1,6 +1,7 @@
 """Form of the install wizard, and of another token for a spec."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
@@ -188,6 +189,26 @@ class NewDelegateForm(PageForm):
     def chosen_configuration(self) -> DelegateConfiguration | None:
         pk = self.cleaned_data["configuration"]
         return DelegateConfiguration.objects.select_related("scope").get(pk=pk) if pk else None
+
+
+def describe_answers(stored: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
+    """Return the stored wizard answers with the labels of the form; empty ones are left out."""
+    return [
+        (str(field.label), [_describe_answer(field, value) for value in _list_values(stored[name])])
+        for name, field in NewDelegateForm.base_fields.items()
+        if name in stored and stored[name] not in ("", None, [])
+    ]
+
+
+def _list_values(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _describe_answer(field: forms.Field, value: Any) -> str:
+    if isinstance(value, bool):
+        return "Yes" if value else "No"
+    choices: Any = field.choices if isinstance(field, forms.ChoiceField) else ()
+    return str(dict(choices).get(value, value))
 
 
 class ChangeTokenForm(PageForm):

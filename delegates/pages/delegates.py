@@ -1,5 +1,6 @@
 """Pages of delegates: list, detail with tabs and load charts, edit, admission, delete."""
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -17,6 +18,7 @@ from django.views.decorators.http import require_POST, require_safe
 from connectors.usages import ResourceUsages
 from delegates.connectivity import LATE_AFTER, Connectivity
 from delegates.forms.delegates import DelegateForm
+from delegates.forms.installation import describe_answers
 from delegates.live import DELEGATE_LIST_TOPIC
 from delegates.models import Delegate, DelegateInstance
 from delegates.operations import delegates as operations
@@ -234,7 +236,8 @@ def _build_events_content(request: PageRequest, delegate: Delegate, now: datetim
 def _build_spec_content(request: PageRequest, delegate: Delegate, now: datetime) -> dict[str, Any]:
     spec = delegate.spec if isinstance(delegate.spec, dict) else {}
     return {
-        "spec_values": [(key.replace("_", " ").capitalize(), value) for key, value in sorted(spec.items())]
+        "spec_values": describe_answers(spec),
+        "spec_text": json.dumps(spec, indent=2, sort_keys=True, ensure_ascii=False),
     }
 
 

@@ -8,6 +8,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from catalog.models import Environment, Service
+from catalog.pages.service_details import describe_image_source, describe_manifests, render_service_json
 from catalog.pages.services import get_service
 from catalog.usages import find_pipeline_usage
 from deployments.pages.runs import build_deploy_form
@@ -23,9 +24,12 @@ MOST_ENVIRONMENTS: Final = 100
 def service(request: PageRequest, pk: int) -> HttpResponse:
     """Show a service: its artifact, its manifests, its variables and its pipelines."""
     service = get_service(request, pk)
-    users = find_pipeline_usage(service, request.user)
+    users, artifact = find_pipeline_usage(service, request.user), getattr(service, "artifact", None)
     content = {
         "service": service,
+        "manifests": describe_manifests(service),
+        "image_source": describe_image_source(artifact.source) if artifact else [],
+        "definition": render_service_json(service),
         "environments": _environments(request, service),
         "used_by": users,
         "deploy": build_deploy_form(request, service, users),

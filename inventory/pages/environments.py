@@ -9,6 +9,7 @@ from django.views.decorators.http import require_safe
 from catalog.models import Environment
 from catalog.pages.environments import get_environment, list_deployable_services, list_overrides
 from catalog.usages import find_pipeline_usage
+from connectors.models import Connector
 from deployments.freezes.environment_freezes import load_environment_freezes
 from deployments.freezes.operations import can_view_freezes
 from inventory.dashboards.drift_summaries import list_environment_drift
@@ -21,7 +22,13 @@ from rbac.models import Scope
 from rbac.policy import can_anywhere, get_permissions
 from web.clock import get_database_time
 from web.forms.lists import build_name_filter, paginate_list, read_list_options
-from web.forms.pages import PageRequest, get_list_topics, list_visible, require_sign_in
+from web.forms.pages import (
+    PageRequest,
+    get_list_topics,
+    get_permitted_ids,
+    list_visible,
+    require_sign_in,
+)
 
 VIEW_ENVIRONMENT: Final = "core_environment_view"
 
@@ -54,9 +61,12 @@ def show_environment(request: PageRequest, pk: int) -> HttpResponse:
     environment = get_environment(request, pk)
     services = list(list_deployable_services(request, environment))
     drift = list_environment_drift(environment, services, get_database_time())
+    places = list(environment.infrastructures.select_related("connector").order_by("identifier"))
+    connectors = [place.connector for place in places]
     content = {
         "environment": environment,
-        "places": environment.infrastructures.select_related("connector").order_by("identifier"),
+        "places": places,
+        "viewable_connectors": get_permitted_ids(request, "core_connector_view", Connector, connectors),
         "overrides": list_overrides(request, environment),
         "services": [(service, drift.get(service.pk, ())) for service in services],
         "used_by": find_pipeline_usage(environment, request.user),
