@@ -22,6 +22,7 @@ _ENDINGS = {
     Status.APPROVAL_REJECTED: "was rejected",
     Status.ROLLED_BACK: "was rolled back",
 }
+_LARGE_COLUMNS = ("reused_from__values", "reused_from__sources", "reused_from__execution__yaml")
 # Values of the new attempt itself; all others are those of the former one.
 _OWN_VALUES = ("pipeline", "stage", "infra")
 
@@ -67,14 +68,15 @@ class AttemptStart:
 def filter_attempts(execution: Execution) -> QuerySet[Execution]:
     """Return all attempts of the run of an execution, the first one first."""
     first = execution.first_attempt_pk
-    return Execution.objects.filter(Q(pk=first) | Q(first_attempt=first)).order_by("attempt")
+    return Execution.objects.filter(Q(pk=first) | Q(first_attempt=first)).order_by("attempt").defer("yaml")
 
 
 def list_stage_choices(execution: Execution) -> list[StageChoice]:
     """Return the stages of an execution with the reasons why a retry cannot begin at some of them."""
     choices: list[StageChoice] = []
     obstacle = ""
-    for stage in execution.stages.select_related("reused_from__execution").order_by("position"):
+    stages = execution.stages.select_related("reused_from__execution").order_by("position")
+    for stage in stages.defer("values", "sources", *_LARGE_COLUMNS):
         choices.append(StageChoice(stage, obstacle))
         obstacle = obstacle or _describe_obstacle(stage)
     return choices

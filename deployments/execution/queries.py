@@ -84,7 +84,16 @@ def load_pipeline_activity(principal: User, pipelines: Sequence[Pipeline]) -> di
     """Return the newest visible runs of each pipeline by its key; one query."""
     newest = Execution.objects.filter(pipeline=OuterRef("pipeline")).order_by("-number").values("number")[:1]
     rows = Execution.objects.only(
-        "pk", "pipeline_id", "scope_id", "number", "status", "outcome", "created_at", "started_at", "ended_at"
+        "pk",
+        "pipeline_id",
+        "scope_id",
+        "number",
+        "attempt",
+        "status",
+        "outcome",
+        "created_at",
+        "started_at",
+        "ended_at",
     ).filter(pipeline__in=pipelines, number__gt=Subquery(newest) - MOST_RATED_RUNS)
     rows = rows.annotate(is_success=_build_flag(SUCCEEDED & ~ROLLED_BACK), is_failure=_build_flag(FAILED))
     visible = filter_visible(principal, "core_pipeline_view", rows)

@@ -84,7 +84,7 @@ def show_execution(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
         "statuses": STATUS_BADGES,
         "execution_page": True,
         "may_run": can(request.user, "core_pipeline_execute", execution.pipeline),
-        "attempts": list(filter_attempts(execution).select_related("started_by").defer("yaml")),
+        "attempts": list(filter_attempts(execution).select_related("started_by")),
     }
     return render(request, "deployments/execution.html", context)
 

@@ -103,6 +103,7 @@ def serialize_deployment(stage: StageExecution) -> dict[str, Any]:
         "id": stage.pk,
         "execution": str(execution.pk),
         "number": execution.number,
+        "attempt": execution.attempt,
         "pipeline": execution.pipeline.identifier,
         "environment": stage.values.get("env", {}).get("identifier"),
         "infrastructure": stage.values.get("infra", {}).get("identifier"),

@@ -122,6 +122,7 @@ class DeploymentDocument(serializers.Serializer[Any]):
     id = serializers.IntegerField()
     execution = serializers.UUIDField()
     number = serializers.IntegerField()
+    attempt = serializers.IntegerField()
     pipeline = serializers.CharField()
     environment = serializers.CharField(allow_null=True)
     infrastructure = serializers.CharField(allow_null=True)

@@ -105,7 +105,8 @@ def _count_services(states: Mapping[int, EnvironmentState], now: datetime) -> No
 
 def _load_last_deployments(principal: Principal, states: Mapping[int, EnvironmentState]) -> None:
     """Load the newest deployment into each environment where the reader may view it; two queries."""
-    newest = StageExecution.objects.filter(infrastructure=OuterRef("pk")).order_by("-pk").values("pk")[:1]
+    stages = StageExecution.objects.filter(infrastructure=OuterRef("pk"), reused_from=None)
+    newest = stages.order_by("-pk").values("pk")[:1]
     infrastructures = Infrastructure.objects.filter(environment__in=list(states)).order_by()
     locations: dict[int, int] = {}
     for pk, deployment in infrastructures.values_list("environment", Subquery(newest)):

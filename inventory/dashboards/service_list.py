@@ -147,7 +147,8 @@ def _count_unhealthy_tasks(running_services: Sequence[RunningService]) -> defaul
 
 def _list_last_deployments(principal: Principal, services: Sequence[Service]) -> QuerySet[StageExecution]:
     """Return the newest deployment of each service where the reader may view it."""
-    newest = StageExecution.objects.filter(service=OuterRef("pk")).order_by("-pk").values("pk")[:1]
+    stages = StageExecution.objects.filter(service=OuterRef("pk"), reused_from=None)
+    newest = stages.order_by("-pk").values("pk")[:1]
     keys = Service.objects.filter(pk__in=[service.pk for service in services]).values_list(Subquery(newest))
     return list_visible_deployments(principal, keys)
 

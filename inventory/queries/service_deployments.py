@@ -17,9 +17,12 @@ MAX_EVENTS: Final = 10
 
 
 def list_service_deployments(principal: User, service: Service) -> QuerySet[StageExecution]:
-    """Return the visible deployments of a service, with their relations."""
+    """Return the visible deployments of a service, with their relations.
+
+    A stage that reuses the results of an earlier attempt deployed nothing.
+    """
     rows = (
-        StageExecution.objects.filter(service=service)
+        StageExecution.objects.filter(service=service, reused_from=None)
         .select_related(
             "execution__pipeline",
             "execution__started_by",

@@ -7,7 +7,7 @@ from rest_framework.test import APIClient
 
 from deployments.engine.dispatch import claim_due_batches
 from deployments.engine.lease import LEASE_DURATION, claim_lease
-from deployments.execution.operations import abort_execution
+from deployments.execution.operations import abort_execution, retry_execution, start_attempt
 from deployments.journal.runtime import set_hook
 from deployments.models import AwsCall, Execution, Interrupt, ServiceLock
 from pipelines.models import Pipeline
@@ -73,6 +73,39 @@ def test_a_project_is_archived_or_run_in_and_never_both(drive: Drive) -> None:
         assert isinstance(errors[0], ScopeBusy) == isinstance(results[0], Execution)
         Execution.objects.update(status="SUCCESS", due_at=None)
         Scope.objects.filter(pk=scope.pk).update(archived_at=None)
+
+
+def test_retries_in_the_same_moment_start_one_attempt(drive: Drive) -> None:
+    execution = drive.start("1.27")
+    execution.stages.update(status="FAILED")
+    Execution.objects.update(status="FAILED", due_at=None)
+
+    def retry(whole: bool) -> Execution:
+        former = Execution.objects.get(pk=execution.pk)
+        return start_attempt(actor=drive.deployer, execution=former, whole=whole)
+
+    calls = [lambda: retry(False), lambda: retry(True)] * (MANY // 2)
+    attempts, errors = split(run_concurrently(*calls))
+
+    assert len({attempt.pk for attempt in attempts}) == 1
+    assert (len(attempts), {type(error) for error in errors}) == (MANY // 2, {Conflict})
+    assert Execution.objects.filter(first_attempt=execution.pk).count() == 1
+
+
+def test_an_execution_is_retried_in_place_or_by_an_attempt_and_never_both(drive: Drive) -> None:
+    for _ in range(MANY):
+        execution = drive.start("1.27")
+        execution.stages.update(status="FAILED")
+        Execution.objects.update(status="FAILED", due_at=None)
+        retries = [
+            lambda retry=retry, former=execution: retry(actor=drive.deployer, execution=former)
+            for retry in (start_attempt, retry_execution)
+        ]
+        results, errors = split(run_concurrently(*retries))
+        assert [type(error) for error in errors] == [Conflict]
+        assert len(results) == 1
+        execution.refresh_from_db()
+        assert (execution.next_attempt is None) == execution.interrupts.exists()
 
 
 def test_the_same_key_at_two_web_servers_makes_one_run(drive: Drive) -> None:

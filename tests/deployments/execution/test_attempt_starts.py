@@ -366,6 +366,23 @@ def test_the_header_lists_the_attempts_of_the_run(execution: Execution, browser:
     assert "attempt 3</span>" in listed
 
 
+def test_a_reused_stage_is_no_deployment_of_its_service(
+    execution: Execution, world: World, browser: Client, client: APIClient, admin: User
+) -> None:
+    attempt = start_attempt(actor=admin, execution=execution)
+    address = reverse("api-service-deployments", args=[world.service.pk])
+    rows = [row for row in client.get(address).json()["results"] if row["execution"] == str(attempt.pk)]
+    assert [(row["attempt"], row["status"]) for row in rows] == [(2, "QUEUED")] * 2
+    end(attempt, "SKIPPED", "SUCCESS", "SUCCESS")
+    third = start_attempt(actor=admin, execution=attempt, stage="deploy")
+    third.stages.filter(identifier="deploy").delete()
+    for name in ("services", "environments"):
+        assert (
+            f'href="{reverse("execution", args=[third.pk])}"'
+            not in browser.get(reverse(name)).content.decode()
+        )
+
+
 def test_who_may_not_run_sees_no_retry_page(execution: Execution, project: Scope) -> None:
     viewer = make_person("viewer", "viewer", project)
     browser = Client()
