@@ -235,6 +235,21 @@ _KEYS_WITH_SECRET_VALUES = ("environment", "environmentFiles", "files", "hcl", "
 _OMITTED_KEYS = ("clientToken", "ClientRequestToken", "logUrl")
 _HIDDEN_KEYS = ("ParameterValue",)
 _ABBREVIATED_KEYS = ("TemplateBody",)
+_SENSITIVE_WORDS = ("token", "password", "secret", "key")
+
+
+def is_sensitive_name(name: str) -> bool:
+    """Return whether the name of an option suggests that its value is a secret."""
+    return any(word in name.lower() for word in _SENSITIVE_WORDS)
+
+
+def redact_sensitive_options(configuration: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a log configuration of a container without the values of sensitive options."""
+    options = configuration.get("options")
+    if not isinstance(options, Mapping):
+        return dict(configuration)
+    redacted = {name: HIDDEN if is_sensitive_name(str(name)) else value for name, value in options.items()}
+    return {**configuration, "options": redacted}
 
 
 def redact_parameters(params: Mapping[str, Any], mask: SecretMask) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from inventory.pages import (
     events,
     instances,
     overview,
+    rollbacks,
     search,
     services,
 )
@@ -34,9 +35,15 @@ urlpatterns = [
     path("services/<int:pk>/compare/", services.compare_deployments_page, name="compare-deployments"),
     path(
         "services/<int:pk>/deployments/<int:deployment>/return/",
-        services.redeploy_page,
+        rollbacks.confirm_rollback,
         name="return-to-deployment",
     ),
+    path(
+        "services/<int:pk>/rollback/<int:infrastructure>/",
+        rollbacks.choose_deployment,
+        name="choose-rollback",
+    ),
+    path("deployments/<uuid:pk>/rollback-to/", rollbacks.choose_stage, name="choose-rollback-stage"),
     path("instances/", instances.list_instances, name="instances"),
     path("infrastructures/<int:pk>/sync/", instances.request_sync, name="sync-infrastructure"),
     path("services/<int:pk>/instances/", instances.list_service_instances_page, name="service-instances"),

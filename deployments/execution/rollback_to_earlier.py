@@ -1,13 +1,15 @@
 """Rollback to an earlier run: its manifests as fetched then, its image by digest."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from catalog.manifests.fetching import AS_OF, NOT_KEPT, is_versioned
-from catalog.manifests.stores import INLINE
-from deployments.execution.stored_inputs import store_texts
+from catalog.manifests.stores import INLINE, StoreError, get_store
+from deployments.execution.stored_inputs import list_deleted_texts, store_texts
 from deployments.models import Execution, StageExecution, StepExecution
 from pipelines.definition.step_manifests import list_frozen_sources
+from steps.expressions import has_expression
 
 # Fields of the replaying run itself.
 _RUN_VALUES = ("pipeline", "stage", "infra")
@@ -53,6 +55,45 @@ def mark_earlier_run(row: EarlierRow, earlier: Execution) -> dict[str, Any]:
         return {**row, AS_OF: row.get(AS_OF, earlier.number)}
     # A run from before texts were kept.
     return {**row, NOT_KEPT: earlier.number} if is_versioned(row) else dict(row)
+
+
+@dataclass(frozen=True)
+class EarlierManifests:
+    """Manifests of an earlier run by identifier: those that are gone, and those used as they are now."""
+
+    missing: tuple[str, ...] = ()
+    unstored: tuple[str, ...] = ()
+
+
+def find_earlier_manifests(earlier: Execution) -> EarlierManifests:
+    """Return the manifests that a run like `earlier` could not read, or would not read as it did.
+
+    Three queries; manifests from before texts were kept are read one by one.
+    """
+    rows: list[EarlierRow] = []
+    for stage in earlier.stages.prefetch_related("steps"):
+        rows += stage.sources
+        rows += [row for step in stage.steps.all() for row in list_frozen_sources(step.type, step.spec)]
+    deleted = list_deleted_texts(rows)
+    unstored = [row for row in rows if not row.get("texts") and is_versioned(row) and row["paths"]]
+    unreadable = [row for row in unstored if not _is_readable(row, earlier)]
+    return EarlierManifests(
+        tuple(_list_identifiers([*deleted, *unreadable])),
+        tuple(_list_identifiers(row for row in unstored if row not in unreadable)),
+    )
+
+
+def _is_readable(row: EarlierRow, earlier: Execution) -> bool:
+    if any(has_expression(str(path)) for path in row["paths"]):
+        return True
+    try:
+        return bool(list(get_store(row["store"]).read_files(row, earlier.scope)))
+    except StoreError:
+        return False
+
+
+def _list_identifiers(rows: Iterable[EarlierRow]) -> Iterator[str]:
+    yield from dict.fromkeys(str(row["identifier"]) for row in rows)
 
 
 def _get_earlier_stage(stage: StageExecution) -> StageExecution | None:

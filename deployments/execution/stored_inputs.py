@@ -44,6 +44,13 @@ def load_texts(rows: Sequence[StoredRow]) -> list[StoredRow]:
     return [{**row, "texts": [_load_text(entry, texts) for entry in _list_texts(row)]} for row in rows]
 
 
+def list_deleted_texts(rows: Sequence[StoredRow]) -> list[StoredRow]:
+    """Return the rows with a text that is no longer stored; one query."""
+    names = {entry["kept"] for row in rows for entry in _list_texts(row) if "kept" in entry}
+    stored = set(StoredText.objects.filter(name__in=names).values_list("name", flat=True)) if names else set()
+    return [row for row in rows if any(entry.get("kept") in names - stored for entry in _list_texts(row))]
+
+
 def _list_texts(row: StoredRow) -> list[dict[str, str]]:
     return list(row.get("texts") or ())
 

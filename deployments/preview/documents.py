@@ -13,7 +13,7 @@ from aws.preview import PlannedCall, PreviewCaller, PreviewLimitReached
 from delegates.access.aws_access import ConnectorUnavailable
 from deployments.preview.change_summaries import summarize_write
 from deployments.preview.dry_run import PreviewedStep, PreviewFailure
-from guards.masks import HIDDEN, SecretMask, redact_parameters
+from guards.masks import EMPTY_MASK, HIDDEN, SecretMask, redact_parameters, redact_sensitive_options
 from steps.actions.ecs_service.snapshots import GONE_STATUSES
 from steps.actions.non_aws_calls import DELEGATE_SERVICE
 from steps.actions.task_definitions import normalize_definition
@@ -66,13 +66,15 @@ def _get_worst_decision(decisions: Iterable[IamDecision]) -> IamDecision:
 _VALUES = ("environment", "environmentFiles")
 
 
-def compare_task_definitions(old: Mapping[str, Any], new: Mapping[str, Any]) -> TextDiff:
+def compare_task_definitions(
+    old: Mapping[str, Any], new: Mapping[str, Any], mask: SecretMask = EMPTY_MASK
+) -> TextDiff:
     """Return the difference of two task definitions in normal form, with values redacted."""
     before, after = normalize_definition(old), normalize_definition(new)
     changed = _list_changed_values(before, after)
     return compare_texts(
-        _format_json(_redact_definition(before, frozenset())),
-        _format_json(_redact_definition(after, changed)),
+        _format_json(mask.mask_json(_redact_definition(before, frozenset()))),
+        _format_json(mask.mask_json(_redact_definition(after, changed))),
     )
 
 
@@ -124,6 +126,8 @@ def _redact_definition(
                 for variable in value
             ]
             if key in _VALUES
+            else redact_sensitive_options(value)
+            if key == "logConfiguration"
             else value
             for key, value in container.items()
         }

@@ -4,14 +4,14 @@ from collections.abc import Iterable
 from typing import Any
 
 from deployments.models import Execution, StageExecution
-from inventory.dashboards.deployment_differences import DeploymentDifference
+from inventory.dashboards.deployment_differences import DeploymentDifference, VersionDifference
 from inventory.dashboards.deployment_statistics import DeploymentNumbers, DeploymentStatistics
 from inventory.dashboards.environment_matrix import EnvironmentMatrix
 from inventory.dashboards.overview import OverviewTiles
+from inventory.dashboards.rollback_plans import RollbackPlan, can_redeploy
 from inventory.dashboards.running_services import RunningService
 from inventory.dashboards.target_groups import DashboardTarget, DashboardTargetGroup
 from inventory.models.instances import EcsServiceEvent
-from inventory.operations.redeployments import can_redeploy
 
 
 def serialize_overview(tiles: OverviewTiles, statistics: DeploymentStatistics) -> dict[str, Any]:
@@ -198,13 +198,56 @@ def serialize_matrix(matrix: EnvironmentMatrix) -> list[dict[str, Any]]:
 
 
 def serialize_difference(difference: DeploymentDifference) -> dict[str, Any]:
-    """Serialize the differences; `diff` is null if one deployment registered no task definition."""
+    """Serialize the differences; `diff` is null if the task definition of one deployment is unknown."""
+    text = difference.difference.text if difference.difference else None
     return {
         "from": serialize_deployment(difference.old),
         "to": serialize_deployment(difference.new),
-        "diff": difference.diff.unified if difference.diff else None,
-        "added": difference.diff.added if difference.diff else 0,
-        "removed": difference.diff.removed if difference.diff else 0,
+        "groups": _serialize_groups(difference.difference) if difference.difference else [],
+        "diff": text.unified if text else None,
+        "added": text.added if text else 0,
+        "removed": text.removed if text else 0,
+    }
+
+
+def _serialize_groups(difference: VersionDifference) -> list[dict[str, Any]]:
+    return [
+        {
+            "group": group.name,
+            "changes": [
+                {
+                    "document": row.document,
+                    "path": row.path,
+                    "old": row.old,
+                    "new": row.new,
+                    "hidden": row.is_hidden,
+                }
+                for row in group.rows
+            ],
+        }
+        for group in difference.groups
+    ]
+
+
+def serialize_rollback_plan(plan: RollbackPlan) -> dict[str, Any]:
+    """Serialize the plan of a rollback."""
+    live, difference = plan.live, plan.difference
+    return {
+        "target": serialize_deployment(plan.target),
+        "running": {
+            "task_definition": live.task_definition or None,
+            "deployment": serialize_deployment(live.deployment) if live.deployment else None,
+            "read_at": live.read_at,
+            "unknown": live.unknown,
+        },
+        "compared_with": serialize_deployment(plan.baseline) if plan.baseline else None,
+        "groups": _serialize_groups(difference) if difference else None,
+        "diff": difference.text.unified if difference and difference.text else None,
+        "not_compared": plan.undiffed,
+        "is_complete": difference is not None and difference.is_complete,
+        "possible": plan.is_possible,
+        "obstacles": [{"reason": item.reason, "remedy": item.remedy} for item in plan.obstacles],
+        "notes": list(plan.notes),
     }
 
 

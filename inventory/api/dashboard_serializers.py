@@ -4,6 +4,7 @@ from typing import Any
 
 from rest_framework import serializers
 
+from inventory.dashboards.deployment_differences import GROUP_TITLES
 from inventory.models.drift import DriftComparison
 from inventory.models.instances import EcsServiceEvent
 
@@ -226,24 +227,88 @@ class MatrixRowDocument(serializers.Serializer[Any]):
     places = RunningServiceDocument(many=True)
 
 
+class DifferingFieldDocument(serializers.Serializer[Any]):
+    """Field that differs between two versions; a value is null where the field is absent."""
+
+    document = serializers.CharField(help_text="Kind of the manifest that has the field.")
+    path = serializers.CharField()
+    old = serializers.CharField(allow_null=True)
+    new = serializers.CharField(allow_null=True)
+    hidden = serializers.BooleanField(help_text="True if the value may be a secret and is not shown.")
+
+
+class DifferenceGroupDocument(serializers.Serializer[Any]):
+    """Fields that differ, by purpose."""
+
+    group = serializers.ChoiceField(choices=list(GROUP_TITLES))
+    changes = DifferingFieldDocument(many=True)
+
+
 # A key that is a word of Python.
 _FROM_FIELD = {"from": DeploymentDocument()}
 DifferenceDocument = type(
     "DifferenceDocument",
     (serializers.Serializer,),
     {
-        "__doc__": (
-            "Task definitions of two deployments compared; values of environment variables are hidden."
-        ),
+        "__doc__": ("Two deployments compared; values of environment variables are hidden."),
         **_FROM_FIELD,
         "to": DeploymentDocument(),
+        "groups": DifferenceGroupDocument(many=True),
         "diff": serializers.CharField(
-            allow_null=True, help_text="Unified diff; null if one deployment registered no task definition."
+            allow_null=True, help_text="Unified diff; null if the task definition of one is unknown."
         ),
         "added": serializers.IntegerField(),
         "removed": serializers.IntegerField(),
     },
 )
+
+
+class RunningRevisionDocument(serializers.Serializer[Any]):
+    """Task definition that runs, as far as it is known."""
+
+    task_definition = serializers.CharField(allow_null=True)
+    deployment = DeploymentDocument(allow_null=True, help_text="Deployment that it came from.")
+    read_at = serializers.DateTimeField(allow_null=True, help_text="Time of the last sync.")
+    unknown = serializers.CharField(help_text="What is not known, and why; empty if all is known.")
+
+
+class ObstacleDocument(serializers.Serializer[Any]):
+    """Reason why a deployment cannot be restored, and the remedy."""
+
+    reason = serializers.CharField()
+    remedy = serializers.CharField()
+
+
+class RollbackPlanDocument(serializers.Serializer[Any]):
+    """Rollback to a deployment: what runs, what would run, and what prevents it."""
+
+    target = DeploymentDocument()
+    running = RunningRevisionDocument()
+    compared_with = DeploymentDocument(
+        allow_null=True,
+        help_text="Deployment that `groups` compares with; null for a revision without a deployment.",
+    )
+    groups = DifferenceGroupDocument(many=True, allow_null=True, help_text="Null if nothing can be compared.")
+    diff = serializers.CharField(allow_null=True, help_text="Unified diff of the task definitions.")
+    not_compared = serializers.CharField(help_text="Reason why nothing is compared; empty otherwise.")
+    is_complete = serializers.BooleanField(
+        help_text="False if only the task definitions are compared, without service and scaling."
+    )
+    possible = serializers.BooleanField()
+    obstacles = ObstacleDocument(many=True)
+    notes = serializers.ListField(child=serializers.CharField())
+
+
+class RollbackInput(serializers.Serializer[Any]):
+    """Confirmation of a rollback."""
+
+    running = serializers.CharField(
+        required=False,
+        allow_blank=True,
+        max_length=512,
+        help_text="Task definition of `running` in the plan, empty if null. If another one runs by now, "
+        "the rollback is refused. Without it, nothing is checked.",
+    )
 
 
 class StartedExecutionDocument(serializers.Serializer[Any]):

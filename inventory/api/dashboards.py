@@ -16,6 +16,7 @@ from inventory.dashboards.deployment_differences import compare_deployments
 from inventory.dashboards.deployment_statistics import DEFAULT_RANGE, RANGES, compute_deployment_statistics
 from inventory.dashboards.environment_matrix import build_environment_matrix
 from inventory.dashboards.overview import get_overview_tiles, list_scope_executions
+from inventory.dashboards.rollback_plans import build_rollback_plan
 from inventory.dashboards.running_services import list_running_services
 from inventory.operations import redeployments
 from inventory.queries.events import (
@@ -25,7 +26,11 @@ from inventory.queries.events import (
     parse_event_search,
     search_events,
 )
-from inventory.queries.service_deployments import list_active_deployments, list_service_deployments
+from inventory.queries.service_deployments import (
+    get_deployment,
+    list_active_deployments,
+    list_service_deployments,
+)
 from inventory.sync.watched_services import record_view
 from rbac.policy import NotVisible, filter_visible, require
 from web.api.parameters import ORG_PARAMETER, PAGE_PARAMETERS, PROJECT_PARAMETER
@@ -34,7 +39,6 @@ from web.http.pagination import CursorPagination
 from web.http.problems import BadInput
 
 VIEW_SERVICE = "core_service_view"
-MAX_KEY_DIGITS = 18
 DAYS_PARAMETER = OpenApiParameter(
     "days", {"type": "integer", "enum": list(RANGES), "default": DEFAULT_RANGE}, description="Time range."
 )
@@ -129,10 +133,10 @@ class _ServiceRoute(BaseApiView):
 
     def deployment(self, deployments: QuerySet[StageExecution], key: object) -> StageExecution:
         """Return the deployment. Raises `NotVisible` (404)."""
-        text = str(key)
-        if text.isascii() and text.isdigit() and len(text) <= MAX_KEY_DIGITS:
-            return self.get_row(deployments, pk=int(text))
-        raise NotVisible("Not found, or you cannot view it.")
+        deployment = get_deployment(deployments, key)
+        if deployment is None:
+            raise NotVisible("Not found, or you cannot view it.")
+        return deployment
 
 
 class ServiceDashboardRoute(_ServiceRoute):
@@ -179,15 +183,31 @@ class CompareDeploymentsRoute(_ServiceRoute):
 
 
 class RedeployRoute(_ServiceRoute):
-    """Redeployment of an earlier deployment."""
+    """Rollback to an earlier deployment: its plan, and its start."""
 
     pagination_class = None
 
-    @extend_schema(request=None, responses={201: dashboard_serializers.StartedExecutionDocument})
+    @extend_schema(responses=dashboard_serializers.RollbackPlanDocument)
+    def get(self, request: Request, pk: int, deployment: int) -> Response:
+        """Return the differences from the running version, and what prevents the rollback."""
+        service = self.service(pk)
+        deployments = list_service_deployments(self.principal, service)
+        target = self.deployment(deployments, deployment)
+        plan = build_rollback_plan(self.principal, service, deployments, target)
+        return Response(dashboard_documents.serialize_rollback_plan(plan))
+
+    @extend_schema(
+        request=dashboard_serializers.RollbackInput,
+        responses={201: dashboard_serializers.StartedExecutionDocument},
+    )
     def post(self, request: Request, pk: int, deployment: int) -> Response:
         """Repeat a deployment with its manifests, inputs and image."""
-        target = self.deployment(list_service_deployments(self.principal, self.service(pk)), deployment)
+        service = self.service(pk)
+        target = self.deployment(list_service_deployments(self.principal, service), deployment)
         require(self.principal, "core_pipeline_execute", target.execution.pipeline)
-        begun = redeployments.redeploy(actor=self.principal, deployment=target)
+        running = self.get_validated_body(dashboard_serializers.RollbackInput).get("running")
+        begun = redeployments.redeploy(
+            actor=self.principal, service=service, deployment=target, running=running
+        )
         answer: dict[str, Any] = {"id": str(begun.pk), "number": begun.number}
         return Response(answer, status=201)

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from aws.apis.ecs_types import parse_tags
-from deployments.models import Execution, RollbackValue
+from deployments.models import Execution, RollbackValue, StepExecution
 from inventory.drift.documents.differences import ServiceDocuments
 from inventory.drift.documents.field_rules import (
     SCALABLE_TARGET,
@@ -137,7 +137,7 @@ def _is_settling(read_at: datetime, changes: ExecutionChanges, lock_names: Itera
 
 
 def _read_deployed_states(changes: Sequence[ExecutionChange]) -> dict[str, DesiredState]:
-    values_by_step = _read_rollback_values(changes)
+    values_by_step = _read_rollback_values([change.step for change in changes])
     return {
         change.ecs_service: _build_desired_state(change, values)
         for change in changes
@@ -146,20 +146,31 @@ def _read_deployed_states(changes: Sequence[ExecutionChange]) -> dict[str, Desir
 
 
 def _build_desired_state(change: ExecutionChange, values: Mapping[str, Any]) -> DesiredState:
-    step, targets, policies = (
-        change.step,
-        values.get(SCALABLE_TARGETS) or (),
-        values.get(SCALING_POLICIES) or (),
-    )
-    documents = build_documents(
-        values.get(_TASK_DEFINITION_KEY),
-        values[_SERVICE_DEFINITION_KEY],
-        targets[-1] if targets else None,
-        policies,
-    )
+    step, documents = change.step, _build_saved_documents(values)
     revision = str(step.outputs.get("taskDefinitionArn", ""))
     state = DesiredState(documents, revision, f"step {step.pk} {step.run}", change.ended_at, change)
     return _replace_count(state, step.outputs.get("desiredCount"))
+
+
+def read_step_documents(steps: Sequence[StepExecution]) -> dict[int, ServiceDocuments]:
+    """Return the documents that the last run of each step deployed, by its key; one query."""
+    values_by_step = _read_rollback_values(steps)
+    return {
+        pk: _build_saved_documents(values)
+        if _SERVICE_DEFINITION_KEY in values
+        else ServiceDocuments(values.get(_TASK_DEFINITION_KEY))
+        for pk, values in values_by_step.items()
+    }
+
+
+def _build_saved_documents(values: Mapping[str, Any]) -> ServiceDocuments:
+    targets = values.get(SCALABLE_TARGETS) or ()
+    return build_documents(
+        values.get(_TASK_DEFINITION_KEY),
+        values[_SERVICE_DEFINITION_KEY],
+        targets[-1] if targets else None,
+        values.get(SCALING_POLICIES) or (),
+    )
 
 
 def _replace_count(desired: DesiredState, count: Any) -> DesiredState:
@@ -204,8 +215,8 @@ def build_documents(
     )
 
 
-def _read_rollback_values(changes: Sequence[ExecutionChange]) -> dict[int, dict[str, Any]]:
-    runs = {row.step.pk: row.step.run for row in changes}
+def _read_rollback_values(steps: Sequence[StepExecution]) -> dict[int, dict[str, Any]]:
+    runs = {step.pk: step.run for step in steps}
     by_step: dict[int, dict[str, Any]] = {}
     for row in RollbackValue.objects.filter(step__in=runs, name__in=_ROLLBACK_KEYS):
         if row.run == runs[row.step_id]:

@@ -1,7 +1,7 @@
 """Redaction of differing values: possible secrets are hidden, long values truncated."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -9,6 +9,7 @@ from django.utils.crypto import salted_hmac
 
 from connectors.models import Secret
 from deployments.journal.secret_values import list_stage_secrets
+from deployments.models import StageExecution
 from guards.limits import DRIFT_VALUE_CHARACTERS
 from guards.masks import SecretMask
 from guards.text import sanitize_text
@@ -37,17 +38,19 @@ class DriftMasks:
         """
         key = (comparison.scope.path, desired.key)
         if key not in self._masks:
-            self._masks[key] = self._build_mask(comparison.scope, desired)
+            stages = [desired.change.step.stage] if desired.change else []
+            self._masks[key] = self.build_mask(comparison.scope, stages)
         return self._masks[key]
 
-    def _build_mask(self, scope: Scope, desired: DesiredState) -> SecretMask | None:
+    def build_mask(self, scope: Scope, stages: Iterable[StageExecution]) -> SecretMask | None:
+        """Return the mask for the secrets of a scope and of these stages; None as `get_mask` does."""
         try:
             if scope.path not in self._known:
                 self._known[scope.path] = _list_secret_values(scope)
-            stage_secrets = list_stage_secrets(desired.change.step.stage) if desired.change else ()
+            stage_secrets = [secret for stage in stages for secret in list_stage_secrets(stage)]
         except DecryptionFailed:
             return None
-        return SecretMask((*self._known[scope.path], *stage_secrets))
+        return SecretMask((*self._known[scope.path], *dict.fromkeys(stage_secrets)))
 
 
 def _list_secret_values(scope: Scope) -> tuple[str, ...]:

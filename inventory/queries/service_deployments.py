@@ -14,6 +14,8 @@ from steps.states import TERMINAL_STATUSES, Outcome
 VIEW_PIPELINE: Final = "core_pipeline_view"
 MAX_ACTIVE_DEPLOYMENTS: Final = 10
 MAX_EVENTS: Final = 10
+# More than any key has.
+MAX_KEY_DIGITS: Final = 18
 
 
 def list_service_deployments(principal: User, service: Service) -> QuerySet[StageExecution]:
@@ -32,6 +34,14 @@ def list_service_deployments(principal: User, service: Service) -> QuerySet[Stag
         .defer("sources", "execution__yaml", "execution__pipeline__yaml", "execution__rerun_of__yaml")
     )
     return filter_visible(principal, VIEW_PIPELINE, rows)
+
+
+def get_deployment(deployments: QuerySet[StageExecution], key: object) -> StageExecution | None:
+    """Return the deployment with a key from an address, or None."""
+    text = str(key)
+    if not (text.isascii() and text.isdigit() and len(text) <= MAX_KEY_DIGITS):
+        return None
+    return deployments.filter(pk=int(text)).first()
 
 
 def list_active_deployments(deployments: QuerySet[StageExecution]) -> list[StageExecution]:

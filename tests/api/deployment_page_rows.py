@@ -53,12 +53,17 @@ DEPLOYMENT_PAGES: dict[str, Row] = {
     "compare-deployments": allow_get(Needs("core_service_view"), use_key_of("service")),
     "return-to-deployment": Row(
         (
-            get(Needs("core_pipeline_execute")),
+            get(Needs("core_pipeline_view")),
             # The one of the world has not ended.
             Ask("post", Needs("core_pipeline_execute", 409), is_form=True),
         ),
         deployment_of,
     ),
+    "choose-rollback": allow_get(
+        Needs("core_environment_view"),
+        lambda world: {"pk": world.service.pk, "infrastructure": world.infrastructure.pk},
+    ),
+    "choose-rollback-stage": Row((get(Needs("core_pipeline_view", 302)),), use_key_of("execution")),
     "drift": allow_get(Lists("core_environment_view")),
     "drift-of-service": allow_get(Needs("core_environment_view"), comparison),
     "scan-drift": Row((Ask("post", Needs("core_environment_access", 302), is_form=True),), comparison),

@@ -56,7 +56,9 @@ DEPLOYMENTS: dict[str, Row] = {
     "api-service-deployments": allow_get(Needs("core_service_view"), use_key_of("service")),
     "api-compare-deployments": allow_get(Needs("core_service_view", 404), use_key_of("service")),
     # The one of the world has not ended.
-    "api-return-to-deployment": Row((Ask("post", Needs("core_pipeline_execute", 409)),), deployment_of),
+    "api-return-to-deployment": Row(
+        (get(Needs("core_pipeline_view")), Ask("post", Needs("core_pipeline_execute", 409))), deployment_of
+    ),
     "api-service-instances": Row((get(Needs("core_service_view")),), use_key_of("service")),
     "api-infrastructure-sync": Row(
         (get(Needs("core_environment_view")), Ask("post", Needs("core_environment_access", 202))),

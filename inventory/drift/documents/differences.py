@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from guards.masks import is_sensitive_name
 from inventory.drift.documents.field_rules import (
     AWS_DEFAULT_FIELDS,
     SCALABLE_TARGET,
@@ -208,8 +209,7 @@ def is_sensitive_path(path: str) -> bool:
     """Return whether a field may hold a secret."""
     if ".environment[" in path:
         return True
-    is_option = ".logConfiguration.options." in path
-    return is_option and any(word in path.lower() for word in ("token", "password", "secret", "key"))
+    return ".logConfiguration.options." in path and is_sensitive_name(path)
 
 
 def list_paths(differences: Sequence[FieldDifference]) -> list[str]:

@@ -1,7 +1,5 @@
 """The dashboard of a service: one page about all that runs of it, and the way back to what ran before."""
 
-import json
-
 import pytest
 from django.db import connection
 from django.test import Client
@@ -9,14 +7,16 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
-from deployments.models import AwsCall, Execution, StageExecution
+from deployments.models import Execution
 from inventory.dashboards.deployment_differences import compare_deployments
 from inventory.models.instances import EcsServiceRecord, ServiceInstance
 from rbac.models import Scope
-from steps.states import CallState, Outcome, Status
+from steps.states import Outcome, Status
 from tests.api.sample_project import World
 from tests.fixtures.engine_driver import Drive
 from tests.fixtures.people import make_person
+from tests.inventory.dashboards.deployed_stages import build_definition, create_deployment
+from tests.inventory.drift.scans import sync_cluster
 
 MOST_QUERIES = 15
 
@@ -71,65 +71,28 @@ def test_the_dashboard_takes_few_queries(world: World, reader: Client) -> None:
     assert len(queries) < MOST_QUERIES, [query["sql"][:120] for query in queries]
 
 
-def create_stage_execution(world: World, number: int, environment: dict[str, str]) -> StageExecution:
-    """Create a deployment that has registered a task definition with these values."""
-    now = timezone.now()
-    first = world.execution
-    execution = Execution.objects.create(
-        scope=first.scope,
-        pipeline=first.pipeline,
-        number=number,
-        yaml=first.yaml,
-        status=Status.SUCCESS,
-        outcome=Outcome.COMPLETED,
-        ended_at=now,
-    )
-    stage = first.stages.get()
-    step = stage.steps.order_by("position")[0]
-    action = step.actions.all()[0]
-    stage.pk, stage._state.adding, stage.execution = None, True, execution
-    stage.save()
-    step.pk, step._state.adding, step.stage = None, True, stage
-    step.save()
-    action.pk, action._state.adding, action.step = None, True, step
-    action.save()
-    items = [{"name": name, "value": value} for name, value in environment.items()]
-    definition = {"family": "app", "containerDefinitions": [{"name": "app", "environment": items}]}
-    hidden_items = [{"name": name, "value": "•••"} for name in environment]
-    AwsCall.objects.create(
-        execution=execution,
-        step=step,
-        action=action,
-        attempt=1,
-        phase="start",
-        number=1,
-        service="ecs",
-        operation="RegisterTaskDefinition",
-        is_write=True,
-        params_hash="",
-        parameters=json.dumps(definition),
-        preview={"family": "app", "containerDefinitions": [{"name": "app", "environment": hidden_items}]},
-        state=CallState.ANSWERED,
-        planned_at=now,
-    )
-    return stage
-
-
 @pytest.mark.django_db
 def test_a_hidden_value_that_changed_is_told_and_not_shown(world: World, reader: Client) -> None:
-    old_execution = create_stage_execution(world, 101, {"LEVEL": "info-4711", "SAME": "x-4711"})
-    new_execution = create_stage_execution(world, 102, {"LEVEL": "debug-4711", "SAME": "x-4711"})
-    comparison = compare_deployments(old_execution, new_execution)
-    assert comparison.diff is not None
+    old_stage, new_stage = (
+        create_deployment(world, number, build_definition(environment=items))
+        for number, items in (
+            (101, [{"name": "LEVEL", "value": "info-4711"}, {"name": "SAME", "value": "x-4711"}]),
+            (102, [{"name": "LEVEL", "value": "debug-4711"}, {"name": "SAME", "value": "x-4711"}]),
+        )
+    )
+    difference = compare_deployments(old_stage, new_stage).difference
+    assert difference is not None
+    assert difference.text is not None
     lines = [
         f"{line.sign}{line.text.strip()}"
-        for hunk in comparison.diff.hunks
+        for hunk in difference.text.hunks
         for line in hunk
         if line.sign != " "
     ]
-    assert lines == ["-value: •••", "+value: ••• (changed)"]
+    assert lines == ['-"value": "•••"', '+"value": "••• (changed)"']
     address = reverse("compare-deployments", args=[world.service.pk])
-    text = reader.get(address, {"from": old_execution.pk, "to": new_execution.pk}).content.decode()
+    text = reader.get(address, {"from": old_stage.pk, "to": new_stage.pk}).content.decode()
+    assert "containerDefinitions[app].environment[LEVEL]" in text
     assert "(changed)" in text
     assert "debug-4711" not in text
 
@@ -145,12 +108,15 @@ def test_one_click_brings_back_what_an_earlier_execution_deployed(drive: Drive) 
     drive.run("1.28")
     client = Client()
     client.force_login(drive.deployer)
+    sync_cluster()
     deployment = first.stages.get()
     address = reverse("return-to-deployment", args=[deployment.service_id, deployment.pk])
     page = client.get(address).content.decode()
     assert f"Roll back to Rolling demo #{first.number}" in page
-    assert "1.28" in page, "the difference to what runs now"
-    assert client.post(address).status_code == 302
+    running = drive.service()["taskDefinition"]
+    assert f"from what runs now ({running.rpartition('/')[2]})" in page
+    assert ".image</span>" in page, "the difference to what runs now"
+    assert client.post(address, {"running": running}).status_code == 302
     rerun = Execution.objects.latest("created_at")
     assert (rerun.rerun_of, rerun.artifact["tag"]) == (first, "1.27")
     assert list_saved_files(rerun) == list_saved_files(first)
