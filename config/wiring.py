@@ -71,6 +71,7 @@ def _register_live_sources() -> None:
     from deployments.approvals.live import APPROVAL_TOPIC
     from deployments.live.badges import BADGE_SOURCE
     from deployments.live.executions import EXECUTION_TOPIC
+    from deployments.live.timelines import TIMELINE_SOURCE
     from deployments.preview.live import PREVIEW_TOPIC
     from inventory.adoption.live import ADOPTION_SOURCE
     from inventory.dashboards.live import DASHBOARD_SOURCE
@@ -83,6 +84,7 @@ def _register_live_sources() -> None:
         LOOKUP_SOURCE,
         LOG_SOURCE,
         EXECUTION_TOPIC,
+        TIMELINE_SOURCE,
         APPROVAL_TOPIC,
         PREVIEW_TOPIC,
         CLUSTER_SOURCE,

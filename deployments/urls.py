@@ -10,11 +10,13 @@ from deployments.pages import (
     pipelines,
     runs,
     services,
+    timeline,
 )
 
 urlpatterns = [
     path("deployments/", executions.list_executions, name="executions"),
     path("deployments/<uuid:pk>/", executions.show_execution, name="execution"),
+    path("deployments/<uuid:pk>/timeline/", timeline.show_timeline, name="execution-timeline"),
     path("deployments/<uuid:pk>/abort/", executions.abort_execution, name="abort-execution"),
     path("deployments/<uuid:pk>/rollback/", executions.roll_back_execution, name="roll-back-execution"),
     path("deployments/<uuid:pk>/retry/", attempts.retry_execution, name="retry-execution"),

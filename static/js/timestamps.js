@@ -4,6 +4,9 @@ import { findAll, h } from "./dom.js";
 
 const full = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "long", hourCycle: "h23" });
 const hour = new Intl.DateTimeFormat(undefined, { timeStyle: "short", hourCycle: "h23" });
+const clockTime = new Intl.DateTimeFormat(undefined, { timeStyle: "medium", hourCycle: "h23" });
+const day = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+const styles = { full, hour, day, clock: clockTime };
 const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 const twoDigits = (number) => String(number).padStart(2, "0");
 
@@ -52,10 +55,11 @@ export function durationNode(start, end) {
 }
 
 function show(node) {
-  const moment = new Date(node.dateTime);
+  // A label of a chart has no attribute of its own for the moment.
+  const moment = new Date(node.dateTime ?? node.dataset.at);
   if (Number.isNaN(moment.getTime())) return;
   const style = node.dataset.when;
-  node.textContent = style === "ago" ? ago(moment) : (style === "hour" ? hour : full).format(moment);
+  node.textContent = style === "ago" ? ago(moment) : (styles[style] ?? full).format(moment);
   node.title = `${full.format(moment)} ${zone}\n${moment.toISOString().slice(0, 19).replace("T", " ")} UTC`;
 }
 
@@ -75,7 +79,8 @@ function countDown(node) {
 
 export function showTimes(root = document) {
   findAll("[data-until]", root).forEach(countDown);
-  findAll("time[data-when]", root).forEach(show);
+  findAll("time[data-when], text[data-when]", root).forEach(show);
+  for (const node of findAll("[data-zone]", root)) node.textContent = zone;
   findAll("[data-since]", root).forEach(count);
 }
 

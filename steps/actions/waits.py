@@ -1,5 +1,6 @@
 """Actions that wait: for a given time, or while CloudWatch alarms and metrics stay healthy."""
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -48,6 +49,9 @@ def format_duration(seconds: int) -> str:
 
 
 ALARM_READ_INTERVAL = timedelta(seconds=15)
+ALARM_STATE = "ALARM"
+# The log line of an alarm whose state has changed.
+ALARM_LINE = re.compile(r"Alarm .+: (OK|ALARM|INSUFFICIENT_DATA|GONE)\Z")
 COMPARISONS: Mapping[str, tuple[Callable[[float, float], bool], str]] = {
     "GreaterThanThreshold": (gt, "above"),
     "GreaterThanOrEqualToThreshold": (ge, "not below"),
@@ -113,8 +117,8 @@ class WatchAlarms(Action):
             state = alarm.state if alarm else "GONE"
             if states.get(name) != state:
                 states[name] = state
-                context.log(f"Alarm {name}: {state}", "error" if state == "ALARM" else "info")
-            if alarm is not None and state == "ALARM":
+                context.log(f"Alarm {name}: {state}", "error" if state == ALARM_STATE else "info")
+            if alarm is not None and state == ALARM_STATE:
                 raise ActionFailed("ALARM", f"Alarm {name} is in ALARM: {alarm.reason or 'no reason given'}")
             if alarm is None:
                 raise ActionFailed("ALARM_MISSING", f"Alarm {name} was deleted during verification.")

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from guards.limits import VERIFY_SOURCES
 from steps.actions.waits import COMPARISONS, WatchAlarms
@@ -87,8 +87,11 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
+VERIFY_TYPE: Final = "Verify"
+
+
 @step(
-    "Verify",
+    VERIFY_TYPE,
     title="Verify",
     spec=VerifySpec,
     outputs={

@@ -94,6 +94,10 @@ TOPICS: dict[str, tuple[Callable[[World], Any], Callable[[Standing], bool]]] = {
     "inquiry": (lambda world: create_lookup_request(world).pk, is_requester),
     "badges": (lambda world: world.member.pk, is_requester),
     "service-dashboard": (lambda world: world.service.pk, may_watch_a_service),
+    "timeline": (
+        lambda world: world.execution.pk,
+        lambda standing: standing.has("core_pipeline_view", HERE),
+    ),
     "approval": (lambda world: world.approval.pk, lambda standing: standing.has("core_pipeline_view", HERE)),
     "preview": (lambda world: create_preview(world).pk, is_requester),
     "instances": (lambda world: world.scope.pk, is_project_member),

@@ -17,6 +17,7 @@ register = template.Library()
 
 SPINNING_SHAPES = {"running"}
 DEEPEST_INDENT = 4
+_TIME_FORMATS = {"hour": "%H:%M UTC", "clock": "%H:%M:%S UTC"}
 
 
 @register.simple_tag
@@ -63,7 +64,7 @@ def has_ended(value: str | None) -> bool:
 def when(moment: datetime | str | None, style: str = "full") -> SafeString | str:
     """Render a `<time>` in UTC; the page's script converts it to the reader's zone.
 
-    `style` is `full`, `ago`, or `hour` for the time of day alone.
+    `style` is `full`, `ago`, `hour` for hours and minutes alone, or `clock` with seconds.
     """
     parsed = parse_datetime(moment) if isinstance(moment, str) else moment
     if parsed is None:
@@ -73,7 +74,7 @@ def when(moment: datetime | str | None, style: str = "full") -> SafeString | str
         '<time datetime="{}" data-when="{}">{}</time>',
         utc.isoformat(),
         style,
-        utc.strftime("%H:%M UTC" if style == "hour" else "%Y-%m-%d %H:%M UTC"),
+        utc.strftime(_TIME_FORMATS.get(style, "%Y-%m-%d %H:%M UTC")),
     )
 
 

@@ -59,6 +59,7 @@ def fill(world: World, times: int) -> None:
 WATCHED: dict[str, Callable[[World], list[str]]] = {
     "badges": lambda world: [str(world.member.pk)],
     "service-dashboards": lambda world: [str(world.service.pk)],
+    "timelines": lambda world: [str(world.execution.pk)],
 }
 
 
