@@ -68,7 +68,7 @@ class EarlierManifests:
 def find_earlier_manifests(earlier: Execution) -> EarlierManifests:
     """Return the manifests that a run like `earlier` could not read, or would not read as it did.
 
-    Three queries; manifests from before texts were kept are read one by one.
+    Three queries, and one for each place of a manifest from before texts were kept.
     """
     rows: list[EarlierRow] = []
     for stage in earlier.stages.prefetch_related("steps"):
@@ -76,7 +76,9 @@ def find_earlier_manifests(earlier: Execution) -> EarlierManifests:
         rows += [row for step in stage.steps.all() for row in list_frozen_sources(step.type, step.spec)]
     deleted = list_deleted_texts(rows)
     unstored = [row for row in rows if not row.get("texts") and is_versioned(row) and row["paths"]]
-    unreadable = [row for row in unstored if not _is_readable(row, earlier)]
+    places = {(row["store"], *row["paths"]): row for row in unstored}
+    unreadable_places = {place for place, row in places.items() if not _is_readable(row, earlier)}
+    unreadable = [row for row in unstored if (row["store"], *row["paths"]) in unreadable_places]
     return EarlierManifests(
         tuple(_list_identifiers([*deleted, *unreadable])),
         tuple(_list_identifiers(row for row in unstored if row not in unreadable)),

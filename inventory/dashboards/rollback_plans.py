@@ -111,7 +111,7 @@ def build_rollback_plan(
     """
     live = load_live_version(principal, service, deployments, target)
     stages = list(target.execution.stages.order_by("position"))
-    manifests = find_earlier_manifests(target.execution)
+    manifests = find_earlier_manifests(target.execution) if can_redeploy(target) else EarlierManifests()
     baseline = live.deployment
     if live.documents is None:
         baseline = get_latest_deployment(deployments, target)
