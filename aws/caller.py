@@ -11,10 +11,11 @@ from botocore.exceptions import BotoCoreError, ClientError
 from botocore.parsers import ResponseParserError
 
 from aws.clients import Credentials, Endpoint, get_client
-from aws.errors import AwsError, Unanswered
+from aws.errors import AwsError, NotSent, Throttled, Unanswered
 from aws.operations import is_write
 from aws.responses import convert_error, convert_to_json
 from guards.address_policy import PRIVATE_ALLOWED, AddressPolicy
+from guards.metrics import AWS_CALL_SECONDS, AWS_CALLS
 
 __all__ = ["BotoCaller", "CallPending", "Caller"]
 
@@ -66,12 +67,30 @@ class BotoCaller:
         return Endpoint(self.endpoint_url, self.address_policy) if self.endpoint_url else None
 
     def _send(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        result = "ok"
+        with AWS_CALL_SECONDS.labels(service).time():
+            try:
+                return self._send_once(service, operation, params)
+            except AwsError as error:
+                result = _get_result(error)
+                raise
+            finally:
+                AWS_CALLS.labels(service, operation, result).inc()
+
+    def _send_once(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
         try:
             client = get_client(self.credentials, self.region, self._endpoint, service)
             response = getattr(client, xform_name(operation))(**params)
         except (ClientError, BotoCoreError, ResponseParserError) as error:
             raise convert_error(error, service, operation) from error
         return {key: convert_to_json(value) for key, value in response.items() if key != "ResponseMetadata"}
+
+
+def _get_result(error: AwsError) -> str:
+    for kind, result in ((Throttled, "throttled"), (NotSent, "not_sent"), (Unanswered, "unanswered")):
+        if isinstance(error, kind):
+            return result
+    return "refused"
 
 
 def _jitter(attempt: int) -> float:

@@ -58,4 +58,21 @@ class LifeSigns(bootsteps.StartStopStep):
         self.signs.end()
 
 
+class Metrics(bootsteps.Step):
+    """Step of the worker's main process that serves the counters of its children to Prometheus."""
+
+    requires = ("celery.worker.components:Pool",)
+
+    def include(self, parent: Any) -> bool:
+        """Start the server where a port is set; without one, nothing is imported for it."""
+        from django.conf import settings
+
+        if settings.WORKER_METRICS_PORT:
+            from ops.metrics import serve_worker_metrics
+
+            serve_worker_metrics(settings.WORKER_METRICS_PORT)
+        return False
+
+
 app.steps["worker"].add(LifeSigns)
+app.steps["worker"].add(Metrics)

@@ -141,6 +141,8 @@ class EnvironmentSettings(BaseSettings):
     """In production, `/healthz` and `/readyz` answer the local network, and who sends this token
     (`Authorization: Bearer …`). At least 16 characters; empty: the local network only.
     """
+    worker_metrics_port: int = Field(0, alias="SLIPWAY_WORKER_METRICS_PORT", ge=0, le=65535)
+    """The port on which a worker serves its counters to Prometheus under `/metrics`. 0: none."""
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", alias="LOG_LEVEL")
     """The level of the processes' own logs."""
 

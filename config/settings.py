@@ -12,6 +12,7 @@ from guards.address_policy import AddressPolicy, parse_networks
 
 ENV = read_environment()
 HEALTH_TOKEN = ENV.health_token
+WORKER_METRICS_PORT = ENV.worker_metrics_port
 SLIPWAY_VERSION = VERSION
 HOME = ENV.home
 # Commits of repositories that this Slipway itself has fetched.
@@ -73,6 +74,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     # Probes name this machine by its IP address, which no other middleware lets pass.
     "ops.health.HealthMiddleware",
+    "ops.metrics.MetricsMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     # After the static files, which are compressed already. It adds random bytes, and CSRF tokens are masked,

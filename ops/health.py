@@ -47,17 +47,13 @@ class HealthMiddleware:
             return self.get_response(request)
         if request.method not in ("GET", "HEAD"):
             return HttpResponseNotAllowed(["GET", "HEAD"])
-        if _may_read(request):
-            response = view()
-        else:
-            detail = "Call from the local network without a proxy, or with the token SLIPWAY_HEALTH_TOKEN."
-            response = JsonResponse({"status": "forbidden", "detail": detail}, status=403)
+        response = view() if may_read_internals(request) else refuse_caller()
         add_never_cache_headers(response)
         response.headers["X-Content-Type-Options"] = "nosniff"
         return response
 
 
-def _may_read(request: HttpRequest) -> bool:
+def may_read_internals(request: HttpRequest) -> bool:
     """Return whether the caller is on the local network, without a proxy between, or sends the token."""
     sent = request.headers.get("Authorization", "").removeprefix("Bearer ")
     if settings.HEALTH_TOKEN and constant_time_compare(sent, settings.HEALTH_TOKEN):
@@ -70,6 +66,12 @@ def _may_read(request: HttpRequest) -> bool:
         return ip_address(request.META.get("REMOTE_ADDR", "")).is_private
     except ValueError:
         return False
+
+
+def refuse_caller() -> JsonResponse:
+    """Return the answer for a caller who may not read the state of the installation."""
+    detail = "Call from the local network without a proxy, or with the token SLIPWAY_HEALTH_TOKEN."
+    return JsonResponse({"status": "forbidden", "detail": detail}, status=403)
 
 
 def _report_liveness() -> JsonResponse:

@@ -10,6 +10,11 @@ case "${1:-web}" in
       --lifespan on --no-server-header --timeout-graceful-shutdown 10
     ;;
   worker)
+    if [ "${SLIPWAY_WORKER_METRICS_PORT:-0}" != 0 ]; then
+      # The children of the worker count in files of this folder, and its main process serves the sums.
+      export PROMETHEUS_MULTIPROC_DIR="${TMPDIR:-/tmp}/slipway-metrics-$$"
+      rm -rf "$PROMETHEUS_MULTIPROC_DIR" && mkdir -p "$PROMETHEUS_MULTIPROC_DIR"
+    fi
     exec python -m celery --quiet -A config worker --loglevel "${LOG_LEVEL:-INFO}" --without-gossip --without-mingle
     ;;
   beat)

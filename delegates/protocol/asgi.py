@@ -17,6 +17,7 @@ from delegates.protocol.limits import SOCKET_PATH
 from delegates.protocol.problems import NotEncrypted
 from delegates.protocol.requests import AgentReply, AgentRequest, run_in_thread
 from guards.limits import AGENT_BYTES
+from guards.metrics import SOCKETS
 from rbac.audit import RequestInfo, current_request
 from web.http.outages import OUTAGE_ERRORS, RETRY_AFTER_SECONDS, is_outage, log_outage
 from web.http.problems import (
@@ -86,14 +87,16 @@ class AgentSocketApplication:
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         if scope["path"] != SOCKET_PATH:
-            await self.application(scope, receive, send)
+            with SOCKETS.labels("page").track_inprogress():
+                await self.application(scope, receive, send)
             return
         bearer = _get_bearer(scope)
         if bearer is None:
             await receive()
             await send({"type": "websocket.close", "code": FORBIDDEN})
             return
-        await connections.serve_socket(bearer, receive, send)
+        with SOCKETS.labels("delegate").track_inprogress():
+            await connections.serve_socket(bearer, receive, send)
 
 
 def _get_bearer(scope: AsgiScope) -> str | None:

@@ -25,6 +25,7 @@ from deployments.journal.callers import CHECK_PHASE
 from deployments.journal.runtime import LIVE_RUNTIME, EngineRuntime
 from deployments.log import compact_chunks
 from deployments.models import ActionRun, Execution, Interrupt
+from guards.metrics import RECONCILE_SECONDS
 from steps.actions.base import get_actions
 from steps.states import TERMINAL_STATUSES, ActionState, Status
 from web.http.outages import OUTAGE_ERRORS
@@ -138,11 +139,15 @@ def reconcile(
     if lease is None:
         return False
     reconcile_pass = _ReconcilePass(lease, snapshot or ServiceSnapshot())
+    started, result = time.monotonic(), "failed"
     try:
         next_due_at, service_wait = reconcile_pass.advance_until_it_waits()
         reconcile_pass.rows.release(**lease.build_release_columns(next_due_at, service_wait))
+        result = "done"
     except LeaseLostError:
         return False
+    finally:
+        RECONCILE_SECONDS.labels(result).observe(time.monotonic() - started)
     if next_due_at is None:
         compact_chunks(execution_id)
     return True

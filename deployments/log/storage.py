@@ -22,6 +22,7 @@ from deployments.log.lines import (
 )
 from deployments.models import Execution, LogChunk, StepExecution
 from guards.masks import EMPTY_MASK, SecretMask
+from guards.metrics import LOG_LINES
 from guards.text import sanitize_text, truncate_text
 from web.live.publisher import publish
 
@@ -170,6 +171,7 @@ def append_lines(execution_id: UUID, first: int, rows: Sequence[LimitedRow]) -> 
     if first // MOST_LINES != (first + len(rows)) // MOST_LINES:
         _pack_chunks(execution_id, keep_last=True)
     transaction.on_commit(lambda: publish_blocks(execution_id, blocks), robust=True)
+    transaction.on_commit(lambda: LOG_LINES.inc(len(rows)), robust=True)
 
 
 def _update(row: StepExecution, /, **values: Any) -> None:

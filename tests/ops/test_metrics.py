@@ -1,0 +1,159 @@
+"""Prometheus reads the state of the installation, and what web and worker processes count."""
+
+import os
+import re
+import subprocess
+import sys
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+import yaml
+from django.test import Client
+from django.utils import timezone
+from prometheus_client import REGISTRY
+from prometheus_client.parser import text_string_to_metric_families
+from pytest_django import Settings
+
+from aws.caller import BotoCaller
+from aws.clients import AccessKey
+from aws.errors import AwsError
+from delegates.models import Delegate
+from deployments.engine import dispatch
+from deployments.models import Pulse
+from ops.models import ServerProcess
+from rbac.models import Scope
+from sandbox.process import SandboxProcess
+from tests.ports import free_port
+from tests.secret_watch.marker import planted
+
+ROOT = Path(__file__).resolve().parents[2]
+NOBODY = "127.0.0.1:1"
+Samples = dict[tuple[str, tuple[str, ...]], float]
+
+
+def parse_samples(text: str) -> Samples:
+    return {
+        (sample.name, tuple(sample.labels.values())): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def read_samples() -> Samples:
+    answer = Client().get("/metrics")
+    assert answer.status_code == 200, answer.content
+    return parse_samples(answer.content.decode())
+
+
+@pytest.mark.django_db
+def test_the_state_of_the_installation_is_counted_with_every_status(live_broker: str) -> None:
+    now, before = timezone.now(), read_samples()
+    Delegate.objects.create(scope=Scope.objects.account(), name="prod-eu")
+    Pulse.objects.create(name=dispatch.DISPATCHER, at=now - timedelta(seconds=30))
+    for pid, silence in ((1, 0), (2, 60)):
+        ServerProcess.objects.create(
+            role="WORKER",
+            hostname="a",
+            pid=pid,
+            version="1",
+            started_at=now,
+            seen_at=now - timedelta(seconds=silence),
+        )
+
+    samples = read_samples()
+
+    assert samples["slipway_up", ("database",)] == samples["slipway_up", ("broker",)] == 1
+    never_contacted = "slipway_delegates", ("never_contacted",)
+    assert samples[never_contacted] == before[never_contacted] + 1
+    assert samples["slipway_delegates", ("connected",)] == 0
+    assert samples["slipway_executions", ("running",)] == 0
+    assert samples["slipway_processes", ("worker", "silent")] == 1
+    assert samples["slipway_processes", ("worker", "alive")] == 1
+    assert samples["slipway_queue_messages", ()] == 0
+    assert 29 < samples["slipway_dispatcher_age_seconds", ()] < 60
+
+
+@pytest.mark.django_db
+def test_a_part_that_does_not_answer_is_down_and_the_rest_is_told(settings: Settings) -> None:
+    settings.REDIS_URL = f"redis://{NOBODY}"
+
+    samples = read_samples()
+
+    assert (samples["slipway_up", ("database",)], samples["slipway_up", ("broker",)]) == (1, 0)
+    assert ("slipway_queue_messages", ()) not in samples
+
+
+@pytest.mark.django_db
+def test_nobody_outside_reads_the_metrics_of_production(settings: Settings) -> None:
+    settings.EMBEDDED, settings.HEALTH_TOKEN = False, "a-token-of-enough-length"
+    outside = Client(REMOTE_ADDR="8.8.8.8")
+
+    assert outside.get("/metrics").status_code == 403
+    assert outside.post("/metrics").status_code == 405
+    headers = {"Authorization": f"Bearer {settings.HEALTH_TOKEN}"}
+    assert outside.get("/metrics", headers=headers).status_code == 200
+
+
+def test_calls_to_aws_are_counted_by_their_result(sandbox: SandboxProcess) -> None:
+    def count(result: str) -> float:
+        labels = {"service": "ecs", "operation": "DescribeClusters", "result": result}
+        return REGISTRY.get_sample_value("slipway_aws_calls_total", labels) or 0
+
+    before = {result: count(result) for result in ("ok", "not_sent")}
+    credentials = AccessKey("AKIAMETRICS", planted("secret-of-the-metrics"))
+    BotoCaller(credentials, "us-east-1", sandbox.url).call("ecs", "DescribeClusters", {})
+    with pytest.raises(AwsError):
+        BotoCaller(credentials, "us-east-1", f"http://{NOBODY}", sleep=lambda _: None).call(
+            "ecs", "DescribeClusters", {}
+        )
+
+    assert count("ok") == before["ok"] + 1
+    # A read is tried three times.
+    assert count("not_sent") == before["not_sent"] + 3
+
+
+WORKER = """
+import os
+from guards.metrics import RECONCILE_SECONDS
+from ops.metrics import serve_worker_metrics
+import httpx
+for _ in range(2):
+    if os.fork() == 0:
+        RECONCILE_SECONDS.labels("done").observe(0.2)
+        os._exit(0)
+    os.wait()
+serve_worker_metrics(int(os.environ["METRICS_PORT"]))
+print(httpx.get(f"http://127.0.0.1:{os.environ['METRICS_PORT']}/metrics").text)
+"""
+
+
+def test_a_worker_serves_the_sums_of_its_children(tmp_path: Path) -> None:
+    code = "import django; django.setup()\n" + WORKER
+    environment = {
+        **os.environ,
+        "PROMETHEUS_MULTIPROC_DIR": str(tmp_path),
+        "METRICS_PORT": str(free_port()),
+        "SLIPWAY_HOME": str(tmp_path / "home"),
+    }
+    run = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, env=environment, check=True, stdout=subprocess.PIPE, text=True
+    )
+
+    assert parse_samples(run.stdout)["slipway_reconcile_seconds_count", ("done",)] == 2
+
+
+@pytest.mark.django_db
+def test_alerts_speak_of_metrics_that_exist(live_broker: str) -> None:
+    Pulse.objects.create(name=dispatch.DISPATCHER, at=timezone.now())
+    names = {name for name, _ in read_samples()}
+    # Counters that have not counted yet.
+    names |= {f"{family.name}_total" for family in REGISTRY.collect()}
+    document = yaml.safe_load((ROOT / "deploy" / "prometheus" / "alerts.yml").read_text())
+    rules = document["groups"][0]["rules"]
+
+    assert len({rule["alert"] for rule in rules}) == len(rules)
+    for rule in rules:
+        assert set(re.findall(r"slipway_\w+", rule["expr"])) - names == set(), rule["alert"]
+        assert rule["annotations"]["summary"]
+        assert rule["annotations"]["description"]
