@@ -23,6 +23,7 @@ urlpatterns = [
     path("", include("delegates.urls")),
     path("", include("connectors.urls")),
     path("", include("notifications.urls")),
+    path("", include("ops.urls")),
     path("docs/", documentation, name="docs"),
     path("docs/<path:path>", documentation, name="docs-page"),
     path("csp-reports", record_csp_reports, name="csp-reports"),

@@ -4,7 +4,7 @@ import shutil
 import smtplib
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -66,10 +66,12 @@ class Check:
     needs: tuple[str, ...] = ()
 
 
-def examine_installation() -> Iterator[tuple[str, Finding]]:
-    """Yield the findings by the name of their check, each as soon as it is known."""
+def examine_installation(names: Collection[str] = ()) -> Iterator[tuple[str, Finding]]:
+    """Yield the findings of all checks, or of those in `names`, each as soon as it is known."""
     failed: set[str] = set()
     for check in CHECKS:
+        if names and check.name not in names:
+            continue
         if missing := [name for name in check.needs if name in failed]:
             yield check.name, Finding(Result.SKIPPED, f"Not checked without {' and '.join(missing)}.")
             continue

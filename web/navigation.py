@@ -189,6 +189,7 @@ NAVIGATION_GROUPS: Final = (
                 NavigationTab("Invitations", "/access/invitations/"),
                 NavigationTab("Audit trail", "/access/audit/"),
                 NavigationTab("Notifications", "/notifications/"),
+                NavigationTab("System", "/system/", staff_only=True),
                 NavigationTab("Administration", "/admin/", staff_only=True),
             ),
         ),

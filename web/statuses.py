@@ -104,6 +104,8 @@ STATUS_BADGES: Final[dict[str, StatusBadge]] = {
     # connectors
     "OK": StatusBadge("Connected", "success", "success"),
     "NOT_OK": StatusBadge("Test failed", "failed", "failed"),
+    # checks of the installation
+    "WARNING": StatusBadge("Warning", "warning", "waiting"),
     "NEVER": StatusBadge("Not tested", "queued", "queued"),
 }
 
