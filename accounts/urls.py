@@ -110,6 +110,7 @@ urlpatterns = [
     ),
     path("join/", invitation_acceptance.accept_invitation_page, name="join"),
     path("join/<str:token>/", invitation_acceptance.open_invitation_link, name="join-by-link"),
+    path("access/who/", access_checks.list_who_can, name="who-can"),
     path("access/effective/", access_checks.effective_access, name="effective-access"),
     path("access/audit/", audit.audit_trail, name="audit-trail"),
     path("access/audit/export/", audit.export_audit_trail, name="export-audit-trail"),

@@ -20,6 +20,17 @@ class Permission:
     def title(self) -> str:
         return ACTION_TITLES.get(self.action, self.action.capitalize())
 
+    @property
+    def verb(self) -> str:
+        """Return the action in words, such as "create and edit"."""
+        return ACTION_VERBS.get(self.action, self.action)
+
+    @property
+    def words(self) -> str:
+        """Return the permission in words, such as "create and edit pipelines"."""
+        title = RESOURCE_TITLES[self.resource]
+        return f"{self.verb} {title[0].lower()}{title[1:]}"
+
 
 @dataclass(frozen=True)
 class ResourceType:
@@ -35,6 +46,15 @@ class ResourceType:
 
 
 ACTION_TITLES = {"edit": "Create/Edit", "manageapikey": "Manage API keys"}
+ACTION_VERBS = {
+    "edit": "create and edit",
+    "access": "use",
+    "execute": "run",
+    "abort": "abort runs of",
+    "rollback": "roll back deployments in",
+    "manageapikey": "manage API keys of",
+    "global": "manage account-wide",
+}
 
 # The identifiers are a published interface (REQUIREMENTS 4.2): never rename one.
 RESOURCE_TYPES: tuple[ResourceType, ...] = (
@@ -63,6 +83,7 @@ RESOURCE_TYPES: tuple[ResourceType, ...] = (
     ResourceType("audit", "Audit trail", ("view",)),
 )
 
+RESOURCE_TITLES = {resource.identifier: resource.title for resource in RESOURCE_TYPES}
 PERMISSIONS: dict[str, Permission] = {p.identifier: p for r in RESOURCE_TYPES for p in r.permissions}
 PERMISSION_IDENTIFIERS = tuple(sorted(PERMISSIONS))
 

@@ -10,6 +10,7 @@ from django.views.decorators.http import require_safe
 
 from accounts.authentication.sessions import disable_user
 from accounts.authentication.two_factor import has_two_factor, reset_two_factor
+from accounts.pages.access_checks import build_question_context
 from accounts.queries.people import (
     PERSON_FILTERS,
     build_person_filter,
@@ -52,6 +53,7 @@ def show_people(request: PageRequest) -> HttpResponse:
         "people": summarize_people(request.user, page.items, scope),
         "options": options,
         "may_invite": can_anywhere(request.user, MANAGE_USERS),
+        **build_question_context(request),
     }
     return render(request, "accounts/people/list.html", context)
 

@@ -15,6 +15,7 @@ from rbac.policy.checks import (
 )
 from rbac.policy.explanations import PermissionVerdict, explain_permissions
 from rbac.policy.grants import Grants, ResourceLocation, cache_permissions, get_resource_locations
+from rbac.policy.holders import PermissionHolder, list_permission_holders
 from rbac.policy.principals import Principal, is_allowed_by_key
 from rbac.policy.resources import HasScope
 from rbac.policy.scope_tree import build_below_filter, build_not_archived_filter, get_scope_lineages
@@ -24,6 +25,7 @@ __all__ = [
     "Grants",
     "HasScope",
     "NotVisible",
+    "PermissionHolder",
     "PermissionVerdict",
     "Principal",
     "ResourceLocation",
@@ -41,6 +43,7 @@ __all__ = [
     "get_scope_lineages",
     "is_allowed_by_key",
     "list_member_scopes",
+    "list_permission_holders",
     "list_permitted_scopes",
     "require",
 ]

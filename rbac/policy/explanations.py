@@ -1,6 +1,6 @@
 """Explanations of granted and missing permissions by role assignment."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -35,15 +35,18 @@ class PermissionVerdict:
 
 
 def explain_permissions(
-    subject: ExplainedPrincipal, thing: HasScope, permissions: Iterable[str] | None = None
+    subject: ExplainedPrincipal,
+    thing: HasScope,
+    permissions: Iterable[str] | None = None,
+    on_any: Collection[str] = (),
 ) -> list[PermissionVerdict]:
     """Return a verdict on each of `permissions`; by default on all permissions for `thing`.
 
-    It agrees with `can`. For a group, it covers the permissions that its members get from it. The number of
-    queries is constant.
+    It agrees with `can`, except for permissions in `on_any`: see `GrantTest`. For a group, it covers the
+    permissions that its members get from it. The number of queries is constant.
     """
     identifiers = list_resource_permissions(thing) if permissions is None else permissions
-    case = _PermissionCase(subject, thing)
+    case = _PermissionCase(subject, thing, on_any)
     return [case.verdict(permission) for permission in identifiers]
 
 
@@ -53,34 +56,23 @@ def list_resource_permissions(thing: HasScope) -> tuple[str, ...]:
     return tuple(p.identifier for p in PERMISSIONS.values() if not kinds or p.resource in kinds)
 
 
-class _PermissionCase:
-    """One subject and one thing, with all that was read about them."""
+class GrantTest:
+    """Test of assignments: which of them grant a permission on one resource, and why others do not.
 
-    def __init__(self, subject: ExplainedPrincipal, thing: HasScope) -> None:
-        self.subject = subject
+    Permissions in `on_any` count if they are granted on any resource of their type, in the scope of the
+    resource, above it or below it.
+    """
+
+    def __init__(self, thing: HasScope, rows: QuerySet[RoleAssignment], on_any: Collection[str] = ()) -> None:
         self.scope = Scope.objects.select_related("parent__parent").get(pk=get_scope_id(thing))
         self.identities = get_identities(thing)
         self.now = timezone.now()
-
-    def verdict(self, permission: str) -> PermissionVerdict:
-        candidates = [assignment for assignment in self.assignments if self._gives(assignment, permission)]
-        fault = self._fault(permission)
-        granting = (
-            []
-            if fault
-            else [assignment for assignment in candidates if not self._flaw(assignment, permission)]
-        )
-        if granting:
-            return PermissionVerdict(permission, True, self._why(granting[0], permission), tuple(granting))
-        flaws = [flaw for assignment in candidates if (flaw := self._flaw(assignment, permission))]
-        reason = fault or next(iter(flaws), f"No role grants {permission} in this scope.")
-        roles = tuple(role.name for role in BUILTIN_ROLES if permission in role.permissions)
-        return PermissionVerdict(permission, False, reason, granting_roles=roles)
+        self._rows, self._on_any = rows, frozenset(on_any)
 
     @cached_property
     def assignments(self) -> list[RoleAssignment]:
-        """Return all assignments of the subject, also expired ones, nearest first, direct ones first."""
-        rows = _list_assignments(self.subject).select_related(
+        """Return the assignments, also expired ones, nearest first, direct ones first."""
+        rows = self._rows.select_related(
             "role", "scope__parent__parent", "user__service_account", "group", "resource_group"
         )
         return sorted(rows, key=lambda row: (-row.scope.path.count("/"), row.group_id or 0, row.pk))
@@ -97,12 +89,66 @@ class _PermissionCase:
     @cached_property
     def listed(self) -> set[tuple[int, str]]:
         """Return the resource groups that contain the resource, each with the type of its entry."""
-        called = Q(identifier="")
+        called = Q(identifier="") | Q(resource__in=[PERMISSIONS[each].resource for each in self._on_any])
         for resource, identifier in self.identities.items():
             called |= Q(resource=resource, identifier=identifier)
         groups = {assignment.resource_group_id for assignment in self.assignments}
         rows = ResourceGroupEntry.objects.filter(called, group__in=groups - {None})
         return set(rows.values_list("group_id", "resource"))
+
+    def list_granting(self, permission: str) -> list[RoleAssignment]:
+        """Return the assignments that grant the permission, nearest first."""
+        if describe_archived(self.scope):
+            return []
+        return [row for row in self.list_candidates(permission) if not self.find_flaw(row, permission)]
+
+    def list_candidates(self, permission: str) -> list[RoleAssignment]:
+        """Return the assignments whose role has the permission and reaches the scope of the resource."""
+        return [row for row in self.assignments if self._gives(row, permission)]
+
+    def find_flaw(self, assignment: RoleAssignment, permission: str) -> str:
+        """Return the reason why this assignment does not apply, although its role has the permission."""
+        name = f"{assignment.role.name} at {assignment.scope.path}"
+        if assignment.expires_at is not None and assignment.expires_at <= self.now:
+            return f"{name} expired at {assignment.expires_at:%Y-%m-%d %H:%M} UTC."
+        if archived := describe_archived(assignment.scope):
+            return archived
+        group, kind = assignment.resource_group, PERMISSIONS[permission].resource
+        if group is None or permission == ALWAYS_GRANTED or (group.pk, kind) in self.listed:
+            return ""
+        return f"{name} is limited to the resource group {group.name}, which does not contain this resource."
+
+    def covers(self, assignment: RoleAssignment) -> bool:
+        """Return whether the assignment is at the scope of the resource or above it."""
+        return assignment.scope in list_ancestors(self.scope)
+
+    def _gives(self, assignment: RoleAssignment, permission: str) -> bool:
+        has_it = permission == ALWAYS_GRANTED or permission in self.roles[assignment.role_id]
+        return has_it and (self.covers(assignment) or self._reaches_up(assignment, permission))
+
+    def _reaches_up(self, assignment: RoleAssignment, permission: str) -> bool:
+        counts_below = permission in SHARED_VIEW_PERMISSIONS or permission in self._on_any
+        return counts_below and self.scope in list_ancestors(assignment.scope)
+
+
+class _PermissionCase:
+    """One subject and one thing, with all that was read about them."""
+
+    def __init__(self, subject: ExplainedPrincipal, thing: HasScope, on_any: Collection[str] = ()) -> None:
+        self.subject = subject
+        self.test = GrantTest(thing, _list_assignments(subject), on_any)
+        self.scope = self.test.scope
+
+    def verdict(self, permission: str) -> PermissionVerdict:
+        fault = self._fault(permission)
+        granting = [] if fault else self.test.list_granting(permission)
+        if granting:
+            return PermissionVerdict(permission, True, self._why(granting[0], permission), tuple(granting))
+        candidates = self.test.list_candidates(permission)
+        flaws = [flaw for row in candidates if (flaw := self.test.find_flaw(row, permission))]
+        reason = fault or next(iter(flaws), f"No role grants {permission} in this scope.")
+        roles = tuple(role.name for role in BUILTIN_ROLES if permission in role.permissions)
+        return PermissionVerdict(permission, False, reason, granting_roles=roles)
 
     @cached_property
     def subject_fault(self) -> str:
@@ -113,29 +159,18 @@ class _PermissionCase:
         if not user.is_active:
             return f"{user.username} is deactivated."
         program = getattr(user, "service_account", None)
-        return _describe_archived(program.scope) if program is not None else ""
+        return describe_archived(program.scope) if program is not None else ""
 
     @cached_property
     def key_lineage(self) -> list[Scope]:
         """Return the scope of the API key with its ancestors; empty without a scope."""
         key = get_key_scope(self.subject) if isinstance(self.subject, User) else None
         scope = Scope.objects.select_related("parent__parent").filter(pk=key).first() if key else None
-        return [] if scope is None else _list_ancestors(scope)
-
-    def _gives(self, assignment: RoleAssignment, permission: str) -> bool:
-        """Return whether the role has the permission, and reaches the scope of the thing."""
-        has_it = permission == ALWAYS_GRANTED or permission in self.roles[assignment.role_id]
-        return has_it and (self._covers(assignment) or self._looks_up(assignment, permission))
-
-    def _covers(self, assignment: RoleAssignment) -> bool:
-        return assignment.scope in _list_ancestors(self.scope)
-
-    def _looks_up(self, assignment: RoleAssignment, permission: str) -> bool:
-        return permission in SHARED_VIEW_PERMISSIONS and self.scope in _list_ancestors(assignment.scope)
+        return [] if scope is None else list_ancestors(scope)
 
     def _fault(self, permission: str) -> str:
         """Return the reason why no assignment can grant the permission."""
-        if archived := _describe_archived(self.scope):
+        if archived := describe_archived(self.scope):
             return archived
         if self.subject_fault:
             return self.subject_fault
@@ -145,21 +180,9 @@ class _PermissionCase:
 
     def _is_within_key(self, permission: str) -> bool:
         key = self.key_lineage
-        if not key or key[0] in _list_ancestors(self.scope):
+        if not key or key[0] in list_ancestors(self.scope):
             return True
-        return permission in SHARED_VIEW_PERMISSIONS and not _describe_archived(key[0]) and self.scope in key
-
-    def _flaw(self, assignment: RoleAssignment, permission: str) -> str:
-        """Return the reason why this assignment does not apply, although its role has the permission."""
-        name = f"{assignment.role.name} at {assignment.scope.path}"
-        if assignment.expires_at is not None and assignment.expires_at <= self.now:
-            return f"{name} expired at {assignment.expires_at:%Y-%m-%d %H:%M} UTC."
-        if archived := _describe_archived(assignment.scope):
-            return archived
-        group, kind = assignment.resource_group, PERMISSIONS[permission].resource
-        if group is None or permission == ALWAYS_GRANTED or (group.pk, kind) in self.listed:
-            return ""
-        return f"{name} is limited to the resource group {group.name}, which does not contain this resource."
+        return permission in SHARED_VIEW_PERMISSIONS and not describe_archived(key[0]) and self.scope in key
 
     def _why(self, assignment: RoleAssignment, permission: str) -> str:
         parts = [f"{assignment.role.name} at {assignment.scope.path}"]
@@ -169,7 +192,7 @@ class _PermissionCase:
             parts.append(f"as a member of {assignment.group.name}")
         if assignment.resource_group is not None and permission != ALWAYS_GRANTED:
             parts.append(f"limited to the resource group {assignment.resource_group.name}")
-        if not self._covers(assignment):
+        if permission in SHARED_VIEW_PERMISSIONS and not self.test.covers(assignment):
             parts.append("from where one also sees what is shared above")
         if assignment.expires_at is not None:
             parts.append(f"until {assignment.expires_at:%Y-%m-%d %H:%M} UTC")
@@ -183,7 +206,7 @@ def _list_assignments(subject: ExplainedPrincipal) -> QuerySet[RoleAssignment]:
     return RoleAssignment.objects.filter(Q(user=subject.pk) | Q(group__in=groups))
 
 
-def _list_ancestors(scope: Scope) -> list[Scope]:
+def list_ancestors(scope: Scope) -> list[Scope]:
     """Return the scope and its ancestors; its parents must be loaded."""
     lineage = [scope]
     while (parent := lineage[-1].parent) is not None:
@@ -191,8 +214,9 @@ def _list_ancestors(scope: Scope) -> list[Scope]:
     return lineage
 
 
-def _describe_archived(scope: Scope) -> str:
+def describe_archived(scope: Scope) -> str:
+    """Return which scope at or above `scope` is archived, or an empty text; its parents must be loaded."""
     archived = next(
-        (ancestor for ancestor in _list_ancestors(scope) if ancestor.archived_at is not None), None
+        (ancestor for ancestor in list_ancestors(scope) if ancestor.archived_at is not None), None
     )
     return "" if archived is None else f"{archived.path} is archived. Restore it first."

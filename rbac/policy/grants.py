@@ -26,7 +26,7 @@ from rbac.policy.scope_tree import Lineage, build_not_archived_filter, get_scope
 # Above this number of scopes, one condition in the database is cheaper.
 MOST_SCOPE_IDS: Final = 1_000
 
-_ACTIVE_USERS = Q(is_active=True) & (
+ACTIVE_USERS = Q(is_active=True) & (
     Q(kind=User.Kind.PERSON) | build_not_archived_filter("service_account__scope__")
 )
 
@@ -261,7 +261,7 @@ def _load_for_many(principals: Iterable[Principal]) -> tuple[_ByPerson, _ByRole]
 
 def _load_assignments(people: list[int]) -> _ByPerson:
     """Return the valid assignments by user: direct ones, and those of the user's groups."""
-    active = User.objects.filter(_ACTIVE_USERS, pk__in=people).values("pk")
+    active = User.objects.filter(ACTIVE_USERS, pk__in=people).values("pk")
     assignment_rows = RoleAssignment.objects.filter(build_validity_filter())
     own = assignment_rows.filter(user__in=active).values_list("user_id", *_COLUMNS)
     by_group = assignment_rows.filter(group__users__in=active).values_list("group__users", *_COLUMNS)

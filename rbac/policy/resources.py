@@ -7,7 +7,7 @@ from django.core.exceptions import ValidationError
 from django.db.models import Model, QuerySet
 
 from rbac.models import Scope
-from rbac.permissions import ALWAYS_GRANTED, PERMISSIONS, RESOURCE_TYPES
+from rbac.permissions import ALWAYS_GRANTED, PERMISSIONS, RESOURCE_TITLES
 
 
 class HasScope(Protocol):
@@ -61,12 +61,16 @@ def get_resource_models() -> dict[str, type[Model]]:
 
 def list_identifiable_types() -> list[tuple[str, str]]:
     """Return the resource types with identifiers, each with its display name."""
-    titles = {resource.identifier: resource.title.removesuffix("s") for resource in RESOURCE_TYPES}
     return [
-        (kind, titles[kind])
+        (kind, get_resource_title(kind))
         for kind, model in get_resource_models().items()
         if _get_identifier_column(kind, model)
     ]
+
+
+def get_resource_title(kind: str) -> str:
+    """Return the display name of one resource of `kind`, such as "Pipeline"."""
+    return RESOURCE_TITLES[kind].removesuffix("s")
 
 
 def get_type_view_permission(kind: str) -> str:

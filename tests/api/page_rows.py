@@ -358,7 +358,7 @@ PAGES: dict[str, Row] = {
         lambda world: {"pk": world.file.pk, "version": 1},
     ),
     # Access.
-    "effective-access": allow_get(SignedIn()),
+    "effective-access": Row((get(SignedIn()), get(SignedIn(), "?action=deploy"))),
     "access-scopes": allow_get(SignedIn()),
     "archived-scopes": allow_get(SignedIn()),
     "scope-choices": allow_get(SignedIn()),

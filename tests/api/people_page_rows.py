@@ -4,7 +4,7 @@ from typing import Any
 
 from rbac.models import Role
 from tests.api.requests import Ask, Row, allow_get, get, list_granted_permissions, use_key_of
-from tests.api.required_access import ACCOUNT, HERE, Anywhere, Lists, Makes, Needs
+from tests.api.required_access import ACCOUNT, HERE, Anywhere, Lists, Makes, Needs, SignedIn
 from tests.api.sample_project import World
 
 VIEW, MANAGE = "core_user_view", "core_user_manage"
@@ -59,6 +59,7 @@ PEOPLE_PAGES: dict[str, Row] = {
     "remove-role-assignment": Row(
         (get(Needs(MANAGE)), Ask("post", Needs(MANAGE, 302), is_form=True)), use_key_of("assignment")
     ),
+    "who-can": Row((get(SignedIn()), get(SignedIn(), "?action=core_audit_view"))),
     "user-groups": Row(
         (get(Lists(VIEW_GROUPS)), get(Lists(VIEW_GROUPS, sign=""), "?q=a&show=single-sign-on&sort=name"))
     ),

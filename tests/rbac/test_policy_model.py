@@ -27,6 +27,7 @@ from rbac.policy import (
     get_permissions_over_scope,
     get_resource_locations,
     list_member_scopes,
+    list_permission_holders,
     list_permitted_scopes,
 )
 from tests.fixtures.people import make_person
@@ -239,11 +240,14 @@ class PolicyAgainstModel(TestCase):
                 above = [pk for at, pk in lines.items() if at != path]
                 shared = {thing for thing in own_things if thing.scope.path in lines}
                 assert set(filter_visible(person, permission, rows, scope, above)) == local_things | shared
+        bare = replace(state, key_at=None, key_permissions=frozenset())
         for thing in (self.things[first % len(self.things)], list(self.scopes.values())[first % len(PATHS)]):
             local_things = {name for name in PERMISSIONS if says(state, name, thing)}
             assert get_permissions(person, thing) & set(PERMISSIONS) == local_things
             assert can(person, permission, thing) == (permission in local_things)
             assert can_anywhere(person, permission) == bool(paths)
+            holders = list_permission_holders(thing, [permission], RoleAssignment.objects.all())
+            assert [holder.user for holder in holders] == [person] * says(bare, permission, thing)
             verdicts = explain_permissions(person, thing, PERMISSIONS)
             assert {verdict.permission for verdict in verdicts if verdict.is_granted} == local_things
             assert all(
