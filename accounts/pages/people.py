@@ -11,6 +11,8 @@ from django.views.decorators.http import require_safe
 from accounts.authentication.sessions import disable_user
 from accounts.authentication.two_factor import has_two_factor, reset_two_factor
 from accounts.pages.access_checks import build_question_context
+from accounts.queries.access_checks import build_check_url
+from accounts.queries.effective_access import list_scope_access
 from accounts.queries.people import (
     PERSON_FILTERS,
     build_person_filter,
@@ -70,6 +72,8 @@ def show_person(request: PageRequest, pk: int) -> HttpResponse:
     context = {
         "person": person,
         "roles": roles,
+        "scope_access": list_scope_access(roles, request.current_scope),
+        "check_url": build_check_url(person),
         "removable": get_permitted_ids(request, MANAGE_USERS, RoleAssignment, rows),
         "groups": filter_visible(request.user, VIEW_GROUPS, groups)[:MAX_GROUPS],
         "visible_groups": get_visible_group_ids(request.user, roles),

@@ -10,6 +10,8 @@ from django.utils.html import format_html
 from django.views.decorators.http import require_safe
 
 from accounts.forms.api_keys import EDIT, NewServiceAccountForm, ServiceAccountForm
+from accounts.queries.access_checks import build_check_url
+from accounts.queries.effective_access import list_scope_access
 from accounts.queries.people import list_granted_roles
 from accounts.queries.user_groups import get_visible_group_ids
 from rbac import operations
@@ -65,6 +67,8 @@ def service_account(request: PageRequest, pk: int) -> HttpResponse:
     content = {
         "account": account,
         "roles": roles,
+        "scope_access": list_scope_access(roles, request.current_scope),
+        "check_url": build_check_url(account.user),
         "removable": get_permitted_ids(request, MANAGE_USERS, RoleAssignment, rows),
         "visible_groups": get_visible_group_ids(request.user, roles),
         "max_roles": MOST_ROLES,

@@ -11,6 +11,8 @@ from django.utils.html import format_html
 from django.views.decorators.http import require_safe
 
 from accounts.forms.user_groups import GroupMembersForm, NewUserGroupForm, UserGroupForm
+from accounts.queries.access_checks import build_check_url
+from accounts.queries.effective_access import list_scope_access
 from accounts.queries.people import list_granted_roles
 from accounts.queries.user_groups import (
     GROUP_FILTERS,
@@ -88,6 +90,8 @@ def show_user_group(request: PageRequest, pk: int) -> HttpResponse:
         "members": describe_members(request.user, page.items),
         "text": text,
         "roles": roles,
+        "scope_access": list_scope_access(roles, request.current_scope),
+        "check_url": build_check_url(group),
         "removable": get_permitted_ids(request, MANAGE_USERS, RoleAssignment, rows),
         "max_roles": MAX_ROLES,
         "may_assign": _can_assign(request, group),

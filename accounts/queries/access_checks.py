@@ -2,9 +2,11 @@
 
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlencode
 
 from django.core.exceptions import ValidationError
 from django.db.models import Q, QuerySet
+from django.urls import reverse
 
 from rbac.models import Scope, ServiceAccount, User, UserGroup
 from rbac.policy import HasScope, Principal, filter_visible, list_member_scopes
@@ -65,6 +67,18 @@ def get_principal_by_name(asker: Principal, name: str) -> User | UserGroup | Non
     return _list_visible_groups(asker).filter(scope__path=path, identifier=identifier).first()
 
 
+def get_principal_name(principal: User | UserGroup) -> str:
+    """Return the name by which `get_principal_by_name` finds a principal."""
+    if isinstance(principal, User):
+        return principal.username
+    return f"{GROUP_PREFIX}{principal.scope.path}/{principal.identifier}"
+
+
+def build_check_url(principal: User | UserGroup) -> str:
+    """Return the page that lists every permission of a principal."""
+    return f"{reverse('effective-access')}?{urlencode({'who': get_principal_name(principal)})}"
+
+
 def list_principal_suggestions(asker: Principal) -> list[PrincipalSuggestion]:
     """Return the first principals that the caller may check; two queries in all."""
     users = _list_visible_users(asker).order_by("username")[:_MOST_SUGGESTIONS]
@@ -75,10 +89,7 @@ def list_principal_suggestions(asker: Principal) -> list[PrincipalSuggestion]:
     )
     return [
         *(PrincipalSuggestion(user.username, user.get_full_name()) for user in users),
-        *(
-            PrincipalSuggestion(f"{GROUP_PREFIX}{group.scope.path}/{group.identifier}", group.name)
-            for group in groups
-        ),
+        *(PrincipalSuggestion(get_principal_name(group), group.name) for group in groups),
     ]
 
 

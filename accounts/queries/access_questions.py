@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from django.urls import reverse
 
+from accounts.queries.effective_access import join_words
 from accounts.queries.people import VIEW_USERS, describe_scope
 from accounts.queries.user_groups import VIEW_GROUPS
 from rbac.models import RoleAssignment, Scope, ServiceAccount, User, UserGroup
@@ -129,7 +130,11 @@ def answer_access_question(
     urls = _AssignmentUrls(asker, permissions_by_ground)
     is_split = len(permissions_by_ground) > 1
     grounds = [
-        AccessGround(row, urls.get_url(row), _join_words(permissions) if is_split else "")
+        AccessGround(
+            row,
+            urls.get_url(row),
+            join_words([PERMISSIONS[each].words for each in permissions]) if is_split else "",
+        )
         for row, permissions in permissions_by_ground.items()
     ]
     return AccessAnswer(subject, action.describe(thing), not missing, grounds, missing)
@@ -191,6 +196,5 @@ class _AssignmentUrls:
         return reverse("service-account", args=[key]) if key is not None else ""
 
 
-def _join_words(permissions: Sequence[str]) -> str:
-    words = [PERMISSIONS[each].words for each in permissions]
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+def _describe(permissions: Sequence[str]) -> str:
+    return join_words([PERMISSIONS[each].words for each in permissions])

@@ -205,3 +205,37 @@ def test_a_second_factor_is_reset(admin: User, viewer: User, browse: Browse) -> 
     assert browser.post(reverse("reset-second-factor", args=[viewer.pk])).status_code == 302
     assert not Authenticator.objects.filter(user=viewer).exists()
     assert AuditEntry.objects.get(action="user.two_factor_off").actor == admin
+
+
+def read_effective_access(browser: Client, person: User, scope: Scope) -> str:
+    content = read_page(browser, "person", person.pk, query=f"?scope={scope.path}")
+    panel = re.search(r'aria-labelledby="effective".*?</section>', content, re.DOTALL)
+    return extract_text(panel[0]) if panel else ""
+
+
+def test_effective_access_says_in_words_what_a_person_can_do_in_each_scope_and_why(
+    admin: User, viewer: User, project: Scope, organization: Scope, browse: Browse
+) -> None:
+    group = UserGroup.objects.create(scope=organization, identifier="crew", name="Crew")
+    group.users.add(viewer)
+    role = Role.objects.get(identifier="pipeline_executor", scope=None)
+    RoleAssignment.objects.create(group=group, role=role, scope=organization)
+    text = read_effective_access(browse(admin), viewer, project)
+    of_organization, of_project = text.split("Project demo account/default/demo")
+    assert "View, run and abort runs of pipelines" in of_organization
+    assert "Pipeline Executor in organization default, through group Crew" in of_organization
+    assert "Pipeline Executor from organization default, through group Crew" in of_project
+    assert "Viewer in project demo" in of_project
+    assert "Viewer" not in of_organization
+    admin_text = read_effective_access(browse(admin), admin, project)
+    assert "Do everything Account Admin in the account" in admin_text
+    assert "Do everything Account Admin from the account" in admin_text
+
+
+def test_effective_access_leaves_out_expired_roles_and_roles_out_of_sight(
+    admin: User, org_admin: User, viewer: User, project: Scope, other_project: Scope, browse: Browse
+) -> None:
+    grant(viewer, "delegate_manager", other_project)
+    RoleAssignment.objects.filter(user=viewer, scope=project).update(expires_at="2020-01-01T00:00:00Z")
+    assert "Delegate Manager" in read_effective_access(browse(admin), viewer, project)
+    assert read_effective_access(browse(org_admin), viewer, project) == ""
