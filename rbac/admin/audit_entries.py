@@ -32,6 +32,8 @@ class AuditEntryAdmin(PolicyAdmin):
     list_display = ("at", "actor_name", "action", "thing_type", "thing_name", "scope", "source", "address")
     list_select_related = ("scope",)
     list_filter = ("at", SourceFilter)
+    product_page = "audit-entry"
+    search_help_text = "User, action, name or request"
     search_fields = ("actor_name", "action", "thing_name", "request_id")
     ordering = ("-pk",)
 

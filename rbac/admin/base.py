@@ -1,7 +1,8 @@
 """Base of all model admins: checks the policy per row and shows refusals in the form."""
 
+from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from django import forms
 from django.contrib import admin, messages
@@ -10,7 +11,9 @@ from django.core.paginator import Paginator
 from django.db.models import ForeignKey, Model, QuerySet
 from django.forms import ModelChoiceField
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
 
+from rbac.admin.autocomplete import can_use_form, is_autocomplete, list_offered_rows
 from rbac.models import Scope, User
 from rbac.policy import can, filter_visible, get_permissions, get_permissions_anywhere, list_permitted_scopes
 from rbac.queries import list_choices
@@ -110,11 +113,32 @@ class PolicyAdmin(RefusalAdmin, AllowedFiltersAdmin):
     add_permission = ""
     change_permission = ""
     delete_permission = ""
+    # Help texts of the form by field, and the URL name of the page of a row in the product.
+    help_texts: ClassVar[Mapping[str, str]] = {}
+    product_page: ClassVar[str] = ""
+
+    def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
+        kwargs.setdefault("help_texts", self.help_texts)
+        return super().get_form(request, obj, change=change, **kwargs)
+
+    def view_on_site(self, obj: Any) -> str | None:
+        """Return the page of the row in the product, or None."""
+        return reverse(self.product_page, args=[obj.pk]) if self.product_page else None
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        if is_autocomplete(request):
+            offered = list_offered_rows(request, self.admin_site)
+            queryset = queryset.none() if offered is None else offered
+        return super().get_search_results(request, queryset, search_term)
 
     def has_module_permission(self, request: HttpRequest) -> bool:
         return self._has_permission(request, self.view_permission, None)
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        if obj is None and is_autocomplete(request):
+            return can_use_form(request, self.admin_site)
         return self._has_permission(request, self.view_permission, obj)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
@@ -195,6 +219,13 @@ def get_principal(request: HttpRequest) -> User:
     if not isinstance(request.user, User):
         raise TypeError("Sign in to use the admin site.")
     return request.user
+
+
+def build_user_url(user: User) -> str:
+    """Return the page of a person or of a service account in the product."""
+    if user.kind == User.Kind.SERVICE_ACCOUNT:
+        return reverse("service-account", args=[user.service_account.pk])
+    return reverse("person", args=[user.pk])
 
 
 class AccountPolicyAdmin(PolicyAdmin):

@@ -6,10 +6,11 @@ from django import forms
 from django.contrib import admin
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
+from django.urls import reverse
 from django.utils.safestring import SafeString
 
 from rbac import operations
-from rbac.admin.base import PolicyAdmin, get_principal
+from rbac.admin.base import PolicyAdmin, build_user_url, get_principal
 from rbac.admin.permission_table import PermissionTable, build_role_permissions_field
 from rbac.models import ResourceGroup, ResourceGroupEntry, Role, RoleAssignment, User
 from rbac.permissions import ALWAYS_GRANTED, RESOURCE_TYPES
@@ -44,7 +45,14 @@ class RoleAdmin(PolicyAdmin):
     fields = ("scope", "identifier", "name", "granted")
     list_display = ("name", "identifier", "scope", "builtin")
     list_select_related = ("scope",)
-    search_fields = ("name", "identifier")
+    search_fields = ("name", "identifier", "scope__path")
+    search_help_text = "Name, identifier or scope"
+    autocomplete_fields = ("scope",)
+    help_texts = {
+        "scope": "The role can be assigned in this scope and below.",
+        "identifier": "Used in the API. It cannot be changed.",
+    }
+    product_page = "role"
     ordering = ("-builtin", "name")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Role]:
@@ -123,8 +131,33 @@ class RoleAssignmentAdmin(PolicyAdmin):
     list_display = ("user", "group", "role", "scope", "resource_group", "expires_at")
     list_select_related = ("user", "group", "role", "scope", "resource_group")
     list_filter = ("role",)
-    search_fields = ("user__username", "group__name", "scope__path")
+    search_fields = (
+        "user__username",
+        "user__email",
+        "user__first_name",
+        "user__last_name",
+        "group__name",
+        "role__name",
+        "scope__path",
+    )
+    search_help_text = "User, group, role or scope"
+    autocomplete_fields = _ASSIGNMENT_FIELDS
+    help_texts = {
+        "scope": "The role applies in this scope and below.",
+        "role": "You can assign roles whose permissions you have.",
+        "user": "A person, or the user of a service account. Choose a user or a group.",
+        "group": "Every member gets the role.",
+        "resource_group": "Limits the role to the resources of this group. Empty: all resources.",
+        "expires_at": "In UTC. Empty: never.",
+    }
     ordering = ("-pk",)
+
+    def view_on_site(self, obj: RoleAssignment) -> str | None:
+        """Return the row of the assignment on the page of its holder."""
+        anchor = f"#assignment-{obj.pk}"
+        if obj.user is None:
+            return reverse("user-group", args=[obj.group_id]) + anchor
+        return build_user_url(obj.user) + anchor
 
     def save_model(
         self, request: HttpRequest, obj: RoleAssignment, form: "forms.ModelForm[RoleAssignment]", change: bool
@@ -196,7 +229,13 @@ class ResourceGroupAdmin(PolicyAdmin):
     inlines = (ResourceGroupEntryInline,)
     list_display = ("name", "identifier", "scope", "description")
     list_select_related = ("scope",)
-    search_fields = ("name", "identifier")
+    search_fields = ("name", "identifier", "scope__path")
+    search_help_text = "Name, identifier or scope"
+    autocomplete_fields = ("scope",)
+    help_texts = {
+        "scope": "Role assignments in this scope and below can use the group.",
+        "identifier": "Used in the API. It cannot be changed.",
+    }
     ordering = ("name",)
 
     def get_readonly_fields(self, request: HttpRequest, obj: ResourceGroup | None = None) -> tuple[str, ...]:

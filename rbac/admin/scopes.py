@@ -62,6 +62,13 @@ class ScopeAdmin(PolicyAdmin):
     list_display = ("path", "kind", "name", "created_at", "archived_at")
     list_filter = ("kind",)
     search_fields = ("path", "name")
+    search_help_text = "Path or name"
+    autocomplete_fields = ("parent",)
+    help_texts = {
+        "parent": "The account for an organization, an organization for a project.",
+        "identifier": "Part of the path. It cannot be changed.",
+    }
+    product_page = "access-scope"
     ordering = ("path",)
 
     def get_queryset(self, request: HttpRequest) -> "QuerySet[Scope]":

@@ -13,7 +13,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 
 from rbac import audit, operations
-from rbac.admin.base import AccountPolicyAdmin, PolicyAdmin, get_principal
+from rbac.admin.base import AccountPolicyAdmin, PolicyAdmin, build_user_url, get_principal
 from rbac.admin.permission_table import PermissionsField
 from rbac.models import ApiKey, ServiceAccount, User, UserGroup
 from rbac.operations.api_keys import MANAGE_API_KEYS, create_api_key, revoke_api_key
@@ -54,7 +54,16 @@ class UserAdmin(AccountPolicyAdmin, DjangoUserAdmin):  # type: ignore[type-arg]
     list_display = ("username", "email", "first_name", "last_name", "is_active", "is_staff", "last_login")
     list_filter = ("is_active", "is_staff")
     filter_horizontal = ()
+    search_help_text = "User name, name or email address"
+    help_texts = {
+        "is_active": "Clear it to disable the user: sessions end and API keys stop working at once.",
+        "is_staff": "Opens these administration pages. Permissions come from roles alone.",
+    }
     ordering = ("username",)
+
+    def view_on_site(self, obj: User) -> str | None:
+        """Return the page of the person or service account."""
+        return build_user_url(obj)
 
     def has_change_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
         # A program is changed as its service account, and has no password.
@@ -64,16 +73,23 @@ class UserAdmin(AccountPolicyAdmin, DjangoUserAdmin):  # type: ignore[type-arg]
     def save_model(
         self, request: HttpRequest, obj: User, form: "forms.ModelForm[User]", change: bool
     ) -> None:
+        actor = get_principal(request)
         if change:
-            refuse_more_privileged(get_principal(request), obj)
-        fields = sorted(name for name in form.changed_data if "password" not in name)
+            refuse_more_privileged(actor, obj)
+            if "is_active" in form.changed_data:
+                self.set_active(actor, obj, is_active=obj.is_active)
+        fields = sorted({name for name in form.changed_data if "password" not in name} - {"is_active"})
+        if change and not fields:
+            return
         before = User.objects.filter(pk=obj.pk).values(*fields).first() if change else None
         obj.save()
         after = {name: form.cleaned_data.get(name) for name in fields}
         action = "user.update" if change else "user.create"
-        audit.record_audit_entry(
-            actor=get_principal(request), action=action, thing=obj, before=before, after=after
-        )
+        audit.record_audit_entry(actor=actor, action=action, thing=obj, before=before, after=after)
+
+    def set_active(self, actor: User, person: User, *, is_active: bool) -> None:
+        """Disable or enable a user. Raises `Forbidden`, `ValidationError`."""
+        operations.set_user_active(actor=actor, person=person, is_active=is_active)
 
     @transaction.atomic
     def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> HttpResponse:
@@ -97,8 +113,16 @@ class UserGroupAdmin(PolicyAdmin):
     fields = ("scope", "identifier", "name", "external_name", "users")
     list_display = ("name", "identifier", "scope", "external_name")
     list_select_related = ("scope",)
-    filter_horizontal = ("users",)
-    search_fields = ("name", "identifier")
+    autocomplete_fields = ("scope", "users")
+    search_fields = ("name", "identifier", "external_name", "scope__path")
+    search_help_text = "Name, identifier, provider group or scope"
+    help_texts = {
+        "scope": "The group can have roles in this scope and below.",
+        "identifier": "Used in the API and in pipelines. It cannot be changed.",
+        "external_name": "Name of the group at the single sign-on provider, which then manages the members.",
+        "users": "They get the roles of the group.",
+    }
+    product_page = "user-group"
     ordering = ("name",)
 
     def get_readonly_fields(self, request: HttpRequest, obj: UserGroup | None = None) -> tuple[str, ...]:
@@ -108,9 +132,10 @@ class UserGroupAdmin(PolicyAdmin):
         self, db_field: "ManyToManyField[Any, Any]", request: HttpRequest, **kwargs: Any
     ) -> "forms.ModelMultipleChoiceField[Any] | None":
         people = Q(pk__in=list_visible_users(get_principal(request)).values("pk"))
-        if match := request.resolver_match:
+        group_id = request.resolver_match.kwargs.get("object_id") if request.resolver_match else None
+        if group_id is not None:
             # The form shows the members of the group, who stay unless removed.
-            people |= Q(user_groups=match.kwargs.get("object_id"))
+            people |= Q(user_groups=group_id)
         kwargs["queryset"] = User.objects.filter(people).distinct().order_by("username")
         return super().formfield_for_manytomany(db_field, request, **kwargs)
 
@@ -143,7 +168,11 @@ class ServiceAccountAdmin(PolicyAdmin):
     delete_permission = "core_serviceaccount_delete"
     list_display = ("name", "identifier", "scope", "user", "created_at")
     list_select_related = ("scope", "user")
-    search_fields = ("name", "identifier", "user__username")
+    search_fields = ("name", "identifier", "user__username", "scope__path")
+    search_help_text = "Name, identifier, user name or scope"
+    autocomplete_fields = ("scope",)
+    help_texts = {"scope": "The scope it belongs to. Its permissions come from the roles you assign."}
+    product_page = "service-account"
     ordering = ("name",)
 
     def get_fields(self, request: HttpRequest, obj: ServiceAccount | None = None) -> tuple[str, ...]:
@@ -197,6 +226,12 @@ class ApiKeyAdmin(AccountPolicyAdmin):
     list_display = ("name", "user", "prefix", "scope", "expires_at", "last_used_at", "revoked_at")
     list_select_related = ("user", "scope")
     search_fields = ("name", "user__username", "prefix")
+    search_help_text = "Name, user or prefix of the key"
+    autocomplete_fields = ("user", "scope")
+    help_texts = {
+        "user": "You, or a service account whose keys you manage.",
+        "scope": "The key has no access outside this scope. Empty: everywhere.",
+    }
     ordering = ("-pk",)
 
     def formfield_for_foreignkey(
