@@ -106,7 +106,7 @@ class EnvironmentSettings(BaseSettings):
     legacy_delegate_image: str = Field("", alias="SLIPWAY_LEGACY_DELEGATE_IMAGE")
     """The image in legacy task definitions. Empty: the same as `SLIPWAY_DELEGATE_IMAGE`."""
     admin_needs_second_factor: bool = Field(False, alias="SLIPWAY_ADMIN_NEEDS_SECOND_FACTOR")
-    """Whether the admin site is only for people with an authenticator app."""
+    """Whether the admin site is only for people with a passkey or an authenticator app."""
     oidc_issuer: str = Field("", alias="OIDC_ISSUER", max_length=200)
     """The issuer URL of the single sign-on provider (OpenID Connect). Empty: no single sign-on."""
     oidc_client_id: str = Field("", alias="OIDC_CLIENT_ID")

@@ -61,6 +61,12 @@ PAGES = {
     "files": "/files/",
     "access": "/access/scopes/",
     "audit": "/access/audit/",
+    "account": "/account/",
+    "passkeys": "/account/passkeys/",
+    "new-passkey": "/account/passkeys/new/",
+    "api-reference": "/api/docs/",
+    "api-resource": "/api/docs/connectors/",
+    "administration": "/admin/",
 }
 
 

@@ -79,6 +79,16 @@ SIGN_INS_PER_QUARTER_HOUR: Final = Limit(
 SIGN_ONS_PER_ADDRESS: Final = Limit(
     60, "requests", "single sign-on requests from one address in a minute", "ASVS 6.1.1"
 )
+PASSKEY_REQUESTS_PER_ADDRESS: Final = Limit(
+    60, "requests", "sign-ins with a passkey alone from one address in a minute", "ASVS 6.1.1"
+)
+PASSKEY_CHALLENGE_SECONDS: Final = Limit(
+    300, "seconds", "time to answer with a passkey", "Web Authentication, section 15.1"
+)
+PASSKEYS_PER_USER: Final = Limit(20, "passkeys", "passkeys of one user", OWN_CHOICE)
+PASSKEY_ANSWER_CHARACTERS: Final = Limit(
+    20_000, "characters", "answer of a browser with a passkey", OWN_CHOICE
+)
 SIGN_ON_GROUPS: Final = Limit(1000, "groups", "groups in a single sign-on response", OWN_CHOICE)
 RESETS_PER_ADDRESS: Final = Limit(
     10, "requests", "password reset requests from one address in an hour", "ASVS 6.1.1"

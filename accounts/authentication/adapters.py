@@ -6,6 +6,7 @@ from typing import Any
 from allauth.account.adapter import DefaultAccountAdapter
 from allauth.account.auth_backends import AuthenticationBackend
 from allauth.mfa.adapter import DefaultMFAAdapter
+from allauth.mfa.webauthn.internal.flows import did_use_passwordless_login
 from django.contrib.auth import login
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
@@ -40,7 +41,8 @@ class SignInAdapter(DefaultAccountAdapter):
         self, request: HttpRequest, user: User, *, redirect_url: str | None, **_: Any
     ) -> HttpResponse:
         begin_session(request)
-        audit.record_audit_entry(actor=user, action="user.sign_in", thing=user)
+        after = {"method": "passkey"} if did_use_passwordless_login(request, user) else None
+        audit.record_audit_entry(actor=user, action="user.sign_in", thing=user, after=after)
         return HttpResponseRedirect(redirect_url or resolve_url("/"))
 
     def add_message(self, *_: Any, **__: Any) -> None:

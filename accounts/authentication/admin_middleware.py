@@ -22,7 +22,8 @@ class AdminSecondFactorMiddleware:
         if is_required and isinstance(request.user, User) and not has_two_factor(request.user):
             messages.warning(
                 request,
-                "The admin site requires two-factor authentication. Set up an authenticator app first.",
+                "The admin site requires two-factor authentication. Add a passkey or set up an authenticator"
+                " app first.",
             )
             return redirect("second-factor")
         return self.get_response(request)

@@ -1,6 +1,7 @@
-"""Second factor and proof of identity: authenticator app codes (RFC 6238) and recovery codes."""
+"""Second factors and proof of identity: authenticator app codes (RFC 6238) and recovery codes."""
 
 import base64
+from dataclasses import dataclass
 from io import BytesIO
 
 import qrcode
@@ -16,6 +17,7 @@ from allauth.mfa.totp.internal.auth import (
     hotp_value,
     yield_hotp_counters_from_time,
 )
+from allauth.mfa.webauthn.internal.flows import did_use_passwordless_login
 from django.db import transaction
 from django.http import HttpResponse
 from django.shortcuts import redirect
@@ -28,20 +30,55 @@ from rbac.operations.users import require_user_management
 from web.http.problems import TooManyRequests
 
 CODE_DIGITS = 6
+# Each makes the sign-in ask for one more proof; recovery codes replace a lost one.
+SECOND_FACTOR_TYPES = (Authenticator.Type.TOTP, Authenticator.Type.WEBAUTHN)
 
 
 class SecondFactorStage(LoginStage):
-    """Sign-in stage that asks for a code after the first factor, also after single sign-on."""
+    """Sign-in stage that asks for a second factor after the first, also after single sign-on.
+
+    A passkey alone is both: a device, and its PIN, finger or face.
+    """
 
     key = "second-step"
 
     def handle(self) -> tuple[HttpResponse | None, bool]:
-        return (redirect("second-step") if has_two_factor(self.login.user) else None), True
+        user = self.login.user
+        is_needed = has_two_factor(user) and not did_use_passwordless_login(self.request, user)
+        return (redirect("second-step") if is_needed else None), True
 
 
 def has_two_factor(person: User) -> bool:
-    """Return whether the user needs a code to sign in."""
+    """Return whether the user needs an authenticator app or a passkey to sign in."""
+    return Authenticator.objects.filter(user=person, type__in=SECOND_FACTOR_TYPES).exists()
+
+
+def has_authenticator_app(person: User) -> bool:
+    """Return whether the user has an authenticator app."""
     return Authenticator.objects.filter(user=person, type=Authenticator.Type.TOTP).exists()
+
+
+@dataclass(frozen=True)
+class FactorSummary:
+    """Second factors of a user."""
+
+    has_app: bool
+    passkeys: int
+    codes_left: int
+
+    @property
+    def is_on(self) -> bool:
+        return self.has_app or self.passkeys > 0
+
+
+def summarize_factors(person: User) -> FactorSummary:
+    """Return the second factors of a user and the number of unused recovery codes."""
+    types = list(Authenticator.objects.filter(user=person).values_list("type", flat=True))
+    return FactorSummary(
+        has_app=Authenticator.Type.TOTP in types,
+        passkeys=types.count(Authenticator.Type.WEBAUTHN),
+        codes_left=count_recovery_codes(person),
+    )
 
 
 def count_recovery_codes(person: User) -> int:
@@ -76,25 +113,42 @@ def enable_two_factor(*, actor: User, secret: str, code: str) -> list[str] | Non
     counter = _find_counter(secret, code, after=-1)
     # The row is locked, for two windows may come at once.
     User.objects.select_for_update().get(pk=actor.pk)
-    if counter is None or has_two_factor(actor):
+    if counter is None or has_authenticator_app(actor):
         return None
+    is_first_factor = not has_two_factor(actor)
     totp = TOTP.activate(actor, secret).instance
     totp.data["counter"] = counter
     totp.save(update_fields=["data"])
-    audit.record_audit_entry(actor=actor, action="user.two_factor_on", thing=actor)
-    return _generate_codes(actor)
+    audit.record_audit_entry(actor=actor, action="user.authenticator_app_add", thing=actor)
+    if is_first_factor:
+        audit.record_audit_entry(actor=actor, action="user.two_factor_on", thing=actor)
+    return ensure_recovery_codes(actor)
+
+
+@transaction.atomic
+def remove_authenticator_app(*, actor: User) -> None:
+    """Remove the app of `actor`; the last second factor takes the recovery codes along."""
+    if Authenticator.objects.filter(user=actor, type=Authenticator.Type.TOTP).delete()[0]:
+        audit.record_audit_entry(actor=actor, action="user.authenticator_app_remove", thing=actor)
+        remove_unneeded_recovery_codes(actor)
 
 
 @transaction.atomic
 def disable_two_factor(*, actor: User | None, person: User) -> None:
-    """Disable the second factor of `person`."""
-    if Authenticator.objects.filter(user=person).delete()[0]:
-        audit.record_audit_entry(actor=actor, action="user.two_factor_off", thing=person)
+    """Remove all second factors of `person`."""
+    rows = Authenticator.objects.filter(user=person)
+    passkeys = rows.filter(type=Authenticator.Type.WEBAUTHN).order_by("pk")
+    before = {
+        "authenticator_app": has_authenticator_app(person),
+        "passkeys": [row.data.get("name", "") for row in passkeys],
+    }
+    if rows.delete()[0]:
+        audit.record_audit_entry(actor=actor, action="user.two_factor_off", thing=person, before=before)
 
 
 @transaction.atomic
 def reset_two_factor(*, actor: User, person: User) -> None:
-    """Remove the authenticator app and recovery codes of another user.
+    """Remove the authenticator app, passkeys and recovery codes of another user.
 
     Raises `Forbidden`, `ValidationError`.
     """
@@ -149,6 +203,18 @@ def _find_counter(secret: str, code: str, *, after: int) -> int | None:
     return next(counters, None)
 
 
+def ensure_recovery_codes(person: User) -> list[str]:
+    """Return new recovery codes if there are no unused ones; they are shown once."""
+    return [] if count_recovery_codes(person) else _generate_codes(person)
+
+
+def remove_unneeded_recovery_codes(person: User) -> None:
+    """Remove recovery codes that replace no second factor any more."""
+    if not has_two_factor(person):
+        Authenticator.objects.filter(user=person).delete()
+        audit.record_audit_entry(actor=person, action="user.two_factor_off", thing=person)
+
+
 def _generate_codes(person: User) -> list[str]:
     Authenticator.objects.filter(user=person, type=Authenticator.Type.RECOVERY_CODES).delete()
     return RecoveryCodes.activate(person).generate_codes()
@@ -174,13 +240,22 @@ def verify_code(person: User, code: str, *, address: str) -> bool:
 
     Failures are counted. Raises `TooManyRequests`.
     """
-    account = f"code of {person.pk}"
-    _require_attempt(account, address)
+    count_code_attempt(person, address)
     if not accept_code(person, code):
         audit.record_audit_entry(actor=None, action="user.code_failed", thing=person)
         return False
-    usage_counts.reset_attempts(account=account, address=address)
+    reset_code_attempts(person, address)
     return True
+
+
+def count_code_attempt(person: User, address: str) -> None:
+    """Count an attempt with a code or passkey of `person` in advance. Raises `TooManyRequests`."""
+    _require_attempt(f"code of {person.pk}", address)
+
+
+def reset_code_attempts(person: User, address: str) -> None:
+    """Reset the counter after a successful attempt."""
+    usage_counts.reset_attempts(account=f"code of {person.pk}", address=address)
 
 
 def _require_attempt(account: str, address: str) -> None:

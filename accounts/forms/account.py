@@ -1,12 +1,27 @@
 """Forms of sign-in and of a user's own account."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 from django import forms
 from django.contrib.auth.forms import AuthenticationForm, SetPasswordForm
 from django.core.exceptions import ValidationError
+from django.http import HttpRequest
+from django.utils.functional import cached_property
 
-from accounts.authentication.two_factor import verify_code, verify_identity
+from accounts.authentication.passkeys import (
+    PasskeyRefused,
+    Purpose,
+    get_passkey_obstacle,
+    get_passkey_rows,
+    verify_passkey,
+)
+from accounts.authentication.two_factor import (
+    has_authenticator_app,
+    has_two_factor,
+    verify_code,
+    verify_identity,
+)
+from guards.limits import NAME_CHARACTERS, PASSKEY_ANSWER_CHARACTERS
 from rbac import usage_counts
 from rbac.models import User
 from rbac.models.scopes import validate_name
@@ -16,43 +31,143 @@ CODE_ATTRIBUTES = {"autocomplete": "one-time-code", "inputmode": "numeric", "spe
 PASSWORD_ATTRIBUTES = {"autocomplete": "current-password"}
 
 
-class CodeForm(PageForm):
-    """A code of the app, or a recovery code."""
+class AssertionField(forms.CharField):
+    """Answer of a browser that has a passkey, filled in by a script."""
 
-    code = forms.CharField(label="Code", max_length=20, widget=forms.TextInput(attrs=CODE_ATTRIBUTES))
+    def __init__(self) -> None:
+        super().__init__(
+            required=False, max_length=PASSKEY_ANSWER_CHARACTERS, widget=forms.HiddenInput, strip=False
+        )
 
-    def __init__(self, *args: Any, person: User, address: str, **kwargs: Any) -> None:
+
+class PasskeyProofForm(PageForm):
+    """Base of forms that take a passkey instead of a typed proof."""
+
+    purpose: ClassVar[Purpose]
+    # The field that a person types the proof into, and what is said of a wrong one.
+    typed_field: ClassVar[str]
+    refusal: ClassVar[str]
+    assertion = AssertionField()
+
+    def __init__(self, *args: Any, person: User, request: HttpRequest, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.person, self.address = person, address
+        self.person, self.request = person, request
 
-    def clean_code(self) -> str:
-        code: str = self.cleaned_data["code"]
-        if not verify_code(self.person, code, address=self.address):
-            raise forms.ValidationError("This code is wrong or was already used. Wait for the next code.")
-        return code
+    @cached_property
+    def takes_passkey(self) -> bool:
+        """Return whether the user has a passkey that works at this address."""
+        return get_passkey_rows(self.person).exists() and not get_passkey_obstacle(self.request)
+
+    def clean(self) -> dict[str, Any]:
+        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        if assertion := cleaned.get("assertion"):
+            self._verify_passkey(assertion)
+        elif self.typed_field in self.fields and not self.has_error(self.typed_field):
+            self._verify_typed(cleaned.get(self.typed_field, ""))
+        return cleaned
+
+    def verify_typed(self, proof: str) -> bool:
+        """Return whether a typed proof is right."""
+        raise NotImplementedError
+
+    def _verify_typed(self, proof: str) -> None:
+        if not proof:
+            self.add_error(self.typed_field, "This field is required.")
+        elif not self.verify_typed(proof):
+            self.add_error(self.typed_field, self.refusal)
+
+    def _verify_passkey(self, assertion: str) -> None:
+        try:
+            verify_passkey(self.request, self.purpose, person=self.person, assertion=assertion)
+        except PasskeyRefused as problem:
+            self.add_error(None, problem.detail)
 
 
-class ReauthenticationForm(PageForm):
-    """Form that asks for the password, or for a code if the user has no password."""
+class SecondStepForm(PasskeyProofForm):
+    """A code of the app, a recovery code, or a passkey."""
 
+    purpose = Purpose.SECOND_STEP
+    typed_field = "code"
+    refusal = "This code is wrong or was already used. Wait for the next code."
+    conditional_fields = frozenset({"code"})
+    code = forms.CharField(
+        label="Code", max_length=20, required=False, widget=forms.TextInput(attrs=CODE_ATTRIBUTES)
+    )
+
+    def verify_typed(self, proof: str) -> bool:
+        return verify_code(self.person, proof, address=get_client_address(self.request))
+
+
+class ReauthenticationForm(PasskeyProofForm):
+    """Form that asks for the password, for a code if the user has no password, or for a passkey."""
+
+    purpose = Purpose.PROOF
+    typed_field = "proof"
+    refusal = "The password or code is not correct."
+    conditional_fields = frozenset({"proof"})
     proof = forms.CharField(
         label="Your password",
         max_length=200,
+        required=False,
         widget=forms.PasswordInput(attrs=PASSWORD_ATTRIBUTES),
         strip=False,
     )
 
-    def __init__(self, *args: Any, person: User, address: str, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.person, self.address = person, address
+    def __init__(self, *args: Any, person: User, request: HttpRequest, **kwargs: Any) -> None:
+        super().__init__(*args, person=person, request=request, **kwargs)
         if not person.has_usable_password():
-            self.fields["proof"].label = "Code from your app"
+            has_app = has_authenticator_app(person)
+            self.fields["proof"].label = "Code from your app" if has_app else "Recovery code"
 
-    def clean_proof(self) -> str:
-        proof: str = self.cleaned_data["proof"]
-        if not verify_identity(self.person, proof, address=self.address):
-            raise forms.ValidationError("The password or code is not correct.")
-        return proof
+    def verify_typed(self, proof: str) -> bool:
+        return verify_identity(self.person, proof, address=get_client_address(self.request))
+
+
+class NewPasskeyForm(ReauthenticationForm):
+    """Name and use of a new passkey, with a proof of identity if the user has one."""
+
+    name = forms.CharField(
+        label="Name", max_length=NAME_CHARACTERS, help_text="So that you recognize it in the list."
+    )
+    is_passwordless = forms.BooleanField(
+        label="Sign in with it without a password",
+        required=False,
+        initial=True,
+        help_text="The device then asks for a PIN, a fingerprint or your face. Clear this for a security key"
+        " that is a second factor only.",
+    )
+    field_order = ["name", "is_passwordless", "proof"]
+
+    def __init__(self, *args: Any, person: User, request: HttpRequest, **kwargs: Any) -> None:
+        super().__init__(*args, person=person, request=request, **kwargs)
+        if not person.has_usable_password() and not has_two_factor(person):
+            del self.fields["proof"]
+
+    def clean_name(self) -> str:
+        return clean_name(self.cleaned_data["name"])
+
+
+class PasskeyNameForm(PageForm):
+    """A new name of a passkey."""
+
+    name = forms.CharField(label="Name", max_length=NAME_CHARACTERS)
+
+    def clean_name(self) -> str:
+        return clean_name(self.cleaned_data["name"])
+
+
+def clean_name(name: str, field: str = "name") -> str:
+    """Return a valid name. Raises `ValidationError`."""
+    try:
+        validate_name(name, field)
+    except ValidationError as problem:
+        raise ValidationError(problem.message_dict[field]) from problem
+    return name
+
+
+def get_client_address(request: HttpRequest) -> str:
+    """Return the client's address; failed attempts are counted by it."""
+    return str(request.META.get("REMOTE_ADDR", ""))
 
 
 class TwoFactorEnableForm(PageForm):
@@ -126,12 +241,7 @@ class ProfileForm(PageForm):
 
     def _name(self, field: str) -> str:
         name: str = self.cleaned_data[field]
-        try:
-            if name:
-                validate_name(name, field)
-        except forms.ValidationError as problem:
-            raise forms.ValidationError(problem.message_dict[field]) from problem
-        return name
+        return clean_name(name, field) if name else name
 
 
 class PasswordResetRequestForm(PageForm):

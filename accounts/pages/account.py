@@ -4,7 +4,7 @@ from allauth.socialaccount.models import SocialAccount
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth import update_session_auth_hash
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
@@ -15,7 +15,13 @@ from accounts.authentication.passwords import change_password
 from accounts.authentication.profiles import update_profile
 from accounts.authentication.sessions import end_other_sessions, end_session, list_user_sessions
 from accounts.authentication.single_sign_on import is_single_sign_on_enabled
-from accounts.forms.account import ChangePasswordForm, ProfileForm, ReauthenticationForm, TwoFactorEnableForm
+from accounts.forms.account import (
+    ChangePasswordForm,
+    ProfileForm,
+    ReauthenticationForm,
+    TwoFactorEnableForm,
+    get_client_address,
+)
 from web.forms.page_forms import get_posted_data
 from web.forms.pages import PageRequest, require_get_or_post, require_sign_in
 
@@ -37,7 +43,7 @@ def account(request: PageRequest) -> HttpResponse:
         return redirect("account")
     content = {
         "form": form,
-        "has_two_factor": two_factor.has_two_factor(request.user),
+        "factors": two_factor.summarize_factors(request.user),
         "provider": is_single_sign_on_enabled() and settings.OIDC_NAME,
         "is_linked": SocialAccount.objects.filter(user=request.user).exists(),
         "has_password": request.user.has_usable_password(),
@@ -68,12 +74,8 @@ def password(request: PageRequest) -> HttpResponse:
 @require_get_or_post
 def second_factor(request: PageRequest) -> HttpResponse:
     """Show the state of two-factor authentication, or set it up with the first code of an app."""
-    if two_factor.has_two_factor(request.user):
-        content = {
-            "codes_left": two_factor.count_recovery_codes(request.user),
-            "form": ReauthenticationForm(person=request.user, address=""),
-        }
-        return render(request, "accounts/account/two_factor.html", content)
+    if two_factor.has_authenticator_app(request.user):
+        return _render_app(request, ReauthenticationForm(person=request.user, request=request))
     form = TwoFactorEnableForm(
         get_posted_data(request), person=request.user, address=get_client_address(request)
     )
@@ -86,6 +88,9 @@ def second_factor(request: PageRequest) -> HttpResponse:
         )
         if codes is not None:
             del request.session[PENDING_SECRET_KEY]
+            if not codes:
+                messages.success(request, "The authenticator app was added.")
+                return redirect("account")
             return render(request, "accounts/account/codes.html", {"codes": codes, "is_new": True})
         form.add_error("code", "This code is wrong. Check the clock of your device.")
     picture = two_factor.render_qr_code(request.user, secret)
@@ -98,34 +103,38 @@ def second_factor(request: PageRequest) -> HttpResponse:
 @sensitive_post_parameters()
 @require_POST
 def turn_off(request: PageRequest) -> HttpResponse:
-    """Turn off two-factor authentication."""
-    return _run_reauthenticated(request, "off")
+    """Remove the authenticator app; without another second factor, sign-in asks for the password alone."""
+    if not two_factor.has_authenticator_app(request.user):
+        return redirect("second-factor")
+    form = ReauthenticationForm(get_posted_data(request), person=request.user, request=request)
+    if not form.is_valid():
+        return _render_app(request, form)
+    two_factor.remove_authenticator_app(actor=request.user)
+    is_on = two_factor.has_two_factor(request.user)
+    state = "Sign-in still asks for a passkey." if is_on else "Two-factor authentication is off."
+    messages.success(request, f"The authenticator app was removed. {state}")
+    return redirect("account")
+
+
+def _render_app(request: PageRequest, form: ReauthenticationForm) -> HttpResponse:
+    content = {"factors": two_factor.summarize_factors(request.user), "form": form}
+    return render(request, "accounts/account/two_factor.html", content, status=form.http_status)
 
 
 @require_sign_in
 @never_cache
 @sensitive_post_parameters()
-@require_POST
+@require_get_or_post
 def renew_codes(request: PageRequest) -> HttpResponse:
-    """Create recovery codes, and show them once."""
-    return _run_reauthenticated(request, "codes")
-
-
-def _run_reauthenticated(request: PageRequest, action: str) -> HttpResponse:
+    """Ask for a proof of identity, then create recovery codes, and show them once."""
     if not two_factor.has_two_factor(request.user):
-        return redirect("second-factor")
-    form = ReauthenticationForm(
-        get_posted_data(request), person=request.user, address=get_client_address(request)
-    )
-    if not form.is_valid():
-        content = {"codes_left": two_factor.count_recovery_codes(request.user), "form": form}
-        return render(request, "accounts/account/two_factor.html", content, status=form.http_status)
-    if action == "codes":
+        return redirect("account")
+    form = ReauthenticationForm(get_posted_data(request), person=request.user, request=request)
+    if request.method == "POST" and form.is_valid():
         codes = two_factor.renew_recovery_codes(actor=request.user)
         return render(request, "accounts/account/codes.html", {"codes": codes})
-    two_factor.disable_two_factor(actor=request.user, person=request.user)
-    messages.success(request, "Two-factor authentication is off.")
-    return redirect("account")
+    content = {"factors": two_factor.summarize_factors(request.user), "form": form}
+    return render(request, "accounts/account/recovery_codes.html", content, status=form.http_status)
 
 
 @require_sign_in
@@ -154,8 +163,3 @@ def end_sessions(request: PageRequest) -> HttpResponse:
     count = end_other_sessions(actor=request.user, current=request.session.session_key)
     messages.success(request, f"All other sessions were signed out ({count}).")
     return redirect("sessions")
-
-
-def get_client_address(request: HttpRequest) -> str:
-    """Return the client's address; failed attempts are counted by it."""
-    return str(request.META.get("REMOTE_ADDR", ""))

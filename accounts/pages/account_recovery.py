@@ -10,9 +10,13 @@ from django.views.decorators.http import require_safe
 
 from accounts.authentication.adapters import render_sign_in_refusal
 from accounts.authentication.passwords import get_user_by_reset_link, reset_password
-from accounts.authentication.two_factor import SecondFactorStage
-from accounts.forms.account import CodeForm, NewPasswordForm, PasswordResetRequestForm
-from accounts.pages.account import get_client_address
+from accounts.authentication.two_factor import SecondFactorStage, has_authenticator_app
+from accounts.forms.account import (
+    NewPasswordForm,
+    PasswordResetRequestForm,
+    SecondStepForm,
+    get_client_address,
+)
 from accounts.tasks import send_password_reset
 from guards.limits import RESETS_PER_ADDRESS
 from rbac import usage_counts
@@ -28,11 +32,11 @@ RESET_LINK_SESSION_KEY = "new_password_link"
 @sensitive_post_parameters()
 @require_get_or_post
 def second_step(request: HttpRequest) -> HttpResponse:
-    """Check the code of the second sign-in step, after the password."""
+    """Check the code or passkey of the second sign-in step, after the password."""
     stage = LoginStageController.enter(request, SecondFactorStage.key)
     if stage is None or stage.login.user is None:
         return redirect("sign-in")
-    form = CodeForm(get_posted_data(request), person=stage.login.user, address=get_client_address(request))
+    form = SecondStepForm(get_posted_data(request), person=stage.login.user, request=request)
     try:
         if request.method == "POST" and form.is_valid():
             return stage.exit()
@@ -40,7 +44,8 @@ def second_step(request: HttpRequest) -> HttpResponse:
         # After too many guesses, sign-in starts again with the password.
         clear_login(request)
         raise
-    return render(request, "accounts/second_step.html", {"form": form}, status=form.http_status)
+    content = {"form": form, "has_app": has_authenticator_app(stage.login.user)}
+    return render(request, "accounts/second_step.html", content, status=form.http_status)
 
 
 @never_cache

@@ -172,8 +172,8 @@ class ResetSecondFactor(PersonActionPage):
     def get_texts(self) -> list[str]:
         """Return the effects."""
         text = (
-            "The authenticator app and recovery codes of {} stop working. The next sign-in needs no code."
-            " Verify the identity of the person first."
+            "The authenticator app, passkeys and recovery codes of {} stop working. The next sign-in needs"
+            " the password alone. Verify the identity of the person first."
         )
         return [format_html(text, self.object.username)]
 

@@ -12,6 +12,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_POST, require_safe
 
+from accounts.authentication.passkeys import get_passkey_obstacle
 from accounts.authentication.sessions import forget_session
 from accounts.authentication.single_sign_on import is_single_sign_on_enabled
 from accounts.forms.account import SignInForm
@@ -37,10 +38,19 @@ def sign_in(request: HttpRequest) -> HttpResponse:
     if form.is_bound:
         _record_failure(form)
     status = TOO_MANY_REQUESTS if form.is_bound and form.is_throttled else 200
+    return render_sign_in(request, form, status=status)
+
+
+def render_sign_in(
+    request: HttpRequest, form: SignInForm | None = None, *, problem: str = "", status: int = 200
+) -> HttpResponse:
+    """Render the sign-in page; `problem` says why another way than the form failed."""
     content = {
-        "form": form,
+        "form": form or SignInForm(request),
+        "problem": problem,
         "next": _get_requested_url(request),
         "provider": is_single_sign_on_enabled() and settings.OIDC_NAME,
+        "takes_passkey": not get_passkey_obstacle(request),
     }
     return render(request, "accounts/sign_in.html", content, status=status)
 

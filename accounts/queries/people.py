@@ -11,6 +11,7 @@ from django.contrib.auth.hashers import UNUSABLE_PASSWORD_PREFIX
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
+from accounts.authentication.two_factor import SECOND_FACTOR_TYPES
 from rbac.models import RoleAssignment, Scope, User, UserGroup
 from rbac.policy import Principal, build_below_filter, filter_visible, list_permitted_scopes
 from rbac.policy.principals import build_validity_filter
@@ -155,9 +156,9 @@ def _list_visible_assignments(
 
 
 def _annotate_sign_in(people: QuerySet[User]) -> QuerySet[User]:
-    totp = Authenticator.objects.filter(user=OuterRef("pk"), type=Authenticator.Type.TOTP)
+    factors = Authenticator.objects.filter(user=OuterRef("pk"), type__in=SECOND_FACTOR_TYPES)
     links = SocialAccount.objects.filter(user=OuterRef("pk"))
-    return people.annotate(has_second_factor=Exists(totp), uses_single_sign_on=Exists(links))
+    return people.annotate(has_second_factor=Exists(factors), uses_single_sign_on=Exists(links))
 
 
 def build_reach_filter(scope: Scope) -> Q:

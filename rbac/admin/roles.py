@@ -194,7 +194,7 @@ class ResourceGroupEntryForm(forms.ModelForm):  # type: ignore[type-arg]
         fields = ("resource", "identifier")
 
 
-class ResourceGroupEntryInline(admin.TabularInline):  # type: ignore[type-arg]
+class ResourceGroupEntryInline(admin.StackedInline):  # type: ignore[type-arg]
     """Entries of a resource group, with the permissions of the group."""
 
     model = ResourceGroupEntry

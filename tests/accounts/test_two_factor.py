@@ -112,8 +112,8 @@ def test_new_recovery_codes_replace_the_old_ones_and_turning_off_takes_all():
     _, old_codes = enable_two_factor(person)
     client = Client()
     client.force_login(person)
-    assert client.post("/account/two-factor/codes/", {"proof": "guessed"}).status_code == 400
-    page = client.post("/account/two-factor/codes/", {"proof": PASSWORD}).content.decode()
+    assert client.post("/account/recovery-codes/", {"proof": "guessed"}).status_code == 400
+    page = client.post("/account/recovery-codes/", {"proof": PASSWORD}).content.decode()
     assert len(re.findall(r"<li><code>\d{10}</code>", page)) == 10
     assert begin_sign_in().post("/sign-in/code/", {"code": old_codes[0]}).status_code == 400
 

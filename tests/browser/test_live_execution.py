@@ -42,7 +42,7 @@ def signed_in(
     page.goto(f"{site}/pipelines/")
     page.get_by_label("User name").fill("deployer")
     page.get_by_label("Password").fill(PASSWORD)
-    page.get_by_role("button", name="Sign in").click()
+    page.get_by_role("button", name="Sign in", exact=True).click()
     return page
 
 

@@ -1,5 +1,7 @@
-"""Signing in through a browser: with codes of an app that read the picture's key, and with a provider."""
+"""Signing in through a browser: with codes of an app, with a passkey, and with a provider."""
 
+from collections.abc import Callable
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -26,7 +28,7 @@ def give_password(page: Page, site: str) -> None:
     page.goto(f"{site}/sign-in/?next=/account/")
     page.get_by_label("User name").fill("anna")
     page.get_by_label("Password").fill(PASSWORD)
-    page.get_by_role("button", name="Sign in").click()
+    page.get_by_role("button", name="Sign in", exact=True).click()
 
 
 def test_a_person_sets_up_an_app_and_signs_in_with_its_codes(
@@ -56,6 +58,61 @@ def test_a_person_sets_up_an_app_and_signs_in_with_its_codes(
         page.keyboard.press("Enter")
         expect(page.get_by_role("heading", name="anna")).to_be_visible()
     assert Authenticator.objects.get(type="totp").data["secret"] != secret
+
+
+@pytest.fixture
+def authenticator(page: Page) -> Callable[[], list[dict[str, Any]]]:
+    """A security key of the browser, with a PIN that was entered; returns a function that lists its keys."""
+    devtools = page.context.new_cdp_session(page)
+    devtools.send("WebAuthn.enable")
+    options = {"protocol": "ctap2", "transport": "internal", "hasResidentKey": True}
+    options |= {"hasUserVerification": True, "isUserVerified": True, "automaticPresenceSimulation": True}
+    key = devtools.send("WebAuthn.addVirtualAuthenticator", {"options": options})
+    return lambda: devtools.send("WebAuthn.getCredentials", key)["credentials"]
+
+
+def sign_out(page: Page) -> None:
+    page.get_by_label("Your menu: anna").click()
+    page.get_by_role("button", name="Sign out").click()
+    expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+
+
+def test_a_person_adds_a_passkey_and_signs_in_with_it_alone_and_after_the_password(
+    page: Page,
+    live_server: LiveServer,
+    anna: User,
+    authenticator: Callable[[], list[dict[str, Any]]],
+    complaints: list[str],
+) -> None:
+    give_password(page, live_server.url)
+    page.get_by_role("link", name="Add a passkey").click()
+    page.get_by_label("Name").fill("Work laptop")
+    page.get_by_label("Your password").fill(PASSWORD)
+    page.get_by_role("button", name="Add passkey").click()
+    expect(page.get_by_role("heading", name="Recovery codes")).to_be_visible()
+    assert [key["rpId"] for key in authenticator()] == ["localhost"]
+
+    sign_out(page)
+    page.goto(f"{live_server.url}/sign-in/?next=/account/passkeys/")
+    page.get_by_role("button", name="Sign in with a passkey").click()
+    expect(page.get_by_role("rowheader", name="Work laptop")).to_be_visible()
+
+    sign_out(page)
+    give_password(page, live_server.url)
+    page.get_by_role("button", name="Use a passkey").click()
+    expect(page.get_by_role("heading", name="anna")).to_be_visible()
+
+    page.get_by_role("link", name="Manage passkeys").click()
+    page.get_by_role("link", name="Remove Work laptop").click()
+    page.get_by_role("button", name="Confirm with a passkey and remove").click()
+    expect(page.get_by_text("Work laptop was removed.")).to_be_visible()
+    assert not Authenticator.objects.exists()
+
+    sign_out(page)
+    page.get_by_role("button", name="Sign in with a passkey").click()
+    expect(page.get_by_role("alert")).to_contain_text("This passkey was removed here")
+    # The browser complains about the status of the refusal.
+    complaints.clear()
 
 
 def test_a_person_comes_in_from_the_provider_s_own_page(

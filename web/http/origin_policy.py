@@ -30,12 +30,14 @@ _DISABLED_FEATURES = (
     "microphone",
     "midi",
     "payment",
-    "publickey-credentials-get",
     "usb",
     "xr-spatial-tracking",
 )
+_PASSKEY_FEATURES = ("publickey-credentials-create", "publickey-credentials-get")
 _SECURITY_HEADERS = {
-    "Permissions-Policy": ", ".join(f"{name}=()" for name in _DISABLED_FEATURES),
+    "Permissions-Policy": ", ".join(
+        [*(f"{name}=()" for name in _DISABLED_FEATURES), *(f"{name}=(self)" for name in _PASSKEY_FEATURES)]
+    ),
     "Cross-Origin-Resource-Policy": "same-origin",
     "Reporting-Endpoints": 'csp="/csp-reports"',
 }
