@@ -2,6 +2,7 @@
 
 import re
 from datetime import timedelta
+from typing import Literal
 
 import pytest
 from django.utils import timezone
@@ -148,3 +149,27 @@ def test_leftovers_are_chosen_with_the_reason_beside_them(
     expect(page.get_by_role("checkbox")).to_have_count(1)
     expect(page.get_by_role("row", name="myapp__1")).to_contain_text("In use")
     assert violations(page) == []
+
+
+@pytest.mark.parametrize(("theme", "width"), [("light", 1280), ("dark", 390)])
+def test_a_failed_execution_is_retried_as_its_next_attempt(
+    page: Page, visit: Visit, execution: Execution, theme: Literal["light", "dark"], width: int
+) -> None:
+    execution.stages.update(status="FAILED")
+    Execution.objects.filter(pk=execution.pk).update(status="FAILED", due_at=None)
+    page.emulate_media(color_scheme=theme)
+    page.set_viewport_size({"width": width, "height": 900})
+    visit(f"/deployments/{execution.pk}/")
+    page.get_by_role("link", name="Retry").click()
+    expect(page.get_by_role("radio", name="Stage Deploy")).to_be_checked()
+    assert violations(page) == []
+    page.get_by_role("radio", name="Whole run").check()
+    page.get_by_role("button", name="Retry").click()
+    page.get_by_text("Attempt 2 of 2").click()
+    link = page.get_by_role("link", name=f"Attempt 1: execution {execution.number}")
+    expect(link).to_be_visible()
+    assert violations(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+    link.click()
+    expect(page.get_by_text("Attempt 1 of 2")).to_be_visible()
+    expect(page.get_by_role("link", name="Retry")).to_be_hidden()
