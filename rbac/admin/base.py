@@ -13,7 +13,13 @@ from django.forms import ModelChoiceField
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 
-from rbac.admin.autocomplete import can_use_form, is_autocomplete, list_offered_rows
+from rbac.admin.autocomplete import (
+    KeySelect,
+    KeySelectMultiple,
+    can_use_form,
+    is_autocomplete,
+    list_offered_rows,
+)
 from rbac.models import Scope, User
 from rbac.policy import can, filter_visible, get_permissions, get_permissions_anywhere, list_permitted_scopes
 from rbac.queries import list_choices
@@ -124,6 +130,12 @@ class PolicyAdmin(RefusalAdmin, AllowedFiltersAdmin):
     def view_on_site(self, obj: Any) -> str | None:
         """Return the page of the row in the product, or None."""
         return reverse(self.product_page, args=[obj.pk]) if self.product_page else None
+
+    def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        if db_field.name in self.get_autocomplete_fields(request) and "widget" not in kwargs:
+            select = KeySelectMultiple if db_field.many_to_many else KeySelect
+            kwargs["widget"] = select(db_field, self.admin_site)
+        return super().formfield_for_dbfield(db_field, request, **kwargs)
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str

@@ -14,13 +14,14 @@ from django.urls import reverse
 
 from config.urls import websocket_urlpatterns
 from inventory.models.drift import Drift, DriftComparison
-from inventory.models.instances import EcsServiceRecord
+from inventory.models.instances import EcsServiceRecord, SyncedCluster
 from inventory.operations import drift
 from inventory.queries.drift import count_drifted_services, list_comparisons
 from rbac.models import Scope, User
 from tests.api.sample_project import World, make_world
 from tests.fixtures.people import make_person
 from tests.fixtures.sockets import session_of
+from web.clock import get_database_time
 
 # How long an answer may take on a machine that is busy with other things.
 PATIENCE = 60
@@ -97,7 +98,10 @@ def test_all_are_counted_together_as_each_is_counted_alone(world: World, project
 def test_the_overview_and_the_dashboard_of_a_service_lead_to_what_differs(world: World, admin: User) -> None:
     client = Client()
     client.force_login(admin)
-    comparison = DriftComparison.objects.get()
+    comparison = DriftComparison.objects.select_related("ecs_service__cluster").get()
+    now = get_database_time()
+    DriftComparison.objects.update(compared_at=now)
+    SyncedCluster.objects.filter(pk=comparison.ecs_service.cluster_id).update(synced_at=now)
     address = reverse("drift-of-service", args=[comparison.pk])
     dashboard = reverse("service-dashboard", args=[world.service.pk])
     text = client.get(dashboard).content.decode()

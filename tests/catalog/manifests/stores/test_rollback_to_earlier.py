@@ -57,7 +57,9 @@ def get_memory(drive: Drive, execution: Execution) -> str:
 
 def start_redeployment(drive: Drive, execution: Execution) -> Execution:
     """Start the run that deploys an earlier execution again."""
-    return redeploy(actor=drive.deployer, deployment=StageExecution.objects.get(execution=execution))
+    deployment = StageExecution.objects.select_related("service").get(execution=execution)
+    assert deployment.service is not None
+    return redeploy(actor=drive.deployer, service=deployment.service, deployment=deployment)
 
 
 def redeploy_to_end(drive: Drive, execution: Execution) -> Execution:
