@@ -20,11 +20,11 @@ class _NumbersOnly:
         return super().optgroups(name, keys, attr)  # type: ignore[misc]
 
 
-class KeySelect(_NumbersOnly, AutocompleteSelect):
+class KeySelect(_NumbersOnly, AutocompleteSelect):  # type: ignore[misc]
     """Searched select box for one row."""
 
 
-class KeySelectMultiple(_NumbersOnly, AutocompleteSelectMultiple):
+class KeySelectMultiple(_NumbersOnly, AutocompleteSelectMultiple):  # type: ignore[misc]
     """Searched select box for several rows."""
 
 

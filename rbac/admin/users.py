@@ -113,7 +113,9 @@ class UserGroupAdmin(PolicyAdmin):
     fields = ("scope", "identifier", "name", "external_name", "users")
     list_display = ("name", "identifier", "scope", "external_name")
     list_select_related = ("scope",)
-    autocomplete_fields = ("scope", "users")
+    autocomplete_fields = ("scope",)
+    # Two lists: the searched box for several rows is not usable with a screen reader.
+    filter_horizontal = ("users",)
     search_fields = ("name", "identifier", "external_name", "scope__path")
     search_help_text = "Name, identifier, provider group or scope"
     help_texts = {
