@@ -30,7 +30,7 @@ case "${1:-web}" in
     ;;
   health)
     # Whether this container works. Only a web process has a port; the others are alive while they run.
-    if tr '\\0' ' ' < /proc/1/cmdline | grep -q ops.liveness; then
+    if tr '\0' ' ' < /proc/1/cmdline | grep -q ops.liveness; then
       exec python -c "import urllib.request as r; r.urlopen('http://127.0.0.1:${PORT:-8000}/healthz', timeout=4)"
     fi
     ;;

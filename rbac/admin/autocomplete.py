@@ -4,7 +4,7 @@ from typing import Any
 
 from django.apps import apps
 from django.contrib import admin
-from django.contrib.admin.widgets import AutocompleteSelect, AutocompleteSelectMultiple
+from django.contrib.admin.widgets import AutocompleteSelect
 from django.core.exceptions import FieldDoesNotExist
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
@@ -12,20 +12,15 @@ from django.http import HttpRequest
 AUTOCOMPLETE_URL = "autocomplete"
 
 
-class _NumbersOnly:
-    """Draw only values that are keys: the framework would ask the database for any text that was sent."""
+class KeySelect(AutocompleteSelect):
+    """Searched select box for one row.
 
-    def optgroups(self, name: str, value: list[str], attr: dict[str, Any] | None = None) -> Any:
+    It draws only values that are keys: the framework would ask the database for any text that was sent.
+    """
+
+    def optgroups(self, name: str, value: Any, attr: Any = None) -> Any:
         keys = [key for key in value if not key or (key.isascii() and key.isdigit() and len(key) < 19)]
-        return super().optgroups(name, keys, attr)  # type: ignore[misc]
-
-
-class KeySelect(_NumbersOnly, AutocompleteSelect):  # type: ignore[misc]
-    """Searched select box for one row."""
-
-
-class KeySelectMultiple(_NumbersOnly, AutocompleteSelectMultiple):  # type: ignore[misc]
-    """Searched select box for several rows."""
+        return super().optgroups(name, keys, attr)
 
 
 def is_autocomplete(request: HttpRequest) -> bool:

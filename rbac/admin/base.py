@@ -15,7 +15,6 @@ from django.urls import reverse
 
 from rbac.admin.autocomplete import (
     KeySelect,
-    KeySelectMultiple,
     can_use_form,
     is_autocomplete,
     list_offered_rows,
@@ -133,8 +132,7 @@ class PolicyAdmin(RefusalAdmin, AllowedFiltersAdmin):
 
     def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         if db_field.name in self.get_autocomplete_fields(request) and "widget" not in kwargs:
-            select = KeySelectMultiple if db_field.many_to_many else KeySelect
-            kwargs["widget"] = select(db_field, self.admin_site)
+            kwargs["widget"] = KeySelect(db_field, self.admin_site)
         return super().formfield_for_dbfield(db_field, request, **kwargs)
 
     def get_search_results(
