@@ -15,6 +15,7 @@ from accounts.api.principals import (
 )
 from accounts.api.roles import AssignmentDocument
 from accounts.queries.access_checks import get_member_scope, get_resource_by_id, get_resource_by_identifier
+from accounts.queries.granted_roles import VIEW_USERS
 from rbac.models import Scope, User, UserGroup
 from rbac.permissions import PERMISSION_IDENTIFIERS
 from rbac.policy import Forbidden, HasScope, NotVisible, PermissionVerdict, can, explain_permissions
@@ -22,7 +23,6 @@ from rbac.policy.resources import get_resource_models
 from web.api.views import BaseApiView
 
 RESOURCE_NOT_FOUND = "Not found, or you cannot view it."
-VIEW_USERS = "core_user_view"
 
 
 @extend_schema_field({"oneOf": [{"type": "string", "maxLength": 64}, {"type": "integer"}]})

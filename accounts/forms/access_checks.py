@@ -8,12 +8,12 @@ from django.core.exceptions import ValidationError
 
 from accounts.queries.access_checks import get_member_scope, get_principal_by_name, get_resource_by_identifier
 from accounts.queries.access_questions import ACCESS_ACTIONS, list_action_choices
+from accounts.queries.granted_roles import VIEW_USERS
 from rbac.models import Scope, User, UserGroup
 from rbac.policy import HasScope, can
 from rbac.policy.resources import list_identifiable_types
 from web.forms.page_forms import PageForm
 
-VIEW_USERS = "core_user_view"
 RESOURCE_NOT_FOUND = "Not found in this scope, or you cannot view it."
 
 

@@ -15,7 +15,7 @@ from accounts.queries.access_questions import (
     describe_holders,
     list_holders,
 )
-from accounts.queries.people import VIEW_USERS
+from accounts.queries.granted_roles import VIEW_USERS
 from rbac.models import Scope, User
 from rbac.operations.users import MANAGE_USERS
 from rbac.permissions import PERMISSIONS, RESOURCE_TYPES

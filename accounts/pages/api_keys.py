@@ -1,10 +1,8 @@
 """Pages of API keys."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any, ClassVar
+from collections.abc import Callable
+from typing import Any, ClassVar, Final
 
-from django.core.exceptions import ValidationError
 from django.db.models import Q
 from django.http import HttpResponse
 from django.shortcuts import render
@@ -15,11 +13,12 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from accounts.forms.api_keys import ApiKeyRotationForm, NewApiKeyForm
+from accounts.pages.granted_roles import explain_escalation
 from accounts.pages.service_accounts import VIEW, ServiceAccountPage
 from rbac import operations
 from rbac.models import ApiKey, ServiceAccount, User
 from rbac.operations.api_keys import MANAGE_API_KEYS
-from rbac.policy import Forbidden, NotVisible, filter_visible, require
+from rbac.policy import NotVisible, filter_visible, require
 from web.forms.page_forms import PageForm
 from web.forms.pages import PageRequest, require_sign_in
 from web.forms.resource_pages import (
@@ -32,6 +31,10 @@ from web.forms.resource_pages import (
 )
 from web.http.pagination import paginate_queryset
 from web.templatetags.slipway import when
+
+MORE_PERMISSIONS: Final = (
+    "The service account has permissions that you do not have. You need {permission} in the same scope."
+)
 
 
 def _find_api_key(request: PageRequest, pk: int) -> ApiKey:
@@ -81,18 +84,6 @@ class ApiKeyPage(ResourcePage[ApiKey]):
         return list_key_parents(self.object.user)
 
 
-@contextmanager
-def _explain_escalation() -> Iterator[None]:
-    """Raise `ValidationError` if a service account has permissions that the user lacks."""
-    try:
-        yield
-    except Forbidden as error:
-        raise ValidationError(
-            f"The service account has permissions that you do not have. You need {error.permission} in "
-            "the same scope."
-        ) from error
-
-
 class ApiKeyFormPage(FormPage[Any]):
     """A page that shows the token of a key once."""
 
@@ -104,7 +95,7 @@ class ApiKeyFormPage(FormPage[Any]):
 
     def create_key(self, user: User, form: NewApiKeyForm) -> tuple[ApiKey, str]:
         """Create a key of a user, and return it with its token."""
-        with _explain_escalation():
+        with explain_escalation(MORE_PERMISSIONS):
             return operations.create_api_key(actor=self.request.user, user=user, **form.given)
 
     def finish(self, saved: tuple[ApiKey, str]) -> HttpResponse:
@@ -157,7 +148,7 @@ class RotateApiKey(ApiKeyPage, ApiKeyFormPage):
 
     def save(self, form: ApiKeyRotationForm) -> tuple[ApiKey, str]:
         grace = int(form.cleaned_data["grace"])
-        with _explain_escalation():
+        with explain_escalation(MORE_PERMISSIONS):
             token = operations.rotate_api_key(actor=self.request.user, key=self.object, grace_seconds=grace)
         return self.object, token
 

@@ -11,9 +11,10 @@ from django.views.decorators.http import require_POST, require_safe
 
 from accounts.forms.invitations import DEFAULT_EXPIRY_DAYS, InvitationForm
 from accounts.invitation_mails import send_invitation
+from accounts.pages.granted_roles import ROLE_REFUSED, explain_escalation
 from rbac import operations
 from rbac.models import Invitation
-from rbac.policy import Forbidden, can_anywhere, require
+from rbac.policy import can_anywhere, require
 from web.forms.pages import PageRequest, get_visible, list_visible, require_sign_in
 from web.forms.resource_pages import ConfirmPage, CreatePage, ResourcePage
 from web.http.pagination import paginate_queryset
@@ -59,7 +60,7 @@ class NewInvitation(InvitationPage, CreatePage[Invitation]):
 
     def save(self, form: InvitationForm) -> Invitation:
         data = form.cleaned_data
-        try:
+        with explain_escalation(ROLE_REFUSED, "role"):
             invitation, token = operations.create_invitation(
                 actor=self.request.user,
                 email=data["email"],
@@ -67,9 +68,6 @@ class NewInvitation(InvitationPage, CreatePage[Invitation]):
                 role=data["role"],
                 days=data["days"],
             )
-        except Forbidden as error:
-            message = f"You cannot assign this role: you do not have {error.permission}."
-            raise ValidationError({"role": message}) from error
         _send_mail(self.request, invitation, token)
         return invitation
 

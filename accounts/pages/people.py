@@ -11,27 +11,24 @@ from django.views.decorators.http import require_safe
 from accounts.authentication.sessions import disable_user
 from accounts.authentication.two_factor import has_two_factor, reset_two_factor
 from accounts.pages.access_checks import build_question_context
-from accounts.queries.access_checks import build_check_url
-from accounts.queries.effective_access import list_scope_access
+from accounts.pages.granted_roles import build_roles_context
 from accounts.queries.people import (
     PERSON_FILTERS,
     build_person_filter,
     get_people_with_sign_in,
-    list_granted_roles,
     list_people,
     summarize_people,
 )
-from accounts.queries.user_groups import VIEW_GROUPS, get_visible_group_ids
+from accounts.queries.user_groups import VIEW_GROUPS
 from rbac import operations
-from rbac.models import RoleAssignment, Scope, User
+from rbac.models import Scope, User
 from rbac.operations.escalation_checks import list_user_assignments
 from rbac.operations.users import MANAGE_USERS
 from rbac.policy import Forbidden, NotVisible, can, can_anywhere, filter_visible
 from web.forms.lists import paginate_list, read_list_options
-from web.forms.pages import PageRequest, get_permitted_ids, require_sign_in
+from web.forms.pages import PageRequest, require_sign_in
 from web.forms.resource_pages import Breadcrumb, ConfirmPage, Obstacle, ResourcePage
 
-MAX_ROLES: Final = 200
 MAX_GROUPS: Final = 100
 
 
@@ -65,19 +62,11 @@ def show_people(request: PageRequest) -> HttpResponse:
 def show_person(request: PageRequest, pk: int) -> HttpResponse:
     """Show a person with their roles and groups."""
     person = get_person(request, pk)
-    assignments = list_user_assignments(person)
-    roles = list_granted_roles(request.user, assignments, request.current_scope, MAX_ROLES)
-    rows = [role.assignment for role in roles]
     groups = person.user_groups.select_related("scope").order_by("name", "pk")
     context = {
         "person": person,
-        "roles": roles,
-        "scope_access": list_scope_access(roles, request.current_scope),
-        "check_url": build_check_url(person),
-        "removable": get_permitted_ids(request, MANAGE_USERS, RoleAssignment, rows),
+        **build_roles_context(request, person, list_user_assignments(person)),
         "groups": filter_visible(request.user, VIEW_GROUPS, groups)[:MAX_GROUPS],
-        "visible_groups": get_visible_group_ids(request.user, roles),
-        "max_roles": MAX_ROLES,
         "max_groups": MAX_GROUPS,
         "may_assign": can_anywhere(request.user, MANAGE_USERS),
         "may_manage": request.user.pk != person.pk and _can_manage_users(request),

@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from django.core.exceptions import ValidationError
 from django.urls import reverse
 from django.utils.html import format_html
 
 from accounts.forms.role_assignments import RoleAssignmentForm
+from accounts.pages.granted_roles import ROLE_REFUSED, explain_escalation
 from accounts.pages.people import PersonPage
 from accounts.pages.service_accounts import ServiceAccountPage
 from accounts.pages.user_groups import UserGroupPage
@@ -14,7 +14,7 @@ from accounts.queries.user_groups import VIEW_GROUPS
 from rbac import operations
 from rbac.models import RoleAssignment, User, UserGroup
 from rbac.operations.users import MANAGE_USERS
-from rbac.policy import Forbidden, can
+from rbac.policy import can
 from web.forms.pages import PageRequest, get_visible
 from web.forms.resource_pages import Breadcrumb, ConfirmPage, FormPage
 
@@ -44,7 +44,7 @@ class AssignRole(FormPage[Any]):
     def save(self, form: RoleAssignmentForm) -> RoleAssignment:
         """Assign the role."""
         data = form.cleaned_data
-        try:
+        with explain_escalation(ROLE_REFUSED, "role"):
             return operations.assign_role(
                 actor=self.request.user,
                 scope=data["in_scope"],
@@ -53,9 +53,6 @@ class AssignRole(FormPage[Any]):
                 expires_at=form.expires_at,
                 **self.get_principal(),
             )
-        except Forbidden as error:
-            message = f"You cannot assign this role: you do not have {error.permission}."
-            raise ValidationError({"role": message}) from error
 
     def get_done_message(self, saved: RoleAssignment) -> str:
         """Return the message after the assignment."""

@@ -6,7 +6,7 @@ from django.http import HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from accounts.queries.people import list_granted_roles
+from accounts.queries.granted_roles import list_granted_roles
 from accounts.queries.roles import ROLE_FILTERS, count_assignments, describe_permissions, list_roles
 from accounts.queries.user_groups import get_visible_group_ids
 from rbac.models import Role, RoleAssignment

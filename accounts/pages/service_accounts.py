@@ -10,22 +10,18 @@ from django.utils.html import format_html
 from django.views.decorators.http import require_safe
 
 from accounts.forms.api_keys import EDIT, NewServiceAccountForm, ServiceAccountForm
-from accounts.queries.access_checks import build_check_url
-from accounts.queries.effective_access import list_scope_access
-from accounts.queries.people import list_granted_roles
-from accounts.queries.user_groups import get_visible_group_ids
+from accounts.pages.granted_roles import build_roles_context
 from rbac import operations
-from rbac.models import ApiKey, RoleAssignment, ServiceAccount
+from rbac.models import ApiKey, ServiceAccount
 from rbac.operations.escalation_checks import list_user_assignments
 from rbac.operations.users import MANAGE_USERS
 from rbac.policy import can_anywhere, get_permissions
-from web.forms.pages import PageRequest, get_permitted_ids, get_visible, list_visible, require_sign_in
+from web.forms.pages import PageRequest, get_visible, list_visible, require_sign_in
 from web.forms.resource_pages import CreatePage, DeletePage, EditPage, ResourcePage
 from web.http.pagination import paginate_queryset
 
 VIEW: Final = "core_serviceaccount_view"
 DELETE: Final = "core_serviceaccount_delete"
-MOST_ROLES: Final = 100
 
 
 def get_service_account(request: PageRequest, pk: int) -> ServiceAccount:
@@ -60,18 +56,10 @@ def service_accounts(request: PageRequest) -> HttpResponse:
 def service_account(request: PageRequest, pk: int) -> HttpResponse:
     """Show a service account with its roles and its keys."""
     account = get_service_account(request, pk)
-    assignments = list_user_assignments(account.user)
-    roles = list_granted_roles(request.user, assignments, request.current_scope, MOST_ROLES)
-    rows = [role.assignment for role in roles]
     keys = ApiKey.objects.filter(user=account.user).select_related("scope", "created_by")
     content = {
         "account": account,
-        "roles": roles,
-        "scope_access": list_scope_access(roles, request.current_scope),
-        "check_url": build_check_url(account.user),
-        "removable": get_permitted_ids(request, MANAGE_USERS, RoleAssignment, rows),
-        "visible_groups": get_visible_group_ids(request.user, roles),
-        "max_roles": MOST_ROLES,
+        **build_roles_context(request, account.user, list_user_assignments(account.user)),
         "page": paginate_queryset(keys, request),
         "rights": get_permissions(request.user, account),
         "may_assign": can_anywhere(request.user, MANAGE_USERS),

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import Any, ClassVar, Final
 
-from django.core.exceptions import ValidationError
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
@@ -11,9 +10,7 @@ from django.utils.html import format_html
 from django.views.decorators.http import require_safe
 
 from accounts.forms.user_groups import GroupMembersForm, NewUserGroupForm, UserGroupForm
-from accounts.queries.access_checks import build_check_url
-from accounts.queries.effective_access import list_scope_access
-from accounts.queries.people import list_granted_roles
+from accounts.pages.granted_roles import build_roles_context, explain_escalation
 from accounts.queries.user_groups import (
     GROUP_FILTERS,
     VIEW_GROUPS,
@@ -24,11 +21,10 @@ from accounts.queries.user_groups import (
     summarize_groups,
 )
 from rbac import operations
-from rbac.models import RoleAssignment, User, UserGroup
+from rbac.models import User, UserGroup
 from rbac.operations.user_groups import MANAGE_USER_GROUPS, MEMBERS_FROM_PROVIDER
 from rbac.operations.users import MANAGE_USERS
 from rbac.policy import (
-    Forbidden,
     NotVisible,
     build_below_filter,
     can,
@@ -36,7 +32,7 @@ from rbac.policy import (
     list_permitted_scopes,
 )
 from web.forms.lists import build_name_filter, paginate_list, read_list_options, read_search_text
-from web.forms.pages import PageRequest, get_permitted_ids, get_visible, require_sign_in
+from web.forms.pages import PageRequest, get_visible, require_sign_in
 from web.forms.resource_pages import (
     Breadcrumb,
     ConfirmPage,
@@ -49,8 +45,8 @@ from web.forms.resource_pages import (
 )
 from web.http.pagination import paginate_queryset
 
-MAX_ROLES: Final = 200
 MAX_CANDIDATES: Final = 50
+MORE_PERMISSIONS: Final = "This group has roles with {permission}, which you do not have in their scope."
 
 
 def get_user_group(request: PageRequest, pk: int) -> UserGroup:
@@ -82,18 +78,12 @@ def show_user_group(request: PageRequest, pk: int) -> HttpResponse:
     page = paginate_queryset(
         list_members(request.user, group, text), request, order="username", oldest_first=True
     )
-    roles = list_granted_roles(request.user, group.assignments.all(), request.current_scope, MAX_ROLES)
-    rows = [role.assignment for role in roles]
     context = {
         "group": group,
         "page": page,
         "members": describe_members(request.user, page.items),
         "text": text,
-        "roles": roles,
-        "scope_access": list_scope_access(roles, request.current_scope),
-        "check_url": build_check_url(group),
-        "removable": get_permitted_ids(request, MANAGE_USERS, RoleAssignment, rows),
-        "max_roles": MAX_ROLES,
+        **build_roles_context(request, group, group.assignments.all()),
         "may_assign": _can_assign(request, group),
         "may_manage": can(request.user, MANAGE_USER_GROUPS, group),
     }
@@ -143,12 +133,10 @@ class EditUserGroup(UserGroupPage, EditPage[UserGroup]):
 
     def save(self, form: UserGroupForm) -> UserGroup:
         """Save the group."""
-        try:
+        with explain_escalation(MORE_PERMISSIONS, "external_name"):
             return operations.update_user_group(
                 actor=self.request.user, group=self.object, **form.cleaned_data
             )
-        except Forbidden as error:
-            raise _explain_escalation("external_name", error) from error
 
 
 class DeleteUserGroup(UserGroupPage, DeletePage[UserGroup]):
@@ -206,10 +194,8 @@ class AddGroupMembers(UserGroupPage, FormPage[UserGroup]):
     def save(self, form: GroupMembersForm) -> list[User]:
         """Add the selected people."""
         people = list(form.cleaned_data["users"])
-        try:
+        with explain_escalation(MORE_PERMISSIONS, "users"):
             operations.add_group_members(actor=self.request.user, group=self.object, users=people)
-        except Forbidden as error:
-            raise _explain_escalation("users", error) from error
         return people
 
     def get_done_message(self, saved: list[User]) -> str:
@@ -264,10 +250,3 @@ class RemoveGroupMember(UserGroupPage, ConfirmPage[UserGroup]):
     def perform(self, **values: Any) -> None:
         """Remove the member."""
         operations.remove_group_member(actor=self.request.user, group=self.object, user=self.member)
-
-
-def _explain_escalation(field: str, error: Forbidden) -> ValidationError:
-    """Return the refusal of a group with more permissions than the actor has."""
-    return ValidationError(
-        {field: f"This group has roles with {error.permission}, which you do not have in their scope."}
-    )

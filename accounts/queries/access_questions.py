@@ -7,7 +7,7 @@ from typing import Any, Final
 from django.urls import reverse
 
 from accounts.queries.effective_access import join_words
-from accounts.queries.people import VIEW_USERS, describe_scope
+from accounts.queries.granted_roles import VIEW_USERS, describe_scope
 from accounts.queries.user_groups import VIEW_GROUPS
 from rbac.models import RoleAssignment, Scope, ServiceAccount, User, UserGroup
 from rbac.permissions import PERMISSIONS, RESOURCE_TITLES, RESOURCE_TYPES
@@ -194,7 +194,3 @@ class _AssignmentUrls:
             return reverse("person", args=[user.pk])
         key = self._programs.get(user.pk)
         return reverse("service-account", args=[key]) if key is not None else ""
-
-
-def _describe(permissions: Sequence[str]) -> str:
-    return join_words([PERMISSIONS[each].words for each in permissions])

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from accounts.queries.people import GrantedRole, describe_scope
+from accounts.queries.granted_roles import GrantedRole, describe_scope
 from rbac.models import RolePermission, Scope
 from rbac.permissions import ALWAYS_GRANTED, PERMISSIONS, RESOURCE_TYPES
 

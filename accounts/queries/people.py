@@ -1,27 +1,30 @@
 """People of a scope with their roles, sign-in source and second factor."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from allauth.mfa.models import Authenticator
 from allauth.socialaccount.models import SocialAccount
 from django.contrib.auth.hashers import UNUSABLE_PASSWORD_PREFIX
 from django.db.models import Exists, OuterRef, Q, QuerySet
-from django.utils import timezone
 
 from accounts.authentication.two_factor import SECOND_FACTOR_TYPES
+from accounts.queries.granted_roles import (
+    MAX_LISTED_ASSIGNMENTS,
+    VIEW_USERS,
+    GrantedRole,
+    RoleSummary,
+    build_reach_filter,
+    list_visible_assignments,
+)
 from rbac.models import RoleAssignment, Scope, User, UserGroup
 from rbac.policy import Principal, build_below_filter, filter_visible, list_permitted_scopes
 from rbac.policy.principals import build_validity_filter
 from rbac.queries import list_visible_users
 from web.search_filters import contains_text
 
-VIEW_USERS: Final = "core_user_view"
-# Assignments that one page of the list reads.
-MAX_LISTED_ASSIGNMENTS: Final = 1000
-MAX_SHOWN_ROLES: Final = 3
 PERSON_FILTERS: Final[Mapping[str, str]] = {
     "": "All people",
     "active": "Active",
@@ -33,47 +36,11 @@ PERSON_FILTERS: Final[Mapping[str, str]] = {
 _SEARCHED_COLUMNS: Final = ("username", "email", "first_name", "last_name")
 
 
-@dataclass(frozen=True)
-class GrantedRole:
-    """Assignment with its scope in words, as seen from the chosen scope."""
-
-    assignment: RoleAssignment
-    chosen: Scope | None
-
-    @property
-    def scope(self) -> str:
-        """Return the scope in words: "from organization acme" for an inherited role."""
-        scope, chosen = self.assignment.scope, self.chosen
-        is_inherited = chosen is not None and chosen.path.startswith(f"{scope.path}/")
-        return f"{'from' if is_inherited else 'in'} {describe_scope(scope)}"
-
-    @property
-    def is_expired(self) -> bool:
-        expires_at = self.assignment.expires_at
-        return expires_at is not None and expires_at <= timezone.now()
-
-
 @dataclass
-class PersonSummary:
+class PersonSummary(RoleSummary):
     """Person of a list with their roles in the chosen scope."""
 
     person: User
-    roles: list[GrantedRole] = field(default_factory=list)
-
-    @property
-    def shown_roles(self) -> list[GrantedRole]:
-        return self.roles[:MAX_SHOWN_ROLES]
-
-    @property
-    def hidden_count(self) -> int:
-        return max(0, len(self.roles) - MAX_SHOWN_ROLES)
-
-
-def describe_scope(scope: Scope) -> str:
-    """Return a scope in words, such as "project shop"."""
-    if scope.kind == Scope.Kind.ACCOUNT:
-        return "the account"
-    return f"{scope.get_kind_display().lower()} {scope.name}"
 
 
 def list_people(principal: Principal, scope: Scope | None) -> QuerySet[User]:
@@ -133,34 +100,14 @@ def summarize_people(
     rows = rows.filter(build_validity_filter())
     if scope is not None:
         rows = rows.filter(build_reach_filter(scope))
-    for row in _list_visible_assignments(principal, rows)[:MAX_LISTED_ASSIGNMENTS]:
+    for row in list_visible_assignments(principal, rows)[:MAX_LISTED_ASSIGNMENTS]:
         holders = [row.user_id] if row.user_id is not None else members[row.group_id or 0]
         for pk in holders:
             summaries[pk].roles.append(GrantedRole(row, scope))
     return list(summaries.values())
 
 
-def list_granted_roles(
-    principal: Principal, rows: QuerySet[RoleAssignment], scope: Scope | None, limit: int
-) -> list[GrantedRole]:
-    """Return the visible ones of `rows`, with their scopes as seen from `scope`."""
-    visible: Iterable[RoleAssignment] = _list_visible_assignments(principal, rows)[:limit]
-    return [GrantedRole(row, scope) for row in visible]
-
-
-def _list_visible_assignments(
-    principal: Principal, rows: QuerySet[RoleAssignment]
-) -> QuerySet[RoleAssignment]:
-    rows = rows.select_related("role", "scope", "group", "user", "resource_group")
-    return filter_visible(principal, VIEW_USERS, rows).order_by("scope__path", "pk")
-
-
 def _annotate_sign_in(people: QuerySet[User]) -> QuerySet[User]:
     factors = Authenticator.objects.filter(user=OuterRef("pk"), type__in=SECOND_FACTOR_TYPES)
     links = SocialAccount.objects.filter(user=OuterRef("pk"))
     return people.annotate(has_second_factor=Exists(factors), uses_single_sign_on=Exists(links))
-
-
-def build_reach_filter(scope: Scope) -> Q:
-    """Return the condition that a row's scope is above, at or below `scope`."""
-    return build_below_filter(scope) | Q(scope__path__in=scope.ancestor_paths())

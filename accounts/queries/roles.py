@@ -6,7 +6,7 @@ from typing import Final
 
 from django.db.models import Count, Q, QuerySet
 
-from accounts.queries.people import VIEW_USERS, build_reach_filter
+from accounts.queries.granted_roles import VIEW_USERS, build_reach_filter
 from rbac.models import Role, RoleAssignment, Scope
 from rbac.permissions import RESOURCE_TYPES
 from rbac.policy import Principal, filter_visible

@@ -1,19 +1,19 @@
 """User groups of a scope with their members and roles."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from django.db.models import Count, Q, QuerySet
 
-from accounts.queries.people import (
+from accounts.queries.granted_roles import (
     MAX_LISTED_ASSIGNMENTS,
-    MAX_SHOWN_ROLES,
     GrantedRole,
-    build_person_search,
+    RoleSummary,
     build_reach_filter,
     list_granted_roles,
 )
+from accounts.queries.people import build_person_search
 from rbac.models import RoleAssignment, Scope, User, UserGroup
 from rbac.policy import Principal, filter_visible
 from rbac.policy.principals import build_validity_filter
@@ -30,19 +30,10 @@ GROUP_FILTERS: Final[Mapping[str, str]] = {
 
 
 @dataclass
-class GroupSummary:
+class GroupSummary(RoleSummary):
     """Group of a list with its roles in the chosen scope."""
 
     group: UserGroup
-    roles: list[GrantedRole] = field(default_factory=list)
-
-    @property
-    def shown_roles(self) -> list[GrantedRole]:
-        return self.roles[:MAX_SHOWN_ROLES]
-
-    @property
-    def hidden_count(self) -> int:
-        return max(0, len(self.roles) - MAX_SHOWN_ROLES)
 
 
 @dataclass(frozen=True)
