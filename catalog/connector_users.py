@@ -13,8 +13,6 @@ from catalog.usages import build_override_uses, build_service_uses
 from connectors.models import Connector, Secret
 from connectors.queries import ConnectorIndex
 from connectors.usages import (
-    ResourceUsage,
-    ResourceUsages,
     UsableResource,
     UserKeys,
     group_connector_users,
@@ -22,6 +20,7 @@ from connectors.usages import (
     register_usage_finder,
 )
 from rbac.policy import Principal, filter_visible
+from web.usages import ResourceUsage, ResourceUsages
 
 
 def build_infrastructure_uses(infrastructure_ids: Collection[int], principal: Principal) -> ResourceUsages:

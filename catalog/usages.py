@@ -10,10 +10,10 @@ from typing import Any
 from django.urls import reverse
 
 from catalog.models import Environment, Infrastructure, Service, ServiceOverride
-from connectors.usages import ResourceUsage, ResourceUsages
 from rbac.models import User
 from rbac.policy import Principal, filter_visible
 from web.http.problems import ResourceInUse
+from web.usages import ResourceUsage, ResourceUsages
 
 MOST_NAMED_PIPELINES = 5
 

@@ -9,36 +9,9 @@ from django.urls import reverse
 from connectors.models import Connector, FileNode, Secret
 from rbac.policy import Principal, filter_visible
 from web.http.problems import ResourceInUse
-
-_MAX_NAMED = 5
+from web.usages import ResourceUsage, ResourceUsages
 
 UsableResource = FileNode | Connector | Secret
-
-
-@dataclass(frozen=True)
-class ResourceUsage:
-    """Something that uses a thing, as a page links to it."""
-
-    title: str
-    url: str
-
-
-@dataclass(frozen=True)
-class ResourceUsages:
-    """References to a resource: visible ones by name, and the number of the others."""
-
-    visible: tuple[ResourceUsage, ...] = ()
-    hidden: int = 0
-
-    def __bool__(self) -> bool:
-        return bool(self.visible or self.hidden)
-
-    def __str__(self) -> str:
-        named = [use.title for use in self.visible[:_MAX_NAMED]]
-        unnamed_count = len(self.visible) - len(named) + self.hidden
-        return " and ".join(
-            part for part in (", ".join(named), f"{unnamed_count} more" if unnamed_count else "") if part
-        )
 
 
 UsageFinder = Callable[[UsableResource, Principal], ResourceUsages]

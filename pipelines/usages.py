@@ -12,8 +12,6 @@ from catalog.manifests.stores import get_store
 from connectors.models import Connector, FileNode, Secret
 from connectors.queries import ConnectorIndex, SecretNotFound, find_secret
 from connectors.usages import (
-    ResourceUsage,
-    ResourceUsages,
     UsableResource,
     UserKeys,
     group_connector_users,
@@ -30,6 +28,7 @@ from pipelines.definition.step_references import (
 from pipelines.models import Pipeline
 from rbac.models import Scope
 from rbac.policy import Principal, build_below_filter, filter_visible
+from web.usages import ResourceUsage, ResourceUsages
 
 _CACHED_PIPELINES: Final = 256
 # Limit per page: parsing a pipeline takes milliseconds.

@@ -36,11 +36,12 @@ from connectors.file_kinds import (
 )
 from connectors.file_store import is_reference_to, split_reference
 from connectors.models import FileNode
-from connectors.usages import ResourceUsages, UsableResource, register_usage_finder
+from connectors.usages import UsableResource, register_usage_finder
 from rbac.models import Scope, User
 from rbac.policy import Principal, build_below_filter, can
 from steps.expression_names import DIGEST, FIXED, IN_MANIFEST
 from web.http.problems import BadInput
+from web.usages import ResourceUsages
 
 
 def build_manifest_guide(kind: str, variables: Iterable[str] = ()) -> dict[str, Any]:

@@ -4,8 +4,8 @@ from typing import TypeVar
 
 from catalog.models import Environment, Infrastructure, Service
 from catalog.usages import find_pipeline_usage
-from connectors.usages import ResourceUsages
 from web.forms.resource_pages import DeletePage
+from web.usages import ResourceUsages
 
 CatalogRow = TypeVar("CatalogRow", Service, Environment, Infrastructure)
 

@@ -24,12 +24,7 @@ from connectors.operations import (
     update_connector,
 )
 from connectors.required_access import find_missing_permissions, get_connector_requirements
-from connectors.usages import (
-    ResourceUsages,
-    count_connector_usages,
-    describe_connector_records,
-    find_usages,
-)
+from connectors.usages import count_connector_usages, describe_connector_records, find_usages
 from rbac.models import Scope
 from rbac.policy import can_anywhere, get_permissions, require
 from web.forms.drafts import ORIGIN_PARAMETER
@@ -45,6 +40,7 @@ from web.forms.pages import (
 )
 from web.forms.resource_pages import CreatePage, DeletePage, EditPage, FormPage, Obstacle, ResourcePage
 from web.http.problems import Problem, VersionConflict
+from web.usages import ResourceUsages
 
 VIEW_PERMISSION: Final = "core_connector_view"
 ACCESS_PERMISSION: Final = "core_connector_access"

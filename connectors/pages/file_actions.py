@@ -17,11 +17,12 @@ from connectors.models import FileNode
 from connectors.operations import create_folder, delete_file, move_file, save_file
 from connectors.operations.file_deletions import DELETED_FILE_DAYS
 from connectors.pages.files import EDIT_PERMISSION, get_node
-from connectors.usages import ResourceUsages, find_usages
+from connectors.usages import find_usages
 from rbac.models import Scope, User
 from web.forms.page_forms import ConfirmForm
 from web.forms.resource_pages import CreatePage, DeletePage, FormPage, ResourcePage
 from web.http.problems import BadInput, VersionConflict
+from web.usages import ResourceUsages
 
 DELETE_PERMISSION: Final = "core_file_delete"
 

@@ -11,11 +11,12 @@ from django.views.decorators.http import require_safe
 from connectors.forms.secrets import NewSecretForm, RenameSecretForm, SecretValueForm
 from connectors.models import Secret
 from connectors.operations import create_secret, delete_secret, update_secret
-from connectors.usages import ResourceUsages, find_usages
+from connectors.usages import find_usages
 from rbac.policy import can_anywhere, get_permissions
 from web.forms.pages import PageRequest, get_visible, list_visible, require_sign_in
 from web.forms.resource_pages import CreatePage, DeletePage, FormPage, RenamePage, ResourcePage
 from web.http.pagination import paginate_queryset
+from web.usages import ResourceUsages
 
 VIEW_PERMISSION: Final = "core_secret_view"
 EDIT_PERMISSION: Final = "core_secret_edit"

@@ -15,7 +15,6 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
-from connectors.usages import ResourceUsages
 from delegates.connectivity import LATE_AFTER, Connectivity
 from delegates.forms.delegates import DelegateForm
 from delegates.forms.installation import describe_answers
@@ -40,6 +39,7 @@ from web.forms.resource_pages import ConfirmPage, DeletePage, EditPage, Notice, 
 from web.http.pagination import paginate_queryset
 from web.http.problems import Problem
 from web.statuses import STATUS_BADGES
+from web.usages import ResourceUsages
 
 EDIT_PERMISSION: Final = "core_delegate_edit"
 MAX_SEARCH_LENGTH: Final = 128

@@ -11,7 +11,6 @@ from django.urls import reverse
 
 from connectors.models import Connector
 from connectors.specs.aws import parse_aws_spec
-from connectors.usages import ResourceUsage, ResourceUsages
 from delegates.models import (
     AllowlistEntry,
     BlocklistEntry,
@@ -23,6 +22,7 @@ from delegates.models import (
     InstanceSample,
 )
 from rbac.policy import Principal, build_below_filter, filter_visible
+from web.usages import ResourceUsage, ResourceUsages
 
 DAY = timedelta(days=1)
 QUARTER = timedelta(minutes=15)
