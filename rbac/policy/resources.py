@@ -64,7 +64,7 @@ def list_identifiable_types() -> list[tuple[str, str]]:
     return [
         (kind, get_resource_title(kind))
         for kind, model in get_resource_models().items()
-        if _get_identifier_column(kind, model)
+        if get_identifier_column(kind, model)
     ]
 
 
@@ -84,13 +84,13 @@ def filter_by_identifier(kind: str, identifier: str, scope_path: str) -> QuerySe
     Raises `ValidationError` for a type without identifiers.
     """
     model = get_resource_models()[kind]
-    column = _get_identifier_column(kind, model)
+    column = get_identifier_column(kind, model)
     if not column:
         raise ValidationError(f"Use the id of the {kind}: it has no identifier in its scope.")
-    return model._default_manager.filter(**{column: identifier, "scope__path": scope_path})
+    return model._default_manager.filter(**{column: identifier, f"{get_scope_path(model)}__path": scope_path})
 
 
-def _get_identifier_column(kind: str, model: type[Model]) -> str:
+def get_identifier_column(kind: str, model: type[Model]) -> str:
     """Return the column of the identifier in a scope, or an empty text."""
     paths: dict[str, str] = getattr(model, "RESOURCE_PATHS", {})
     column = paths.get(kind, "")

@@ -9,7 +9,7 @@ import pytest
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from pipelines.models import Pipeline
+from pipelines.models import InputSet, Pipeline
 from rbac.models import Role, RoleAssignment, Scope, ServiceAccount, User, UserGroup
 from tests.api.sample_project import World
 
@@ -54,6 +54,15 @@ def test_a_thing_can_be_named_by_its_identifier_and_scope(deployer: User, pipeli
     result = check_access(call(deployer), "core_pipeline_delete", resource)
     assert (result["permitted"], result["assignment"]) == (False, None)
     assert result["reason"] == "No role grants core_pipeline_delete in this scope."
+
+
+def test_an_input_set_is_named_by_its_identifier_in_the_scope_of_its_pipeline(
+    deployer: User, pipeline: Pipeline, call: Call
+):
+    InputSet.objects.create(pipeline=pipeline, identifier="nightly", name="Nightly")
+    resource = {"type": "inputset", "identifier": "nightly", "scope": pipeline.scope.path}
+
+    assert check_access(call(deployer), "core_inputset_view", resource)["permitted"] is True
 
 
 def test_a_scope_is_asked_about_by_its_path(viewer: User, project: Scope, other_project: Scope, call: Call):
