@@ -9,6 +9,7 @@ from accounts.pages import (
     invitation_acceptance,
     invitations,
     people,
+    resource_groups,
     role_assignments,
     roles,
     scopes,
@@ -57,7 +58,35 @@ urlpatterns = [
         name="assign-role-to-group",
     ),
     path("access/roles/", roles.show_roles, name="roles"),
+    path("access/roles/new/", roles.NewRole.as_view(), name="new-role"),
     path("access/roles/<int:pk>/", roles.show_role, name="role"),
+    path("access/roles/<int:pk>/edit/", roles.EditRole.as_view(), name="edit-role"),
+    path("access/roles/<int:pk>/delete/", roles.DeleteRole.as_view(), name="delete-role"),
+    path("access/resource-groups/", resource_groups.show_resource_groups, name="resource-groups"),
+    path(
+        "access/resource-groups/new/", resource_groups.NewResourceGroup.as_view(), name="new-resource-group"
+    ),
+    path("access/resource-groups/<int:pk>/", resource_groups.show_resource_group, name="resource-group"),
+    path(
+        "access/resource-groups/<int:pk>/edit/",
+        resource_groups.EditResourceGroup.as_view(),
+        name="edit-resource-group",
+    ),
+    path(
+        "access/resource-groups/<int:pk>/delete/",
+        resource_groups.DeleteResourceGroup.as_view(),
+        name="delete-resource-group",
+    ),
+    path(
+        "access/resource-groups/<int:pk>/resources/new/",
+        resource_groups.AddGroupResources.as_view(),
+        name="add-group-resources",
+    ),
+    path(
+        "access/resource-groups/<int:pk>/resources/<int:entry>/remove/",
+        resource_groups.RemoveGroupResource.as_view(),
+        name="remove-group-resource",
+    ),
     path("access/scopes/", scopes.scopes, name="access-scopes"),
     path("access/scopes/choices/", scopes.scope_choices, name="scope-choices"),
     path("access/scopes/archived/", scopes.archived_scopes, name="archived-scopes"),

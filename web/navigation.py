@@ -181,6 +181,7 @@ NAVIGATION_GROUPS: Final = (
                 NavigationTab("People", "/access/people/"),
                 NavigationTab("Groups", "/access/groups/"),
                 NavigationTab("Roles", "/access/roles/"),
+                NavigationTab("Resource groups", "/access/resource-groups/"),
                 NavigationTab("Organizations and projects", "/access/scopes/"),
                 NavigationTab("Effective access", "/access/effective/"),
                 NavigationTab("Service accounts", "/access/service-accounts/"),

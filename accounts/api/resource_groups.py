@@ -12,7 +12,7 @@ from guards.limits import RESOURCE_GROUP_ENTRIES
 from rbac import operations
 from rbac.models import ResourceGroup
 from rbac.permissions import RESOURCE_TYPES
-from web.api.parameters import LIST_PARAMETERS
+from web.api.parameters import FORCE_DELETE_PARAMETER, LIST_PARAMETERS
 from web.api.views import BaseApiView
 
 VIEW = "core_resourcegroup_view"
@@ -95,9 +95,12 @@ class ResourceGroupDetailView(BaseApiView):
         )
         return Response(_build_document(group.pk))
 
-    @extend_schema(responses={204: None})
+    @extend_schema(parameters=[FORCE_DELETE_PARAMETER], responses={204: None})
     def delete(self, request: Request, pk: int) -> Response:
-        operations.delete_resource_group(actor=self.principal, group=self._get_group(pk))
+        """Delete a resource group; with `although_used`, remove the assignments limited to it too."""
+        operations.delete_resource_group(
+            actor=self.principal, group=self._get_group(pk), although_used=self.is_flag_set("although_used")
+        )
         return Response(status=204)
 
     def _get_group(self, pk: int) -> ResourceGroup:

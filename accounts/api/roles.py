@@ -14,7 +14,7 @@ from rbac import operations
 from rbac.models import ResourceGroup, Role, RoleAssignment, Scope
 from rbac.policy import require
 from rbac.queries import list_visible_roles
-from web.api.parameters import LIST_PARAMETERS, parse_number
+from web.api.parameters import FORCE_DELETE_PARAMETER, LIST_PARAMETERS, parse_number
 from web.api.views import BaseApiView, filter_by_scope
 from web.http.problems import BadInput
 
@@ -94,9 +94,14 @@ class RoleDetailView(BaseRoleView):
         )
         return Response(RoleDocument(Role.objects.get(pk=changed.pk)).data)
 
-    @extend_schema(responses={204: None})
+    @extend_schema(parameters=[FORCE_DELETE_PARAMETER], responses={204: None})
     def delete(self, request: Request, pk: int) -> Response:
-        operations.delete_role(actor=self.principal, role=self.get_row(self.visible_roles(), pk=pk))
+        """Delete a role; with `although_used`, remove its assignments too."""
+        operations.delete_role(
+            actor=self.principal,
+            role=self.get_row(self.visible_roles(), pk=pk),
+            although_used=self.is_flag_set("although_used"),
+        )
         return Response(status=204)
 
 

@@ -1,21 +1,65 @@
-"""Pages of roles: list, and permissions and holders of one role."""
+"""Pages of roles: list, permissions and holders of one role, creation, editing and deletion."""
 
-from typing import Final
+from collections.abc import Callable
+from typing import Any, ClassVar, Final
 
+from django.db.models import QuerySet
 from django.http import HttpResponse
 from django.shortcuts import render
+from django.urls import reverse
+from django.utils.html import format_html
 from django.views.decorators.http import require_safe
 
-from accounts.queries.granted_roles import list_granted_roles
+from accounts.forms.roles import NewRoleForm, RoleForm
+from accounts.pages.granted_roles import DeleteAssignedPage, build_holders_context, explain_escalation
+from accounts.queries.effective_access import describe_permissions_briefly, join_words
 from accounts.queries.roles import ROLE_FILTERS, count_assignments, describe_permissions, list_roles
-from accounts.queries.user_groups import get_visible_group_ids
-from rbac.models import Role, RoleAssignment
-from rbac.policy import NotVisible
+from rbac import operations
+from rbac.models import Role, RoleAssignment, Scope
+from rbac.operations.roles import INVITATION_PENDING, has_pending_invitation
+from rbac.permissions import ALWAYS_GRANTED
+from rbac.policy import (
+    NotVisible,
+    can_anywhere,
+    get_permissions,
+    get_permissions_anywhere,
+    get_permissions_over_scope,
+    require,
+)
 from rbac.queries import list_visible_roles
 from web.forms.lists import build_name_filter, paginate_list, read_list_options
 from web.forms.pages import PageRequest, require_sign_in
+from web.forms.resource_pages import CreatePage, EditPage, Obstacle, ResourcePage
 
-MAX_HOLDERS: Final = 200
+EDIT: Final = "core_role_edit"
+DELETE: Final = "core_role_delete"
+NOT_GRANTED: Final = "You cannot grant permission to {words}: you do not have it in the whole scope."
+
+
+def get_role(request: PageRequest, pk: int) -> Role:
+    """Return a visible role with its permissions. Raises `NotVisible` (404)."""
+    role = _find_role(request, pk)
+    if role is None:
+        raise NotVisible("This role does not exist, or you cannot view it.")
+    return role
+
+
+def _find_role(request: PageRequest, pk: int) -> Role | None:
+    roles = list_visible_roles(request.user).select_related("scope")
+    return roles.prefetch_related("permissions").filter(pk=pk).first()
+
+
+def get_custom_role(request: PageRequest, pk: int) -> Role:
+    """Return a visible role that can be changed. Raises `NotVisible` (404)."""
+    role = get_role(request, pk)
+    if role.builtin:
+        raise NotVisible("Built-in roles cannot be changed.")
+    return role
+
+
+def list_permissions(role: Role) -> set[str]:
+    """Return the permissions of a role that `get_role` has loaded, with the one that is always granted."""
+    return {ALWAYS_GRANTED, *(row.permission for row in role.permissions.all())}
 
 
 @require_sign_in
@@ -30,6 +74,7 @@ def show_roles(request: PageRequest) -> HttpResponse:
         "page": page,
         "roles": [(role, counts.get(role.pk, 0)) for role in page.items],
         "options": options,
+        "may_create": can_anywhere(request.user, EDIT),
     }
     return render(request, "accounts/roles/list.html", context)
 
@@ -38,23 +83,132 @@ def show_roles(request: PageRequest) -> HttpResponse:
 @require_safe
 def show_role(request: PageRequest, pk: int) -> HttpResponse:
     """Show the permissions of a role in words, and the people and groups that have it."""
-    role = _get_role(request, pk)
-    granted = {row.permission for row in role.permissions.all()}
-    rows = RoleAssignment.objects.filter(role=role)
-    holders = list_granted_roles(request.user, rows, request.current_scope, MAX_HOLDERS)
+    role = get_role(request, pk)
     context = {
         "role": role,
-        "permissions": describe_permissions(granted),
-        "holders": holders,
-        "visible_groups": get_visible_group_ids(request.user, holders),
-        "max_holders": MAX_HOLDERS,
+        "permissions": describe_permissions(list_permissions(role)),
+        "rights": get_permissions(request.user, role.scope) if role.scope is not None else (),
+        "may_create": can_anywhere(request.user, EDIT),
+        **build_holders_context(request, role.assignments.all()),
     }
     return render(request, "accounts/roles/role.html", context)
 
 
-def _get_role(request: PageRequest, pk: int) -> Role:
-    roles = list_visible_roles(request.user).select_related("scope")
-    role = roles.prefetch_related("permissions").filter(pk=pk).first()
-    if role is None:
-        raise NotVisible("This role does not exist, or you cannot view it.")
-    return role
+class RolePage(ResourcePage[Role]):
+    """A page that changes a role."""
+
+    load: ClassVar[Callable[..., Role]] = staticmethod(get_custom_role)
+    permission = EDIT
+    noun = "role"
+    parents = (("Roles", "roles"),)
+    detail = "role"
+
+    @property
+    def scope(self) -> Scope:
+        """Return the scope of the role, which only built-in roles lack."""
+        if self.object.scope is None:
+            raise NotVisible("Built-in roles cannot be changed.")
+        return self.object.scope
+
+    def check_access(self, resource: Role) -> None:
+        """Raise `Forbidden` without the permission in the scope of the role, like the operations."""
+        if resource.scope is not None:
+            require(self.request.user, self.permission, resource.scope)
+
+
+class RoleFormPage(RolePage):
+    """A page with the form of a role."""
+
+    template_name = "accounts/roles/form.html"
+
+
+class NewRole(RoleFormPage, CreatePage[Role]):
+    """Create a role; `?copy=` names the role whose permissions the form starts with."""
+
+    form_class = NewRoleForm
+    done = "Role {name} created. Assign it on the page of a person, a group or a service account."
+
+    def get_form_options(self) -> dict[str, Any]:
+        """Return the options with the permissions that the user can grant in some scope."""
+        grantable = get_permissions_anywhere(self.request.user)
+        options = super().get_form_options() | {"grantable": grantable}
+        copied = self._find_copied()
+        if copied is None:
+            return options
+        initial = {"name": f"Copy of {copied.name}", "permissions": list_permissions(copied) & grantable}
+        return options | {"initial": initial}
+
+    def save(self, form: NewRoleForm) -> Role:
+        """Create the role."""
+        data = form.cleaned_data
+        with explain_escalation(NOT_GRANTED, "permissions"):
+            return operations.create_role(
+                actor=self.request.user,
+                scope=data["in_scope"],
+                identifier=data["identifier"],
+                name=data["name"],
+                permissions=data["permissions"],
+            )
+
+    def _find_copied(self) -> Role | None:
+        key = self.request.GET.get("copy", "")
+        is_number = key.isascii() and key.isdigit() and len(key) < 10
+        return _find_role(self.request, int(key)) if is_number else None
+
+
+class EditRole(RoleFormPage, EditPage[Role]):
+    """Edit the name and the permissions of a role."""
+
+    form_class = RoleForm
+    fields = ("name",)
+
+    def get_initial(self) -> dict[str, Any]:
+        """Return the stored name and permissions."""
+        return super().get_initial() | {"permissions": list_permissions(self.object)}
+
+    def get_form_options(self) -> dict[str, Any]:
+        """Return the options with the permissions that the user can grant, or keep."""
+        own = get_permissions_over_scope(self.request.user, self.scope)
+        return super().get_form_options() | {"grantable": own | list_permissions(self.object)}
+
+    def get_hint(self) -> str:
+        """Return how many assignments the change affects."""
+        count = count_assignments(self.request.user, [self.object]).get(self.object.pk, 0)
+        if not count:
+            return ""
+        return f"The change applies at once to {count} assignment{'' if count == 1 else 's'} of this role."
+
+    def save(self, form: RoleForm) -> Role:
+        """Save the role."""
+        with explain_escalation(NOT_GRANTED, "permissions"):
+            return operations.update_role(actor=self.request.user, role=self.object, **form.cleaned_data)
+
+
+class DeleteRole(RolePage, DeleteAssignedPage[Role]):
+    """Delete a role, after showing who loses which permissions."""
+
+    permission = DELETE
+    usage_title = "These people and groups lose the role"
+    usage_advice = "Their role assignments are removed at once."
+    done = "Role {name} deleted."
+
+    def get_assignments(self) -> QuerySet[RoleAssignment]:
+        """Return the assignments of the role."""
+        return self.object.assignments.all()
+
+    def get_texts(self) -> list[str]:
+        """Return what the holders lose."""
+        if not self.usages:
+            return ["Nobody has this role."]
+        words = join_words(describe_permissions_briefly(list_permissions(self.object)))
+        return [format_html("Without another role, its holders can no longer {}.", words)]
+
+    def get_obstacle(self) -> Obstacle | None:
+        """Return that an invitation uses the role, or that the user cannot remove its assignments."""
+        if has_pending_invitation(self.object):
+            return Obstacle(INVITATION_PENDING, "View invitations", reverse("invitations"))
+        return super().get_obstacle()
+
+    def delete(self, **values: Any) -> None:
+        """Delete the role."""
+        operations.delete_role(actor=self.request.user, role=self.object, **values)

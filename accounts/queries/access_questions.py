@@ -1,15 +1,13 @@
 """Questions about access in words: "Can … do …?" and "Who can …?", with the assignments that decide."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from django.urls import reverse
-
+from accounts.queries.assignment_urls import AssignmentUrls
 from accounts.queries.effective_access import join_words
 from accounts.queries.granted_roles import VIEW_USERS, describe_scope
-from accounts.queries.user_groups import VIEW_GROUPS
-from rbac.models import RoleAssignment, Scope, ServiceAccount, User, UserGroup
+from rbac.models import RoleAssignment, Scope, User, UserGroup
 from rbac.permissions import PERMISSIONS, RESOURCE_TITLES, RESOURCE_TYPES
 from rbac.policy import (
     HasScope,
@@ -127,7 +125,7 @@ def answer_access_question(
         if verdict.is_granted:
             permissions_by_ground.setdefault(verdict.assignments[0], []).append(verdict.permission)
     missing = [verdict for verdict in verdicts if not verdict.is_granted]
-    urls = _AssignmentUrls(asker, permissions_by_ground)
+    urls = AssignmentUrls(asker, permissions_by_ground)
     is_split = len(permissions_by_ground) > 1
     grounds = [
         AccessGround(
@@ -149,7 +147,7 @@ def list_holders(asker: Principal, action: AccessAction, thing: HasScope) -> lis
 def describe_holders(asker: Principal, holders: Sequence[PermissionHolder]) -> list[HolderRow]:
     """Return the holders with their grounds and pages; a constant number of queries."""
     assignments = [row for holder in holders for row in holder.assignments]
-    urls = _AssignmentUrls(asker, assignments, [holder.user for holder in holders])
+    urls = AssignmentUrls(asker, assignments, [holder.user for holder in holders])
     return [
         HolderRow(
             holder,
@@ -158,39 +156,3 @@ def describe_holders(asker: Principal, holders: Sequence[PermissionHolder]) -> l
         )
         for holder in holders
     ]
-
-
-class _AssignmentUrls:
-    """Pages of the holders of assignments, for those that a reader may view."""
-
-    def __init__(
-        self, asker: Principal, assignments: Iterable[RoleAssignment], users: Iterable[User] = ()
-    ) -> None:
-        rows = {row.pk: row for row in assignments}
-        visible = filter_visible(asker, VIEW_USERS, RoleAssignment.objects.filter(pk__in=rows))
-        self._visible = set(visible.values_list("pk", flat=True))
-        group_ids = [row.group_id for row in rows.values() if row.group_id is not None]
-        groups = filter_visible(asker, VIEW_GROUPS, UserGroup.objects.filter(pk__in=group_ids))
-        self._groups = set(groups.values_list("pk", flat=True))
-        user_ids = {row.user_id for row in rows.values() if row.user_id is not None}
-        user_ids |= {user.pk for user in users}
-        programs = ServiceAccount.objects.filter(user__in=user_ids)
-        visible_programs = filter_visible(asker, "core_serviceaccount_view", programs)
-        self._programs = dict(visible_programs.values_list("user_id", "pk"))
-
-    def get_url(self, assignment: RoleAssignment) -> str:
-        """Return the page that shows an assignment, or an empty text."""
-        anchor = f"#assignment-{assignment.pk}"
-        if assignment.user is not None:
-            url = self.get_user_url(assignment.user) if assignment.pk in self._visible else ""
-            return f"{url}{anchor}" if url else ""
-        if assignment.group_id not in self._groups:
-            return ""
-        return f"{reverse('user-group', args=[assignment.group_id])}{anchor}"
-
-    def get_user_url(self, user: User) -> str:
-        """Return the page of a person or of a visible service account, or an empty text."""
-        if user.kind == User.Kind.PERSON:
-            return reverse("person", args=[user.pk])
-        key = self._programs.get(user.pk)
-        return reverse("service-account", args=[key]) if key is not None else ""

@@ -35,6 +35,10 @@ class _ResourcePage(NamedTuple):
 
 # The apps above are named by tables and URL names: this package imports none of them.
 _RESOURCE_PAGES: Final = {
+    "rbac.role": _ResourcePage("role", "core_role_view"),
+    "rbac.resourcegroup": _ResourcePage("resource-group", "core_resourcegroup_view"),
+    "rbac.usergroup": _ResourcePage("user-group", "core_usergroup_view"),
+    "rbac.serviceaccount": _ResourcePage("service-account", "core_serviceaccount_view"),
     "connectors.connector": _ResourcePage("connector", "core_connector_view"),
     "connectors.secret": _ResourcePage("secret", "core_secret_view"),
     "connectors.filenode": _ResourcePage("file", "core_file_view"),

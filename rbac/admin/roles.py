@@ -225,6 +225,7 @@ class ResourceGroupAdmin(PolicyAdmin):
     view_permission = "core_resourcegroup_view"
     add_permission = change_permission = "core_resourcegroup_edit"
     delete_permission = "core_resourcegroup_delete"
+    product_page = "resource-group"
     fields = ("scope", "identifier", "name", "description")
     inlines = (ResourceGroupEntryInline,)
     list_display = ("name", "identifier", "scope", "description")

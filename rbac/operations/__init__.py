@@ -9,8 +9,10 @@ from rbac.operations.invitations import (
     revoke_invitation,
 )
 from rbac.operations.resource_groups import (
+    add_resource_group_entries,
     create_resource_group,
     delete_resource_group,
+    remove_resource_group_entry,
     update_resource_group,
 )
 from rbac.operations.roles import assign_role, create_role, delete_role, remove_assignment, update_role
@@ -38,6 +40,7 @@ from rbac.operations.users import set_user_active
 __all__ = [
     "accept_invitation",
     "add_group_members",
+    "add_resource_group_entries",
     "archive_scope",
     "assign_role",
     "create_api_key",
@@ -55,6 +58,7 @@ __all__ = [
     "delete_user_group",
     "remove_assignment",
     "remove_group_member",
+    "remove_resource_group_entry",
     "rename_scope",
     "renew_invitation",
     "restore_scope",

@@ -11,6 +11,7 @@ from rbac import audit
 from rbac.models import ResourceGroup, ResourceGroupEntry, Scope, User
 from rbac.operations.escalation_checks import refuse_role_escalation, require_permission
 from rbac.operations.identifiers import build_unique_identifier, create_unique
+from rbac.operations.roles import remove_assignments
 
 # Type and identifier of a resource; an empty identifier means the whole type.
 ResourceGroupEntrySpec = tuple[str, str]
@@ -79,11 +80,41 @@ def update_resource_group(
 
 
 @transaction.atomic
-def delete_resource_group(*, actor: User | None, group: ResourceGroup) -> None:
-    """Delete a resource group that no assignment is narrowed to."""
+def add_resource_group_entries(
+    *, actor: User | None, group: ResourceGroup, entries: Iterable[ResourceGroupEntrySpec]
+) -> ResourceGroup:
+    """Add entries to a resource group, with the checks of `update_resource_group`."""
+    return _change_entries(actor, group, _entries(group).union(entries))
+
+
+@transaction.atomic
+def remove_resource_group_entry(
+    *, actor: User | None, group: ResourceGroup, entry: ResourceGroupEntrySpec
+) -> ResourceGroup:
+    """Remove an entry from a resource group, with the checks of `update_resource_group`."""
+    return _change_entries(actor, group, _entries(group) - {entry})
+
+
+def _change_entries(
+    actor: User | None, group: ResourceGroup, entries: set[ResourceGroupEntrySpec]
+) -> ResourceGroup:
+    return update_resource_group(
+        actor=actor, group=group, name=group.name, description=group.description, entries=entries
+    )
+
+
+@transaction.atomic
+def delete_resource_group(*, actor: User | None, group: ResourceGroup, although_used: bool = False) -> None:
+    """Delete a resource group.
+
+    With `although_used` the assignments that are limited to it are removed, which needs the permissions to
+    remove each. Without, a group in use raises `ValidationError`.
+    """
     require_permission(actor, "core_resourcegroup_delete", group.scope)
+    if although_used:
+        remove_assignments(actor, group.assignments.all())
     if group.assignments.exists():
-        raise ValidationError("Role assignments use this resource group. Remove them first.")
+        raise ValidationError("Role assignments use this resource group. Remove them first.", code="state")
     before = _build_audit_values(group, _entries(group))
     audit.record_audit_entry(actor=actor, action="resourcegroup.delete", thing=group, before=before)
     group.delete()

@@ -6,6 +6,7 @@ from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.db import transaction
+from django.db.models import QuerySet
 
 from rbac import audit
 from rbac.models import ResourceGroup, Role, RoleAssignment, Scope, User, UserGroup
@@ -14,6 +15,7 @@ from rbac.operations.escalation_checks import refuse_escalation, require_permiss
 from rbac.operations.identifiers import create_unique
 from rbac.permissions import ALWAYS_GRANTED, BUILTIN_ROLES
 
+INVITATION_PENDING = "A pending invitation uses this role. Revoke the invitation first."
 _BUILTIN = frozenset(role.identifier for role in BUILTIN_ROLES)
 
 
@@ -28,7 +30,7 @@ def create_role(
     if identifier in _BUILTIN:
         raise ValidationError({"identifier": f"{identifier} is a built-in role. Choose another identifier."})
     role = Role(scope=scope, identifier=identifier, name=name)
-    role.full_clean()
+    role.full_clean(validate_constraints=False)
     create_unique(role, ValidationError({"identifier": f"A role {identifier} already exists."}))
     role.set_permissions(permission_set)
     audit.record_audit_entry(
@@ -67,21 +69,29 @@ def update_role(*, actor: User | None, role: Role, name: str, permissions: Itera
 
 
 @transaction.atomic
-def delete_role(*, actor: User | None, role: Role) -> None:
-    """Delete a role without assignments."""
+def delete_role(*, actor: User | None, role: Role, although_used: bool = False) -> None:
+    """Delete a role.
+
+    With `although_used` its assignments are removed, which needs the permissions to remove each. Without, an
+    assigned role raises `ValidationError`.
+    """
     require_permission(actor, "core_role_delete", _get_own_scope(role))
+    if although_used:
+        remove_assignments(actor, role.assignments.all())
     if role.assignments.exists():
         raise ValidationError("This role is assigned. Remove its assignments first.", code="state")
-    invitations = role.invitations.all()
-    if any(invitation.is_waiting for invitation in invitations):
-        raise ValidationError(
-            "A pending invitation uses this role. Revoke the invitation first.", code="state"
-        )
+    if has_pending_invitation(role):
+        raise ValidationError(INVITATION_PENDING, code="state")
     # The audit trail has the results of the others.
-    invitations.delete()
+    role.invitations.all().delete()
     before = _build_audit_values(role.name, role.permissions.values_list("permission", flat=True))
     audit.record_audit_entry(actor=actor, action="role.delete", thing=role, before=before)
     role.delete()
+
+
+def has_pending_invitation(role: Role) -> bool:
+    """Return whether an invitation that uses the role can still be accepted or sent again."""
+    return any(invitation.is_waiting for invitation in role.invitations.all())
 
 
 def _validate_permissions(permissions: Iterable[str]) -> set[str]:
@@ -150,6 +160,12 @@ def remove_assignment(*, actor: User | None, assignment: RoleAssignment) -> None
         before=build_assignment_values(assignment),
     )
     assignment.delete()
+
+
+def remove_assignments(actor: User | None, assignments: QuerySet[RoleAssignment]) -> None:
+    """Remove role assignments, each with the checks and the audit entry of `remove_assignment`."""
+    for assignment in assignments.select_related("role", "scope", "user", "group", "resource_group"):
+        remove_assignment(actor=actor, assignment=assignment)
 
 
 def build_assignment_values(assignment: RoleAssignment) -> dict[str, Any]:
