@@ -4,7 +4,7 @@ import secrets
 import tomllib
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from cryptography.fernet import Fernet
 from pydantic import AliasChoices, Field, ValidationError, field_validator, model_validator
@@ -145,6 +145,10 @@ class EnvironmentSettings(BaseSettings):
     """The port on which a worker serves its counters to Prometheus under `/metrics`. 0: none."""
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", alias="LOG_LEVEL")
     """The level of the processes' own logs."""
+    log_format: Literal["", "json", "text"] = Field("", alias="LOG_FORMAT")
+    """The format of these logs: `json` for JSON lines, `text` for people. Empty: `json` in production, else
+    `text`.
+    """
 
     @field_validator("field_encryption_keys", "allowed_hosts", "private_networks", mode="before")
     @classmethod
@@ -276,6 +280,15 @@ class EnvironmentSettings(BaseSettings):
     @property
     def embedded(self) -> bool:
         return self.mode == "embedded"
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """Return the values that no log line or report may contain; those that are not set are empty."""
+        passwords = (
+            urlsplit(url).password or "" for url in (self.database_url, self.redis_url, self.email_url)
+        )
+        own = (self.secret_key, *self.field_encryption_keys, self.oidc_client_secret, self.health_token)
+        return (*own, *map(unquote, passwords))
 
     @property
     def lends_own_credentials(self) -> bool:

@@ -377,27 +377,38 @@ SPECTACULAR_SETTINGS = {
 # --- Logs of the processes themselves ---------------------------------------------------------------
 DEFAULT_EXCEPTION_REPORTER = "web.http.exception_reports.RedactedExceptionReporter"
 DEFAULT_EXCEPTION_REPORTER_FILTER = "web.http.exception_reports.ValueRedactionFilter"
+LOG_LINES = {
+    "()": "guards.log_lines.LineFormatter",
+    "style": ENV.log_format or ("text" if EMBEDDED else "json"),
+    "secrets": ENV.secrets,
+}
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"plain": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
-    # The caller of /readyz reads the response; a log line for each 503 would hide other lines.
+    "formatters": {"lines": LOG_LINES},
     "filters": {
-        "but_probes": {
-            "()": "django.utils.log.CallbackFilter",
-            "callback": lambda record: getattr(getattr(record, "request", None), "path", "") != "/readyz",
-        },
+        "requests": {"()": "web.http.request_log.RequestLogFilter"},
         "outages": {"()": "web.http.outages.OutageLogFilter"},
     },
     "handlers": {
-        "stderr": {"class": "logging.StreamHandler", "formatter": "plain", "filters": ["outages"]},
+        "stderr": {
+            "class": "logging.StreamHandler",
+            "formatter": "lines",
+            "filters": ["requests", "outages"],
+        },
     },
     "root": {"handlers": ["stderr"], "level": ENV.log_level},
     "loggers": {
-        "django.request": {"filters": ["but_probes"]},
+        # Pages of the demo refresh themselves: a line for each request would hide the others.
+        "slipway.requests": {"level": "WARNING" if EMBEDDED else "NOTSET"},
+        # Answers with 4xx have a line in `slipway.requests`.
+        "django.request": {"level": "ERROR"},
         # They log every URL, and URLs of steps may contain secrets.
         "httpx": {"level": "WARNING"},
         "httpcore": {"level": "WARNING"},
+        # Without the handlers that uvicorn gave them, and without its lines for requests, which have paths.
+        "uvicorn": {"propagate": True},
+        "uvicorn.access": {"level": "WARNING", "propagate": True},
         "celery.app.trace": {"level": "WARNING"},
         "celery.worker.strategy": {"level": "WARNING"},
         "celery.beat": {"level": "WARNING"},

@@ -17,11 +17,12 @@ from delegates.agent.tasks import HeldTask, parse_task
 from delegates.models import Delegate, DelegateInstance, DelegateTask
 from delegates.protocol import logs
 from delegates.protocol.completions import complete_task
-from delegates.protocol.leases import acquire_task, renew_leases
+from delegates.protocol.leases import AcquiredTask, acquire_task, renew_leases
 from delegates.protocol.limits import RENEW_SECONDS
 from delegates.protocol.problems import StaleFence
 from delegates.task_owners import TaskAnswer
 from guards.limits import TASK_LOG_BURST
+from guards.log_lines import bind_log_fields, parse_handed_over_fields
 from web.clock import get_database_time
 from web.http.client import get_outgoing_reach
 
@@ -91,6 +92,12 @@ def run_offered_task(task_id: UUID) -> bool:
     acquired = None if worker is None else acquire_task(worker, task_id)
     if worker is None or acquired is None:
         return False
+    with bind_log_fields(**parse_handed_over_fields(acquired.task.trace_context), delegate_task=task_id):
+        _run_acquired_task(worker, acquired)
+    return True
+
+
+def _run_acquired_task(worker: DelegateInstance, acquired: AcquiredTask) -> None:
     body = acquired.build_document()
     body["timeout_seconds"] = min(body["timeout_seconds"], LONGEST_SECONDS)
     held_task = HeldTask(parse_task(body, time.monotonic()))
@@ -105,7 +112,6 @@ def run_offered_task(task_id: UUID) -> bool:
     _record_outcome(
         worker, acquired.task, lines, outcome, duration_ms=round((time.monotonic() - began) * 1000)
     )
-    return True
 
 
 def _build_context(lines: "_LogBuffer") -> ExecutorContext:

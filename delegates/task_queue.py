@@ -24,6 +24,7 @@ from delegates.protocol.notices import notify_task
 from delegates.queries.routing_candidates import CandidatePool, build_routing_request, read_candidate_pool
 from delegates.routing.decisions import RoutingResult, decide_route
 from delegates.routing.rules import RoutingRequest, RuleVerdict
+from delegates.state_log import log_task_status
 from delegates.task_owners import get_task_owner
 from web.clock import get_database_time
 
@@ -224,6 +225,7 @@ def close_queued_task(task: DelegateTask, status: str, reason: str, now: datetim
         return False
     publish_task_changed(task.pk)
     task.refresh_from_db()
+    log_task_status(task, previous=DelegateTask.Status.QUEUED)
     return True
 
 

@@ -81,7 +81,7 @@ class ChildProcess:
                 return
             if time.monotonic() - started > HEALTHY_SECONDS:
                 pause = INITIAL_BACKOFF_SECONDS
-            self._console.line("slipway", f"{self._describe_exit(status)}; starting it again in {pause:g} s")
+            self._console.note(f"{self._describe_exit(status)}; starting it again in {pause:g} s")
             await asyncio.sleep(pause)
             pause = min(pause * 2, MAX_BACKOFF_SECONDS)
 

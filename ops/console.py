@@ -1,8 +1,11 @@
 """Console output of the supervisor: each line is prefixed with the process name."""
 
+import logging
 import os
 import sys
 from typing import TextIO
+
+logger = logging.getLogger(__name__)
 
 _COLORS = ("36", "33", "32", "35", "34", "96", "93", "92")
 _WIDTH = 8
@@ -26,6 +29,10 @@ class Console:
             prefix = f"\x1b[{color}m{prefix}\x1b[0m"
         self.block(f"{prefix} {text}")
 
+    def note(self, text: str) -> None:
+        """Write one line of the supervisor itself."""
+        self.line("slipway", text)
+
     def block(self, text: str) -> None:
         """Write a text unchanged."""
         try:
@@ -37,11 +44,15 @@ class Console:
 
 
 class PlainConsole(Console):
-    """Console without prefixes, for a single program."""
+    """Console without prefixes, for a single program; lines of the supervisor go to the process log."""
 
     def line(self, name: str, text: str) -> None:
-        """Write one line, also of the supervisor."""
+        """Write one line of the program unchanged."""
         self.block(text)
+
+    def note(self, text: str) -> None:
+        """Log a line of the supervisor in the same format as the lines of the program."""
+        logger.warning(text)
 
 
 class LineSplitter:

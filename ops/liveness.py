@@ -1,11 +1,14 @@
 """Liveness checks that restart an unresponsive web server."""
 
 import asyncio
+import logging.config
 import os
 import signal
 import sys
 from enum import Enum
 from typing import Final
+
+from django.conf import settings
 
 from ops.child_process import ChildProcess
 from ops.console import Console, PlainConsole
@@ -49,8 +52,7 @@ async def restart_when_unresponsive(
         elif pid and pid == child.pid and (has_answered or check is ServerCheck.SILENT):
             misses += 1
         if misses == FAILURE_THRESHOLD:
-            console.line(
-                "slipway",
+            console.note(
                 f"{child.program.name} runs but did not answer /healthz {FAILURE_THRESHOLD} times"
                 f" within {timeout_seconds:g} s; it is started again",
             )
@@ -99,6 +101,20 @@ async def run_web_server(port: int, command: tuple[str, ...]) -> int:
     return 0
 
 
+def configure_logging() -> None:
+    """Log in the format of the web server and among its lines, without its filters, which would load Django."""
+    configuration = {
+        "version": 1,
+        "formatters": {"lines": settings.LOG_LINES},
+        "handlers": {
+            "stdout": {"class": "logging.StreamHandler", "formatter": "lines", "stream": "ext://sys.stdout"},
+        },
+        "root": {"handlers": ["stdout"]},
+    }
+    logging.config.dictConfig(configuration)
+
+
 if __name__ == "__main__":
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+    configure_logging()
     sys.exit(asyncio.run(run_web_server(int(sys.argv[1]), tuple(sys.argv[2:]))))

@@ -7,7 +7,7 @@ case "${1:-web}" in
     exec python -m ops.liveness "${PORT:-8000}" \
       python -W 'ignore:StreamingHttpResponse must consume' -m uvicorn config.asgi:application --host "${HOST:-0.0.0.0}" --port "${PORT:-8000}" \
       --ws websockets-sansio --ws-per-message-deflate false --ws-max-size 65536 \
-      --lifespan on --no-server-header --timeout-graceful-shutdown 10
+      --lifespan on --no-server-header --no-access-log --timeout-graceful-shutdown 10
     ;;
   worker)
     if [ "${SLIPWAY_WORKER_METRICS_PORT:-0}" != 0 ]; then

@@ -213,9 +213,7 @@ class Supervisor:
         missing = await self._wait_until_ready()
         took = time.monotonic() - self._began
         if missing:
-            self._console.line(
-                "slipway", f"Not ready after {took:.0f} s: {missing}. The lines above may say why."
-            )
+            self._console.note(f"Not ready after {took:.0f} s: {missing}. The lines above may say why.")
         self._console.block(render_welcome(took))
 
     async def _wait_until_ready(self) -> str:
@@ -267,7 +265,7 @@ class Supervisor:
             for child in self._children:
                 child.kill()
             return
-        self._console.line("slipway", "Ending; press Ctrl-C again to end at once")
+        self._console.note("Ending; press Ctrl-C again to end at once")
         self._end_request.set()
 
     async def _stop_all(self) -> None:
@@ -308,5 +306,5 @@ def main() -> int:
             require_free_port(settings.SANDBOX_PORT, "SLIPWAY_SANDBOX_PORT")
             return asyncio.run(Supervisor(console).run())
     except (CannotStartError, valkey.BrokerNotInstalledError, valkey.UnsafeFolderError) as exc:
-        console.line("slipway", str(exc))
+        console.note(str(exc))
         return 1

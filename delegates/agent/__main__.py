@@ -127,7 +127,8 @@ def _build_agent(settings: AgentSettings) -> Agent:
         settings.home.chmod(0o711)
     tls = configure_process_network(os.environ, settings.home, settings.ca_bundle)
     outgoing = LogUploadBuffer()
-    configure_logging(settings.home, [settings.token, os.environ.get("PROXY_PASSWORD", "")], outgoing)
+    secrets = [settings.token, os.environ.get("PROXY_PASSWORD", "")]
+    configure_logging(settings.home, secrets, outgoing, style=settings.log_style)
     # Scripts of tasks find the tools that a configuration's script installs there.
     tools = f"{settings.home / TOOLS_FOLDER / 'bin'}:{settings.home / 'bin'}"
     os.environ["PATH"] = f"{tools}:{os.environ.get('PATH', os.defpath)}"

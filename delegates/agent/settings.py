@@ -10,6 +10,7 @@ from urllib.parse import quote, urlsplit
 import certifi
 
 from guards.limits import SPOOL_BYTES
+from guards.log_lines import LineStyle
 
 KINDS = ("ECS", "DOCKER", "KUBERNETES", "SHELL_SCRIPT")
 DEFAULT_NAME = "harness-delegate"
@@ -43,6 +44,7 @@ class AgentSettings:
     allowed_operations: frozenset[str] = frozenset()
     ca_bundle: Path | None = None
     spool_bytes: int = SPOOL_BYTES
+    log_style: LineStyle = "json"
 
 
 def read_environment(environ: Mapping[str, str]) -> AgentSettings:
@@ -70,6 +72,7 @@ def read_environment(environ: Mapping[str, str]) -> AgentSettings:
             environ, "SLIPWAY_DELEGATE_SPOOL_MIB", SPOOL_BYTES // _MIB, least=1, most=65_536
         )
         * _MIB,
+        log_style=_parse_log_style(environ),
     )
 
 
@@ -167,6 +170,13 @@ def _parse_operations(text: str) -> frozenset[str]:
                 "s3:GetObject, separated by commas."
             )
     return frozenset(operations)
+
+
+def _parse_log_style(environ: Mapping[str, str]) -> LineStyle:
+    text = environ.get("LOG_FORMAT", "").strip()
+    if text not in ("", "json", "text"):
+        raise InvalidEnvironment(f"LOG_FORMAT is {text!r}: use json or text.")
+    return "text" if text == "text" else "json"
 
 
 def _parse_bundle(environ: Mapping[str, str]) -> Path | None:

@@ -1,5 +1,6 @@
 """Task runner: acquires tasks, renews leases, runs executors, completes tasks."""
 
+import logging
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -8,10 +9,13 @@ from delegates.agent.agent import Agent, NotRegistered, log
 from delegates.agent.executors import ExecutorContext, TaskLogSink, TaskResult, execute_task
 from delegates.agent.executors.task_results import build_failure
 from delegates.agent.isolation import IsolationLevel
+from delegates.agent.logs.delegate_log import TASK_LOGGER
 from delegates.agent.logs.uploads import upload_remaining_lines
 from delegates.agent.manager_client import Backoff, ManagerUnreachable, RequestRefused
 from delegates.agent.tasks import AgentTask, HeldTask, parse_task
+from guards.log_lines import bind_log_fields
 
+task_log = logging.getLogger(TASK_LOGGER)
 # A connection that died without a word must leave time to renew over another one.
 RENEW_TIMEOUT_SECONDS = 5.0
 
@@ -56,7 +60,18 @@ _UNREADABLE = (400, 413)
 
 def run_task(agent: Agent, held_task: HeldTask) -> None:
     """Run a task, send its available log lines, and complete it."""
-    started = time.monotonic()
+    task = held_task.task
+    with bind_log_fields(**task.log_fields, delegate_task=task.id):
+        started = time.monotonic()
+        status = _run_bound_task(agent, held_task, started)
+        fields = {"kind": task.kind, "status": status, "duration_ms": _count_milliseconds(started)}
+        task_log.info("Task ended", extra=fields)
+    agent.work.remove(held_task, failed=status != TaskResult.SUCCEEDED)
+    agent.poll_tasks_now.set()
+
+
+def _run_bound_task(agent: Agent, held_task: HeldTask, started: float) -> str:
+    """Run and complete a task; return its status."""
     task = held_task.task
     operation = str(task.params.get("operation", task.kind))
     pass_failpoint("task.acquired", operation)
@@ -68,13 +83,16 @@ def run_task(agent: Agent, held_task: HeldTask) -> None:
     body = answer.to_json() | {
         "fence": task.fence,
         "next_sequence": lines.next_sequence,
-        "duration_ms": round((time.monotonic() - started) * 1000),
+        "duration_ms": _count_milliseconds(started),
     }
     pass_failpoint("task.completing", operation)
     _complete(agent, held_task, body)
     pass_failpoint("task.completed", operation)
-    agent.work.remove(held_task, failed=answer.status != TaskResult.SUCCEEDED)
-    agent.poll_tasks_now.set()
+    return answer.status
+
+
+def _count_milliseconds(started: float) -> int:
+    return round((time.monotonic() - started) * 1000)
 
 
 def _build_context(agent: Agent, lines: TaskLogSink) -> ExecutorContext:

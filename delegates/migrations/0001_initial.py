@@ -386,6 +386,7 @@ class Migration(migrations.Migration):
                 ("payload", connectors.encryption.EncryptedTextField()),
                 ("owner", models.CharField(blank=True, default="", max_length=32)),
                 ("owner_ref", models.CharField(blank=True, default="", max_length=64)),
+                ("trace_context", models.JSONField(default=dict)),
                 ("is_write", models.BooleanField(default=False)),
                 ("repeatable", models.BooleanField(default=True)),
                 ("selectors", models.JSONField(default=list)),

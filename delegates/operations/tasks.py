@@ -14,6 +14,7 @@ from delegates.live import publish_task_changed
 from delegates.models import Delegate, DelegateTask
 from delegates.protocol.notices import notify_abort
 from delegates.queries.routing_candidates import build_own_tag
+from delegates.state_log import log_task_status
 from delegates.task_queue import (
     close_queued_task,
     end_queued_task,
@@ -21,6 +22,7 @@ from delegates.task_queue import (
 )
 from guards.address_policy import PRIVATE_ALLOWED
 from guards.limits import CHECKED_URL_CHARACTERS
+from guards.log_lines import get_handed_over_fields
 from guards.urls import describe_url_problem
 from rbac.audit import record_audit_entry
 from rbac.models import Scope
@@ -67,8 +69,10 @@ def submit_task(
         payload=json.dumps(payload),
         selectors=selectors,
         queued_at=now,
+        trace_context=get_handed_over_fields(),
         **{"deadline": now + TASK_TIMEOUT, **facts},
     )
+    log_task_status(task)
     route_after_commit(task.pk)
     publish_task_changed(task.pk)
     return task

@@ -17,6 +17,7 @@ from delegates.protocol.limits import SOCKET_PATH
 from delegates.protocol.problems import NotEncrypted
 from delegates.protocol.requests import AgentReply, AgentRequest, run_in_thread
 from guards.limits import AGENT_BYTES
+from guards.log_lines import bind_log_fields
 from guards.metrics import SOCKETS
 from rbac.audit import RequestInfo, current_request
 from web.http.outages import OUTAGE_ERRORS, RETRY_AFTER_SECONDS, is_outage, log_outage
@@ -70,7 +71,8 @@ class AgentHttpApplication:
         mark = RequestInfo(request_id=request_id, address=_get_address(scope), source="agent")
         reset = current_request.set(mark)
         try:
-            await _send(send, await _dispatch(scope, receive), request_id)
+            with bind_log_fields(request_id=request_id):
+                await _send(send, await _dispatch(scope, receive), request_id)
         finally:
             current_request.reset(reset)
 
@@ -139,9 +141,10 @@ async def _handle(scope: AsgiScope, receive: Receive) -> AgentReply:
         body=await _read_body(receive),
         task_id=named[1] if named else "",
     )
-    return await (
-        ASYNC_ROUTES[name](request, receive) if name in ASYNC_ROUTES else run_in_thread(ROUTES[name], request)
-    )
+    with bind_log_fields(delegate_task=request.task_id):
+        if name in ASYNC_ROUTES:
+            return await ASYNC_ROUTES[name](request, receive)
+        return await run_in_thread(ROUTES[name], request)
 
 
 async def _read_body(receive: Receive) -> bytes:

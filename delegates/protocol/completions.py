@@ -17,6 +17,7 @@ from delegates.protocol.problems import StaleFence
 from delegates.protocol.requests import AgentReply, AgentRequest, RequestFields, replace_unstorable
 from delegates.protocol.result_schemas import validate_answer
 from delegates.protocol.sessions import get_session_instance
+from delegates.state_log import log_task_status
 from delegates.task_owners import TaskAnswer, get_task_owner
 from delegates.task_queue import allow_delegate, block_delegate, route_after_commit
 from guards.masks import SecretMask
@@ -72,6 +73,7 @@ def complete_task(
         now = get_database_time()
         if _claim(attempt, instance, answer, now):
             task = DelegateTask.objects.select_related("connector", "scope").get(pk=task_id)
+            log_task_status(task, previous=DelegateTask.Status.STARTED)
             append_missing_lines_note(task, next_sequence, now)
             TaskAttempt.objects.filter(pk=attempt.pk).update(answered_at=now)
             _notify_owner(task, instance, answer)

@@ -8,6 +8,7 @@ from django.db.models import QuerySet
 
 from delegates.connectivity import AWAY_AFTER
 from delegates.models import Delegate, DelegateEvent, DelegateInstance
+from delegates.state_log import log_delegate_event
 from notifications.events import EventType, NotificationEvent
 from notifications.outbox import notify
 from rbac.models import Scope
@@ -18,7 +19,7 @@ def record_event(
     instance: DelegateInstance, kind: DelegateEvent.Kind, text: str, *, at: datetime, address: str = ""
 ) -> DelegateEvent:
     """Record an event of an instance; its delegate must be loaded."""
-    return DelegateEvent.objects.create(
+    event = DelegateEvent.objects.create(
         scope_id=instance.delegate.scope_id,
         delegate=instance.delegate,
         instance=instance,
@@ -28,6 +29,8 @@ def record_event(
         text=text,
         address=address,
     )
+    log_delegate_event(event)
+    return event
 
 
 def record_refusal_event(*, scope: Scope, name: str, text: str, at: datetime, address: str) -> DelegateEvent:

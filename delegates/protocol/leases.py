@@ -1,7 +1,6 @@
 """Leases of delegate tasks: acquisition with a fencing token, renewal, expiry, requeueing."""
 
 import json
-import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -19,13 +18,13 @@ from delegates.protocol.notices import notify_abort
 from delegates.protocol.requests import AgentReply, AgentRequest
 from delegates.protocol.result_schemas import get_result_variant
 from delegates.protocol.sessions import get_session_instance
+from delegates.state_log import log_task_status
 from delegates.task_owners import TaskPayload, get_task_owner
 from guards.limits import AGENT_TASKS
 from web.clock import get_database_time
 
 LOST_CODE = "DELEGATE_LOST"
 STARTED = DelegateTask.Status.STARTED
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -102,8 +101,8 @@ def _release_lost_task(task_id: UUID, now: datetime) -> bool:
     if not changed:
         return False
     publish_task_changed(task_id)
-    logger.warning("%s was lost with %s", task.title, task.instance_name)
     task.refresh_from_db()
+    log_task_status(task, previous=STARTED)
     if (owner := get_task_owner(task)) is not None:
         (owner.requeue if is_requeued else owner.record_lost)(task)
     return True
@@ -211,6 +210,8 @@ class AcquiredTask:
             "is_write": self.task.is_write,
             "params": dict(self.payload.params),
             "mask": list(self.payload.mask),
+            # For log lines of the agent; agents without them ignore it.
+            "trace_context": self.task.trace_context,
         }
 
 
@@ -265,7 +266,10 @@ def acquire_task(
         DelegateTask.objects.filter(pk=task_id).update(
             status=DelegateTask.Status.ABORTED, reason=WITHDRAWN_REASON, finished_at=now, lease_until=None
         )
+        task.status = DelegateTask.Status.ABORTED
+        log_task_status(task, previous=DelegateTask.Status.QUEUED)
         return None
+    log_task_status(task, previous=DelegateTask.Status.QUEUED)
     if task.attempts > 1:
         # Log lines of a lost attempt would precede the lines of this one.
         TaskLogChunk.objects.filter(task=task).delete()

@@ -11,6 +11,7 @@ from django.db import models, transaction
 from django.db.models import Exists, F, OuterRef
 
 from deployments.engine.lease import Lease, LeaseLostError
+from deployments.engine.status_log import StatusLog
 from deployments.engine.step_scheduler import StepFlow
 from deployments.journal.runtime import failpoint
 from deployments.journal.secret_values import list_stage_secrets
@@ -53,8 +54,9 @@ _LOCK_ORDER = (StageExecution, StepGroup, StepExecution, ActionRun)
 class ExecutionRows:
     """Rows of one execution for a reconcile pass: stages, steps, actions, calls, rollback values, claims."""
 
-    def __init__(self, lease: Lease, execution: Execution) -> None:
+    def __init__(self, lease: Lease, execution: Execution, status_log: StatusLog | None = None) -> None:
         self.lease = lease
+        self._status_log = status_log or StatusLog()
         self.is_stale = False
         self.execution = execution
         self.has_interrupts: bool = execution.has_interrupts  # type: ignore[attr-defined]
@@ -74,6 +76,7 @@ class ExecutionRows:
         self._new_events: list[AwsEvent] = []
         self._lines: list[tuple[Sequence[NewLogLine], SecretMask]] = []
         self._extra_writes: list[Callable[[], object]] = []
+        self._log_statuses()
 
     # --- reading ----------------------------------------------------------------------------------
 
@@ -253,6 +256,7 @@ class ExecutionRows:
             self.discard_changes()
             raise
         self.is_stale = self.is_stale or reload
+        self._log_statuses()
         failpoint("commit.after")
 
     def save(self) -> None:
@@ -267,6 +271,7 @@ class ExecutionRows:
         with transaction.atomic():
             self._write(is_first=True, **columns)
             transaction.on_commit(self.lease.publish_changes, robust=True)
+        self._log_statuses()
         failpoint("commit.after")
         failpoint("lease.released")
 
@@ -279,6 +284,9 @@ class ExecutionRows:
         """Return whether there are changes for the next commit."""
         waiting = (self._changed, self._new_calls, self._new_rollback_values, self._new_events, self._lines)
         return any(waiting) or bool(self._extra_writes)
+
+    def _log_statuses(self) -> None:
+        self._status_log.record(self.execution, self.stages, self.all_steps)
 
     def discard_changes(self) -> None:
         """Discard uncommitted changes; the rows are loaded again."""

@@ -5,6 +5,7 @@ import socket
 import time
 import traceback
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -19,12 +20,14 @@ from deployments.engine.execution_rows import ExecutionRows
 from deployments.engine.lease import Lease, LeaseLostError, claim_lease, load_execution
 from deployments.engine.reconcile_context import ReconcileContext, ServiceSnapshot, append_log
 from deployments.engine.service_waits import ServiceWait
+from deployments.engine.status_log import StatusLog
 from deployments.engine.step_scheduler import ENDED_BADLY, StepScheduler
 from deployments.execution.notifications import notify_end
 from deployments.journal.callers import CHECK_PHASE
 from deployments.journal.runtime import LIVE_RUNTIME, EngineRuntime
 from deployments.log import compact_chunks
 from deployments.models import ActionRun, Execution, Interrupt
+from guards.log_lines import bind_log_fields, get_handed_over_fields, parse_handed_over_fields
 from guards.metrics import RECONCILE_SECONDS
 from steps.actions.base import get_actions
 from steps.states import TERMINAL_STATUSES, ActionState, Status
@@ -138,7 +141,18 @@ def reconcile(
     lease = claim_lease(execution_id, owner=owner or get_lease_owner(), runtime=runtime)
     if lease is None:
         return False
-    reconcile_pass = _ReconcilePass(lease, snapshot or ServiceSnapshot())
+    with _bind_execution(lease.execution):
+        return _reconcile_leased(lease, snapshot or ServiceSnapshot())
+
+
+def _bind_execution(execution: Execution) -> AbstractContextManager[None]:
+    """Add the execution to log lines, and the request that started it, unless another one woke it."""
+    fields = parse_handed_over_fields(execution.trace_context) | get_handed_over_fields()
+    return bind_log_fields(**{**fields, "execution": execution.pk})
+
+
+def _reconcile_leased(lease: Lease, snapshot: ServiceSnapshot) -> bool:
+    reconcile_pass = _ReconcilePass(lease, snapshot)
     started, result = time.monotonic(), "failed"
     try:
         next_due_at, service_wait = reconcile_pass.advance_until_it_waits()
@@ -149,7 +163,7 @@ def reconcile(
     finally:
         RECONCILE_SECONDS.labels(result).observe(time.monotonic() - started)
     if next_due_at is None:
-        compact_chunks(execution_id)
+        compact_chunks(lease.execution_id)
     return True
 
 
@@ -161,6 +175,7 @@ class _ReconcilePass:
     snapshot: ServiceSnapshot
     rows: ExecutionRows = field(init=False)
     _scheduler: StepScheduler = field(default_factory=StepScheduler)
+    _status_log: StatusLog = field(default_factory=StatusLog)
     _interrupts_checked: float = 0.0
 
     def __post_init__(self) -> None:
@@ -191,7 +206,8 @@ class _ReconcilePass:
 
     def _load(self, execution: Execution | None = None) -> None:
         self._interrupts_checked = self.lease.runtime.monotonic()
-        self.rows = ExecutionRows(self.lease, execution or load_execution(self.lease.execution_id))
+        execution = execution or load_execution(self.lease.execution_id)
+        self.rows = ExecutionRows(self.lease, execution, self._status_log)
 
     def _build_context(self) -> ReconcileContext:
         return ReconcileContext(

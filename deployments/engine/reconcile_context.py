@@ -21,6 +21,7 @@ from deployments.journal.runtime import DirectAwsAccess, EngineRuntime, QueuedAw
 from deployments.log import NewLogLine
 from deployments.models import AwsEvent, Execution, ServiceLockClaim, StageExecution, StepExecution
 from deployments.regions import region_for
+from guards.log_lines import bind_log_fields
 from guards.masks import SecretMask
 from pipelines.definition.step_manifests import FROZEN_KEY
 from steps.actions.context import ServiceObservation
@@ -226,7 +227,10 @@ def run_next_step(
 ) -> timedelta | None:
     """Advance the next of these steps; None means continue immediately."""
     step = reconcile_context.scheduler.choose_step(current)
-    wait = None if step is None else advance(reconcile_context, step)
+    wait = None
+    if step is not None:
+        with bind_log_fields(stage=step.stage.identifier, step=step.identifier):
+            wait = advance(reconcile_context, step)
     if step is not None and (wait is None or len(current) == 1):
         return wait
     # A service wait is for one ECS service; another branch would not be checked meanwhile (rule 16).

@@ -1,6 +1,7 @@
 """Operations on executions, shared by pages, API and Celery tasks."""
 
 import json
+import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -26,6 +27,7 @@ from deployments.freezes import operations
 from deployments.log import NewLogLine, store_lines
 from deployments.models import AwsCall, Execution, Interrupt, ServiceLockClaim, StageExecution, StepExecution
 from deployments.tasks import request_reconcile
+from guards.log_lines import get_handed_over_fields
 from pipelines.definition.execution_outlines import build_outline
 from pipelines.inputs import input_sets
 from pipelines.models import Pipeline
@@ -37,6 +39,8 @@ from rbac.policy import require
 from steps.states import RETRYABLE_STATUSES, CallState
 from web.http.problems import BadInput, Conflict
 from web.live import publish_change_on_commit
+
+logger = logging.getLogger(__name__)
 
 
 def list_planned_stages(pipeline: Pipeline) -> list[dict[str, Any]]:
@@ -118,7 +122,7 @@ def run_pipeline(  # noqa: PLR0913 - the settings of a run
             if start:
                 after |= {"attempt": execution.attempt, "retry_of": start.former.number}
             record_audit_entry(actor=actor, action="pipeline.execute", thing=execution, after=after)
-            transaction.on_commit(lambda: request_reconcile(execution.pk))
+            transaction.on_commit(lambda: _begin(execution))
             publish_change_on_commit("executions", execution.pk)
     except planning.CannotPlanError as cannot:
         require_no_problems(cannot.missing)
@@ -295,6 +299,11 @@ def _create_interrupt(actor: User, execution: Execution, kind: str, *, step: str
         transaction.on_commit(lambda: request_reconcile(execution.pk))
 
 
+def _begin(execution: Execution) -> None:
+    logger.info("Execution created", extra={"execution": execution.pk, "status": execution.status})
+    request_reconcile(execution.pk)
+
+
 def _find_idempotent_run(actor: User, pipeline: Pipeline, key: str) -> Execution | None:
     return Execution.objects.filter(pipeline=pipeline, started_by=actor, idempotency_key=key).first()
 
@@ -329,6 +338,7 @@ def _create_execution(
         rerun_of=replays,
         started_by=actor,
         idempotency_key=key or None,
+        trace_context=get_handed_over_fields(),
         due_at=timezone.now(),
         batch_key=get_batch_key(request.targets[start.position if start else 0].infrastructure),
     )

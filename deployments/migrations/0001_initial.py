@@ -119,6 +119,7 @@ class Migration(migrations.Migration):
                 ),
                 ("force_new_deployment", models.BooleanField(null=True)),
                 ("idempotency_key", models.CharField(max_length=128, null=True)),
+                ("trace_context", models.JSONField(default=dict)),
                 (
                     "status",
                     models.CharField(

@@ -23,6 +23,7 @@ from kombu.transport.virtual.base import Channel
 
 from connectors.encryption import EncryptedTextField
 from connectors.models import Secret
+from guards.log_lines import FIELDS
 from tests.secret_watch.watch import is_planted, report, search_content
 from web.http.asgi_limits import RequestLimits
 from web.live.socket_middleware import SocketLimits
@@ -107,6 +108,7 @@ def _search_value(place: str, value: Any) -> None:
 
 def _search_record(_logger: logging.Logger, record: logging.LogRecord) -> None:
     search_content(f"log of {record.name}", record.getMessage())
+    search_content(f"log of {record.name}", repr([record.__dict__.get(name) for name in FIELDS]))
     if record.exc_info and record.exc_info[0]:
         search_content(f"log of {record.name}", "".join(traceback.format_exception(*record.exc_info)))
 

@@ -1,11 +1,13 @@
 """Middleware for request ids, cached permissions and the current scope."""
 
 import re
+import time
 import uuid
 from collections.abc import Callable
 
 from django.http import HttpRequest, HttpResponseBase
 
+from guards.log_lines import bind_log_fields
 from rbac.archive_guards import ScopeBusy
 from rbac.audit import RequestInfo, current_request
 from rbac.models import Scope
@@ -13,6 +15,7 @@ from rbac.policy import cache_permissions, list_member_scopes
 from web.http.error_pages import is_api_path, render_outage, render_problem
 from web.http.outages import OUTAGE_ERRORS, is_outage
 from web.http.problems import Problem, convert_exception, is_number_too_large
+from web.http.request_log import log_request
 from web.http.sessions import SCOPE_KEY
 
 GetResponse = Callable[[HttpRequest], HttpResponseBase]
@@ -35,8 +38,11 @@ class RequestIdMiddleware:
             (name for start, name in _SOURCES_BY_PREFIX.items() if request.path.startswith(start)), "page"
         )
         reset = current_request.set(RequestInfo(request_id=request_id, address=address, source=source))
+        started = time.monotonic()
         try:
-            response = self.get_response(request)
+            with bind_log_fields(request_id=request_id):
+                response = self.get_response(request)
+                log_request(request, response, started=started)
         finally:
             current_request.reset(reset)
         response["X-Request-Id"] = request_id

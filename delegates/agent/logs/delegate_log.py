@@ -4,7 +4,6 @@ import logging
 import re
 import sys
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, timedelta
@@ -12,10 +11,12 @@ from itertools import islice
 from pathlib import Path
 
 from guards.limits import DELEGATE_LOG_BYTES, DELEGATE_LOG_DAYS, DELEGATE_LOGS_BYTES
-from guards.masks import SecretMask
+from guards.log_lines import LineFormatter, LineStyle
 from guards.text import sanitize_text, truncate_text
 
 LOG_FILE = "delegate.log"
+# A line for each task. The manager has all states of tasks, so these lines are not uploaded.
+TASK_LOGGER = "slipway.delegate.tasks"
 _ROTATED_FILE = re.compile(r"delegate-(\d{4}-\d{2}-\d{2})(?:\.(\d+))?\.log\Z")
 
 
@@ -23,29 +24,23 @@ def today() -> date:
     return datetime.now(UTC).date()
 
 
-def configure_logging(home: Path, secrets: Sequence[str], *more: logging.Handler) -> None:
-    """Send log records to delegate.log, standard output and `more`, with secrets redacted."""
-    form = LogFormatter(SecretMask(secrets))
+def configure_logging(
+    home: Path, secrets: Sequence[str], *more: logging.Handler, style: LineStyle = "json"
+) -> None:
+    """Send log records to delegate.log and `more` as text, and to standard output in a style.
+
+    Secrets are redacted everywhere.
+    """
     root = logging.getLogger()
     root.setLevel(logging.WARNING)
     logging.getLogger("slipway.delegate").setLevel(logging.INFO)
-    for handler in (logging.StreamHandler(sys.stdout), DelegateLog(home), *more):
-        handler.setFormatter(form)
+    output = logging.StreamHandler(sys.stdout)
+    output.setFormatter(LineFormatter(style, secrets, shows_thread=True))
+    root.addHandler(output)
+    text = LineFormatter("text", secrets, shows_thread=True)
+    for handler in (DelegateLog(home), *more):
+        handler.setFormatter(text)
         root.addHandler(handler)
-
-
-class LogFormatter(logging.Formatter):
-    """Formatter of log lines: UTC time, level, loop, message."""
-
-    converter = staticmethod(time.gmtime)
-
-    def __init__(self, mask: SecretMask) -> None:
-        super().__init__("%(asctime)s %(levelname)s [%(threadName)s] %(message)s")
-        self.default_msec_format = "%s.%03dZ"
-        self._mask = mask
-
-    def format(self, record: logging.LogRecord) -> str:
-        return self._mask.mask_text(super().format(record))
 
 
 class DelegateLog(logging.Handler):
@@ -130,6 +125,8 @@ class LogUploadBuffer(logging.Handler):
         self._changing = threading.Lock()
 
     def emit(self, record: logging.LogRecord) -> None:
+        if record.name == TASK_LOGGER:
+            return
         lines = [truncate_text(sanitize_text(line)) for line in self.format(record).splitlines()]
         with self._changing:
             self._lines.extend(lines)

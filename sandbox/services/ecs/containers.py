@@ -64,6 +64,8 @@ def _build_base_variables(task: SandboxTask, definition: Mapping[str, Any], numb
     return {
         "LANG": "C.UTF-8",
         "PYTHONUNBUFFERED": "1",
+        # A container's log is read by people here.
+        "LOG_FORMAT": "text",
         "HOSTNAME": definition.get("hostname") or address,
         "AWS_EXECUTION_ENV": f"AWS_ECS_{task.launch_type or 'FARGATE'}",
     }

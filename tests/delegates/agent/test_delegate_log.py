@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from delegates.agent.logs.delegate_log import RETAINED, DelegateLog, LogFormatter, LogUploadBuffer
-from guards.masks import SecretMask
+from delegates.agent.logs.delegate_log import RETAINED, TASK_LOGGER, DelegateLog, LogUploadBuffer
+from guards.log_lines import LineFormatter
 from tests.lanes import examples
 
 
@@ -125,8 +125,17 @@ def _parse_day(name: str) -> date:
 
 
 def test_a_line_has_its_moment_in_utc_and_hides_the_token() -> None:
-    line = LogFormatter(SecretMask(["slp_dlt_secret"])).format(build_record("refused slp_dlt_secret"))
-    assert re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}Z INFO \[\w+\] refused •••$", line)
+    form = LineFormatter("text", ["slp_dlt_secret"], shows_thread=True)
+    line = form.format(build_record("refused slp_dlt_secret"))
+    assert re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z INFO \[\w+\] refused •••$", line)
+
+
+def test_lines_of_single_tasks_are_not_uploaded() -> None:
+    lines = LogUploadBuffer()
+    record = build_record("Task ended")
+    record.name = TASK_LOGGER
+    lines.emit(record)
+    assert lines.first() == []
 
 
 @pytest.fixture
