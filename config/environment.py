@@ -21,6 +21,10 @@ MAIL_SCHEMES = ("smtp", "smtps")
 BROKER_SCHEMES = ("redis", "rediss")
 SECRET_KEY_CHARACTERS = 50
 YEAR_SECONDS = 31_536_000
+MOST_KEPT_DAYS = 36_500
+# A rollback may be needed weeks later.
+LEAST_EXECUTION_DAYS = 30
+RETENTION_PREFIX = "SLIPWAY_KEEP_"
 # 32 bytes in base64, without the padding.
 UNPADDED_KEY_CHARACTERS = 43
 
@@ -143,6 +147,34 @@ class EnvironmentSettings(BaseSettings):
     """
     worker_metrics_port: int = Field(0, alias="SLIPWAY_WORKER_METRICS_PORT", ge=0, le=65535)
     """The port on which a worker serves its counters to Prometheus under `/metrics`. 0: none."""
+    keep_executions_days: int = Field(0, alias="SLIPWAY_KEEP_EXECUTIONS_DAYS", ge=0, le=MOST_KEPT_DAYS)
+    """How many days executions are kept after their end; 0: forever, else at least 30. The newest run of each
+    pipeline, and what runs in ECS now, is always kept.
+    """
+    keep_execution_details_days: int = Field(
+        0, alias="SLIPWAY_KEEP_EXECUTION_DETAILS_DAYS", ge=0, le=MOST_KEPT_DAYS
+    )
+    """How many days the logs, AWS calls and AWS events of ended executions are kept; 0: as long as the
+    executions, else at least 30.
+    """
+    keep_ecs_events_days: int = Field(90, alias="SLIPWAY_KEEP_ECS_EVENTS_DAYS", ge=1, le=MOST_KEPT_DAYS)
+    """How many days the events of ECS services in the inventory are kept."""
+    keep_stopped_tasks_days: int = Field(30, alias="SLIPWAY_KEEP_STOPPED_TASKS_DAYS", ge=1, le=MOST_KEPT_DAYS)
+    """How many days stopped ECS tasks are kept in the inventory."""
+    keep_drift_days: int = Field(90, alias="SLIPWAY_KEEP_DRIFT_DAYS", ge=1, le=MOST_KEPT_DAYS)
+    """How many days drift is kept after it was resolved."""
+    keep_notifications_days: int = Field(30, alias="SLIPWAY_KEEP_NOTIFICATIONS_DAYS", ge=2, le=MOST_KEPT_DAYS)
+    """How many days sent and failed notifications are kept."""
+    keep_delegate_tasks_days: int = Field(
+        7, alias="SLIPWAY_KEEP_DELEGATE_TASKS_DAYS", ge=1, le=MOST_KEPT_DAYS
+    )
+    """How many days ended delegate tasks are kept, with their logs."""
+    keep_delegate_logs_days: int = Field(7, alias="SLIPWAY_KEEP_DELEGATE_LOGS_DAYS", ge=1, le=MOST_KEPT_DAYS)
+    """How many days the own logs of delegates are kept."""
+    keep_delegate_events_days: int = Field(
+        30, alias="SLIPWAY_KEEP_DELEGATE_EVENTS_DAYS", ge=1, le=MOST_KEPT_DAYS
+    )
+    """How many days the events of delegates are kept."""
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", alias="LOG_LEVEL")
     """The level of the processes' own logs."""
     log_format: Literal["", "json", "text"] = Field("", alias="LOG_FORMAT")
@@ -265,6 +297,23 @@ class EnvironmentSettings(BaseSettings):
             )
         return self
 
+    @field_validator("keep_executions_days", "keep_execution_details_days")
+    @classmethod
+    def _validate_execution_days(cls, value: int) -> int:
+        if 0 < value < LEAST_EXECUTION_DAYS:
+            raise ValueError(f"use 0 (forever) or at least {LEAST_EXECUTION_DAYS} days")
+        return value
+
+    @model_validator(mode="after")
+    def _validate_retention(self) -> "EnvironmentSettings":
+        kept = self.keep_executions_days
+        if kept and self.keep_execution_details_days > kept:
+            raise ValueError(
+                f"SLIPWAY_KEEP_EXECUTION_DETAILS_DAYS is {self.keep_execution_details_days}, but "
+                f"the executions are deleted after {kept} days (SLIPWAY_KEEP_EXECUTIONS_DAYS)"
+            )
+        return self
+
     @model_validator(mode="after")
     def _validate_oidc(self) -> "EnvironmentSettings":
         if not self.oidc_issuer:
@@ -289,6 +338,16 @@ class EnvironmentSettings(BaseSettings):
         )
         own = (self.secret_key, *self.field_encryption_keys, self.oidc_client_secret, self.health_token)
         return (*own, *map(unquote, passwords))
+
+    @property
+    def retention_days(self) -> dict[str, int]:
+        """Return the days of each retention setting by its variable; 0 is forever."""
+        fields = type(self).model_fields.items()
+        return {
+            field.alias: getattr(self, name)
+            for name, field in fields
+            if field.alias and field.alias.startswith(RETENTION_PREFIX)
+        }
 
     @property
     def lends_own_credentials(self) -> bool:

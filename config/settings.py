@@ -161,7 +161,10 @@ CELERY_TASK_DEFAULT_QUEUE = "slipway"
 CELERY_BEAT_SCHEDULER = "config.beat:Scheduler"
 CELERY_BEAT_SCHEDULE_FILENAME = str(HOME / "beat-schedule")
 CELERY_BEAT_MAX_LOOP_INTERVAL = 1
+# How long rows are kept, by the variable that says so.
+RETENTION_DAYS = ENV.retention_days
 _PRUNE_SECONDS = {
+    "executions": 600.0,
     "deployments": 600.0,
     "instances": 600.0,
     "drift": 600.0,

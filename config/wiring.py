@@ -109,13 +109,15 @@ def _register_inventory() -> None:
 def _register_retention() -> None:
     """Register the retention of each kind of row."""
     from accounts.authentication.sessions import SESSION_RETENTION
+    from accounts.queries.audit import AUDIT_RETENTION
     from delegates.retention import DELEGATE_RETENTION
-    from deployments.retention import DEPLOYMENT_RETENTION
+    from deployments.retention import DEPLOYMENT_RETENTION, EXECUTION_RETENTIONS
     from inventory.retention import DRIFT_RETENTION, INSTANCE_RETENTION
     from notifications.outbox_sender import NOTIFICATION_RETENTION
     from web.forms.drafts import DRAFT_RETENTION
     from web.retention import register_retention
 
+    register_retention("executions", EXECUTION_RETENTIONS)
     register_retention("deployments", DEPLOYMENT_RETENTION)
     register_retention("instances", INSTANCE_RETENTION)
     register_retention("drift", DRIFT_RETENTION)
@@ -123,3 +125,5 @@ def _register_retention() -> None:
     register_retention("sessions", SESSION_RETENTION)
     register_retention("drafts", DRAFT_RETENTION)
     register_retention("delegates", DELEGATE_RETENTION)
+    # Nothing deletes audit entries, so nothing prunes them; the page shows their size.
+    register_retention("audit", AUDIT_RETENTION)

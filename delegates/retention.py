@@ -17,16 +17,21 @@ from web.retention import RetentionRule
 ENDED_TASKS = DelegateTask.objects.exclude(status__in=DelegateTask.OPEN)
 
 DELEGATE_RETENTION = (
-    RetentionRule(InstanceSample.objects.all(), "at", timedelta(hours=25)),
-    RetentionRule(DelegateLogChunk.objects.all(), "at", timedelta(days=7)),
-    RetentionRule(DelegateEvent.objects.all(), "at", timedelta(days=30)),
-    RetentionRule(ENDED_TASKS, "finished_at", timedelta(days=7)),
-    RetentionRule(LookupRequest.objects.all(), "requested_at", timedelta(days=1)),
+    RetentionRule("Delegate charts", InstanceSample.objects.all(), "at", timedelta(hours=25)),
     RetentionRule(
+        "Delegate logs", DelegateLogChunk.objects.all(), "at", setting="SLIPWAY_KEEP_DELEGATE_LOGS_DAYS"
+    ),
+    RetentionRule(
+        "Delegate events", DelegateEvent.objects.all(), "at", setting="SLIPWAY_KEEP_DELEGATE_EVENTS_DAYS"
+    ),
+    RetentionRule("Delegate tasks", ENDED_TASKS, "finished_at", setting="SLIPWAY_KEEP_DELEGATE_TASKS_DAYS"),
+    RetentionRule("Delegate lookups", LookupRequest.objects.all(), "requested_at", timedelta(days=1)),
+    RetentionRule(
+        "Delegate instances that are gone",
         DelegateInstance.objects.filter(status=DelegateInstance.Status.GONE),
         "last_heartbeat_at",
         timedelta(days=7),
     ),
-    RetentionRule(AllowlistEntry.objects.all(), "expires_at"),
-    RetentionRule(BlocklistEntry.objects.all(), "expires_at"),
+    RetentionRule("Delegate allowlist entries", AllowlistEntry.objects.all(), "expires_at"),
+    RetentionRule("Delegate blocklist entries", BlocklistEntry.objects.all(), "expires_at"),
 )

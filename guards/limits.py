@@ -312,7 +312,6 @@ NOTIFICATION_ATTEMPTS: Final = Limit(
     8, "attempts", "automatic delivery attempts of one notification", OWN_CHOICE
 )
 NOTIFICATION_HOURS: Final = Limit(24, "hours", "delivery period of one notification", OWN_CHOICE)
-NOTIFICATION_DAYS: Final = Limit(30, "days", "retention of notifications", OWN_CHOICE)
 NOTIFICATION_TEXT_CHARACTERS: Final = Limit(500, "characters", "text of a notification", OWN_CHOICE)
 NOTIFICATION_CAUSE_CHARACTERS: Final = Limit(2000, "characters", "cause in a notification", OWN_CHOICE)
 NOTIFICATION_ANSWER_BYTES: Final = Limit(

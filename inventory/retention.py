@@ -17,27 +17,62 @@ from inventory.sync.clusters import IDLE_CLUSTER_RETENTION, filter_unused_cluste
 from inventory.sync.sync_scan import SyncScan
 from web.retention import RetentionRule
 
-STOPPED_TASK_RETENTION = timedelta(days=30)
 # A scan through a delegate is hundreds of tasks a minute: long enough to see why one has failed.
 DELEGATE_TASK_RETENTION = timedelta(minutes=15)
 
+STOPPED_TASK_RETENTION = RetentionRule(
+    "Stopped ECS tasks",
+    ServiceInstance.objects.all(),
+    "stopped_at",
+    setting="SLIPWAY_KEEP_STOPPED_TASKS_DAYS",
+)
 INSTANCE_RETENTION = (
-    RetentionRule(filter_unused_clusters(), "last_used_at", IDLE_CLUSTER_RETENTION, clear={"due_at": None}),
-    RetentionRule(ENDED_TASKS.filter(owner=SyncScan.OWNER), "finished_at", DELEGATE_TASK_RETENTION),
-    RetentionRule(ServiceInstance.objects.all(), "stopped_at", STOPPED_TASK_RETENTION),
-    RetentionRule(EcsServiceEvent.objects.all(), "at", timedelta(days=90)),
     RetentionRule(
-        EcsServiceRecord.objects.filter(instances=None, events=None), "gone_at", timedelta(days=90)
+        "Unused clusters",
+        filter_unused_clusters(),
+        "last_used_at",
+        IDLE_CLUSTER_RETENTION,
+        clear={"due_at": None},
+    ),
+    RetentionRule(
+        "Delegate tasks of instance sync",
+        ENDED_TASKS.filter(owner=SyncScan.OWNER),
+        "finished_at",
+        DELEGATE_TASK_RETENTION,
+    ),
+    STOPPED_TASK_RETENTION,
+    RetentionRule(
+        "ECS service events", EcsServiceEvent.objects.all(), "at", setting="SLIPWAY_KEEP_ECS_EVENTS_DAYS"
+    ),
+    RetentionRule(
+        "Deleted ECS services",
+        EcsServiceRecord.objects.filter(instances=None, events=None),
+        "gone_at",
+        timedelta(days=90),
     ),
     # A machine without tasks is described again as soon as one starts.
-    RetentionRule(ContainerInstance.objects.filter(instances=None), "seen_at", timedelta(days=1)),
-    RetentionRule(SyncPause.objects.all(), "paused_until", timedelta(days=1)),
+    RetentionRule(
+        "Container instances", ContainerInstance.objects.filter(instances=None), "seen_at", timedelta(days=1)
+    ),
+    RetentionRule("Pauses of instance sync", SyncPause.objects.all(), "paused_until", timedelta(days=1)),
 )
 
 DRIFT_RETENTION = (
-    RetentionRule(ENDED_TASKS.filter(owner=DriftScan.OWNER), "finished_at", DELEGATE_TASK_RETENTION),
-    RetentionRule(Drift.objects.all(), "resolved_at", timedelta(days=90)),
-    RetentionRule(TaskDefinitionRevision.objects.all(), "used_at", timedelta(days=30)),
+    RetentionRule(
+        "Delegate tasks of drift detection",
+        ENDED_TASKS.filter(owner=DriftScan.OWNER),
+        "finished_at",
+        DELEGATE_TASK_RETENTION,
+    ),
+    RetentionRule("Resolved drift", Drift.objects.all(), "resolved_at", setting="SLIPWAY_KEEP_DRIFT_DAYS"),
+    RetentionRule(
+        "Task definition revisions", TaskDefinitionRevision.objects.all(), "used_at", timedelta(days=30)
+    ),
     # An unconfirmed adoption contains values of environment variables.
-    RetentionRule(Adoption.objects.exclude(state=Adoption.State.ADOPTED), "requested_at", timedelta(days=1)),
+    RetentionRule(
+        "Unconfirmed adoptions",
+        Adoption.objects.exclude(state=Adoption.State.ADOPTED),
+        "requested_at",
+        timedelta(days=1),
+    ),
 )

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
 
-from guards.limits import NOTIFICATION_ATTEMPTS, NOTIFICATION_DAYS, NOTIFICATION_HOURS
+from guards.limits import NOTIFICATION_ATTEMPTS, NOTIFICATION_HOURS
 from notifications.channels.webhook import WebhookRequest, WebhookResult, send_webhook
 from notifications.models import Notification, NotificationRule, OutboxLease
 from rbac.encryption import DecryptionFailed
@@ -222,8 +222,9 @@ def expire_notifications(now: datetime) -> int:
 
 NOTIFICATION_RETENTION: Final = (
     RetentionRule(
+        "Notifications",
         Notification.objects.exclude(status=Notification.Status.WAITING),
         "created_at",
-        timedelta(days=NOTIFICATION_DAYS),
+        setting="SLIPWAY_KEEP_NOTIFICATIONS_DAYS",
     ),
 )

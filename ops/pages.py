@@ -1,4 +1,4 @@
-"""Page about the state of this installation."""
+"""Pages about the state of this installation."""
 
 from typing import Final
 
@@ -8,6 +8,7 @@ from django.views.decorators.http import require_safe
 
 from ops.doctor import Result, examine_installation
 from ops.processes import list_processes
+from ops.retention_report import build_retention_report
 from rbac.models import Scope
 from rbac.policy import require
 from web.clock import get_database_time
@@ -39,3 +40,11 @@ def system(request: PageRequest) -> HttpResponse:
         "states": list_processes(get_database_time()),
     }
     return render(request, "ops/system.html", content)
+
+
+@require_sign_in
+@require_safe
+def retention(request: PageRequest) -> HttpResponse:
+    """Show what is stored of each kind, how long it is kept, and what the next prune deletes."""
+    require(request.user, MANAGE_ACCOUNT, Scope.objects.account())
+    return render(request, "ops/retention.html", {"kinds": build_retention_report(get_database_time())})

@@ -9,6 +9,7 @@ from celery import shared_task
 from delegates import tasks as delegates
 from deployments.tasks import dispatch
 from notifications import tasks as notifications
+from ops.retention_report import record_prune
 from web.clock import get_database_time
 from web.retention import prune_group
 
@@ -30,5 +31,7 @@ def tick(**_: Any) -> None:
 @shared_task(name="ops.tasks.prune")
 def prune(*, group: str, **_: Any) -> None:
     """Delete the expired rows of one retention group."""
-    if count := prune_group(group, get_database_time()):
+    now = get_database_time()
+    if count := prune_group(group, now):
         logger.info("Pruned %s rows of %s", count, group)
+    record_prune(group, now)

@@ -2,6 +2,9 @@
 
 from django.urls import path
 
-from ops.pages import system
+from ops.pages import retention, system
 
-urlpatterns = [path("system/", system, name="system")]
+urlpatterns = [
+    path("system/", system, name="system"),
+    path("system/retention/", retention, name="retention"),
+]

@@ -163,9 +163,10 @@ def forget_session(session_key: str | None) -> None:
 
 
 SESSION_RETENTION = (
-    RetentionRule(Session.objects.all(), "expire_date"),
+    RetentionRule("Sessions", Session.objects.all(), "expire_date"),
     RetentionRule(
-        UserSession.objects.exclude(Exists(Session.objects.filter(session_key=OuterRef("session_key"))))
+        "Devices of ended sessions",
+        UserSession.objects.exclude(Exists(Session.objects.filter(session_key=OuterRef("session_key")))),
     ),
 )
 

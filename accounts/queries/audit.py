@@ -11,9 +11,12 @@ from django.urls import reverse
 
 from rbac.models import AuditEntry, Scope
 from rbac.policy import Principal, can, filter_visible
+from web.retention import RetentionRule
 from web.text_diffs import TextDiff, compare_texts
 
 VIEW_AUDIT = "core_audit_view"
+
+AUDIT_RETENTION: Final = (RetentionRule("Audit entries", AuditEntry.objects.all(), "at", age=None),)
 
 
 def list_readable_entries(principal: Principal, scope: Scope | None = None) -> QuerySet[AuditEntry]:

@@ -878,6 +878,26 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name="delegatetask",
+            index=models.Index(
+                condition=models.Q(("finished_at__isnull", False)),
+                fields=["finished_at"],
+                name="task_finished",
+            ),
+        ),
+        migrations.AddIndex(
+            model_name="instancesample",
+            index=models.Index(fields=["at"], name="instance_sample_by_age"),
+        ),
+        migrations.AddIndex(
+            model_name="delegatelogchunk",
+            index=models.Index(fields=["at"], name="delegate_log_by_age"),
+        ),
+        migrations.AddIndex(
+            model_name="delegateevent",
+            index=models.Index(fields=["at"], name="delegate_event_by_age"),
+        ),
+        migrations.AddIndex(
+            model_name="delegatetask",
             index=models.Index(fields=["-queued_at", "-id"], name="task_newest"),
         ),
         migrations.AddIndex(

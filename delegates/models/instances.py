@@ -105,7 +105,10 @@ class InstanceSample(models.Model):
     running = models.PositiveIntegerField()
 
     class Meta:
-        indexes = [models.Index(fields=["instance", "at"], name="instance_sample_by_time")]
+        indexes = [
+            models.Index(fields=["instance", "at"], name="instance_sample_by_time"),
+            models.Index(fields=["at"], name="instance_sample_by_age"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.instance_id} at {self.at:%H:%M:%S}"
@@ -124,6 +127,7 @@ class DelegateLogChunk(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["instance", "sequence"], name="delegate_log_sequence_unique")
         ]
+        indexes = [models.Index(fields=["at"], name="delegate_log_by_age")]
 
     def __str__(self) -> str:
         return f"{self.instance_id} from {self.sequence}"
@@ -167,6 +171,7 @@ class DelegateEvent(models.Model):
         indexes = [
             models.Index(fields=["delegate", "-at"], name="delegate_event_newest"),
             models.Index(fields=["scope", "name", "-at"], name="delegate_event_by_name"),
+            models.Index(fields=["at"], name="delegate_event_by_age"),
         ]
 
     def __str__(self) -> str:

@@ -104,6 +104,10 @@ class DelegateTask(models.Model):
             # The list, as a whole and of one scope.
             models.Index(fields=["-queued_at", "-id"], name="task_newest"),
             models.Index(fields=["scope", "-queued_at", "-id"], name="task_newest_of_scope"),
+            # For retention.
+            models.Index(
+                fields=["finished_at"], name="task_finished", condition=models.Q(finished_at__isnull=False)
+            ),
         ]
 
     def __str__(self) -> str:

@@ -203,6 +203,9 @@ class ExecutionDocument(serializers.Serializer[Any]):
     created_at = serializers.DateTimeField()
     started_at = serializers.DateTimeField(allow_null=True)
     ended_at = serializers.DateTimeField(allow_null=True)
+    details_deleted_at = serializers.DateTimeField(
+        allow_null=True, help_text="When retention deleted its log, AWS calls and AWS events."
+    )
     artifact = serializers.DictField()
     inputs = serializers.DictField()
     queue = QueueDocument(allow_null=True)

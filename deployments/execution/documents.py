@@ -93,6 +93,7 @@ def build_execution_facts(execution: Execution) -> dict[str, Any]:
         "created_at": _format_time(execution.created_at),
         "started_at": _format_time(execution.started_at),
         "ended_at": _format_time(execution.ended_at),
+        "details_deleted_at": _format_time(execution.details_deleted_at),
         "artifact": execution.artifact,
         "inputs": execution.inputs,
         "queue": build_queue_positions(execution, stages),

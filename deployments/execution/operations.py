@@ -284,6 +284,10 @@ def _create_interrupt(actor: User, execution: Execution, kind: str, *, step: str
         locked = Execution.objects.select_for_update().get(pk=execution.pk)
         if kind == Interrupt.Kind.RETRY and not step:
             require_no_later_attempt(locked)
+        if locked.details_deleted_at:
+            raise Conflict(
+                "The AWS calls of this execution were deleted, so it cannot continue. Run it again."
+            )
         waits = ~Q(step="") if step else Q(kind=kind, step="")
         if Interrupt.objects.filter(waits, execution=execution, applied_at=None).exists():
             raise Conflict("This was already requested and will be applied shortly.")

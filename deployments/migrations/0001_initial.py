@@ -221,6 +221,7 @@ class Migration(migrations.Migration):
                 ("started_at", models.DateTimeField(null=True)),
                 ("ended_at", models.DateTimeField(null=True)),
                 ("next_line_number", models.PositiveBigIntegerField(default=1)),
+                ("details_deleted_at", models.DateTimeField(null=True)),
                 ("due_at", models.DateTimeField(null=True)),
                 ("lease_expires_at", models.DateTimeField(null=True)),
                 ("lease_owner", models.CharField(blank=True, default="", max_length=128)),
@@ -1151,6 +1152,14 @@ class Migration(migrations.Migration):
                     "id",
                 ],
                 name="execution_ended",
+            ),
+        ),
+        migrations.AddIndex(
+            model_name="execution",
+            index=models.Index(
+                condition=models.Q(("details_deleted_at__isnull", True), ("ended_at__isnull", False)),
+                fields=["ended_at"],
+                name="execution_with_details",
             ),
         ),
         migrations.AddIndex(

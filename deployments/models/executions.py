@@ -66,6 +66,8 @@ class Execution(models.Model):
     started_at = models.DateTimeField(null=True)
     ended_at = models.DateTimeField(null=True)
     next_line_number = models.PositiveBigIntegerField(default=1)
+    # When retention deleted its log, AWS calls and AWS events.
+    details_deleted_at = models.DateTimeField(null=True)
 
     due_at = models.DateTimeField(null=True)
     lease_expires_at = models.DateTimeField(null=True)
@@ -121,6 +123,12 @@ class Execution(models.Model):
                 ],
                 name="execution_ended",
                 condition=Q(ended_at__isnull=False),
+            ),
+            # For retention, which leaves a few of the old ones.
+            models.Index(
+                fields=["ended_at"],
+                name="execution_with_details",
+                condition=Q(ended_at__isnull=False, details_deleted_at__isnull=True),
             ),
             models.Index(
                 fields=["first_attempt"],

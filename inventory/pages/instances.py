@@ -113,7 +113,7 @@ def _render_instances(
         "is_narrowed": any(values.values()),
         "origins": ServiceInstance.Origin.choices,
         "environments": sorted(set(environments.values()))[:MAX_CHOICES],
-        "kept_days": STOPPED_TASK_RETENTION.days,
+        "kept_days": STOPPED_TASK_RETENTION.period.days if STOPPED_TASK_RETENTION.period else None,
     }
     return render(request, "inventory/sync/list.html", context)
 

@@ -48,6 +48,7 @@ const isIgnored = (state) => steps(state).some((step) => step.identifier === sta
 function notices(state) {
   const found = [];
   if (state.failure) found.push(failureNotice(state.failure, isIgnored(state)));
+  if (state.details_deleted_at) found.push(notice("queued", "queued", h("span", {}, "The log, the AWS calls and the AWS events of this execution were deleted on ", timeNode(state.details_deleted_at), ", as their retention period had ended.")));
   if (state.notes?.length) found.push(notice("waiting", "warning", h("div", {}, ...state.notes.map(({ text }) => h("div", {}, text)))));
   for (const entry of state.queue?.steps || []) {
     const text = `Step ${entry.step} waits for the service lock of ECS service ${entry.ecs_service}: position ${entry.position}.`;
@@ -181,7 +182,7 @@ export class ExecutionStateView {
     this.state = state;
     const stage = state.stages.find((found) => found.identifier === this.stage) || currentStage(state);
     this.put("status", [state.status, state.outcome, state.ignored_failures], () => statusNodes(state));
-    this.put("notices", [state.failure, state.notes, state.failure && isIgnored(state), state.queue, state.waits_for_delegate, state.status, state.can, steps(state).map((step) => [step.intervention, step.retry_at, step.approval])], () => notices(state));
+    this.put("notices", [state.failure, state.notes, state.details_deleted_at, state.failure && isIgnored(state), state.queue, state.waits_for_delegate, state.status, state.can, steps(state).map((step) => [step.intervention, step.retry_at, step.approval])], () => notices(state));
     this.part("notices").hidden = !this.part("notices").children.length;
     this.put("began", [state.started_at, state.created_at], () => [timeNode(state.started_at || state.created_at)]);
     this.put("took", [state.started_at, state.ended_at], () => [durationNode(state.started_at, state.ended_at)]);

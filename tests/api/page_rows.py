@@ -59,6 +59,7 @@ PAGES: dict[str, Row] = {
     "join-by-link": Row((get(Open(404, 404)),), lambda world: {"token": "nothing"}),
     "join": Row((get(Open(404, 404)), Ask("post", Open(404, 404), is_form=True))),
     "system": allow_get(Needs("core_account_edit", at=ACCOUNT)),
+    "retention": allow_get(Needs("core_account_edit", at=ACCOUNT)),
     "audit-trail": Row(
         (
             get(Lists("core_audit_view", sign='<span class="name">pipeline.execute</span>')),

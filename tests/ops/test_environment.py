@@ -57,6 +57,11 @@ def test_own_keys_stay_the_same_and_are_closed_to_others(bare: pytest.MonkeyPatc
         ("OIDC_ISSUER", "login.example.com"),
         ("OIDC_ISSUER", "https://login.example.com"),
         ("OIDC_SCOPES", "profile email"),
+        ("SLIPWAY_KEEP_EXECUTIONS_DAYS", "-1"),
+        ("SLIPWAY_KEEP_EXECUTIONS_DAYS", "29"),
+        ("SLIPWAY_KEEP_EXECUTION_DETAILS_DAYS", "7"),
+        ("SLIPWAY_KEEP_DELEGATE_LOGS_DAYS", "0"),
+        ("SLIPWAY_KEEP_NOTIFICATIONS_DAYS", "forever"),
     ],
 )
 def test_nonsense_is_refused_with_the_name_of_the_variable(
@@ -65,6 +70,14 @@ def test_nonsense_is_refused_with_the_name_of_the_variable(
     bare.setenv(name, value)
 
     with pytest.raises(InvalidSettingError, match=name):
+        read_environment()
+
+
+def test_logs_cannot_outlive_their_executions(bare: pytest.MonkeyPatch) -> None:
+    bare.setenv("SLIPWAY_KEEP_EXECUTIONS_DAYS", "60")
+    bare.setenv("SLIPWAY_KEEP_EXECUTION_DETAILS_DAYS", "90")
+
+    with pytest.raises(InvalidSettingError, match="the executions are deleted after 60 days"):
         read_environment()
 
 

@@ -30,7 +30,7 @@ CREATE_NAME: Final = "create_for"
 DRAFT_PARAMETER: Final = "draft"
 ORIGIN_PARAMETER: Final = "for"
 MAX_AGE: Final = timedelta(hours=FORM_DRAFT_HOURS)
-DRAFT_RETENTION: Final = (RetentionRule(FormDraft.objects.all(), "created_at", MAX_AGE),)
+DRAFT_RETENTION: Final = (RetentionRule("Form drafts", FormDraft.objects.all(), "created_at", MAX_AGE),)
 # Posted names that are no input of the form.
 _PROTOCOL_NAMES: Final = frozenset({"csrfmiddlewaretoken", CREATE_NAME})
 
