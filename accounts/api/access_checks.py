@@ -1,8 +1,9 @@
-"""API that checks and explains a principal's access to a resource."""
+"""API that checks and explains a principal's access to a resource, and lists who has access."""
 
 from typing import Any
 
-from drf_spectacular.utils import extend_schema, extend_schema_field
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -14,13 +15,25 @@ from accounts.api.principals import (
     get_named_principal,
 )
 from accounts.api.roles import AssignmentDocument
+from accounts.forms.access_checks import AccessQuestionForm, EffectiveAccessForm
 from accounts.queries.access_checks import get_member_scope, get_resource_by_id, get_resource_by_identifier
+from accounts.queries.access_questions import ACCESS_ACTIONS, answer_access_question, list_holders
 from accounts.queries.granted_roles import VIEW_USERS
 from rbac.models import Scope, User, UserGroup
 from rbac.permissions import PERMISSION_IDENTIFIERS
-from rbac.policy import Forbidden, HasScope, NotVisible, PermissionVerdict, can, explain_permissions
+from rbac.policy import (
+    Forbidden,
+    HasScope,
+    NotVisible,
+    PermissionHolder,
+    PermissionVerdict,
+    can,
+    explain_permissions,
+)
 from rbac.policy.resources import get_resource_models
+from web.api.parameters import PAGE_PARAMETERS
 from web.api.views import BaseApiView
+from web.http.problems import BadInput
 
 RESOURCE_NOT_FOUND = "Not found, or you cannot view it."
 
@@ -79,8 +92,78 @@ class AccessVerdictDocument(serializers.Serializer[Any]):
     reason = serializers.CharField()
 
 
+class MissingPermissionDocument(serializers.Serializer[Any]):
+    """Permission that is missing, why, and the built-in roles that would grant it."""
+
+    permission = serializers.CharField()
+    reason = serializers.CharField()
+    granting_roles = serializers.ListField(child=serializers.CharField())
+
+
+class AccessAnswerDocument(serializers.Serializer[Any]):
+    """Answer to a question with the assignments that grant access, or the permissions that are missing."""
+
+    permitted = serializers.BooleanField()
+    question = serializers.CharField(help_text="The question in words: what can be done, and where.")
+    principal = PrincipalDocument()
+    assignments = AssignmentDocument(many=True)
+    missing = MissingPermissionDocument(many=True)
+
+
+class AccessHolderDocument(serializers.Serializer[Any]):
+    """User or service account with access, and the assignments that grant it."""
+
+    principal = PrincipalDocument()
+    assignments = AssignmentDocument(many=True)
+
+
+def _build_parameter(name: str, description: str, **options: Any) -> OpenApiParameter:
+    return OpenApiParameter(name, OpenApiTypes.STR, description=description, **options)
+
+
+# The same as in the addresses of the pages.
+QUESTION_PARAMETERS = [
+    _build_parameter("action", "Permission, or `deploy`.", required=True, enum=tuple(ACCESS_ACTIONS)),
+    _build_parameter("scope", "Path of a scope.", required=True),
+    _build_parameter("kind", "Type of a resource in the scope; requires `identifier`."),
+    _build_parameter("identifier", "Identifier of a resource in the scope; requires `kind`."),
+]
+WHO_PARAMETER = _build_parameter(
+    "who", "User name, or group such as `group:account/default/operators`; by default the caller."
+)
+
+
+def _read_query(view: BaseApiView) -> dict[str, str]:
+    """Return the query of a question. Raises `NotVisible` (404) for a scope that the caller cannot view."""
+    query: dict[str, str] = view.request.GET.dict()
+    if path := query.get("scope"):
+        view.get_scope(path)
+    return query
+
+
 class AccessCheckView(BaseApiView):
     """Access check of a principal; checks of other principals need permission to view them."""
+
+    @extend_schema(parameters=[WHO_PARAMETER, *QUESTION_PARAMETERS], responses=AccessAnswerDocument)
+    def get(self, request: Request) -> Response:
+        """Answer whether a principal can do something, and why.
+
+        Deploying needs several permissions, which different assignments may grant.
+        """
+        query = {"who": self.principal.username, **_read_query(self)}
+        data = EffectiveAccessForm(query, asker=self.principal).require_valid()
+        if data["action"] is None:
+            errors = [{"path": "action", "message": "This field is required."}]
+            raise BadInput("The input is not valid.", errors=errors)
+        answer = answer_access_question(self.principal, data["subject"], data["action"], data["thing"])
+        document = {
+            "permitted": answer.is_granted,
+            "question": answer.question,
+            "principal": build_principal_document(answer.subject),
+            "assignments": [ground.assignment for ground in answer.grounds],
+            "missing": answer.missing,
+        }
+        return Response(AccessAnswerDocument(document).data)
 
     @extend_schema(request=AccessCheckInput, responses=AccessVerdictDocument)
     def post(self, request: Request) -> Response:
@@ -121,3 +204,20 @@ class AccessCheckView(BaseApiView):
             raise Forbidden(VIEW_USERS)
         target = get_named_principal(self.principal, principal, scope)
         return target["group"] if "group" in target else target["user"]
+
+
+class AccessHolderListView(BaseApiView):
+    """Users and service accounts that can do something, by the role assignments that the caller may view."""
+
+    @extend_schema(
+        parameters=[*QUESTION_PARAMETERS, *PAGE_PARAMETERS], responses=AccessHolderDocument(many=True)
+    )
+    def get(self, request: Request) -> Response:
+        data = AccessQuestionForm(_read_query(self), asker=self.principal).require_valid()
+        holders = list_holders(self.principal, data["action"], data["thing"])
+        return self.paginate_items(holders, _build_holder_document, key=lambda holder: holder.user.username)
+
+
+def _build_holder_document(holder: PermissionHolder) -> dict[str, Any]:
+    document = {"principal": build_principal_document(holder.user), "assignments": holder.assignments}
+    return AccessHolderDocument(document).data

@@ -18,6 +18,7 @@ urlpatterns = [
     path("me", users.CurrentUserView.as_view(), name="api-me"),
     path("me/permissions", users.CurrentUserPermissionsView.as_view(), name="api-my-permissions"),
     path("access-check", access_checks.AccessCheckView.as_view(), name="api-access-check"),
+    path("access-holders", access_checks.AccessHolderListView.as_view(), name="api-access-holders"),
     path("orgs", scopes.OrganizationListView.as_view(), name="api-orgs"),
     path("orgs/<str:org>", scopes.OrganizationDetailView.as_view(), name="api-org"),
     path("orgs/<str:org>/projects", scopes.ProjectListView.as_view(), name="api-projects"),

@@ -9,7 +9,6 @@ from django.apps import apps
 from django.db.models import Q
 
 from web.forms.page_forms import PageForm
-from web.http.problems import BadInput
 
 AUDIT_SOURCES: Final = (
     ("page", "Pages"),
@@ -93,13 +92,7 @@ class AuditFilterForm(PageForm):
     @property
     def condition(self) -> Q:
         """Return the filter condition. Raises `BadInput` with each invalid field."""
-        if not self.is_valid():
-            errors = [
-                {"path": name, "message": str(message)}
-                for name, messages in self.errors.items()
-                for message in messages
-            ]
-            raise BadInput("The filter is not valid.", errors=errors)
+        self.require_valid("The filter is not valid.")
         return self._condition()
 
     @property

@@ -57,12 +57,11 @@ def find_holders(principal: Principal, rows: QuerySet[RoleAssignment]) -> Resour
     """Return the holders of assignments, each with its scope; a constant number of queries."""
     assignments = list(list_visible_assignments(principal, rows)[:MAX_LISTED_ASSIGNMENTS])
     urls = AssignmentUrls(principal, assignments)
-    holders = (
-        ResourceUsage(f"{_get_holder_name(row)} in {describe_scope(row.scope)}", urls.get_url(row))
-        for row in assignments
-    )
+    holders = (ResourceUsage(_describe_holder(row), urls.get_url(row)) for row in assignments)
     return ResourceUsages(tuple(holders), rows.count() - len(assignments))
 
 
-def _get_holder_name(assignment: RoleAssignment) -> str:
-    return assignment.group.name if assignment.group is not None else str(assignment.user)
+def _describe_holder(assignment: RoleAssignment) -> str:
+    limits = assignment.resource_group
+    name = assignment.group.name if assignment.group is not None else str(assignment.user)
+    return f"{name} in {describe_scope(assignment.scope)}{f' on {limits.name}' if limits is not None else ''}"

@@ -24,7 +24,17 @@ from tests.api.requests import (
     service_account_body,
     use_key_of,
 )
-from tests.api.required_access import ACCOUNT, ORGANIZATION, Belongs, Lists, Needs, Open, Owner, SignedIn
+from tests.api.required_access import (
+    ACCOUNT,
+    HERE,
+    ORGANIZATION,
+    Belongs,
+    Lists,
+    Needs,
+    Open,
+    Owner,
+    SignedIn,
+)
 from tests.secret_watch.marker import planted
 
 ROWS: dict[str, Row] = {
@@ -44,8 +54,10 @@ ROWS: dict[str, Row] = {
     # Who one is.
     "api-me": allow_get(SignedIn()),
     "api-my-permissions": Row((get(Belongs(), IN_SCOPE),)),
+    "api-access-holders": Row((get(Belongs(), f"?action=deploy&scope={HERE}"),)),
     "api-access-check": Row(
         (
+            get(Belongs(), f"?action=deploy&scope={HERE}"),
             Ask(
                 "post",
                 SignedIn(),

@@ -6,16 +6,19 @@ from itertools import product
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from rest_framework.test import APIClient
 
 from pipelines.models import InputSet, Pipeline
 from rbac.models import Role, RoleAssignment, Scope, ServiceAccount, User, UserGroup
 from tests.api.sample_project import World
+from tests.fixtures.people import make_person
 
 pytestmark = pytest.mark.django_db
 Call = Callable[[User], APIClient]
-ADDRESS = "/api/v1/access-check"
+ADDRESS, HOLDERS = "/api/v1/access-check", "/api/v1/access-holders"
 
 
 def check_access(
@@ -156,3 +159,100 @@ def test_a_text_that_is_no_id_means_nothing(world: World, viewer: User, call: Ca
     for kind, key in product(("pipeline", "execution"), ("../etc", "9" * 40, "-1")):
         result = check_access(call(viewer), "core_pipeline_view", {"type": kind, "id": key})
         assert result["permitted"] is False
+
+
+def read_answer(client: APIClient, address: str, status: int = 200, **query: str) -> Any:
+    response = client.get(address, query)
+    assert response.status_code == status, response.content
+    return response.json()
+
+
+def test_a_question_about_deploying_is_answered_with_every_assignment_that_it_needs(
+    admin: User, deployer: User, viewer: User, project: Scope, call: Call
+):
+    client, query = call(admin), {"action": "deploy", "scope": project.path}
+    granted = read_answer(client, ADDRESS, who="deployer", **query)
+    assert (granted["permitted"], granted["question"]) == (True, f"deploy in project {project.name}")
+    assert [row["role"] for row in granted["assignments"]] == ["pipeline_executor"]
+    assert granted["missing"] == []
+
+    refused = read_answer(client, ADDRESS, who="viewer", **query)
+    assert (refused["permitted"], refused["assignments"]) == (False, [])
+    assert [row["permission"] for row in refused["missing"]] == [
+        "core_pipeline_execute",
+        "core_environment_access",
+        "core_service_access",
+    ]
+    assert "Pipeline Executor" in refused["missing"][0]["granting_roles"]
+
+
+def test_who_can_do_something_is_listed_with_the_assignments_page_by_page(
+    admin: User, deployer: User, viewer: User, project: Scope, pipeline: Pipeline, call: Call
+):
+    group = UserGroup.objects.create(scope=project, identifier="ops", name="Ops")
+    group.users.add(viewer)
+    role = Role.objects.get(identifier="pipeline_executor", scope=None)
+    RoleAssignment.objects.create(group=group, role=role, scope=project)
+    query = {
+        "action": "core_pipeline_execute",
+        "scope": project.path,
+        "kind": "pipeline",
+        "identifier": "web",
+    }
+    client = call(admin)
+    result = read_answer(client, HOLDERS, **query)
+    assert [row["principal"]["name"] for row in result["results"]] == ["admin", "deployer", "viewer"]
+    assert result["results"][2]["assignments"][0]["principal"] == {
+        "type": "group",
+        "id": group.pk,
+        "name": "Ops",
+    }
+    page = read_answer(client, HOLDERS, page_size="2", **query)
+    assert [row["principal"]["name"] for row in client.get(page["next"]).json()["results"]] == ["viewer"]
+
+
+def test_the_lists_of_page_and_api_take_one_query_and_agree(
+    admin: User, deployer: User, project: Scope, call: Call, browse: Callable[[User], Any]
+):
+    query = {"action": "deploy", "scope": project.path}
+    page = browse(admin).get("/access/who/", query).content.decode()
+    for row in read_answer(call(admin), HOLDERS, **query)["results"]:
+        assert f">{row['principal']['name']}</a>" in page
+
+
+def test_who_cannot_view_users_learns_nothing_about_others(deployer: User, project: Scope, call: Call):
+    client, query = call(deployer), {"action": "deploy", "scope": project.path}
+    assert read_answer(client, HOLDERS, **query)["results"] == []
+    assert read_answer(client, ADDRESS, **query)["permitted"] is True
+    refused = read_answer(client, ADDRESS, 400, who="admin", **query)
+    assert refused["errors"][0]["path"] == "who"
+
+
+@pytest.mark.parametrize(
+    ("query", "path"),
+    [
+        ({"action": "fly"}, "action"),
+        ({"action": "deploy", "scope": ""}, "scope"),
+        ({"action": "deploy", "kind": "pipeline"}, "identifier"),
+        ({"action": "deploy", "kind": "pipeline", "identifier": "missing"}, "identifier"),
+        ({"action": "core_secret_view", "kind": "pipeline", "identifier": "web"}, "action"),
+    ],
+)
+def test_a_wrong_question_is_refused_with_its_place(
+    admin: User, pipeline: Pipeline, call: Call, query: dict[str, str], path: str
+):
+    query = {"scope": pipeline.scope.path, **query}
+    for address in (ADDRESS, HOLDERS):
+        assert read_answer(call(admin), address, 400, **query)["errors"][0]["path"] == path
+
+
+def test_the_number_of_queries_does_not_grow_with_the_holders(
+    admin: User, project: Scope, call: Call, django_assert_max_num_queries: Any
+):
+    client, query = call(admin), {"action": "deploy", "scope": project.path}
+    with CaptureQueriesContext(connection) as few:
+        read_answer(client, HOLDERS, **query)
+    for number in range(5):
+        make_person(f"person{number}", "pipeline_executor", project)
+    with django_assert_max_num_queries(len(few)):
+        assert len(read_answer(client, HOLDERS, **query)["results"]) > 5

@@ -8,6 +8,7 @@ VARIABLES: Final = "OpenAPI 3.0 has no words for the names of variables, nor for
 PATH: Final = "each part of a path has rules, which the address cannot say"
 NAMED: Final = "what the body names may not be there, and the answer says where it stands"
 GONE: Final = "the pipeline is as it was saved, and what it names may be gone"
+QUESTION: Final = "a type and an identifier are given together, and which actions there are the type decides"
 TAKEN: Final = "somebody may have that name already"
 REGION: Final = "which regions there are AWS decides"
 IMAGE: Final = "which images there are the registry decides, and whether there are any the connector"
@@ -22,6 +23,8 @@ LEFT: Final = "what may be deleted is named after the ECS service"
 REFUSED_ALTHOUGH_DESCRIBED: Final[dict[str, str]] = {
     "DELETE /api/v1/files/{path}": PATH,
     "GET /api/v1/files/{path}": PATH,
+    "GET /api/v1/access-check": QUESTION,
+    "GET /api/v1/access-holders": QUESTION,
     "GET /api/v1/audit": MOMENT,
     "GET /api/v1/audit/export": MOMENT,
     "GET /api/v1/connectors/{id}/clusters": REGION,

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar
 
 from django import forms
-from django.core.exceptions import ValidationError
+from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
 from django.db.models import QuerySet
 from django.forms.utils import ErrorDict
 from django.http import HttpRequest, QueryDict
@@ -12,7 +12,7 @@ from django.http import HttpRequest, QueryDict
 from rbac.models import Scope
 from rbac.policy import Forbidden, Principal, list_permitted_scopes
 from web.forms.drafts import DraftData, NewResource
-from web.http.problems import Problem, ResourceInUse, convert_exception
+from web.http.problems import BadInput, Problem, ResourceInUse, convert_exception
 
 
 def get_posted_data(request: HttpRequest) -> QueryDict | None:
@@ -88,6 +88,17 @@ class PageForm(forms.Form):
     def http_status(self) -> int:
         """Return the status of a page that shows this form: 400 where something entered was refused."""
         return 400 if self.is_bound and self.errors else 200
+
+    def require_valid(self, detail: str = "The input is not valid.") -> dict[str, Any]:
+        """Return the validated values. Raises `BadInput` with the errors of each field."""
+        if self.is_valid():
+            return dict(self.cleaned_data)
+        errors = [
+            {"path": "" if name == NON_FIELD_ERRORS else name, "message": str(message)}
+            for name, messages in self.errors.items()
+            for message in messages
+        ]
+        raise BadInput(detail, errors=errors)
 
     def add_problem(self, problem: Problem | ValidationError) -> None:
         """Show the errors of a refused operation."""
