@@ -54,7 +54,7 @@ def test_a_click_opens_the_log_at_that_line(
     page: Page, visit: Visit, step: StepExecution, execution: Execution, log: Wire, place: str
 ) -> None:
     visit(f"/deployments/{execution.pk}/timeline/")
-    bar = page.locator("svg a", has=page.locator(f"rect.step > title", has_text=step.name))
+    bar = page.locator("svg a", has=page.locator("rect.step > title", has_text=step.name))
     entry = page.get_by_role("row", name=step.name).get_by_role("link", name=re.compile("^line "))
     (bar if place == "chart" else entry).first.click()
     expect(page).to_have_url(
