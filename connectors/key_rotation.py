@@ -9,7 +9,7 @@ from django.apps import apps
 from django.conf import settings
 from django.db import models, transaction
 
-from connectors.encryption import EncryptedTextField, EncryptedValue
+from rbac.encrypted_fields import EncryptedTextField, EncryptedValue
 from rbac.encryption import (
     SECOND_FACTOR_CONTEXT,
     DecryptionFailed,

@@ -6,8 +6,8 @@ from typing import ClassVar
 from django.db import models
 from django.db.models import Q
 
-from connectors.encryption import EncryptedTextField
 from notifications.events import EventType
+from rbac.encrypted_fields import EncryptedTextField
 from rbac.models import Scope
 from rbac.models.scopes import IDENTIFIER_PATTERN, validate_identifier
 

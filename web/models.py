@@ -7,11 +7,13 @@ from django.conf import settings
 from django.db import models
 from django.utils import timezone
 
+from rbac.encrypted_fields import EncryptedTextField
+
 
 class FormDraft(models.Model):
     """Entered values of a form while its user creates a resource that the form needs.
 
-    `content` is an encrypted JSON document: variables and manifests can hold secrets.
+    `content` is a JSON document, encrypted because variables and manifests can hold secrets.
     """
 
     RESOURCE_PATHS: ClassVar[dict[str, str]] = {}
@@ -20,7 +22,7 @@ class FormDraft(models.Model):
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     # What is created, such as connector.
     noun = models.CharField(max_length=32)
-    content = models.TextField(editable=False)
+    content = EncryptedTextField(bound_to=["id", "user_id"], editable=False)
     created_at = models.DateTimeField(default=timezone.now)
 
     class Meta:

@@ -6,7 +6,7 @@ import django.utils.timezone
 from django.conf import settings
 from django.db import migrations, models
 
-import connectors.encryption
+import rbac.encrypted_fields
 
 
 class Migration(migrations.Migration):
@@ -156,7 +156,7 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("file_name", models.CharField(blank=True, max_length=255)),
-                ("value", connectors.encryption.EncryptedTextField()),
+                ("value", rbac.encrypted_fields.EncryptedTextField()),
                 ("version", models.PositiveIntegerField(default=1)),
                 ("rotated_at", models.DateTimeField(default=django.utils.timezone.now)),
                 ("created_at", models.DateTimeField(auto_now_add=True)),

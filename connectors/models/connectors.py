@@ -5,7 +5,7 @@ from typing import ClassVar
 from django.db import models
 from django.utils import timezone
 
-from connectors.encryption import EncryptedTextField
+from rbac.encrypted_fields import EncryptedTextField
 from rbac.models import Scope
 from rbac.models.scopes import IDENTIFIER_PATTERN, validate_identifier
 

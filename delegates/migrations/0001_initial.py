@@ -10,8 +10,8 @@ from django.conf import settings
 from django.db import migrations, models
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 
-import connectors.encryption
 import delegates.models.delegates
+import rbac.encrypted_fields
 from delegates.models.delegates import create_first_rows
 
 
@@ -383,7 +383,7 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("title", models.CharField(max_length=255)),
-                ("payload", connectors.encryption.EncryptedTextField()),
+                ("payload", rbac.encrypted_fields.EncryptedTextField()),
                 ("owner", models.CharField(blank=True, default="", max_length=32)),
                 ("owner_ref", models.CharField(blank=True, default="", max_length=64)),
                 ("trace_context", models.JSONField(default=dict)),
@@ -421,7 +421,7 @@ class Migration(migrations.Migration):
                 ("finished_at", models.DateTimeField(null=True)),
                 ("deadline", models.DateTimeField()),
                 ("abort_requested", models.BooleanField(default=False)),
-                ("result", connectors.encryption.EncryptedTextField(blank=True, default="")),
+                ("result", rbac.encrypted_fields.EncryptedTextField(blank=True, default="")),
                 ("error", models.JSONField(null=True)),
                 ("next_sequence", models.PositiveBigIntegerField(default=0)),
                 ("log_bytes_left", models.BigIntegerField(null=True)),
@@ -474,7 +474,7 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("name", models.CharField(max_length=128)),
-                ("value", connectors.encryption.EncryptedTextField()),
+                ("value", rbac.encrypted_fields.EncryptedTextField()),
                 ("token_hash", models.CharField(editable=False, max_length=64, unique=True)),
                 ("prefix", models.CharField(editable=False, max_length=16)),
                 (
@@ -598,7 +598,7 @@ class Migration(migrations.Migration):
                 ),
                 ("fence", models.PositiveIntegerField()),
                 ("at", models.DateTimeField()),
-                ("body", connectors.encryption.EncryptedTextField()),
+                ("body", rbac.encrypted_fields.EncryptedTextField()),
                 (
                     "instance",
                     models.ForeignKey(
@@ -645,7 +645,7 @@ class Migration(migrations.Migration):
                 ("subject", models.CharField(blank=True, default="", max_length=400)),
                 ("params", models.JSONField(default=dict)),
                 ("requested_at", models.DateTimeField()),
-                ("answers", connectors.encryption.EncryptedTextField(blank=True, default="[]")),
+                ("answers", rbac.encrypted_fields.EncryptedTextField(blank=True, default="[]")),
                 ("answered_by", models.CharField(blank=True, default="", max_length=400)),
                 ("report", models.JSONField(null=True)),
                 ("finished_at", models.DateTimeField(null=True)),

@@ -8,7 +8,7 @@ from django.apps.registry import Apps
 from django.db import models, transaction
 from django.utils import timezone
 
-from connectors.encryption import EncryptedTextField
+from rbac.encrypted_fields import EncryptedTextField
 from rbac.models import Scope, User
 from rbac.models.scopes import NamedModel
 

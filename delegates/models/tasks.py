@@ -5,10 +5,10 @@ from typing import ClassVar
 
 from django.db import models
 
-from connectors.encryption import EncryptedTextField
 from connectors.models import Connector
 from delegates.models.delegates import Delegate
 from delegates.models.instances import DelegateInstance
+from rbac.encrypted_fields import EncryptedTextField
 from rbac.models import Scope, User
 
 

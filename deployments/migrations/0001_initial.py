@@ -8,7 +8,7 @@ import django.db.models.fields.json
 from django.conf import settings
 from django.db import migrations, models
 
-import connectors.encryption
+import rbac.encrypted_fields
 
 
 class Migration(migrations.Migration):
@@ -107,7 +107,7 @@ class Migration(migrations.Migration):
                 ("pipeline_version", models.PositiveIntegerField(null=True)),
                 ("yaml", models.TextField()),
                 ("inputs", models.JSONField(default=dict)),
-                ("secret_inputs", connectors.encryption.EncryptedTextField(blank=True, default="")),
+                ("secret_inputs", rbac.encrypted_fields.EncryptedTextField(blank=True, default="")),
                 ("artifact", models.JSONField(default=dict)),
                 (
                     "tag",
@@ -432,7 +432,7 @@ class Migration(migrations.Migration):
                 ("tag", models.CharField(blank=True, default="", max_length=128)),
                 ("inputs", models.JSONField(default=dict)),
                 ("requested_at", models.DateTimeField()),
-                ("answers", connectors.encryption.EncryptedTextField(blank=True, default="[]")),
+                ("answers", rbac.encrypted_fields.EncryptedTextField(blank=True, default="[]")),
                 ("finished_at", models.DateTimeField(null=True)),
                 (
                     "requested_by",
@@ -634,7 +634,7 @@ class Migration(migrations.Migration):
                 ("log_dropped", models.PositiveBigIntegerField(default=0)),
                 ("log_last_dropped", models.TextField(blank=True, default="")),
                 ("outputs", models.JSONField(default=dict)),
-                ("secret_outputs", connectors.encryption.EncryptedTextField(blank=True, default="")),
+                ("secret_outputs", rbac.encrypted_fields.EncryptedTextField(blank=True, default="")),
                 ("failure", models.JSONField(null=True)),
                 ("failure_strategies", models.JSONField(default=list)),
                 ("intervention", models.JSONField(null=True)),
@@ -696,7 +696,7 @@ class Migration(migrations.Migration):
                 ),
                 ("run", models.PositiveIntegerField()),
                 ("name", models.CharField(max_length=1024)),
-                ("value", connectors.encryption.EncryptedTextField()),
+                ("value", rbac.encrypted_fields.EncryptedTextField()),
                 (
                     "step",
                     models.ForeignKey(
@@ -749,7 +749,7 @@ class Migration(migrations.Migration):
                 ("operation", models.CharField(max_length=128)),
                 ("is_write", models.BooleanField()),
                 ("params_hash", models.CharField(max_length=64)),
-                ("parameters", connectors.encryption.EncryptedTextField()),
+                ("parameters", rbac.encrypted_fields.EncryptedTextField()),
                 ("preview", models.JSONField(default=dict)),
                 (
                     "state",
@@ -769,7 +769,7 @@ class Migration(migrations.Migration):
                 ("send_number", models.PositiveIntegerField(default=0)),
                 ("repeat_count", models.PositiveIntegerField(default=1)),
                 ("is_confirmed", models.BooleanField(default=False)),
-                ("result", connectors.encryption.EncryptedTextField(blank=True, default="")),
+                ("result", rbac.encrypted_fields.EncryptedTextField(blank=True, default="")),
                 ("error", models.JSONField(null=True)),
                 ("planned_at", models.DateTimeField()),
                 ("sent_at", models.DateTimeField(null=True)),
@@ -843,7 +843,7 @@ class Migration(migrations.Migration):
                 ("expires_at", models.DateTimeField()),
                 ("ended_at", models.DateTimeField(null=True)),
                 ("decision_count", models.PositiveIntegerField(default=0)),
-                ("plan", connectors.encryption.EncryptedTextField(blank=True, default="")),
+                ("plan", rbac.encrypted_fields.EncryptedTextField(blank=True, default="")),
                 ("plan_hash", models.CharField(blank=True, default="", max_length=64)),
                 ("planned_at", models.DateTimeField(null=True)),
                 ("refreshes_requested", models.PositiveIntegerField(default=1)),
@@ -875,7 +875,7 @@ class Migration(migrations.Migration):
                     models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False),
                 ),
                 ("identifier", models.CharField(max_length=128)),
-                ("parameters", connectors.encryption.EncryptedTextField()),
+                ("parameters", rbac.encrypted_fields.EncryptedTextField()),
                 ("applied_by", models.CharField(max_length=255)),
                 ("applied_at", models.DateTimeField()),
                 ("removed_at", models.DateTimeField(null=True)),
@@ -987,8 +987,8 @@ class Migration(migrations.Migration):
                     models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False),
                 ),
                 ("identifier", models.CharField(max_length=128)),
-                ("parameters", connectors.encryption.EncryptedTextField()),
-                ("content", connectors.encryption.EncryptedTextField(blank=True, default="")),
+                ("parameters", rbac.encrypted_fields.EncryptedTextField()),
+                ("content", rbac.encrypted_fields.EncryptedTextField(blank=True, default="")),
                 ("destroys", models.BooleanField(default=False)),
                 ("planned_at", models.DateTimeField()),
                 (
@@ -1011,7 +1011,7 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("name", models.CharField(max_length=64, unique=True)),
-                ("text", connectors.encryption.EncryptedTextField(blank=True)),
+                ("text", rbac.encrypted_fields.EncryptedTextField(blank=True)),
                 ("bytes", models.PositiveIntegerField()),
                 ("used_at", models.DateTimeField()),
             ],

@@ -11,9 +11,9 @@ from django.db.models.fields.json import KT
 
 from catalog.models.environments import Infrastructure
 from catalog.models.services import Service
-from connectors.encryption import EncryptedTextField
 from connectors.models import Connector
 from pipelines.models.pipelines import Pipeline
+from rbac.encrypted_fields import EncryptedTextField
 from rbac.models import Scope
 from steps.states import TERMINAL_STATUSES, ActionState, Outcome, Status, UndoState
 

@@ -5,9 +5,9 @@ from typing import Any, ClassVar
 
 from django.db import models
 
-from connectors.encryption import EncryptedTextField
 from delegates.models import DelegateTask
 from deployments.models.executions import ActionRun, Execution, StepExecution
+from rbac.encrypted_fields import EncryptedTextField
 from rbac.models import Scope
 from steps.states import CallState
 

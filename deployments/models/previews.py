@@ -6,9 +6,9 @@ from typing import ClassVar
 from django.conf import settings
 from django.db import models
 
-from connectors.encryption import EncryptedTextField
 from delegates.models import DelegateTask
 from pipelines.models.pipelines import Pipeline
+from rbac.encrypted_fields import EncryptedTextField
 
 
 class PreviewRequest(models.Model):

@@ -5,8 +5,8 @@ from typing import ClassVar
 
 from django.db import models
 
-from connectors.encryption import EncryptedTextField
 from deployments.models.executions import Execution, StepExecution
+from rbac.encrypted_fields import EncryptedTextField
 from rbac.models import Scope
 
 

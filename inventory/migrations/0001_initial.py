@@ -4,7 +4,7 @@ import django.db.models.deletion
 from django.conf import settings
 from django.db import migrations, models
 
-import connectors.encryption
+import rbac.encrypted_fields
 
 
 class Migration(migrations.Migration):
@@ -76,7 +76,7 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("arn", models.CharField(max_length=512, unique=True)),
-                ("content", connectors.encryption.EncryptedTextField()),
+                ("content", rbac.encrypted_fields.EncryptedTextField()),
                 ("registered_at", models.DateTimeField(null=True)),
                 ("registered_by", models.CharField(blank=True, default="", max_length=512)),
                 ("used_at", models.DateTimeField()),
@@ -199,7 +199,7 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("reason", models.TextField(blank=True, default="")),
-                ("documents", connectors.encryption.EncryptedTextField(blank=True, default="")),
+                ("documents", rbac.encrypted_fields.EncryptedTextField(blank=True, default="")),
                 ("warnings", models.JSONField(default=list)),
                 ("traffic", models.JSONField(default=dict)),
                 ("task_definition", models.CharField(blank=True, default="", max_length=512)),

@@ -7,9 +7,9 @@ from django.db import models
 from django.db.models import Q
 
 from catalog.models import Infrastructure, Service
-from connectors.encryption import EncryptedTextField
 from inventory.models.instances import EcsServiceRecord
 from pipelines.models import Pipeline
+from rbac.encrypted_fields import EncryptedTextField
 from rbac.models import Scope
 
 

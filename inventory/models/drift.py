@@ -6,10 +6,10 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
-from connectors.encryption import EncryptedTextField
 from delegates.models import DelegateTask
 from deployments.models import Execution
 from inventory.models.instances import EcsServiceRecord, SyncedCluster
+from rbac.encrypted_fields import EncryptedTextField
 from rbac.models import Scope
 
 

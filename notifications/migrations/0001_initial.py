@@ -6,7 +6,7 @@ import django.core.validators
 import django.db.models.deletion
 from django.db import migrations, models
 
-import connectors.encryption
+import rbac.encrypted_fields
 
 
 class Migration(migrations.Migration):
@@ -56,9 +56,9 @@ class Migration(migrations.Migration):
                     models.CharField(choices=[("Webhook", "Webhook")], default="Webhook", max_length=16),
                 ),
                 ("events", models.JSONField(default=list)),
-                ("url", connectors.encryption.EncryptedTextField()),
+                ("url", rbac.encrypted_fields.EncryptedTextField()),
                 ("host", models.CharField(max_length=255)),
-                ("secret", connectors.encryption.EncryptedTextField(blank=True, default="")),
+                ("secret", rbac.encrypted_fields.EncryptedTextField(blank=True, default="")),
                 ("is_signed", models.BooleanField(default=False)),
                 ("is_enabled", models.BooleanField(default=True)),
                 ("version", models.PositiveIntegerField(default=1)),

@@ -6,9 +6,9 @@ from django.db import connection
 from django.db.models import AutoField
 from pytest_django import Settings
 
-from connectors.encryption import EncryptedValue
 from connectors.key_rotation import list_encrypted_columns
 from connectors.models import Secret
+from rbac.encrypted_fields import EncryptedValue
 from rbac.encryption import DecryptionFailed, decrypt, encrypt
 from rbac.models import Scope
 from tests.secret_watch.marker import planted

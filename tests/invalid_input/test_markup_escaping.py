@@ -14,9 +14,9 @@ from django.test import Client
 from playwright.sync_api import Page, WebSocketRoute
 from pytest_django.live_server_helper import LiveServer
 
-from connectors.encryption import EncryptedTextField
 from deployments.models import Execution, StepExecution
 from rbac.audit import record_audit_entry
+from rbac.encrypted_fields import EncryptedTextField
 from rbac.models import AuditEntry, Scope, User
 from tests.api.sample_project import World, make_world
 from tests.browser.fake_execution_socket import blocks_of, line

@@ -21,9 +21,9 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from kombu.transport.virtual.base import Channel
 
-from connectors.encryption import EncryptedTextField
 from connectors.models import Secret
 from guards.log_lines import FIELDS
+from rbac.encrypted_fields import EncryptedTextField
 from tests.secret_watch.watch import is_planted, report, search_content
 from web.http.asgi_limits import RequestLimits
 from web.live.socket_middleware import SocketLimits

@@ -14,12 +14,13 @@ from typing import Any, Final
 from urllib.parse import urlencode
 from uuid import UUID
 
+from django.db import transaction
 from django.db.models import Model
 from django.http import HttpRequest, QueryDict
 from django.urls import reverse
 
 from guards.limits import FORM_DRAFT_HOURS, FORM_DRAFTS
-from rbac.encryption import DecryptionFailed, decrypt, encrypt
+from rbac.encryption import DecryptionFailed
 from rbac.models import Scope, User
 from rbac.policy import Forbidden, list_permitted_scopes
 from web.clock import get_database_time
@@ -106,7 +107,12 @@ class OpenDraft:
         value = str(getattr(resource, self.content["value_attribute"]))
         data = {**self.content["data"], self.field: [value]}
         content = {**self.content, "data": data, "created": str(getattr(resource, "name", resource))}
-        FormDraft.objects.filter(pk=self.row.pk).update(content=_seal(self.row, content))
+        with transaction.atomic():
+            # Another window may have saved the form, which deletes its draft.
+            row = FormDraft.objects.select_for_update().filter(pk=self.row.pk).first()
+            if row is not None:
+                row.content = json.dumps(content)
+                row.save(update_fields=["content"])
 
 
 def list_creation_scopes(user: User, resource: NewResource, scope: Scope | None) -> Any:
@@ -141,9 +147,7 @@ def save_draft(
         "data": {name: values for name, values in posted.items() if name not in omitted},
         "has_omitted": bool(request.FILES) or any(any(posted.get(name, ())) for name in omitted),
     }
-    row = FormDraft(user=user, noun=resource.noun)
-    row.content = _seal(row, content)
-    row.save()
+    row = FormDraft.objects.create(user=user, noun=resource.noun, content=json.dumps(content))
     _delete_surplus(user)
     query = {"kind": resource.kinds[0]} if resource.kinds else {}
     return f"{reverse(resource.url_name)}?{urlencode(query | {ORIGIN_PARAMETER: str(row.pk)})}"
@@ -163,7 +167,7 @@ def get_draft(user: User, key: str, *, noun: str = "", path: str = "") -> OpenDr
     if row is None:
         return None
     try:
-        content = json.loads(decrypt(row.content, _get_place(row)))
+        content = json.loads(row.content)
     except DecryptionFailed:
         return None
     draft = OpenDraft(row, content)
@@ -184,14 +188,6 @@ def get_form_path(request: HttpRequest) -> str:
     parameters.pop(DRAFT_PARAMETER, None)
     query = parameters.urlencode()
     return f"{request.path}?{query}" if query else request.path
-
-
-def _seal(row: FormDraft, content: Mapping[str, Any]) -> str:
-    return encrypt(json.dumps(content), _get_place(row))
-
-
-def _get_place(row: FormDraft) -> str:
-    return f"form draft {row.pk} of {row.user_id}"
 
 
 def _delete_surplus(user: User) -> None:

@@ -7,6 +7,8 @@ import django.utils.timezone
 from django.conf import settings
 from django.db import migrations, models
 
+import rbac.encrypted_fields
+
 
 class Migration(migrations.Migration):
     initial = True
@@ -24,7 +26,7 @@ class Migration(migrations.Migration):
                     models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False),
                 ),
                 ("noun", models.CharField(max_length=32)),
-                ("content", models.TextField(editable=False)),
+                ("content", rbac.encrypted_fields.EncryptedTextField(editable=False)),
                 ("created_at", models.DateTimeField(default=django.utils.timezone.now)),
                 (
                     "user",

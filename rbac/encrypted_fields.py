@@ -34,7 +34,7 @@ class DecryptingAttribute(DeferredAttribute):
         instance.__dict__[self.field.attname] = value
 
 
-class EncryptedTextField(models.TextField):
+class EncryptedTextField(models.TextField):  # type: ignore[type-arg]
     """Field with plain text on the instance and a token in the database; it is not searchable.
 
     `bound_to` names constant columns that identify the row: a token copied to another row cannot be
