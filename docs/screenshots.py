@@ -41,6 +41,7 @@ PAGES = {
     "overview": "/",
     "deployments": "/deployments/",
     "execution": "/deployments/{execution}/",
+    "timeline": "/deployments/{execution}/timeline/",
     "approvals": "/approvals/",
     "pipelines": "/pipelines/",
     "pipeline": "/pipelines/{pipeline}/",
@@ -60,6 +61,10 @@ PAGES = {
     "secrets": "/secrets/",
     "files": "/files/",
     "access": "/access/scopes/",
+    "people": "/access/people/",
+    "roles": "/access/roles/",
+    "new-role": "/access/roles/new/",
+    "who-can": "/access/who/",
     "audit": "/access/audit/",
     "account": "/account/",
     "passkeys": "/account/passkeys/",
@@ -67,6 +72,8 @@ PAGES = {
     "api-reference": "/api/docs/",
     "api-resource": "/api/docs/connectors/",
     "administration": "/admin/",
+    "system": "/system/",
+    "retention": "/system/retention/",
 }
 
 
