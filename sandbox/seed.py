@@ -1,5 +1,7 @@
 """Initial resources of the emulated account, with a load balancer for blue/green deployments."""
 
+import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -128,12 +130,18 @@ TRUST_POLICY = (
     '{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Principal": '
     '{"Service": "ecs-tasks.amazonaws.com"}, "Action": "sts:AssumeRole"}]}'
 )
-EXECUTION_POLICY = (
-    '{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": ["ecr:GetAuthorizationToken",'
-    ' "ecr:BatchCheckLayerAvailability", "ecr:GetDownloadUrlForLayer", "ecr:BatchGetImage",'
-    ' "logs:CreateLogStream", "logs:PutLogEvents"], "Resource": "*"}]}'
-)
-AWS_POLICY = "arn:aws:iam::aws:policy/service-role/AmazonECSTaskExecutionRolePolicy"
+# AWS's own policies that roles attach, with what each allows on everything.
+AWS_POLICIES = {
+    "AmazonECSTaskExecutionRolePolicy": (
+        "ecr:GetAuthorizationToken",
+        "ecr:BatchCheckLayerAvailability",
+        "ecr:GetDownloadUrlForLayer",
+        "ecr:BatchGetImage",
+        "logs:CreateLogStream",
+        "logs:PutLogEvents",
+    ),
+    "AWSLambdaBasicExecutionRole": ("logs:CreateLogGroup", "logs:CreateLogStream", "logs:PutLogEvents"),
+}
 
 
 @dataclass(frozen=True)
@@ -160,18 +168,28 @@ def complete_seed(seed: AccountSeed) -> AccountSeed:
     backend = ecs_backends[ACCOUNT][REGION]
     if isinstance(backend, SandboxEcs) and not backend.container_instances.get(CLUSTER):
         container_instances.add_container_instances(backend, CLUSTER)
-    iam = iam_backends[ACCOUNT]["aws"]
-    if AWS_POLICY not in iam.managed_policies:
-        # moto's thousand managed policies would take most of the memory.
-        location = {"account_id": ACCOUNT, "region": REGION, "path": "/service-role/"}
-        name = AWS_POLICY.rpartition("/")[2]
-        iam.managed_policies[AWS_POLICY] = AWSManagedPolicy(name, document=EXECUTION_POLICY, **location)
+    _create_aws_policies()
     if seed.load_balancer is not None:
         return seed
     balancer = create_load_balancer(
         ACCOUNT, REGION, vpc=seed.vpc, subnets=seed.subnets, security_group=seed.security_group
     )
     return replace(seed, load_balancer=balancer)
+
+
+def build_policy(actions: Sequence[str]) -> str:
+    """Return a policy document that allows actions on everything."""
+    statement = {"Effect": "Allow", "Action": list(actions), "Resource": "*"}
+    return json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+
+
+def _create_aws_policies() -> None:
+    """Create the policies of AWS_POLICIES alone: moto's thousand would take most of the memory."""
+    known = iam_backends[ACCOUNT]["aws"].managed_policies
+    location = {"account_id": ACCOUNT, "region": REGION, "path": "/service-role/"}
+    for name, actions in AWS_POLICIES.items():
+        policy = AWSManagedPolicy(name, document=build_policy(actions), **location)
+        known.setdefault(policy.arn, policy)
 
 
 def create_seed() -> AccountSeed:
@@ -193,7 +211,8 @@ def _create_resources() -> AccountSeed:
     group = ec2.create_security_group("demo", "Tasks of the demo cluster", vpc_id=vpc.id)
     iam = iam_backends[ACCOUNT]["aws"]
     role = iam.create_role(EXECUTION_ROLE, TRUST_POLICY, "/", None, "", [], 3600)
-    iam.put_role_policy(EXECUTION_ROLE, "AmazonECSTaskExecutionRolePolicy", EXECUTION_POLICY)
+    name = "AmazonECSTaskExecutionRolePolicy"
+    iam.put_role_policy(EXECUTION_ROLE, name, build_policy(AWS_POLICIES[name]))
     logs_backends[ACCOUNT][REGION].create_log_group(LOG_GROUP, {})
     ecs_backends[ACCOUNT][REGION].create_cluster(CLUSTER)
     gateway = ec2.create_internet_gateway()

@@ -1,64 +1,20 @@
-"""Resource handlers that create, update and delete each resource type."""
+"""Every resource type that stacks of the sandbox can have."""
 
 import json
-import secrets
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Mapping
 
+from sandbox.services.cloudformation.ecs_resources import ECS_HANDLERS
+from sandbox.services.cloudformation.network_resources import NETWORK_HANDLERS
+from sandbox.services.cloudformation.property_shapes import build_params
+from sandbox.services.cloudformation.resource_types import (
+    PhysicalResource,
+    ResourceHandler,
+    ResourceProperties,
+    ServiceCall,
+)
 from sandbox.services.cloudformation.templates import ResourceFailed
 
-ServiceCall = Callable[[str, str, Mapping[str, Any]], dict[str, Any]]
-ResourceProperties = Mapping[str, Any]
-_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-
-
-@dataclass(frozen=True)
-class PhysicalResource:
-    """Created resource with the value of Ref and its attributes."""
-
-    physical_id: str
-    attributes: Mapping[str, str] = field(default_factory=dict)
-
-
-class ResourceHandler:
-    """Makes one type of resource. Each verb raises `ResourceFailed`."""
-
-    replacing: frozenset[str] = frozenset()
-    """The properties that cannot be changed: another value means another resource."""
-    name_property = ""
-
-    def create(self, call: ServiceCall, name: str, properties: ResourceProperties) -> PhysicalResource:
-        """Create the resource; `name` is used if the template has none."""
-        raise NotImplementedError
-
-    def update(
-        self, call: ServiceCall, made: PhysicalResource, properties: ResourceProperties
-    ) -> PhysicalResource:
-        """Update the resource to these properties."""
-        return made
-
-    def delete(self, call: ServiceCall, made: PhysicalResource) -> None:
-        """Delete the resource."""
-
-
-class ClusterHandler(ResourceHandler):
-    """AWS::ECS::Cluster."""
-
-    replacing = frozenset({"ClusterName"})
-    name_property = "ClusterName"
-
-    def create(self, call: ServiceCall, name: str, properties: ResourceProperties) -> PhysicalResource:
-        name = properties.get("ClusterName") or name
-        clusters = call("ecs", "DescribeClusters", {"clusters": [name]})["clusters"]
-        if any(cluster["status"] == "ACTIVE" for cluster in clusters):
-            raise ResourceFailed(f"{name} already exists")
-        tags = [{"key": tag["Key"], "value": str(tag["Value"])} for tag in properties.get("Tags") or ()]
-        made = call("ecs", "CreateCluster", {"clusterName": name, "tags": tags})["cluster"]
-        return PhysicalResource(name, {"Arn": made["clusterArn"]})
-
-    def delete(self, call: ServiceCall, made: PhysicalResource) -> None:
-        call("ecs", "DeleteCluster", {"cluster": made.physical_id})
+CUSTOM_TYPE = "Custom::"
 
 
 class LogGroupHandler(ResourceHandler):
@@ -126,77 +82,67 @@ class RoleHandler(ResourceHandler):
             call("iam", "DetachRolePolicy", {**role_name, "PolicyArn": policy["PolicyArn"]})
 
 
-class TargetGroupHandler(ResourceHandler):
-    """AWS::ElasticLoadBalancingV2::TargetGroup."""
+class RolePolicyHandler(ResourceHandler):
+    """AWS::IAM::RolePolicy."""
 
-    replacing = frozenset({"Name", "Port", "Protocol", "VpcId", "TargetType"})
-    name_property = "Name"
-    _CHECKS = ("HealthCheckPath", "HealthCheckProtocol", "HealthCheckPort")
-    _COUNTS = (
-        "HealthCheckIntervalSeconds",
-        "HealthCheckTimeoutSeconds",
-        "HealthyThresholdCount",
-        "UnhealthyThresholdCount",
-    )
+    replacing = frozenset({"PolicyName", "RoleName"})
 
     def create(self, call: ServiceCall, name: str, properties: ResourceProperties) -> PhysicalResource:
-        params = {key: properties[key] for key in ("Protocol", "VpcId", "TargetType") if key in properties}
-        params |= {
-            "Name": properties.get("Name") or name[:32].strip("-"),
-            **self._build_health_checks(properties),
-        }
-        params |= {"Port": int(properties["Port"])} if "Port" in properties else {}
-        (made,) = call("elbv2", "CreateTargetGroup", params)["TargetGroups"]
-        arn, title = made["TargetGroupArn"], made["TargetGroupName"]
-        return PhysicalResource(
-            arn,
-            {"TargetGroupName": title, "TargetGroupFullName": arn.split(":", 5)[5], "TargetGroupArn": arn},
-        )
+        key = {"RoleName": properties["RoleName"], "PolicyName": properties["PolicyName"]}
+        call("iam", "PutRolePolicy", {**key, "PolicyDocument": json.dumps(properties["PolicyDocument"])})
+        return PhysicalResource(name, key)
 
     def update(
         self, call: ServiceCall, made: PhysicalResource, properties: ResourceProperties
     ) -> PhysicalResource:
-        call(
-            "elbv2",
-            "ModifyTargetGroup",
-            {"TargetGroupArn": made.physical_id, **self._build_health_checks(properties)},
-        )
-        return made
+        return PhysicalResource(made.physical_id, self.create(call, "", properties).attributes)
 
     def delete(self, call: ServiceCall, made: PhysicalResource) -> None:
-        call("elbv2", "DeleteTargetGroup", {"TargetGroupArn": made.physical_id})
-
-    def _build_health_checks(self, properties: ResourceProperties) -> dict[str, Any]:
-        return {
-            **{key: str(properties[key]) for key in self._CHECKS if key in properties},
-            **{key: int(properties[key]) for key in self._COUNTS if key in properties},
-        }
+        call("iam", "DeleteRolePolicy", made.attributes)
 
 
-class SecurityGroupHandler(ResourceHandler):
-    """AWS::EC2::SecurityGroup."""
+class SecretHandler(ResourceHandler):
+    """AWS::SecretsManager::Secret, with a value that is generated once."""
 
-    replacing = frozenset({"GroupName", "GroupDescription", "VpcId"})
-    name_property = "GroupName"
+    replacing = frozenset({"Name"})
+    name_property = "Name"
 
     def create(self, call: ServiceCall, name: str, properties: ResourceProperties) -> PhysicalResource:
-        params = {
-            "GroupName": properties.get("GroupName") or name,
-            "Description": properties["GroupDescription"],
-        }
-        params |= {"VpcId": properties["VpcId"]} if "VpcId" in properties else {}
-        made = call("ec2", "CreateSecurityGroup", params)["GroupId"]
-        if rules := [self._build_rule(rule) for rule in properties.get("SecurityGroupIngress") or ()]:
-            call("ec2", "AuthorizeSecurityGroupIngress", {"GroupId": made, "IpPermissions": rules})
-        return PhysicalResource(made, {"GroupId": made, "VpcId": str(properties.get("VpcId", ""))})
+        params = build_params(
+            "secretsmanager", "CreateSecret", {"Name": name, **properties}, ("GenerateSecretString",)
+        )
+        if (wanted := properties.get("GenerateSecretString")) is not None:
+            asked = build_params("secretsmanager", "GetRandomPassword", wanted)
+            params["SecretString"] = call("secretsmanager", "GetRandomPassword", asked)["RandomPassword"]
+        made = call("secretsmanager", "CreateSecret", params)
+        return PhysicalResource(made["ARN"], {"Id": made["ARN"]})
 
     def delete(self, call: ServiceCall, made: PhysicalResource) -> None:
-        call("ec2", "DeleteSecurityGroup", {"GroupId": made.physical_id})
+        params = {"SecretId": made.physical_id, "ForceDeleteWithoutRecovery": True}
+        call("secretsmanager", "DeleteSecret", params)
 
-    def _build_rule(self, properties: ResourceProperties) -> dict[str, Any]:
-        rule: dict[str, Any] = {"IpProtocol": str(properties.get("IpProtocol", "-1"))}
-        rule |= {key: int(properties[key]) for key in ("FromPort", "ToPort") if key in properties}
-        return rule | ({"IpRanges": [{"CidrIp": properties["CidrIp"]}]} if "CidrIp" in properties else {})
+
+class RecordHandler(ResourceHandler):
+    """A type of which the sandbox keeps the record alone: nothing behind it runs.
+
+    `attributes` have `{}` where the name belongs.
+    """
+
+    def __init__(self, attributes: Mapping[str, str] | None = None) -> None:
+        self._attributes = attributes or {}
+
+    def create(self, call: ServiceCall, name: str, properties: ResourceProperties) -> PhysicalResource:
+        name = name.lower()
+        return PhysicalResource(name, {key: text.format(name) for key, text in self._attributes.items()})
+
+
+class CustomResourceHandler(ResourceHandler):
+    """Resource of a function: the sandbox runs none, and calls it created."""
+
+    def create(self, call: ServiceCall, name: str, properties: ResourceProperties) -> PhysicalResource:
+        if not properties.get("ServiceToken"):
+            raise ResourceFailed("Properties validation failed: ServiceToken is required")
+        return PhysicalResource(name)
 
 
 class WaitConditionHandler(ResourceHandler):
@@ -206,17 +152,33 @@ class WaitConditionHandler(ResourceHandler):
         return PhysicalResource(f"https://cloudformation-waitcondition.example/{name}")
 
 
+_ENDPOINT = "{}.sandbox.internal"
 RESOURCE_HANDLERS: Mapping[str, ResourceHandler] = {
+    **ECS_HANDLERS,
+    **NETWORK_HANDLERS,
     "AWS::CloudFormation::WaitConditionHandle": WaitConditionHandler(),
-    "AWS::EC2::SecurityGroup": SecurityGroupHandler(),
-    "AWS::ECS::Cluster": ClusterHandler(),
-    "AWS::ElasticLoadBalancingV2::TargetGroup": TargetGroupHandler(),
+    "AWS::ElastiCache::ParameterGroup": RecordHandler(),
+    "AWS::ElastiCache::ReplicationGroup": RecordHandler(
+        {"PrimaryEndPoint.Address": _ENDPOINT, "PrimaryEndPoint.Port": "6379"}
+    ),
+    "AWS::ElastiCache::SubnetGroup": RecordHandler(),
     "AWS::IAM::Role": RoleHandler(),
+    "AWS::IAM::RolePolicy": RolePolicyHandler(),
+    "AWS::Lambda::Function": RecordHandler({"Arn": "arn:aws:lambda:us-east-1:123456789012:function:{}"}),
     "AWS::Logs::LogGroup": LogGroupHandler(),
+    "AWS::RDS::DBInstance": RecordHandler({"Endpoint.Address": _ENDPOINT, "Endpoint.Port": "5432"}),
+    "AWS::RDS::DBSubnetGroup": RecordHandler(),
+    "AWS::Route53::RecordSet": RecordHandler(),
+    "AWS::SecretsManager::Secret": SecretHandler(),
 }
-RESOURCE_TYPES = frozenset(RESOURCE_HANDLERS)
+_CUSTOM_HANDLER = CustomResourceHandler()
 
 
-def generate_name(stack: str, logical_id: str) -> str:
-    """Return the generated name of a resource without a name in the template."""
-    return f"{stack}-{logical_id}-{''.join(secrets.choice(_LETTERS) for _ in range(12))}"
+def is_known_type(resource_type: str) -> bool:
+    """Return whether a template may have resources of a type."""
+    return resource_type.startswith(CUSTOM_TYPE) or resource_type in RESOURCE_HANDLERS
+
+
+def get_handler(resource_type: str) -> ResourceHandler:
+    """Return the handler of a known type."""
+    return RESOURCE_HANDLERS.get(resource_type, _CUSTOM_HANDLER)

@@ -15,7 +15,7 @@ from sandbox.aws_protocol import AwsHttpResponse, AwsRequest, build_error_respon
 from sandbox.journal import mark_unchanged
 from sandbox.services.cloudformation import documents, templates
 from sandbox.services.cloudformation.internal_client import InternalClient
-from sandbox.services.cloudformation.resource_handlers import RESOURCE_TYPES
+from sandbox.services.cloudformation.resource_handlers import is_known_type
 from sandbox.services.cloudformation.stack_engine import INITIATED, StackEngine
 from sandbox.services.cloudformation.stacks import CloudFormationStack, StackTarget
 from sandbox.services.cloudformation.templates import (
@@ -254,7 +254,7 @@ class CloudFormationService:
                 f"Member must have length less than or equal to {MAX_BODY_BYTES}"
             )
         return parse_template(
-            str(body) if body is not None else self._fetch_template(call, str(url)), RESOURCE_TYPES
+            str(body) if body is not None else self._fetch_template(call, str(url)), is_known_type
         )
 
     def _fetch_template(self, call: AwsRequest, url: str) -> str:

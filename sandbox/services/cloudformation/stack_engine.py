@@ -5,7 +5,8 @@ from typing import Any
 
 from sandbox.clock import CLOCK
 from sandbox.services.cloudformation.internal_client import InternalClient
-from sandbox.services.cloudformation.resource_handlers import RESOURCE_HANDLERS, generate_name
+from sandbox.services.cloudformation.resource_handlers import get_handler
+from sandbox.services.cloudformation.resource_types import generate_name
 from sandbox.services.cloudformation.stacks import (
     CloudFormationStack,
     StackOperation,
@@ -16,6 +17,7 @@ from sandbox.services.cloudformation.templates import CloudFormationError, Resou
 
 RESOURCE_SECONDS = 4.0
 SLOW_RESOURCE_SECONDS = 900.0
+STABILITY_SECONDS = 2.0
 INITIATED = "User Initiated"
 
 
@@ -98,31 +100,54 @@ class StackEngine:
         is_new = resource is None or resource.status == "DELETE_COMPLETE" or not resource.made.physical_id
         if resource is None or (is_new and not operation.begun):
             resource = stack.resources[name] = StackResource(name, body["Type"])
+        verb = "CREATE" if is_new else "UPDATE"
+        if operation.is_stabilizing:
+            verb = resource.status.partition("_")[0]
         try:
             properties = stack.values().resolve(body.get("Properties") or {})
-            if not is_new and dict(resource.given) == properties and resource.type == body["Type"]:
+            is_same = not is_new and dict(resource.given) == properties and resource.type == body["Type"]
+            if is_same and not operation.is_stabilizing:
                 return True
-            verb = "CREATE" if is_new else "UPDATE"
-            if not operation.begun:
-                stack.add_resource_event(resource, f"{verb}_IN_PROGRESS")
-                self._wait(operation, name)
+            if not self._advance(stack, operation, resource, verb, properties):
                 return False
-            if is_new:
-                self._create(stack, resource, properties)
-            else:
-                self._update(stack, operation, resource, properties)
         except (ResourceFailed, CloudFormationError) as failed:
-            self._fail(stack, operation, resource, "CREATE" if is_new else "UPDATE", str(failed))
+            operation.is_stabilizing = False
+            self._fail(stack, operation, resource, verb, str(failed))
             return False
+        operation.is_stabilizing = False
         resource.given = properties
         stack.add_resource_event(resource, f"{verb}_COMPLETE")
         return True
+
+    def _advance(
+        self,
+        stack: CloudFormationStack,
+        operation: StackOperation,
+        resource: StackResource,
+        verb: str,
+        properties: Mapping[str, Any],
+    ) -> bool:
+        """Begin, make, then wait for one resource; return whether it is stable."""
+        if not operation.begun:
+            stack.add_resource_event(resource, f"{verb}_IN_PROGRESS")
+            self._wait(operation, resource.logical_id)
+            return False
+        if not operation.is_stabilizing:
+            if verb == "CREATE":
+                self._create(stack, resource, properties)
+            else:
+                self._update(stack, operation, resource, properties)
+            operation.is_stabilizing = True
+        if get_handler(resource.type).is_stable(self._bind_call(stack), resource.made):
+            return True
+        operation.next_at = CLOCK.elapsed + STABILITY_SECONDS
+        return False
 
     def _create(
         self, stack: CloudFormationStack, resource: StackResource, properties: Mapping[str, Any]
     ) -> None:
         _fail_by_name(resource.logical_id, "Fails", but=("FailsToUpdate", "FailsToDelete"))
-        maker = RESOURCE_HANDLERS[resource.type]
+        maker = get_handler(resource.type)
         name = generate_name(stack.name, resource.logical_id)
         resource.made = maker.create(self._bind_call(stack), name, properties)
         stack.add_resource_event(resource, "CREATE_IN_PROGRESS", "Resource creation Initiated")
@@ -136,7 +161,7 @@ class StackEngine:
     ) -> None:
         if operation.kind == "UPDATE":
             _fail_by_name(resource.logical_id, "FailsToUpdate")
-        maker = RESOURCE_HANDLERS[resource.type]
+        maker = get_handler(resource.type)
         changed = {
             key for key in {*resource.given, *properties} if resource.given.get(key) != properties.get(key)
         }
@@ -208,7 +233,7 @@ class StackEngine:
             return False
         try:
             _fail_by_name(name, "FailsToDelete")
-            RESOURCE_HANDLERS[resource.type].delete(self._bind_call(stack), resource.made)
+            get_handler(resource.type).delete(self._bind_call(stack), resource.made)
         except ResourceFailed as failed:
             operation.failed.append(name)
             stack.add_resource_event(resource, "DELETE_FAILED", str(failed))
@@ -253,7 +278,7 @@ class StackEngine:
             return
         stack.add_resource_event(resource, "DELETE_IN_PROGRESS")
         try:
-            RESOURCE_HANDLERS[resource.type].delete(self._bind_call(stack), resource.made)
+            get_handler(resource.type).delete(self._bind_call(stack), resource.made)
         except ResourceFailed as failed:
             stack.add_resource_event(resource, "DELETE_FAILED", str(failed))
             return

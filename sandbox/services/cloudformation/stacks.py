@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from sandbox.clock import CLOCK
 from sandbox.services.cloudformation.functions import TemplateValues
-from sandbox.services.cloudformation.resource_handlers import PhysicalResource
+from sandbox.services.cloudformation.resource_types import PhysicalResource
 from sandbox.services.cloudformation.templates import StackTemplate
 
 STACK_TYPE = "AWS::CloudFormation::Stack"
@@ -75,6 +75,7 @@ class StackOperation:
     todo: list[tuple[str, str]] = field(default_factory=list)
     next_at: float = 0.0
     begun: bool = False
+    is_stabilizing: bool = False
     failed: list[str] = field(default_factory=list)
     replaced: list[StackResource] = field(default_factory=list)
     before: "StackTarget | None" = None

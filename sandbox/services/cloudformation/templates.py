@@ -1,7 +1,7 @@
 """Templates in YAML or JSON and their parameters, parsed and validated as CloudFormation does."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
@@ -133,7 +133,7 @@ class StackTemplate:
             raise CloudFormationError(f"Circular dependency between resources: [{names}]") from cycle
 
 
-def parse_template(text: str, known_types: frozenset[str]) -> StackTemplate:
+def parse_template(text: str, is_known_type: Callable[[str], bool]) -> StackTemplate:
     """Parse a template. Raises `CloudFormationError` with CloudFormation's message."""
     try:
         # Derived from the safe loader, so it creates only plain values.
@@ -158,14 +158,14 @@ def parse_template(text: str, known_types: frozenset[str]) -> StackTemplate:
         outputs=value.get("Outputs") or {},
         description=str(value.get("Description") or ""),
     )
-    _validate_template(template, known_types)
+    _validate_template(template, is_known_type)
     return template
 
 
-def _validate_template(template: StackTemplate, known_types: frozenset[str]) -> None:
+def _validate_template(template: StackTemplate, is_known_type: Callable[[str], bool]) -> None:
     if not template.resources:
         raise CloudFormationError("Template format error: At least one Resources member must be defined.")
-    _validate_resources(template, known_types)
+    _validate_resources(template, is_known_type)
     _validate_names(template)
     for name, output in template.outputs.items():
         if not isinstance(output, dict) or "Value" not in output:
@@ -173,7 +173,7 @@ def _validate_template(template: StackTemplate, known_types: frozenset[str]) -> 
     template.order()
 
 
-def _validate_resources(template: StackTemplate, known_types: frozenset[str]) -> None:
+def _validate_resources(template: StackTemplate, is_known_type: Callable[[str], bool]) -> None:
     for name, body in template.resources.items():
         if not isinstance(body, dict) or not isinstance(body.get("Type"), str):
             raise CloudFormationError(
@@ -182,7 +182,8 @@ def _validate_resources(template: StackTemplate, known_types: frozenset[str]) ->
             )
         if not str(name).isalnum():
             raise CloudFormationError(f"Template format error: Resource name {name} is non alphanumeric.")
-    if strange := sorted({resource["Type"] for resource in template.resources.values()} - known_types):
+    types = {resource["Type"] for resource in template.resources.values()}
+    if strange := sorted(name for name in types if not is_known_type(name)):
         raise CloudFormationError(
             f"Template format error: Unrecognized resource types: [{', '.join(strange)}]"
         )
