@@ -102,9 +102,10 @@ async def run_web_server(port: int, command: tuple[str, ...]) -> int:
 
 
 def configure_logging() -> None:
-    """Log in the format of the web server and among its lines, without its filters, which would load Django."""
+    """Log in the format of the web server, without its filters, which would load Django."""
     configuration = {
         "version": 1,
+        "disable_existing_loggers": False,
         "formatters": {"lines": settings.LOG_LINES},
         "handlers": {
             "stdout": {"class": "logging.StreamHandler", "formatter": "lines", "stream": "ext://sys.stdout"},
