@@ -8,11 +8,13 @@ from django.conf import settings
 from django.core.asgi import get_asgi_application
 
 from config.databases import keep_sqlite_open
+from config.telemetry import start_web_tracing
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 # Only here: the web server has many threads and never forks. A Celery child has one thread, Celery closes its
 # pool after each task, and what a parent opened before a fork must not be shared.
 settings.DATABASES["default"]["OPTIONS"].update(settings.WEB_DATABASE_OPTIONS)
+start_web_tracing()
 _sqlite_connection = keep_sqlite_open(settings.DATABASES["default"])
 http = get_asgi_application()
 

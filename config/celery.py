@@ -7,7 +7,7 @@ from typing import Any
 from celery import Celery, bootsteps, signals
 from django.db import connections
 
-from config import broker, task_log_fields
+from config import broker, task_log_fields, telemetry
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 # Checks import every view and form: 20 MiB and half a second of each worker. `migrate` has run them.
@@ -15,6 +15,7 @@ os.environ.setdefault("CELERY_SKIP_CHECKS", "1")
 
 broker.register_transport()
 task_log_fields.connect_signals()
+telemetry.connect_worker_tracing()
 app = Celery("slipway")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()

@@ -22,7 +22,7 @@ from delegates.protocol.limits import RENEW_SECONDS
 from delegates.protocol.problems import StaleFence
 from delegates.task_owners import TaskAnswer
 from guards.limits import TASK_LOG_BURST
-from guards.log_lines import bind_log_fields, parse_handed_over_fields
+from guards.tracing import resume_trace_context
 from web.clock import get_database_time
 from web.http.client import get_outgoing_reach
 
@@ -92,7 +92,7 @@ def run_offered_task(task_id: UUID) -> bool:
     acquired = None if worker is None else acquire_task(worker, task_id)
     if worker is None or acquired is None:
         return False
-    with bind_log_fields(**parse_handed_over_fields(acquired.task.trace_context), delegate_task=task_id):
+    with resume_trace_context(acquired.task.trace_context, "delegate task", delegate_task=task_id):
         _run_acquired_task(worker, acquired)
     return True
 

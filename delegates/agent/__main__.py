@@ -30,6 +30,7 @@ from delegates.agent.settings import (
     read_environment,
 )
 from delegates.agent.task_runner import renew_leases, run_tasks
+from guards.tracing import start_tracing, stop_tracing
 
 FINAL_UPLOAD_SECONDS = 10.0
 
@@ -129,6 +130,7 @@ def _build_agent(settings: AgentSettings) -> Agent:
     outgoing = LogUploadBuffer()
     secrets = [settings.token, os.environ.get("PROXY_PASSWORD", "")]
     configure_logging(settings.home, secrets, outgoing, style=settings.log_style)
+    start_tracing("slipway-delegate", secrets=secrets)
     # Scripts of tasks find the tools that a configuration's script installs there.
     tools = f"{settings.home / TOOLS_FOLDER / 'bin'}:{settings.home / 'bin'}"
     os.environ["PATH"] = f"{tools}:{os.environ.get('PATH', os.defpath)}"
@@ -147,6 +149,7 @@ def _stay_registered(agent: Agent) -> None:
 def run() -> NoReturn:
     """Run the program `slipway-delegate`."""
     code = main()
+    stop_tracing()
     logging.shutdown()
     # Threads of the pool may hang in a call; their leases expire.
     os._exit(code)

@@ -13,7 +13,7 @@ from delegates.agent.logs.delegate_log import TASK_LOGGER
 from delegates.agent.logs.uploads import upload_remaining_lines
 from delegates.agent.manager_client import Backoff, ManagerUnreachable, RequestRefused
 from delegates.agent.tasks import AgentTask, HeldTask, parse_task
-from guards.log_lines import bind_log_fields
+from guards.tracing import resume_trace_context
 
 task_log = logging.getLogger(TASK_LOGGER)
 # A connection that died without a word must leave time to renew over another one.
@@ -61,7 +61,7 @@ _UNREADABLE = (400, 413)
 def run_task(agent: Agent, held_task: HeldTask) -> None:
     """Run a task, send its available log lines, and complete it."""
     task = held_task.task
-    with bind_log_fields(**task.log_fields, delegate_task=task.id):
+    with resume_trace_context(task.trace_context, "delegate task", delegate_task=task.id):
         started = time.monotonic()
         status = _run_bound_task(agent, held_task, started)
         fields = {"kind": task.kind, "status": status, "duration_ms": _count_milliseconds(started)}

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from guards.log_lines import parse_handed_over_fields
-
 # A check only finds out whether tasks could be done here.
 VALIDATING = "check"
 
@@ -26,8 +24,8 @@ class AgentTask:
     send_within_seconds: float = 5.0
     timeout_seconds: float = 60.0
     mask: tuple[str, ...] = field(default=(), repr=False)
-    # The request, execution and step that it belongs to; older managers send none.
-    log_fields: Mapping[str, str] = field(default_factory=dict)
+    # The request, execution, step and trace that it belongs to; older managers send none.
+    trace_context: object = None
 
     @property
     def send_before(self) -> float:
@@ -48,7 +46,7 @@ def parse_task(body: Mapping[str, Any], acquired_at: float) -> AgentTask:
         send_within_seconds=float(body.get("send_within_seconds", 5)),
         timeout_seconds=float(body.get("timeout_seconds", 60)),
         mask=tuple(str(text) for text in body.get("mask") or ()),
-        log_fields=parse_handed_over_fields(body.get("trace_context")),
+        trace_context=body.get("trace_context"),
     )
 
 

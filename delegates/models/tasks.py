@@ -53,7 +53,7 @@ class DelegateTask(models.Model):
     payload = EncryptedTextField(bound_to=["id"])
     owner = models.CharField(max_length=32, blank=True, default="")
     owner_ref = models.CharField(max_length=64, blank=True, default="")
-    # The request, execution and step that it belongs to, in log lines of manager and agent.
+    # The request, execution, step and trace that it belongs to; the agent gets it too.
     trace_context = models.JSONField(default=dict)
     is_write = models.BooleanField(default=False)
     # Whether another delegate may repeat the task after the first is lost.

@@ -22,7 +22,7 @@ from delegates.task_queue import (
 )
 from guards.address_policy import PRIVATE_ALLOWED
 from guards.limits import CHECKED_URL_CHARACTERS
-from guards.log_lines import get_handed_over_fields
+from guards.tracing import capture_trace_context
 from guards.urls import describe_url_problem
 from rbac.audit import record_audit_entry
 from rbac.models import Scope
@@ -69,7 +69,7 @@ def submit_task(
         payload=json.dumps(payload),
         selectors=selectors,
         queued_at=now,
-        trace_context=get_handed_over_fields(),
+        trace_context=capture_trace_context(),
         **{"deadline": now + TASK_TIMEOUT, **facts},
     )
     log_task_status(task)

@@ -5,7 +5,6 @@ import socket
 import time
 import traceback
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -27,8 +26,9 @@ from deployments.journal.callers import CHECK_PHASE
 from deployments.journal.runtime import LIVE_RUNTIME, EngineRuntime
 from deployments.log import compact_chunks
 from deployments.models import ActionRun, Execution, Interrupt
-from guards.log_lines import bind_log_fields, get_handed_over_fields, parse_handed_over_fields
+from guards.log_lines import get_handed_over_fields
 from guards.metrics import RECONCILE_SECONDS
+from guards.tracing import resume_trace_context
 from steps.actions.base import get_actions
 from steps.states import TERMINAL_STATUSES, ActionState, Status
 from web.http.outages import OUTAGE_ERRORS
@@ -141,14 +141,10 @@ def reconcile(
     lease = claim_lease(execution_id, owner=owner or get_lease_owner(), runtime=runtime)
     if lease is None:
         return False
-    with _bind_execution(lease.execution):
+    # The request that woke the execution, if any, is nearer than the one that started it.
+    nearest = get_handed_over_fields() | {"execution": execution_id}
+    with resume_trace_context(lease.execution.trace_context, "reconcile", **nearest):
         return _reconcile_leased(lease, snapshot or ServiceSnapshot())
-
-
-def _bind_execution(execution: Execution) -> AbstractContextManager[None]:
-    """Add the execution to log lines, and the request that started it, unless another one woke it."""
-    fields = parse_handed_over_fields(execution.trace_context) | get_handed_over_fields()
-    return bind_log_fields(**{**fields, "execution": execution.pk})
 
 
 def _reconcile_leased(lease: Lease, snapshot: ServiceSnapshot) -> bool:

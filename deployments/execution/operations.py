@@ -27,7 +27,7 @@ from deployments.freezes import operations
 from deployments.log import NewLogLine, store_lines
 from deployments.models import AwsCall, Execution, Interrupt, ServiceLockClaim, StageExecution, StepExecution
 from deployments.tasks import request_reconcile
-from guards.log_lines import get_handed_over_fields
+from guards.tracing import capture_trace_context
 from pipelines.definition.execution_outlines import build_outline
 from pipelines.inputs import input_sets
 from pipelines.models import Pipeline
@@ -342,7 +342,7 @@ def _create_execution(
         rerun_of=replays,
         started_by=actor,
         idempotency_key=key or None,
-        trace_context=get_handed_over_fields(),
+        trace_context=capture_trace_context(),
         due_at=timezone.now(),
         batch_key=get_batch_key(request.targets[start.position if start else 0].infrastructure),
     )

@@ -51,7 +51,7 @@ class Execution(models.Model):
     next_attempt = models.OneToOneField("self", null=True, on_delete=models.SET_NULL, related_name="+")
     started_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
     idempotency_key = models.CharField(max_length=128, null=True)  # noqa: DJ001 - unique where given
-    # The request that started it, in log lines of later passes.
+    # The request that started it, and its trace, for later passes.
     trace_context = models.JSONField(default=dict)
 
     status = models.CharField(max_length=32, choices=Status, default=Status.QUEUED)

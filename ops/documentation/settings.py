@@ -17,6 +17,12 @@ STARTERS: tuple[tuple[str, str, str], ...] = (
         "`127.0.0.1`",
         "The address of the proxy, whose `X-Forwarded-For` and `X-Forwarded-Proto` are trusted.",
     ),
+    (
+        "OTEL_EXPORTER_OTLP_ENDPOINT",
+        "no traces",
+        "The collector for [traces](../how-to/collect-telemetry.md#traces), with the other variables of "
+        "OpenTelemetry.",
+    ),
     ("SLIPWAY_DEMO_PASSWORD", "generated once", "The password of the users of the demo; `make run` only."),
     ("SLIPWAY_DEMO_API_KEY", "generated once", "The API key of the demo; `make run` only."),
     (
