@@ -13,4 +13,4 @@ def list_environments(scope: Scope, principal: Principal) -> Iterable[DelegateEn
     """Return the environments at or below a scope, with the names that delegate tasks use."""
     rows = Environment.objects.filter(build_below_filter(scope)).select_related("scope")
     for environment in filter_visible(principal, "core_environment_view", rows):
-        yield DelegateEnvironment(f"{environment.scope.path}/{environment.identifier}", environment.name)
+        yield DelegateEnvironment(environment.path, environment.name)

@@ -26,7 +26,7 @@ urlpatterns = [
         connector_tests.show_connector_test,
         name="connector-test",
     ),
-    path("delegates/new/", installation.new_delegate, name="delegate-new"),
+    path("delegates/new/", installation.NewDelegate.as_view(), name="delegate-new"),
     path("delegates/<int:pk>/install/", installation.show_installation, name="install-delegate"),
     path("delegates/<int:pk>/install/download/", installation.download_spec, name="download-delegate"),
     path(

@@ -1,8 +1,8 @@
 """Forms of runs and of freeze windows."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, ClassVar, Final
 from zoneinfo import available_timezones
 
 from django import forms
@@ -16,6 +16,7 @@ from deployments.preview import operations as preview_operations
 from pipelines.forms.input_sets import RunVariableInput
 from pipelines.inputs.variables import PipelineVariable, format_variable_value
 from pipelines.models import InputSet, Pipeline
+from web.forms.drafts import NewResource, Selection
 from web.forms.page_forms import ScopeField
 from web.forms.resource_forms import IdentifierField, IdentifierForm, ResourceForm, ScopedForm
 from web.http.problems import Problem
@@ -31,6 +32,16 @@ def _list_time_zones() -> list[tuple[str, str]]:
 
 def _names(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(text.replace(",", " ").split()))
+
+
+# Windows name services and environments of their scope and below.
+_OF_WINDOW: Final[Mapping[str, Any]] = {
+    "value_attribute": "identifier",
+    "selection": Selection.ADD_WORD,
+    "is_inside": True,
+}
+NEW_ENVIRONMENT: Final = NewResource("environment", "new-environment", "core_environment_edit", **_OF_WINDOW)
+NEW_SERVICE: Final = NewResource("service", "new-service", "core_service_edit", **_OF_WINDOW)
 
 
 class FreezeForm(ResourceForm):
@@ -60,6 +71,10 @@ class FreezeForm(ResourceForm):
     )
     enabled = forms.BooleanField(required=False, initial=True, label="Enabled")
 
+    new_resources: ClassVar[Mapping[str, NewResource]] = {
+        "environments": NEW_ENVIRONMENT,
+        "services": NEW_SERVICE,
+    }
     pairs = (
         ("name", "identifier", "in_scope"),
         ("begins", "ends", "time_zone", "environment_kind", "environments", "services"),

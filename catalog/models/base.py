@@ -29,6 +29,11 @@ class ScopedResource(models.Model):
         abstract = True
 
     def __str__(self) -> str:
+        return self.path
+
+    @property
+    def path(self) -> str:
+        """Return the path of the scope with the identifier."""
         return f"{self.scope.path}/{self.identifier}"
 
 

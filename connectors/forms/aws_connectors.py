@@ -5,6 +5,7 @@ from typing import Any
 
 from django import forms
 from django.conf import settings
+from django.db.models import Q
 
 from aws.regions import list_regions
 from connectors.forms.base import (
@@ -116,12 +117,12 @@ class NewAwsConnectorForm(NewConnectorFields, AwsConnectorForm):
         *args: Any,
         person: Principal,
         scope: Scope | None,
-        below: Scope | None = None,
+        among: Q | None = None,
         **kwargs: Any,
     ) -> None:
         begun = {"credentials": ASSUME_ROLE, "external_id": f"slipway-{randoms.token_hex(8)}"}
         super().__init__(*args, person=person, initial=begun, **kwargs)
-        self.set_scope_choices(person, scope, below)
+        self.set_scope_choices(person, scope, among)
 
 
 def _build_credential_choices() -> list[tuple[str, str]]:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from django import forms
+from django.db.models import Q
 
 from connectors.models import Connector, Secret
 from connectors.specs.base import DELEGATE, SLIPWAY, ConnectorSpec, parse_tag_list
@@ -78,14 +79,14 @@ class NewConnectorFields(IdentifierForm):
         help_text="Used in pipelines and manifests. Generated from the name if empty."
     )
 
-    def set_scope_choices(self, person: Principal, chosen: Scope | None, below: Scope | None) -> None:
+    def set_scope_choices(self, person: Principal, chosen: Scope | None, among: Q | None) -> None:
         """Offer the scopes where the user may create connectors. Raises `Forbidden` if there are none.
 
-        With `below`, only those whose connectors are visible from there.
+        With `among`, only those that match the condition.
         """
         field = self.fields["in_scope"]
         if isinstance(field, ScopeField):
-            field.set_choices(person, CONNECTOR_EDIT_PERMISSION, chosen, below=below)
+            field.set_choices(person, CONNECTOR_EDIT_PERMISSION, chosen, among=among)
 
 
 class ConnectorVersionField(forms.Form):

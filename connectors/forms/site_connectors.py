@@ -3,6 +3,7 @@
 from typing import Any
 
 from django import forms
+from django.db.models import Q
 
 from connectors.forms.base import (
     MONOSPACE_ATTRIBUTES,
@@ -154,11 +155,11 @@ class NewSiteConnectorForm(NewConnectorFields, SiteConnectorForm):
         person: Principal,
         kind: str,
         scope: Scope | None,
-        below: Scope | None = None,
+        among: Q | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, person=person, kind=kind, **kwargs)
-        self.set_scope_choices(person, scope, below)
+        self.set_scope_choices(person, scope, among)
 
 
 class EditSiteConnectorForm(ConnectorVersionField, SiteConnectorForm):

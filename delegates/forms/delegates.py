@@ -1,10 +1,11 @@
 """Forms of delegates, delegate configurations and delegate tokens."""
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, ClassVar, Final
 
 from django import forms
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from connectors.specs.base import parse_tag_list
@@ -18,14 +19,26 @@ from delegates.queries.configurations import (
 from guards.limits import DELEGATE_TAGS, DESCRIPTION_CHARACTERS, NAME_CHARACTERS, SCRIPT_BYTES, SCRIPT_SECONDS
 from rbac.models import Scope
 from rbac.policy import Principal, filter_visible
+from web.forms.drafts import NewResource, Selection
 from web.forms.page_forms import PageForm, ScopeField
 from web.forms.resource_forms import IdentifierField, IdentifierForm, ScopedForm
+
+# Configurations name environments of their scope and below.
+NEW_ENVIRONMENT: Final = NewResource(
+    "environment",
+    "new-environment",
+    "core_environment_edit",
+    value_attribute="path",
+    selection=Selection.ADD_CHOICE,
+    is_inside=True,
+)
 
 
 class ConfigurationForm(PageForm):
     """Fields of a configuration; the script has its own editor."""
 
     conditional_fields = frozenset({"script"})
+    new_resources: ClassVar[Mapping[str, NewResource]] = {"environments": NEW_ENVIRONMENT}
 
     name = forms.CharField(max_length=128)
     script = forms.CharField(required=False, strip=False, max_length=int(SCRIPT_BYTES))
@@ -79,12 +92,18 @@ class NewConfigurationForm(IdentifierForm, ConfigurationForm):
     identifier = IdentifierField(help_text="Used in the API. Generated from the name if empty.")
 
     def __init__(
-        self, *args: Any, person: Principal, permission: str, scope: Scope | None, **kwargs: Any
+        self,
+        *args: Any,
+        person: Principal,
+        permission: str,
+        scope: Scope | None,
+        among: Q | None = None,
+        **kwargs: Any,
     ) -> None:
         super().__init__(*args, person=person, scope=scope or Scope.objects.account(), **kwargs)
         field = self.fields["in_scope"]
         if isinstance(field, ScopeField):
-            field.set_choices(person, permission, scope)
+            field.set_choices(person, permission, scope, among=among)
 
 
 class DelegateChoiceField(forms.ModelMultipleChoiceField):

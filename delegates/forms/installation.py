@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any
+from typing import Any, ClassVar
 
 from django import forms
 
@@ -14,9 +14,10 @@ from delegates.models import DelegateConfiguration, DelegateToken
 from delegates.queries.delegates import list_usable_tokens
 from rbac.models import Scope
 from rbac.policy import Principal, filter_visible
+from web.forms.drafts import NewResource
 from web.forms.page_forms import PageForm, ScopeField
+from web.forms.resource_forms import ScopedForm
 
-EDIT = "core_delegate_edit"
 MAX_TOKEN_CHOICES = 200
 TARGET_CHOICES = (
     ("FARGATE", "ECS on Fargate"),
@@ -57,9 +58,14 @@ def build_choice_field(label: str, choices: Any, help_text: str = "") -> forms.C
     return forms.ChoiceField(label=label, choices=choices, required=False, help_text=help_text)
 
 
-class NewDelegateForm(PageForm):
+class NewDelegateForm(ScopedForm):
     """Form of the delegate wizard; every field except the name has a default."""
 
+    new_resources: ClassVar[Mapping[str, NewResource]] = {
+        "configuration": NewResource(
+            "configuration", "new-delegate-configuration", "core_delegateconfiguration_edit"
+        )
+    }
     conditional_fields = frozenset(
         ("secret_arn", "token", "configuration", "size", "region", "flavour", "target")
     )
@@ -134,12 +140,9 @@ class NewDelegateForm(PageForm):
         label="CA file on the host", help_text="It is mounted into the container."
     )
 
-    def __init__(self, *args: Any, person: Principal, scope: Scope | None, **kwargs: Any) -> None:
-        super().__init__(*args, auto_id="delegate-%s", **kwargs)
+    def __init__(self, *args: Any, person: Principal, **kwargs: Any) -> None:
+        super().__init__(*args, person=person, auto_id="delegate-%s", **kwargs)
         self.person = person
-        field = self.fields["in_scope"]
-        if isinstance(field, ScopeField):
-            field.set_choices(person, EDIT, scope)
         self._set_choices("size", [("", "Default"), *((s.identifier, s.name) for s in SIZES.values())])
         self._set_choices(
             "region", [(region.name, f"{region.name} ({region.title})") for region in list_regions()]

@@ -24,38 +24,42 @@ from delegates.operations.installation import (
 )
 from delegates.queries.delegates import get_connect_progress
 from rbac.policy import can, require
-from web.forms.page_forms import get_posted_data
-from web.forms.pages import PageRequest, get_visible, require_get_or_post, require_sign_in
-from web.http.problems import Problem
+from web.forms.pages import PageRequest, get_visible, require_sign_in
+from web.forms.resource_pages import CreatePage
 
 VIEW: Final = "core_delegate_view"
 EDIT: Final = "core_delegate_edit"
 SIZE_CHOICES: Final = {"sizes": SIZES.values(), "own_use": OWN_USE_NOTE, "rule_of_thumb": SIZING_NOTE}
 
 
-@require_sign_in
-@require_get_or_post
-def new_delegate(request: PageRequest) -> HttpResponse:
-    """Show the wizard of a new delegate, and create it."""
-    form = NewDelegateForm(get_posted_data(request), person=request.user, scope=request.current_scope)
-    if request.method == "POST" and form.is_valid():
+class NewDelegate(CreatePage[Delegate]):
+    """The wizard of a new delegate."""
+
+    template_name = "delegates/new/new.html"
+    permission = EDIT
+    form_class = NewDelegateForm
+    noun = "delegate"
+    parents = (("Delegates", "delegates"),)
+    detail = "install-delegate"
+    refusal_title = "Could not create the delegate"
+
+    def get_context(self, form: NewDelegateForm) -> dict[str, Any]:
+        """Return the sizes to choose from."""
+        return dict(SIZE_CHOICES)
+
+    def save(self, form: NewDelegateForm) -> Delegate:
+        """Create the delegate."""
         data = form.cleaned_data
-        try:
-            made = create_delegate(
-                actor=request.user,
-                scope=data["in_scope"],
-                name=data["name"],
-                answers=form.build_answers,
-                size=data["size"],
-                tags=data["tags"],
-                configuration=form.chosen_configuration,
-                token=form.chosen_token,
-            )
-        except Problem as problem:
-            form.add_problem(problem)
-        else:
-            return redirect("install-delegate", pk=made.pk)
-    return render(request, "delegates/new/new.html", {"form": form, **SIZE_CHOICES}, status=form.http_status)
+        return create_delegate(
+            actor=self.request.user,
+            scope=data["in_scope"],
+            name=data["name"],
+            answers=form.build_answers,
+            size=data["size"],
+            tags=data["tags"],
+            configuration=form.chosen_configuration,
+            token=form.chosen_token,
+        )
 
 
 @require_sign_in

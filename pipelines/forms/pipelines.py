@@ -1,6 +1,7 @@
 """Forms of pipelines: YAML, name of an empty one, and template."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from django import forms
 from django.core.exceptions import ValidationError
@@ -13,6 +14,7 @@ from pipelines.pipeline_templates import render_pipeline_template
 from rbac.models import Scope
 from rbac.policy import Principal, filter_visible
 from steps.strategies.registry import get_strategies
+from web.forms.drafts import NewResource
 from web.forms.page_forms import PageForm, ScopeField
 from web.forms.resource_forms import ScopedForm
 from web.http.problems import Problem
@@ -82,6 +84,9 @@ class EmptyPipelineForm(PageForm):
 class PipelineTemplateForm(PageForm):
     """Form for a new pipeline from a template: service, target and strategy."""
 
+    new_resources: ClassVar[Mapping[str, NewResource]] = {
+        "service": NewResource("service", "new-service", "core_service_edit")
+    }
     strategy = forms.ChoiceField()
     service = _NamedChoiceField(Service.objects.none(), empty_label=None)
     place = _NamedChoiceField(Infrastructure.objects.none(), empty_label=None, label="To")
@@ -107,7 +112,8 @@ class PipelineTemplateForm(PageForm):
 
     def text(self) -> str:
         """Return the YAML; fields left empty use the first option, or a placeholder."""
-        chosen = self.cleaned_data if self.is_bound and self.is_valid() else {}
+        self.full_clean()
+        chosen = self.cleaned_data if self.is_bound else {}
         service = chosen.get("service") or self.services.first()
         place = chosen.get("place") or self.places.first()
         environment, infrastructure = (

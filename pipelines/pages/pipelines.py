@@ -1,9 +1,10 @@
 """Pages that create, edit, check, draw, delete and restore pipelines."""
 
 from typing import Any, Final
+from urllib.parse import urlencode
 
 from django.contrib import messages
-from django.http import HttpResponse, JsonResponse
+from django.http import HttpResponse, JsonResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
@@ -15,8 +16,8 @@ from pipelines.models import Pipeline, PipelineVersion
 from pipelines.operations import pipelines
 from rbac.models import Scope
 from rbac.policy import NotVisible, can, filter_visible, list_permitted_scopes, require
-from web.forms.draft_pages import open_draft, report_draft
-from web.forms.drafts import DRAFT_PARAMETER, delete_draft
+from web.forms.draft_pages import leave_form, list_creatable, open_draft, report_draft
+from web.forms.drafts import CREATE_NAME, DRAFT_PARAMETER, OpenDraft, delete_draft
 from web.forms.page_forms import get_posted_data
 from web.forms.pages import PageRequest, get_visible, require_get_or_post, require_sign_in
 from web.forms.resource_pages import DeletePage, ResourcePage
@@ -27,6 +28,8 @@ from web.text_diffs import compare_texts
 VIEW: Final = "core_pipeline_view"
 EDIT: Final = "core_pipeline_edit"
 DELETE: Final = "core_pipeline_delete"
+# Only the form of a template has this field.
+TEMPLATE_FIELD: Final = "strategy"
 
 
 def get_pipeline(request: PageRequest, pk: int) -> Pipeline:
@@ -48,9 +51,10 @@ def create_pipeline(request: PageRequest) -> HttpResponse:
     """Create a pipeline; the text starts from a template."""
     draft = open_draft(request)
     start = EmptyPipelineForm(request.GET if "name" in request.GET else None)
-    template = PipelineTemplateForm(
-        request.GET if "strategy" in request.GET else None, person=request.user, scope=request.current_scope
-    )
+    template = _build_template_form(request, draft)
+    if draft is not None and TEMPLATE_FIELD in draft.data:
+        report_draft(request, draft, template.fields.get(draft.field))
+        request.draft_data, draft = None, None
     form = NewPipelineForm(
         get_posted_data(request),
         person=request.user,
@@ -58,6 +62,8 @@ def create_pipeline(request: PageRequest) -> HttpResponse:
         scope=request.current_scope,
         initial={"yaml": start.text() or template.text()},
     )
+    if TEMPLATE_FIELD in request.POST:
+        return _choose_template(request)
     if request.method == "POST" and form.is_valid():
         data = form.cleaned_data
         try:
@@ -68,7 +74,28 @@ def create_pipeline(request: PageRequest) -> HttpResponse:
             delete_draft(request.user, request.GET.get(DRAFT_PARAMETER, ""))
             messages.success(request, f"Pipeline {made.name} created.")
             return redirect("pipeline", pk=made.pk)
-    return _render_form(request, form, request.current_scope, template=template, start=start, draft=draft)
+    nouns = list_creatable(request.user, template.list_new_resources(), request.current_scope)
+    more = {"template": template, "start": start, "draft": draft, "new_nouns": nouns}
+    return _render_form(request, form, request.current_scope, **more)
+
+
+def _build_template_form(request: PageRequest, draft: OpenDraft | None) -> PipelineTemplateForm:
+    """Return the form with the values of its draft, or of the address."""
+    query = request.GET
+    if draft is not None and TEMPLATE_FIELD in draft.data:
+        query = QueryDict(draft.data.urlencode())
+    data = query if TEMPLATE_FIELD in query else None
+    return PipelineTemplateForm(data, person=request.user, scope=request.current_scope)
+
+
+def _choose_template(request: PageRequest) -> HttpResponse:
+    """Go to the address of the chosen template, or to the form of a new resource for it."""
+    if field := request.POST.get(CREATE_NAME):
+        resource = PipelineTemplateForm.new_resources.get(field)
+        return leave_form(request, field, resource, scope=request.current_scope, path=request.path)
+    names = PipelineTemplateForm.base_fields.keys() & request.POST.keys()
+    query = {name: request.POST[name] for name in sorted(names)}
+    return redirect(f"{request.path}?{urlencode(query)}")
 
 
 @require_sign_in

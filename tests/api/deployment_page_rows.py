@@ -21,6 +21,7 @@ from tests.api.requests import (
     place,
     place_form,
     service_form,
+    template_form,
     use_key_of,
     version_of,
 )
@@ -215,6 +216,7 @@ DEPLOYMENT_PAGES: dict[str, Row] = {
         (
             get(Anywhere("core_pipeline_edit")),
             Ask("post", Makes("core_pipeline_edit"), body=pipeline_form, is_form=True),
+            Ask("post", Anywhere("core_pipeline_edit", 302), body=template_form, is_form=True),
         )
     ),
     "check-pipeline": Row((Ask("post", Needs("core_pipeline_view"), body=pipeline_form, is_form=True),)),

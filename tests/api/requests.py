@@ -185,6 +185,10 @@ def environment_form(world: World) -> dict[str, Any]:
     return form | {"version": 1} | rows_of("variables", name="level", kind="String", value="info")
 
 
+def template_form(world: World) -> dict[str, Any]:
+    return {"strategy": "Canary"}
+
+
 def pipeline_form(world: World) -> dict[str, Any]:
     return {"in_scope": world.scope.path, "yaml": OTHER_PIPELINE.replace(CANARY, "Another")}
 

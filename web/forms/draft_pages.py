@@ -1,10 +1,11 @@
 """Pages that keep the entered values of a form while its user creates a resource for it."""
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from typing import Any, ClassVar, Final
 
 from django.contrib import messages
 from django.core.exceptions import ValidationError
+from django.forms import Field
 from django.http import HttpResponse, HttpResponseBase
 from django.shortcuts import redirect
 from django.utils.functional import cached_property
@@ -43,12 +44,10 @@ def open_draft(request: PageRequest) -> OpenDraft | None:
     return draft
 
 
-def report_draft(
-    request: PageRequest, draft: OpenDraft, validate: Callable[[Any], Any] | None = None
-) -> None:
+def report_draft(request: PageRequest, draft: OpenDraft, field: Field | None = None) -> None:
     """Leave messages about the created resource, and about values that a draft does not keep.
 
-    `validate` raises `ValidationError` if the field does not accept the created resource.
+    `field` is the one that gets the created resource, and may refuse it.
     """
     if draft.has_omitted:
         messages.warning(request, UNKEPT)
@@ -56,8 +55,8 @@ def report_draft(
         return
     noun = draft.row.noun.capitalize()
     try:
-        if validate is not None:
-            validate(draft.data[draft.field])
+        if field is not None:
+            field.clean(field.widget.value_from_datadict(draft.data, {}, draft.field))
     except ValidationError:
         messages.warning(request, f"{noun} {draft.created_name} was created, but you cannot use it here.")
     else:
@@ -88,7 +87,7 @@ def leave_form(
 
 
 def list_creatable(user: User, resources: Iterable[NewResource], scope: Scope | None) -> set[str]:
-    """Return the resources that the user may create where `scope` can use them; a query for each."""
+    """Return the resources that the user may create for a form of `scope`; a query for each."""
     by_noun = {resource.noun: resource for resource in resources}
     return {
         noun for noun, resource in by_noun.items() if list_creation_scopes(user, resource, scope).exists()
@@ -115,7 +114,7 @@ class DraftPage(View):
 
     def report_draft(self, draft: OpenDraft, form: Any) -> None:
         """Leave messages about the created resource, and about values that a draft does not keep."""
-        report_draft(self.request, draft, getattr(form.fields.get(draft.field), "clean", None))
+        report_draft(self.request, draft, form.fields.get(draft.field))
 
     def delete_draft(self) -> None:
         """Delete the draft of a saved form."""
@@ -161,17 +160,17 @@ class OriginPage(View):
             return f"Create {self.noun} and return"
         return self.button or f"Create {self.noun}"
 
-    def get_scope_options(self) -> dict[str, Scope | None]:
-        """Return the selected scope, and the scope that the resource must be visible from."""
+    def get_scope_options(self) -> dict[str, Any]:
+        """Return the selected scope, and the condition for the scopes that the first form can use."""
         if self.origin is None:
             return {"scope": self.request.current_scope}
-        return {"scope": self.origin.scope, "below": self.origin.scope}
+        return {"scope": self.origin.scope, "among": self.origin.scope_filter}
 
     def get_draft_scope(self) -> Scope | None:
         """Return the scope that is selected in the form."""
         path = self.request.POST.get("in_scope", "")
         selected = list_permitted_scopes(self.request.user, self.permission).filter(path=path).first()
-        return selected or self.get_scope_options()["scope"]
+        return selected or (self.request.current_scope if self.origin is None else self.origin.scope)
 
     def return_to_form(self, saved: Any) -> HttpResponseBase | None:
         """Select the saved resource in the form that needs it, and return there."""

@@ -10,19 +10,20 @@ import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from enum import StrEnum
 from typing import Any, Final
 from urllib.parse import urlencode
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Model
+from django.db.models import Model, Q
 from django.http import HttpRequest, QueryDict
 from django.urls import reverse
 
 from guards.limits import FORM_DRAFT_HOURS, FORM_DRAFTS
 from rbac.encryption import DecryptionFailed
 from rbac.models import Scope, User
-from rbac.policy import Forbidden, list_permitted_scopes
+from rbac.policy import Forbidden, build_below_filter, list_permitted_scopes
 from web.clock import get_database_time
 from web.models import FormDraft
 from web.retention import RetentionRule
@@ -36,11 +37,21 @@ DRAFT_RETENTION: Final = (RetentionRule("Form drafts", FormDraft.objects.all(), 
 _PROTOCOL_NAMES: Final = frozenset({"csrfmiddlewaretoken", CREATE_NAME})
 
 
+class Selection(StrEnum):
+    """What the created resource does with the values that were entered in its field before."""
+
+    REPLACE = "replace"
+    # Of a list of checkboxes, or of a text with commas.
+    ADD_CHOICE = "add choice"
+    ADD_WORD = "add word"
+
+
 @dataclass(frozen=True)
 class NewResource:
     """A resource that can be created for a field; the field takes its `value_attribute`.
 
-    `kinds` are those that the field accepts, of resources with a kind.
+    `kinds` are those that the field accepts, of resources with a kind. The resource must be visible from the
+    scope of the form, or with `is_inside`, belong to it or to a scope below.
     """
 
     noun: str
@@ -48,6 +59,8 @@ class NewResource:
     permission: str
     value_attribute: str = "pk"
     kinds: tuple[str, ...] = ()
+    selection: Selection = Selection.REPLACE
+    is_inside: bool = False
 
 
 class DraftData(QueryDict):
@@ -71,8 +84,13 @@ class OpenDraft:
 
     @property
     def scope(self) -> Scope | None:
-        """Return the scope that the new resource must be visible from."""
+        """Return the scope of the first form."""
         return Scope.objects.filter(path=self.content["scope"]).first()
+
+    @property
+    def scope_filter(self) -> Q:
+        """Return the condition for the scopes that the new resource can belong to."""
+        return _build_scope_filter(self.scope, is_inside=bool(self.content["is_inside"]))
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -105,7 +123,9 @@ class OpenDraft:
     def add_created(self, resource: Model) -> None:
         """Select the created resource in the field that it was created for."""
         value = str(getattr(resource, self.content["value_attribute"]))
-        data = {**self.content["data"], self.field: [value]}
+        entered = self.content["data"]
+        selected = _select(Selection(self.content["selection"]), entered.get(self.field, []), value)
+        data = {**entered, self.field: selected}
         content = {**self.content, "data": data, "created": str(getattr(resource, "name", resource))}
         with transaction.atomic():
             # Another window may have saved the form, which deletes its draft.
@@ -116,9 +136,9 @@ class OpenDraft:
 
 
 def list_creation_scopes(user: User, resource: NewResource, scope: Scope | None) -> Any:
-    """Return the scopes where the user may create a resource that is visible from `scope`."""
+    """Return the scopes where the user may create a resource for a form of `scope`."""
     scopes = list_permitted_scopes(user, resource.permission)
-    return scopes if scope is None else scopes.filter(path__in=scope.ancestor_paths())
+    return scopes.filter(_build_scope_filter(scope, is_inside=resource.is_inside))
 
 
 def save_draft(
@@ -144,6 +164,8 @@ def save_draft(
         "value_attribute": resource.value_attribute,
         "scope": scope.path if scope else "",
         "kinds": resource.kinds,
+        "selection": resource.selection,
+        "is_inside": resource.is_inside,
         "data": {name: values for name, values in posted.items() if name not in omitted},
         "has_omitted": bool(request.FILES) or any(any(posted.get(name, ())) for name in omitted),
     }
@@ -188,6 +210,20 @@ def get_form_path(request: HttpRequest) -> str:
     parameters.pop(DRAFT_PARAMETER, None)
     query = parameters.urlencode()
     return f"{request.path}?{query}" if query else request.path
+
+
+def _build_scope_filter(scope: Scope | None, *, is_inside: bool) -> Q:
+    if scope is None:
+        return Q()
+    return build_below_filter(scope, "pk") if is_inside else Q(path__in=scope.ancestor_paths())
+
+
+def _select(selection: Selection, values: list[str], value: str) -> list[str]:
+    """Return the posted values of a field with the created resource."""
+    if selection == Selection.ADD_CHOICE:
+        return [*values, value]
+    words = [word for text in values for word in text.replace(",", " ").split()]
+    return [", ".join([*words, value])] if selection == Selection.ADD_WORD else [value]
 
 
 def _delete_surplus(user: User) -> None:

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 from django import forms
 from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.forms.utils import ErrorDict
 from django.http import HttpRequest, QueryDict
 
@@ -140,15 +140,15 @@ class ScopeField(forms.ModelChoiceField):
         )
 
     def set_choices(
-        self, person: Principal, permission: str, chosen: Scope | None, *, below: Scope | None = None
+        self, person: Principal, permission: str, chosen: Scope | None, *, among: Q | None = None
     ) -> None:
         """Set the scopes where `permission` is granted as choices. Raises `Forbidden` if there are none.
 
-        With `below`, only those whose resources are visible from there.
+        With `among`, only those that match the condition.
         """
         scopes: QuerySet[Scope] = list_permitted_scopes(person, permission).order_by("path")
-        if below is not None:
-            scopes = scopes.filter(path__in=below.ancestor_paths())
+        if among is not None:
+            scopes = scopes.filter(among)
         self.queryset = scopes
         if not scopes.exists():
             raise Forbidden(permission)

@@ -31,7 +31,7 @@ class PageRequest(HttpRequest):
     user: User
     current_scope: Scope | None
     # Entered values of a form that the user left to create a resource for it.
-    draft_data: QueryDict
+    draft_data: QueryDict | None
 
 
 PageView = Callable[Concatenate[PageRequest, Parameters], HttpResponseBase]

@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 from django import forms
+from django.db.models import Q
 
 from guards.limits import NAME_CHARACTERS
 from rbac.models import Scope
@@ -66,13 +67,13 @@ class ScopedForm(PageForm):
         person: Principal,
         permission: str,
         scope: Scope | None,
-        below: Scope | None = None,
+        among: Q | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
         field = self.fields["in_scope"]
         if isinstance(field, ScopeField):
-            field.set_choices(person, permission, scope, below=below)
+            field.set_choices(person, permission, scope, among=among)
 
 
 class RenameForm(PageForm):

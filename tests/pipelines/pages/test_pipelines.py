@@ -80,7 +80,7 @@ def test_a_new_pipeline_begins_with_what_there_is(world: World, client: Client):
 @pytest.mark.django_db
 def test_without_a_service_the_page_says_where_to_make_one(project: Scope, client: Client):
     page = text_of(client.get("/pipelines/new/"))
-    assert 'href="/services/new/"' in page
+    assert 'name="create_for" value="service"' in page
     assert "serviceRef: my_service" in page
 
 
