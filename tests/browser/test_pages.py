@@ -156,6 +156,9 @@ def test_a_narrow_page_shows_in_its_navigation_where_the_reader_is(
     for address, name in (("/access/keys/", "Access and settings"), ("/", "Overview")):
         visit(address)
         expect(page.get_by_label("Main").get_by_role("link", name=name)).to_be_in_viewport(ratio=1)
+    visit("/notifications/")
+    tabs = page.get_by_label("Access and settings")
+    expect(tabs.get_by_role("link", name="Notifications")).to_be_in_viewport(ratio=1)
 
 
 def test_the_keyboard_reaches_pages_and_help(page: Page, visit: Visit, demo: Pipeline) -> None:
