@@ -175,6 +175,10 @@ class EnvironmentSettings(BaseSettings):
         30, alias="SLIPWAY_KEEP_DELEGATE_EVENTS_DAYS", ge=1, le=MOST_KEPT_DAYS
     )
     """How many days the events of delegates are kept."""
+    sentry_dsn: str = Field("", alias="SENTRY_DSN", pattern=r"^(https?://\S+@\S+)?$")
+    """Where unexpected errors are reported: the DSN of a project in Sentry. Empty: nowhere.
+    `SENTRY_ENVIRONMENT` is the name of this installation there.
+    """
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", alias="LOG_LEVEL")
     """The level of the processes' own logs."""
     log_format: Literal["", "json", "text"] = Field("", alias="LOG_FORMAT")

@@ -54,6 +54,12 @@ def bind_log_fields(**fields: object) -> AbstractContextManager[None]:
     return bound_contextvars(**{name: str(value) for name, value in fields.items() if value})
 
 
+def get_log_fields() -> dict[str, str]:
+    """Return the bound fields."""
+    bound = get_contextvars()
+    return {name: str(bound[name]) for name in FIELDS if name in bound}
+
+
 def get_handed_over_fields() -> dict[str, str]:
     """Return the bound fields that go with work to another process."""
     bound = get_contextvars()
