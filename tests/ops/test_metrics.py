@@ -1,5 +1,6 @@
 """Prometheus reads the state of the installation, and what web and worker processes count."""
 
+import json
 import os
 import re
 import subprocess
@@ -11,7 +12,7 @@ import pytest
 import yaml
 from django.test import Client
 from django.utils import timezone
-from prometheus_client import REGISTRY
+from prometheus_client import REGISTRY, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 from pytest_django import Settings
 
@@ -143,17 +144,64 @@ def test_a_worker_serves_the_sums_of_its_children(tmp_path: Path) -> None:
     assert parse_samples(run.stdout)["slipway_reconcile_seconds_count", ("done",)] == 2
 
 
+def read_exported_labels() -> dict[str, dict[str, set[str]]]:
+    """Return each metric that a process exports, with its labels and their values so far."""
+    labels: dict[str, dict[str, set[str]]] = {}
+    for text in (Client().get("/metrics").content.decode(), generate_latest(REGISTRY).decode()):
+        for family in text_string_to_metric_families(text):
+            # Also counters and histograms that have not counted yet.
+            for suffix in ("", "_total", "_count", "_bucket"):
+                labels.setdefault(f"{family.name}{suffix}", {})
+            for sample in family.samples:
+                for name, value in sample.labels.items():
+                    labels.setdefault(sample.name, {}).setdefault(name, set()).add(value)
+    # Only with PostgreSQL.
+    labels.setdefault("slipway_database_pool", {"state": {"open", "free", "awaited"}})
+    return labels
+
+
+def list_unknown_parts(expression: str, exported: dict[str, dict[str, set[str]]]) -> list[str]:
+    """Return the metrics, and the values of labels, that an expression names and no process exports."""
+    unknown = [name for name in re.findall(r"slipway_\w+", expression) if name not in exported]
+    for name, matchers in re.findall(r"(slipway_\w+)\{([^}]*)\}", expression):
+        values = exported.get(name, {})
+        for label, pattern in re.findall(r'(\w+)[=!]~?"([^"]*)"', matchers):
+            # Without a sample the values are not known.
+            if values and not set(pattern.split("|")) <= values.get(label, set()):
+                unknown.append(f"{name}{{{label}={pattern}}}")
+    return unknown
+
+
 @pytest.mark.django_db
 def test_alerts_speak_of_metrics_that_exist(live_broker: str) -> None:
     Pulse.objects.create(name=dispatch.DISPATCHER, at=timezone.now())
-    names = {name for name, _ in read_samples()}
-    # Counters that have not counted yet.
-    names |= {f"{family.name}_total" for family in REGISTRY.collect()}
+    exported = read_exported_labels()
     document = yaml.safe_load((ROOT / "deploy" / "prometheus" / "alerts.yml").read_text())
     rules = document["groups"][0]["rules"]
 
     assert len({rule["alert"] for rule in rules}) == len(rules)
     for rule in rules:
-        assert set(re.findall(r"slipway_\w+", rule["expr"])) - names == set(), rule["alert"]
+        assert list_unknown_parts(rule["expr"], exported) == [], rule["alert"]
         assert rule["annotations"]["summary"]
         assert rule["annotations"]["description"]
+
+
+@pytest.mark.django_db
+def test_the_dashboard_shows_every_metric_and_no_other(live_broker: str) -> None:
+    Pulse.objects.create(name=dispatch.DISPATCHER, at=timezone.now())
+    exported = read_exported_labels()
+    document = json.loads((ROOT / "deploy" / "grafana" / "dashboard.json").read_text())
+    panels = [panel for panel in document["panels"] if panel["type"] != "row"]
+
+    shown: set[str] = set()
+    for panel in panels:
+        assert panel["description"].endswith("."), panel["title"]
+        for target in panel["targets"]:
+            assert list_unknown_parts(target["expr"], exported) == [], panel["title"]
+            assert target["datasource"]["uid"] == "${datasource}"
+            shown |= set(re.findall(r"slipway_[a-z_]+?(?=_bucket|_count|_total|\W|$)", target["expr"]))
+    families = {family.name for family in REGISTRY.collect() if family.name.startswith("slipway_")}
+    state = {name for name, _ in read_samples() if name.startswith("slipway_")}
+    state = {re.sub("_(bucket|count|sum|total|created)$", "", name) for name in state}
+    assert shown - {"slipway_database_pool"} == (families | state) - {"slipway_database_pool"}
+    assert len({panel["id"] for panel in document["panels"]}) == len(document["panels"])
