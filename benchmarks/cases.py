@@ -10,6 +10,7 @@ from django.test import Client
 from django.urls import reverse
 
 from accounts.queries.people import PERSON_FILTERS
+from accounts.queries.resource_groups import RESOURCE_GROUP_FILTERS
 from accounts.queries.roles import ROLE_FILTERS
 from benchmarks.history import Site
 from catalog.models import Service
@@ -150,6 +151,7 @@ def _pages_of_lists_with_state(readers: Readers) -> Iterator[Case]:
         "/connectors/": CONNECTOR_FILTERS,
         "/access/people/": PERSON_FILTERS,
         "/access/roles/": ROLE_FILTERS,
+        "/access/resource-groups/": RESOURCE_GROUP_FILTERS,
     }
     for path, filters in lists.items():
         for word in filters:

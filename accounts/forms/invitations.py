@@ -1,15 +1,17 @@
 """Forms of invitations."""
 
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final
 
 from django import forms
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 
-from accounts.forms.role_assignments import RoleField, list_assignable_roles
+from accounts.forms.role_assignments import NEW_ROLE, RoleField, list_assignable_roles
 from guards.limits import INVITATION_DAYS
 from rbac.models import Role, User
 from rbac.policy import Principal
+from web.forms.drafts import NewResource
 from web.forms.page_forms import PageForm, ScopeField
 from web.forms.resource_forms import ScopedForm
 
@@ -20,6 +22,7 @@ EMAIL_CHARACTERS: Final = 254
 class InvitationForm(ScopedForm):
     """Form with recipient, scope and role."""
 
+    new_resources: ClassVar[Mapping[str, NewResource]] = {"role": NEW_ROLE}
     email = forms.EmailField(max_length=EMAIL_CHARACTERS, label="Email address")
     in_scope = ScopeField(help_text="The role applies in this scope and below.")
     role = RoleField(

@@ -1,7 +1,8 @@
 """Form that assigns a role."""
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from django import forms
 from django.db.models import Q, QuerySet
@@ -15,6 +16,7 @@ from rbac.policy import (
     filter_visible,
     list_permitted_scopes,
 )
+from web.forms.drafts import NewResource
 from web.forms.page_forms import ScopeField
 from web.forms.resource_forms import ScopedForm
 
@@ -50,9 +52,16 @@ EXPIRY_CHOICES: Final = (
 )
 
 
+NEW_ROLE: Final = NewResource("role", "new-role", "core_role_edit")
+
+
 class RoleAssignmentForm(ScopedForm):
     """Form with role, scope, resource group and expiry; `below` limits the scopes."""
 
+    new_resources: ClassVar[Mapping[str, NewResource]] = {
+        "role": NEW_ROLE,
+        "resource_group": NewResource("resource group", "new-resource-group", "core_resourcegroup_edit"),
+    }
     role = RoleField(
         Role.objects.none(), empty_label=None, help_text="You can assign roles whose permissions you have."
     )

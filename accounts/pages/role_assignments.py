@@ -12,9 +12,9 @@ from accounts.pages.service_accounts import ServiceAccountPage
 from accounts.pages.user_groups import UserGroupPage
 from accounts.queries.user_groups import VIEW_GROUPS
 from rbac import operations
-from rbac.models import RoleAssignment, User, UserGroup
+from rbac.models import RoleAssignment, Scope, User, UserGroup
 from rbac.operations.users import MANAGE_USERS
-from rbac.policy import can
+from rbac.policy import can, list_permitted_scopes
 from web.forms.pages import PageRequest, get_visible
 from web.forms.resource_pages import Breadcrumb, ConfirmPage, FormPage
 
@@ -40,6 +40,12 @@ class AssignRole(FormPage[Any]):
         """Return the user and the permission that decide the offered scopes, and the selected scope."""
         user, scope = self.request.user, self.request.current_scope
         return {"person": user, "scope": scope, "permission": MANAGE_USERS}
+
+    def get_draft_scope(self) -> Scope | None:
+        """Return the selected scope: a role or a resource group that is created must be visible from it."""
+        scopes = list_permitted_scopes(self.request.user, MANAGE_USERS)
+        selected = scopes.filter(path=self.request.POST.get("in_scope", "")).first()
+        return selected or self.request.current_scope
 
     def save(self, form: RoleAssignmentForm) -> RoleAssignment:
         """Assign the role."""

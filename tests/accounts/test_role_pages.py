@@ -8,7 +8,7 @@ from django.test import Client
 from django.urls import reverse
 from rest_framework.test import APIClient
 
-from rbac.models import AuditEntry, Role, RoleAssignment, Scope, User, UserGroup
+from rbac.models import AuditEntry, ResourceGroup, Role, RoleAssignment, Scope, User, UserGroup
 from rbac.operations import create_invitation
 from tests.fixtures.people import make_person
 from tests.rbac.people import grant
@@ -229,3 +229,35 @@ def test_the_api_removes_the_assignments_of_a_role_where_that_is_agreed_to(
     assert client.delete(address).status_code == 409
     assert client.delete(f"{address}?although_used=true").status_code == 204
     assert not RoleAssignment.objects.filter(user=viewer, scope=project, role=releaser.pk).exists()
+
+
+def test_an_assignment_gets_a_new_role_and_a_new_resource_group(
+    org_admin: User, viewer: User, project: Scope, browse: Browse
+) -> None:
+    browser, form = browse(org_admin), reverse("assign-role-to-person", args=[viewer.pk])
+    typed = {"in_scope": project.path, "role": "", "resource_group": "", "expires": "7"}
+    address = browser.post(form, typed | {"create_for": "role"})["Location"]
+    new = {"in_scope": project.path, "name": "Night shift", "permissions": ["core_pipeline_execute"]}
+    back = browser.post(address, new)["Location"]
+    role = Role.objects.get(identifier="night_shift")
+    content = browser.get(back).content.decode()
+    assert f'<option value="{role.pk}" selected>' in content
+    assert '<option value="7" selected>' in content
+    typed["role"] = str(role.pk)
+    address = browser.post(back, typed | {"create_for": "resource_group"})["Location"]
+    group_form = {"in_scope": project.path, "name": "Shop", "types": ["pipeline"]}
+    back = browser.post(address, group_form)["Location"]
+    group = ResourceGroup.objects.get(name="Shop")
+    assert browser.post(back, typed | {"resource_group": str(group.pk)}).status_code == 302
+    assignment = RoleAssignment.objects.get(role=role)
+    assert (assignment.user, assignment.resource_group) == (viewer, group)
+
+
+def test_a_role_for_an_assignment_is_created_where_it_can_be_assigned(
+    admin: User, viewer: User, project: Scope, other_project: Scope, browse: Browse
+) -> None:
+    browser, form = browse(admin), reverse("assign-role-to-person", args=[viewer.pk])
+    address = browser.post(form, {"in_scope": project.path, "create_for": "role"})["Location"]
+    content = browser.get(address).content.decode()
+    assert f'value="{project.path}"' in content
+    assert f'value="{other_project.path}"' not in content.partition('name="in_scope"')[2]
