@@ -149,7 +149,8 @@ def receive_answers(answers: list[dict[str, Any]]) -> Iterator[str]:
     """Take what the function tells CloudFormation; yields the URL for it."""
 
     class Handler(BaseHTTPRequestHandler):
-        def do_PUT(self) -> None:  # noqa: N802  -- the name that http.server calls
+        # The name that http.server calls.
+        def do_PUT(self) -> None:
             answers.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
             self.send_response(200)
             self.end_headers()
@@ -193,7 +194,8 @@ def test_the_migration_function_tells_how_the_task_ended(
     monkeypatch.setattr(boto3, "client", lambda service: aws.client(service))
     monkeypatch.setattr("time.sleep", lambda seconds: aws.advance(seconds))
     code: dict[str, Any] = {}
-    exec(function["Properties"]["Code"]["ZipFile"], code)  # noqa: S102  -- our own, as Lambda runs it
+    # Our own code, as Lambda runs it.
+    exec(function["Properties"]["Code"]["ZipFile"], code)
     answers: list[dict[str, Any]] = []
 
     with receive_answers(answers) as url:
