@@ -39,6 +39,15 @@ def freeze_loaded_modules(**_: Any) -> None:
     gc.freeze()
 
 
+@signals.worker_init.connect
+@signals.beat_init.connect
+def refuse_unfinished_restore(**_: Any) -> None:
+    """End the start on a database whose restore is unfinished."""
+    from ops.backups import unfinished
+
+    unfinished.refuse_unfinished_restore()
+
+
 class LifeSigns(bootsteps.StartStopStep):
     """Step of the worker's main process that says every few seconds that it lives."""
 

@@ -1,6 +1,7 @@
 """Operations on notification rules and notifications."""
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -153,6 +154,12 @@ def resend_notification(*, actor: User, notification: Notification) -> Notificat
         transaction.on_commit(request_send, robust=True)
     notification.refresh_from_db()
     return notification
+
+
+def hold_waiting_notifications(reason: str, now: datetime) -> int:
+    """Fail all waiting notifications with a reason, and return their number; people may send them again."""
+    waiting = Notification.objects.filter(status=WAITING)
+    return waiting.update(status=Notification.Status.FAILED, ended_at=now, claimed_until=None, reason=reason)
 
 
 def build_audit_values(rule: NotificationRule) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from django.utils.crypto import constant_time_compare
 
 from deployments.engine.dispatch import DISPATCHER
 from deployments.models import Pulse
+from ops.backups.unfinished import find_unfinished_restore
 from ops.processes import ProcessState, list_processes
 from web.clock import get_database_time
 
@@ -146,6 +147,8 @@ def _is_migrated(_alias: str) -> bool:
 
 
 def _check_migrations() -> None:
+    if reason := find_unfinished_restore():
+        raise NotReadyError(reason)
     _is_migrated(connection.alias)
     with connection.cursor() as cursor:
         cursor.execute("SELECT 1")

@@ -14,6 +14,7 @@ from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.db import DatabaseError, connection
 
+from ops.backups.unfinished import UnfinishedRestoreError, refuse_unfinished_restore
 from ops.models import ServerProcess
 from web.clock import get_database_time
 
@@ -123,8 +124,16 @@ class WebLifeSigns:
         receive: Callable[[], Awaitable[Message]],
         send: Callable[[Message], Awaitable[None]],
     ) -> None:
-        """Renew the signs from startup to shutdown (https://asgi.readthedocs.io/en/latest/specs/lifespan.html)."""
+        """Renew the signs from startup to shutdown (https://asgi.readthedocs.io/en/latest/specs/lifespan.html).
+
+        On a database whose restore is unfinished, the startup fails.
+        """
         await receive()
+        try:
+            await sync_to_async(refuse_unfinished_restore)()
+        except UnfinishedRestoreError as exc:
+            await send({"type": "lifespan.startup.failed", "message": str(exc)})
+            return
         renewing = asyncio.create_task(self._renew_forever())
         await send({"type": "lifespan.startup.complete"})
         await receive()

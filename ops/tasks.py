@@ -9,6 +9,7 @@ from celery import shared_task
 from delegates import tasks as delegates
 from deployments.tasks import dispatch
 from notifications import tasks as notifications
+from ops.backups.unfinished import find_unfinished_restore
 from ops.retention_report import record_prune
 from web.clock import get_database_time
 from web.retention import prune_group
@@ -20,8 +21,12 @@ logger = logging.getLogger(__name__)
 def tick(**_: Any) -> None:
     """Dispatch executions, maintain delegates, and send due notifications.
 
-    One message is cheaper: most of the cost is the message. A failure does not stop the other parts.
+    One message is cheaper: most of the cost is the message. A failure does not stop the other parts. While a
+    restore is unfinished, nothing is dispatched.
     """
+    if reason := find_unfinished_restore():
+        logger.error("Nothing is dispatched. %s", reason)
+        return
     with ExitStack() as steps:
         steps.callback(notifications.tick)
         steps.callback(delegates.tick)

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any, TypedDict, Unpack
 
 from django.db import transaction
+from django.db.models import F
 
 from connectors.models import Connector
 from delegates.access.aws_access import DelegateAwsAccess
@@ -15,6 +16,7 @@ from delegates.models import Delegate, DelegateTask
 from delegates.protocol.notices import notify_abort
 from delegates.queries.routing_candidates import build_own_tag
 from delegates.state_log import log_task_status
+from delegates.task_owners import get_task_owner
 from delegates.task_queue import (
     close_queued_task,
     end_queued_task,
@@ -114,6 +116,26 @@ def _request_abort(task: DelegateTask) -> bool:
     if is_requested and task.instance_id:
         notify_abort(task.instance_id, task.pk)
     return is_requested
+
+
+RESTORED_REASON = "The database was restored from a backup."
+
+
+def end_open_tasks(now: datetime) -> int:
+    """End all open tasks of a restored database, notify their owners, and return their number.
+
+    Delegates may have run them since the backup, so none is offered again.
+    """
+    tasks = list(DelegateTask.objects.filter(status__in=DelegateTask.OPEN).defer("payload", "result"))
+    for task in tasks:
+        if end_queued_task(task, DelegateTask.Status.ABORTED, RESTORED_REASON, now):
+            continue
+        lost = {"status": DelegateTask.Status.FAILED, "reason": RESTORED_REASON, "finished_at": now}
+        DelegateTask.objects.filter(pk=task.pk).update(**lost, lease_until=None, fence=F("fence") + 1)
+        task.refresh_from_db()
+        if owner := get_task_owner(task):
+            owner.record_lost(task)
+    return len(tasks)
 
 
 # A user is waiting: a task that has not started by then is useless.

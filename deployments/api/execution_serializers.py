@@ -76,10 +76,15 @@ class UnitDocument(serializers.Serializer[Any]):
 class InterventionDocument(serializers.Serializer[Any]):
     """Intervention that a step waits for; kind WAITING means that it waits for AWS and may be skipped."""
 
-    kind = serializers.ChoiceField(choices=["FAILED", "STUCK", "STUCK_BACKWARD", "NOT_RESTORED", "WAITING"])
+    kind = serializers.ChoiceField(
+        choices=["FAILED", "STUCK", "STUCK_BACKWARD", "NOT_RESTORED", "RESTORED", "WAITING"]
+    )
     asked_at = serializers.DateTimeField(allow_null=True)
     until = serializers.DateTimeField(allow_null=True)
     on_timeout = serializers.CharField(allow_null=True)
+    taken_at = serializers.DateTimeField(
+        allow_null=True, help_text="Of RESTORED: when the backup was made that the execution comes from."
+    )
     choices = serializers.ListField(child=serializers.ChoiceField(choices=DECISIONS))
 
 

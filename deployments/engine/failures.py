@@ -297,14 +297,13 @@ def _get_error_type(failure: ActionFailed) -> str:
     return classify_error(failure.code, has_verdict=bool(failure.container) or failure.outcome != "FAILED")
 
 
-def abort_stage(reconcile_context: ReconcileContext, *, roll_back: bool, by: str) -> None:
-    """Abort the stage immediately, with or without a rollback; inside a commit."""
+def abort_stage(reconcile_context: ReconcileContext, *, roll_back: bool, text: str) -> None:
+    """Abort the stage immediately, with or without a rollback; inside a commit. `text` says who and how."""
     forward = reconcile_context.stage.steps.filter(section=StepExecution.Section.EXECUTION).order_by(
         "position"
     )
     open_steps = forward.exclude(status__in=TERMINAL_STATUSES)
     step = open_steps.first()
-    text = f"{by} aborted this execution" + (" and asked for a rollback" if roll_back else "")
     if step is not None:
         append_log(reconcile_context, step, text, "warning")
         if not roll_back:

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
+from typing import Any
 
 from deployments.engine import failures, retries, transitions, undos
 from deployments.engine.execution_rows import ExecutionRows
@@ -11,9 +12,10 @@ from deployments.engine.retries import retry_step
 from deployments.engine.step_scheduler import ENDED_BADLY, runs_after_failure
 from deployments.engine.transitions import start_rollback, stop_at_step
 from deployments.engine.undos import get_next_undo, skip_remaining_undos, skip_undo
-from deployments.execution.interventions import TOO_LATE_MESSAGE, list_choices
+from deployments.execution.interventions import RESTORE_DECISIONS, TOO_LATE_MESSAGE, list_choices
 from deployments.execution.notifications import notify_rollback
-from deployments.models import Execution, Interrupt, StageExecution, StepExecution
+from deployments.execution.restored_executions import extend_deadlines
+from deployments.models import ActionRun, Execution, Interrupt, StageExecution, StepExecution
 from steps.actions.base import get_actions
 from steps.failure_strategies import FailureReaction, choose_reaction, classify_error
 from steps.states import TERMINAL_STATUSES, ActionState, Outcome, Status
@@ -37,6 +39,9 @@ def apply_decision(reconcile_context: ReconcileContext, interrupt: Interrupt) ->
         f"{_get_username(interrupt)} decided about step {step.name}: {_DECISION_LABELS[interrupt.kind]}",
         "warning",
     )
+    if interrupt.kind in RESTORE_DECISIONS:
+        _apply_restore_decision(reconcile_context, step, interrupt)
+        return f"Decided: {_DECISION_LABELS[interrupt.kind]}."
     if step.intervention is not None:
         failures.clear_intervention(reconcile_context, step)
     if step.section == StepExecution.Section.ROLLBACK:
@@ -119,6 +124,8 @@ _DECISIONS: dict[str, Callable[[ReconcileContext, StepExecution, Interrupt], Non
 }
 _DECISION_LABELS: dict[str, str] = {
     Interrupt.Kind.ABORT: "abort",
+    Interrupt.Kind.END_UNCHANGED: "end without changes",
+    Interrupt.Kind.GO_ON: "go on",
     Interrupt.Kind.IGNORE: "ignore the failure",
     Interrupt.Kind.MARK_AS_FAILURE: "mark as failure",
     Interrupt.Kind.MARK_AS_SUCCESS: "mark as success",
@@ -126,6 +133,42 @@ _DECISION_LABELS: dict[str, str] = {
     Interrupt.Kind.ROLL_BACK: "roll back the stage",
     Interrupt.Kind.SKIP: "skip",
 }
+
+
+def _apply_restore_decision(
+    reconcile_context: ReconcileContext, step: StepExecution, interrupt: Interrupt
+) -> None:
+    """Continue an execution of a restored database, or end it without another call to AWS (rule 18)."""
+    execution, question = reconcile_context.execution, step.intervention or {}
+    former: dict[str, Any] = question.get("former", {})
+    step.intervention = former.get("intervention")
+    step.status = former.get("status", step.status)
+    step.save(update_fields=["intervention", "status"])
+    execution.restored_at = None
+    execution.status = former.get("execution", execution.status)
+    execution.save(update_fields=["restored_at", "status"])
+    if interrupt.kind == Interrupt.Kind.END_UNCHANGED:
+        _end_unchanged(reconcile_context, interrupt)
+    else:
+        paused_for = reconcile_context.runtime.now() - datetime.fromisoformat(question["taken_at"])
+        extend_deadlines(execution, paused_for)
+
+
+def _end_unchanged(reconcile_context: ReconcileContext, interrupt: Interrupt) -> None:
+    """End the execution and skip what would run at its end, such as resuming auto scaling."""
+    execution = reconcile_context.execution
+    rows = ActionRun.objects.filter(
+        step__stage__execution=execution, name__in=transitions.list_always_actions()
+    )
+    rows.filter(state__in=(ActionState.WAITING, ActionState.STARTED)).update(
+        state=ActionState.SKIPPED, ended_at=reconcile_context.runtime.now()
+    )
+    if execution.final_status:
+        # Stages for failures would change AWS too.
+        transitions.skip_later_stages(reconcile_context, Status.ABORTED)
+        return
+    text = f"{_get_username(interrupt)} ended this execution without changes after a restore from a backup"
+    failures.abort_stage(reconcile_context, roll_back=False, text=text)
 
 
 def apply_interrupts(rows: ExecutionRows) -> None:
@@ -156,7 +199,9 @@ def _abort(reconcile_context: ReconcileContext, interrupt: Interrupt) -> str:
     if reconcile_context.execution.rolling_back or reconcile_context.execution.final_status:
         return "The execution was already ending."
     roll_back = interrupt.kind == Interrupt.Kind.ABORT_AND_ROLL_BACK
-    failures.abort_stage(reconcile_context, roll_back=roll_back, by=_get_username(interrupt))
+    text = f"{_get_username(interrupt)} aborted this execution"
+    text += " and asked for a rollback" if roll_back else ""
+    failures.abort_stage(reconcile_context, roll_back=roll_back, text=text)
     return "Aborted."
 
 

@@ -16,6 +16,7 @@ from django.utils import timezone
 from deployments.engine import interrupts, service_locks, stage_execution, stage_rollback
 from deployments.engine.action_phases import PhaseFailed, PhaseFinished, PhaseWaiting, run_phase
 from deployments.engine.execution_rows import ExecutionRows
+from deployments.engine.failures import INTERVENTION_CHECK_INTERVAL
 from deployments.engine.lease import Lease, LeaseLostError, claim_lease, load_execution
 from deployments.engine.reconcile_context import ReconcileContext, ServiceSnapshot, append_log
 from deployments.engine.service_waits import ServiceWait
@@ -186,6 +187,8 @@ class _ReconcilePass:
                 self._load()
             if self.rows.execution.is_over:
                 return None, None
+            if self.rows.execution.restored_at is not None:
+                return self.lease.runtime.now() + INTERVENTION_CHECK_INTERVAL, None
             reconcile_context = self._build_context()
             wait = _advance(reconcile_context)
             if wait is not None:

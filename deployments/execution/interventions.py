@@ -20,12 +20,18 @@ _FAILURE_DECISIONS = (
 )
 # Permission to decide about failures does not replace approvers.
 _BYPASSING_DECISIONS = (InterruptKind.SKIP, InterruptKind.IGNORE, InterruptKind.MARK_AS_SUCCESS)
-DECISIONS = tuple(str(kind.value) for kind in _FAILURE_DECISIONS)
+RESTORED = "RESTORED"
+# After a restore from a backup, only these are possible (rule 18).
+RESTORE_DECISIONS = (InterruptKind.GO_ON, InterruptKind.END_UNCHANGED)
+# These end an execution, so they require the permission to abort it.
+STOPPING_DECISIONS = (InterruptKind.ABORT, InterruptKind.ROLL_BACK, InterruptKind.END_UNCHANGED)
+DECISIONS = tuple(str(kind.value) for kind in (*_FAILURE_DECISIONS, *RESTORE_DECISIONS))
 _CHOICES: dict[str, tuple[str, ...]] = {
     "FAILED": _FAILURE_DECISIONS,
     "STUCK": _FAILURE_DECISIONS,
     "STUCK_BACKWARD": (InterruptKind.RETRY, InterruptKind.IGNORE),
     "NOT_RESTORED": (InterruptKind.RETRY, InterruptKind.IGNORE, InterruptKind.ABORT),
+    RESTORED: RESTORE_DECISIONS,
 }
 
 
@@ -66,4 +72,5 @@ def build_intervention_document(step: StepExecution) -> dict[str, Any] | None:
         "until": until,
         "on_timeout": None,
     }
-    return {**intervention, "choices": list(choices)}
+    document = {name: value for name, value in intervention.items() if name != "former"}
+    return {"taken_at": None, **document, "choices": list(choices)}

@@ -19,7 +19,12 @@ from deployments.execution.attempts import (
     require_no_later_attempt,
     require_retryable,
 )
-from deployments.execution.interventions import TOO_LATE_MESSAGE, list_choices
+from deployments.execution.interventions import (
+    RESTORE_DECISIONS,
+    STOPPING_DECISIONS,
+    TOO_LATE_MESSAGE,
+    list_choices,
+)
 from deployments.execution.queries import SUCCEEDED
 from deployments.execution.run_requests import RunRequest, resolve_targets, validate_run
 from deployments.execution_access import needs_of_execution
@@ -256,9 +261,9 @@ def decide_step(*, actor: User, execution: Execution, step: str, decision: str) 
     `decision` is one of `Interrupt.Kind`. Raises `BadInput` for a missing step, `Conflict` for an impossible
     decision.
     """
-    stops = decision in (Interrupt.Kind.ABORT, Interrupt.Kind.ROLL_BACK)
+    stops = decision in STOPPING_DECISIONS
     require(actor, "core_pipeline_abort" if stops else "core_pipeline_execute", execution)
-    if decision != Interrupt.Kind.ABORT:
+    if decision not in (Interrupt.Kind.ABORT, Interrupt.Kind.END_UNCHANGED):
         back = decision == Interrupt.Kind.ROLL_BACK
         require_access(actor, needs_of_execution(execution, rolling_back=back))
     steps = StepExecution.objects.filter(stage__execution=execution, identifier=step)
@@ -284,6 +289,10 @@ def _create_interrupt(actor: User, execution: Execution, kind: str, *, step: str
         locked = Execution.objects.select_for_update().get(pk=execution.pk)
         if kind == Interrupt.Kind.RETRY and not step:
             require_no_later_attempt(locked)
+        if locked.restored_at and kind not in RESTORE_DECISIONS:
+            raise Conflict(
+                "This execution comes from a restored backup. Decide first whether it goes on or ends."
+            )
         if locked.details_deleted_at:
             raise Conflict(
                 "The AWS calls of this execution were deleted, so it cannot continue. Run it again."

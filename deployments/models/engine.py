@@ -21,6 +21,8 @@ class Interrupt(models.Model):
         IGNORE = "IGNORE"
         MARK_AS_SUCCESS = "MARK_AS_SUCCESS"
         MARK_AS_FAILURE = "MARK_AS_FAILURE"
+        GO_ON = "GO_ON"
+        END_UNCHANGED = "END_UNCHANGED"
 
     SCOPE_PATH: ClassVar[str] = "execution__scope"
     RESOURCE_PATHS: ClassVar[dict[str, str]] = {"pipeline": "execution__pipeline__identifier"}

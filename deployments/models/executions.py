@@ -77,6 +77,9 @@ class Execution(models.Model):
     dispatch_token = models.CharField(max_length=64, blank=True, default="")
     batch_key = models.CharField(max_length=512, blank=True, default="")
 
+    # When a restored database paused it (rule 18): until a person decides, passes do nothing.
+    restored_at = models.DateTimeField(null=True)
+
     # Wait of an execution (rule 5): an ECS service with an unchanged observed state.
     waits_for_service = models.CharField(max_length=255, blank=True, default="")
     waiting_since = models.DateTimeField(null=True)
@@ -293,7 +296,8 @@ class StepExecution(models.Model):
     failure = models.JSONField(null=True)
     # Failure strategies of the pipeline; the first match counts.
     failure_strategies = models.JSONField(default=list)
-    # Set while a step waits for a decision: {"kind", "asked_at", "until", "on_timeout"}.
+    # Set while a step waits for a decision: {"kind", "asked_at", "until", "on_timeout"}; after a restore also
+    # "taken_at" of the backup, and "former" with what it puts aside.
     intervention = models.JSONField(null=True)
     # How often its failure strategy has tried it again, and when it will next.
     retries = models.PositiveIntegerField(default=0)

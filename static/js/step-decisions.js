@@ -11,6 +11,8 @@ const WORDS = {
   MARK_AS_FAILURE: ["Mark as failure", "End as failed, without a rollback"],
   ROLL_BACK: ["Roll back", "Roll back the stage, newest change first"],
   ABORT: ["Abort", "End as aborted, without a rollback"],
+  GO_ON: ["Go on", "Continue where the backup was made; AWS is read again before each change"],
+  END_UNCHANGED: ["End without changes", "End as aborted, without another change in AWS"],
 };
 const BACKWARD = {
   RETRY: ["Retry", "Retry the rollback of this step up to three times"],
@@ -29,7 +31,7 @@ export function notice(tone, form, ...lines) {
 function button(step, decision) {
   const backward = step.section === "ROLLBACK";
   const [word, title] = (backward && BACKWARD[decision]) || WORDS[decision];
-  const css = decision === "ABORT" ? "button small danger" : decision === "RETRY" ? "button small primary" : "button small";
+  const css = decision === "ABORT" || decision === "END_UNCHANGED" ? "button small danger" : decision === "RETRY" ? "button small primary" : "button small";
   // A rollback shows its undo plan first.
   if (decision === "ROLL_BACK") return h("button", { type: "button", class: css, "data-dialog": "decide-rollback-dialog", title }, word);
   return h("button", { class: css, form: "decide-form", name: "choice", value: `${decision} ${step.identifier}`, title }, word);
@@ -41,18 +43,28 @@ function limit({ until, on_timeout: then }) {
 }
 
 // Decisions that end an execution require the permission to abort it.
-const STOPS = ["ABORT", "ROLL_BACK"];
+const STOPS = ["ABORT", "ROLL_BACK", "END_UNCHANGED"];
+
+// Of an execution that was under way when the backup was made from which the database was restored.
+const restoredWords = (taken) => [
+  "This execution comes from a restored backup and waits for a decision.",
+  h("span", {}, "It was under way when the backup was made (", timeNode(taken), "). AWS may have changed since: compare it before you decide. Until then Slipway changes nothing."),
+];
+
+const failedWords = (step, backward) => [
+  backward ? `The rollback step ${step.name} waits for a decision.` : `Step ${step.name} waits for a decision.`,
+  h("span", {}, step.failure?.message?.split("\n")[0] || "The last lines of the log say why."),
+];
 
 export function decisionNotice(step, can) {
-  const { kind, choices } = step.intervention;
+  const { kind, choices, taken_at: taken } = step.intervention;
   const backward = kind === "NOT_RESTORED" || kind === "STUCK_BACKWARD";
-  const what = backward ? `The rollback step ${step.name} waits for a decision.` : `Step ${step.name} waits for a decision.`;
-  const why = step.failure?.message?.split("\n")[0] || "The last lines of the log say why.";
+  const [what, why] = kind === "RESTORED" ? restoredWords(taken) : failedWords(step, backward);
   const allowed = choices.filter((choice) => (STOPS.includes(choice) ? can.stop : can.decide));
   const buttons = allowed.length
     ? h("div", { class: "choices", role: "group", "aria-label": `Decide about step ${step.name}` }, allowed.map((choice) => button(step, choice)))
     : h("span", { class: "secondary-text" }, "Users who can run or abort this pipeline can decide.");
-  const node = notice("waiting", "waiting", h("strong", {}, what), h("span", {}, why), limit(step.intervention), buttons);
+  const node = notice("waiting", "waiting", h("strong", {}, what), why, limit(step.intervention), buttons);
   node.classList.add("decision");
   return node;
 }

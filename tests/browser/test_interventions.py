@@ -8,6 +8,7 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import Page, expect
 
+from deployments.execution.restored_executions import pause_open_executions
 from deployments.models import AwsCall, Execution, Interrupt, RollbackValue, StepExecution
 from steps.actions.leftover_services import Leftover
 from tests.browser.conftest import Visit
@@ -104,6 +105,25 @@ def test_the_keyboard_decides_and_the_decision_is_kept(page: Page, visit: Visit,
         _step(waiting).identifier,
         waiting.started_by,
     )
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
+def test_an_execution_of_a_restored_backup_asks_whether_it_goes_on(
+    page: Page, visit: Visit, execution: Execution, scheme: str, width: int
+) -> None:
+    page.set_viewport_size({"width": width, "height": 900})
+    page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+    now = timezone.now()
+    pause_open_executions(taken_at=now - timedelta(days=1), now=now)
+    visit(f"/deployments/{execution.pk}/")
+    notice = page.locator(".decision")
+    expect(notice).to_contain_text("comes from a restored backup and waits for a decision")
+    expect(notice).to_contain_text("Until then Slipway changes nothing.")
+    expect(notice.get_by_role("button")).to_have_text(["Go on", "End without changes"])
+    assert violations(page) == []
+    with page.expect_navigation():
+        notice.get_by_role("button", name="End without changes").click()
+    assert Interrupt.objects.get(execution=execution).kind == "END_UNCHANGED"
 
 
 def test_what_will_be_undone_is_read_before_somebody_aborts(

@@ -1,0 +1,89 @@
+"""Executions of a restored database, which pause until a person decides (rule 18)."""
+
+from datetime import datetime, timedelta
+
+from django.db.models import F
+
+from deployments.execution.interventions import RESTORED
+from deployments.models import Approval, AwsCall, Execution, Interrupt, StepExecution
+from steps.states import TERMINAL_STATUSES, CallState, Status
+
+NOT_APPLIED = "Not applied: the database was restored from a backup."
+
+
+def pause_open_executions(*, taken_at: datetime, now: datetime) -> int:
+    """Pause every open execution of a restored database, drop all requests of people, return the number.
+
+    `taken_at` is when the backup was made. An execution that is paused already stays as it is.
+    """
+    Interrupt.objects.filter(applied_at=None).update(applied_at=now, result=NOT_APPLIED)
+    open_executions = Execution.objects.exclude(status__in=TERMINAL_STATUSES).filter(restored_at=None)
+    executions = list(open_executions.only("pk", "status", "rolling_back"))
+    # Their delegate tasks end: after the decision, the calls are made anew, after the reads before them.
+    planned = AwsCall.objects.filter(execution__in=executions, state=CallState.PLANNED)
+    planned.update(state=CallState.NOT_SENT)
+    for execution in executions:
+        _pause(execution, taken_at, now)
+    return len(executions)
+
+
+def _pause(execution: Execution, taken_at: datetime, now: datetime) -> None:
+    step = _choose_step(execution)
+    former = {"status": step.status, "intervention": step.intervention, "execution": execution.status}
+    step.intervention = {
+        "kind": RESTORED,
+        "asked_at": now.isoformat(),
+        "until": None,
+        "on_timeout": None,
+        "taken_at": taken_at.isoformat(),
+        "former": former,
+    }
+    step.status = Status.INTERVENTION_WAITING
+    step.save(update_fields=["intervention", "status"])
+    Execution.objects.filter(pk=execution.pk).update(
+        restored_at=now,
+        status=Status.INTERVENTION_WAITING,
+        # A worker of before the restore must not write any more.
+        fence=F("fence") + 1,
+        lease_owner="",
+        lease_expires_at=None,
+        due_at=now,
+        dispatch_backoff_until=None,
+        dispatch_token="",
+        waits_for_service="",
+        observed_state="",
+        recheck_at=None,
+    )
+
+
+def _choose_step(execution: Execution) -> StepExecution:
+    """Return the step that shows the question: the current one, else the last one of its stage."""
+    stages = list(execution.stages.order_by("position"))
+    begun = [stage for stage in stages if stage.status != Status.SKIPPED]
+    stage = next((stage for stage in stages if stage.status not in TERMINAL_STATUSES), (begun or stages)[-1])
+    sections = StepExecution.Section
+    section = sections.ROLLBACK if execution.rolling_back else sections.EXECUTION
+    steps = list(stage.steps.filter(section=section).order_by("position")) or list(stage.steps.all())
+    return next((step for step in steps if step.status not in TERMINAL_STATUSES), steps[-1])
+
+
+def extend_deadlines(execution: Execution, paused_for: timedelta) -> None:
+    """Move the deadlines of open steps, decisions and approvals by the time since the backup.
+
+    Plans of approvals are computed again: AWS may have changed.
+    """
+    for step in StepExecution.objects.filter(stage__execution=execution).exclude(
+        status__in=TERMINAL_STATUSES
+    ):
+        step.timeout_at = step.timeout_at and step.timeout_at + paused_for
+        step.retry_at = step.retry_at and step.retry_at + paused_for
+        if step.intervention and step.intervention.get("until"):
+            until = datetime.fromisoformat(step.intervention["until"]) + paused_for
+            step.intervention = {**step.intervention, "until": until.isoformat()}
+        step.save(update_fields=["timeout_at", "retry_at", "intervention"])
+    for approval in Approval.objects.filter(execution=execution, status=Approval.Status.WAITING):
+        approval.expires_at += paused_for
+        approval.save(update_fields=["expires_at"])
+    Approval.objects.filter(execution=execution, status=Approval.Status.WAITING).update(
+        refreshes_requested=F("refreshes_requested") + 1
+    )

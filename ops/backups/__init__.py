@@ -1,0 +1,1 @@
+"""Backups of the database, and what happens after one was restored."""

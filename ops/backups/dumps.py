@@ -1,0 +1,134 @@
+"""Dumps of the database with its own tools: pg_dump and pg_restore, or SQLite's backup."""
+
+import os
+import shutil
+import sqlite3
+import subprocess
+from contextlib import closing
+from pathlib import Path
+from typing import Any, Final
+
+from django.db import connection, transaction
+from psycopg.conninfo import make_conninfo
+
+from ops.backups.manifests import BackupError
+from ops.backups.unfinished import MARK_TABLE, build_mark_statements, list_tables
+
+# Options of Django and psycopg, which libpq does not know.
+_NO_LIBPQ_OPTIONS: Final = {"pool", "isolation_level", "server_side_binding", "assume_role"}
+_PARTIAL_SUFFIX: Final = ".restoring"
+_MOST_ERROR_CHARACTERS: Final = 1000
+
+
+def dump_database(dump: Path) -> None:
+    """Write a consistent dump while Slipway runs. Raises `BackupError`."""
+    if connection.vendor == "postgresql":
+        options = ["--format=custom", "--no-owner", "--no-privileges", f"--file={dump}"]
+        _run_postgres_program("pg_dump", *options)
+        return
+    with closing(sqlite3.connect(_get_sqlite_path())) as source, closing(sqlite3.connect(dump)) as target:
+        source.backup(target)
+
+
+def load_dump(dump: Path, backup: str, started_at: str) -> None:
+    """Replace the content of the database, which is marked as unfinished from the first change on.
+
+    Raises `BackupError`; then too the database stays marked, or as it was.
+    """
+    if connection.vendor == "postgresql":
+        _clear_postgres(backup, started_at)
+        options = [
+            "--no-owner",
+            "--no-privileges",
+            "--no-comments",
+            "--exit-on-error",
+            "--single-transaction",
+        ]
+        _run_postgres_program("pg_restore", *options, str(dump))
+    else:
+        _replace_sqlite(dump, backup, started_at)
+
+
+def is_database_empty() -> bool:
+    """Return whether the database has no tables but the mark."""
+    return not list_tables() - {MARK_TABLE}
+
+
+def _clear_postgres(backup: str, started_at: str) -> None:
+    """Drop all tables and functions of the schema, and leave the mark, in one transaction."""
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SET LOCAL lock_timeout = '10s'")
+        for name in sorted(list_tables()):
+            cursor.execute(f"DROP TABLE IF EXISTS {connection.ops.quote_name(name)} CASCADE")
+        cursor.execute(
+            "SELECT p.oid::regprocedure::text FROM pg_proc p "
+            "WHERE p.pronamespace = current_schema()::regnamespace "
+            "AND NOT EXISTS (SELECT 1 FROM pg_depend d WHERE d.objid = p.oid AND d.deptype = 'e')"
+        )
+        for (signature,) in cursor.fetchall():
+            cursor.execute(f"DROP FUNCTION IF EXISTS {signature} CASCADE")
+        for statement, values in build_mark_statements(backup, started_at):
+            cursor.execute(statement, values)
+    connection.close()
+
+
+def _run_postgres_program(name: str, *arguments: str) -> None:
+    if shutil.which(name) is None:
+        raise BackupError(f"{name} was not found. Install the client of PostgreSQL (postgresql-client).")
+    parameters = _build_libpq_parameters()
+    environment = {**os.environ, "PGPASSWORD": parameters.pop("password", "")}
+    command = [name, *arguments, f"--dbname={make_conninfo(**parameters)}"]
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if result.returncode:
+        message = " ".join(result.stderr.split())[-_MOST_ERROR_CHARACTERS:]
+        hint = (
+            " Use the client of the server's version or a newer one." if "version mismatch" in message else ""
+        )
+        raise BackupError(f"{name} failed: {message}{hint}")
+
+
+def _build_libpq_parameters() -> dict[str, str]:
+    database = connection.settings_dict
+    named = {"host": "HOST", "port": "PORT", "user": "USER", "password": "PASSWORD", "dbname": "NAME"}
+    parameters = {name: str(database[key]) for name, key in named.items() if database.get(key)}
+    options: dict[str, Any] = database["OPTIONS"]
+    return {
+        **{name: str(value) for name, value in options.items() if name not in _NO_LIBPQ_OPTIONS},
+        **parameters,
+    }
+
+
+def _get_sqlite_path() -> Path:
+    return Path(str(connection.settings_dict["NAME"]))
+
+
+def _replace_sqlite(dump: Path, backup: str, started_at: str) -> None:
+    """Replace the file by a marked copy of the dump, at one moment."""
+    path = _get_sqlite_path()
+    partial = path.with_name(f"{path.name}{_PARTIAL_SUFFIX}")
+    connection.close()
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    shutil.copyfile(dump, partial)
+    partial.chmod(0o600)
+    with closing(sqlite3.connect(partial)) as copy:
+        with copy:
+            for statement, values in build_mark_statements(backup, started_at):
+                copy.execute(statement, values)
+        copy.execute("PRAGMA journal_mode = DELETE")
+    _leave_write_ahead_log(path)
+    with partial.open("rb") as file:
+        os.fsync(file.fileno())
+    partial.replace(path)
+
+
+def _leave_write_ahead_log(path: Path) -> None:
+    """Merge the log of the old file: SQLite would apply it to the new one. Raises `BackupError` if in use."""
+    if not path.exists():
+        return
+    try:
+        with closing(sqlite3.connect(path, timeout=5)) as old:
+            (mode,) = old.execute("PRAGMA journal_mode = DELETE").fetchone()
+    except sqlite3.OperationalError as exc:
+        raise BackupError(f"{path} is in use ({exc}). Stop all processes of Slipway first.") from exc
+    if mode != "delete":
+        raise BackupError(f"{path} is in use. Stop all processes of Slipway first.")

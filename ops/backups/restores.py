@@ -1,0 +1,161 @@
+"""Restore of a backup: checks, load, migration, and the state in which nothing continues by itself."""
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+
+from django.core.management import call_command
+from django.core.management.commands.migrate import Command as DjangoMigrate
+from django.db import transaction
+
+from accounts.authentication.sessions import end_every_session
+from connectors.key_rotation import list_rotatable_columns
+from delegates.operations.tasks import end_open_tasks
+from deployments.execution.restored_executions import pause_open_executions
+from deployments.journal.runtime import failpoint
+from deployments.models import PreviewRequest, Pulse
+from notifications.operations import hold_waiting_notifications
+from ops.backups.dumps import dump_database, is_database_empty, load_dump
+from ops.backups.manifests import (
+    DUMP_NAME,
+    BackupError,
+    BackupManifest,
+    build_manifest,
+    read_manifest,
+    require_restorable,
+    write_manifest,
+)
+from ops.backups.unfinished import MARK_TABLE, find_unfinished_restore, list_tables, remove_mark
+from ops.models import ServerProcess
+from ops.processes import list_processes
+from rbac.audit import record_audit_entry
+from rbac.encryption import get_token_key_name
+from rbac.models import Scope
+from web.clock import get_database_time
+
+HELD_REASON = "Not sent: the database was restored from a backup. Send it again if it is still needed."
+
+
+@dataclass(frozen=True)
+class RestoredState:
+    """Counts of what a restored database does not continue by itself."""
+
+    executions: int
+    delegate_tasks: int
+    notifications: int
+    sessions: int
+
+
+def create_backup(folder: Path) -> BackupManifest:
+    """Write a backup into a new folder. Raises `BackupError`.
+
+    The folder gets its name and its manifest last: an incomplete one cannot be restored.
+    """
+    if folder.exists():
+        raise BackupError(f"{folder} exists already. Name a new folder.")
+    if reason := find_unfinished_restore():
+        raise BackupError(reason)
+    partial = folder.with_name(f"{folder.name}.partial")
+    try:
+        partial.mkdir(mode=0o700, parents=True)
+    except FileExistsError as exc:
+        raise BackupError(f"{partial} is left of a backup that did not finish. Delete it.") from exc
+    taken_at = get_database_time()
+    dump = partial / DUMP_NAME
+    dump_database(dump)
+    dump.chmod(0o600)
+    manifest = build_manifest(dump, taken_at)
+    write_manifest(partial, manifest)
+    partial.rename(folder)
+    return manifest
+
+
+def restore_backup(
+    folder: Path, *, replaces: bool, report: Callable[[str], None] = lambda _: None
+) -> RestoredState:
+    """Restore a backup into the database of this installation. Raises `BackupError`.
+
+    A database with tables is replaced only with `replaces`, or after a restore that did not finish. `report`
+    gets a sentence before each part. From the first change to the end the database is marked, so that no
+    process starts on it.
+    """
+    manifest = read_manifest(folder)
+    require_restorable(folder, manifest)
+    _require_replaceable(replaces=replaces)
+    report(f"Loading the backup of {manifest.created_at}")
+    load_dump(folder / DUMP_NAME, str(folder), get_database_time().isoformat(timespec="seconds"))
+    failpoint("restore.loaded")
+    report("Applying migrations")
+    call_command(DjangoMigrate(), interactive=False, verbosity=0)
+    failpoint("restore.migrated")
+    report("Pausing what was under way")
+    _require_readable_secrets()
+    return settle_restored_state(
+        manifest.taken_at, asdict(manifest) | {"migrations": len(manifest.migrations)}
+    )
+
+
+@transaction.atomic
+def settle_restored_state(taken_at: datetime, audited: dict[str, object]) -> RestoredState:
+    """Pause, end and hold everything that the old state would continue, and remove the mark.
+
+    Also for a database that was restored by other means, such as a snapshot. `audited` describes the backup
+    in the audit trail. Raises `BackupError`.
+    """
+    now = get_database_time()
+    # Executions first, tasks second (rule 1). Ending tasks wakes executions, which are paused by then.
+    executions = pause_open_executions(taken_at=taken_at, now=now)
+    state = RestoredState(
+        executions=executions,
+        delegate_tasks=end_open_tasks(now),
+        notifications=hold_waiting_notifications(HELD_REASON, now),
+        sessions=end_every_session(),
+    )
+    PreviewRequest.objects.all().delete()
+    # Processes and background parts of the past.
+    ServerProcess.objects.all().delete()
+    Pulse.objects.all().delete()
+    record_audit_entry(
+        actor=None,
+        action="installation.restore",
+        thing=Scope.objects.account(),
+        after={**audited, **asdict(state)},
+        source="command",
+    )
+    if MARK_TABLE in list_tables():
+        remove_mark()
+    failpoint("restore.settled")
+    return state
+
+
+def _require_replaceable(*, replaces: bool) -> None:
+    if find_unfinished_restore() or is_database_empty():
+        return
+    if not replaces:
+        raise BackupError(
+            "The database is not empty. Restore into an empty one, or replace its content with --replace."
+        )
+    require_no_processes()
+
+
+def require_no_processes() -> None:
+    """Raise `BackupError` while web or worker processes run on this database."""
+    if ServerProcess._meta.db_table not in list_tables():
+        return
+    if alive := [str(state.process) for state in list_processes(get_database_time()) if not state.is_silent]:
+        raise BackupError(
+            f"Stop all processes first, and wait 40 seconds after a kill: the {', the '.join(alive)} gives "
+            "signs of life."
+        )
+
+
+def _require_readable_secrets() -> None:
+    """Raise `BackupError` if the keys do not open the first value of each encrypted column."""
+    for column in list_rotatable_columns():
+        for value in next(column.batches(1), []):
+            if get_token_key_name(value.token, value.binding) is None:
+                raise BackupError(
+                    f"The encryption keys do not open {column}. Add the key of the backup to "
+                    "FIELD_ENCRYPTION_KEY and restore again."
+                )

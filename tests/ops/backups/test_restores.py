@@ -1,0 +1,192 @@
+"""A backup of a database in use, and its restore while the world has moved on."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from asgiref.sync import async_to_sync
+from celery import signals
+from django.contrib.sessions.models import Session
+from django.core.management import CommandError, call_command
+from django.utils import timezone
+
+from delegates.models import DelegateTask
+from deployments.execution.operations import decide_step
+from deployments.models import Execution, StepExecution
+from notifications.models import Notification, NotificationRule
+from ops.backups.manifests import MANIFEST_NAME, BackupError, list_key_names
+from ops.backups.restores import create_backup, restore_backup
+from ops.backups.unfinished import UnfinishedRestoreError, find_unfinished_restore, refuse_unfinished_restore
+from ops.models import ServerProcess
+from ops.processes import WebLifeSigns
+from ops.tasks import tick
+from rbac.models import AuditEntry, Scope
+from tests.fixtures.engine_driver import Drive
+from tests.ops.backups.conftest import Killed
+
+KillAt = Callable[[str], None]
+
+
+def store_open_work() -> None:
+    """Store what a running installation has under way beside its executions."""
+    now, scope = timezone.now(), Scope.objects.account()
+    rule = NotificationRule.objects.create(
+        scope=scope, identifier="chat", name="Chat", url="https://a.example", host="a"
+    )
+    Notification.objects.create(
+        rule=rule, event="test", text="", body="{}", created_at=now, due_at=now, deadline_at=now
+    )
+    for status in ("QUEUED", "STARTED"):
+        DelegateTask.objects.create(
+            scope=scope, kind="check", title=status, status=status, queued_at=now, deadline=now, payload="{}"
+        )
+    Session.objects.create(session_key="a", session_data="b", expire_date=now)
+
+
+def start_web_server() -> str:
+    """Start the lifespan of a web process, and return the message with which it fails."""
+    sent: list[dict[str, str]] = []
+
+    async def receive() -> dict[str, str]:
+        return {"type": "lifespan.startup"}
+
+    async def send(message: dict[str, str]) -> None:
+        sent.append(message)
+
+    async_to_sync(WebLifeSigns())({"type": "lifespan"}, receive, send)
+    assert [message["type"] for message in sent] == ["lifespan.startup.failed"]
+    return sent[0]["message"]
+
+
+def test_a_deployment_that_ended_after_the_backup_waits_for_a_person_after_the_restore(
+    drive: Drive, tmp_path: Path
+) -> None:
+    drive.run("1.0")
+    execution = drive.start("2.0")
+    drive.pass_time(20)
+    store_open_work()
+    manifest = create_backup(tmp_path / "backup")
+    assert drive.until_over(execution).status == "SUCCESS"
+    later = drive.run("3.0")
+
+    state = restore_backup(tmp_path / "backup", replaces=True)
+
+    assert (state.executions, state.delegate_tasks, state.notifications, state.sessions) == (1, 2, 1, 1)
+    assert not Execution.objects.filter(pk=later.pk).exists()
+    assert not DelegateTask.objects.filter(status__in=DelegateTask.OPEN).exists()
+    assert Notification.objects.get().reason.startswith("Not sent: the database was restored")
+    assert AuditEntry.objects.get(action="installation.restore").after["id"] == manifest.id
+    assert not find_unfinished_restore()
+
+    mark = drive.mark()
+    drive.pass_time(120, step=10)
+    execution.refresh_from_db()
+    assert execution.status == "INTERVENTION_WAITING"
+    assert drive.effects(mark) == []
+    step = StepExecution.objects.exclude(intervention=None).get()
+    decide_step(actor=drive.deployer, execution=execution, step=step.identifier, decision="GO_ON")
+    # Version 3.0 replaced its deployment meanwhile, and it does not overwrite that.
+    assert drive.until_over(execution).outcome == "SUPERSEDED"
+
+
+@pytest.mark.parametrize("place", ["restore.settled", "restore.migrated", "restore.loaded"])
+def test_a_restore_that_died_leaves_a_database_on_which_nothing_starts(
+    drive: Drive, tmp_path: Path, kill_at: KillAt, place: str
+) -> None:
+    execution = drive.start("2.0")
+    drive.pass_time(4)
+    create_backup(tmp_path / "backup")
+    kill_at(place)
+    with pytest.raises(Killed):
+        restore_backup(tmp_path / "backup", replaces=True)
+
+    with pytest.raises(UnfinishedRestoreError, match="did not finish. Run manage.py restore again"):
+        refuse_unfinished_restore()
+    with pytest.raises(UnfinishedRestoreError):
+        call_command("migrate")
+    with pytest.raises(UnfinishedRestoreError):
+        signals.worker_init.send(sender=None)
+    with pytest.raises(UnfinishedRestoreError):
+        signals.beat_init.send(sender=None)
+    assert "did not finish" in start_web_server()
+    with pytest.raises(BackupError, match="did not finish"):
+        create_backup(tmp_path / "another")
+    execution.refresh_from_db()
+    before = execution.due_at
+    tick()
+    execution.refresh_from_db()
+    assert execution.due_at == before
+
+    kill_at("")
+    assert restore_backup(tmp_path / "backup", replaces=False).executions == 1
+    refuse_unfinished_restore()
+
+
+def test_a_database_in_use_is_not_replaced(drive: Drive, tmp_path: Path) -> None:
+    create_backup(tmp_path / "backup")
+    with pytest.raises(BackupError, match="not empty"):
+        restore_backup(tmp_path / "backup", replaces=False)
+    now = timezone.now()
+    ServerProcess.objects.create(
+        role="WORKER", hostname="ip-10-0-0-9", pid=7, version="0.1.0", started_at=now, seen_at=now
+    )
+    with pytest.raises(BackupError, match="worker process 7 on ip-10-0-0-9 gives signs of life"):
+        restore_backup(tmp_path / "backup", replaces=True)
+    with pytest.raises(BackupError, match="exists already"):
+        create_backup(tmp_path / "backup")
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "reason"),
+    [
+        ("product", "other", "is not a backup of Slipway"),
+        ("format", 2, "has format 2"),
+        (
+            "migrations",
+            ["deployments.0001_initial", "deployments.0999_later"],
+            "does not know deployments.0999",
+        ),
+        ("migrations", ["payroll.0001_initial"], "does not know payroll.0001_initial"),
+        ("keys", ["0123abcd"], "needs the encryption key 0123abcd"),
+        ("database", "oracle", "The backup is of oracle"),
+        ("checksum", "0", "missing or damaged"),
+        ("created_at", "yesterday", "damaged"),
+    ],
+)
+def test_a_foreign_newer_or_damaged_backup_is_refused(
+    drive: Drive, tmp_path: Path, field: str, value: object, reason: str
+) -> None:
+    create_backup(tmp_path / "backup")
+    manifest = tmp_path / "backup" / MANIFEST_NAME
+    manifest.write_text(json.dumps({**json.loads(manifest.read_text()), field: value}))
+    with pytest.raises(CommandError, match=reason):
+        call_command("restore", tmp_path / "backup", check=True)
+    assert drive.pipeline.identifier
+
+
+def test_a_backup_has_the_names_of_its_keys_and_no_key(
+    drive: Drive, tmp_path: Path, settings: object, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call_command("backup", tmp_path / "backup")
+    told = capsys.readouterr().out
+    assert list_key_names()[0] in told
+    keys = [key.encode() for key in settings.FIELD_ENCRYPTION_KEYS]  # type: ignore[attr-defined]
+    for file in (tmp_path / "backup").iterdir():
+        assert file.stat().st_mode & 0o077 == 0 or file.name == MANIFEST_NAME
+        assert not any(key in file.read_bytes() for key in keys)
+    call_command("restore", tmp_path / "backup", check=True)
+    assert "can be restored" in capsys.readouterr().out
+
+
+def test_a_database_from_a_snapshot_is_settled_alone(drive: Drive) -> None:
+    execution = drive.start("2.0")
+    drive.pass_time(4)
+    with pytest.raises(CommandError, match="with its zone"):
+        call_command("restore", snapshot_of=timezone.now().replace(tzinfo=None))
+    with pytest.raises(CommandError, match="Name the folder"):
+        call_command("restore")
+    call_command("restore", snapshot_of=timezone.now())
+    execution.refresh_from_db()
+    assert execution.restored_at
+    assert AuditEntry.objects.filter(action="installation.restore").exists()
