@@ -7,14 +7,14 @@ from typing import Any
 from celery import Celery, bootsteps, signals
 from django.db import connections
 
-from config import broker, task_log_fields, telemetry
+from config import broker, task_headers, telemetry
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 # Checks import every view and form: 20 MiB and half a second of each worker. `migrate` has run them.
 os.environ.setdefault("CELERY_SKIP_CHECKS", "1")
 
 broker.register_transport()
-task_log_fields.connect_signals()
+task_headers.connect_signals()
 telemetry.connect_worker_tracing()
 app = Celery("slipway")
 app.config_from_object("django.conf:settings", namespace="CELERY")

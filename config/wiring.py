@@ -23,6 +23,7 @@ def connect_apps() -> None:
     _register_usages()
     _register_task_owners()
     _register_live_sources()
+    _register_work_delays()
     _register_inventory()
     _register_retention()
 
@@ -93,6 +94,14 @@ def _register_live_sources() -> None:
         DASHBOARD_SOURCE,
     ):
         register_source(source)
+
+
+def _register_work_delays() -> None:
+    """Register why all work of the installation waits."""
+    from ops.background import list_work_delays
+    from web.work_delays import register_delay_reader
+
+    register_delay_reader(list_work_delays)
 
 
 def _register_inventory() -> None:

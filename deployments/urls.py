@@ -17,6 +17,7 @@ urlpatterns = [
     path("deployments/", executions.list_executions, name="executions"),
     path("deployments/<uuid:pk>/", executions.show_execution, name="execution"),
     path("deployments/<uuid:pk>/timeline/", timeline.show_timeline, name="execution-timeline"),
+    path("deployments/<uuid:pk>/delays/", executions.show_execution_delays, name="execution-delays"),
     path("deployments/<uuid:pk>/abort/", executions.abort_execution, name="abort-execution"),
     path("deployments/<uuid:pk>/rollback/", executions.roll_back_execution, name="roll-back-execution"),
     path("deployments/<uuid:pk>/retry/", attempts.retry_execution, name="retry-execution"),

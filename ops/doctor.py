@@ -26,7 +26,8 @@ from delegates.access.aws_access import ConnectorUnavailable, get_local_caller
 from delegates.access.remedies import find_remedy
 from delegates.connectivity import is_connected
 from delegates.models import DelegateInstance
-from ops.health import get_broker_client, list_failed_checks
+from ops.background import get_broker_client
+from ops.health import list_failed_checks
 from ops.processes import list_processes
 from web.clock import get_database_time
 from web.http.static_files import find_missing_static_files

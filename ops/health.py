@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from datetime import timedelta
 from functools import cache
 from ipaddress import ip_address
 from urllib.error import URLError
@@ -14,18 +13,19 @@ from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 from django.http import HttpRequest, HttpResponseNotAllowed, JsonResponse
 from django.http.response import HttpResponseBase
-from django.utils import timezone
 from django.utils.cache import add_never_cache_headers
 from django.utils.crypto import constant_time_compare
 
-from deployments.engine.dispatch import DISPATCHER
-from deployments.models import Pulse
+from ops.background import (
+    CHECK_TIMEOUT_SECONDS,
+    MAX_PULSE_AGE,
+    get_broker_client,
+    read_dispatcher_silence,
+    read_queue,
+)
 from ops.backups.unfinished import find_unfinished_restore
 from ops.processes import ProcessState, list_processes
 from web.clock import get_database_time
-
-MAX_PULSE_AGE = timedelta(seconds=15)
-CHECK_TIMEOUT_SECONDS = 2.0
 
 
 class NotReadyError(Exception):
@@ -154,12 +154,6 @@ def _check_migrations() -> None:
         cursor.execute("SELECT 1")
 
 
-def get_broker_client() -> "redis.Redis":
-    return redis.Redis.from_url(
-        settings.REDIS_URL, socket_timeout=CHECK_TIMEOUT_SECONDS, socket_connect_timeout=CHECK_TIMEOUT_SECONDS
-    )
-
-
 def _check_broker() -> None:
     try:
         with get_broker_client() as client:
@@ -178,12 +172,11 @@ def _check_sandbox() -> None:
 
 def _list_failed_background_checks() -> dict[str, str]:
     """Return the failures of worker and dispatcher: a worker writes a pulse for each request of the beat."""
-    last = Pulse.objects.filter(name=DISPATCHER).values_list("at", flat=True).first()
-    if last is not None and timezone.now() - last < MAX_PULSE_AGE:
+    now = get_database_time()
+    silence = read_dispatcher_silence(now)
+    if silence is not None and silence < MAX_PULSE_AGE:
         return {}
-    last_run = "never ran" if last is None else f"last ran at {last:%H:%M:%S} UTC"
-    with get_broker_client() as client:
-        waiting = client.llen(settings.CELERY_TASK_DEFAULT_QUEUE)
+    last_run = "never ran" if silence is None else f"last ran at {now - silence:%H:%M:%S} UTC"
     # Unanswered requests mean that the beat runs and no worker does.
-    name, process = ("worker", "a Celery worker") if waiting else ("dispatcher", "Celery beat")
+    name, process = ("worker", "a Celery worker") if read_queue(now).depth else ("dispatcher", "Celery beat")
     return {name: f"The dispatcher {last_run}; is {process} running?"}

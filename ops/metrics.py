@@ -1,9 +1,9 @@
 """Figures for Prometheus: the state of the installation, and what its processes count."""
 
 from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime
 
 import redis
-from django.conf import settings
 from django.db import DatabaseError, connection
 from django.db.models import Count, Min, Q
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
@@ -22,9 +22,9 @@ from prometheus_client.registry import Collector
 
 from delegates.connectivity import Connectivity, build_connectivity_case
 from delegates.models import Delegate
-from deployments.engine.dispatch import DISPATCHER
-from deployments.models import Execution, Pulse
-from ops.health import get_broker_client, may_read_internals, refuse_caller
+from deployments.models import Execution
+from ops.background import read_dispatcher_silence, read_queue
+from ops.health import may_read_internals, refuse_caller
 from ops.models import ServerProcess
 from ops.processes import list_processes
 from steps.states import TERMINAL_STATUSES, Status
@@ -98,9 +98,9 @@ def _read_database() -> Iterator[Metric]:
     yield _gauge(
         "slipway_reconcile_delay_seconds", "Time since the oldest due reconcile pass was due.", delay
     )
-    pulse = Pulse.objects.filter(name=DISPATCHER).values_list("at", flat=True).first()
-    if pulse is not None:
-        age = (now - pulse).total_seconds()
+    silence = read_dispatcher_silence(now)
+    if silence is not None:
+        age = silence.total_seconds()
         yield _gauge("slipway_dispatcher_age_seconds", "Time since the dispatcher ran last.", age)
     yield _count(
         "slipway_delegates",
@@ -144,9 +144,10 @@ def _read_pool() -> Iterator[Metric]:
 
 
 def _read_broker() -> Iterator[Metric]:
-    with get_broker_client() as client:
-        waiting = client.llen(settings.CELERY_TASK_DEFAULT_QUEUE)
-    yield _gauge("slipway_queue_messages", "Celery messages that no worker has taken.", float(str(waiting)))
+    queue = read_queue(datetime.now(UTC))
+    yield _gauge("slipway_queue_messages", "Celery messages that no worker has taken.", queue.depth)
+    wait = queue.oldest_wait.total_seconds()
+    yield _gauge("slipway_queue_wait_seconds", "Time that the oldest of these messages waits.", wait)
 
 
 def _gauge(name: str, documentation: str, value: float) -> GaugeMetricFamily:

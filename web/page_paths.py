@@ -8,6 +8,7 @@ from typing import Final
 PAGE_PATHS: Final = {
     "execution": "/deployments/{}/",
     "delegate": "/delegates/{}/",
+    "queued-tasks": "/delegates/tasks/?status=queued",
     "drift-of-service": "/drift/{}/",
 }
 

@@ -23,6 +23,7 @@ from delegates.models import Delegate, DelegateInstance
 from delegates.operations import delegates as operations
 from delegates.queries import delegates as queries
 from delegates.queries import history
+from delegates.queries.delays import list_delegate_delays
 from delegates.queries.history import (
     DAY,
     QUARTER,
@@ -177,8 +178,22 @@ def show_delegate(request: PageRequest, pk: int) -> HttpResponse:
         "tabs": TABS,
         "tab": tab.name,
         "part": f"delegates/parts/_{tab.name}.html",
+        **_build_delays(request, delegate, now),
     }
     return render(request, "delegates/delegate.html", content | tab.content(request, delegate, now))
+
+
+@require_sign_in
+@require_safe
+def show_delegate_delays(request: PageRequest, pk: int) -> HttpResponse:
+    """Show why tasks of a delegate wait, as a part of its page, which fetches it again."""
+    delegate = get_visible(request, queries.VIEW, Delegate.objects.select_related("scope"), pk=pk)
+    return render(request, "parts/_delays.html", _build_delays(request, delegate, get_database_time()))
+
+
+def _build_delays(request: PageRequest, delegate: Delegate, now: datetime) -> dict[str, Any]:
+    url = reverse("delegate-delays", args=[delegate.pk])
+    return {"delays": list_delegate_delays(request.user, delegate, now), "delays_url": url}
 
 
 def _has_unisolated_scripts(delegate: Delegate) -> bool:

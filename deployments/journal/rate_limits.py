@@ -3,8 +3,9 @@
 import logging
 import math
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 import redis
@@ -94,6 +95,11 @@ class LocalBuckets:
             self._reservations[request.reservation] = ready
             bucket.full_at = full_at + each
         return TokenGrant(0, ready - now)
+
+    def read_times(self, key: str, reservation: str) -> tuple[float, float]:
+        """Return when a reservation is ready, and until when a bucket rests; 0 for none."""
+        bucket = self._buckets.get(key, _Bucket())
+        return self._reservations.get(reservation, 0.0), bucket.rest_until
 
     def reset(self) -> None:
         """Restore full buckets without reservations."""
@@ -247,6 +253,44 @@ def record_throttling(rate_limit_key: str, error: AwsError, now: datetime) -> No
                 rate_limit_key, get_rate_limit(error.service, error.operation), now, throttled=True
             )
         )
+
+
+@dataclass(frozen=True)
+class RateLimitWait:
+    """Wait for a token of a rate limit, or for the end of a pause after AWS throttled a call."""
+
+    limit: str
+    until: datetime
+    is_throttled: bool
+
+
+def find_rate_limit_wait(rate_limit_key: str, *, holder: str, now: datetime) -> RateLimitWait | None:
+    """Return what the calls of `holder` wait for; a reservation comes before a pause of all calls."""
+    limits = list(_OPERATIONS)
+    times = _read_times([_get_key(rate_limit_key, limit) for limit in limits], holder)
+    waits = [
+        RateLimitWait(limit.name, datetime.fromtimestamp(moment, UTC), is_throttled)
+        for is_throttled in (False, True)
+        for limit, moments in zip(limits, times, strict=True)
+        if (moment := moments[is_throttled]) > now.timestamp()
+    ]
+    return next(iter(waits), None)
+
+
+def _read_times(keys: Sequence[str], holder: str) -> list[tuple[float, float]]:
+    """Return for each bucket when the reservation of `holder` is ready, and until when it rests."""
+    client = _get_client()
+    if client is None or time.monotonic() < _buckets.local_until:
+        return [_buckets.own.read_times(key, f"{key}:{holder}") for key in keys]
+    try:
+        with client.pipeline(transaction=False) as batch:
+            for key in keys:
+                batch.get(f"{key}:{holder}")
+                batch.hget(key, "rest_until")
+            values = [float(value or 0) for value in batch.execute()]
+    except redis.RedisError:
+        return [(0.0, 0.0)] * len(keys)
+    return list(zip(values[::2], values[1::2], strict=True))
 
 
 def reset_buckets() -> None:

@@ -7,10 +7,12 @@ from typing import Any, Final
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from deployments.execution import leftovers, operations, queries
 from deployments.execution.attempts import filter_attempts
+from deployments.execution.delays import list_execution_delays
 from deployments.execution.documents import build_call_document, build_execution_document
 from deployments.execution.onboarding import list_onboarding_steps
 from deployments.models import Execution
@@ -19,6 +21,7 @@ from deployments.run_expressions import Run
 from pipelines.pages.expressions import render_expressions
 from rbac.policy import can
 from steps.states import TERMINAL_STATUSES, Status
+from web.clock import get_database_time
 from web.forms.pages import PageRequest, get_list_topics, get_visible, require_get_or_post, require_sign_in
 from web.http.pagination import paginate_queryset
 from web.http.problems import BadInput, Conflict, Problem
@@ -85,8 +88,22 @@ def show_execution(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
         "execution_page": True,
         "may_run": can(request.user, "core_pipeline_execute", execution.pipeline),
         "attempts": list(filter_attempts(execution).select_related("started_by")),
+        **_build_delays(execution),
     }
     return render(request, "deployments/execution.html", context)
+
+
+@require_sign_in
+@require_safe
+def show_execution_delays(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
+    """Show why an execution waits, as a part of its page, which fetches it again while it is open."""
+    execution = get_visible(request, VIEW, Execution.objects.select_related("pipeline", "scope"), pk=pk)
+    return render(request, "parts/_delays.html", _build_delays(execution))
+
+
+def _build_delays(execution: Execution) -> dict[str, Any]:
+    url = "" if execution.is_over else reverse("execution-delays", args=[execution.pk])
+    return {"delays": list_execution_delays(execution, get_database_time()), "delays_url": url}
 
 
 def _list_tab_rows(execution: Execution, tab: str, query: Mapping[str, str]) -> dict[str, Any]:

@@ -104,6 +104,7 @@ DEPLOYMENT_PAGES: dict[str, Row] = {
     ),
     "executions": allow_get(Lists("core_pipeline_view")),
     "execution": allow_get(Needs("core_pipeline_view"), use_key_of("execution")),
+    "execution-delays": allow_get(Needs("core_pipeline_view"), use_key_of("execution")),
     "execution-timeline": allow_get(Needs("core_pipeline_view"), use_key_of("execution")),
     "abort-execution": Row(
         (Ask("post", Needs("core_pipeline_abort", 302), is_form=True),), use_key_of("execution")

@@ -123,6 +123,7 @@ PAGES: dict[str, Row] = {
         ),
         use_key_of("delegate"),
     ),
+    "delegate-delays": allow_get(Needs("core_delegate_view"), use_key_of("delegate")),
     "edit-delegate": Row(
         (
             get(Needs("core_delegate_edit")),

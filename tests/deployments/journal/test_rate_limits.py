@@ -14,9 +14,11 @@ from deployments.journal.rate_limits import (
     SERVICE_READS,
     TOKEN_SCRIPT,
     LocalBuckets,
+    RateLimitWait,
     TokenGrant,
     TokenRequest,
     build_script_arguments,
+    find_rate_limit_wait,
     record_throttling,
     take_tokens,
 )
@@ -136,3 +138,23 @@ def test_without_valkey_a_process_counts_alone_and_says_so(
     assert take_tokens(HERE, SERVICE_READS, 1000, NOW) == 25
     assert take_tokens(HERE, SERVICE_READS, 1000, NOW) == 0
     assert caplog.text.count("counts its calls to AWS alone") == 1
+
+
+@pytest.mark.usefixtures("_set_buckets")
+def test_what_a_holder_waits_for_is_known_to_all() -> None:
+    take_tokens(HERE, SERVICE_READS, 25, NOW)
+    ready = NOW + timedelta(seconds=get_wait("a", operation="DescribeServices"))
+
+    wait = find_rate_limit_wait(HERE, holder="a", now=NOW)
+    assert wait == RateLimitWait("service reads", ready, is_throttled=False)
+    assert find_rate_limit_wait(HERE, holder="b", now=NOW) is None
+    assert find_rate_limit_wait("123456789012/eu-west-2", holder="a", now=NOW) is None
+    assert find_rate_limit_wait(HERE, holder="a", now=NOW + timedelta(minutes=1)) is None
+
+
+@pytest.mark.usefixtures("_set_buckets")
+def test_after_throttling_all_holders_wait() -> None:
+    record_throttling(HERE, Throttled("Throttling", "Rate exceeded", "ecs", "UpdateService"), NOW)
+
+    wait = find_rate_limit_wait(HERE, holder="b", now=NOW)
+    assert wait == RateLimitWait("service changes", NOW + timedelta(seconds=1), is_throttled=True)

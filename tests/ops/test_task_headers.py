@@ -8,7 +8,7 @@ import pytest
 from celery import Task, signals
 
 from config.celery import app
-from config.task_log_fields import HEADER
+from config.task_headers import HEADER
 from guards.log_lines import bind_log_fields, get_handed_over_fields, replace_log_fields
 
 

@@ -1,22 +1,25 @@
-"""Log fields of Celery tasks: those of the sender, which go with the message."""
+"""Headers of Celery messages: the log fields of the sender, and when it was sent."""
 
+import time
 from typing import Any, Final
 
 from celery import signals
 
 from guards.log_lines import get_handed_over_fields, parse_handed_over_fields, replace_log_fields
+from web.work_delays import SENT_AT_HEADER
 
 HEADER: Final = "slipway_log_fields"
 
 
 def connect_signals() -> None:
-    """Hand the fields over with each message from now on."""
-    signals.before_task_publish.connect(send_log_fields)
+    """Add the headers to each message from now on, and bind the log fields of each task."""
+    signals.before_task_publish.connect(add_headers)
     signals.task_prerun.connect(bind_task_fields)
 
 
-def send_log_fields(headers: dict[str, Any], **_: Any) -> None:
-    """Add the bound fields to the headers of a message."""
+def add_headers(headers: dict[str, Any], **_: Any) -> None:
+    """Add the time and the bound fields to the headers of a message."""
+    headers[SENT_AT_HEADER] = time.time()
     if fields := get_handed_over_fields():
         headers[HEADER] = fields
 
