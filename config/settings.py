@@ -385,6 +385,7 @@ LOG_LINES = {
     "style": ENV.log_format or ("text" if EMBEDDED else "json"),
     "secrets": ENV.secrets,
 }
+_ROUTINE_LEVEL = "WARNING" if EMBEDDED else "NOTSET"
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
@@ -403,14 +404,14 @@ LOGGING = {
     "root": {"handlers": ["stderr"], "level": ENV.log_level},
     "loggers": {
         # Pages of the demo refresh themselves: a line for each request would hide the others.
-        "slipway.requests": {"level": "WARNING" if EMBEDDED else "NOTSET"},
+        "slipway.requests": {"level": _ROUTINE_LEVEL},
         # Answers with 4xx have a line in `slipway.requests`.
         "django.request": {"level": "ERROR"},
         # They log every URL, and URLs of steps may contain secrets.
         "httpx": {"level": "WARNING"},
         "httpcore": {"level": "WARNING"},
         # Without the handlers that uvicorn gave them, and without its lines for requests, which have paths.
-        "uvicorn": {"propagate": True},
+        "uvicorn": {"propagate": True, "level": _ROUTINE_LEVEL},
         "uvicorn.access": {"level": "WARNING", "propagate": True},
         "celery.app.trace": {"level": "WARNING"},
         "celery.worker.strategy": {"level": "WARNING"},

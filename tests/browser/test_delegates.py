@@ -12,9 +12,9 @@ from playwright.sync_api import Page, expect
 
 from delegates import live
 from delegates.live import LOG_SOURCE_NAME as LOG
-from delegates.models import Delegate, DelegateInstance, DelegateLogChunk
+from delegates.models import Delegate, DelegateInstance, DelegateLogChunk, DelegateTask
 from rbac.models import Scope, User
-from tests.fixtures.delegates import make_delegate, make_instance
+from tests.fixtures.delegates import make_delegate, make_instance, make_task
 from web.live import publish_change_on_commit
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -132,3 +132,27 @@ def test_the_page_of_a_delegate_follows_its_log_and_its_status(
     assert len(complaints) <= 1
     assert all("404" in complaint for complaint in complaints)
     complaints.clear()
+
+
+def test_why_tasks_wait_is_shown_and_goes_away_by_itself(
+    page: Page, delegate: Delegate, open_list: Callable[[], None], site: str
+) -> None:
+    def change(work: Callable[[], object]) -> None:
+        with ThreadPoolExecutor(1) as thread:
+            thread.submit(lambda: (work(), connection.close())).result()
+
+    page.clock.install()
+    open_list()
+    page.goto(f"{site}/delegates/{delegate.pk}/")
+    reason = page.get_by_text("1 task waits for a delegate that fits")
+    expect(page.locator("#delays")).to_be_attached()
+    expect(reason).not_to_be_attached()
+
+    change(lambda: make_task(delegate.scope, reason="No delegate has the tag gpu."))
+    page.clock.run_for(10_000)
+    expect(reason).to_be_visible()
+    expect(page.get_by_role("link", name="Show queued tasks")).to_be_visible()
+
+    change(DelegateTask.objects.all().delete)
+    page.clock.run_for(10_000)
+    expect(reason).not_to_be_attached()

@@ -44,7 +44,7 @@ def test_tasks_that_fit_no_delegate_are_counted_with_the_longest_wait(
         page = client.get(f"/delegates/{delegate.pk}/{path}").content.decode()
         assert "2 tasks wait for a delegate that fits" in page
         assert 'href="/delegates/tasks/?status=queued"' in page
-        assert f'hx-get="/delegates/{delegate.pk}/delays/"' in page
+        assert f'data-delays="/delegates/{delegate.pk}/delays/"' in page
 
 
 def test_tasks_of_other_scopes_are_not_counted(delegate: Delegate, admin: User) -> None:

@@ -42,7 +42,7 @@ def list_texts(execution: Execution) -> list[str]:
 def test_an_execution_without_a_delay_shows_none_and_asks_again(execution: Execution) -> None:
     assert list_texts(execution) == []
     page = open_page(execution)
-    assert f'hx-get="/deployments/{execution.pk}/delays/"' in page
+    assert f'data-delays="/deployments/{execution.pk}/delays/"' in page
     assert "has answered" not in page
 
 
@@ -78,7 +78,7 @@ def test_an_ended_execution_waits_for_nothing_and_is_not_asked_again(
     now = timezone.now() + timedelta(seconds=1)
     with django_assert_num_queries(0):  # type: ignore[attr-defined]
         assert list_execution_delays(execution, now) == []
-    assert "hx-get" not in open_page(execution, "delays/")
+    assert "data-delays" not in open_page(execution, "delays/")
 
 
 def test_reasons_take_two_queries(
