@@ -8,6 +8,7 @@ from django.db.models import (
     BooleanField,
     Exists,
     ExpressionWrapper,
+    F,
     OuterRef,
     Prefetch,
     Q,
@@ -82,7 +83,7 @@ class PipelineActivity:
 
 def load_pipeline_activity(principal: User, pipelines: Sequence[Pipeline]) -> dict[int, PipelineActivity]:
     """Return the newest visible runs of each pipeline by its key; one query."""
-    newest = Execution.objects.filter(pipeline=OuterRef("pipeline")).order_by("-number").values("number")[:1]
+    oldest = F("pipeline__next_number") - MOST_RATED_RUNS
     rows = Execution.objects.only(
         "pk",
         "pipeline_id",
@@ -94,7 +95,7 @@ def load_pipeline_activity(principal: User, pipelines: Sequence[Pipeline]) -> di
         "created_at",
         "started_at",
         "ended_at",
-    ).filter(pipeline__in=pipelines, number__gt=Subquery(newest) - MOST_RATED_RUNS)
+    ).filter(pipeline__in=pipelines, number__gte=oldest)
     rows = rows.annotate(is_success=_build_flag(SUCCEEDED & ~ROLLED_BACK), is_failure=_build_flag(FAILED))
     visible = filter_visible(principal, "core_pipeline_view", rows)
     runs: dict[int, list[Any]] = {pipeline.pk: [] for pipeline in pipelines}

@@ -1273,6 +1273,22 @@ class Migration(migrations.Migration):
                 name="stage_open_of_service",
             ),
         ),
+        migrations.AddIndex(
+            model_name="stageexecution",
+            index=models.Index(
+                condition=models.Q(("reused_from", None)),
+                fields=["service", "-id"],
+                name="stage_newest_of_service",
+            ),
+        ),
+        migrations.AddIndex(
+            model_name="stageexecution",
+            index=models.Index(
+                condition=models.Q(("reused_from", None)),
+                fields=["infrastructure", "-id"],
+                name="stage_newest_in_place",
+            ),
+        ),
         migrations.AddConstraint(
             model_name="stageexecution",
             constraint=models.UniqueConstraint(

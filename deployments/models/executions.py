@@ -217,6 +217,13 @@ class StageExecution(models.Model):
                 fields=["cluster", "ecs_service"], name="stage_ecs_service", condition=~Q(ecs_service="")
             ),
             models.Index(fields=["deployment_id"], name="stage_deployment", condition=~Q(deployment_id="")),
+            # The last deployment of a service, and in an infrastructure.
+            models.Index(
+                fields=["service", "-id"], name="stage_newest_of_service", condition=Q(reused_from=None)
+            ),
+            models.Index(
+                fields=["infrastructure", "-id"], name="stage_newest_in_place", condition=Q(reused_from=None)
+            ),
             # Active deployments of a service: a few of many.
             models.Index(
                 fields=["service", "-id"],

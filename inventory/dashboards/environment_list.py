@@ -6,12 +6,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
-from django.db.models import Exists, OuterRef, QuerySet, Subquery
+from django.db.models import Exists, OuterRef, QuerySet
 
 from catalog.models import Environment, Infrastructure
 from deployments.freezes.environment_freezes import EnvironmentFreeze, EnvironmentFreezes
 from deployments.models import StageExecution
 from inventory.dashboards.service_list import (
+    build_newest_deployment,
     build_unhealthy_filter,
     get_health,
     is_outdated,
@@ -105,11 +106,11 @@ def _count_services(states: Mapping[int, EnvironmentState], now: datetime) -> No
 
 def _load_last_deployments(principal: Principal, states: Mapping[int, EnvironmentState]) -> None:
     """Load the newest deployment into each environment where the reader may view it; two queries."""
-    stages = StageExecution.objects.filter(infrastructure=OuterRef("pk"), reused_from=None)
-    newest = stages.order_by("-pk").values("pk")[:1]
     infrastructures = Infrastructure.objects.filter(environment__in=list(states)).order_by()
     locations: dict[int, int] = {}
-    for pk, deployment in infrastructures.values_list("environment", Subquery(newest)):
+    for pk, deployment in infrastructures.values_list(
+        "environment", build_newest_deployment("infrastructure")
+    ):
         states[pk].has_infrastructures = True
         if deployment is not None:
             locations[deployment] = pk

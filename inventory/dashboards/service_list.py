@@ -147,10 +147,19 @@ def _count_unhealthy_tasks(running_services: Sequence[RunningService]) -> defaul
 
 def _list_last_deployments(principal: Principal, services: Sequence[Service]) -> QuerySet[StageExecution]:
     """Return the newest deployment of each service where the reader may view it."""
-    stages = StageExecution.objects.filter(service=OuterRef("pk"), reused_from=None)
-    newest = stages.order_by("-pk").values("pk")[:1]
-    keys = Service.objects.filter(pk__in=[service.pk for service in services]).values_list(Subquery(newest))
+    rows = Service.objects.filter(pk__in=[service.pk for service in services])
+    keys = rows.values_list(build_newest_deployment("service"))
     return list_visible_deployments(principal, keys)
+
+
+def build_newest_deployment(field: str) -> Subquery:
+    """Return the key of the newest deployment whose `field` (service, infrastructure) is the outer row.
+
+    The range is an equation in disguise: for that, SQLite would read deployments from the newest on.
+    """
+    same = {f"{field}__gte": OuterRef("pk"), f"{field}__lte": OuterRef("pk")}
+    stages = StageExecution.objects.filter(**same, reused_from=None)
+    return Subquery(stages.order_by(field, "-pk").values("pk")[:1])
 
 
 def list_visible_deployments(
