@@ -19,7 +19,7 @@ case "${1:-web}" in
     ;;
   beat)
     # What it keeps is when it last asked; losing that costs nothing.
-    exec python -m celery --quiet -A config beat --loglevel "${LOG_LEVEL:-INFO}" --pidfile "" --schedule /tmp/beat-schedule
+    exec python -m celery --quiet -A config beat --loglevel "${LOG_LEVEL:-INFO}" --pidfile "" --schedule "${TMPDIR:-/tmp}/beat-schedule"
     ;;
   migrate)
     exec python manage.py migrate --no-input
