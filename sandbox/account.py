@@ -16,6 +16,7 @@ from moto.core.base_backend import BackendDict
 from moto.core.model_instances import reset_model_data
 from moto.ecs.models import ecs_backends
 
+from sandbox.broken_rules import BROKEN_RULES
 from sandbox.clock import CLOCK
 from sandbox.faults import InjectedFaults
 from sandbox.journal import SandboxJournal
@@ -182,6 +183,7 @@ class Account:
         """Empty the account and seed it again; the journal numbers continue."""
         with self.lock:
             self.faults.clear()
+            BROKEN_RULES.clear()
             self.journal.reset()
             CONTAINER_PROCESSES.end_all()
             BackendDict.reset()

@@ -9,6 +9,7 @@ from moto.ecs.models import ecs_backends
 
 from sandbox.account import Account
 from sandbox.aws_protocol import AwsHttpResponse
+from sandbox.broken_rules import BREAKABLE_RULES, BROKEN_RULES
 from sandbox.clock import CLOCK
 from sandbox.faults import InvalidFault
 from sandbox.programs import CONTAINER_PROCESSES
@@ -39,6 +40,8 @@ class ControlApi:
             ("GET", "/sandbox/faults"): self._list_faults,
             ("POST", "/sandbox/faults"): self._add_fault,
             ("DELETE", "/sandbox/faults"): self._clear_faults,
+            ("GET", "/sandbox/broken-rules"): lambda _: {"broken": sorted(BROKEN_RULES)},
+            ("POST", "/sandbox/broken-rules"): self._break_rules,
             ("GET", "/sandbox/programs"): self._list_programs,
             ("GET", "/sandbox/clock"): lambda _: CLOCK.describe(),
             ("POST", "/sandbox/clock"): self._set_clock,
@@ -112,6 +115,16 @@ class ControlApi:
         with self.account.lock:
             self.account.faults.clear()
         return {"faults": []}
+
+    def _break_rules(self, data: RequestValues) -> Any:
+        """Break exactly the `rules` of the request until the next reset."""
+        rules = data.get("rules")
+        if not isinstance(rules, list) or not all(rule in BREAKABLE_RULES for rule in rules):
+            raise InvalidControlRequest(f"rules is a list of {', '.join(BREAKABLE_RULES)}")
+        with self.account.lock:
+            BROKEN_RULES.clear()
+            BROKEN_RULES.update(rules)
+        return {"broken": sorted(BROKEN_RULES)}
 
     def _set_clock(self, data: RequestValues) -> Any:
         seconds, speed = (_read_number(data, name) for name in ("advance", "speed"))

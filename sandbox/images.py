@@ -135,8 +135,16 @@ def get_behavior(image: str) -> ImageBehavior:
     return BEHAVIORS.get(parse_tag(image), DEFAULT_BEHAVIOR)
 
 
+def get_container_behavior(container: Mapping[str, Any]) -> ImageBehavior:
+    """Return the behavior of a container: a command that ends with `exit 1` crashes any image that runs."""
+    behavior = get_behavior(container["image"])
+    command = container.get("command") or [""]
+    crashes = behavior is DEFAULT_BEHAVIOR and str(command[-1]).endswith("exit 1")
+    return BEHAVIORS["crash"] if crashes else behavior
+
+
 def get_task_behavior(containers: Iterable[Mapping[str, Any]]) -> ImageBehavior:
     """Return the behavior of the first essential container with a special one, or the default."""
     essential = [c for c in containers if c.get("essential", True)]
-    behaviors = [get_behavior(c["image"]) for c in essential]
+    behaviors = [get_container_behavior(c) for c in essential]
     return next((b for b in behaviors if b is not DEFAULT_BEHAVIOR), DEFAULT_BEHAVIOR)

@@ -46,6 +46,10 @@ class SandboxProcess:
     def clear_faults(self) -> None:
         self.control("DELETE", "faults")
 
+    def break_rules(self, *rules: str) -> None:
+        """Break these rules of AWS, and no other, until the next reset."""
+        self.control("POST", "broken-rules", {"rules": rules})
+
     def journal(self, after: int = 0) -> list[dict[str, Any]]:
         entries: list[dict[str, Any]] = self.control("GET", f"journal?after={after}")["entries"]
         return entries

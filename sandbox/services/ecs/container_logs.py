@@ -7,7 +7,7 @@ from typing import Any
 from moto.logs.models import LogGroup, LogStream, logs_backends
 
 from sandbox.clock import CLOCK
-from sandbox.images import DEFAULT_BEHAVIOR, get_behavior, is_delegate
+from sandbox.images import DEFAULT_BEHAVIOR, get_container_behavior, is_delegate
 from sandbox.services.ecs.records import SandboxTask
 
 MAX_LINES = 500
@@ -90,7 +90,7 @@ def get_next_line_time(task: SandboxTask, containers: list[dict[str, Any]]) -> f
 
 
 def _get_next_second(container: Mapping[str, Any], printed: int) -> float:
-    behavior = get_behavior(container["image"])
+    behavior = get_container_behavior(container)
     if _get_log_options(container) is None or is_delegate(container["image"]):
         return math.inf
     if printed < len(behavior.lines):
@@ -105,7 +105,7 @@ def _get_next_second(container: Mapping[str, Any], printed: int) -> float:
 def _get_line(container: Mapping[str, Any], second: int) -> str | None:
     if is_delegate(container["image"]):
         return None
-    behavior = get_behavior(container["image"])
+    behavior = get_container_behavior(container)
     if second < len(behavior.lines):
         ports = container.get("portMappings") or [{}]
         return behavior.lines[second].format(port=ports[0].get("containerPort", 8080))

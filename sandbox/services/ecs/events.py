@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from uuid import uuid4
 
+from sandbox.broken_rules import BROKEN_RULES
 from sandbox.clock import CLOCK
 from sandbox.services.ecs.records import SandboxDeployment, SandboxService, SandboxTask
 
@@ -107,6 +108,8 @@ STEADY_STATE_TEXT = " has reached a steady state."
 
 def add_steady_state(service: SandboxService, *, is_repeated: bool) -> None:
     """Add a steady state event: at once after a change, else every six hours."""
+    if "steady_state_event" in BROKEN_RULES:
+        return
     if is_repeated:
         service.said_at.pop(STEADY_STATE_TEXT, None)
     add_event_once(service, STEADY_STATE_TEXT)

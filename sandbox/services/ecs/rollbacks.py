@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from sandbox.broken_rules import BROKEN_RULES
 from sandbox.clock import CLOCK
 from sandbox.journal import mark_unchanged
 from sandbox.services.ecs import events
@@ -111,6 +112,10 @@ def get_breaker_settings(service: SandboxService) -> Mapping[str, Any]:
 
 def compute_threshold(service: SandboxService) -> int:
     """Return the number of consecutive failures that ends a deployment."""
+    return _compute_threshold(service) * (2 if "breaker_threshold" in BROKEN_RULES else 1)
+
+
+def _compute_threshold(service: SandboxService) -> int:
     configured = get_breaker_settings(service).get("thresholdConfiguration") or {}
     kind = configured.get("type", "BOUNDED_PERCENT")
     value = float(configured.get("value", 50))

@@ -4,7 +4,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from sandbox.clock import CLOCK
-from sandbox.images import BEHAVIORS, DEFAULT_BEHAVIOR, ImageBehavior, get_behavior, get_digest
+from sandbox.images import (
+    BEHAVIORS,
+    DEFAULT_BEHAVIOR,
+    ImageBehavior,
+    get_behavior,
+    get_container_behavior,
+    get_digest,
+)
 from sandbox.programs import CONTAINER_PROCESSES, ContainerProcess
 from sandbox.services.ecs import container_logs, containers, secret_values, targets
 from sandbox.services.ecs.records import SandboxTask
@@ -147,7 +154,7 @@ def _finish_running(backend: "SandboxEcs", task: SandboxTask) -> None:
         return
     age = behavior.exits_after or 0
     # Containers that still run are stopped with the task, and exit successfully.
-    ends = {d["name"]: get_behavior(d["image"]) for d in _list_container_definitions(backend, task)}
+    ends = {d["name"]: get_container_behavior(d) for d in _list_container_definitions(backend, task)}
     for container in task.containers:
         own = ends.get(container["name"], DEFAULT_BEHAVIOR)
         has_ended = own.exits_after is not None and own.exits_after <= age

@@ -1,0 +1,1 @@
+"""Acceptance run: disposable deployments that compare ECS in one's own account with the sandbox."""

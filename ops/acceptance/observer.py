@@ -1,0 +1,158 @@
+"""Observer that polls ECS and the load balancer during a scenario."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from aws.apis.ecs import EcsClient
+from aws.apis.ecs_types import parse_timestamp
+from aws.caller import Caller
+from aws.errors import AwsError, Denied
+from ops.acceptance.observations import (
+    Normalizer,
+    Observation,
+    ObservedDeployment,
+    ObservedEvent,
+    ObservedTask,
+    parse_seconds,
+)
+
+Json = Mapping[str, Any]
+
+
+@dataclass
+class Observer:
+    """What ECS says about some services; one observer watches a whole run, one scenario after the other."""
+
+    caller: Caller
+    cluster: str
+    names: Mapping[str, str]
+    """Replacements of names, as in `Normalizer`."""
+    normalizer: Normalizer = field(default_factory=Normalizer)
+    seen_events: set[str] = field(default_factory=set)
+    known_tasks: set[str] = field(default_factory=set)
+    observation: Observation = field(default_factory=lambda: Observation(""))
+    origin: float = 0.0
+    services: tuple[str, ...] = ()
+    raw_events: dict[str, Json] = field(default_factory=dict)
+    former: dict[str, ObservedTask] = field(default_factory=dict)
+
+    def begin(self, scenario: str, services: tuple[str, ...]) -> None:
+        """Begin a scenario: earlier events and tasks that stopped before belong to the former ones."""
+        self.services = services
+        self.observation = Observation(scenario)
+        self.normalizer = Normalizer(self.names)
+        self.raw_events, self.former, self.origin = {}, {}, 0.0
+        present = self._describe_services()
+        for service in present:
+            self.seen_events.update(event["id"] for event in service.get("events", ()))
+            for deployment in reversed(service.get("deployments", ())):
+                self.normalizer.get_alias("deployment", deployment["id"])
+        for task in self._describe_tasks(present):
+            if task.get("lastStatus") == "STOPPED":
+                self.known_tasks.add(task["taskArn"])
+
+    def poll(self) -> None:
+        """Read services, tasks and targets once, and record what is new."""
+        present = self._describe_services()
+        for service in present:
+            self._record_service(service)
+        for task in self._describe_tasks(present):
+            if task["taskArn"] not in self.known_tasks:
+                self._record_task(task)
+
+    def finish(self) -> Observation:
+        """Return the observation with the events in their order."""
+        new = sorted(self.raw_events.values(), key=_get_moment)
+        self.observation.events = [
+            ObservedEvent(
+                parse_seconds(event["createdAt"], self.origin) or 0.0,
+                self.normalizer.normalize(event["message"]),
+            )
+            for event in new
+        ]
+        self.seen_events.update(self.raw_events)
+        return self.observation
+
+    def _describe_services(self) -> list[dict[str, Any]]:
+        try:
+            return EcsClient(self.caller).describe_raw_services(self.cluster, self.services)
+        except AwsError as problem:
+            self._record_problem(problem)
+            return []
+
+    def _describe_tasks(self, services: Sequence[Json]) -> list[dict[str, Any]]:
+        client = EcsClient(self.caller)
+        try:
+            arns = [
+                arn
+                for service in services
+                if service.get("status") == "ACTIVE"
+                for status in ("RUNNING", "STOPPED")
+                for arn in client.list_tasks(self.cluster, service["serviceName"], status)
+            ]
+            if not arns:
+                return []
+            params = {"cluster": self.cluster, "tasks": arns[:100]}
+            tasks = self.caller.call("ecs", "DescribeTasks", params).get("tasks", [])
+        except AwsError as problem:
+            self._record_problem(problem)
+            return []
+        return sorted(tasks, key=lambda task: str(task.get("createdAt", "")))
+
+    def _record_problem(self, problem: AwsError) -> None:
+        if isinstance(problem, Denied) and problem.action not in self.observation.refused:
+            self.observation.refused.append(problem.action)
+
+    def _record_service(self, service: Json) -> None:
+        events = [event for event in service.get("events", ()) if event["id"] not in self.seen_events]
+        # Newest first; the order of two events of one moment is kept.
+        for event in reversed(events):
+            self.raw_events.setdefault(event["id"], event)
+        for deployment in reversed(service.get("deployments", ())):
+            self._record_deployment(deployment)
+
+    def _record_deployment(self, deployment: Json) -> None:
+        name = self.normalizer.get_alias("deployment", deployment["id"])
+        rows = {row.name: row for row in self.observation.deployments}
+        row = rows.get(name)
+        if row is None:
+            row = ObservedDeployment(name)
+            self.observation.deployments.append(row)
+        state = self.normalizer.normalize(
+            f"{deployment['status']} {deployment.get('rolloutState', '')}: "
+            f"{deployment.get('rolloutStateReason', '')}"
+        )
+        if state not in row.states[-1:]:
+            row.states.append(state)
+        row.failed_tasks = max(row.failed_tasks, deployment.get("failedTasks", 0))
+        self.origin = self.origin or self._get_origin(deployment)
+
+    def _get_origin(self, deployment: Json) -> float:
+        """Return the moment of the first new deployment; before that nothing of the scenario has begun."""
+        moment = parse_timestamp(deployment.get("createdAt"))
+        is_new = deployment.get("rolloutState") == "IN_PROGRESS"
+        return moment.timestamp() if moment and is_new else 0.0
+
+    def _record_task(self, task: Json) -> None:
+        if not self.origin:
+            return
+        name = self.normalizer.get_alias("task", task["taskArn"])
+        row = self.former.get(name)
+        if row is None:
+            deployment = self.normalizer.normalize(task.get("startedBy", ""))
+            row = self.former[name] = ObservedTask(name, deployment)
+            self.observation.tasks.append(row)
+        if task["lastStatus"] not in row.statuses[-1:]:
+            row.statuses.append(task["lastStatus"])
+        row.created = parse_seconds(task.get("createdAt"), self.origin)
+        row.started = parse_seconds(task.get("startedAt"), self.origin)
+        row.stopped = parse_seconds(task.get("stoppedAt"), self.origin)
+        row.stop_code = task.get("stopCode", "")
+        row.stopped_reason = self.normalizer.normalize(task.get("stoppedReason", ""))
+        row.exit_codes = {c["name"]: c.get("exitCode") for c in task.get("containers", ())}
+
+
+def _get_moment(event: Json) -> float:
+    moment = parse_timestamp(event.get("createdAt"))
+    return moment.timestamp() if moment else 0.0
