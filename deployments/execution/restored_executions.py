@@ -8,6 +8,8 @@ from deployments.execution.interventions import RESTORED
 from deployments.models import Approval, AwsCall, Execution, Interrupt, StepExecution
 from steps.states import TERMINAL_STATUSES, CallState, Status
 
+# Above every fencing token since the backup: a worker of before the restore must not write any more.
+FENCE_STEP = 1_000_000
 NOT_APPLIED = "Not applied: the database was restored from a backup."
 
 
@@ -43,8 +45,7 @@ def _pause(execution: Execution, taken_at: datetime, now: datetime) -> None:
     Execution.objects.filter(pk=execution.pk).update(
         restored_at=now,
         status=Status.INTERVENTION_WAITING,
-        # A worker of before the restore must not write any more.
-        fence=F("fence") + 1,
+        fence=F("fence") + FENCE_STEP,
         lease_owner="",
         lease_expires_at=None,
         due_at=now,

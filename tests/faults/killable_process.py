@@ -21,15 +21,17 @@ class Part:
         self.name = name
         self.log = folder / f"{name}.log"
         self._command = [str(part) for part in command]
-        self._environment = dict(environment)
+        self.environment = dict(environment)
+        # The checkout that it runs; another one from its next start on.
+        self.code = ROOT
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
                 self._command,
-                cwd=ROOT,
-                env=self._environment,
+                cwd=self.code,
+                env=self.environment,
                 stdout=log,
                 stderr=log,
                 start_new_session=True,

@@ -77,6 +77,11 @@ def test_services_are_replaced_only_after_the_migration(resources: dict[str, Any
     assert resources["Migration"]["Properties"]["TaskDefinition"] == {"Ref": "MigrationTask"}
 
 
+def test_workers_are_replaced_before_web_servers_and_beat_last(resources: dict[str, Any]) -> None:
+    assert "WorkerService" in resources["WebService"]["DependsOn"]
+    assert "WebService" in resources["BeatService"]["DependsOn"]
+
+
 def test_web_and_workers_stay_while_they_are_replaced_and_beat_runs_once(resources: dict[str, Any]) -> None:
     percents = {
         name: (

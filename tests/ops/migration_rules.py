@@ -1,0 +1,46 @@
+"""Rules for migrations of a release that runs beside the one before it: expand first, contract later."""
+
+from collections.abc import Iterator
+
+from django.db import models
+from django.db.migrations import Migration
+from django.db.migrations import operations as ops
+from django.db.models.fields import NOT_PROVIDED
+
+# What the release before still reads or writes, unless it says since when nobody does.
+CONTRACTING = (ops.RemoveField, ops.DeleteModel, ops.RenameField, ops.RenameModel, ops.AlterModelTable)
+UNUSED_SINCE = "unused_since"
+
+
+def find_problems(migration: Migration, version: str) -> Iterator[str]:
+    """Yield what would break the release before `version` while both run on one database.
+
+    A migration that removes or renames names the version since which no code uses it, in its attribute
+    `unused_since`; that must be an earlier one.
+    """
+    since = getattr(migration, UNUSED_SINCE, "")
+    may_contract = bool(since) and _parse(since) < _parse(version)
+    for operation in migration.operations:
+        if isinstance(operation, CONTRACTING) and not may_contract:
+            yield (
+                f"{operation.describe()}: the release before still uses it. Stop using it in one "
+                f"release, and do this in the next one, with {UNUSED_SINCE} = that version."
+            )
+        if isinstance(operation, ops.AddField) and not _may_be_left_out(operation.field):
+            yield (
+                f"{operation.describe()}: the release before inserts rows without it. "
+                "Make it null, or give it a db_default."
+            )
+        if isinstance(operation, ops.AlterField) and not operation.field.null and not may_contract:
+            yield (
+                f"{operation.describe()}: rows of the release before may not fit. Widen it only, and "
+                f"name with {UNUSED_SINCE} the version since which no code writes what it refuses."
+            )
+
+
+def _may_be_left_out(field: models.Field) -> bool:  # type: ignore[type-arg]
+    return field.null or field.many_to_many or field.db_default is not NOT_PROVIDED or field.generated
+
+
+def _parse(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split("."))
