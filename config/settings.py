@@ -414,6 +414,8 @@ LOGGING = {
         "uvicorn": {"propagate": True, "level": _ROUTINE_LEVEL},
         "uvicorn.access": {"level": "WARNING", "propagate": True},
         "celery.app.trace": {"level": "WARNING"},
+        # After a pause it names each message that came too late.
+        "celery.worker.request": {"level": "WARNING"},
         "celery.worker.strategy": {"level": "WARNING"},
         "celery.beat": {"level": "WARNING"},
     },
