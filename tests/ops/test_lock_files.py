@@ -1,6 +1,9 @@
 """The lock files pin everything and name no place to fetch it from."""
 
 import re
+import subprocess
+import sys
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
@@ -44,6 +47,36 @@ def test_each_lock_holds_everything_the_smaller_ones_do() -> None:
     assert read_pins(STANDALONE) - read_pins(DEVELOPMENT) == set()
     # The agent runs with the versions that it was tested with.
     assert read_pins(AGENT) - read_pins(PRODUCT) == set()
+
+
+# Imports of the agent and of its traces, where no other packages are installed.
+AGENT_PROGRAM = """
+import sys
+
+class MissingPackages:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in sys.argv[1:]:
+            raise ModuleNotFoundError(name)
+
+sys.meta_path.insert(0, MissingPackages())
+import delegates.agent.__main__, guards.span_export
+"""
+
+
+def test_the_agent_starts_with_the_packages_of_its_lock() -> None:
+    locked = {normalize_name(pin.partition("==")[0]) for pin in read_pins(AGENT)}
+    missing = [
+        module
+        for module, names in packages_distributions().items()
+        if not locked & set(map(normalize_name, names))
+    ]
+    assert {"django", "celery"} <= set(missing)
+
+    subprocess.run([sys.executable, "-c", AGENT_PROGRAM, *missing], cwd=ROOT, check=True)
+
+
+def normalize_name(name: str) -> str:
+    return re.sub("[-_.]+", "-", name).lower()
 
 
 def test_the_product_needs_nothing_of_the_sandbox() -> None:
