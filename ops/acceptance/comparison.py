@@ -42,7 +42,7 @@ def pair_events(here: Sequence[ObservedEvent], sandbox: Sequence[ObservedEvent])
 
 
 def summarize(observation: Observation) -> dict[str, list[str]]:
-    """Return what is compared besides events, as texts: result, deployments and tasks, without times."""
+    """Return what is compared besides events, without times: result, deployments, tasks and targets."""
     tasks = [
         f"{task.name} of {task.deployment}: {task.stop_code or 'not stopped'}"
         + (f", {task.stopped_reason}" if task.stopped_reason else "")
@@ -55,4 +55,9 @@ def summarize(observation: Observation) -> dict[str, list[str]]:
         f"{row.name}: {row.failed_tasks} failed tasks" for row in observation.deployments
     ]
     result = [" ".join(filter(None, (observation.status, observation.outcome))), observation.failure]
-    return {"Result": [text for text in result if text], "Deployments": deployments, "Tasks": tasks}
+    return {
+        "Result": [text for text in result if text],
+        "Deployments": deployments,
+        "Tasks": tasks,
+        "Targets": observation.target_states,
+    }

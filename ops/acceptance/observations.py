@@ -104,6 +104,7 @@ class Observation:
     deployments: list[ObservedDeployment] = field(default_factory=list)
     tasks: list[ObservedTask] = field(default_factory=list)
     target_states: list[str] = field(default_factory=list)
+    """States that targets of a group had, each once, in order."""
     refused: list[str] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:

@@ -31,26 +31,34 @@ class Observer:
     normalizer: Normalizer = field(default_factory=Normalizer)
     seen_events: set[str] = field(default_factory=set)
     known_tasks: set[str] = field(default_factory=set)
+    """Tasks that stopped before the scenario."""
+    known_deployments: set[str] = field(default_factory=set)
     observation: Observation = field(default_factory=lambda: Observation(""))
-    origin: float = 0.0
     services: tuple[str, ...] = ()
     raw_events: dict[str, Json] = field(default_factory=dict)
-    former: dict[str, ObservedTask] = field(default_factory=dict)
+    raw_tasks: dict[str, Json] = field(default_factory=dict)
+    statuses: dict[str, list[str]] = field(default_factory=dict)
+    """Statuses of each task, in order."""
+    created_at: list[float] = field(default_factory=list)
+    """When the new deployments were created."""
 
     def begin(self, scenario: str, services: tuple[str, ...]) -> None:
         """Begin a scenario: earlier events and tasks that stopped before belong to the former ones."""
         self.services = services
         self.observation = Observation(scenario)
         self.normalizer = Normalizer(self.names)
-        self.raw_events, self.former, self.origin = {}, {}, 0.0
+        self.raw_events, self.raw_tasks, self.statuses, self.created_at = {}, {}, {}, []
         present = self._describe_services()
         for service in present:
             self.seen_events.update(event["id"] for event in service.get("events", ()))
             for deployment in reversed(service.get("deployments", ())):
+                self.known_deployments.add(deployment["id"])
                 self.normalizer.get_alias("deployment", deployment["id"])
         for task in self._describe_tasks(present):
             if task.get("lastStatus") == "STOPPED":
                 self.known_tasks.add(task["taskArn"])
+            else:
+                self.normalizer.get_alias("task", task["taskArn"])
 
     def poll(self) -> None:
         """Read services, tasks and targets once, and record what is new."""
@@ -60,17 +68,21 @@ class Observer:
         for task in self._describe_tasks(present):
             if task["taskArn"] not in self.known_tasks:
                 self._record_task(task)
+        self._record_targets(present)
 
     def finish(self) -> Observation:
-        """Return the observation with the events in their order."""
-        new = sorted(self.raw_events.values(), key=_get_moment)
+        """Return the observation, with its moments counted from the creation of the first new deployment."""
+        events = sorted(self.raw_events.values(), key=_get_moment)
+        origin = min(self.created_at, default=_get_moment(events[0]) if events else 0.0)
         self.observation.events = [
             ObservedEvent(
-                parse_seconds(event["createdAt"], self.origin) or 0.0,
+                parse_seconds(event["createdAt"], origin) or 0.0,
                 self.normalizer.normalize(event["message"]),
             )
-            for event in new
+            for event in events
         ]
+        tasks = sorted(self.raw_tasks.values(), key=_get_moment)
+        self.observation.tasks = [self._build_task(task, origin) for task in tasks]
         self.seen_events.update(self.raw_events)
         return self.observation
 
@@ -126,33 +138,51 @@ class Observer:
         if state not in row.states[-1:]:
             row.states.append(state)
         row.failed_tasks = max(row.failed_tasks, deployment.get("failedTasks", 0))
-        self.origin = self.origin or self._get_origin(deployment)
-
-    def _get_origin(self, deployment: Json) -> float:
-        """Return the moment of the first new deployment; before that nothing of the scenario has begun."""
-        moment = parse_timestamp(deployment.get("createdAt"))
-        is_new = deployment.get("rolloutState") == "IN_PROGRESS"
-        return moment.timestamp() if moment and is_new else 0.0
+        moment = _get_moment(deployment)
+        if moment and deployment["id"] not in self.known_deployments:
+            self.created_at.append(moment)
 
     def _record_task(self, task: Json) -> None:
-        if not self.origin:
-            return
-        name = self.normalizer.get_alias("task", task["taskArn"])
-        row = self.former.get(name)
-        if row is None:
-            deployment = self.normalizer.normalize(task.get("startedBy", ""))
-            row = self.former[name] = ObservedTask(name, deployment)
-            self.observation.tasks.append(row)
-        if task["lastStatus"] not in row.statuses[-1:]:
-            row.statuses.append(task["lastStatus"])
-        row.created = parse_seconds(task.get("createdAt"), self.origin)
-        row.started = parse_seconds(task.get("startedAt"), self.origin)
-        row.stopped = parse_seconds(task.get("stoppedAt"), self.origin)
-        row.stop_code = task.get("stopCode", "")
-        row.stopped_reason = self.normalizer.normalize(task.get("stoppedReason", ""))
-        row.exit_codes = {c["name"]: c.get("exitCode") for c in task.get("containers", ())}
+        arn, status = task["taskArn"], task["lastStatus"]
+        self.raw_tasks[arn] = task
+        statuses = self.statuses.setdefault(arn, [])
+        if status not in statuses[-1:]:
+            statuses.append(status)
+
+    def _record_targets(self, services: Sequence[Json]) -> None:
+        groups = {
+            balancer["targetGroupArn"]: None
+            for service in services
+            for balancer in service.get("loadBalancers", ())
+            if "targetGroupArn" in balancer
+        }
+        for group in groups:
+            try:
+                params = {"TargetGroupArn": group}
+                answer = self.caller.call("elbv2", "DescribeTargetHealth", params)
+            except AwsError as problem:
+                self._record_problem(problem)
+                continue
+            name = self.normalizer.get_alias("target group", group)
+            for target in answer.get("TargetHealthDescriptions", ()):
+                state = f"{name}: {target['TargetHealth']['State']}"
+                if state not in self.observation.target_states:
+                    self.observation.target_states.append(state)
+
+    def _build_task(self, task: Json, origin: float) -> ObservedTask:
+        return ObservedTask(
+            name=self.normalizer.get_alias("task", task["taskArn"]),
+            deployment=self.normalizer.normalize(task.get("startedBy", "")),
+            statuses=self.statuses[task["taskArn"]],
+            created=parse_seconds(task.get("createdAt"), origin),
+            started=parse_seconds(task.get("startedAt"), origin),
+            stopped=parse_seconds(task.get("stoppedAt"), origin),
+            stop_code=task.get("stopCode", ""),
+            stopped_reason=self.normalizer.normalize(task.get("stoppedReason", "")),
+            exit_codes={c["name"]: c.get("exitCode") for c in task.get("containers", ())},
+        )
 
 
-def _get_moment(event: Json) -> float:
-    moment = parse_timestamp(event.get("createdAt"))
+def _get_moment(record: Json) -> float:
+    moment = parse_timestamp(record.get("createdAt"))
     return moment.timestamp() if moment else 0.0

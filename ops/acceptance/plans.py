@@ -31,7 +31,6 @@ ACTIONS: Final = (
     "ecs:UpdateService",
 )
 BLUE_GREEN_ACTIONS: Final = (
-    "application-autoscaling:DescribeScalableTargets",
     "elasticloadbalancing:DescribeListeners",
     "elasticloadbalancing:DescribeLoadBalancers",
     "elasticloadbalancing:DescribeRules",

@@ -55,11 +55,13 @@ class AcceptanceReport:
 
     def _render(self) -> Iterator[str]:
         yield from ("# Acceptance run", "")
-        yield f"Slipway {self.version}, {self.region}, {self.started_at:%Y-%m-%d %H:%M} UTC, "
-        seconds = (self.ended_at - self.started_at).total_seconds()
+        minutes = (self.ended_at - self.started_at).total_seconds() / 60
         state = "complete" if self.result.is_complete else "NOT complete"
-        yield f"{seconds / 60:.0f} minutes, {state}. Ids, names and addresses are replaced; times "
-        yield "are seconds since the deployment was created."
+        yield (
+            f"Slipway {self.version}, {self.region}, {self.started_at:%Y-%m-%d %H:%M} UTC, {minutes:.0f} "
+            f"minutes, {state}. Ids, names and addresses are replaced. Times are seconds since the creation "
+            "of the deployment."
+        )
         if self.private:
             yield from ("", *(f"- {name}: {value}" for name, value in self.private.items()))
         yield from _render_rules(self.rule_results)

@@ -68,13 +68,16 @@ def check_started_by(observations: Observations) -> Iterator[str]:
 
 
 def check_rollout_states(observations: Observations) -> Iterator[str]:
-    if "first" in observations:
-        for row in observations["first"].deployments:
-            wanted = [
-                f"PRIMARY IN_PROGRESS: ECS {row.name} in progress.",
-                f"PRIMARY COMPLETED: ECS {row.name} completed.",
-            ]
-            yield "" if row.states == wanted else f"first: {row.name} was {'; '.join(row.states)}"
+    for row in observations["first"].deployments if "first" in observations else ():
+        wanted = [
+            f"PRIMARY IN_PROGRESS: ECS {row.name} in progress.",
+            f"PRIMARY COMPLETED: ECS {row.name} completed.",
+        ]
+        # A state between two polls is not seen.
+        if row.states and row.states != wanted[len(wanted) - len(row.states) :]:
+            yield f"first: {row.name} was {'; '.join(row.states)}"
+        elif row.states == wanted:
+            yield ""
 
 
 def check_start_before_stop(observations: Observations) -> Iterator[str]:
@@ -202,12 +205,23 @@ def check_target_events(observations: Observations) -> Iterator[str]:
             yield "" if found is not None else f"{name}: there is no such event"
 
 
+def check_target_health(observations: Observations) -> Iterator[str]:
+    states = observations["blue_green_first"].target_states if "blue_green_first" in observations else []
+    initial, healthy = _find(states, r": initial$"), _find(states, r": healthy$")
+    if initial is not None:
+        is_expected = healthy is not None and initial < healthy
+        yield "" if is_expected else f"blue_green_first: targets were {', '.join(states)}"
+
+
 def check_draining(observations: Observations) -> Iterator[str]:
-    texts = observations["blue_green_swap"].list_texts() if "blue_green_swap" in observations else []
-    deregistered = _find(texts, r"deregistered 1 targets in")
-    draining = _find(texts, r"has begun draining connections on 1 tasks\.")
-    if deregistered is not None:
-        yield "" if draining is not None else "blue_green_swap: no draining after the deregistration"
+    observation = observations.get("blue_green_swap", Observation(""))
+    if _find(observation.list_texts(), r"deregistered 1 targets in") is not None:
+        has_event = (
+            _find(observation.list_texts(), r"has begun draining connections on 1 tasks\.") is not None
+        )
+        yield "" if has_event else "blue_green_swap: there is no draining event"
+        is_draining = _find(observation.target_states, r": draining$") is not None
+        yield "" if is_draining else f"blue_green_swap: targets were {', '.join(observation.target_states)}"
 
 
 def check_outcomes(observations: Observations) -> Iterator[str]:

@@ -158,6 +158,12 @@ RULES: Final = (
         checks.check_target_events,
     ),
     AcceptanceRule(
+        "targets_healthy",
+        "A target is initial, then healthy.",
+        "ELBv2 API, TargetHealth",
+        checks.check_target_health,
+    ),
+    AcceptanceRule(
         "targets_drained",
         "A target that is deregistered drains its connections.",
         "ELBv2 guide, deregistration delay; ECS developer guide, task lifecycle",

@@ -144,10 +144,12 @@ class Command(BaseCommand):
         broken = [each for each in report.rule_results if each.verdict is Verdict.BROKEN]
         for each in broken:
             self.stdout.write(f"BROKEN {each.rule.identifier}: {each.rule.sentence}")
-            self.stdout.writelines(f"  {text}" for text in each.seen)
+            for text in each.seen:
+                self.stdout.write(f"  {text}")
         held = sum(each.verdict is Verdict.HELD for each in report.rule_results)
         self.stdout.write(f"{held} rules held, {len(broken)} broken. Report: {files[0]}, {files[1]}")
-        self.stdout.writelines(result.left)
+        for text in result.left:
+            self.stdout.write(text)
         if broken or result.left or not result.is_complete:
             sys.exit(1)
 

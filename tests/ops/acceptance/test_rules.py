@@ -68,6 +68,14 @@ def retry_at_once(observations: Observations) -> None:
         task.created = 30.0 * number
 
 
+def forget_states(scenario: str, state: str) -> Callable[[Observations], None]:
+    def change(observations: Observations) -> None:
+        states = observations[scenario].target_states
+        observations[scenario].target_states = [each for each in states if not each.endswith(state)]
+
+    return change
+
+
 def end_otherwise(observations: Observations) -> None:
     observations["crash"].outcome = "FAILED"
 
@@ -91,7 +99,8 @@ CONTRADICTIONS = {
     "rollback_reuses_deployment": rename_states,
     "no_more_starts": start_a_late_task,
     "targets_registered": drop_events("blue_green_swap", "registered 1 targets"),
-    "targets_drained": drop_events("blue_green_swap", "draining"),
+    "targets_healthy": forget_states("blue_green_first", "healthy"),
+    "targets_drained": forget_states("blue_green_swap", "draining"),
     "outcomes": end_otherwise,
 }
 
