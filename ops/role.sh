@@ -3,11 +3,13 @@
 set -eu
 case "${1:-web}" in
   web)
+    # A proxy that uses a connection which this side closes answers 502: idle ones live longer here than there (120 s).
     # Started again where it no longer answers: neither Docker nor compose does that for a container that still runs.
     exec python -m ops.liveness "${PORT:-8000}" \
       python -W 'ignore:StreamingHttpResponse must consume' -m uvicorn config.asgi:application --host "${HOST:-0.0.0.0}" --port "${PORT:-8000}" \
       --ws websockets-sansio --ws-per-message-deflate false --ws-max-size 65536 \
-      --lifespan on --no-server-header --no-access-log --timeout-graceful-shutdown 10
+      --lifespan on --no-server-header --no-access-log --timeout-graceful-shutdown 10 \
+      --timeout-keep-alive 125
     ;;
   worker)
     if [ "${SLIPWAY_WORKER_METRICS_PORT:-0}" != 0 ]; then

@@ -128,3 +128,11 @@ def test_the_migration_function_fits_into_the_template_and_compiles(resources: d
 
     assert len(code) <= 4096
     compile(code, "index.py", "exec")
+
+
+def test_slipway_closes_idle_connections_later_than_the_load_balancer(resources: dict[str, Any]) -> None:
+    attributes = resources["LoadBalancer"]["Properties"]["LoadBalancerAttributes"]
+    (idle,) = (row["Value"] for row in attributes if row["Key"] == "idle_timeout.timeout_seconds")
+    kept = re.search(r"--timeout-keep-alive (\d+)", (ROOT / "ops" / "role.sh").read_text())
+    assert kept is not None
+    assert int(kept[1]) > int(idle)
