@@ -12,6 +12,7 @@ from catalog.operations.environments import EnvironmentSpec, create_environment,
 from catalog.operations.infrastructures import InfrastructureSpec, create_infrastructure
 from catalog.operations.manifests import ManifestSpec
 from catalog.operations.services import ServiceSpec, create_service, delete_service
+from connectors.models import Connector
 from ops.acceptance.targets import AcceptanceImpossible, AcceptanceTarget
 from pipelines.models import Pipeline
 from pipelines.operations.pipelines import delete_pipeline, save_pipeline
@@ -64,14 +65,28 @@ class DisposableProject:
         return pipeline
 
 
-def create_disposable_project(
-    *, actor: User, run: AcceptanceRun, target: AcceptanceTarget, organization: Scope | None
-) -> DisposableProject:
-    """Create project, environment and services of a run.
+def choose_scope(connector: Connector, organization: Scope | None) -> Scope:
+    """Return the project of the connector, or the organization that gets a project for the run.
 
-    The project is the connector's own if that belongs to one. Raises `AcceptanceImpossible`.
+    Raises `AcceptanceImpossible` for a connector of the account without an `organization`.
     """
-    scope = _choose_project(actor, run, target.connector.scope, organization)
+    scope: Scope = connector.scope
+    if scope.kind != Scope.Kind.ACCOUNT:
+        return scope
+    if organization is None:
+        raise AcceptanceImpossible(
+            "The connector belongs to the account. Name the organization for the project of the run with "
+            "--organization."
+        )
+    return organization
+
+
+def create_disposable_project(
+    *, actor: User, run: AcceptanceRun, target: AcceptanceTarget, scope: Scope
+) -> DisposableProject:
+    """Create environment and services of a run in a project; an organization gets a project first."""
+    if scope.kind == Scope.Kind.ORGANIZATION:
+        scope = create_project(actor=actor, organization=scope, identifier=run.identifier, name=run.aws_name)
     project = DisposableProject(run, actor, scope)
     description = f"Acceptance run {run.id}. Its end deletes this."
     environment = create_environment(
@@ -118,18 +133,6 @@ def list_leftover_runs(target: AcceptanceTarget) -> list[AcceptanceRun]:
     identifiers = infrastructures.values_list("environment__identifier", flat=True).distinct()
     names = sorted(identifier.removeprefix(IDENTIFIER_PREFIX) for identifier in identifiers)
     return [AcceptanceRun(name) for name in names if RUN_PATTERN.fullmatch(name)]
-
-
-def _choose_project(actor: User, run: AcceptanceRun, scope: Scope, organization: Scope | None) -> Scope:
-    if scope.kind == Scope.Kind.PROJECT:
-        return scope
-    parent = scope if scope.kind == Scope.Kind.ORGANIZATION else organization
-    if parent is None:
-        raise AcceptanceImpossible(
-            "The connector belongs to the account. Name the organization for the project of the run with "
-            "--organization."
-        )
-    return create_project(actor=actor, organization=parent, identifier=run.identifier, name=run.aws_name)
 
 
 def _build_service_spec(

@@ -37,18 +37,16 @@ def run_scenarios(
     *,
     actor: User,
     target: AcceptanceTarget,
-    organization: Scope | None,
+    scope: Scope,
     pause: Pause,
     announce: Callable[[str], None],
 ) -> None:
     """Run all scenarios into `result`, and delete what they created, also after an interruption.
 
-    Raises `AcceptanceImpossible`.
+    `scope` is a project, or an organization, which gets one for the run.
     """
     with _cleaned_up(result, actor, target, pause, announce):
-        project = create_disposable_project(
-            actor=actor, run=result.run, target=target, organization=organization
-        )
+        project = create_disposable_project(actor=actor, run=result.run, target=target, scope=scope)
         for observation in ScenarioRunner(project, target, pause, announce).run_all():
             result.observations.append(observation)
         result.is_complete = True

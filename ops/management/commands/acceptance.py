@@ -1,6 +1,7 @@
 """`manage.py acceptance`: disposable deployments in one's own account, compared with the sandbox."""
 
 import json
+import signal
 import sys
 import time
 from argparse import ArgumentParser
@@ -15,7 +16,7 @@ from aws.apis.iam import StsClient
 from aws.errors import AwsError
 from ops.acceptance.plans import PermissionCheck, check_permissions, describe_plan
 from ops.acceptance.reports import AcceptanceReport
-from ops.acceptance.resources import AcceptanceRun
+from ops.acceptance.resources import AcceptanceRun, choose_scope
 from ops.acceptance.rules import Verdict
 from ops.acceptance.runs import AcceptanceResult, create_run, delete_run, find_leftover_runs, run_scenarios
 from ops.acceptance.targets import (
@@ -77,11 +78,14 @@ class Command(BaseCommand):
         if options["clean_up"]:
             return
         _require_workers()
-        organization = _find_organization(options["organization"])
+        scope = choose_scope(target.connector, _find_organization(options["organization"]))
         run, permissions = create_run(), check_permissions(target)
         for line in describe_plan(run, target, permissions):
             self.stdout.write(line)
         self._ask("Start", options)
+        # The end of a session ends the run as Ctrl-C does: with the cleanup.
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.default_int_handler)
         started_at = datetime.now(UTC)
         result = AcceptanceResult(run)
         try:
@@ -89,12 +93,14 @@ class Command(BaseCommand):
                 result,
                 actor=actor,
                 target=target,
-                organization=organization,
+                scope=scope,
                 pause=time.sleep,
                 announce=self.stdout.write,
             )
         except KeyboardInterrupt:
             self.stdout.write("Interrupted.")
+        except Problem as problem:
+            self.stdout.write(f"Stopped: {problem.detail}")
         self._report(result, target, started_at, permissions, options)
 
     def _clean_up(self, actor: User, target: AcceptanceTarget, options: dict[str, Any]) -> None:

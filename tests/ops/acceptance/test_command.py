@@ -11,9 +11,12 @@ from catalog.models import Environment
 from deployments.engine import dispatch
 from deployments.models import Pulse
 from ops.acceptance.plans import estimate_cost
-from ops.acceptance.resources import IDENTIFIER_PREFIX
+from ops.acceptance.resources import IDENTIFIER_PREFIX, create_disposable_project
+from ops.acceptance.runs import create_run
 from ops.acceptance.scenarios import SCENARIOS
+from ops.acceptance.targets import AcceptanceTarget, find_connector, open_caller
 from ops.demo_pipelines import SandboxFacts
+from rbac.models import User
 from sandbox.process import SandboxProcess
 from tests.fixtures.demo import fill_in_demo
 
@@ -90,6 +93,19 @@ def test_it_says_which_option_is_wrong(options: dict[str, Any], changes: dict[st
 
 def test_a_clean_up_without_leftovers_says_so(options: dict[str, Any]) -> None:
     assert run_command(options, clean_up=True) == "Earlier runs left nothing here.\n"
+
+
+def test_a_clean_up_deletes_what_an_earlier_run_left(options: dict[str, Any]) -> None:
+    connector = find_connector(options["connector"])
+    caller, region = open_caller(connector, "")
+    target = AcceptanceTarget(connector, region, "demo", ("subnet-a",), ("sg-a",), caller=caller)
+    run, admin = create_run(), User.objects.get(username="admin")
+    create_disposable_project(actor=admin, run=run, target=target, scope=connector.scope)
+
+    text = run_command(options, clean_up=True, yes=True)
+
+    assert text == f"Runs left resources here: {run.aws_name}.\nDeleting {run.aws_name} …\n"
+    assert not Environment.objects.filter(identifier=run.identifier).exists()
 
 
 def test_all_scenarios_cost_a_few_cents() -> None:

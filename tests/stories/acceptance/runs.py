@@ -10,7 +10,7 @@ from ops.acceptance.observations import Observation
 from ops.acceptance.runs import AcceptanceResult, create_run, run_scenarios
 from ops.acceptance.scenarios import Pause
 from ops.acceptance.targets import AcceptanceTarget, BlueGreenTarget, open_caller
-from rbac.models import User
+from rbac.models import Scope, User
 from tests.fixtures.engine_driver import Drive
 
 
@@ -46,6 +46,7 @@ def run_acceptance(
     *,
     result: AcceptanceResult | None = None,
     pause: Pause | None = None,
+    scope: Scope | None = None,
 ) -> AcceptanceResult:
     """Run every scenario on the clocks of the drive."""
     result = result or AcceptanceResult(create_run())
@@ -53,7 +54,7 @@ def run_acceptance(
         result,
         actor=User.objects.get(username="admin"),
         target=target,
-        organization=None,
+        scope=scope or target.connector.scope,
         pause=pause or drive.pass_time,
         announce=lambda _: None,
     )

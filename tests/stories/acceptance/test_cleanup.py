@@ -5,11 +5,13 @@ from typing import Any
 import pytest
 
 from catalog.models import Environment, Service
+from connectors.models import Connector
 from ops.acceptance.leftovers import list_leftover_services
-from ops.acceptance.resources import IDENTIFIER_PREFIX, AcceptanceRun
+from ops.acceptance.resources import IDENTIFIER_PREFIX, AcceptanceRun, choose_scope
 from ops.acceptance.runs import AcceptanceResult, create_run, delete_run, find_leftover_runs
+from ops.acceptance.targets import AcceptanceImpossible
 from pipelines.models import Pipeline
-from rbac.models import User
+from rbac.models import Scope, User
 from tests.fixtures.engine_driver import Drive
 from tests.stories.acceptance.runs import build_target, run_acceptance
 
@@ -66,6 +68,23 @@ def test_an_interrupted_run_aborts_its_execution_and_leaves_nothing(drive: Drive
     assert (result.left, result.is_complete) == ([], False)
     assert list_services(drive) == []
     assert count_rows() == 0
+
+
+def test_a_connector_of_the_account_gets_a_project_that_is_archived(drive: Drive) -> None:
+    Connector.objects.filter(identifier="sandbox_aws").update(scope=Scope.objects.account())
+    result = AcceptanceResult(create_run())
+    target = build_target(drive, has_load_balancer=False)
+    with pytest.raises(AcceptanceImpossible, match="--organization"):
+        choose_scope(target.connector, None)
+    organization = choose_scope(target.connector, Scope.objects.get(identifier="default"))
+
+    interruption = Interruption(drive, pauses=5)
+    with pytest.raises(KeyboardInterrupt):
+        run_acceptance(drive, target, result=result, pause=interruption, scope=organization)
+
+    project = Scope.objects.get(identifier=result.run.identifier)
+    assert project.archived_at is not None
+    assert (list_services(drive), count_rows()) == ([], 0)
 
 
 def test_what_could_not_be_deleted_is_found_by_a_later_run(drive: Drive) -> None:
