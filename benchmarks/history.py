@@ -126,6 +126,8 @@ def write(site: Site, count: int) -> None:
             run.number, run.started_by = numbers[pipeline.pk], dice.choice(people)
             rows.append(run)
         _store(plan, rows)
+    for pk, last in numbers.items():
+        Pipeline.objects.filter(pk=pk).update(next_number=last + 1)
     analyze()
 
 

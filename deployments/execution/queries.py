@@ -129,7 +129,10 @@ def filter_pipelines_by_activity(pipelines: QuerySet[Pipeline], name: str) -> Qu
     """Return the pipelines that match one of `PIPELINE_FILTERS`."""
     runs = Execution.objects.filter(pipeline=OuterRef("pk"))
     if name == "running":
-        return pipelines.filter(Exists(runs.exclude(status__in=TERMINAL_STATUSES)))
+        # A few of all executions, by an index of their own.
+        return pipelines.filter(
+            pk__in=Execution.objects.exclude(status__in=TERMINAL_STATUSES).values("pipeline")
+        )
     if name == "never":
         return pipelines.filter(~Exists(runs))
     if name == "failed":
