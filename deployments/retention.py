@@ -82,7 +82,8 @@ def delete_details(execution_ids: Sequence[Any], now: datetime) -> None:
 
 PLAN_RETENTION = RetentionRule(
     "Contents of Terraform plans",
-    StoredPlan.objects.exclude(content=""),
+    # An execution that a restore has paused goes on with its plan, however old.
+    StoredPlan.objects.exclude(content="").filter(execution__status__in=TERMINAL_STATUSES),
     "planned_at",
     timedelta(days=7),
     clear={"content": ""},

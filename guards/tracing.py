@@ -59,9 +59,10 @@ def capture_trace_context() -> dict[str, str]:
     """Return the context of the current work, as JSON that goes with it to another process."""
     context = get_handed_over_fields()
     if _providers:
-        from opentelemetry import propagate
+        from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-        propagate.inject(context)
+        # Without the baggage that a client may have sent.
+        TraceContextTextMapPropagator().inject(context)
     return context
 
 
@@ -80,7 +81,14 @@ def resume_trace_context(context: object, name: str, **fields: object) -> Iterat
         parent = propagate.extract(_parse_trace_headers(context), Context())
         attributes = {f"slipway.{key}": str(value) for key, value in {**sent, **fields}.items() if value}
         tracer = _providers[0].get_tracer("slipway")
-        with tracer.start_as_current_span(name, context=parent, attributes=attributes):
+        # Texts of exceptions may hold what only the masks of the task know.
+        with tracer.start_as_current_span(
+            name,
+            context=parent,
+            attributes=attributes,
+            record_exception=False,
+            set_status_on_exception=False,
+        ):
             yield
 
 

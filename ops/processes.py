@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import signal
 import socket
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
@@ -14,7 +15,11 @@ from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.db import DatabaseError, connection
 
-from ops.backups.unfinished import UnfinishedRestoreError, refuse_unfinished_restore
+from ops.backups.unfinished import (
+    UnfinishedRestoreError,
+    find_unfinished_restore,
+    refuse_unfinished_restore,
+)
 from ops.models import ServerProcess
 from web.clock import get_database_time
 
@@ -57,8 +62,15 @@ class LifeSigns:
         self.row: ServerProcess | None = None
 
     def renew(self) -> None:
-        """Write that this process lives; without a database, only log it."""
+        """Write that this process lives; without a database, only log it.
+
+        Ends the process on a database whose restore is unfinished: at its start that may have been away.
+        """
         try:
+            if reason := find_unfinished_restore():
+                logger.critical("This process ends. %s", reason)
+                os.kill(os.getpid(), signal.SIGTERM)
+                return
             now = get_database_time()
             if self.row is None or not ServerProcess.objects.filter(pk=self.row.pk).update(seen_at=now):
                 self.row = self._create(now)

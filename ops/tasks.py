@@ -35,7 +35,10 @@ def tick(**_: Any) -> None:
 
 @shared_task(name="ops.tasks.prune")
 def prune(*, group: str, **_: Any) -> None:
-    """Delete the expired rows of one retention group."""
+    """Delete the expired rows of one retention group; nothing while a restore is unfinished."""
+    if reason := find_unfinished_restore():
+        logger.error("Nothing is pruned. %s", reason)
+        return
     now = get_database_time()
     if count := prune_group(group, now):
         logger.info("Pruned %s rows of %s", count, group)

@@ -68,13 +68,14 @@ def reject_step(*, actor: User, approval: Approval, diff: str, comment: str = ""
 def request_plan_update(*, actor: User, approval: Approval) -> None:
     """Request a new plan; if it differs, decisions about the old one do not count.
 
-    Raises `Conflict` if the approval is closed.
+    Raises `Conflict` if the approval is closed, or a restore has paused the execution.
     """
     require(actor, VIEW, approval)
     now = get_database_time()
     with transaction.atomic():
         lock_scope(approval.execution.scope_id)
-        Execution.objects.select_for_update().get(pk=approval.execution_id)
+        execution = Execution.objects.select_for_update().get(pk=approval.execution_id)
+        _refuse_restored(execution)
         waiting_approvals = Approval.objects.filter(pk=approval.pk, status=Approval.Status.WAITING)
         if not waiting_approvals.update(refreshes_requested=F("refreshes_requested") + 1):
             raise Conflict("This approval is closed.")
@@ -157,7 +158,15 @@ def _collapse_whitespace(text: str) -> str:
     return " ".join(text.split())
 
 
+def _refuse_restored(execution: Execution) -> None:
+    if execution.restored_at is not None:
+        raise Conflict(
+            "The database was restored from a backup. First decide on the execution whether it goes on."
+        )
+
+
 def _refuse_late(row: Approval, execution: Execution, now: datetime) -> None:
+    _refuse_restored(execution)
     if row.status in _CLOSED_MESSAGES:
         raise Conflict(_CLOSED_MESSAGES[Approval.Status(row.status)])
     if row.status == Approval.Status.EXPIRED or now >= row.expires_at:

@@ -274,6 +274,9 @@ def _fail(reconcile_context: ReconcileContext, interrupt: Interrupt) -> str:
     """Fail the step after a crash of a reconcile pass, like after any other failure."""
     if reconcile_context.execution.is_over or reconcile_context.execution.final_status:
         return "The execution had already ended."
+    if reconcile_context.execution.restored_at is not None:
+        # The question stays: nothing begins, and no rollback either, before a person has answered it.
+        return f"Not applied, a person decides about the restored execution. {interrupt.result}"
     sections = StepExecution.Section
     section = sections.ROLLBACK if reconcile_context.execution.rolling_back else sections.EXECUTION
     open_steps = reconcile_context.stage.steps.filter(section=section).exclude(status__in=TERMINAL_STATUSES)

@@ -2,14 +2,13 @@
 
 from datetime import datetime, timedelta
 
-from django.db.models import F
+from django.db.models import F, QuerySet, Value
+from django.db.models.functions import Greatest
 
 from deployments.execution.interventions import RESTORED
 from deployments.models import Approval, AwsCall, Execution, Interrupt, StepExecution
 from steps.states import TERMINAL_STATUSES, CallState, Status
 
-# Above every fencing token since the backup: a worker of before the restore must not write any more.
-FENCE_STEP = 1_000_000
 NOT_APPLIED = "Not applied: the database was restored from a backup."
 
 
@@ -19,14 +18,21 @@ def pause_open_executions(*, taken_at: datetime, now: datetime) -> int:
     `taken_at` is when the backup was made. An execution that is paused already stays as it is.
     """
     Interrupt.objects.filter(applied_at=None).update(applied_at=now, result=NOT_APPLIED)
-    open_executions = Execution.objects.exclude(status__in=TERMINAL_STATUSES).filter(restored_at=None)
-    executions = list(open_executions.only("pk", "status", "rolling_back"))
+    open_executions = Execution.objects.exclude(status__in=TERMINAL_STATUSES)
+    _raise_fences(open_executions, now)
+    executions = list(open_executions.filter(restored_at=None).only("pk", "status", "rolling_back"))
     # Their delegate tasks end: after the decision, the calls are made anew, after the reads before them.
     planned = AwsCall.objects.filter(execution__in=executions, state=CallState.PLANNED)
     planned.update(state=CallState.NOT_SENT)
     for execution in executions:
         _pause(execution, taken_at, now)
     return len(executions)
+
+
+def _raise_fences(executions: QuerySet[Execution], now: datetime) -> None:
+    """End the leases under fences that no worker can have had: another restore was at another time."""
+    above = Greatest(F("fence") + 1, Value(int(now.timestamp())))
+    executions.update(fence=above, lease_owner="", lease_expires_at=None, dispatch_token="")
 
 
 def _pause(execution: Execution, taken_at: datetime, now: datetime) -> None:
@@ -45,12 +51,8 @@ def _pause(execution: Execution, taken_at: datetime, now: datetime) -> None:
     Execution.objects.filter(pk=execution.pk).update(
         restored_at=now,
         status=Status.INTERVENTION_WAITING,
-        fence=F("fence") + FENCE_STEP,
-        lease_owner="",
-        lease_expires_at=None,
         due_at=now,
         dispatch_backoff_until=None,
-        dispatch_token="",
         waits_for_service="",
         observed_state="",
         recheck_at=None,

@@ -96,12 +96,18 @@ def restore_backup(
     )
 
 
+def settle_snapshot(taken_at: datetime) -> RestoredState:
+    """Migrate and settle a database that was restored by other means. Raises `BackupError`."""
+    require_no_processes()
+    call_command(DjangoMigrate(), interactive=False, verbosity=0)
+    return settle_restored_state(taken_at, {"snapshot_of": taken_at.isoformat()})
+
+
 @transaction.atomic
 def settle_restored_state(taken_at: datetime, audited: dict[str, object]) -> RestoredState:
     """Pause, end and hold everything that the old state would continue, and remove the mark.
 
-    Also for a database that was restored by other means, such as a snapshot. `audited` describes the backup
-    in the audit trail. Raises `BackupError`.
+    `audited` describes the backup in the audit trail.
     """
     now = get_database_time()
     # Executions first, tasks second (rule 1). Ending tasks wakes executions, which are paused by then.

@@ -8,12 +8,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from ops.backups.manifests import BackupError, read_manifest, require_restorable
-from ops.backups.restores import (
-    RestoredState,
-    require_no_processes,
-    restore_backup,
-    settle_restored_state,
-)
+from ops.backups.restores import RestoredState, restore_backup, settle_snapshot
 
 
 class Command(BaseCommand):
@@ -44,8 +39,7 @@ class Command(BaseCommand):
             raise CommandError("Name the time with its zone, such as 2026-11-26T10:00:00+00:00.")
         try:
             if taken_at is not None:
-                require_no_processes()
-                self._report(settle_restored_state(taken_at, {"snapshot_of": taken_at.isoformat()}))
+                self._report(settle_snapshot(taken_at))
             elif options["check"]:
                 require_restorable(folder, read_manifest(folder))
                 self.stdout.write("The backup can be restored here.")

@@ -164,3 +164,32 @@ def test_a_second_restore_leaves_the_question_as_it_is(drive: Drive, restore: Re
     assert pause_open_executions(taken_at=drive.clock.now(), now=drive.clock.now()) == 0
     decide(drive, step, "GO_ON")
     assert drive.until_over(execution).status == "SUCCESS"
+
+
+def test_no_worker_of_before_a_restore_writes_after_it(drive: Drive, restore: Restore) -> None:
+    execution = drive.start("2.0")
+    drive.pass_time(20)
+    Execution.objects.update(lease_owner="of-before", lease_expires_at=drive.clock.now())
+    restore(execution)
+    first = Execution.objects.get()
+    later = drive.clock.now() + timedelta(minutes=1)
+
+    assert pause_open_executions(taken_at=later, now=later) == 0
+    again = Execution.objects.get()
+    assert (first.lease_owner, again.lease_owner) == ("", "")
+    assert execution.fence > 1_000_000
+    assert again.fence > first.fence
+
+
+def test_a_crash_of_a_pass_leaves_the_question(drive: Drive, restore: Restore) -> None:
+    execution = drive.start("2.0")
+    drive.pass_time(20)
+    step, mark = restore(execution), drive.mark()
+    Interrupt.objects.create(execution=execution, kind=Interrupt.Kind.FAIL, result="KeyError in pass")
+    drive.pass_time(300, step=10)
+
+    execution.refresh_from_db()
+    assert execution.status == "INTERVENTION_WAITING"
+    assert drive.effects(mark) == []
+    decide(drive, step, "GO_ON")
+    assert drive.until_over(execution).status == "SUCCESS"

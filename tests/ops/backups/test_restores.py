@@ -1,6 +1,7 @@
 """A backup of a database in use, and its restore while the world has moved on."""
 
 import json
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from ops.backups.manifests import MANIFEST_NAME, BackupError, list_key_names
 from ops.backups.restores import create_backup, restore_backup
 from ops.backups.unfinished import UnfinishedRestoreError, find_unfinished_restore, refuse_unfinished_restore
 from ops.models import ServerProcess
-from ops.processes import WebLifeSigns
+from ops.processes import LifeSigns, WebLifeSigns
 from ops.tasks import tick
 from rbac.models import AuditEntry, Scope
 from tests.fixtures.engine_driver import Drive
@@ -57,6 +58,17 @@ def start_web_server() -> str:
     async_to_sync(WebLifeSigns())({"type": "lifespan"}, receive, send)
     assert [message["type"] for message in sent] == ["lifespan.startup.failed"]
     return sent[0]["message"]
+
+
+def is_ended_by_its_signs_of_life() -> bool:
+    """Return whether a process that started while the database was away is told to end."""
+    signals_received: list[int] = []
+    former = signal.signal(signal.SIGTERM, lambda number, _: signals_received.append(number))
+    try:
+        LifeSigns(ServerProcess.Role.WORKER).renew()
+    finally:
+        signal.signal(signal.SIGTERM, former)
+    return signals_received == [signal.SIGTERM]
 
 
 def test_a_deployment_that_ended_after_the_backup_waits_for_a_person_after_the_restore(
@@ -117,6 +129,7 @@ def test_a_restore_that_died_leaves_a_database_on_which_nothing_starts(
     tick()
     execution.refresh_from_db()
     assert execution.due_at == before
+    assert is_ended_by_its_signs_of_life()
 
     kill_at("")
     assert restore_backup(tmp_path / "backup", replaces=False).executions == 1
