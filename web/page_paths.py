@@ -8,7 +8,6 @@ from typing import Final
 PAGE_PATHS: Final = {
     "execution": "/deployments/{}/",
     "delegate": "/delegates/{}/",
-    "queued-tasks": "/delegates/tasks/?status=queued",
     "drift-of-service": "/drift/{}/",
 }
 

@@ -98,14 +98,14 @@ def _render_scenario(observation: Observation, sandbox: Observation | None) -> I
         mark = "" if pair.is_equal else "only here" if pair.here else "only in the sandbox"
         here, there = (f"{each.seconds:.0f} s" if each else "" for each in (pair.here, pair.sandbox))
         yield f"| {here} | {there} | {_escape(event.text if event else '')} | {mark} |"
-    summary, wanted = summarize(observation), summarize(other)
+    summary, expected = summarize(observation), summarize(other)
     yield from ("", "| | Here | Sandbox |", "|---|---|---|")
     for name, texts in summary.items():
         here = "<br>".join(map(_escape, texts))
-        same = texts == wanted[name]
-        yield f"| {name} | {here} | {'the same' if same else '<br>'.join(map(_escape, wanted[name]))} |"
-    starts, wanted_starts = _describe_starts(observation), _describe_starts(other)
-    yield f"| From creation to start | {starts} | {wanted_starts} |"
+        same = texts == expected[name]
+        yield f"| {name} | {here} | {'the same' if same else '<br>'.join(map(_escape, expected[name]))} |"
+    starts, expected_starts = _describe_starts(observation), _describe_starts(other)
+    yield f"| From creation to start | {starts} | {expected_starts} |"
     yield f"| Execution | {observation.seconds:.0f} s | {other.seconds:.0f} s |"
 
 

@@ -69,14 +69,14 @@ def check_started_by(observations: Observations) -> Iterator[str]:
 
 def check_rollout_states(observations: Observations) -> Iterator[str]:
     for row in observations["first"].deployments if "first" in observations else ():
-        wanted = [
+        expected = [
             f"PRIMARY IN_PROGRESS: ECS {row.name} in progress.",
             f"PRIMARY COMPLETED: ECS {row.name} completed.",
         ]
         # A state between two polls is not seen.
-        if row.states and row.states != wanted[len(wanted) - len(row.states) :]:
+        if row.states and row.states != expected[len(expected) - len(row.states) :]:
             yield f"first: {row.name} was {'; '.join(row.states)}"
-        elif row.states == wanted:
+        elif row.states == expected:
             yield ""
 
 
@@ -155,17 +155,17 @@ def check_failed_state(observations: Observations) -> Iterator[str]:
 
 
 def check_breaker_events(observations: Observations) -> Iterator[str]:
-    wanted = (
+    expected = (
         r"\(deployment \d+\) deployment failed: tasks failed to start\.",
         r"rolling back to deployment \d+\.",
         r"\(deployment \d+\) deployment completed\.",
     )
     for name in ("crash", "unpullable"):
         texts = observations[name].list_texts() if name in observations else []
-        places = [_find(texts, pattern) for pattern in wanted]
+        places = [_find(texts, pattern) for pattern in expected]
         known = [place for place in places if place is not None]
         if places[0] is not None:
-            in_order = len(known) == len(wanted) and known == sorted(known)
+            in_order = len(known) == len(expected) and known == sorted(known)
             yield "" if in_order else f"{name}: {'; '.join(texts)}"
 
 
@@ -228,9 +228,9 @@ def check_outcomes(observations: Observations) -> Iterator[str]:
     for scenario in SCENARIOS:
         if scenario.name in observations:
             seen = observations[scenario.name]
-            result, wanted = (f"{each.status} {each.outcome}" for each in (seen, scenario))
-            text = f"{scenario.name}: {result} instead of {wanted}: {seen.failure}"
-            yield "" if result == wanted else text
+            result, expected = (f"{each.status} {each.outcome}" for each in (seen, scenario))
+            text = f"{scenario.name}: {result} instead of {expected}: {seen.failure}"
+            yield "" if result == expected else text
 
 
 def _find(texts: Iterable[str], pattern: str) -> int | None:

@@ -7,7 +7,6 @@ import { scrollToCurrentPage } from "./navigation.js";
 import { startLiveTopics } from "./live-topics.js";
 import { wireScopeSwitcher } from "./scope-switcher.js";
 import { wirePartialUpdates } from "./partial-updates.js";
-import { wireTheme } from "./theme.js";
 import { startTimestamps } from "./timestamps.js";
 
 startNavigationBadges();
@@ -15,7 +14,9 @@ startTimestamps();
 wireDialogs();
 wireShortcuts();
 wireScopeSwitcher();
-wireTheme();
 scrollToCurrentPage();
 wirePartialUpdates();
 startLiveTopics();
+// What may come a moment later.
+requestAnimationFrame(() => import("./theme.js").then((theme) => theme.wireTheme()));
+if (document.getElementById("delays")) import("./delays.js");

@@ -74,7 +74,7 @@ def test_an_assignment_names_its_resource_group_which_then_stays(
     response = client.post("/api/v1/role-assignments", body | {"resource_group": "web"}, format="json")
     assert response.json()["resource_group"] == "web"
     delete_response = client.delete(f"/api/v1/resource-groups/{group.pk}")
-    assert delete_response.status_code == 400
+    assert delete_response.status_code == 409
     assert "Remove them first" in delete_response.json()["detail"]
 
 

@@ -34,6 +34,7 @@ def reader(admin: User, project: Scope) -> Client:
 
 def create_execution(pipeline: Pipeline, number: int, status: Status) -> Execution:
     is_open = status == Status.RUNNING
+    Pipeline.objects.filter(pk=pipeline.pk).update(next_number=number + 1)
     return Execution.objects.create(
         pipeline=pipeline,
         scope=pipeline.scope,

@@ -155,6 +155,8 @@ def read_exported_labels() -> dict[str, dict[str, set[str]]]:
             for sample in family.samples:
                 for name, value in sample.labels.items():
                     labels.setdefault(sample.name, {}).setdefault(name, set()).add(value)
+    # What this process has not come across yet.
+    labels["slipway_aws_calls_total"]["result"] = {"ok", "refused", "throttled", "unanswered", "not_sent"}
     # Only with PostgreSQL.
     labels.setdefault("slipway_database_pool", {"state": {"open", "free", "awaited"}})
     return labels

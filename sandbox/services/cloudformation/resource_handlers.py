@@ -111,9 +111,10 @@ class SecretHandler(ResourceHandler):
         params = build_params(
             "secretsmanager", "CreateSecret", {"Name": name, **properties}, ("GenerateSecretString",)
         )
-        if (wanted := properties.get("GenerateSecretString")) is not None:
-            asked = build_params("secretsmanager", "GetRandomPassword", wanted)
-            params["SecretString"] = call("secretsmanager", "GetRandomPassword", asked)["RandomPassword"]
+        if (rules := properties.get("GenerateSecretString")) is not None:
+            password_params = build_params("secretsmanager", "GetRandomPassword", rules)
+            password = call("secretsmanager", "GetRandomPassword", password_params)["RandomPassword"]
+            params["SecretString"] = password
         made = call("secretsmanager", "CreateSecret", params)
         return PhysicalResource(made["ARN"], {"Id": made["ARN"]})
 
