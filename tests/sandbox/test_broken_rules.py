@@ -29,7 +29,8 @@ def test_the_breaker_trips_late_while_that_rule_is_broken(aws: Aws) -> None:
 def test_a_rule_that_cannot_be_broken_is_refused(aws: Aws) -> None:
     with pytest.raises(HTTPError) as caught:
         aws.sandbox.break_rules("gravity")
-    assert caught.value.code == 400
+    with caught.value as answer:
+        assert answer.code == 400
 
 
 def test_a_command_that_ends_with_exit_1_crashes_an_image_that_runs(aws: Aws) -> None:
