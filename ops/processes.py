@@ -64,7 +64,7 @@ class LifeSigns:
     def renew(self) -> None:
         """Write that this process lives; without a database, only log it.
 
-        Ends the process on a database whose restore is unfinished: at its start that may have been away.
+        Ends the process while a restore of its database is unfinished, which its start may have missed.
         """
         try:
             if reason := find_unfinished_restore():

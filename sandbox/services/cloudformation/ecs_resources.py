@@ -120,6 +120,9 @@ class ScalableTargetHandler(ResourceHandler):
         call("application-autoscaling", "DeregisterScalableTarget", split_target(made.physical_id))
 
 
+POLICY_KEY = ("PolicyName", "ResourceId", "ScalableDimension", "ServiceNamespace")
+
+
 class ScalingPolicyHandler(ResourceHandler):
     """AWS::ApplicationAutoScaling::ScalingPolicy of a target by its id."""
 
@@ -131,7 +134,7 @@ class ScalingPolicyHandler(ResourceHandler):
             "application-autoscaling", "PutScalingPolicy", properties, ("ScalingTargetId",)
         ) | split_target(str(properties["ScalingTargetId"]))
         made = call("application-autoscaling", "PutScalingPolicy", params)["PolicyARN"]
-        return PhysicalResource(made, {"Arn": made, **params_of_policy(params)})
+        return PhysicalResource(made, {"Arn": made, **{name: str(params[name]) for name in POLICY_KEY}})
 
     def update(
         self, call: ServiceCall, made: PhysicalResource, properties: ResourceProperties
@@ -141,13 +144,6 @@ class ScalingPolicyHandler(ResourceHandler):
     def delete(self, call: ServiceCall, made: PhysicalResource) -> None:
         params = {name: made.attributes[name] for name in POLICY_KEY}
         call("application-autoscaling", "DeleteScalingPolicy", params)
-
-
-POLICY_KEY = ("PolicyName", "ResourceId", "ScalableDimension", "ServiceNamespace")
-
-
-def params_of_policy(params: dict[str, Any]) -> dict[str, str]:
-    return {name: str(params[name]) for name in POLICY_KEY}
 
 
 def split_target(target_id: str) -> dict[str, str]:
