@@ -61,10 +61,10 @@ def update_resource_group(
     New entries extend the roles that are limited to the group, so the actor needs their permissions.
     """
     require_permission(actor, "core_resourcegroup_edit", group.scope)
-    entry_set, present = _validate_entries(entries), _entries(group)
+    entry_set, stored = _validate_entries(entries), _lock(group)
+    present = _entries(group)
     if entry_set - present:
         refuse_role_escalation(actor, group.assignments.all())
-    stored = ResourceGroup.objects.get(pk=group.pk)
     group.name, group.description = name, description
     group.full_clean()
     group.save(update_fields=["name", "description"])
@@ -84,6 +84,7 @@ def add_resource_group_entries(
     *, actor: User | None, group: ResourceGroup, entries: Iterable[ResourceGroupEntrySpec]
 ) -> ResourceGroup:
     """Add entries to a resource group, with the checks of `update_resource_group`."""
+    group = _lock(group)
     return _change_entries(actor, group, _entries(group).union(entries))
 
 
@@ -92,7 +93,13 @@ def remove_resource_group_entry(
     *, actor: User | None, group: ResourceGroup, entry: ResourceGroupEntrySpec
 ) -> ResourceGroup:
     """Remove an entry from a resource group, with the checks of `update_resource_group`."""
+    group = _lock(group)
     return _change_entries(actor, group, _entries(group) - {entry})
+
+
+def _lock(group: ResourceGroup) -> ResourceGroup:
+    """Return the stored row: of two changes of one group, the second waits and reads what the first wrote."""
+    return ResourceGroup.objects.select_for_update().get(pk=group.pk)
 
 
 def _change_entries(

@@ -7,6 +7,7 @@ import pytest
 from rest_framework.test import APIClient
 
 from rbac.models import AuditEntry, ResourceGroup, Role, RoleAssignment, Scope, User, UserGroup
+from rbac.operations.resource_groups import add_resource_group_entries, update_resource_group
 
 pytestmark = pytest.mark.django_db
 Call = Callable[[User], APIClient]
@@ -144,3 +145,15 @@ def test_people_are_listed_where_one_may_see_them(
     assert call(org_admin).get(f"/api/v1/users/{stranger.pk}").status_code == 404
     body = {"name": "Crew", "scope": "account/default", "users": [stranger.pk]}
     assert call(org_admin).post("/api/v1/user-groups", body, format="json").status_code == 400
+
+
+def test_adding_to_a_resource_group_keeps_what_somebody_else_changed_meanwhile(admin: User, project: Scope):
+    group = ResourceGroup.objects.create(scope=project, identifier="web", name="Web")
+    read_earlier = ResourceGroup.objects.get(pk=group.pk)
+    update_resource_group(actor=admin, group=group, name="Shop", description="", entries=[])
+
+    add_resource_group_entries(actor=admin, group=read_earlier, entries=[("pipeline", "")])
+
+    group.refresh_from_db()
+    assert group.name == "Shop"
+    assert group.entries.count() == 1
