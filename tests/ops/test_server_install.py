@@ -1,0 +1,45 @@
+"""Installation on a server without containers: its page and its systemd unit agree with the scripts."""
+
+import re
+from configparser import ConfigParser
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+GUIDE = (ROOT / "docs/how-to/install-on-a-server.md").read_text()
+UNIT = "deploy/systemd/slipway@.service"
+
+
+def read_unit() -> ConfigParser:
+    unit = ConfigParser(interpolation=None, strict=False)
+    unit.optionxform = str  # type: ignore[assignment,method-assign]
+    unit.read(ROOT / UNIT)
+    return unit
+
+
+def test_the_guide_takes_the_steps_of_the_image_in_their_order() -> None:
+    dockerfile = (ROOT / "Dockerfile").read_text()
+    steps = re.findall(r"^    # deploy/images/install\.sh (\w+) slipway", GUIDE, flags=re.MULTILINE)
+    assert sorted(steps) == sorted(set(re.findall(r"install\.sh (\w+) slipway", dockerfile)))
+    assert steps == ["packages", "users", "python", "sources", "static"]
+
+
+def test_every_file_that_the_guide_names_exists() -> None:
+    named = set(re.findall(r"deploy/[\w./@-]+\w", GUIDE))
+    assert UNIT in named
+    assert [name for name in named if not (ROOT / name).is_file()] == []
+
+
+@pytest.mark.parametrize("role", sorted(set(re.findall(r"slipway@(\w+)", GUIDE))))
+def test_the_unit_starts_roles_that_exist(role: str) -> None:
+    script = (ROOT / "ops/role.sh").read_text()
+    service = read_unit()["Service"]
+    assert service["ExecStart"] == "/srv/slipway/ops/role.sh %i"
+    assert re.search(rf"^  {role}\)$", script, flags=re.MULTILINE)
+
+
+def test_the_unit_leaves_a_worker_time_to_end_its_pass() -> None:
+    service = read_unit()["Service"]
+    compose = (ROOT / "deploy/compose.yaml").read_text()
+    assert f"stop_grace_period: {service['TimeoutStopSec']}s" in compose
