@@ -23,6 +23,7 @@ MAX_DRAWN_TASKS: Final = 600
 MIN_DRAWN_PER_SERVICE: Final = 12
 RUNNING: Final = "RUNNING"
 UNHEALTHY_STATUS: Final = "UNHEALTHY"
+UNHEALTHY: Final = Q(stopped_at=None, last_status=RUNNING, health=UNHEALTHY_STATUS)
 
 
 @dataclass
@@ -100,6 +101,7 @@ class RunningService:
     ecs_service: EcsServiceRecord
     versions: list[RunningVersion] = field(default_factory=list)
     zones: list[TaskMapZone] = field(default_factory=list)
+    unhealthy_tasks: int = 0
     # Task ids by unhealthy target.
     tasks: Mapping[str, str] = field(default_factory=dict)
 
@@ -207,16 +209,18 @@ def list_running_services(
 
 
 def _count_tasks(running_services: Mapping[int, RunningService], *, by_zone: bool) -> None:
-    """Count the tasks by version, and by zone for a map; one query."""
+    """Count the tasks by version, the unhealthy ones, and those by zone for a map; one query."""
     columns = ("ecs_service_id", "image", "digest", "task_definition")
     zone_columns = ("zone", "last_status", "health") if by_zone else ()
     live = ServiceInstance.objects.filter(ecs_service__in=list(running_services), stopped_at=None).order_by()
     versions: Counter[VersionKey] = Counter()
     zones: defaultdict[int, dict[str, TaskMapZone]] = defaultdict(dict)
-    for pk, image, digest, definition, *zone_values, number in live.values_list(
+    unhealthy = Count("pk", filter=UNHEALTHY)
+    for pk, image, digest, definition, *zone_values, number, unhealthy_number in live.values_list(
         *columns, *zone_columns
-    ).annotate(count=Count("pk")):
+    ).annotate(count=Count("pk"), unhealthy=unhealthy):
         versions[pk, image, digest, definition] += number
+        running_services[pk].unhealthy_tasks += unhealthy_number
         if zone_values:
             zone = zones[pk].setdefault(zone_values[0], TaskMapZone(zone_values[0]))
             is_old = definition != running_services[pk].ecs_service.task_definition

@@ -1,18 +1,16 @@
 """State of services for their list: health, version per environment, last deployment and drift."""
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
-from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery
+from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
 
 from catalog.models import Service
 from deployments.models import StageExecution
 from inventory.dashboards.running_services import (
-    RUNNING,
-    UNHEALTHY_STATUS,
+    UNHEALTHY,
     VIEW_ENVIRONMENT,
     RunningService,
     list_running_services,
@@ -31,8 +29,6 @@ SERVICE_FILTERS: Final[Mapping[str, str]] = {
     "drifted": "Drifted",
     "undeployed": "Not deployed",
 }
-
-UNHEALTHY: Final = Q(stopped_at=None, last_status=RUNNING, health=UNHEALTHY_STATUS)
 
 
 def build_unhealthy_filter() -> Q:
@@ -59,13 +55,12 @@ def get_health(*, is_unhealthy: bool, is_outdated: bool, has_desired_tasks: bool
 class ServiceState:
     """One service with its ECS services and its last deployment.
 
-    `unhealthy_tasks` counts by ECS service. `outdated` holds the ECS services whose cluster was not synced
-    lately. `is_incomplete` is set where the page read only a part of the ECS services.
+    `outdated` holds the ECS services whose cluster was not synced lately. `is_incomplete` is set where the
+    page read only a part of the ECS services.
     """
 
     service: Service
     running_services: list[RunningService] = field(default_factory=list)
-    unhealthy_tasks: dict[int, int] = field(default_factory=dict)
     outdated: set[int] = field(default_factory=set)
     last_deployment: StageExecution | None = None
     is_incomplete: bool = False
@@ -84,8 +79,9 @@ class ServiceState:
     @property
     def reason(self) -> str:
         """Return the reason for a health that is not HEALTHY."""
-        for row in (item.ecs_service for item in self.running_services):
-            if count := self.unhealthy_tasks.get(row.pk):
+        for item in self.running_services:
+            row, count = item.ecs_service, item.unhealthy_tasks
+            if count:
                 return f"{row.name}: {count} unhealthy task{'s' if count > 1 else ''}"
             if row.running < row.desired:
                 return f"{row.name}: {row.running} of {row.desired} running"
@@ -100,7 +96,7 @@ class ServiceState:
 
     def is_unhealthy(self, item: RunningService) -> bool:
         row = item.ecs_service
-        return row.running < row.desired or bool(self.unhealthy_tasks.get(row.pk))
+        return row.running < row.desired or bool(item.unhealthy_tasks)
 
 
 def filter_services_by_state(
@@ -121,28 +117,19 @@ def filter_services_by_state(
 def list_service_states(
     principal: Principal, services: Sequence[Service], now: datetime
 ) -> list[ServiceState]:
-    """Return the state of each service, in the same order; four queries."""
+    """Return the state of each service, in the same order; three queries."""
     running_services = list_running_services(principal, services, limit=MAX_LISTED_ECS_SERVICES)
     is_incomplete = len(running_services) == MAX_LISTED_ECS_SERVICES
     states = {service.pk: ServiceState(service, is_incomplete=is_incomplete) for service in services}
-    unhealthy = _count_unhealthy_tasks(running_services)
     for item in running_services:
         row = item.ecs_service
         state = states[row.service_id or 0]
         state.running_services.append(item)
-        state.unhealthy_tasks[row.pk] = unhealthy[row.pk]
         if is_outdated(row.cluster.synced_at, now):
             state.outdated.add(row.pk)
     for deployment in _list_last_deployments(principal, services):
         states[deployment.service_id or 0].last_deployment = deployment
     return list(states.values())
-
-
-def _count_unhealthy_tasks(running_services: Sequence[RunningService]) -> defaultdict[int, int]:
-    keys = [item.ecs_service.pk for item in running_services]
-    counts = ServiceInstance.objects.filter(UNHEALTHY, ecs_service__in=keys).order_by()
-    grouped = counts.values_list("ecs_service").annotate(count=Count("pk"))
-    return defaultdict(int, {pk: count for pk, count in grouped if pk is not None})
 
 
 def _list_last_deployments(principal: Principal, services: Sequence[Service]) -> QuerySet[StageExecution]:
