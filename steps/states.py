@@ -34,6 +34,7 @@ TERMINAL_STATUSES = (
     Status.IGNORE_FAILED,
     Status.ROLLED_BACK,
 )
+OPEN_STATUSES = tuple(status for status in Status if status not in TERMINAL_STATUSES)
 
 # Statuses that a retry in the same execution accepts.
 RETRYABLE_STATUSES = (Status.FAILED, Status.ABORTED, Status.EXPIRED, Status.APPROVAL_REJECTED)

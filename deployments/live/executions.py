@@ -9,7 +9,7 @@ from django.db.models import Q
 from deployments.models import Execution
 from pipelines.models import Pipeline
 from rbac.policy import ResourceLocation
-from steps.states import TERMINAL_STATUSES, Status
+from steps.states import OPEN_STATUSES
 from web.clock import get_database_time
 from web.live import Audience, TopicSnapshot, TopicSource, audience_of_rows, audience_of_scopes
 from web.live.sources import parse_primary_keys
@@ -17,7 +17,6 @@ from web.live.sources import parse_primary_keys
 VIEW: Final = "core_pipeline_view"
 # What began and ended between two looks is found by its end.
 JUST_ENDED: Final = timedelta(minutes=5)
-OPEN_STATUSES: Final = tuple(status for status in Status if status not in TERMINAL_STATUSES)
 _COLUMNS: Final = (
     "pk",
     "scope_id",

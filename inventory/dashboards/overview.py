@@ -12,7 +12,7 @@ from inventory.dashboards.deployment_statistics import build_failure_filter
 from inventory.models.drift import DriftComparison
 from rbac.models import Scope, User
 from rbac.policy import filter_visible
-from steps.states import TERMINAL_STATUSES, Status
+from steps.states import OPEN_STATUSES, Status
 
 VIEW_PIPELINE: Final = "core_pipeline_view"
 VIEW_ENVIRONMENT: Final = "core_environment_view"
@@ -23,7 +23,6 @@ WAITING_STATUSES: Final = (
     Status.INPUT_WAITING,
     Status.PAUSED,
 )
-OPEN_STATUSES: Final = tuple(status for status in Status if status not in TERMINAL_STATUSES)
 ACTIVE_STATUSES: Final = tuple(status for status in OPEN_STATUSES if status not in WAITING_STATUSES)
 # The fields of an execution on a tile.
 TILE_FIELDS: Final = (

@@ -1,6 +1,7 @@
 """Template tags of every page: icons, statuses, times, durations, copy buttons."""
 
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
 from django import template
@@ -17,10 +18,13 @@ register = template.Library()
 
 SPINNING_SHAPES = {"running"}
 DEEPEST_INDENT = 4
+# A page of a list has hundreds of a few kinds.
+CACHED_ICONS = 512
 _TIME_FORMATS = {"hour": "%H:%M UTC", "clock": "%H:%M:%S UTC"}
 
 
 @register.simple_tag
+@lru_cache(CACHED_ICONS)
 def icon(name: str, css: str = "") -> SafeString:
     """Render an icon of the sprite, hidden from screen readers: the adjacent label has the meaning."""
     return format_html(
@@ -29,6 +33,7 @@ def icon(name: str, css: str = "") -> SafeString:
 
 
 @register.simple_tag
+@lru_cache(CACHED_ICONS)
 def mark(status: str | None) -> SafeString:
     """Render only the shape of a status, with its label for screen readers."""
     badge = get_status_badge(status)
@@ -42,6 +47,7 @@ def mark(status: str | None) -> SafeString:
 
 
 @register.simple_tag
+@lru_cache(CACHED_ICONS)
 def status(value: str | None, word: str = "") -> SafeString:
     """Render a status as label, shape and color; `word` replaces the label."""
     badge = get_status_badge(value)
