@@ -144,13 +144,17 @@ $(BIN)/python:
 $(BIN)/slipway-delegate: ops/slipway-delegate | $(BIN)/python
 	@ln -sf "$(CURDIR)/$<" $@
 
-$(VENV)/run.stamp: requirements-standalone.lock | $(BIN)/python $(BIN)/slipway-delegate
+# The command line.
+$(BIN)/slipway: ops/slipway | $(BIN)/python
+	@ln -sf "$(CURDIR)/$<" $@
+
+$(VENV)/run.stamp: requirements-standalone.lock | $(BIN)/python $(BIN)/slipway-delegate $(BIN)/slipway
 	@echo "Installing what Slipway needs into $(VENV), once (a minute or two)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements-standalone.lock
 	@touch $@
 
 # The development lock holds all of the other one.
-$(VENV)/dev.stamp: requirements-dev.lock | $(BIN)/python $(BIN)/slipway-delegate
+$(VENV)/dev.stamp: requirements-dev.lock | $(BIN)/python $(BIN)/slipway-delegate $(BIN)/slipway
 	@echo "Installing what Slipway and its tests need into $(VENV), once (a minute or two)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements-dev.lock
 	@touch $(VENV)/run.stamp $@

@@ -51,6 +51,8 @@ install_python() {
   "$root/opt/venv/bin/python" -m pip uninstall --quiet --yes pip
   if [ "$image" = delegate ]; then
     ln -sf ../../../srv/slipway/ops/slipway-delegate "$root/opt/venv/bin/slipway-delegate"
+  else
+    ln -sf ../../../srv/slipway/ops/slipway "$root/opt/venv/bin/slipway"
   fi
 }
 
@@ -65,7 +67,7 @@ copy() {
 copy_sources() {
   case "$image" in
     slipway)
-      copy accounts aws catalog config connectors delegates deployments guards inventory notifications ops pipelines \
+      copy accounts aws catalog cli config connectors delegates deployments guards inventory notifications ops pipelines \
         rbac static steps templates web manage.py pyproject.toml
       # Only the demo, and who releases, needs these.
       (cd "$root/srv/slipway/ops" && rm -rf samples __main__.py demo*.py release.py supervisor.py \

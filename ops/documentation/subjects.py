@@ -4,7 +4,17 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Final
 
-from ops.documentation import api, iam_policies, layers, limits, log_lines, permissions, settings, steps
+from ops.documentation import (
+    api,
+    command_line,
+    iam_policies,
+    layers,
+    limits,
+    log_lines,
+    permissions,
+    settings,
+    steps,
+)
 from ops.documentation.markdown import Page
 
 Generator = Callable[[], Iterator[Page]]
@@ -13,6 +23,7 @@ GENERATORS: Final[tuple[Generator, ...]] = (
     settings.generate,
     permissions.generate,
     api.generate,
+    command_line.generate,
     log_lines.generate,
     limits.generate,
     iam_policies.generate,

@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 
 from aws.policies import POLICIES
+from cli.errors import ExitCode
 from config.environment import EnvironmentSettings
 from guards.limits import LIMITS
+from ops.documentation.command_line import list_commands
 from ops.documentation.external_scripts import ExternalScripts
 from ops.documentation.layers import list_contracts
 from ops.documentation.limits import list_sections
@@ -86,6 +88,18 @@ def test_every_operation_of_the_api_has_a_section(pages: dict[str, str]) -> None
     }
 
     assert documented == described
+
+
+def test_every_command_and_option_of_the_command_line_is_described(pages: dict[str, str]) -> None:
+    page = pages["reference/command-line.md"]
+
+    for path, command in list_commands():
+        section = page.partition(f"\n## {path}\n")[2].partition("\n## ")[0]
+        options = [param.opts[0] for param in command.params if param.opts[0].startswith("--")]
+        assert command.help
+        assert [option for option in options if f"`{option}`" not in section] == [], path
+        assert [param.name for param in command.params if not param.help] == [], path
+    assert [code for code in ExitCode if f"| {int(code)} |" not in page] == []
 
 
 def test_every_limit_is_listed_in_a_section(pages: dict[str, str]) -> None:

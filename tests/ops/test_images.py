@@ -15,6 +15,7 @@ SLIPWAY_SOURCES = {
         "accounts",
         "aws",
         "catalog",
+        "cli",
         "config",
         "connectors",
         "delegates",

@@ -11,6 +11,7 @@ PACKAGES = [
     "accounts",
     "aws",
     "catalog",
+    "cli",
     "config",
     "connectors",
     "delegates",

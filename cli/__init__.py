@@ -1,0 +1,1 @@
+"""Command line of Slipway, a client of its REST API."""

@@ -1,0 +1,5 @@
+"""Entry point of `python -m cli`."""
+
+from cli.main import main
+
+main()

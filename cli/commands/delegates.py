@@ -1,0 +1,104 @@
+"""Commands `delegates` and `spec`."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from cli.console import print_json, print_table, print_text
+from cli.errors import CliError, ExitCode
+from cli.lookups import list_limited
+from cli.options import JsonOption, LimitOption, ScopeOption, UrlOption, connect, parse_scope
+
+
+def list_delegates(
+    status: Annotated[
+        str, typer.Option("--status", help="Status such as CONNECTED.", show_default=False)
+    ] = "",
+    tag: Annotated[str, typer.Option("--tag", help="Only delegates with this tag.", show_default=False)] = "",
+    limit: LimitOption = 50,
+    scope: ScopeOption = "",
+    url: UrlOption = "",
+    as_json: JsonOption = False,
+) -> None:
+    """List delegates with their state."""
+    filters = {"status": status.upper(), "tag": tag, **parse_scope(scope)}
+    rows = list_limited(connect(url), "delegates", limit, **filters)
+    if as_json:
+        print_json(rows)
+        return
+    print_table(
+        ("Delegate", "Status", "Instances", "Tasks", "Tags", "Scope", "Reason"),
+        [
+            (
+                row["name"],
+                row["status"],
+                row["connected_instances"],
+                f"{row['running']}/{row['capacity']}",
+                ", ".join(row["tags"]),
+                row["scope"].removeprefix("account/"),
+                row["reason"],
+            )
+            for row in rows
+        ],
+    )
+
+
+def print_spec(
+    delegate: Annotated[str, typer.Argument(metavar="DELEGATE", help="Name of the delegate.")],
+    image: Annotated[
+        str, typer.Option("--image", help="Another image, for an upgrade.", show_default=False)
+    ] = "",
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Folder for the files.", show_default=False)
+    ] = None,
+    scope: ScopeOption = "",
+    url: UrlOption = "",
+    as_json: JsonOption = False,
+) -> None:
+    """Print the task definition and commands that run a delegate, or write them into a folder.
+
+    The files may contain the delegate's token.
+    """
+    client = connect(url)
+    rows = list(client.list("delegates", name=delegate, **parse_scope(scope), limit=2))
+    if len(rows) != 1:
+        message = (
+            f"There is no delegate {delegate} that you may view."
+            if not rows
+            else f"Several delegates are named {delegate}."
+        )
+        advice = "`slipway delegates` lists them." if not rows else "Choose one with --scope."
+        raise CliError(message, next_step=advice, code=ExitCode.NOT_FOUND)
+    spec = client.send("POST", f"delegates/{rows[0]['id']}/task-spec", body={"image": image}).document
+    for warning in spec["warnings"]:
+        print_text(f"Warning: {warning}", style="yellow", is_error=True)
+    if as_json:
+        print_json(spec)
+    elif output is not None:
+        _write_files(output, spec["files"])
+    else:
+        _print_files(spec)
+
+
+def _print_files(spec: Mapping[str, Any]) -> None:
+    for name, content in spec["files"].items():
+        print_text(f"# {name}", style="bold")
+        print_text(content)
+    for command in spec["commands"]:
+        print_text(f"# {command['title']}", style="bold")
+        print_text(command["command"])
+
+
+def _write_files(folder: Path, files: Mapping[str, str]) -> None:
+    """Write the files, readable for this user only. Raises `CliError` for a name that leaves the folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in files.items():
+        if Path(name).name != name or name in (".", "..") or "\\" in name:
+            raise CliError(f"The server named the file {name}, which is not in {folder}.")
+        descriptor = os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+        with os.fdopen(descriptor, "w") as file:
+            file.write(content)
+        print_text(folder / name)

@@ -1,0 +1,95 @@
+"""Commands `login`, `logout` and `whoami`."""
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from cli.client import ApiClient
+from cli.console import print_fields, print_json, print_text
+from cli.credentials import (
+    KEY_VARIABLE,
+    SignIn,
+    delete_sign_in,
+    get_stored_url,
+    normalize_url,
+    store_sign_in,
+)
+from cli.errors import CliError, ExitCode
+from cli.options import JsonOption, UrlOption, connect
+from cli.text import clean_line
+
+
+def log_in(
+    url: Annotated[
+        str,
+        typer.Option(
+            "--url", help="URL of Slipway, such as https://slipway.example.com.", show_default=False
+        ),
+    ] = "",
+) -> None:
+    """Sign in with an API key, and store it for this user.
+
+    The key is read from SLIPWAY_API_KEY, from a prompt, or from standard input. It is stored in a file of the
+    configuration folder that only you can read.
+    """
+    address = normalize_url(url or get_stored_url() or _ask_url())
+    if address.startswith("http://"):
+        print_text(
+            "http:// does not encrypt the API key. Use https:// outside this machine.",
+            style="yellow",
+            is_error=True,
+        )
+    key = os.environ.get(KEY_VARIABLE, "") or _read_key()
+    sign_in = SignIn(address, key)
+    user = ApiClient(sign_in).get("me")
+    path = store_sign_in(SignIn(address, key, clean_line(user["username"])))
+    print_text(f"Signed in to {address} as {user['username']}. The API key is stored in {path}.")
+
+
+def log_out(url: UrlOption = "") -> None:
+    """Delete the stored API key of a server."""
+    address = normalize_url(url) if url else get_stored_url()
+    if not address or not delete_sign_in(address):
+        raise CliError("You are not signed in.", code=ExitCode.NOT_SIGNED_IN)
+    print_text(
+        f"Signed out of {address}. The key itself still works until you revoke it: {address}/access/keys/"
+    )
+
+
+def who_am_i(url: UrlOption = "", as_json: JsonOption = False) -> None:
+    """Show the server and the user of the API key."""
+    client = connect(url)
+    user = client.get("me")
+    server = client.sign_in.url
+    if as_json:
+        print_json({"url": server, **user})
+        return
+    print_fields(
+        [("Server", server), ("User", user["username"]), ("Name", user["name"]), ("Email", user["email"])]
+    )
+
+
+def _ask_url() -> str:
+    if not sys.stdin.isatty():
+        raise CliError(
+            "The URL of Slipway is missing.",
+            next_step="Name it with --url or SLIPWAY_URL.",
+            code=ExitCode.USAGE,
+        )
+    return str(typer.prompt("URL of Slipway", err=True))
+
+
+def _read_key() -> str:
+    """Return the key from a hidden prompt or from standard input."""
+    is_terminal = sys.stdin.isatty()
+    key = typer.prompt("API key", hide_input=True, err=True) if is_terminal else sys.stdin.readline()
+    key = key.strip()
+    if not key or not key.isascii() or not key.isprintable():
+        raise CliError(
+            "The API key is missing or not valid.",
+            next_step=f"Create one under My API keys, then enter it at the prompt or set {KEY_VARIABLE}.",
+            code=ExitCode.USAGE,
+        )
+    return key

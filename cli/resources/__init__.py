@@ -1,0 +1,1 @@
+"""Resources as YAML documents: export, comparison, and application."""

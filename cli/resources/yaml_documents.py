@@ -1,0 +1,193 @@
+"""YAML documents of resources: loading with line numbers, and writing."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from cli.errors import CliError, ExitCode
+from cli.text import clean_line
+
+_KEYS: Final = ("kind", "scope", "identifier", "spec")
+_SUFFIXES: Final = (".yaml", ".yml")
+
+
+@dataclass(frozen=True)
+class Location:
+    """Place of a document: its file, its number in the file from 1, and its node."""
+
+    file: str
+    number: int
+    node: yaml.Node
+
+    def describe(self, path: Sequence[str] = ()) -> str:
+        """Return file, document and line of a value, or of the nearest part that contains it."""
+        return f"{self.file}, document {self.number}, line {self.find_line(path)}"
+
+    def find_line(self, path: Sequence[str]) -> int:
+        """Return the line of the value at `path`, or of the nearest part that contains it."""
+        node, line = self.node, self.node.start_mark.line
+        for part in path:
+            child = _find_child(node, part)
+            if child is None:
+                break
+            key, node = child
+            line = key.start_mark.line
+        return int(line) + 1
+
+
+@dataclass(frozen=True)
+class ResourceDocument:
+    """Desired state of one resource."""
+
+    kind: str
+    scope: str
+    identifier: str
+    spec: dict[str, Any]
+    location: Location
+
+    def build_error(self, message: str, path: Sequence[str] = ()) -> CliError:
+        """Return an error at a value of this document."""
+        return CliError(f"{self.location.describe(path)}: {message}", code=ExitCode.USAGE)
+
+
+class _Loader(yaml.SafeLoader):
+    """Loader as of YAML 1.2: dates and yes/no are texts, duplicate keys are errors."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen = set()
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)
+            if not isinstance(key, str):
+                raise yaml.constructor.ConstructorError(
+                    None, None, "a key must be a text", key_node.start_mark
+                )
+            if key in seen:
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"the key {key} is there twice", key_node.start_mark
+                )
+            seen.add(key)
+        return super().construct_mapping(node, deep=deep)
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [
+        (tag, pattern)
+        for tag, pattern in resolvers
+        if tag not in ("tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:bool", "tag:yaml.org,2002:merge")
+    ]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+_BOOLEAN: Final = re.compile(r"true|True|TRUE|false|False|FALSE")
+_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", _BOOLEAN, list("tTfF"))
+
+
+class _Dumper(yaml.SafeDumper):
+    """Dumper that writes texts of several lines as blocks, and never writes aliases."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    style = "|" if "\n" in text else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Dumper.add_representer(str, _represent_text)
+
+
+def load_documents(paths: Sequence[Path], default_scope: str) -> list[ResourceDocument]:
+    """Return the documents of files, and of the YAML files in folders.
+
+    Raises `CliError` with file, document and line for one that is not valid.
+    """
+    documents = [document for path in _list_files(paths) for document in _load_file(path, default_scope)]
+    if not documents:
+        raise CliError(f"There is no document in {', '.join(map(str, paths))}.", code=ExitCode.USAGE)
+    return documents
+
+
+def dump_document(kind: str, scope: str, identifier: str, spec: Mapping[str, Any]) -> str:
+    """Return the YAML of one document, with its separator."""
+    content = {"kind": kind, "scope": scope, "identifier": identifier, "spec": dict(spec)}
+    return f"---\n{dump_yaml(content)}"
+
+
+def dump_yaml(value: Any) -> str:
+    """Return a value as YAML in the order of its keys."""
+    text: str = yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)
+    return text
+
+
+def read_pipeline(text: str) -> Mapping[str, Any]:
+    """Return the content of a pipeline's YAML; empty for a text that is none, which the server refuses."""
+    try:
+        pipeline = yaml.load(text, Loader=_Loader)["pipeline"]  # noqa: S506 - a safe loader
+    except (yaml.YAMLError, KeyError, TypeError, RecursionError):
+        return {}
+    return pipeline if isinstance(pipeline, Mapping) else {}
+
+
+def _list_files(paths: Sequence[Path]) -> Iterator[Path]:
+    for path in paths:
+        if path.is_dir():
+            yield from sorted(file for file in path.rglob("*") if file.suffix in _SUFFIXES and file.is_file())
+        elif path.exists():
+            yield path
+        else:
+            raise CliError(f"There is no file {path}.", code=ExitCode.USAGE)
+
+
+def _load_file(path: Path, default_scope: str) -> Iterator[ResourceDocument]:
+    try:
+        loader = _Loader(path.read_text(encoding="utf-8"))
+        number = 0
+        while loader.check_node():
+            node, number = loader.get_node(), number + 1
+            if node is None:
+                continue
+            location = Location(str(path), number, node)
+            value = loader.construct_document(node)
+            if value is not None:
+                yield _build_document(value, location, default_scope)
+    except yaml.MarkedYAMLError as exc:
+        line = f", line {exc.problem_mark.line + 1}" if exc.problem_mark else ""
+        raise CliError(f"{path}{line}: {clean_line(exc.problem or exc)}", code=ExitCode.USAGE) from exc
+    except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError) as exc:
+        raise CliError(f"{path} cannot be read: {clean_line(exc)}", code=ExitCode.USAGE) from exc
+
+
+def _build_document(value: Any, location: Location, default_scope: str) -> ResourceDocument:
+    if not isinstance(value, dict):
+        raise CliError(f"{location.describe()}: must be a mapping of {', '.join(_KEYS)}", code=ExitCode.USAGE)
+    document = ResourceDocument(
+        value.get("kind", ""),
+        value.get("scope", default_scope),
+        value.get("identifier", ""),
+        value.get("spec"),  # type: ignore[arg-type]
+        location,
+    )
+    for key in value:
+        if key not in _KEYS:
+            raise document.build_error(f"unknown key {key}; use {', '.join(_KEYS)}", (key,))
+    for key in ("kind", "identifier"):
+        if not isinstance(value.get(key), str) or not value[key]:
+            raise document.build_error(f"{key} is missing or not a text", (key,))
+    if not isinstance(document.scope, str):
+        raise document.build_error("scope must be a text such as default/demo", ("scope",))
+    if not isinstance(document.spec, dict):
+        raise document.build_error("spec is missing or not a mapping", ("spec",))
+    return document
+
+
+def _find_child(node: yaml.Node, part: str) -> tuple[yaml.Node, yaml.Node] | None:
+    """Return the key and the value of a part of a path."""
+    if isinstance(node, yaml.MappingNode):
+        return next(((key, value) for key, value in node.value if key.value == part), None)
+    if isinstance(node, yaml.SequenceNode) and part.isdigit() and int(part) < len(node.value):
+        return node.value[int(part)], node.value[int(part)]
+    return None

@@ -1,0 +1,1 @@
+"""Watching an execution until its end."""
