@@ -11,14 +11,14 @@ from opentelemetry.sdk.resources import SERVICE_NAME, OTELResourceDetector, Reso
 from opentelemetry.sdk.trace import Event, ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
 from opentelemetry.sdk.trace.sampling import Decision, Sampler, SamplingResult
-from opentelemetry.trace import Status
+from opentelemetry.trace import Link, Status
 
 from guards.masks import SecretMask
+from guards.routes import format_route
 
 # Attributes with the path or query of a request, which may contain the token of an invitation.
 _PATH_ATTRIBUTES: Final = ("http.target", "http.url", "url.full", "url.path", "url.query")
 _ROUTE: Final = "http.route"
-NO_ROUTE: Final = "no route"
 
 
 def build_provider(service: str, *, secrets: Sequence[str], quiet_roots: Sequence[str]) -> TracerProvider:
@@ -61,7 +61,7 @@ class MaskingExporter(SpanExporter):
 
     def __init__(self, exporter: SpanExporter, secrets: Sequence[str]) -> None:
         self._exporter = exporter
-        self._mask = SecretMask([secret for secret in secrets if secret])
+        self._mask = SecretMask(secrets)
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         """Export masked copies."""
@@ -82,12 +82,12 @@ class MaskingExporter(SpanExporter):
             context=span.context,
             parent=span.parent,
             resource=span.resource,
-            attributes=self._redact(_replace_paths(span.attributes or {})),
+            attributes=self._redact(span.attributes),
             events=[
-                Event(event.name, self._redact(event.attributes or {}), event.timestamp)
+                Event(self._mask.mask_text(event.name), self._redact(event.attributes), event.timestamp)
                 for event in span.events
             ],
-            links=span.links,
+            links=[Link(link.context, self._redact(link.attributes)) for link in span.links],
             kind=span.kind,
             status=Status(span.status.status_code, description and self._mask.mask_text(description)),
             start_time=span.start_time,
@@ -95,13 +95,11 @@ class MaskingExporter(SpanExporter):
             instrumentation_scope=span.instrumentation_scope,
         )
 
-    def _redact(self, attributes: Mapping[str, Any]) -> dict[str, Any]:
-        return {
-            name: self._mask.mask_text(value) if isinstance(value, str) else value
-            for name, value in attributes.items()
-        }
+    def _redact(self, attributes: Mapping[str, Any] | None) -> dict[str, Any]:
+        masked: dict[str, Any] = self._mask.mask_json(_replace_paths(attributes or {}))
+        return masked
 
 
 def _replace_paths(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    route = f"/{attributes[_ROUTE]}" if _ROUTE in attributes else NO_ROUTE
+    route = format_route(attributes.get(_ROUTE))
     return {name: route if name in _PATH_ATTRIBUTES else value for name, value in attributes.items()}

@@ -9,7 +9,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.sdk.trace.sampling import ALWAYS_ON
-from opentelemetry.trace import Status, StatusCode
+from opentelemetry.trace import Link, Status, StatusCode
 
 from guards import tracing
 from guards.log_lines import bind_log_fields, get_handed_over_fields
@@ -132,3 +132,24 @@ def test_a_path_is_replaced_by_its_route_and_secrets_are_redacted(
     assert first.status.description == "refused •••"
     assert SECRET not in first.to_json()
     assert second.attributes == {"http.url": "no route"}
+
+
+def test_lists_links_and_events_are_redacted_like_attributes(
+    provider: TracerProvider, exporter: InMemorySpanExporter
+) -> None:
+    tracer = provider.get_tracer("test")
+    with tracer.start_as_current_span("earlier") as earlier:
+        link = Link(earlier.get_span_context(), {"note": SECRET, "url.full": f"https://a/join/{SECRET}"})
+    with tracer.start_as_current_span("work", links=[link], attributes={"args": ["-p", SECRET]}) as span:
+        span.add_event(f"refused {SECRET}", {"args": [SECRET, "x"], "url.path": "/join/other", "count": 2})
+
+    work = exporter.get_finished_spans()[1]
+    assert SECRET not in work.to_json()
+    assert list(work.attributes["args"]) == ["-p", "•••"]
+    assert (work.links[0].context, work.links[0].attributes) == (
+        earlier.get_span_context(),
+        {"note": "•••", "url.full": "no route"},
+    )
+    (event,) = work.events
+    assert event.name == "refused •••"
+    assert {**event.attributes} == {"args": ["•••", "x"], "url.path": "no route", "count": 2}

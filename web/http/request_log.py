@@ -1,4 +1,4 @@
-"""Log lines of requests: with routes instead of paths, which may contain the token of an invitation."""
+"""Log lines of requests, with routes instead of paths."""
 
 import logging
 import time
@@ -6,7 +6,8 @@ from typing import Final
 
 from django.http import HttpRequest, HttpResponseBase
 
-NO_ROUTE: Final = "no route"
+from guards.routes import format_route
+
 PROBE_PATH: Final = "/readyz"
 logger = logging.getLogger("slipway.requests")
 
@@ -14,7 +15,7 @@ logger = logging.getLogger("slipway.requests")
 def get_route(request: HttpRequest) -> str:
     """Return the pattern of a request's URL, without the values in it."""
     match = getattr(request, "resolver_match", None)
-    return f"/{match.route}" if match else NO_ROUTE
+    return format_route(match.route if match else None)
 
 
 def log_request(request: HttpRequest, response: HttpResponseBase, *, started: float) -> None:
