@@ -4,7 +4,7 @@ import secrets
 import tomllib
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import quote, urlsplit
 
 from cryptography.fernet import Fernet
 from pydantic import AliasChoices, Field, ValidationError, field_validator, model_validator
@@ -12,6 +12,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from guards import limits
 from guards.address_policy import parse_networks
+from guards.environment_secrets import list_export_secrets, list_url_secrets
 
 ROOT = Path(__file__).resolve().parent.parent
 VERSION: str = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
@@ -337,11 +338,12 @@ class EnvironmentSettings(BaseSettings):
     @property
     def secrets(self) -> tuple[str, ...]:
         """Return the values that no log line or report may contain; those that are not set are empty."""
-        passwords = (
-            urlsplit(url).password or "" for url in (self.database_url, self.redis_url, self.email_url)
-        )
+        urls = (self.database_url, self.redis_url, self.email_url)
+        passwords = (secret for url in urls for secret in list_url_secrets(url))
         own = (self.secret_key, *self.field_encryption_keys, self.oidc_client_secret, self.health_token)
-        return (*own, *map(unquote, passwords))
+        # The user name in a DSN is its key.
+        exports = (*list_url_secrets(self.sentry_dsn, is_user_secret=True), *list_export_secrets())
+        return (*own, *passwords, *exports)
 
     @property
     def retention_days(self) -> dict[str, int]:

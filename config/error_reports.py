@@ -79,7 +79,7 @@ class EventScrubber:
     """Scrubber of events: only some parts, with known secrets redacted and the fields of the log as tags."""
 
     def __init__(self, secrets: tuple[str, ...]) -> None:
-        self._mask = SecretMask([secret for secret in secrets if secret])
+        self._mask = SecretMask(secrets)
         self._outages = OutageLogFilter()
 
     def scrub(self, event: Event, hint: Mapping[str, Any]) -> Event | None:

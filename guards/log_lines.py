@@ -91,7 +91,7 @@ class LineFormatter(ProcessorFormatter):
     def __init__(
         self, style: LineStyle = "text", secrets: Sequence[str] = (), *, shows_thread: bool = False
     ) -> None:
-        self._mask = SecretMask([secret for secret in secrets if secret])
+        self._mask = SecretMask(secrets)
         self._origin = "thread" if shows_thread else "logger"
         super().__init__(
             processors=[

@@ -179,3 +179,13 @@ def test_a_generated_key_needs_no_padding(bare: pytest.MonkeyPatch) -> None:
 
     [key] = read_environment().field_encryption_keys
     assert Fernet(key).decrypt(Fernet(key).encrypt(b"value")) == b"value"
+
+
+def test_keys_of_reports_and_traces_and_encoded_passwords_are_masked(bare: pytest.MonkeyPatch) -> None:
+    bare.setenv("SENTRY_DSN", "https://0123456789abcdef@errors.example.com/1")
+    bare.setenv("OTEL_EXPORTER_OTLP_TRACES_HEADERS", "x-api-key=trace-key-1234")
+    bare.setenv("REDIS_URL", "redis://:p%61ss%2fword@127.0.0.1:6379")
+
+    secrets = set(read_environment().secrets)
+
+    assert {"0123456789abcdef", "trace-key-1234", "p%61ss%2fword", "pass/word"} <= secrets
