@@ -1,0 +1,105 @@
+"""Every named route about delegates, their tasks, tokens and configurations."""
+
+from tests.api.extra_objects import delegate_task
+from tests.api.requests import Ask, Row, add_scope, allow_get, configuration, get, use_key_of
+from tests.api.required_access import Lists, Needs, SignedIn
+
+DELEGATES: dict[str, Row] = {
+    "api-check-delegate": Row(
+        (Ask("post", Needs("core_delegate_edit", 202), body=lambda world: {"url": "https://example.com"}),),
+        use_key_of("delegate"),
+    ),
+    "api-delegate-tasks": Row(
+        (
+            get(Lists("core_delegate_view")),
+            get(Lists("core_delegate_view", sign=""), "?status=QUEUED&delegate=1"),
+        )
+    ),
+    "api-delegate-task": allow_get(Needs("core_delegate_view"), delegate_task),
+    "api-abort-delegate-task": Row((Ask("post", Needs("core_delegate_edit")),), delegate_task),
+    "api-delegate-task-decisions": allow_get(Needs("core_delegate_view"), delegate_task),
+    "api-delegate-task-log": allow_get(Needs("core_delegate_view"), delegate_task),
+    "api-delegates": Row(
+        (
+            get(Lists("core_delegate_view")),
+            get(Lists("core_delegate_view", sign=""), "?name=eu&tag=x&status=CONNECTED"),
+        )
+    ),
+    "api-delegate": Row(
+        (
+            get(Needs("core_delegate_view")),
+            Ask("patch", Needs("core_delegate_edit"), body=lambda world: {"description": "X"}),
+            Ask("delete", Needs("core_delegate_delete", 409)),
+        ),
+        use_key_of("delegate"),
+    ),
+    "api-approve-delegate": Row((Ask("post", Needs("core_delegate_edit", 409)),), use_key_of("delegate")),
+    "api-reject-delegate": Row((Ask("post", Needs("core_delegate_edit", 409)),), use_key_of("delegate")),
+    "api-enable-delegate": Row((Ask("post", Needs("core_delegate_edit", 409)),), use_key_of("delegate")),
+    "api-disable-delegate": Row((Ask("post", Needs("core_delegate_edit")),), use_key_of("delegate")),
+    "api-drain-delegate": Row((Ask("post", Needs("core_delegate_edit")),), use_key_of("delegate")),
+    "api-delegate-tags": Row(
+        (
+            Ask("put", Needs("core_delegate_edit"), body=lambda world: {"tags": ["eu"]}),
+            Ask("delete", Needs("core_delegate_edit")),
+        ),
+        use_key_of("delegate"),
+    ),
+    "api-delegate-logs": Row(
+        (get(Needs("core_delegate_view")), get(Needs("core_delegate_view"), "?after=1")),
+        use_key_of("delegate"),
+    ),
+    "api-delegate-events": allow_get(Needs("core_delegate_view"), use_key_of("delegate")),
+    "api-delegate-configurations": Row(
+        (
+            get(Lists("core_delegateconfiguration_view")),
+            Ask(
+                "post",
+                Needs("core_delegateconfiguration_edit", 201),
+                body=add_scope(identifier="x", name="X"),
+            ),
+        )
+    ),
+    "api-delegate-configuration": Row(
+        (
+            get(Needs("core_delegateconfiguration_view")),
+            Ask("patch", Needs("core_delegateconfiguration_edit"), body=lambda world: {"name": "X"}),
+            Ask("delete", Needs("core_delegateconfiguration_delete", 409)),
+        ),
+        configuration,
+    ),
+    "api-delegate-configuration-runs": allow_get(Needs("core_delegateconfiguration_view"), configuration),
+    "api-apply-delegate-configuration": Row(
+        (
+            Ask(
+                "post",
+                Needs("core_delegateconfiguration_edit", 200),
+                body=lambda world: {"delegates": [world.delegate.pk]},
+            ),
+        ),
+        configuration,
+    ),
+    "api-delegate-tokens": Row(
+        (
+            get(Lists("core_delegate_view")),
+            get(Lists("core_delegate_view", sign=""), "?status=REVOKED"),
+            Ask("post", Needs("core_delegate_edit", 201), body=add_scope(name="new")),
+        )
+    ),
+    "api-delegate-token": Row(
+        (
+            get(Needs("core_delegate_view")),
+            Ask("patch", Needs("core_delegate_edit"), body=lambda world: {"name": "other"}),
+            Ask("delete", Needs("core_delegate_delete", 409)),
+        ),
+        use_key_of("token"),
+    ),
+    "api-delegate-token-reveal": Row((Ask("post", Needs("core_delegate_edit")),), use_key_of("token")),
+    "api-delegate-token-revoke": Row((Ask("post", Needs("core_delegate_edit")),), use_key_of("token")),
+    "api-task-spec": Row((Ask("post", Needs("core_delegate_edit"), body=add_scope(name="d1")),)),
+    "api-delegate-task-spec": Row(
+        (Ask("post", Needs("core_delegate_view"), body=lambda world: {"image": "x:1"}),),
+        use_key_of("delegate"),
+    ),
+    "api-task-spec-check": Row((Ask("post", SignedIn(), body=lambda world: {"task_definition": {}}),)),
+}
