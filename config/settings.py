@@ -374,6 +374,7 @@ SPECTACULAR_SETTINGS = {
         "NotificationStatus": "notifications.models.Notification.Status",
         "NotificationRuleKind": "notifications.models.NotificationRule.Kind",
         "NameState": "pipelines.completion.items.CompletionState",
+        "WorkDelayCode": "web.work_delays.DelayCode",
     },
 }
 

@@ -3,14 +3,17 @@
 import json
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Final
 
 import redis
 from django.conf import settings
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 from deployments.engine.dispatch import DISPATCHER
 from deployments.models import Pulse
-from web.work_delays import SENT_AT_HEADER, WorkDelay, describe_seconds
+from web.work_delays import SENT_AT_HEADER, DelayCode, WorkDelay, describe_seconds
 
 MAX_PULSE_AGE: Final = timedelta(seconds=15)
 # A message that waits longer waits for a worker that is busy, or for none.
@@ -28,9 +31,21 @@ class QueueState:
 
 def get_broker_client() -> "redis.Redis":
     """Return a client of the broker that does not wait for long."""
+    return _create_client(settings.REDIS_URL)
+
+
+def _create_client(url: str) -> "redis.Redis":
     return redis.Redis.from_url(
-        settings.REDIS_URL, socket_timeout=CHECK_TIMEOUT_SECONDS, socket_connect_timeout=CHECK_TIMEOUT_SECONDS
+        url,
+        socket_timeout=CHECK_TIMEOUT_SECONDS,
+        socket_connect_timeout=CHECK_TIMEOUT_SECONDS,
+        # Once, for a connection that the broker has closed meanwhile.
+        retry=Retry(NoBackoff(), 1),
     )
+
+
+# The client of this process, which keeps its connections.
+_get_shared_client = lru_cache(maxsize=1)(_create_client)
 
 
 def read_dispatcher_silence(now: datetime) -> timedelta | None:
@@ -42,7 +57,7 @@ def read_dispatcher_silence(now: datetime) -> timedelta | None:
 def read_queue(now: datetime) -> QueueState:
     """Return the state of the queue. Raises `redis.RedisError`."""
     name = settings.CELERY_TASK_DEFAULT_QUEUE
-    with get_broker_client() as client, client.pipeline(transaction=False) as batch:
+    with _get_shared_client(settings.REDIS_URL).pipeline(transaction=False) as batch:
         # Celery takes messages from the end of the list.
         batch.llen(name)
         batch.lindex(name, -1)
@@ -64,7 +79,8 @@ def list_work_delays(now: datetime) -> list[WorkDelay]:
     try:
         queue = read_queue(now)
     except (redis.RedisError, OSError):
-        return [WorkDelay("The broker does not respond: workers get no work until it does.")]
+        text = "The broker does not respond: workers get no work until it does."
+        return [WorkDelay(DelayCode.BROKER_UNAVAILABLE, text)]
     delays = []
     silence = read_dispatcher_silence(now)
     if silence is None or silence > MAX_PULSE_AGE:
@@ -72,13 +88,16 @@ def list_work_delays(now: datetime) -> list[WorkDelay]:
     if queue.oldest_wait > LATE_AFTER:
         wait = describe_seconds(queue.oldest_wait.total_seconds())
         name = settings.CELERY_TASK_DEFAULT_QUEUE
-        delays.append(WorkDelay(f"Queue {name} is {queue.depth} deep, the oldest message waits {wait}."))
+        text = f"Queue {name} is {queue.depth} deep, the oldest message waits {wait}."
+        delays.append(WorkDelay(DelayCode.QUEUE_BACKLOG, text))
     return delays
 
 
 def _describe_silence(silence: timedelta | None, queue: QueueState) -> WorkDelay:
     # Messages that nobody takes mean that beat runs and no worker does.
-    name = "worker" if queue.depth else "dispatcher"
+    code, name = (
+        (DelayCode.WORKER_SILENT, "worker") if queue.depth else (DelayCode.DISPATCHER_SILENT, "dispatcher")
+    )
     if silence is None:
-        return WorkDelay(f"No {name} has ever answered.")
-    return WorkDelay(f"No {name} has answered for {describe_seconds(silence.total_seconds())}.")
+        return WorkDelay(code, f"No {name} has ever answered.")
+    return WorkDelay(code, f"No {name} has answered for {describe_seconds(silence.total_seconds())}.")

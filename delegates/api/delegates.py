@@ -15,6 +15,7 @@ from rest_framework.response import Response
 from delegates.connectivity import Connectivity
 from delegates.models import Delegate, DelegateConfiguration, DelegateEvent, DelegateInstance
 from delegates.operations import delegates as operations
+from delegates.queries.delays import list_delegate_delays
 from delegates.queries.delegates import (
     VIEW,
     DelegateFacts,
@@ -39,6 +40,7 @@ from web.api.parameters import (
     parse_number,
 )
 from web.api.views import BaseApiView, check_version, filter_by_scope, respond_with_etag
+from web.api.work_delays import WorkDelaysDocument, respond_with_delays
 from web.clock import get_database_time
 from web.http.pagination import CursorPagination
 from web.http.problems import BadInput
@@ -313,6 +315,17 @@ class DelegateDraining(DecisionRoute):
     """Drain request: running tasks finish, new tasks are refused."""
 
     operation = staticmethod(operations.drain_delegate)
+
+
+class DelegateDelays(BaseApiView):
+    """Reasons why tasks in the scope of a delegate wait."""
+
+    pagination_class = None
+
+    @extend_schema(responses=WorkDelaysDocument)
+    def get(self, request: Request, pk: int) -> Response:
+        delegate = _get_delegate(self, pk)
+        return respond_with_delays(list_delegate_delays(self.principal, delegate, get_database_time()))
 
 
 class DelegateLogs(BaseApiView):

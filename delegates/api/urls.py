@@ -52,6 +52,7 @@ urlpatterns = [
     path("delegates/<int:pk>/enable", delegates.DelegateEnabling.as_view(), name="api-enable-delegate"),
     path("delegates/<int:pk>/drain", delegates.DelegateDraining.as_view(), name="api-drain-delegate"),
     path("delegates/<int:pk>/tags", delegates.DelegateOwnTags.as_view(), name="api-delegate-tags"),
+    path("delegates/<int:pk>/delays", delegates.DelegateDelays.as_view(), name="api-delegate-delays"),
     path("delegates/<int:pk>/logs", delegates.DelegateLogs.as_view(), name="api-delegate-logs"),
     path("delegates/<int:pk>/events", delegates.DelegateEvents.as_view(), name="api-delegate-events"),
     path(

@@ -7,7 +7,7 @@ from django.urls import reverse
 
 from delegates.models import Delegate, DelegateTask
 from rbac.policy import Principal, filter_visible
-from web.work_delays import WorkDelay, describe_seconds, list_installation_delays
+from web.work_delays import DelayCode, WorkDelay, describe_seconds, list_installation_delays
 
 VIEW = "core_delegate_view"
 
@@ -23,5 +23,6 @@ def list_delegate_delays(reader: Principal, delegate: Delegate, now: datetime) -
         seconds = describe_seconds((now - waiting["since"]).total_seconds())
         subject = "1 task waits" if count == 1 else f"{count} tasks wait"
         text = f"{subject} for a delegate that fits, the oldest for {seconds}."
-        delays.append(WorkDelay(text, f"{reverse('delegate-tasks')}?status=queued", "Show queued tasks"))
+        path = f"{reverse('delegate-tasks')}?status=queued"
+        delays.append(WorkDelay(DelayCode.NO_MATCHING_DELEGATE, text, path, "Show queued tasks"))
     return delays

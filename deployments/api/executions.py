@@ -12,6 +12,7 @@ from rest_framework.response import Response
 
 from deployments.api.execution_serializers import CallDocument, ExecutionDocument, ExecutionSummary
 from deployments.execution import leftovers, operations, queries
+from deployments.execution.delays import list_execution_delays
 from deployments.execution.documents import build_call_document, build_execution_document
 from deployments.execution.interventions import DECISIONS
 from deployments.execution.undo_plan import build_undo_plan
@@ -23,6 +24,8 @@ from pipelines.models import Pipeline
 from steps.states import Status
 from web.api.parameters import ORG_PARAMETER, PAGE_PARAMETERS, PROJECT_PARAMETER, parse_number
 from web.api.views import BaseApiView, filter_by_scope
+from web.api.work_delays import WorkDelaysDocument, respond_with_delays
+from web.clock import get_database_time
 from web.http.problems import BadInput
 
 VIEW = "core_pipeline_view"
@@ -211,6 +214,19 @@ class DecideAboutStep(ExecutionRoute):
         return self.request_interrupt(
             pk, operations.decide_step, step=data["step"], decision=data["decision"]
         )
+
+
+class ExecutionDelays(ExecutionRoute):
+    """Reasons why an execution waits that its document does not have: for a worker, or for a limit of AWS.
+
+    The document has waits for service locks, delegates and people.
+    """
+
+    pagination_class = None
+
+    @extend_schema(responses=WorkDelaysDocument)
+    def get(self, request: Request, pk: uuid.UUID) -> Response:
+        return respond_with_delays(list_execution_delays(self.execution(pk), get_database_time()))
 
 
 class ExecutionCalls(ExecutionRoute):

@@ -24,6 +24,7 @@ urlpatterns = [
     path("executions/<uuid:pk>/abort", executions.AbortExecution.as_view(), name="api-abort"),
     path("executions/<uuid:pk>/rollback", executions.RollBackExecution.as_view(), name="api-rollback"),
     path("executions/<uuid:pk>/attempts", attempts.Attempts.as_view(), name="api-attempts"),
+    path("executions/<uuid:pk>/delays", executions.ExecutionDelays.as_view(), name="api-execution-delays"),
     path("executions/<uuid:pk>/retry", executions.RetryExecution.as_view(), name="api-retry"),
     path("executions/<uuid:pk>/leftovers", executions.Leftovers.as_view(), name="api-leftovers"),
     path("executions/<uuid:pk>/undo-plan", executions.UndoPlan.as_view(), name="api-undo-plan"),

@@ -6,7 +6,7 @@ from deployments.engine.service_waits import get_rate_limit_key
 from deployments.journal.rate_limits import RateLimitWait, find_rate_limit_wait
 from deployments.models import Execution, StageExecution
 from steps.states import TERMINAL_STATUSES
-from web.work_delays import WorkDelay, list_installation_delays
+from web.work_delays import DelayCode, WorkDelay, list_installation_delays
 
 
 def list_execution_delays(execution: Execution, now: datetime) -> list[WorkDelay]:
@@ -31,5 +31,6 @@ def _find_wait(execution: Execution, now: datetime) -> RateLimitWait | None:
 def _describe_wait(wait: RateLimitWait) -> WorkDelay:
     until = f"until {wait.until:%H:%M:%S} UTC"
     if wait.is_throttled:
-        return WorkDelay(f"AWS throttled calls of this account and region: {wait.limit} pause {until}.")
-    return WorkDelay(f"Waits for an AWS rate limit: {wait.limit}, {until}.")
+        text = f"AWS throttled calls of this account and region: {wait.limit} pause {until}."
+        return WorkDelay(DelayCode.AWS_THROTTLED, text)
+    return WorkDelay(DelayCode.AWS_RATE_LIMIT, f"Waits for an AWS rate limit: {wait.limit}, {until}.")

@@ -2,7 +2,7 @@
 
 import { announce, find } from "./dom.js";
 
-const ASK_EVERY = 10_000;
+const POLL_INTERVAL = 10_000;
 
 // Replaces the part by a fresh one; a failed fetch leaves it as it is.
 async function refresh(part) {
@@ -21,4 +21,4 @@ const timer = setInterval(async () => {
   const part = find("#delays");
   if (!part?.dataset.delays) clearInterval(timer);
   else if (!document.hidden) await refresh(part);
-}, ASK_EVERY);
+}, POLL_INTERVAL);

@@ -45,6 +45,7 @@ DELEGATES: dict[str, Row] = {
         ),
         use_key_of("delegate"),
     ),
+    "api-delegate-delays": allow_get(Needs("core_delegate_view"), use_key_of("delegate")),
     "api-delegate-logs": Row(
         (get(Needs("core_delegate_view")), get(Needs("core_delegate_view"), "?after=1")),
         use_key_of("delegate"),

@@ -11,7 +11,7 @@ from tests.api.delegate_rows import DELEGATES
 from tests.api.deployment_rows import DEPLOYMENTS
 from tests.api.page_rows import PAGES
 from tests.api.requests import Ask, Row, allow_get, get, new_rule_body, rule_body, use_key_of
-from tests.api.required_access import Lists, Needs, Open
+from tests.api.required_access import Lists, Needs, Open, SignedIn
 
 ROWS: dict[str, Row] = {
     # Signing in, probes, descriptions: for everybody.
@@ -28,6 +28,8 @@ ROWS: dict[str, Row] = {
     "docs-page": Row((get(Open(404, anonymous=404)),), lambda world: {"path": "reference/"}),
     **PAGES,
     **ACCESS,
+    # Why work waits: for everybody who is signed in.
+    "api-delays": allow_get(SignedIn()),
     # Notification rules.
     "api-notification-rules": Row(
         (

@@ -45,6 +45,8 @@ def test_tasks_that_fit_no_delegate_are_counted_with_the_longest_wait(
         assert "2 tasks wait for a delegate that fits" in page
         assert 'href="/delegates/tasks/?status=queued"' in page
         assert f'data-delays="/delegates/{delegate.pk}/delays/"' in page
+    document = client.get(f"/api/v1/delegates/{delegate.pk}/delays").json()
+    assert document == {"delays": [{"code": "NO_MATCHING_DELEGATE", "text": delay.text}]}
 
 
 def test_tasks_of_other_scopes_are_not_counted(delegate: Delegate, admin: User) -> None:

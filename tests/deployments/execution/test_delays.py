@@ -55,6 +55,11 @@ def test_without_a_worker_the_page_says_for_how_long(execution: Execution, live_
         page = open_page(execution, path)
         assert "No worker has answered for 4" in page
         assert "Queue slipway is 1 deep, the oldest message waits " in page
+    client = Client()
+    client.force_login(execution.started_by)
+    document = client.get(f"/api/v1/executions/{execution.pk}/delays").json()
+    assert [delay["code"] for delay in document["delays"]] == ["WORKER_SILENT", "QUEUE_BACKLOG"]
+    assert document["delays"][0]["text"] in page
 
 
 def test_a_call_without_a_token_waits_for_a_rate_limit(execution: Execution) -> None:
