@@ -2,12 +2,12 @@
 
 from datetime import datetime, timedelta
 
-from django.db.models import F, QuerySet, Value
+from django.db.models import Exists, F, OuterRef, QuerySet, Value
 from django.db.models.functions import Greatest
 
 from deployments.execution.interventions import RESTORED
 from deployments.models import Approval, AwsCall, Execution, Interrupt, StepExecution
-from steps.states import TERMINAL_STATUSES, CallState, Status
+from steps.states import TERMINAL_STATUSES, CallState, Outcome, Status
 
 NOT_APPLIED = "Not applied: the database was restored from a backup."
 
@@ -15,11 +15,13 @@ NOT_APPLIED = "Not applied: the database was restored from a backup."
 def pause_open_executions(*, taken_at: datetime, now: datetime) -> int:
     """Pause every open execution of a restored database, drop all requests of people, return the number.
 
-    `taken_at` is when the backup was made. An execution that is paused already stays as it is.
+    `taken_at` is when the backup was made. An execution that is paused already stays as it is. One without
+    steps, where nobody could be asked, ends.
     """
     Interrupt.objects.filter(applied_at=None).update(applied_at=now, result=NOT_APPLIED)
     open_executions = Execution.objects.exclude(status__in=TERMINAL_STATUSES)
     _raise_fences(open_executions, now)
+    _end_executions_without_steps(open_executions, now)
     executions = list(open_executions.filter(restored_at=None).only("pk", "status", "rolling_back"))
     # Their delegate tasks end: after the decision, the calls are made anew, after the reads before them.
     planned = AwsCall.objects.filter(execution__in=executions, state=CallState.PLANNED)
@@ -33,6 +35,14 @@ def _raise_fences(executions: QuerySet[Execution], now: datetime) -> None:
     """End the leases under fences that no worker can have had: another restore was at another time."""
     above = Greatest(F("fence") + 1, Value(int(now.timestamp())))
     executions.update(fence=above, lease_owner="", lease_expires_at=None, dispatch_token="")
+
+
+def _end_executions_without_steps(executions: QuerySet[Execution], now: datetime) -> None:
+    """End executions that the engine cannot advance; they have called nothing."""
+    has_steps = Exists(StepExecution.objects.filter(stage__execution=OuterRef("pk")))
+    executions.filter(~has_steps).update(
+        status=Status.ABORTED, outcome=Outcome.ABORTED, ended_at=now, due_at=None
+    )
 
 
 def _pause(execution: Execution, taken_at: datetime, now: datetime) -> None:
@@ -60,8 +70,12 @@ def _pause(execution: Execution, taken_at: datetime, now: datetime) -> None:
 
 
 def _choose_step(execution: Execution) -> StepExecution:
-    """Return the step that shows the question: the current one, else the last one of its stage."""
-    stages = list(execution.stages.order_by("position"))
+    """Return the step that shows the question: the current one, else the last one of its stage.
+
+    A stage without steps, which the engine passes over, cannot show it.
+    """
+    has_steps = Exists(StepExecution.objects.filter(stage=OuterRef("pk")))
+    stages = list(execution.stages.filter(has_steps).order_by("position"))
     begun = [stage for stage in stages if stage.status != Status.SKIPPED]
     stage = next((stage for stage in stages if stage.status not in TERMINAL_STATUSES), (begun or stages)[-1])
     sections = StepExecution.Section

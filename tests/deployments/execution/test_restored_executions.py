@@ -8,7 +8,7 @@ from rest_framework.test import APIClient
 
 from deployments.execution.operations import abort_execution, decide_step
 from deployments.execution.restored_executions import pause_open_executions
-from deployments.models import Execution, Interrupt, ServiceLock, StepExecution
+from deployments.models import Execution, Interrupt, ServiceLock, StageExecution, StepExecution
 from rbac.models import AuditEntry
 from tests.deployments.execution.conftest import Strategies, UntilAsked
 from tests.fixtures.engine_driver import Drive
@@ -193,3 +193,37 @@ def test_a_crash_of_a_pass_leaves_the_question(drive: Drive, restore: Restore) -
     assert drive.effects(mark) == []
     decide(drive, step, "GO_ON")
     assert drive.until_over(execution).status == "SUCCESS"
+
+
+@pytest.mark.parametrize("decision", ["GO_ON", "END_UNCHANGED"])
+def test_a_stage_without_steps_leaves_the_question_to_the_one_before(
+    drive: Drive, restore: Restore, decision: str
+) -> None:
+    execution = drive.start("2.0")
+    drive.pass_time(20)
+    copy_stage_without_steps(execution, position=1)
+    StageExecution.objects.filter(execution=execution, position=0).update(status="SUCCESS")
+    step = restore(execution)
+    assert step.stage.position == 0
+
+    decide(drive, step, decision)
+    status = drive.until_over(execution).status
+    assert status == ("SUCCESS" if decision == "GO_ON" else "ABORTED")
+
+
+def test_an_execution_without_steps_ends(drive: Drive) -> None:
+    execution = drive.start("2.0")
+    StepExecution.objects.all().delete()
+    now = drive.clock.now()
+
+    assert pause_open_executions(taken_at=now, now=now) == 0
+    execution.refresh_from_db()
+    assert (execution.status, execution.outcome, execution.ended_at) == ("ABORTED", "ABORTED", now)
+
+
+def copy_stage_without_steps(execution: Execution, *, position: int) -> None:
+    """Add a stage like the first one, which has nothing to do."""
+    stage = execution.stages.get(position=0)
+    stage.pk, stage.position, stage.status = None, position, "QUEUED"
+    stage.identifier = f"{stage.identifier}_{position}"
+    stage.save(force_insert=True)
