@@ -16,20 +16,16 @@ from accounts.api.principals import (
 )
 from accounts.api.roles import AssignmentDocument
 from accounts.forms.access_checks import AccessQuestionForm, EffectiveAccessForm
-from accounts.queries.access_checks import get_member_scope, get_resource_by_id, get_resource_by_identifier
+from accounts.queries.access_checks import (
+    get_member_scope,
+    get_resource_by_id,
+    get_resource_by_identifier,
+    require_checks_of_others,
+)
 from accounts.queries.access_questions import ACCESS_ACTIONS, answer_access_question, list_holders
-from accounts.queries.granted_roles import VIEW_USERS
 from rbac.models import Scope, User, UserGroup
 from rbac.permissions import PERMISSION_IDENTIFIERS
-from rbac.policy import (
-    Forbidden,
-    HasScope,
-    NotVisible,
-    PermissionHolder,
-    PermissionVerdict,
-    can,
-    explain_permissions,
-)
+from rbac.policy import HasScope, NotVisible, PermissionHolder, PermissionVerdict, explain_permissions
 from rbac.policy.resources import get_resource_models
 from web.api.parameters import PAGE_PARAMETERS
 from web.api.views import BaseApiView
@@ -146,7 +142,7 @@ class AccessCheckView(BaseApiView):
 
     @extend_schema(parameters=[WHO_PARAMETER, *QUESTION_PARAMETERS], responses=AccessAnswerDocument)
     def get(self, request: Request) -> Response:
-        """Answer whether a principal can do something, and why.
+        """Answer whether a principal can do something, and why; about others with `core_user_view` there.
 
         Deploying needs several permissions, which different assignments may grant.
         """
@@ -199,9 +195,8 @@ class AccessCheckView(BaseApiView):
             return self.principal
         if thing is None:
             raise NotVisible(RESOURCE_NOT_FOUND)
+        require_checks_of_others(self.principal, thing)
         scope = thing if isinstance(thing, Scope) else thing.scope
-        if not can(self.principal, VIEW_USERS, scope):
-            raise Forbidden(VIEW_USERS)
         target = get_named_principal(self.principal, principal, scope)
         return target["group"] if "group" in target else target["user"]
 

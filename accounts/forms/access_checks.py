@@ -6,11 +6,15 @@ from typing import Any
 from django import forms
 from django.core.exceptions import ValidationError
 
-from accounts.queries.access_checks import get_member_scope, get_principal_by_name, get_resource_by_identifier
+from accounts.queries.access_checks import (
+    get_member_scope,
+    get_principal_by_name,
+    get_resource_by_identifier,
+    require_checks_of_others,
+)
 from accounts.queries.access_questions import ACCESS_ACTIONS, list_action_choices
-from accounts.queries.granted_roles import VIEW_USERS
 from rbac.models import Scope, User, UserGroup
-from rbac.policy import HasScope, can
+from rbac.policy import HasScope
 from rbac.policy.resources import list_identifiable_types
 from web.forms.page_forms import PageForm
 
@@ -94,21 +98,15 @@ class EffectiveAccessForm(AccessQuestionForm):
     field_order = ("who", "action", "scope", "kind", "identifier")
 
     def clean(self) -> dict[str, Any]:
-        """Return the input with the principal as `subject`."""
+        """Return the input with the principal as `subject`. Raises `Forbidden`, also from `is_valid`."""
         cleaned = super().clean()
-        if self.errors:
-            return cleaned
-        thing = cleaned["thing"]
-        return {**cleaned, "subject": self._subject(thing if isinstance(thing, Scope) else thing.scope)}
+        return cleaned if self.errors else {**cleaned, "subject": self._subject(cleaned["thing"])}
 
-    def _subject(self, scope: Scope) -> User | UserGroup:
+    def _subject(self, thing: HasScope) -> User | UserGroup:
         name = self.cleaned_data["who"]
         if name == self._asker.username:
             return self._asker
-        if not can(self._asker, VIEW_USERS, scope):
-            raise ValidationError(
-                {"who": f"You need the permission {VIEW_USERS} there to check the access of others."}
-            )
+        require_checks_of_others(self._asker, thing)
         subject = get_principal_by_name(self._asker, name)
         if subject is None:
             raise ValidationError({"who": "There is no user or group with this name, or you cannot view it."})

@@ -19,7 +19,14 @@ from accounts.queries.granted_roles import VIEW_USERS
 from rbac.models import Scope, User
 from rbac.operations.users import MANAGE_USERS
 from rbac.permissions import PERMISSIONS, RESOURCE_TYPES
-from rbac.policy import PermissionVerdict, can, can_anywhere, explain_permissions, list_member_scopes
+from rbac.policy import (
+    Forbidden,
+    PermissionVerdict,
+    can,
+    can_anywhere,
+    explain_permissions,
+    list_member_scopes,
+)
 from web.forms.pages import PageRequest, require_sign_in
 from web.http.pagination import paginate_items
 
@@ -56,7 +63,7 @@ def effective_access(request: PageRequest) -> HttpResponse:
     scope = request.current_scope
     form = EffectiveAccessForm(_read_query(request, who=request.user.username), asker=request.user)
     context = {"has_scope": scope is not None, **build_question_context(request, form)}
-    if scope is not None and form.is_valid():
+    if scope is not None and _is_answerable(form):
         data = form.cleaned_data
         thing, subject, action = data["thing"], data["subject"], data["action"]
         if action is not None:
@@ -91,6 +98,16 @@ def list_who_can(request: PageRequest) -> HttpResponse:
             "holders": describe_holders(request.user, page.items),
         }
     return render(request, "accounts/access/who_can.html", context, status=form.http_status if scope else 200)
+
+
+def _is_answerable(form: EffectiveAccessForm) -> bool:
+    """Return whether a question is valid; a missing permission is an error of the form."""
+    try:
+        return form.is_valid()
+    except Forbidden as refusal:
+        text = f"You need the permission {refusal.permission} there to check the access of others."
+        form.add_error("who", text)
+        return False
 
 
 def _read_query(request: PageRequest, **defaults: str) -> dict[str, str]:

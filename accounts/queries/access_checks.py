@@ -8,8 +8,9 @@ from django.core.exceptions import ValidationError
 from django.db.models import Q, QuerySet
 from django.urls import reverse
 
+from accounts.queries.granted_roles import VIEW_USERS
 from rbac.models import Scope, ServiceAccount, User, UserGroup
-from rbac.policy import HasScope, Principal, filter_visible, list_member_scopes
+from rbac.policy import Forbidden, HasScope, Principal, can, filter_visible, list_member_scopes
 from rbac.policy.resources import filter_by_identifier, get_resource_models, get_type_view_permission
 from rbac.queries import list_visible_users
 
@@ -17,6 +18,13 @@ from rbac.queries import list_visible_users
 def get_member_scope(asker: Principal, path: str) -> Scope | None:
     """Return the scope with that path, or None if the caller is not a member."""
     return list_member_scopes(asker).filter(path=path).first()
+
+
+def require_checks_of_others(asker: Principal, thing: HasScope) -> None:
+    """Require the permission to check the access of others to a visible resource. Raises `Forbidden`."""
+    scope = thing if isinstance(thing, Scope) else thing.scope
+    if not can(asker, VIEW_USERS, scope):
+        raise Forbidden(VIEW_USERS)
 
 
 def get_resource_by_id(asker: Principal, kind: str, key: str) -> HasScope | None:
