@@ -8,7 +8,7 @@ from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
 from django.db.models import QuerySet
 
 from accounts.queries.access_checks import build_check_url
-from accounts.queries.assignment_urls import find_holders
+from accounts.queries.assignment_holders import list_assignment_holders
 from accounts.queries.effective_access import list_scope_access
 from accounts.queries.granted_roles import list_granted_roles
 from accounts.queries.user_groups import get_visible_group_ids
@@ -68,7 +68,7 @@ class DeleteAssignedPage(DeletePage[Row]):
 
     def get_usages(self) -> ResourceUsages:
         """Return the holders who lose a role."""
-        return find_holders(self.request.user, self.get_assignments())
+        return list_assignment_holders(self.request.user, self.get_assignments())
 
     def get_obstacle(self) -> Obstacle | None:
         """Return that the user cannot remove some of the assignments."""

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_safe
 
 from accounts.forms.resource_groups import GroupResourcesForm, NewResourceGroupForm, ResourceGroupForm
 from accounts.pages.granted_roles import DeleteAssignedPage, build_holders_context, explain_escalation
-from accounts.queries.assignment_urls import find_holders
+from accounts.queries.assignment_holders import list_assignment_holders
 from accounts.queries.resource_groups import (
     RESOURCE_GROUP_FILTERS,
     GroupEntry,
@@ -238,7 +238,7 @@ class RemoveGroupResource(ResourceGroupPage, ConfirmPage[ResourceGroup]):
 
     def get_usages(self) -> Any:
         """Return the holders of the roles that are limited to the group."""
-        return find_holders(self.request.user, self.object.assignments.all())
+        return list_assignment_holders(self.request.user, self.object.assignments.all())
 
     def get_texts(self) -> list[str]:
         """Return that nobody is affected."""

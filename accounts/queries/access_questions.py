@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from accounts.queries.assignment_urls import AssignmentUrls
+from accounts.queries.assignment_holders import AssignmentUrls
 from accounts.queries.effective_access import join_words
 from accounts.queries.granted_roles import VIEW_USERS, describe_scope
 from rbac.models import RoleAssignment, Scope, User, UserGroup

@@ -1,4 +1,4 @@
-"""Pages of the holders of role assignments, and the holders who lose a role with a deletion."""
+"""Holders of role assignments: their pages, and a list of those who lose a role with a deletion."""
 
 from collections.abc import Iterable
 
@@ -53,7 +53,7 @@ class AssignmentUrls:
         return reverse("service-account", args=[key]) if key is not None else ""
 
 
-def find_holders(principal: Principal, rows: QuerySet[RoleAssignment]) -> ResourceUsages:
+def list_assignment_holders(principal: Principal, rows: QuerySet[RoleAssignment]) -> ResourceUsages:
     """Return the holders of assignments, each with its scope; a constant number of queries."""
     assignments = list(list_visible_assignments(principal, rows)[:MAX_LISTED_ASSIGNMENTS])
     urls = AssignmentUrls(principal, assignments)
