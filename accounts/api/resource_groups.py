@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.db import transaction
 from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
@@ -12,8 +13,8 @@ from guards.limits import RESOURCE_GROUP_ENTRIES
 from rbac import operations
 from rbac.models import ResourceGroup
 from rbac.permissions import RESOURCE_TYPES
-from web.api.parameters import FORCE_DELETE_PARAMETER, LIST_PARAMETERS
-from web.api.views import BaseApiView
+from web.api.parameters import FORCE_DELETE_PARAMETER, IF_MATCH_PARAMETER, LIST_PARAMETERS
+from web.api.views import BaseApiView, check_version, respond_with_etag
 
 VIEW = "core_resourcegroup_view"
 
@@ -34,6 +35,7 @@ class ResourceGroupDocument(serializers.Serializer[Any]):
     description = serializers.CharField()
     scope = serializers.CharField(source="scope.path")
     entries = EntryDocument(source="entries.all", many=True)
+    version = serializers.IntegerField()
 
 
 class ResourceGroupChange(serializers.Serializer[Any]):
@@ -70,7 +72,7 @@ class ResourceGroupListView(BaseApiView):
         data = self.get_validated_body(ResourceGroupInput)
         scope, entries = self.get_scope(data.pop("scope")), _build_entries(data.pop("entries"))
         group = operations.create_resource_group(actor=self.principal, scope=scope, entries=entries, **data)
-        return Response(_build_document(group.pk), status=201)
+        return _respond(group.pk, status=201)
 
 
 class ResourceGroupDetailView(BaseApiView):
@@ -78,22 +80,27 @@ class ResourceGroupDetailView(BaseApiView):
 
     @extend_schema(responses=ResourceGroupDocument)
     def get(self, request: Request, pk: int) -> Response:
-        return Response(ResourceGroupDocument(self._get_group(pk)).data)
+        group = self._get_group(pk)
+        return respond_with_etag(ResourceGroupDocument(group).data, group.version)
 
-    @extend_schema(request=ResourceGroupChange, responses=ResourceGroupDocument)
+    @extend_schema(
+        parameters=[IF_MATCH_PARAMETER], request=ResourceGroupChange, responses=ResourceGroupDocument
+    )
     def patch(self, request: Request, pk: int) -> Response:
         """Update a resource group; `entries` replace the current ones."""
-        group = self._get_group(pk)
         data = self.get_validated_body(ResourceGroupChange)
-        entries = data.get("entries", list(group.entries.values("resource", "identifier")))
-        operations.update_resource_group(
-            actor=self.principal,
-            group=group,
-            name=data.get("name", group.name),
-            description=data.get("description", group.description),
-            entries=_build_entries(entries),
-        )
-        return Response(_build_document(group.pk))
+        with transaction.atomic():
+            group = self.get_visible(VIEW, _list_resource_groups().select_for_update(of=("self",)), pk=pk)
+            check_version(request, group.version)
+            entries = data.get("entries", list(group.entries.values("resource", "identifier")))
+            operations.update_resource_group(
+                actor=self.principal,
+                group=group,
+                name=data.get("name", group.name),
+                description=data.get("description", group.description),
+                entries=_build_entries(entries),
+            )
+        return _respond(pk)
 
     @extend_schema(parameters=[FORCE_DELETE_PARAMETER], responses={204: None})
     def delete(self, request: Request, pk: int) -> Response:
@@ -111,8 +118,9 @@ def _list_resource_groups() -> QuerySet[ResourceGroup]:
     return ResourceGroup.objects.select_related("scope").prefetch_related("entries")
 
 
-def _build_document(pk: int) -> dict[str, Any]:
-    return ResourceGroupDocument(_list_resource_groups().get(pk=pk)).data
+def _respond(pk: int, status: int = 200) -> Response:
+    group = _list_resource_groups().get(pk=pk)
+    return respond_with_etag(ResourceGroupDocument(group).data, group.version, status)
 
 
 def _build_entries(entries: list[dict[str, str]]) -> list[tuple[str, str]]:

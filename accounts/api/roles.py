@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.db import transaction
 from django.db.models import Q, QuerySet
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
@@ -14,8 +15,13 @@ from rbac import operations
 from rbac.models import ResourceGroup, Role, RoleAssignment, Scope
 from rbac.policy import require
 from rbac.queries import list_visible_roles
-from web.api.parameters import FORCE_DELETE_PARAMETER, LIST_PARAMETERS, parse_number
-from web.api.views import BaseApiView, filter_by_scope
+from web.api.parameters import (
+    FORCE_DELETE_PARAMETER,
+    IF_MATCH_PARAMETER,
+    LIST_PARAMETERS,
+    parse_number,
+)
+from web.api.views import BaseApiView, check_version, filter_by_scope, respond_with_etag
 from web.http.problems import BadInput
 
 
@@ -28,6 +34,7 @@ class RoleDocument(serializers.Serializer[Any]):
     builtin = serializers.BooleanField()
     scope = serializers.CharField(source="scope.path", allow_null=True, default=None)
     permissions = serializers.SerializerMethodField()
+    version = serializers.IntegerField()
 
     def get_permissions(self, role: Role) -> list[str]:
         return sorted(granted.permission for granted in role.permissions.all())
@@ -76,7 +83,7 @@ class RoleListView(BaseRoleView):
             name=data["name"],
             permissions=data["permissions"],
         )
-        return Response(RoleDocument(role).data, status=201)
+        return respond_with_etag(RoleDocument(role).data, role.version, status=201)
 
 
 class RoleDetailView(BaseRoleView):
@@ -84,15 +91,18 @@ class RoleDetailView(BaseRoleView):
 
     @extend_schema(responses=RoleDocument)
     def get(self, request: Request, pk: int) -> Response:
-        return Response(RoleDocument(self.get_row(self.visible_roles(), pk=pk)).data)
-
-    @extend_schema(request=RoleChange, responses=RoleDocument)
-    def put(self, request: Request, pk: int) -> Response:
         role = self.get_row(self.visible_roles(), pk=pk)
-        changed = operations.update_role(
-            actor=self.principal, role=role, **self.get_validated_body(RoleChange)
-        )
-        return Response(RoleDocument(Role.objects.get(pk=changed.pk)).data)
+        return respond_with_etag(RoleDocument(role).data, role.version)
+
+    @extend_schema(parameters=[IF_MATCH_PARAMETER], request=RoleChange, responses=RoleDocument)
+    def put(self, request: Request, pk: int) -> Response:
+        data = self.get_validated_body(RoleChange)
+        with transaction.atomic():
+            role = self.get_row(self.visible_roles().select_for_update(of=("self",)), pk=pk)
+            check_version(request, role.version)
+            operations.update_role(actor=self.principal, role=role, **data)
+        changed = Role.objects.select_related("scope").get(pk=pk)
+        return respond_with_etag(RoleDocument(changed).data, changed.version)
 
     @extend_schema(parameters=[FORCE_DELETE_PARAMETER], responses={204: None})
     def delete(self, request: Request, pk: int) -> Response:

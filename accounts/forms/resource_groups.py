@@ -8,7 +8,7 @@ from django import forms
 from guards.limits import NAME_CHARACTERS
 from rbac.permissions import RESOURCE_TYPES
 from web.forms.page_forms import PageForm, ScopeField
-from web.forms.resource_forms import IdentifierField, ScopedForm
+from web.forms.resource_forms import IdentifierField, ScopedForm, VersionField
 
 
 class ResourceGroupForm(PageForm):
@@ -22,6 +22,7 @@ class ResourceGroupForm(PageForm):
         choices=[(resource.identifier, resource.title) for resource in RESOURCE_TYPES],
         widget=forms.CheckboxSelectMultiple,
     )
+    version = VersionField()
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, auto_id="group-%s", **kwargs)

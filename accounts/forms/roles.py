@@ -9,7 +9,7 @@ from django import forms
 from guards.limits import NAME_CHARACTERS
 from rbac.permissions import ALWAYS_GRANTED, PERMISSIONS, RESOURCE_TYPES
 from web.forms.page_forms import PageForm, ScopeField
-from web.forms.resource_forms import IdentifierField, IdentifierForm, ScopedForm
+from web.forms.resource_forms import IdentifierField, IdentifierForm, ScopedForm, VersionField
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,7 @@ class RoleForm(PageForm):
     permissions = forms.MultipleChoiceField(
         required=False, choices=[(each.identifier, each.words) for each in PERMISSIONS.values()]
     )
+    version = VersionField()
 
     def __init__(self, *args: Any, grantable: Collection[str], **kwargs: Any) -> None:
         super().__init__(*args, auto_id="role-%s", **kwargs)

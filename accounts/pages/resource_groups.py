@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any, ClassVar, Final
 
+from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpResponse
 from django.shortcuts import render
@@ -32,10 +33,10 @@ from web.forms.resource_pages import (
     Breadcrumb,
     ConfirmPage,
     CreatePage,
-    EditPage,
     FormPage,
     Obstacle,
     ResourcePage,
+    VersionedEditPage,
 )
 
 EDIT: Final = "core_resourcegroup_edit"
@@ -119,24 +120,26 @@ class NewResourceGroup(ResourceGroupPage, CreatePage[ResourceGroup]):
         )
 
 
-class EditResourceGroup(ResourceGroupPage, EditPage[ResourceGroup]):
+class EditResourceGroup(ResourceGroupPage, VersionedEditPage[ResourceGroup]):
     """Edit the name of a resource group, and the types whose resources all belong to it."""
 
     template_name = "accounts/resource_groups/form.html"
     form_class = ResourceGroupForm
-    fields = ("name", "description")
+    fields = ("name", "description", "types")
     hint = "Single resources are added and removed on the page of the group."
 
-    def get_initial(self) -> dict[str, Any]:
+    def get_stored(self) -> dict[str, Any]:
         """Return the stored values."""
-        types = [row.resource for row in self.object.entries.all() if not row.identifier]
-        return super().get_initial() | {"types": types}
+        group = self.object
+        types = [row.resource for row in group.entries.all() if not row.identifier]
+        return {"name": group.name, "description": group.description, "types": types}
 
     def save(self, form: ResourceGroupForm) -> ResourceGroup:
         """Save the group; its single resources stay."""
         data = form.cleaned_data
         single = [(row.resource, row.identifier) for row in self.object.entries.all() if row.identifier]
-        with explain_escalation(MORE_PERMISSIONS, "types"):
+        with explain_escalation(MORE_PERMISSIONS, "types"), transaction.atomic():
+            self.lock_opened_version(form)
             return operations.update_resource_group(
                 actor=self.request.user,
                 group=self.object,

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any, ClassVar, Final
 
+from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpResponse
 from django.shortcuts import render
@@ -29,7 +30,7 @@ from rbac.policy import (
 from rbac.queries import list_visible_roles
 from web.forms.lists import build_name_filter, paginate_list, read_list_options
 from web.forms.pages import PageRequest, require_sign_in
-from web.forms.resource_pages import CreatePage, EditPage, Obstacle, ResourcePage
+from web.forms.resource_pages import CreatePage, Obstacle, ResourcePage, VersionedEditPage
 
 EDIT: Final = "core_role_edit"
 DELETE: Final = "core_role_delete"
@@ -156,15 +157,18 @@ class NewRole(RoleFormPage, CreatePage[Role]):
         return _find_role(self.request, int(key)) if is_number else None
 
 
-class EditRole(RoleFormPage, EditPage[Role]):
+class EditRole(RoleFormPage, VersionedEditPage[Role]):
     """Edit the name and the permissions of a role."""
 
     form_class = RoleForm
-    fields = ("name",)
 
-    def get_initial(self) -> dict[str, Any]:
+    def get_stored(self) -> dict[str, Any]:
         """Return the stored name and permissions."""
-        return super().get_initial() | {"permissions": list_permissions(self.object)}
+        return {"name": self.object.name, "permissions": sorted(list_permissions(self.object))}
+
+    def get_entered(self, form: RoleForm) -> dict[str, Any]:
+        """Return the entered name and permissions."""
+        return {"name": form.cleaned_data["name"], "permissions": sorted(form.cleaned_data["permissions"])}
 
     def get_form_options(self) -> dict[str, Any]:
         """Return the options with the permissions that the user can grant, or keep."""
@@ -180,8 +184,9 @@ class EditRole(RoleFormPage, EditPage[Role]):
 
     def save(self, form: RoleForm) -> Role:
         """Save the role."""
-        with explain_escalation(NOT_GRANTED, "permissions"):
-            return operations.update_role(actor=self.request.user, role=self.object, **form.cleaned_data)
+        with explain_escalation(NOT_GRANTED, "permissions"), transaction.atomic():
+            self.lock_opened_version(form)
+            return operations.update_role(actor=self.request.user, role=self.object, **self.get_entered(form))
 
 
 class DeleteRole(RolePage, DeleteAssignedPage[Role]):

@@ -14,7 +14,7 @@ from catalog.operations import EnvironmentSpec, InfrastructureSpec
 from connectors.models import Connector
 from web.forms.drafts import NewResource
 from web.forms.page_forms import PageForm
-from web.forms.resource_forms import IdentifierForm, ResourceForm, ScopedForm
+from web.forms.resource_forms import IdentifierForm, ResourceForm, ScopedForm, VersionField
 from web.http.problems import Problem
 
 STATIC, DYNAMIC = "STATIC", "DYNAMIC"
@@ -82,7 +82,7 @@ class InfrastructureForm(PageForm):
         help_text="The provisioner output with the cluster name, as <+provisioner.OUTPUT_NAME>.",
         widget=_build_mono_input(),
     )
-    version = forms.IntegerField(min_value=1, required=False, widget=forms.HiddenInput)
+    version = VersionField()
     conditional_fields = frozenset({"region", "cluster", "mapped_region", "mapped_cluster", "method"})
     field_order = ("name", "identifier", "connector", "method", "region", "cluster")
     new_resources: ClassVar[Mapping[str, NewResource]] = {

@@ -9,7 +9,7 @@ from notifications.events import SUBSCRIBABLE_EVENTS
 from notifications.models import NotificationRule
 from notifications.operations import NotificationRuleSpec
 from web.forms.page_forms import PageForm, ScopeField
-from web.forms.resource_forms import IdentifierField, IdentifierForm, ScopedForm
+from web.forms.resource_forms import IdentifierField, IdentifierForm, ScopedForm, VersionField
 
 _MONOSPACE_ATTRIBUTES = {
     "class": "input mono",
@@ -53,7 +53,7 @@ class NotificationRuleForm(PageForm):
         widget=forms.PasswordInput(attrs={"class": "input mono", "autocomplete": "new-password"}),
     )
     is_enabled = forms.BooleanField(required=False, initial=True, label="Enabled")
-    version = forms.IntegerField(min_value=1, required=False, widget=forms.HiddenInput)
+    version = VersionField()
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, auto_id="rule-%s", **kwargs)

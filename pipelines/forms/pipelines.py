@@ -16,7 +16,7 @@ from rbac.policy import Principal, filter_visible
 from steps.strategies.registry import get_strategies
 from web.forms.drafts import NewResource
 from web.forms.page_forms import PageForm, ScopeField
-from web.forms.resource_forms import ScopedForm
+from web.forms.resource_forms import ScopedForm, VersionField
 from web.http.problems import Problem
 
 # The strategy that needs only a service and a cluster.
@@ -33,7 +33,7 @@ class PipelineForm(PageForm):
         widget=forms.Textarea,
         error_messages={"required": "Enter the YAML of the pipeline, or start from a template."},
     )
-    version = forms.IntegerField(min_value=1, required=False, widget=forms.HiddenInput)
+    version = VersionField()
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, auto_id="pipeline-%s", **kwargs)

@@ -27,6 +27,7 @@ class Role(NamedModel):
     identifier = models.CharField(max_length=128, validators=[validate_identifier])
     name = models.CharField(max_length=128)
     builtin = models.BooleanField(default=False, editable=False)
+    version = models.PositiveIntegerField(default=1, db_default=1, editable=False)
 
     class Meta:
         constraints = [
@@ -88,6 +89,7 @@ class ResourceGroup(NamedModel):
     identifier = models.CharField(max_length=128, validators=[validate_identifier])
     name = models.CharField(max_length=128)
     description = models.CharField(max_length=400, blank=True)
+    version = models.PositiveIntegerField(default=1, db_default=1, editable=False)
 
     class Meta:
         constraints = [

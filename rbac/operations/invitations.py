@@ -15,6 +15,7 @@ from rbac.models import Invitation, Role, Scope, User
 from rbac.models.api_keys import hash_token
 from rbac.operations.escalation_checks import refuse_escalation, require_permission
 from rbac.operations.roles import assign_role
+from rbac.operations.row_locks import lock_granted
 from rbac.usage_counts import counts
 
 TOKEN_PREFIX = "slp_inv_"  # noqa: S105 - no password
@@ -34,6 +35,7 @@ def create_invitation(
     require_permission(actor, "core_user_manage", scope)
     if role.scope is not None and role.scope.path not in scope.ancestor_paths():
         raise ValidationError({"role": "This role belongs to another scope."})
+    lock_granted(role)
     refuse_escalation(actor, role.permissions.values_list("permission", flat=True), scope)
     _refuse_too_many(actor)
     token, ends = _generate_token(days)

@@ -12,6 +12,7 @@ from rbac.models import ResourceGroup, ResourceGroupEntry, Scope, User
 from rbac.operations.escalation_checks import refuse_role_escalation, require_permission
 from rbac.operations.identifiers import build_unique_identifier, create_unique
 from rbac.operations.roles import remove_assignments
+from rbac.operations.row_locks import lock_row
 
 # Type and identifier of a resource; an empty identifier means the whole type.
 ResourceGroupEntrySpec = tuple[str, str]
@@ -61,13 +62,13 @@ def update_resource_group(
     New entries extend the roles that are limited to the group, so the actor needs their permissions.
     """
     require_permission(actor, "core_resourcegroup_edit", group.scope)
-    entry_set, stored = _validate_entries(entries), _lock(group)
+    entry_set, stored = _validate_entries(entries), lock_row(group)
     present = _entries(group)
     if entry_set - present:
         refuse_role_escalation(actor, group.assignments.all())
-    group.name, group.description = name, description
+    group.name, group.description, group.version = name, description, stored.version + 1
     group.full_clean()
-    group.save(update_fields=["name", "description"])
+    group.save(update_fields=["name", "description", "version"])
     _set_entries(group, entry_set)
     audit.record_audit_entry(
         actor=actor,
@@ -84,7 +85,7 @@ def add_resource_group_entries(
     *, actor: User | None, group: ResourceGroup, entries: Iterable[ResourceGroupEntrySpec]
 ) -> ResourceGroup:
     """Add entries to a resource group, with the checks of `update_resource_group`."""
-    group = _lock(group)
+    group = lock_row(group)
     return _change_entries(actor, group, _entries(group).union(entries))
 
 
@@ -93,13 +94,8 @@ def remove_resource_group_entry(
     *, actor: User | None, group: ResourceGroup, entry: ResourceGroupEntrySpec
 ) -> ResourceGroup:
     """Remove an entry from a resource group, with the checks of `update_resource_group`."""
-    group = _lock(group)
+    group = lock_row(group)
     return _change_entries(actor, group, _entries(group) - {entry})
-
-
-def _lock(group: ResourceGroup) -> ResourceGroup:
-    """Return the stored row: of two changes of one group, the second waits and reads what the first wrote."""
-    return ResourceGroup.objects.select_for_update().get(pk=group.pk)
 
 
 def _change_entries(
@@ -118,6 +114,8 @@ def delete_resource_group(*, actor: User | None, group: ResourceGroup, although_
     remove each. Without, a group in use raises `ValidationError`.
     """
     require_permission(actor, "core_resourcegroup_delete", group.scope)
+    # From here on, nobody can limit a role to it.
+    lock_row(group)
     if although_used:
         remove_assignments(actor, group.assignments.all())
     if group.assignments.exists():

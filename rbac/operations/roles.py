@@ -13,6 +13,7 @@ from rbac.models import ResourceGroup, Role, RoleAssignment, Scope, User, UserGr
 from rbac.models.roles import validate_permission
 from rbac.operations.escalation_checks import refuse_escalation, require_permission
 from rbac.operations.identifiers import create_unique
+from rbac.operations.row_locks import lock_granted, lock_row
 from rbac.permissions import ALWAYS_GRANTED, BUILTIN_ROLES
 
 INVITATION_PENDING = "A pending invitation uses this role. Revoke the invitation first."
@@ -47,22 +48,22 @@ def update_role(*, actor: User | None, role: Role, name: str, permissions: Itera
     """
     scope = _get_own_scope(role)
     require_permission(actor, "core_role_edit", scope)
-    permission_set = _validate_permissions(permissions)
+    permission_set, stored = _validate_permissions(permissions), lock_row(role)
     present = set(role.permissions.values_list("permission", flat=True))
     if ALWAYS_GRANTED in present - permission_set:
         raise ValidationError(
             {"permissions": f"{ALWAYS_GRANTED} cannot be removed from a role: it is always granted."}
         )
     refuse_escalation(actor, permission_set - present, scope)
-    before, role.name = role.name, name
+    role.name, role.version = name, stored.version + 1
     role.full_clean()
-    role.save(update_fields=["name"])
+    role.save(update_fields=["name", "version"])
     role.set_permissions(permission_set)
     audit.record_audit_entry(
         actor=actor,
         action="role.update",
         thing=role,
-        before=_build_audit_values(before, present),
+        before=_build_audit_values(stored.name, present),
         after=_build_audit_values(name, permission_set),
     )
     return role
@@ -76,6 +77,8 @@ def delete_role(*, actor: User | None, role: Role, although_used: bool = False) 
     assigned role raises `ValidationError`.
     """
     require_permission(actor, "core_role_delete", _get_own_scope(role))
+    # From here on, nobody can assign it or invite to it.
+    lock_row(role)
     if although_used:
         remove_assignments(actor, role.assignments.all())
     if role.assignments.exists():
@@ -126,10 +129,12 @@ def assign_role(
 
     A service account gets roles through its user. The actor needs permission to manage users there, and all
     permissions of the role. Otherwise people who may assign roles could make themselves administrators.
+    Raises `Forbidden`, `NotVisible`, `ValidationError`.
     """
     require_permission(actor, "core_user_manage", scope)
     for field, thing in {"role": role, "group": group, "resource_group": resource_group}.items():
         _require_at_or_above(scope, field, thing)
+    lock_granted(role, resource_group)
     refuse_escalation(actor, role.permissions.values_list("permission", flat=True), scope)
     assignment = RoleAssignment(scope=scope, role=role, user=user, group=group, expires_at=expires_at)
     assignment.resource_group = resource_group

@@ -73,7 +73,7 @@ def test_a_group_is_created_edited_and_deleted(
     assert "All services" in read_text(browser, "resource-group", group.pk)
 
     group.entries.create(resource="pipeline", identifier=pipeline.identifier)
-    change = {"name": "Shop", "description": "Of the shop", "types": ["secret"]}
+    change = {"name": "Shop", "description": "Of the shop", "types": ["secret"], "version": 1}
     browser.post(reverse("edit-resource-group", args=[group.pk]), change)
     group.refresh_from_db()
     assert (group.name, group.description) == ("Shop", "Of the shop")
@@ -84,6 +84,21 @@ def test_a_group_is_created_edited_and_deleted(
     assert response["Location"] == reverse("resource-groups")
     actions = AuditEntry.objects.filter(actor=org_admin).order_by("pk").values_list("action", flat=True)
     assert list(actions) == ["resourcegroup.create", "resourcegroup.update", "resourcegroup.delete"]
+
+
+def test_an_edit_does_not_undo_what_somebody_added_meanwhile(
+    org_admin: User, web: ResourceGroup, pipeline: Pipeline, browse: Browse
+) -> None:
+    browser, address = browse(org_admin), reverse("edit-resource-group", args=[web.pk])
+    assert 'name="version" value="1"' in browser.get(address).content.decode()
+    browser.post(reverse("add-group-resources", args=[web.pk]), {"entries": ["shop"]})
+
+    change = {"name": "Shop", "description": "", "types": ["secret"], "version": 1}
+    response = browser.post(address, change)
+    assert response.status_code == 409
+    assert "Someone else saved a newer version" in response.content.decode()
+    assert browser.post(address, change | {"version": 2}).status_code == 302
+    assert list_entries(web) == {("pipeline", "shop"), ("secret", "")}
 
 
 def test_resources_are_found_by_search_added_and_removed(
@@ -142,7 +157,7 @@ def test_nobody_adds_resources_to_a_role_with_more_permissions_than_their_own(
     response = browser.post(reverse("add-group-resources", args=[web.pk]), {"entries": ["shop"]})
     assert response.status_code == 400
     assert "which you do not have there" in response.content.decode()
-    change = {"name": "Web", "types": ["secret"]}
+    change = {"name": "Web", "types": ["secret"], "version": 1}
     assert browser.post(reverse("edit-resource-group", args=[web.pk]), change).status_code == 400
     assert not web.entries.exists()
 

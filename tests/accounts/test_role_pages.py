@@ -96,7 +96,7 @@ def test_a_role_is_created_edited_and_deleted(org_admin: User, project: Scope, b
     assert response["Location"] == reverse("role", args=[role.pk])
     assert list_permissions(role) == {"core_pipeline_execute", "core_delegate_view"}
 
-    change = {"name": "Releaser", "permissions": ["core_pipeline_view"]}
+    change = {"name": "Releaser", "permissions": ["core_pipeline_view"], "version": 1}
     assert browser.post(reverse("edit-role", args=[role.pk]), change).status_code == 302
     role.refresh_from_db()
     assert role.name == "Releaser"
@@ -125,7 +125,9 @@ def test_nobody_grants_a_permission_that_they_do_not_have(
     org_admin: User, project: Scope, releaser: Role, browse: Browse
 ) -> None:
     browser = browse(org_admin)
-    form = {"in_scope": project.path, "name": "Too much", "permissions": ["core_account_edit"]}
+    form = {
+        "in_scope": project.path, "name": "Too much", "permissions": ["core_account_edit"], "version": 1,
+    }  # fmt: skip
     for address in (reverse("new-role"), reverse("edit-role", args=[releaser.pk])):
         response = browser.post(address, form)
         assert response.status_code == 400
@@ -139,10 +141,36 @@ def test_a_permission_that_the_editor_lacks_stays_and_can_be_taken_away(
     releaser.set_permissions(["core_delegate_view", "core_account_edit"])
     browser, address = browse(org_admin), reverse("edit-role", args=[releaser.pk])
     assert "disabled" not in find_checkbox(browser.get(address).content.decode(), "core_account_edit")
-    browser.post(address, {"name": "Releaser", "permissions": ["core_account_edit", "core_file_view"]})
+    kept = ["core_account_edit", "core_file_view"]
+    browser.post(address, {"name": "Releaser", "permissions": kept, "version": 1})
     assert "core_account_edit" in list_permissions(releaser)
-    browser.post(address, {"name": "Releaser", "permissions": ["core_file_view"]})
+    browser.post(address, {"name": "Releaser", "permissions": ["core_file_view"], "version": 2})
     assert "core_account_edit" not in list_permissions(releaser)
+
+
+def test_of_two_editors_the_second_one_sees_what_the_first_one_saved(
+    org_admin: User, releaser: Role, browse: Browse
+) -> None:
+    browser, address = browse(org_admin), reverse("edit-role", args=[releaser.pk])
+    assert 'name="version" value="1"' in browser.get(address).content.decode()
+    first = {"name": "First", "permissions": ["core_pipeline_view"], "version": 1}
+    assert browser.post(address, first).status_code == 302
+
+    second = {"name": "Second", "permissions": ["core_file_view"], "version": 1}
+    response = browser.post(address, second)
+    content = response.content.decode()
+    assert response.status_code == 409
+    assert "Someone else saved a newer version" in content
+    assert "checked" in find_checkbox(content, "core_file_view")
+    assert 'name="version" value="2"' in content
+    releaser.refresh_from_db()
+    assert (releaser.name, list_permissions(releaser)) == (
+        "First",
+        {"core_pipeline_view", "core_delegate_view"},
+    )
+    assert browser.post(address, second | {"version": 2}).status_code == 302
+    releaser.refresh_from_db()
+    assert (releaser.name, releaser.version) == ("Second", 3)
 
 
 def test_a_used_identifier_is_an_error_at_its_field(

@@ -42,7 +42,7 @@ def membership(world: World) -> dict[str, Any]:
 
 
 def role_change_form(world: World) -> dict[str, Any]:
-    return {"name": "Changed", "permissions": ["core_pipeline_view"]}
+    return {"name": "Changed", "permissions": ["core_pipeline_view"], "version": 1}
 
 
 def agreement(world: World) -> dict[str, Any]:
@@ -50,7 +50,7 @@ def agreement(world: World) -> dict[str, Any]:
 
 
 def resource_group_form(world: World) -> dict[str, Any]:
-    return {"name": "Changed", "types": ["service"]}
+    return {"name": "Changed", "types": ["service"], "version": 1}
 
 
 def resources_form(world: World) -> dict[str, Any]:

@@ -204,12 +204,14 @@ def test_a_list_goes_on_at_its_next_address(client: APIClient):
         ("service", "put", {"name": "Changed"}),
         ("environment", "put", {"name": "Changed"}),
         ("pipeline", "put", {"yaml": PIPELINE + "# changed\n"}),
+        ("role", "put", {"name": "Changed", "permissions": ["core_delegate_view"]}),
+        ("resource_group", "patch", {"name": "Changed"}),
     ],
 )
 def test_a_change_of_an_old_version_is_refused(
     world: World, client: APIClient, kind: str, method: str, body: dict[str, object]
 ):
-    address = f"/api/v1/{kind}s/{getattr(world, kind).pk}"
+    address = f"/api/v1/{kind.replace('_', '-')}s/{getattr(world, kind).pk}"
     tag = client.get(address)["ETag"]
     change = getattr(client, method)
     first = change(address, body, format="json", HTTP_IF_MATCH=tag)

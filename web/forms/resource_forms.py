@@ -20,6 +20,13 @@ def suggest_identifier(name: str) -> str:
     return f"_{identifier}" if identifier[:1].isdigit() else identifier
 
 
+class VersionField(forms.IntegerField):
+    """The version of the resource that the form was opened with."""
+
+    def __init__(self) -> None:
+        super().__init__(min_value=1, required=False, widget=forms.HiddenInput)
+
+
 class ResourceForm(PageForm):
     """Form of a resource with name and description; `version` is the version being edited."""
 
@@ -27,7 +34,7 @@ class ResourceForm(PageForm):
     description = forms.CharField(
         required=False, max_length=4096, widget=forms.Textarea(attrs={"class": "input area", "rows": 2})
     )
-    version = forms.IntegerField(min_value=1, required=False, widget=forms.HiddenInput)
+    version = VersionField()
 
 
 class IdentifierField(forms.CharField):

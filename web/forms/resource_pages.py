@@ -357,6 +357,13 @@ class VersionedEditPage(EditPage[Row]):
         """Return the version that the form was opened with; 0, which conflicts, if it is missing."""
         return int(form.cleaned_data["version"] or 0)
 
+    def lock_opened_version(self, form: Any) -> None:
+        """Lock the resource until the transaction ends. Raises `VersionConflict` if it is a newer version."""
+        resource: Any = self.object
+        rows = type(resource)._default_manager.filter(pk=resource.pk, version=self.get_opened_version(form))
+        if rows.select_for_update().first() is None:
+            raise VersionConflict("Someone else changed this after you opened it. Nothing was saved.")
+
     def get_entered(self, form: Any) -> dict[str, Any]:
         """Return the entered values, by the names of the form's fields."""
         return {name: form.cleaned_data[name] for name in self.fields}
