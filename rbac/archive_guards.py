@@ -29,15 +29,15 @@ ArchiveGuard = Callable[[Scope], WorkInProgress | None]
 _guards: list[ArchiveGuard] = []
 
 
-def register_archive_guard(question: ArchiveGuard) -> None:
+def register_archive_guard(guard: ArchiveGuard) -> None:
     """Register a guard that runs before a scope is archived; it returns None without work in progress."""
-    if question not in _guards:
-        _guards.append(question)
+    if guard not in _guards:
+        _guards.append(guard)
 
 
 def list_work_in_progress(scope: Scope) -> list[WorkInProgress]:
     """Return the work in progress at or below `scope`."""
-    return [work for question in _guards if (work := question(scope)) is not None]
+    return [work for guard in _guards if (work := guard(scope)) is not None]
 
 
 def lock_scope(scope_id: int) -> None:

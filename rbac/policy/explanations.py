@@ -47,7 +47,7 @@ def explain_permissions(
     """
     identifiers = list_resource_permissions(thing) if permissions is None else permissions
     case = _PermissionCase(subject, thing, on_any)
-    return [case.verdict(permission) for permission in identifiers]
+    return [case.build_verdict(permission) for permission in identifiers]
 
 
 def list_resource_permissions(thing: HasScope) -> tuple[str, ...]:
@@ -78,7 +78,7 @@ class GrantTest:
         return sorted(rows, key=lambda row: (-row.scope.path.count("/"), row.group_id or 0, row.pk))
 
     @cached_property
-    def roles(self) -> dict[int, set[str]]:
+    def permissions_by_role(self) -> dict[int, set[str]]:
         """Return the permissions of each role."""
         permissions: dict[int, set[str]] = {}
         rows = Role.objects.filter(pk__in={assignment.role_id for assignment in self.assignments})
@@ -87,26 +87,26 @@ class GrantTest:
         return permissions
 
     @cached_property
-    def listed(self) -> set[tuple[int, str]]:
+    def groups_with_resource(self) -> set[tuple[int, str]]:
         """Return the resource groups that contain the resource, each with the type of its entry."""
-        called = Q(identifier="") | Q(resource__in=[PERMISSIONS[each].resource for each in self._on_any])
+        entries = Q(identifier="") | Q(resource__in=[PERMISSIONS[each].resource for each in self._on_any])
         for resource, identifier in self.identities.items():
-            called |= Q(resource=resource, identifier=identifier)
+            entries |= Q(resource=resource, identifier=identifier)
         groups = {assignment.resource_group_id for assignment in self.assignments}
-        rows = ResourceGroupEntry.objects.filter(called, group__in=groups - {None})
+        rows = ResourceGroupEntry.objects.filter(entries, group__in=groups - {None})
         return set(rows.values_list("group_id", "resource"))
 
     def list_granting(self, permission: str) -> list[RoleAssignment]:
         """Return the assignments that grant the permission, nearest first."""
         if describe_archived(self.scope):
             return []
-        return [row for row in self.list_candidates(permission) if not self.find_flaw(row, permission)]
+        return [row for row in self.list_candidates(permission) if not self.describe_problem(row, permission)]
 
     def list_candidates(self, permission: str) -> list[RoleAssignment]:
         """Return the assignments whose role has the permission and reaches the scope of the resource."""
-        return [row for row in self.assignments if self._gives(row, permission)]
+        return [row for row in self.assignments if self._includes(row, permission)]
 
-    def find_flaw(self, assignment: RoleAssignment, permission: str) -> str:
+    def describe_problem(self, assignment: RoleAssignment, permission: str) -> str:
         """Return the reason why this assignment does not apply, although its role has the permission."""
         name = f"{assignment.role.name} at {assignment.scope.path}"
         if assignment.expires_at is not None and assignment.expires_at <= self.now:
@@ -114,7 +114,7 @@ class GrantTest:
         if archived := describe_archived(assignment.scope):
             return archived
         group, kind = assignment.resource_group, PERMISSIONS[permission].resource
-        if group is None or permission == ALWAYS_GRANTED or (group.pk, kind) in self.listed:
+        if group is None or permission == ALWAYS_GRANTED or (group.pk, kind) in self.groups_with_resource:
             return ""
         return f"{name} is limited to the resource group {group.name}, which does not contain this resource."
 
@@ -122,8 +122,8 @@ class GrantTest:
         """Return whether the assignment is at the scope of the resource or above it."""
         return assignment.scope in list_ancestors(self.scope)
 
-    def _gives(self, assignment: RoleAssignment, permission: str) -> bool:
-        has_it = permission == ALWAYS_GRANTED or permission in self.roles[assignment.role_id]
+    def _includes(self, assignment: RoleAssignment, permission: str) -> bool:
+        has_it = permission == ALWAYS_GRANTED or permission in self.permissions_by_role[assignment.role_id]
         return has_it and (self.covers(assignment) or self._reaches_up(assignment, permission))
 
     def _reaches_up(self, assignment: RoleAssignment, permission: str) -> bool:
@@ -139,19 +139,20 @@ class _PermissionCase:
         self.test = GrantTest(thing, _list_assignments(subject), on_any)
         self.scope = self.test.scope
 
-    def verdict(self, permission: str) -> PermissionVerdict:
-        fault = self._fault(permission)
-        granting = [] if fault else self.test.list_granting(permission)
+    def build_verdict(self, permission: str) -> PermissionVerdict:
+        problem = self._describe_case_problem(permission)
+        granting = [] if problem else self.test.list_granting(permission)
         if granting:
-            return PermissionVerdict(permission, True, self._why(granting[0], permission), tuple(granting))
+            reason = self._describe_grant(granting[0], permission)
+            return PermissionVerdict(permission, True, reason, tuple(granting))
         candidates = self.test.list_candidates(permission)
-        flaws = [flaw for row in candidates if (flaw := self.test.find_flaw(row, permission))]
-        reason = fault or next(iter(flaws), f"No role grants {permission} in this scope.")
+        obstacles = filter(None, (self.test.describe_problem(row, permission) for row in candidates))
+        reason = problem or next(obstacles, f"No role grants {permission} in this scope.")
         roles = tuple(role.name for role in BUILTIN_ROLES if permission in role.permissions)
         return PermissionVerdict(permission, False, reason, granting_roles=roles)
 
     @cached_property
-    def subject_fault(self) -> str:
+    def subject_problem(self) -> str:
         """Return the reason why the subject has no access at all."""
         if isinstance(self.subject, UserGroup):
             return ""
@@ -168,12 +169,12 @@ class _PermissionCase:
         scope = Scope.objects.select_related("parent__parent").filter(pk=key).first() if key else None
         return [] if scope is None else list_ancestors(scope)
 
-    def _fault(self, permission: str) -> str:
+    def _describe_case_problem(self, permission: str) -> str:
         """Return the reason why no assignment can grant the permission."""
         if archived := describe_archived(self.scope):
             return archived
-        if self.subject_fault:
-            return self.subject_fault
+        if self.subject_problem:
+            return self.subject_problem
         if isinstance(self.subject, User) and not is_allowed_by_key(self.subject, permission):
             return f"The API key does not include {permission}."
         return "" if self._is_within_key(permission) else f"The API key is not valid in {self.scope.path}."
@@ -184,7 +185,7 @@ class _PermissionCase:
             return True
         return permission in SHARED_VIEW_PERMISSIONS and not describe_archived(key[0]) and self.scope in key
 
-    def _why(self, assignment: RoleAssignment, permission: str) -> str:
+    def _describe_grant(self, assignment: RoleAssignment, permission: str) -> str:
         parts = [f"{assignment.role.name} at {assignment.scope.path}"]
         if permission == ALWAYS_GRANTED:
             parts = [f"Every member can view delegates, including by {parts[0]}"]
