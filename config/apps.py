@@ -9,8 +9,8 @@ class WiringConfig(AppConfig):
     name = "config"
 
     def ready(self) -> None:
-        from config.error_reports import start_error_reports
+        from config.error_reports import start_error_reporting
         from config.wiring import connect_apps
 
         connect_apps()
-        start_error_reports()
+        start_error_reporting()

@@ -7,7 +7,7 @@ from typing import Any, Final, cast
 
 from django.conf import settings
 
-from guards.log_lines import FIELDS, get_log_fields
+from guards.log_lines import LOG_FIELDS, get_log_fields
 from guards.masks import SecretMask
 from web.http.outages import OutageLogFilter
 
@@ -38,7 +38,7 @@ logger = logging.getLogger(__name__)
 Event = dict[str, Any]
 
 
-def start_error_reports() -> None:
+def start_error_reporting() -> None:
     """Report unexpected errors of this process from now on; without a DSN, import nothing.
 
     The variables SENTRY_ENVIRONMENT and SENTRY_RELEASE apply.
@@ -64,11 +64,11 @@ def start_error_reports() -> None:
         # Messages stay as they are; the traces of OpenTelemetry are separate.
         integrations=[CeleryIntegration(propagate_traces=False)],
         before_send=cast("Any", scrubber.scrub),
-        before_breadcrumb=keep_log_lines,
+        before_breadcrumb=filter_breadcrumb,
     )
 
 
-def keep_log_lines(crumb: Event, _hint: Mapping[str, Any]) -> Event | None:
+def filter_breadcrumb(crumb: Event, _hint: Mapping[str, Any]) -> Event | None:
     """Return a breadcrumb if it is a line of the log: others have URLs, commands and queries."""
     if crumb.get("type") != "log":
         return None
@@ -98,4 +98,4 @@ class EventScrubber:
 
 def _get_fields(record: logging.LogRecord | None) -> dict[str, str]:
     own = vars(record) if record is not None else {}
-    return get_log_fields() | {name: str(own[name]) for name in FIELDS if own.get(name) is not None}
+    return get_log_fields() | {name: str(own[name]) for name in LOG_FIELDS if own.get(name) is not None}

@@ -6,7 +6,7 @@ from functools import partial
 from django.db import transaction
 
 from delegates.models import DelegateEvent, DelegateTask
-from guards.log_lines import parse_handed_over_fields
+from guards.log_lines import parse_propagated_fields
 
 logger = logging.getLogger(__name__)
 
@@ -14,7 +14,7 @@ logger = logging.getLogger(__name__)
 def log_task_status(task: DelegateTask, *, previous: str = "") -> None:
     """Log the status of a task once the current transaction commits."""
     fields = {
-        **parse_handed_over_fields(task.trace_context),
+        **parse_propagated_fields(task.trace_context),
         "delegate_task": task.pk,
         "kind": task.kind,
         "status": task.status,

@@ -25,7 +25,7 @@ LineStyle = Literal["json", "text"]
 EventDict = MutableMapping[str, Any]
 
 # Fields that are bound or passed as `extra`. Others, such as the request that Django adds, are left out.
-FIELDS: Final = (
+LOG_FIELDS: Final = (
     "request_id",
     "celery_task",
     "execution",
@@ -42,9 +42,9 @@ FIELDS: Final = (
     "status_code",
     "duration_ms",
 )
-# Fields that stay with work when it moves to another process.
-HANDED_OVER_FIELDS: Final = ("request_id", "execution", "stage", "step")
-MAX_HANDED_OVER_CHARACTERS: Final = 200
+# Fields that go with work to another process.
+PROPAGATED_FIELDS: Final = ("request_id", "execution", "stage", "step")
+MAX_PROPAGATED_CHARACTERS: Final = 200
 _CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _PLAIN_VALUE: Final = re.compile(r"[\w./:@+-]+")
 
@@ -57,21 +57,21 @@ def bind_log_fields(**fields: object) -> AbstractContextManager[None]:
 def get_log_fields() -> dict[str, str]:
     """Return the bound fields."""
     bound = get_contextvars()
-    return {name: str(bound[name]) for name in FIELDS if name in bound}
+    return {name: str(bound[name]) for name in LOG_FIELDS if name in bound}
 
 
-def get_handed_over_fields() -> dict[str, str]:
+def get_propagated_fields() -> dict[str, str]:
     """Return the bound fields that go with work to another process."""
     bound = get_contextvars()
-    return {name: str(bound[name]) for name in HANDED_OVER_FIELDS if name in bound}
+    return {name: str(bound[name]) for name in PROPAGATED_FIELDS if name in bound}
 
 
-def parse_handed_over_fields(value: object) -> dict[str, str]:
+def parse_propagated_fields(value: object) -> dict[str, str]:
     """Return the fields that came with work, without unknown or oversized ones."""
     if not isinstance(value, Mapping):
         return {}
-    texts = {name: text for name in HANDED_OVER_FIELDS if isinstance(text := value.get(name), str)}
-    return {name: text for name, text in texts.items() if len(text) <= MAX_HANDED_OVER_CHARACTERS}
+    texts = {name: text for name in PROPAGATED_FIELDS if isinstance(text := value.get(name), str)}
+    return {name: text for name, text in texts.items() if len(text) <= MAX_PROPAGATED_CHARACTERS}
 
 
 def replace_log_fields(fields: Mapping[str, object]) -> None:
@@ -116,7 +116,7 @@ class LineFormatter(ProcessorFormatter):
         }
 
     def _render_text(self, _logger: Any, _method: str, event: EventDict) -> str:
-        fields = " ".join(f"{name}={_quote(event[name])}" for name in FIELDS if name in event)
+        fields = " ".join(f"{name}={_quote(event[name])}" for name in LOG_FIELDS if name in event)
         head = [event["timestamp"], event["level"].upper(), f"[{event[self._origin]}]", fields]
         line = " ".join(part for part in (*head, _escape(str(event["event"]))) if part)
         exception = strip_escape_sequences(event.get("exception", ""))
@@ -126,7 +126,7 @@ class LineFormatter(ProcessorFormatter):
 def _add_fields(_logger: Any, _method: str, event: EventDict) -> EventDict:
     """Add the bound fields and those of the record, which win."""
     record, bound = event["_record"].__dict__, get_contextvars()
-    for name in FIELDS:
+    for name in LOG_FIELDS:
         value = record.get(name, bound.get(name))
         if value is not None:
             event[name] = value if isinstance(value, int | float) else str(value)

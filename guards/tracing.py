@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from guards.log_lines import bind_log_fields, get_handed_over_fields, parse_handed_over_fields
+from guards.log_lines import bind_log_fields, get_propagated_fields, parse_propagated_fields
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
@@ -57,7 +57,7 @@ def stop_tracing() -> None:
 
 def capture_trace_context() -> dict[str, str]:
     """Return the context of the current work, as JSON that goes with it to another process."""
-    context = get_handed_over_fields()
+    context = get_propagated_fields()
     if _providers:
         from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
@@ -69,7 +69,7 @@ def capture_trace_context() -> dict[str, str]:
 @contextmanager
 def resume_trace_context(context: object, name: str, **fields: object) -> Iterator[None]:
     """Run a block of work under the context that came with it: its ids and `fields`, in a span `name`."""
-    sent = parse_handed_over_fields(context)
+    sent = parse_propagated_fields(context)
     with bind_log_fields(**{**sent, **fields}):
         if not _providers:
             yield

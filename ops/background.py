@@ -17,7 +17,7 @@ from web.work_delays import SENT_AT_HEADER, DelayCode, WorkDelay, describe_secon
 
 MAX_PULSE_AGE: Final = timedelta(seconds=15)
 # A message that waits longer waits for a worker that is busy, or for none.
-LATE_AFTER: Final = timedelta(seconds=5)
+MAX_MESSAGE_WAIT: Final = timedelta(seconds=5)
 CHECK_TIMEOUT_SECONDS: Final = 2.0
 
 
@@ -29,7 +29,7 @@ class QueueState:
     oldest_wait: timedelta = timedelta(0)
 
 
-def get_broker_client() -> "redis.Redis":
+def create_broker_client() -> "redis.Redis":
     """Return a client of the broker that does not wait for long."""
     return _create_client(settings.REDIS_URL)
 
@@ -54,7 +54,7 @@ def read_dispatcher_silence(now: datetime) -> timedelta | None:
     return None if last is None else max(now - last, timedelta(0))
 
 
-def read_queue(now: datetime) -> QueueState:
+def read_queue_state(now: datetime) -> QueueState:
     """Return the state of the queue. Raises `redis.RedisError`."""
     name = settings.CELERY_TASK_DEFAULT_QUEUE
     with _get_shared_client(settings.REDIS_URL).pipeline(transaction=False) as batch:
@@ -77,7 +77,7 @@ def _read_wait(message: bytes | None, now: datetime) -> timedelta:
 def list_work_delays(now: datetime) -> list[WorkDelay]:
     """Return why the work of all executions and delegates waits."""
     try:
-        queue = read_queue(now)
+        queue = read_queue_state(now)
     except (redis.RedisError, OSError):
         text = "The broker does not respond: workers get no work until it does."
         return [WorkDelay(DelayCode.BROKER_UNAVAILABLE, text)]
@@ -85,7 +85,7 @@ def list_work_delays(now: datetime) -> list[WorkDelay]:
     silence = read_dispatcher_silence(now)
     if silence is None or silence > MAX_PULSE_AGE:
         delays.append(_describe_silence(silence, queue))
-    if queue.oldest_wait > LATE_AFTER:
+    if queue.oldest_wait > MAX_MESSAGE_WAIT:
         wait = describe_seconds(queue.oldest_wait.total_seconds())
         name = settings.CELERY_TASK_DEFAULT_QUEUE
         text = f"Queue {name} is {queue.depth} deep, the oldest message waits {wait}."

@@ -26,7 +26,7 @@ from delegates.access.aws_access import ConnectorUnavailable, get_local_caller
 from delegates.access.remedies import find_remedy
 from delegates.connectivity import is_connected
 from delegates.models import DelegateInstance
-from ops.background import get_broker_client
+from ops.background import create_broker_client
 from ops.health import list_failed_checks
 from ops.processes import list_processes
 from web.clock import get_database_time
@@ -163,7 +163,7 @@ def _examine_keys() -> Iterator[Finding]:
 
 def _examine_broker() -> Iterator[Finding]:
     try:
-        with get_broker_client() as client:
+        with create_broker_client() as client:
             version = client.info("server").get("valkey_version") or client.info("server")["redis_version"]
             policy = client.info("memory").get("maxmemory_policy", "noeviction")
     except (redis.RedisError, OSError) as exc:
@@ -219,7 +219,7 @@ def _examine_clocks() -> Iterator[Finding]:
 
 
 def _read_broker_clock() -> float:
-    with get_broker_client() as client:
+    with create_broker_client() as client:
         seconds, microseconds = client.time()
     return float(seconds) + float(microseconds) / 1e6
 

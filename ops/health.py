@@ -19,9 +19,9 @@ from django.utils.crypto import constant_time_compare
 from ops.background import (
     CHECK_TIMEOUT_SECONDS,
     MAX_PULSE_AGE,
-    get_broker_client,
+    create_broker_client,
     read_dispatcher_silence,
-    read_queue,
+    read_queue_state,
 )
 from ops.backups.unfinished import find_unfinished_restore
 from ops.processes import ProcessState, list_processes
@@ -156,7 +156,7 @@ def _check_migrations() -> None:
 
 def _check_broker() -> None:
     try:
-        with get_broker_client() as client:
+        with create_broker_client() as client:
             client.ping()
     except redis.RedisError as exc:
         raise NotReadyError("The broker (Valkey or Redis) does not respond.") from exc
@@ -178,5 +178,7 @@ def _list_failed_background_checks() -> dict[str, str]:
         return {}
     last_run = "never ran" if silence is None else f"last ran at {now - silence:%H:%M:%S} UTC"
     # Unanswered requests mean that the beat runs and no worker does.
-    name, process = ("worker", "a Celery worker") if read_queue(now).depth else ("dispatcher", "Celery beat")
+    name, process = (
+        ("worker", "a Celery worker") if read_queue_state(now).depth else ("dispatcher", "Celery beat")
+    )
     return {name: f"The dispatcher {last_run}; is {process} running?"}

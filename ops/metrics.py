@@ -23,7 +23,7 @@ from prometheus_client.registry import Collector
 from delegates.connectivity import Connectivity, build_connectivity_case
 from delegates.models import Delegate
 from deployments.models import Execution
-from ops.background import read_dispatcher_silence, read_queue
+from ops.background import read_dispatcher_silence, read_queue_state
 from ops.health import may_read_internals, refuse_caller
 from ops.models import ServerProcess
 from ops.processes import list_processes
@@ -144,7 +144,7 @@ def _read_pool() -> Iterator[Metric]:
 
 
 def _read_broker() -> Iterator[Metric]:
-    queue = read_queue(datetime.now(UTC))
+    queue = read_queue_state(datetime.now(UTC))
     yield _gauge("slipway_queue_messages", "Celery messages that no worker has taken.", queue.depth)
     wait = queue.oldest_wait.total_seconds()
     yield _gauge("slipway_queue_wait_seconds", "Time that the oldest of these messages waits.", wait)

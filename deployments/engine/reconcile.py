@@ -27,7 +27,7 @@ from deployments.journal.callers import CHECK_PHASE
 from deployments.journal.runtime import LIVE_RUNTIME, EngineRuntime
 from deployments.log import compact_chunks
 from deployments.models import ActionRun, Execution, Interrupt
-from guards.log_lines import get_handed_over_fields
+from guards.log_lines import get_propagated_fields
 from guards.metrics import RECONCILE_SECONDS
 from guards.tracing import resume_trace_context
 from steps.actions.base import get_actions
@@ -143,7 +143,7 @@ def reconcile(
     if lease is None:
         return False
     # The request that woke the execution, if any, is nearer than the one that started it.
-    nearest = get_handed_over_fields() | {"execution": execution_id}
+    nearest = get_propagated_fields() | {"execution": execution_id}
     with resume_trace_context(lease.execution.trace_context, "reconcile", **nearest):
         return _reconcile_leased(lease, snapshot or ServiceSnapshot())
 

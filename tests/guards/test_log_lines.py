@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from guards.log_lines import (
     LineFormatter,
     bind_log_fields,
-    get_handed_over_fields,
-    parse_handed_over_fields,
+    get_propagated_fields,
+    parse_propagated_fields,
     replace_log_fields,
 )
 
@@ -116,11 +116,11 @@ def test_a_message_of_megabytes_is_truncated() -> None:
 
 def test_only_known_fields_are_handed_over() -> None:
     with bind_log_fields(request_id="r-1", execution="e-1", celery_task="t-1"):
-        assert get_handed_over_fields() == {"request_id": "r-1", "execution": "e-1"}
+        assert get_propagated_fields() == {"request_id": "r-1", "execution": "e-1"}
 
 
 @pytest.mark.parametrize(
     "value", [None, "text", ["execution"], {"execution": 1}, {"execution": "x" * 201}, {"level": "x"}]
 )
 def test_what_another_process_sends_is_checked(value: object) -> None:
-    assert parse_handed_over_fields(value) == {}
+    assert parse_propagated_fields(value) == {}

@@ -12,7 +12,7 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 from opentelemetry.trace import Link, Status, StatusCode
 
 from guards import tracing
-from guards.log_lines import bind_log_fields, get_handed_over_fields
+from guards.log_lines import bind_log_fields, get_propagated_fields
 from guards.span_export import MaskingExporter, QuietRootSampler
 from tests.fixtures.processes import ROOT
 
@@ -90,7 +90,7 @@ def test_work_goes_on_in_the_trace_and_under_the_ids_of_its_context(
     with provider.get_tracer("test").start_as_current_span("request"), bind_log_fields(request_id="r-1"):
         context = tracing.capture_trace_context()
     with tracing.resume_trace_context(context, "reconcile", execution="e-1"):
-        assert get_handed_over_fields() == {"request_id": "r-1", "execution": "e-1"}
+        assert get_propagated_fields() == {"request_id": "r-1", "execution": "e-1"}
 
     request, work = exporter.get_finished_spans()
     assert (work.parent.trace_id, work.parent.span_id) == (request.context.trace_id, request.context.span_id)

@@ -11,7 +11,7 @@ from django.utils import timezone
 from pytest_django import Settings
 from rest_framework.test import APIClient
 
-from ops.background import list_work_delays, read_queue
+from ops.background import list_work_delays, read_queue_state
 from rbac.models import User
 from tests.ops.test_health import beat_once
 from web.work_delays import SENT_AT_HEADER, list_installation_delays
@@ -65,8 +65,8 @@ def test_without_messages_the_dispatcher_does_not_answer(live_broker: str) -> No
 def test_a_message_without_its_time_waits_for_nothing(live_broker: str, message: bytes) -> None:
     with redis.Redis.from_url(live_broker) as client:
         client.lpush(django_settings.CELERY_TASK_DEFAULT_QUEUE, message)
-    assert read_queue(timezone.now()).oldest_wait == timedelta(0)
-    assert read_queue(timezone.now()).depth == 1
+    assert read_queue_state(timezone.now()).oldest_wait == timedelta(0)
+    assert read_queue_state(timezone.now()).depth == 1
 
 
 def test_a_broker_that_is_away_is_the_reason(settings: Settings) -> None:
@@ -75,18 +75,18 @@ def test_a_broker_that_is_away_is_the_reason(settings: Settings) -> None:
 
 
 def test_repeated_reads_share_one_connection(live_broker: str) -> None:
-    read_queue(timezone.now())
+    read_queue_state(timezone.now())
     before = count_connections(live_broker)
     for _ in range(5):
-        read_queue(timezone.now())
+        read_queue_state(timezone.now())
     assert count_connections(live_broker) == before + 1
 
 
 def test_a_closed_connection_is_opened_again(live_broker: str) -> None:
-    read_queue(timezone.now())
+    read_queue_state(timezone.now())
     with redis.Redis.from_url(live_broker) as client:
         client.client_kill_filter(_type="normal", skipme=True)
-    assert read_queue(timezone.now()).depth == 0
+    assert read_queue_state(timezone.now()).depth == 0
 
 
 def test_reasons_are_read_again_after_two_seconds(live_broker: str) -> None:

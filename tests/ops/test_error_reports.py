@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from django.db import OperationalError
 
-from config.error_reports import EventScrubber, keep_log_lines
+from config.error_reports import EventScrubber, filter_breadcrumb
 from guards.log_lines import bind_log_fields
 from tests.fixtures.processes import ROOT, wait_until
 
@@ -151,4 +151,4 @@ def test_an_outage_is_reported_once_a_minute() -> None:
     ],
 )
 def test_only_lines_of_the_log_are_breadcrumbs(crumb: dict[str, Any], kept: dict[str, Any] | None) -> None:
-    assert keep_log_lines(crumb, {}) == kept
+    assert filter_breadcrumb(crumb, {}) == kept

@@ -9,7 +9,7 @@ from celery import Task, signals
 
 from config.celery import app
 from config.task_headers import HEADER
-from guards.log_lines import bind_log_fields, get_handed_over_fields, replace_log_fields
+from guards.log_lines import bind_log_fields, get_propagated_fields, replace_log_fields
 
 
 @pytest.fixture(autouse=True)
@@ -40,7 +40,7 @@ def test_a_task_logs_under_the_request_that_sent_it() -> None:
     assert headers[HEADER] == {"request_id": "request-1", "execution": "execution-1"}
 
     run_prerun(headers)
-    assert get_handed_over_fields() == {"request_id": "request-1", "execution": "execution-1"}
+    assert get_propagated_fields() == {"request_id": "request-1", "execution": "execution-1"}
 
 
 def test_a_message_without_fields_ends_those_of_the_task_before() -> None:
@@ -49,10 +49,10 @@ def test_a_message_without_fields_ends_those_of_the_task_before() -> None:
     assert headers.get(HEADER) == {"request_id": "request-1"}
 
     run_prerun({})
-    assert get_handed_over_fields() == {}
+    assert get_propagated_fields() == {}
 
 
 @pytest.mark.parametrize("sent", ["text", {"request_id": 7}, {"logger": "x"}, None])
 def test_a_message_with_other_fields_binds_none(sent: Any) -> None:
     run_prerun({HEADER: sent})
-    assert get_handed_over_fields() == {}
+    assert get_propagated_fields() == {}

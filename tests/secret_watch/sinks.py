@@ -22,7 +22,7 @@ from django.http.response import HttpResponseBase
 from kombu.transport.virtual.base import Channel
 
 from connectors.models import Secret
-from guards.log_lines import FIELDS
+from guards.log_lines import LOG_FIELDS
 from rbac.encrypted_fields import EncryptedTextField
 from tests.secret_watch.watch import is_planted, report, search_content
 from web.http.asgi_limits import RequestLimits
@@ -108,7 +108,7 @@ def _search_value(place: str, value: Any) -> None:
 
 def _search_record(_logger: logging.Logger, record: logging.LogRecord) -> None:
     search_content(f"log of {record.name}", record.getMessage())
-    search_content(f"log of {record.name}", repr([record.__dict__.get(name) for name in FIELDS]))
+    search_content(f"log of {record.name}", repr([record.__dict__.get(name) for name in LOG_FIELDS]))
     if record.exc_info and record.exc_info[0]:
         search_content(f"log of {record.name}", "".join(traceback.format_exception(*record.exc_info)))
 
