@@ -32,7 +32,7 @@ class ApprovalSummary(serializers.Serializer[Any]):
     minimum = serializers.IntegerField()
     given = serializers.IntegerField()
     disallow_executor = serializers.BooleanField()
-    asked_at = serializers.DateTimeField()
+    requested_at = serializers.DateTimeField()
     expires_at = serializers.DateTimeField()
     ended_at = serializers.DateTimeField(allow_null=True)
 

@@ -79,7 +79,7 @@ class InterventionDocument(serializers.Serializer[Any]):
     kind = serializers.ChoiceField(
         choices=["FAILED", "STUCK", "STUCK_BACKWARD", "NOT_RESTORED", "RESTORED", "WAITING"]
     )
-    asked_at = serializers.DateTimeField(allow_null=True)
+    requested_at = serializers.DateTimeField(allow_null=True)
     until = serializers.DateTimeField(allow_null=True)
     on_timeout = serializers.CharField(allow_null=True)
     taken_at = serializers.DateTimeField(

@@ -112,7 +112,7 @@ class PreviewQuestionDocument(serializers.Serializer[Any]):
     """Preview that still waits for a delegate; repeat the request to poll."""
 
     id = serializers.UUIDField()
-    asked_at = serializers.DateTimeField(source="requested_at")
+    requested_at = serializers.DateTimeField()
     reason = serializers.CharField(help_text="Reason for the wait.")
 
 

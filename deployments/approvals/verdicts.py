@@ -48,7 +48,7 @@ def build_approval_summary(approval: Approval) -> dict[str, Any]:
         "minimum": approval.minimum_approvals,
         "given": len(counted.approvers),
         "disallow_executor": approval.excludes_executor,
-        "asked_at": approval.requested_at.isoformat(),
+        "requested_at": approval.requested_at.isoformat(),
         "expires_at": approval.expires_at.isoformat(),
         "ended_at": approval.ended_at.isoformat() if approval.ended_at else None,
     }

@@ -49,7 +49,7 @@ def request_intervention(
     now = reconcile_context.runtime.now()
     step.intervention = {
         "kind": kind,
-        "asked_at": now.isoformat(),
+        "requested_at": now.isoformat(),
         "until": until.isoformat() if until else None,
         "on_timeout": then or None,
     }

@@ -140,12 +140,12 @@ def _apply_restore_decision(
 ) -> None:
     """Continue an execution of a restored database, or end it without another call to AWS (rule 18)."""
     execution, question = reconcile_context.execution, step.intervention or {}
-    former: dict[str, Any] = question.get("former", {})
-    step.intervention = former.get("intervention")
-    step.status = former.get("status", step.status)
+    before_restore: dict[str, Any] = question.get("before_restore", {})
+    step.intervention = before_restore.get("intervention")
+    step.status = before_restore.get("status", step.status)
     step.save(update_fields=["intervention", "status"])
     execution.restored_at = None
-    execution.status = former.get("execution", execution.status)
+    execution.status = before_restore.get("execution", execution.status)
     execution.save(update_fields=["restored_at", "status"])
     if interrupt.kind == Interrupt.Kind.END_UNCHANGED:
         _end_unchanged(reconcile_context, interrupt)

@@ -184,6 +184,6 @@ def reset_infrastructure(stage: StageExecution) -> None:
 
 
 def delete_lock_claims(stage: StageExecution) -> None:
-    """Delete locks and claims in the former location of a stage; inside a commit."""
+    """Delete locks and claims in the previous location of a stage; inside a commit."""
     ServiceLock.objects.filter(stage=stage).delete()
     stage.claims.all().delete()

@@ -23,7 +23,7 @@ _ENDINGS = {
     Status.ROLLED_BACK: "was rolled back",
 }
 _LARGE_COLUMNS = ("reused_from__values", "reused_from__sources", "reused_from__execution__yaml")
-# Values of the new attempt itself; all others are those of the former one.
+# Values of the new attempt itself; all others are those of the previous one.
 _OWN_VALUES = ("pipeline", "stage", "infra")
 
 
@@ -37,12 +37,12 @@ class StageChoice:
 
 @dataclass(frozen=True)
 class AttemptStart:
-    """Start of the next attempt: the former one, and the first stage to run.
+    """Start of the next attempt: the previous attempt, and the first stage to run.
 
-    A whole attempt reads manifests and variables again, any other has those of the former one.
+    A whole attempt reads manifests and variables again, any other has those of the previous one.
     """
 
-    former: Execution
+    previous: Execution
     position: int = 0
     is_whole: bool = True
 
@@ -50,18 +50,18 @@ class AttemptStart:
     def idempotency_key(self) -> str:
         """Return the key of the attempt: a repeated request of the same user returns the same one."""
         place = "whole" if self.is_whole else self.position
-        return f"attempt {self.former.attempt + 1} of {self.former.first_attempt_pk} from {place}"
+        return f"attempt {self.previous.attempt + 1} of {self.previous.first_attempt_pk} from {place}"
 
     def choose_artifact(self, artifact: dict[str, Any]) -> dict[str, Any]:
-        """Return the image of the former attempt; `artifact` is used if no attempt has found its digest."""
-        former = self.former.artifact
-        return artifact if former.get("source") and not former.get("digest") else former
+        """Return the image of the previous attempt; `artifact` is used if no attempt has found its digest."""
+        previous = self.previous.artifact
+        return artifact if previous.get("source") and not previous.get("digest") else previous
 
-    def find_former_stage(self, stage: StageExecution) -> StageExecution | None:
+    def find_previous_stage(self, stage: StageExecution) -> StageExecution | None:
         """Return the stage whose manifests and variables a stage has; None for a whole attempt."""
         if self.is_whole:
             return None
-        rows = self.former.stages.select_related("execution", "reused_from__execution")
+        rows = self.previous.stages.select_related("execution", "reused_from__execution")
         return rows.filter(identifier=stage.identifier).first()
 
 
@@ -125,33 +125,33 @@ def require_retryable(execution: Execution) -> None:
         raise Conflict(f"A run has {MOST_ATTEMPTS} attempts at most. Run the pipeline again.")
 
 
-def copy_inputs(stage: StageExecution, former: StageExecution) -> None:
-    """Give a planned stage the variables of the former attempt, before its steps are planned."""
+def copy_inputs(stage: StageExecution, previous: StageExecution) -> None:
+    """Give a planned stage the variables of the previous attempt, before its steps are planned."""
     own_values = {name: stage.values[name] for name in _OWN_VALUES if name in stage.values}
-    stage.values = {**stage.values, **former.values, **own_values}
+    stage.values = {**stage.values, **previous.values, **own_values}
 
 
-def copy_sources(stage: StageExecution, former: StageExecution) -> None:
-    """Give a saved stage the manifests of the former attempt, with the texts that it has read."""
-    stage.sources = store_texts(stage, former.sources)
+def copy_sources(stage: StageExecution, previous: StageExecution) -> None:
+    """Give a saved stage the manifests of the previous attempt, with the texts that it has read."""
+    stage.sources = store_texts(stage, previous.sources)
     stage.save(update_fields=["sources"])
 
 
-def list_own_manifests(former: StageExecution) -> dict[str, dict[str, Mapping[str, Any]]]:
-    """Return the manifests that steps of the former attempt have read, by step and by field of its spec."""
-    return {step.identifier: list_read_manifests(step) for step in former.steps.all()}
+def list_own_manifests(previous: StageExecution) -> dict[str, dict[str, Mapping[str, Any]]]:
+    """Return the manifests that steps of the previous attempt have read, by step and by field of its spec."""
+    return {step.identifier: list_read_manifests(step) for step in previous.steps.all()}
 
 
-def reuse_results(stage: StageExecution, former: StageExecution) -> None:
-    """Skip a planned stage, and give its steps the outputs of the former attempt."""
-    origin = former.reused_from or (None if former.status == Status.SKIPPED else former)
-    reason = f"because execution {origin.execution.number} completed it" if origin else former.skip_reason
+def reuse_results(stage: StageExecution, previous: StageExecution) -> None:
+    """Skip a planned stage, and give its steps the outputs of the previous attempt."""
+    origin = previous.reused_from or (None if previous.status == Status.SKIPPED else previous)
+    reason = f"because execution {origin.execution.number} completed it" if origin else previous.skip_reason
     stage.status, stage.skip_reason, stage.reused_from = Status.SKIPPED, reason, origin
     stage.save(update_fields=["status", "skip_reason", "reused_from"])
-    former_steps = {step.identifier: step for step in former.steps.all()}
+    previous_steps = {step.identifier: step for step in previous.steps.all()}
     for step in stage.steps.all():
-        if former_step := former_steps.get(step.identifier):
-            step.outputs, step.secret_outputs = former_step.outputs, former_step.secret_outputs
+        if previous_step := previous_steps.get(step.identifier):
+            step.outputs, step.secret_outputs = previous_step.outputs, previous_step.secret_outputs
         step.status, step.skip_reason = Status.SKIPPED, reason
         step.save(update_fields=["outputs", "secret_outputs", "status", "skip_reason"])
     stage.groups.update(status=Status.SKIPPED)

@@ -68,9 +68,9 @@ def build_intervention_document(step: StepExecution) -> dict[str, Any] | None:
     until = step.outputs.get(WAITS_UNTIL)
     intervention = step.intervention or {
         "kind": "WAITING",
-        "asked_at": None,
+        "requested_at": None,
         "until": until,
         "on_timeout": None,
     }
-    document = {name: value for name, value in intervention.items() if name != "former"}
+    document = {name: value for name, value in intervention.items() if name != "before_restore"}
     return {"taken_at": None, **document, "choices": list(choices)}

@@ -94,7 +94,7 @@ def run_pipeline(  # noqa: PLR0913 - the settings of a run
     require(actor, "core_pipeline_execute", pipeline)
     if idempotency_key and (earlier := _find_idempotent_run(actor, pipeline, idempotency_key)):
         return earlier
-    source = start.former if start else replays
+    source = start.previous if start else replays
     text = yaml or (source.yaml if source else pipeline.yaml)
     values = {**source.inputs, **source.secret_input_values} if source else inputs or {}
     request = validate_run(
@@ -125,7 +125,7 @@ def run_pipeline(  # noqa: PLR0913 - the settings of a run
             if force_new_deployment is not None:
                 after["force_new_deployment"] = force_new_deployment
             if start:
-                after |= {"attempt": execution.attempt, "retry_of": start.former.number}
+                after |= {"attempt": execution.attempt, "retry_of": start.previous.number}
             record_audit_entry(actor=actor, action="pipeline.execute", thing=execution, after=after)
             transaction.on_commit(lambda: _begin(execution))
             publish_change_on_commit("executions", execution.pk)
@@ -203,33 +203,35 @@ def start_attempt(
         lock_scope(execution.scope_id)
         # A concurrent request waits here for the result.
         rows = Execution.objects.select_for_update(of=("self",)).select_related("pipeline__scope", "rerun_of")
-        former = rows.get(pk=execution.pk)
-        start = choose_start(former, stage, whole=whole)
+        previous = rows.get(pk=execution.pk)
+        start = choose_start(previous, stage, whole=whole)
         key = start.idempotency_key
-        if former.next_attempt_id and (earlier := _find_idempotent_run(actor, former.pipeline, key)):
+        if previous.next_attempt_id and (earlier := _find_idempotent_run(actor, previous.pipeline, key)):
             return earlier
-        require_retryable(former)
+        require_retryable(previous)
         attempt = run_pipeline(
             actor=actor,
-            pipeline=former.pipeline,
-            artifact_tag=former.artifact.get("tag", ""),
+            pipeline=previous.pipeline,
+            artifact_tag=previous.artifact.get("tag", ""),
             idempotency_key=key,
-            replays=former.rerun_of,
-            yaml="" if former.pipeline_version else former.yaml,
+            replays=previous.rerun_of,
+            yaml="" if previous.pipeline_version else previous.yaml,
             override_freeze=override_freeze,
-            force_new_deployment=former.force_new_deployment,
+            force_new_deployment=previous.force_new_deployment,
             start=start,
         )
-        Execution.objects.filter(pk=former.pk).update(next_attempt=attempt)
+        Execution.objects.filter(pk=previous.pk).update(next_attempt=attempt)
         _log_start(attempt, start, actor)
-        publish_change_on_commit("executions", former.pk)
+        publish_change_on_commit("executions", previous.pk)
     return attempt
 
 
 def _log_start(attempt: Execution, start: AttemptStart, actor: User) -> None:
     """Write the start of an attempt into its log."""
     reused = attempt.stages.filter(position__lt=start.position).values_list("name", flat=True)
-    text = f"Attempt {attempt.attempt} of execution {start.former.number}, started by {actor.get_username()}"
+    text = (
+        f"Attempt {attempt.attempt} of execution {start.previous.number}, started by {actor.get_username()}"
+    )
     if reused:
         text += f"; not run again: stage {', '.join(reused)}"
     store_lines(attempt.pk, [NewLogLine(timezone.now(), None, "", "", "info", text)])
@@ -336,13 +338,13 @@ def _create_execution(
     if not pipelines.filter(pk=pipeline.pk).update(next_number=F("next_number") + 1):
         raise Conflict("This pipeline was deleted. Its executions cannot be run again.")
     number = pipelines.values_list("next_number", flat=True).get(pk=pipeline.pk) - 1
-    source = start.former if start else replays
+    source = start.previous if start else replays
     return Execution.objects.create(
         scope=pipeline.scope,
         pipeline=pipeline,
         number=number,
-        attempt=start.former.attempt + 1 if start else 1,
-        first_attempt=start.former.first_attempt_pk if start else None,
+        attempt=start.previous.attempt + 1 if start else 1,
+        first_attempt=start.previous.first_attempt_pk if start else None,
         pipeline_version=source.pipeline_version if source else pipeline.version,
         yaml=text,
         inputs=request.inputs,

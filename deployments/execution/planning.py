@@ -51,17 +51,17 @@ def write_plan(
 ) -> None:
     """Write the rows of every stage, step and action; inside the transaction that creates the execution.
 
-    `start` says where a further attempt begins: stages before it are skipped and have the former outputs.
+    `start` says where a further attempt begins: stages before it are skipped and have the previous outputs.
 
     Raises `CannotPlanError` for unresolvable or invalid expressions of a step.
     """
     for position, target in enumerate(targets):
         stage = plan_stage(execution, pipeline, target, position)
-        former = start.find_former_stage(stage) if start else None
-        if former is not None:
-            attempts.copy_inputs(stage, former)
+        previous = start.find_previous_stage(stage) if start else None
+        if previous is not None:
+            attempts.copy_inputs(stage, previous)
         stage.save()
-        frozen_manifests = attempts.list_own_manifests(former) if former else list_own_manifests(stage)
+        frozen_manifests = attempts.list_own_manifests(previous) if previous else list_own_manifests(stage)
         for step, actions in plan_steps(stage, target.spec, frozen_manifests):
             _save_groups(step.group)
             step.spec = store_own_texts(stage, step.type, step.spec)
@@ -69,10 +69,10 @@ def write_plan(
             ActionRun.objects.bulk_create(
                 _build_action_run(step, *numbered) for numbered in enumerate(actions)
             )
-        if former is not None:
-            attempts.copy_sources(stage, former)
-        if start and former is not None and position < start.position:
-            attempts.reuse_results(stage, former)
+        if previous is not None:
+            attempts.copy_sources(stage, previous)
+        if start and previous is not None and position < start.position:
+            attempts.reuse_results(stage, previous)
     if execution.rerun_of is not None and (start is None or start.is_whole):
         apply_earlier_run(execution, execution.rerun_of)
 

@@ -47,14 +47,14 @@ def _end_executions_without_steps(executions: QuerySet[Execution], now: datetime
 
 def _pause(execution: Execution, taken_at: datetime, now: datetime) -> None:
     step = _choose_step(execution)
-    former = {"status": step.status, "intervention": step.intervention, "execution": execution.status}
+    before_restore = {"status": step.status, "intervention": step.intervention, "execution": execution.status}
     step.intervention = {
         "kind": RESTORED,
-        "asked_at": now.isoformat(),
+        "requested_at": now.isoformat(),
         "until": None,
         "on_timeout": None,
         "taken_at": taken_at.isoformat(),
-        "former": former,
+        "before_restore": before_restore,
     }
     step.status = Status.INTERVENTION_WAITING
     step.save(update_fields=["intervention", "status"])

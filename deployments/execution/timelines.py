@@ -292,10 +292,12 @@ def _build_wait_bars(step: StepExecution) -> Iterator[TimelineBar]:
             request = LineRequest(claim.requested_at, step.identifier)
             end = claim.granted_at or step.ended_at
             yield TimelineBar(claim.requested_at, end, Status.PAUSED, text, request)
-    if step.intervention is not None and step.intervention.get("asked_at"):
-        asked_at = datetime.fromisoformat(step.intervention["asked_at"])
-        request = LineRequest(asked_at, step.identifier)
-        yield TimelineBar(asked_at, step.ended_at, Status.INTERVENTION_WAITING, "Awaiting action", request)
+    if step.intervention is not None and step.intervention.get("requested_at"):
+        requested_at = datetime.fromisoformat(step.intervention["requested_at"])
+        request = LineRequest(requested_at, step.identifier)
+        yield TimelineBar(
+            requested_at, step.ended_at, Status.INTERVENTION_WAITING, "Awaiting action", request
+        )
 
 
 def _build_decision_row(execution: Execution, stages: Iterable[StageExecution]) -> TimelineRow:

@@ -43,7 +43,7 @@ def waiting(execution: Execution) -> Execution:
     }
     step.intervention = {
         "kind": "FAILED",
-        "asked_at": now.isoformat(),
+        "requested_at": now.isoformat(),
         "until": (now + timedelta(hours=1)).isoformat(),
         "on_timeout": "StageRollback",
     }

@@ -43,7 +43,7 @@ def test_it_waits_with_its_failure_its_time_and_its_choices(
     assert (body["status"], step["status"]) == ("INTERVENTION_WAITING", "INTERVENTION_WAITING")
     assert "exited with code 1" in step["failure"]["message"]
     assert step["intervention"]["on_timeout"] == "Ignore"
-    assert step["intervention"]["until"] > step["intervention"]["asked_at"]
+    assert step["intervention"]["until"] > step["intervention"]["requested_at"]
     assert set(step["intervention"]["choices"]) == {
         "RETRY",
         "SKIP",

@@ -103,8 +103,8 @@ def test_a_question_that_was_open_is_open_again_afterwards(
 """)
     execution = until_asked(drive.start("crash"))
     step = restore(execution)
-    assert step.intervention["former"]["intervention"]["kind"] == "FAILED"
-    until = step.intervention["former"]["intervention"]["until"]
+    assert step.intervention["before_restore"]["intervention"]["kind"] == "FAILED"
+    until = step.intervention["before_restore"]["intervention"]["until"]
     decide(drive, step, "GO_ON")
     drive.pass_time(3)
 
@@ -145,7 +145,7 @@ def test_the_api_shows_the_question_takes_the_answer_and_audits_it(
     assert question["kind"] == "RESTORED"
     assert question["choices"] == ["GO_ON", "END_UNCHANGED"]
     assert question["taken_at"]
-    assert "former" not in question
+    assert "before_restore" not in question
 
     answer = client.post(
         f"/api/v1/executions/{execution.pk}/decisions",
