@@ -4,7 +4,6 @@ from typing import Any, Final
 
 from django.http import HttpResponse
 from django.shortcuts import render
-from django.urls import reverse
 from django.utils.html import format_html
 from django.views.decorators.http import require_safe
 
@@ -27,7 +26,7 @@ from rbac.operations.users import MANAGE_USERS
 from rbac.policy import Forbidden, NotVisible, can, can_anywhere, filter_visible
 from web.forms.lists import paginate_list, read_list_options
 from web.forms.pages import PageRequest, require_sign_in
-from web.forms.resource_pages import Breadcrumb, ConfirmPage, Obstacle, ResourcePage
+from web.forms.resource_pages import ConfirmPage, Obstacle, ResourcePage
 
 MAX_GROUPS: Final = 100
 
@@ -86,15 +85,6 @@ class PersonPage(ResourcePage[User]):
     noun = "user"
     parents = (("People", "people"),)
     detail = "person"
-
-    def get_name(self) -> str:
-        """Return the user name."""
-        return self.object.username
-
-    def get_breadcrumbs(self) -> list[Breadcrumb]:
-        """Return the list and the person."""
-        url = reverse(self.detail, args=[self.object.pk])
-        return [*self.get_parents(), Breadcrumb(self.object.username, url)]
 
 
 class PersonActionPage(PersonPage, ConfirmPage[User]):

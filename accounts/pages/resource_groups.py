@@ -1,18 +1,18 @@
 """Pages of resource groups: list, detail, resources, creation and deletion."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Final
 
 from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpResponse
 from django.shortcuts import render
-from django.urls import reverse
 from django.utils.functional import cached_property
 from django.views.decorators.http import require_safe
 
 from accounts.forms.resource_groups import GroupResourcesForm, NewResourceGroupForm, ResourceGroupForm
 from accounts.pages.granted_roles import DeleteAssignedPage, build_holders_context, explain_escalation
+from accounts.pages.group_additions import AddToGroupPage
 from accounts.queries.assignment_holders import list_assignment_holders
 from accounts.queries.resource_groups import (
     RESOURCE_GROUP_FILTERS,
@@ -27,13 +27,11 @@ from rbac import operations
 from rbac.models import ResourceGroup, ResourceGroupEntry, RoleAssignment
 from rbac.policy import NotVisible, can_anywhere, get_permissions, require
 from rbac.policy.resources import list_identifiable_types
-from web.forms.lists import build_name_filter, paginate_list, read_list_options, read_search_text
+from web.forms.lists import build_name_filter, paginate_list, read_list_options
 from web.forms.pages import PageRequest, require_sign_in
 from web.forms.resource_pages import (
-    Breadcrumb,
     ConfirmPage,
     CreatePage,
-    FormPage,
     Obstacle,
     ResourcePage,
     VersionedEditPage,
@@ -41,7 +39,6 @@ from web.forms.resource_pages import (
 
 EDIT: Final = "core_resourcegroup_edit"
 DELETE: Final = "core_resourcegroup_delete"
-MAX_CANDIDATES: Final = 50
 DEFAULT_TYPE: Final = "pipeline"
 MORE_PERMISSIONS: Final = (
     "A role that is limited to this group grants {permission}, which you do not have there."
@@ -149,14 +146,14 @@ class EditResourceGroup(ResourceGroupPage, VersionedEditPage[ResourceGroup]):
             )
 
 
-class AddGroupResources(ResourceGroupPage, FormPage[ResourceGroup]):
+class AddGroupResources(ResourceGroupPage, AddToGroupPage[ResourceGroup]):
     """Search for resources of one type, and add them to a group; `?kind=` names the type."""
 
     template_name = "accounts/resource_groups/add_resources.html"
     form_class = GroupResourcesForm
+    field = "entries"
     verb = "Add resources to"
-    here = "Add resources"
-    button = "Add resources"
+    here = button = "Add resources"
     refusal_title = "Could not add the resources"
 
     @cached_property
@@ -172,20 +169,14 @@ class AddGroupResources(ResourceGroupPage, FormPage[ResourceGroup]):
         found = rows.filter(group_identifier__in=posted).values_list("group_identifier", flat=True)
         return {"identifiers": set(found) if posted else ()}
 
-    def get_context(self, form: Any) -> dict[str, Any]:
-        """Return the first resources that match the search text."""
-        text = read_search_text(self.request)
+    def list_candidates(self, text: str, limit: int) -> Sequence[Any]:
+        """Return the first resources of the type that match the search text."""
         rows = filter_candidates(self.request.user, self.object, self.kind, text)
-        resources = describe_candidates(self.kind, rows, MAX_CANDIDATES + 1)
-        return {
-            "group": self.object,
-            "kind": self.kind,
-            "kinds": list_identifiable_types(),
-            "text": text,
-            "resources": resources[:MAX_CANDIDATES],
-            "has_more": len(resources) > MAX_CANDIDATES,
-            "selected": set(form.data.getlist("entries")) if form.is_bound else set(),
-        }
+        return describe_candidates(self.kind, rows, limit)
+
+    def get_context(self, form: Any) -> dict[str, Any]:
+        """Return the candidates and the types to choose from."""
+        return super().get_context(form) | {"kind": self.kind, "kinds": list_identifiable_types()}
 
     def save(self, form: GroupResourcesForm) -> list[str]:
         """Add the selected resources."""
@@ -197,11 +188,6 @@ class AddGroupResources(ResourceGroupPage, FormPage[ResourceGroup]):
                 entries=[(self.kind, identifier) for identifier in identifiers],
             )
         return identifiers
-
-    def get_done_message(self, saved: list[str]) -> str:
-        """Return the identifiers of up to three added resources."""
-        more = f" and {len(saved) - 3} more" if len(saved) > 3 else ""
-        return f"{', '.join(saved[:3])}{more} added to {self.object.name}."
 
 
 def _get_group_of_entry(request: PageRequest, pk: int, entry: int) -> ResourceGroup:
@@ -233,11 +219,6 @@ class RemoveGroupResource(ResourceGroupPage, ConfirmPage[ResourceGroup]):
         """Return the entry with the group."""
         title = GroupEntry(self.entry).title
         return f"{title[0].lower()}{title[1:]} from {self.object.name}"
-
-    def get_breadcrumbs(self) -> list[Breadcrumb]:
-        """Return the list and the group."""
-        url = reverse(self.detail, args=[self.object.pk])
-        return [*self.get_parents(), Breadcrumb(self.object.name, url)]
 
     def get_usages(self) -> Any:
         """Return the holders of the roles that are limited to the group."""

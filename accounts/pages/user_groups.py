@@ -1,6 +1,6 @@
 """Pages of user groups: list, detail, members, creation and deletion."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Final
 
 from django.http import HttpResponse
@@ -11,6 +11,7 @@ from django.views.decorators.http import require_safe
 
 from accounts.forms.user_groups import GroupMembersForm, NewUserGroupForm, UserGroupForm
 from accounts.pages.granted_roles import build_roles_context, explain_escalation
+from accounts.pages.group_additions import AddToGroupPage
 from accounts.queries.user_groups import (
     GROUP_FILTERS,
     VIEW_GROUPS,
@@ -34,18 +35,15 @@ from rbac.policy import (
 from web.forms.lists import build_name_filter, paginate_list, read_list_options, read_search_text
 from web.forms.pages import PageRequest, get_visible, require_sign_in
 from web.forms.resource_pages import (
-    Breadcrumb,
     ConfirmPage,
     CreatePage,
     DeletePage,
     EditPage,
-    FormPage,
     Obstacle,
     ResourcePage,
 )
 from web.http.pagination import paginate_queryset
 
-MAX_CANDIDATES: Final = 50
 MORE_PERMISSIONS: Final = "This group has roles with {permission}, which you do not have in their scope."
 
 
@@ -165,31 +163,23 @@ class DeleteUserGroup(UserGroupPage, DeletePage[UserGroup]):
         operations.delete_user_group(actor=self.request.user, group=self.object)
 
 
-class AddGroupMembers(UserGroupPage, FormPage[UserGroup]):
+class AddGroupMembers(UserGroupPage, AddToGroupPage[UserGroup]):
     """Search for people, and add them to a group."""
 
     template_name = "accounts/groups/add_members.html"
     form_class = GroupMembersForm
+    field = "users"
     verb = "Add members to"
-    here = "Add members"
-    button = "Add members"
+    here = button = "Add members"
     refusal_title = "Could not add the members"
 
     def get_form_options(self) -> dict[str, Any]:
         """Return the people who can be added."""
         return {"candidates": list_candidates(self.request.user, self.object)}
 
-    def get_context(self, form: Any) -> dict[str, Any]:
+    def list_candidates(self, text: str, limit: int) -> Sequence[Any]:
         """Return the first people that match the search text."""
-        text = read_search_text(self.request)
-        people = list(list_candidates(self.request.user, self.object, text)[: MAX_CANDIDATES + 1])
-        return {
-            "group": self.object,
-            "text": text,
-            "people": people[:MAX_CANDIDATES],
-            "has_more": len(people) > MAX_CANDIDATES,
-            "selected": set(form.data.getlist("users")) if form.is_bound else set(),
-        }
+        return list(list_candidates(self.request.user, self.object, text)[:limit])
 
     def save(self, form: GroupMembersForm) -> list[User]:
         """Add the selected people."""
@@ -197,12 +187,6 @@ class AddGroupMembers(UserGroupPage, FormPage[UserGroup]):
         with explain_escalation(MORE_PERMISSIONS, "users"):
             operations.add_group_members(actor=self.request.user, group=self.object, users=people)
         return people
-
-    def get_done_message(self, saved: list[User]) -> str:
-        """Return the names of up to three new members."""
-        names = ", ".join(person.username for person in saved[:3])
-        more = f" and {len(saved) - 3} more" if len(saved) > 3 else ""
-        return f"{names}{more} added to {self.object.name}."
 
 
 def _get_membership(request: PageRequest, pk: int, user: int) -> UserGroup:
@@ -232,11 +216,6 @@ class RemoveGroupMember(UserGroupPage, ConfirmPage[UserGroup]):
     def get_name(self) -> str:
         """Return the member with the group."""
         return f"{self.member.username} from {self.object.name}"
-
-    def get_breadcrumbs(self) -> list[Breadcrumb]:
-        """Return the list and the group."""
-        url = reverse(self.detail, args=[self.object.pk])
-        return [*self.get_parents(), Breadcrumb(self.object.name, url)]
 
     def get_texts(self) -> list[str]:
         """Return the effect."""

@@ -34,7 +34,7 @@ class FilePage(ResourcePage[FileNode]):
     parents = (("Files", "files"),)
     detail = "file"
 
-    def get_name(self) -> str:
+    def get_page_name(self) -> str:
         return self.object.path
 
     def get_noun(self) -> str:

@@ -88,9 +88,13 @@ class ResourcePage(View, Generic[Row]):
         """Raise `Forbidden` without the page's permission on the resource."""
         require(self.request.user, self.permission, resource)
 
-    def get_name(self) -> str:
-        """Return the name of the resource as titles and messages give it."""
+    def get_page_name(self) -> str:
+        """Return the name of the resource's own page."""
         return str(getattr(self.object, "name", self.object))
+
+    def get_name(self) -> str:
+        """Return the name of what the page changes, as titles and messages give it."""
+        return self.get_page_name()
 
     def get_noun(self) -> str:
         """Return the name of the resource on buttons."""
@@ -104,7 +108,7 @@ class ResourcePage(View, Generic[Row]):
         """Return the pages above this one; canceling leads to the last."""
         above = self.get_parents()
         if self.detail:
-            above.append(Breadcrumb(self.get_name(), reverse(self.detail, args=[self.kwargs["pk"]])))
+            above.append(Breadcrumb(self.get_page_name(), reverse(self.detail, args=[self.kwargs["pk"]])))
         return above
 
     def render(self, content: dict[str, Any], status: int, template: str = "") -> HttpResponse:
