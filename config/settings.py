@@ -371,6 +371,7 @@ SPECTACULAR_SETTINGS = {
         "AdoptionState": "inventory.models.adoption.Adoption.State",
         "NotificationEvent": "notifications.events.EventType",
         "NotifiableEvent": "notifications.events.SUBSCRIBABLE_EVENTS",
+        "TriggerFiringStatus": "pipelines.models.TriggerFiring.Status",
         "NotificationStatus": "notifications.models.Notification.Status",
         "NotificationRuleKind": "notifications.models.NotificationRule.Kind",
         "NameState": "pipelines.completion.items.CompletionState",

@@ -20,6 +20,8 @@ from deployments.models import (
     StoredText,
     StoredTextUse,
 )
+from guards.limits import TRIGGER_FIRING_DAYS
+from pipelines.models import TriggerFiring
 from steps.states import TERMINAL_STATUSES
 from web.retention import RetentionRule
 
@@ -117,4 +119,20 @@ DEPLOYMENT_RETENTION = (
     PLAN_RETENTION,
     TEXT_RETENTION,
     RetentionRule("Previews", PreviewRequest.objects.all(), "requested_at", timedelta(minutes=10)),
+    RetentionRule(
+        "Payloads of triggers",
+        TriggerFiring.objects.filter(status=TriggerFiring.Status.STARTED).exclude(payload={}),
+        "received_at",
+        timedelta(days=TRIGGER_FIRING_DAYS),
+        clear={"payload": {}},
+    ),
+    # Those that started a run are shown with their execution, as long as there is one.
+    RetentionRule(
+        "Firings of triggers",
+        TriggerFiring.objects.exclude(status=TriggerFiring.Status.WAITING).filter(
+            ~Exists(Execution.objects.filter(pk=OuterRef("execution_id")))
+        ),
+        "received_at",
+        timedelta(days=TRIGGER_FIRING_DAYS),
+    ),
 )

@@ -114,6 +114,22 @@ CSP_REPORTS_PER_ADDRESS: Final = Limit(
     20, "reports", "browser reports from one address in a minute", OWN_CHOICE
 )
 
+TRIGGER_BODY_BYTES: Final = Limit(512 * 1024, "bytes", "payload of a trigger", OWN_CHOICE)
+TRIGGER_REPLAY_SECONDS: Final = Limit(300, "seconds", "age of a signed request to a trigger", OWN_CHOICE)
+TRIGGER_REQUESTS_PER_MINUTE: Final = Limit(
+    120, "requests", "genuine requests to one trigger in a minute", "ASVS 2.4.1"
+)
+TRIGGER_REFUSALS_PER_ADDRESS: Final = Limit(
+    60, "refusals", "refused requests to triggers from one address in a minute", "ASVS 6.1.1"
+)
+TRIGGER_FIRING_DAYS: Final = Limit(
+    30, "days", "time that firings of triggers are kept, to be shown and to detect duplicates", OWN_CHOICE
+)
+TRIGGERS: Final = Limit(50, "triggers", "triggers of one pipeline", OWN_CHOICE)
+TRIGGER_CONDITIONS: Final = Limit(20, "conditions", "conditions of a trigger", OWN_CHOICE)
+TRIGGER_SETTING_CHARACTERS: Final = Limit(512, "characters", "setting of a trigger", OWN_CHOICE)
+TRIGGER_SETTING_LINES: Final = Limit(50, "values", "values of a list in a trigger's settings", OWN_CHOICE)
+
 # --- Sockets ----------------------------------------------------------------------------------------
 SOCKET_BYTES: Final = Limit(64 * 1024, "bytes", "WebSocket message of a browser", "ASVS 4.4")
 SOCKET_MESSAGES: Final = Limit(20, "messages", "WebSocket messages of one browser in a second", "ASVS 4.4")

@@ -236,6 +236,10 @@ _OMITTED_KEYS = ("clientToken", "ClientRequestToken", "logUrl")
 _HIDDEN_KEYS = ("ParameterValue",)
 _ABBREVIATED_KEYS = ("TemplateBody",)
 _SENSITIVE_WORDS = ("token", "password", "secret", "key")
+_SECRET_NAMES = (
+    "password", "passwd", "secret", "token", "authorization", "credential",
+    "private_key", "privatekey", "api_key", "apikey", "access_key", "accesskey",
+)  # fmt: skip
 
 
 def is_sensitive_name(name: str) -> bool:
@@ -250,6 +254,23 @@ def redact_sensitive_options(configuration: Mapping[str, Any]) -> dict[str, Any]
         return dict(configuration)
     redacted = {name: HIDDEN if is_sensitive_name(str(name)) else value for name, value in options.items()}
     return {**configuration, "options": redacted}
+
+
+def redact_sensitive_names(value: Any, *, is_sensitive: bool = False) -> Any:
+    """Return JSON of a stranger with all texts below names such as password or access_token hidden.
+
+    Words as short as "key" stay: issues and objects have one.
+    """
+    if isinstance(value, Mapping):
+        return {
+            name: redact_sensitive_names(
+                item, is_sensitive=is_sensitive or any(word in name.lower() for word in _SECRET_NAMES)
+            )
+            for name, item in value.items()
+        }
+    if isinstance(value, list):
+        return [redact_sensitive_names(item, is_sensitive=is_sensitive) for item in value]
+    return HIDDEN if is_sensitive and isinstance(value, str) and value else value
 
 
 def redact_parameters(params: Mapping[str, Any], mask: SecretMask) -> dict[str, Any]:

@@ -29,3 +29,8 @@ LOG_LINES = Counter("slipway_log_lines_total", "Lines stored in logs of executio
 SOCKETS = Gauge(
     "slipway_sockets", "Open WebSockets of this web process, by kind: page or delegate.", ["kind"]
 )
+TRIGGER_REQUESTS = Counter(
+    "slipway_trigger_requests_total",
+    "Requests to triggers, by result: accepted, refused (wrong signature) or unknown (no such trigger).",
+    ["result"],
+)

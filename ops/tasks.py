@@ -11,6 +11,7 @@ from deployments.tasks import dispatch
 from notifications import tasks as notifications
 from ops.backups.unfinished import find_unfinished_restore
 from ops.retention_report import record_prune
+from pipelines import tasks as pipelines
 from web.clock import get_database_time
 from web.retention import prune_group
 
@@ -19,7 +20,7 @@ logger = logging.getLogger(__name__)
 
 @shared_task(name="ops.tasks.tick")
 def tick(**_: Any) -> None:
-    """Dispatch executions, maintain delegates, and send due notifications.
+    """Dispatch executions, maintain delegates, look at triggers, and send due notifications.
 
     One message is cheaper: most of the cost is the message. A failure does not stop the other parts. While a
     restore is unfinished, nothing is dispatched.
@@ -29,6 +30,7 @@ def tick(**_: Any) -> None:
         return
     with ExitStack() as steps:
         steps.callback(notifications.tick)
+        steps.callback(pipelines.tick)
         steps.callback(delegates.tick)
         steps.callback(dispatch)
 

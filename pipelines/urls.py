@@ -1,8 +1,17 @@
-"""URLs of the pages of pipelines and input sets."""
+"""URLs of the pages of pipelines, input sets and triggers."""
 
 from django.urls import path
 
-from pipelines.pages import expressions, input_sets, pipelines, stage_infrastructures, visual_editor
+from pipelines.pages import (
+    expressions,
+    hooks,
+    input_sets,
+    pipelines,
+    stage_infrastructures,
+    trigger_firings,
+    triggers,
+    visual_editor,
+)
 
 urlpatterns = [
     path("pipelines/new/", pipelines.create_pipeline, name="new-pipeline"),
@@ -30,4 +39,20 @@ urlpatterns = [
     path("pipelines/<int:pk>/delete/", pipelines.DeletePipeline.as_view(), name="delete-pipeline"),
     path("pipelines/<int:pk>/history/", pipelines.show_history, name="pipeline-history"),
     path("pipelines/<int:pk>/restore/<int:number>/", pipelines.restore_pipeline, name="restore-pipeline"),
+    path("pipelines/<int:pk>/triggers/", triggers.list_pipeline_triggers, name="triggers"),
+    path("pipelines/<int:pk>/triggers/new/", triggers.choose_kind, name="new-trigger"),
+    path(
+        "pipelines/<int:pk>/triggers/new/<slug:kind>/",
+        triggers.NewTrigger.as_view(),
+        name="new-trigger-of-kind",
+    ),
+    path("triggers/<int:pk>/", triggers.show_trigger, name="trigger"),
+    path("triggers/<int:pk>/edit/", triggers.EditTrigger.as_view(), name="edit-trigger"),
+    path("triggers/<int:pk>/delete/", triggers.DeleteTrigger.as_view(), name="delete-trigger"),
+    path("triggers/<int:pk>/enable/", triggers.enable_trigger, name="enable-trigger"),
+    path("triggers/<int:pk>/secret/", triggers.RotateTriggerSecret.as_view(), name="rotate-trigger-secret"),
+    path("triggers/<int:pk>/try/", triggers.try_trigger, name="try-trigger"),
+    path("trigger-firings/<uuid:pk>/", trigger_firings.show_firing, name="trigger-firing"),
+    path("trigger-firings/<uuid:pk>/redeliver/", trigger_firings.redeliver_firing, name="redeliver-firing"),
+    path("hooks/v1/<uuid:key>/", hooks.receive_hook, name="trigger-hook"),
 ]

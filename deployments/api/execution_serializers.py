@@ -9,6 +9,8 @@ from deployments.execution.interventions import DECISIONS
 from deployments.models import Execution
 from steps.states import CallState, Outcome, Status
 
+CAUSE_HELP = "Trigger and event that started it; empty for a run by hand."
+
 
 class ExecutionFailure(serializers.Serializer[Any]):
     """Failure of an execution."""
@@ -46,6 +48,7 @@ class ExecutionSummary(serializers.Serializer[Any]):
     pipeline = ExecutionPipeline()
     scope = serializers.CharField(source="scope.path")
     started_by = serializers.CharField(source="started_by.username", allow_null=True, default=None)
+    cause = serializers.CharField(help_text=CAUSE_HELP)
     artifact = serializers.DictField()
     created_at = serializers.DateTimeField()
     started_at = serializers.DateTimeField(allow_null=True)
@@ -205,6 +208,7 @@ class ExecutionDocument(serializers.Serializer[Any]):
     pipeline = ExecutionPipeline()
     scope = serializers.CharField()
     started_by = serializers.CharField(allow_null=True)
+    cause = serializers.CharField(help_text=CAUSE_HELP)
     created_at = serializers.DateTimeField()
     started_at = serializers.DateTimeField(allow_null=True)
     ended_at = serializers.DateTimeField(allow_null=True)

@@ -31,6 +31,9 @@ from web.http.problems import BadInput
 VIEW = "core_pipeline_view"
 STATUS = OpenApiParameter("status", OpenApiTypes.STR, enum=Status.values)
 PIPELINE = OpenApiParameter("pipeline", OpenApiTypes.INT, description="Only executions of this pipeline.")
+TRIGGER = OpenApiParameter(
+    "trigger", OpenApiTypes.INT, description="Only executions that this trigger started."
+)
 SEARCH = OpenApiParameter(
     "q", OpenApiTypes.STR, description="Part of a pipeline's name, an execution number, or an image tag."
 )
@@ -71,7 +74,7 @@ class Executions(BaseApiView):
     order = "created_at"
 
     @extend_schema(
-        parameters=[ORG_PARAMETER, PROJECT_PARAMETER, STATUS, PIPELINE, SEARCH, *PAGE_PARAMETERS],
+        parameters=[ORG_PARAMETER, PROJECT_PARAMETER, STATUS, PIPELINE, TRIGGER, SEARCH, *PAGE_PARAMETERS],
         responses=ExecutionSummary(many=True),
     )
     def get(self, request: Request) -> Response:
@@ -88,6 +91,8 @@ class Executions(BaseApiView):
             executions = executions.filter(pipeline__in=list(pipelines.values_list("pk", flat=True)))
         if (pipeline := parse_number(request, "pipeline")) is not None:
             executions = executions.filter(pipeline_id=pipeline)
+        if (trigger := parse_number(request, "trigger")) is not None:
+            executions = queries.filter_by_trigger(executions, trigger)
         executions = queries.filter_by_text(executions, self.principal, request.GET.get("q", ""))
         return self.paginate(executions, ExecutionSummary)
 

@@ -90,6 +90,7 @@ def build_execution_facts(execution: Execution) -> dict[str, Any]:
         },
         "scope": execution.scope.path,
         "started_by": execution.started_by.get_username() if execution.started_by else None,
+        "cause": execution.cause,
         "created_at": _format_time(execution.created_at),
         "started_at": _format_time(execution.started_at),
         "ended_at": _format_time(execution.ended_at),

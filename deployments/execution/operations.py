@@ -73,6 +73,7 @@ def run_pipeline(  # noqa: PLR0913 - the settings of a run
     input_set_names: Sequence[str] = (),
     force_new_deployment: bool | None = None,
     start: AttemptStart | None = None,
+    cause: str = "",
 ) -> Execution:
     """Start a run. The same idempotency key of the same user returns the existing run.
 
@@ -84,6 +85,8 @@ def run_pipeline(  # noqa: PLR0913 - the settings of a run
     them and logs a note.
 
     `start` makes the run a further attempt of an ended one: it has the inputs and the image of that.
+
+    `cause` is what started it without a person, such as a trigger and its event.
 
     A freeze window never blocks a rollback; `override_freeze` ignores the windows that the actor may
     override.
@@ -115,13 +118,14 @@ def run_pipeline(  # noqa: PLR0913 - the settings of a run
             execution = _create_execution(actor, pipeline, request, text, idempotency_key, replays, start)
             version = None if yaml else execution.pipeline_version
             Execution.objects.filter(pk=execution.pk).update(
-                pipeline_version=version, force_new_deployment=force_new_deployment
+                pipeline_version=version, force_new_deployment=force_new_deployment, cause=cause
             )
             planning.write_plan(execution, request.spec, request.targets, start)
             operations.record_override(actor, execution, overridden)
             input_sets.record_use(pipeline, input_set_names)
             after = {"number": execution.number, "artifact": request.artifact, "inputs": request.inputs}
             after |= {"input_sets": list(input_set_names)} if input_set_names else {}
+            after |= {"cause": cause} if cause else {}
             if force_new_deployment is not None:
                 after["force_new_deployment"] = force_new_deployment
             if start:

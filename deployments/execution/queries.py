@@ -8,7 +8,7 @@ from django.db.models import Count, Exists, F, OuterRef, Prefetch, Q, QuerySet, 
 
 from connectors.models import Connector
 from deployments.models import AwsCall, Execution, ServiceLock, ServiceLockClaim, StageExecution
-from pipelines.models import Pipeline
+from pipelines.models import Pipeline, TriggerFiring
 from pipelines.queries import list_visible_pipelines
 from rbac.archive_guards import WorkInProgress
 from rbac.models import Scope, User
@@ -137,6 +137,12 @@ def filter_by_text(executions: QuerySet[Execution], principal: User, text: str) 
     if number.isascii() and number.isdigit() and len(number) <= MOST_DIGITS:
         condition |= Q(number=int(number))
     return executions.filter(condition)
+
+
+def filter_by_trigger(executions: QuerySet[Execution], trigger: int) -> QuerySet[Execution]:
+    """Return the executions that a trigger started."""
+    firings = TriggerFiring.objects.filter(trigger=trigger, execution_id__isnull=False)
+    return executions.filter(pk__in=firings.values("execution_id"))
 
 
 def _find_pipelines_by_name(principal: User, text: str) -> list[int]:

@@ -50,6 +50,8 @@ class Execution(models.Model):
     first_attempt = models.UUIDField(null=True)
     next_attempt = models.OneToOneField("self", null=True, on_delete=models.SET_NULL, related_name="+")
     started_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
+    # What started it without a person: a trigger and its event.
+    cause = models.CharField(max_length=255, blank=True, default="", db_default="")
     idempotency_key = models.CharField(max_length=128, null=True)  # noqa: DJ001 - unique where given
     # The request that started it, and its trace, for later passes.
     trace_context = models.JSONField(default=dict)

@@ -18,6 +18,7 @@ from deployments.execution.onboarding import list_onboarding_steps
 from deployments.models import Execution
 from deployments.pages.log_tab import build_log_tab, parse_log_address
 from deployments.run_expressions import Run
+from pipelines.models import Trigger, TriggerFiring
 from pipelines.pages.expressions import render_expressions
 from rbac.policy import can
 from steps.states import TERMINAL_STATUSES, Status
@@ -52,6 +53,9 @@ def list_executions(request: PageRequest) -> HttpResponse:
     executions = queries.list_visible_executions(request.user, request.current_scope)
     if statuses:
         executions = executions.filter(status__in=statuses)
+    trigger = find_trigger(request)
+    if trigger is not None:
+        executions = queries.filter_by_trigger(executions, trigger.pk)
     text = request.GET.get("q", "")[:LONGEST_SEARCH]
     page = paginate_queryset(
         queries.filter_by_text(executions, request.user, text), request, order="created_at"
@@ -60,12 +64,21 @@ def list_executions(request: PageRequest) -> HttpResponse:
         "page": page,
         "filters": FILTERS,
         "chosen": chosen if statuses else "",
+        "trigger": trigger,
         "text": text.strip(),
         "topics": get_list_topics(request, "executions"),
     }
-    if request.current_scope and not (statuses or text or page.items):
+    if request.current_scope and not (statuses or trigger or text or page.items):
         context["way"] = list_onboarding_steps(request.current_scope, request.user)
     return render(request, "deployments/executions.html", context)
+
+
+def find_trigger(request: PageRequest) -> Trigger | None:
+    """Return the visible trigger that `?trigger=` names, if any."""
+    number = request.GET.get("trigger", "")
+    if not number:
+        return None
+    return get_visible(request, VIEW, Trigger.objects.select_related("pipeline"), pk=number)
 
 
 def _get_execution(request: PageRequest, pk: uuid.UUID) -> Execution:
@@ -87,6 +100,9 @@ def show_execution(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
         "statuses": STATUS_BADGES,
         "execution_page": True,
         "may_run": can(request.user, "core_pipeline_execute", execution.pipeline),
+        "firing": TriggerFiring.objects.filter(execution_id=pk).only("pk").first()
+        if execution.cause
+        else None,
         "attempts": list(filter_attempts(execution).select_related("started_by")),
         **_build_delays(execution),
     }

@@ -29,12 +29,14 @@ from ops.backups.manifests import (
 from ops.backups.unfinished import MARK_TABLE, find_unfinished_restore, list_tables, remove_mark
 from ops.models import ServerProcess
 from ops.processes import list_processes
+from pipelines.triggers.firings import hold_waiting_firings
 from rbac.audit import record_audit_entry
 from rbac.encryption import get_token_key_name
 from rbac.models import Scope
 from web.clock import get_database_time
 
 HELD_REASON = "Not sent: the database was restored from a backup. Send it again if it is still needed."
+UNHANDLED_REASON = "The database was restored from a backup. Redeliver it if it is still needed."
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,7 @@ class RestoredState:
     executions: int
     delegate_tasks: int
     notifications: int
+    trigger_firings: int
     sessions: int
 
 
@@ -116,6 +119,7 @@ def settle_restored_state(taken_at: datetime, audited: dict[str, object]) -> Res
         executions=executions,
         delegate_tasks=end_open_tasks(now),
         notifications=hold_waiting_notifications(HELD_REASON, now),
+        trigger_firings=hold_waiting_firings(UNHANDLED_REASON, now),
         sessions=end_every_session(),
     )
     PreviewRequest.objects.all().delete()

@@ -1,12 +1,23 @@
-"""URLs of the REST API of pipelines and input sets."""
+"""URLs of the REST API of pipelines, input sets and triggers."""
 
 from django.urls import path
 
-from pipelines.api import expressions, input_sets, pipelines
+from pipelines.api import expressions, input_sets, pipelines, trigger_firings, triggers
 
 urlpatterns = [
     path("input-sets", input_sets.InputSetList.as_view(), name="api-input-sets"),
     path("input-sets/<int:pk>", input_sets.InputSetDetail.as_view(), name="api-input-set"),
+    path("triggers", triggers.TriggerList.as_view(), name="api-triggers"),
+    path("triggers/<int:pk>", triggers.TriggerDetail.as_view(), name="api-trigger"),
+    path("triggers/<int:pk>/secret", triggers.TriggerSecretRotation.as_view(), name="api-trigger-secret"),
+    path("triggers/<int:pk>/try", triggers.TriggerTrial.as_view(), name="api-trigger-trial"),
+    path("triggers/<int:pk>/firings", trigger_firings.FiringList.as_view(), name="api-trigger-firings"),
+    path("trigger-firings/<uuid:pk>", trigger_firings.FiringDetail.as_view(), name="api-trigger-firing"),
+    path(
+        "trigger-firings/<uuid:pk>/redeliver",
+        trigger_firings.FiringRedelivery.as_view(),
+        name="api-redeliver-firing",
+    ),
     path("pipelines", pipelines.PipelineList.as_view(), name="api-pipelines"),
     path("pipelines/<int:pk>", pipelines.PipelineDetail.as_view(), name="api-pipeline"),
     path("pipelines/checks", pipelines.PipelineCheckRoute.as_view(), name="api-pipeline-checks"),

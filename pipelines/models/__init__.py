@@ -1,9 +1,12 @@
-"""Tables of pipelines and input sets."""
+"""Tables of pipelines, input sets and triggers."""
 
 from pipelines.models.pipelines import InputSet, Pipeline, PipelineVersion
+from pipelines.models.triggers import Trigger, TriggerFiring
 
 __all__ = [
     "InputSet",
     "Pipeline",
     "PipelineVersion",
+    "Trigger",
+    "TriggerFiring",
 ]

@@ -27,6 +27,7 @@ from tests.api.requests import (
 )
 from tests.api.required_access import HERE, Anywhere, Lists, Makes, Needs, Open, Saves, SignedIn
 from tests.api.sample_project import CANARY, PIPELINE
+from tests.api.trigger_rows import TRIGGER_PAGES
 
 FREEZE_FORM = {
     "name": "X",
@@ -232,6 +233,7 @@ DEPLOYMENT_PAGES: dict[str, Row] = {
         use_key_of("pipeline"),
     ),
     "draw-pipeline": Row((Ask("post", SignedIn(), body=pipeline_form, is_form=True),)),
+    **TRIGGER_PAGES,
     "input-sets": allow_get(Needs("core_pipeline_view"), use_key_of("pipeline")),
     "new-input-set": Row(
         (

@@ -30,6 +30,7 @@ from tests.api.requests import (
 )
 from tests.api.required_access import Belongs, Lists, Needs, SignedIn
 from tests.api.sample_project import PIPELINE
+from tests.api.trigger_rows import TRIGGERS
 
 FREEZE = {"name": "X", "begins": "2020-01-01T00:00", "ends": "2020-01-02T00:00"}
 
@@ -168,6 +169,7 @@ DEPLOYMENTS: dict[str, Row] = {
         ),
         use_key_of("input_set"),
     ),
+    **TRIGGERS,
     "api-pipelines": Row(
         (
             get(Lists("core_pipeline_view")),

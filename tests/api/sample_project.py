@@ -11,7 +11,7 @@ from delegates.models import Delegate, DelegateToken
 from deployments.execution import operations
 from deployments.models import Approval, Execution, FreezeWindow
 from notifications.models import Notification, NotificationRule
-from pipelines.models import InputSet, Pipeline, PipelineVersion
+from pipelines.models import InputSet, Pipeline, PipelineVersion, Trigger, TriggerFiring
 from rbac.models import (
     ApiKey,
     Invitation,
@@ -90,6 +90,8 @@ class World:
     token: DelegateToken
     notification_rule: NotificationRule
     notification: Notification
+    trigger: Trigger
+    firing: TriggerFiring
 
 
 def make_world(scope: Scope, member: User, runner: User) -> World:
@@ -180,6 +182,7 @@ def make_world(scope: Scope, member: User, runner: User) -> World:
     delegate = create_all_rows(scope, connector, CANARY)
     token = make_token(scope, f"{CANARY} spare")
     rule, notification = create_notification_rows(scope)
+    trigger, firing = create_trigger_rows(pipeline, service_account)
     return World(
         scope=scope,
         member=member,
@@ -206,6 +209,8 @@ def make_world(scope: Scope, member: User, runner: User) -> World:
         token=token,
         notification_rule=rule,
         notification=notification,
+        trigger=trigger,
+        firing=firing,
     )
 
 
@@ -239,3 +244,31 @@ def create_notification_rows(scope: Scope) -> tuple[NotificationRule, Notificati
         reason="It answered 500",
     )
     return rule, notification
+
+
+def create_trigger_rows(pipeline: Pipeline, account: ServiceAccount) -> tuple[Trigger, TriggerFiring]:
+    """A webhook of an account that may run the pipeline, with one event that started nothing."""
+    role = Role.objects.get(identifier="pipeline_executor", scope=None)
+    RoleAssignment.objects.create(scope=pipeline.scope, role=role, user=account.user)
+    trigger = Trigger.objects.create(
+        pipeline=pipeline,
+        identifier="build",
+        name=f"{CANARY} build",
+        kind="webhook",
+        secret=planted("secret-of-a-trigger"),
+        tag="<+trigger.payload.tag>",
+        service_account=account,
+    )
+    now = timezone.now()
+    firing = TriggerFiring.objects.create(
+        trigger=trigger,
+        delivery_id="build-1",
+        event_key="signature:1",
+        received_at=now,
+        summary=f"{CANARY} webhook",
+        payload={"tag": CANARY},
+        status=TriggerFiring.Status.IGNORED,
+        reason="The trigger is disabled.",
+        ended_at=now,
+    )
+    return trigger, firing

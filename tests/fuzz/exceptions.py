@@ -79,6 +79,8 @@ REFUSED_ALTHOUGH_DESCRIBED: Final[dict[str, str]] = {
     "POST /api/v1/service-accounts": TAKEN,
     "POST /api/v1/services": VARIABLES,
     "POST /api/v1/services/{id}/deployments/{deployment}/return": GONE,
+    "POST /api/v1/triggers": NAMED,
+    "POST /api/v1/trigger-firings/{id}/redeliver": GONE,
     "POST /api/v1/user-groups": TAKEN,
     "PUT /api/v1/environments/{id}": VARIABLES,
     "PUT /api/v1/environments/{id}/infrastructures/{infrastructure}": NAMED,
@@ -91,6 +93,7 @@ REFUSED_ALTHOUGH_DESCRIBED: Final[dict[str, str]] = {
     "PUT /api/v1/pipelines/{id}": YAML,
     "PUT /api/v1/roles/{id}": NAMED,
     "PUT /api/v1/services/{id}": VARIABLES,
+    "PUT /api/v1/triggers/{id}": NAMED,
 }
 
 

@@ -96,6 +96,8 @@ def addresses(world: World) -> dict[str, dict[str, Any]]:
         "/api/v1/notifications/": {"id": str(world.notification.pk)},
         "/api/v1/input-sets/": {"id": world.input_set.pk},
         "/api/v1/pipelines/": {"id": world.pipeline.pk, "number": 1},
+        "/api/v1/triggers/": {"id": world.trigger.pk},
+        "/api/v1/trigger-firings/": {"id": str(world.firing.pk)},
         "/api/v1/role-assignments/": {"id": world.assignment.pk},
         "/api/v1/roles/": {"id": world.role.pk},
         "/api/v1/resource-groups/": {"id": world.resource_group.pk},

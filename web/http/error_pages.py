@@ -31,7 +31,7 @@ _DJANGO_REFUSALS: tuple[tuple[type[Exception], int, str], ...] = (
 
 def is_api_path(path: str) -> bool:
     """Return whether programs are answered at a path; the pages that describe the API are for people."""
-    return path.startswith("/api/") and not path.startswith("/api/docs/")
+    return path.startswith(("/api/", "/hooks/")) and not path.startswith("/api/docs/")
 
 
 def render_problem(

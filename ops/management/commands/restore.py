@@ -55,5 +55,6 @@ class Command(BaseCommand):
     def _report(self, state: RestoredState) -> None:
         self.stdout.write(
             f"Restored. Waiting for a person: {state.executions} executions. Ended: {state.delegate_tasks} "
-            f"delegate tasks, {state.sessions} sessions. Held back: {state.notifications} notifications."
+            f"delegate tasks, {state.sessions} sessions. Held back: {state.notifications} notifications, "
+            f"{state.trigger_firings} firings of triggers."
         )

@@ -1,0 +1,21 @@
+"""Address of triggers for other programs: no session, no cookie, no form."""
+
+import uuid
+
+from django.http import HttpRequest, JsonResponse
+from django.utils import timezone
+from django.views.decorators.csrf import csrf_exempt
+from django.views.decorators.http import require_POST
+
+from pipelines.triggers.receiving import receive_request
+
+
+@csrf_exempt
+@require_POST
+def receive_hook(request: HttpRequest, key: uuid.UUID) -> JsonResponse:
+    """Write the event of a request, and answer 202 before anything is started."""
+    address = str(request.META.get("REMOTE_ADDR", ""))
+    receipt = receive_request(key, address, request.headers, request.body, timezone.now())
+    firing = receipt.firing
+    content = {"firing": str(firing.pk) if firing else None, "duplicate": bool(firing) and not receipt.is_new}
+    return JsonResponse(content, status=202)

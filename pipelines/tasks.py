@@ -1,0 +1,56 @@
+"""Celery tasks of triggers."""
+
+import logging
+from typing import Any
+from uuid import UUID
+
+from celery import shared_task
+from kombu.exceptions import OperationalError
+
+from pipelines.triggers import firings
+from web.clock import get_database_time
+from web.http.outages import OUTAGE_ERRORS, is_outage
+
+logger = logging.getLogger(__name__)
+
+
+@shared_task(name="pipelines.tasks.process_firings")
+def process_firings(**_: Any) -> None:
+    """Turn the waiting firings into runs."""
+    try:
+        for pk in firings.list_due_firings(get_database_time()):
+            _process_firing(pk)
+    except OUTAGE_ERRORS as error:
+        if not is_outage(error):
+            raise
+        logger.warning("Firings of triggers wait, the next tick tries again: %s", error)
+
+
+def _process_firing(pk: UUID) -> None:
+    try:
+        firings.process_firing(pk, get_database_time())
+    except Exception as error:
+        if is_outage(error):
+            raise
+        # The firing must end with the error; otherwise it would be tried again and again.
+        logger.exception("A firing of a trigger failed with an unexpected error")
+        firings.record_crash(pk, error)
+
+
+def tick() -> None:
+    """Send a message if a firing waits."""
+    try:
+        if firings.has_due_firings(get_database_time()):
+            request_firings()
+    except OUTAGE_ERRORS as error:
+        if not is_outage(error):
+            raise
+        logger.warning("Triggers were not looked at, the next tick tries again: %s", error)
+
+
+def request_firings() -> None:
+    """Request the work on waiting firings before the next tick."""
+    try:
+        process_firings.apply_async(expires=30, retry=False)
+    except (OSError, OperationalError) as error:
+        logger.warning("Wake-up not published; the next tick does it: %s", error)

@@ -1,0 +1,1 @@
+"""Triggers: their kinds, deliveries, decisions and runs."""

@@ -1,0 +1,147 @@
+"""Base of trigger kinds: settings, requests, events and checks."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, ClassVar
+
+from guards.limits import TRIGGER_SETTING_CHARACTERS, TRIGGER_SETTING_LINES
+
+
+class RequestRefused(Exception):
+    """A request whose sender does not know the secret. The answer gives no details."""
+
+
+@dataclass(frozen=True)
+class HookRequest:
+    """Request to the address of a trigger; the names of `headers` are read without regard to case."""
+
+    headers: Mapping[str, str]
+    body: bytes
+    received_at: datetime
+
+
+@dataclass(frozen=True)
+class TriggerEvent:
+    """An event as its kind has read it.
+
+    `key` is the same for all deliveries of one event. `values` are available below `<+trigger.…>`, beside the
+    payload. `is_ignorable` marks what needs no row, such as the ping of a provider.
+    """
+
+    key: str
+    delivery_id: str
+    summary: str
+    values: Mapping[str, Any] = field(default_factory=dict)
+    payload: Any = field(default_factory=dict)
+    is_ignorable: bool = False
+
+
+@dataclass(frozen=True)
+class Check:
+    """One condition of a trigger, and why it does not hold ("" if it does)."""
+
+    text: str
+    reason: str = ""
+
+    @property
+    def holds(self) -> bool:
+        return not self.reason
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A setting of a kind, as a field of its form; a list has one value in each line."""
+
+    name: str
+    label: str
+    help: str = ""
+    is_required: bool = False
+    is_list: bool = False
+    choices: tuple[tuple[str, str], ...] = ()
+    default: str = ""
+
+    def format_value(self, value: Any) -> str:
+        """Return a value as text."""
+        if isinstance(value, list):
+            return ", ".join(value) or "any"
+        return dict(self.choices).get(value, value) or "any"
+
+    def find_problem(self, value: Any) -> str:
+        """Return the problem of a value, "" if it is valid."""
+        if self.is_list:
+            return self._find_list_problem(value)
+        if not isinstance(value, str):
+            return "must be a text"
+        if len(value) > TRIGGER_SETTING_CHARACTERS:
+            return f"must have at most {TRIGGER_SETTING_CHARACTERS}"
+        if self.choices and value not in dict(self.choices):
+            return f"must be one of {', '.join(dict(self.choices))}"
+        return "is required" if self.is_required and not value.strip() else ""
+
+    def _find_list_problem(self, value: Any) -> str:
+        if not isinstance(value, list) or not all(isinstance(item, str) and item.strip() for item in value):
+            return "must be a list of texts"
+        if len(value) > TRIGGER_SETTING_LINES:
+            return f"must have at most {TRIGGER_SETTING_LINES}"
+        if any(len(item) > TRIGGER_SETTING_CHARACTERS for item in value):
+            return f"each value must have at most {TRIGGER_SETTING_CHARACTERS}"
+        return "is required" if self.is_required and not value else ""
+
+
+@dataclass(frozen=True)
+class SetupStep:
+    """Step of setting up a sender, with a command to copy if there is one."""
+
+    title: str
+    text: str
+    command: str = ""
+
+
+class TriggerKind:
+    """A kind of trigger: a subclass in `pipelines.triggers.kinds` with `@register_kind`."""
+
+    identifier: ClassVar[str]
+    title: ClassVar[str]
+    # What starts a run, as the end of "Starts a run …".
+    description: ClassVar[str]
+    settings: ClassVar[tuple[Setting, ...]] = ()
+    # The values below <+trigger.…> that its events have, with their descriptions.
+    values: ClassVar[Mapping[str, str]] = {}
+    # Whether it has an address and a secret.
+    has_address: ClassVar[bool] = False
+    # What the page for trying a trigger starts with.
+    sample_payload: ClassVar[str] = "{}"
+
+    def list_problems(self, spec: Mapping[str, Any]) -> list[dict[str, str]]:
+        """Return the problems of settings, as {"path", "message"}; kinds add rules of their own."""
+        by_name = {setting.name: setting for setting in self.settings}
+        known = ", ".join(by_name) or "none"
+        problems = [
+            {"path": f"spec.{name}", "message": f"unknown setting; this kind has: {known}"}
+            for name in sorted(set(spec) - set(by_name))
+        ]
+        for name, setting in by_name.items():
+            if problem := setting.find_problem(spec.get(name, [] if setting.is_list else setting.default)):
+                problems.append({"path": f"spec.{name}", "message": problem})
+        return problems
+
+    def list_setup_steps(self, address: str) -> list[SetupStep]:
+        """Return how to set up the sender; `address` is that of the trigger."""
+        return []
+
+    def authenticate(self, secret: str, request: HookRequest) -> None:
+        """Check that the sender knows the secret, in constant time. Raises `RequestRefused`."""
+        raise RequestRefused
+
+    def read_event(self, spec: Mapping[str, Any], payload: Any, headers: Mapping[str, str]) -> TriggerEvent:
+        """Return the event of an authenticated request. Raises `BadInput` for a body of another form."""
+        raise NotImplementedError
+
+    def list_checks(self, spec: Mapping[str, Any], values: Mapping[str, Any]) -> list[Check]:
+        """Return the checks of the settings for the values of an event; the conditions follow them."""
+        return []
+
+    def get_next_due(self, spec: Mapping[str, Any], after: datetime) -> datetime | None:
+        """Return when the kind looks for events next; None for a kind that is told about them."""
+        return None

@@ -1,0 +1,1 @@
+"""Kinds of triggers, one file each, which register themselves."""
