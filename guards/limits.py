@@ -333,6 +333,9 @@ NOTIFICATION_CAUSE_CHARACTERS: Final = Limit(2000, "characters", "cause in a not
 NOTIFICATION_ANSWER_BYTES: Final = Limit(
     16 * 1024, "bytes", "part of a webhook's response that is read", OWN_CHOICE
 )
-NOTIFICATION_SECRET_CHARACTERS: Final = Limit(256, "characters", "signing secret of a webhook", OWN_CHOICE)
+NOTIFICATION_SECRET_CHARACTERS: Final = Limit(
+    256, "characters", "signing secret or key of a notification rule", OWN_CHOICE
+)
+NOTIFICATION_RECIPIENTS: Final = Limit(20, "recipients", "recipients of one e-mail rule", OWN_CHOICE)
 
 LIMITS: Final = {name: value for name, value in globals().items() if isinstance(value, Limit)}

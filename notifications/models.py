@@ -15,13 +15,22 @@ from rbac.models.scopes import IDENTIFIER_PATTERN, validate_identifier
 class NotificationRule(models.Model):
     """Rule that sends the events of a scope and the scopes below it.
 
-    The address may contain a token, so it is encrypted; `host` is the displayed part.
+    The address may contain a token, so it is encrypted; `host` is the displayed part. `options` are the
+    values of the channel that are no secrets, by name.
     """
 
     class Kind(models.TextChoices):
         """Kind of channel."""
 
         WEBHOOK = "Webhook", "Webhook"
+        SLACK = "Slack", "Slack"
+        TEAMS = "Teams", "Microsoft Teams"
+        EMAIL = "Email", "E-mail"
+        PAGERDUTY = "PagerDuty", "PagerDuty"
+        OPSGENIE = "Opsgenie", "Opsgenie"
+        DISCORD = "Discord", "Discord"
+        GOOGLE_CHAT = "GoogleChat", "Google Chat"
+        APPRISE = "Apprise", "Apprise URL"
 
     RESOURCE_TYPE: ClassVar[str] = "notificationrule"
     RESOURCE_PATHS: ClassVar[dict[str, str]] = {"notificationrule": "identifier"}
@@ -33,7 +42,8 @@ class NotificationRule(models.Model):
     events = models.JSONField(default=list)
     url = EncryptedTextField(bound_to=["scope_id", "identifier"])
     host = models.CharField(max_length=255)
-    # Signing secret, if any.
+    options = models.JSONField(default=dict, db_default={})
+    # Signing secret, or key of the service, if any.
     secret = EncryptedTextField(bound_to=["scope_id", "identifier"], blank=True, default="")
     is_signed = models.BooleanField(default=False)
     is_enabled = models.BooleanField(default=True)

@@ -1,9 +1,9 @@
 """Operations on notification rules and notifications."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from django.db import IntegrityError, transaction
 from django.db.models import F
@@ -15,16 +15,17 @@ from connectors.operations.identifiers import (
 )
 from guards.limits import NOTIFICATION_RULES, NOTIFICATION_SECRET_CHARACTERS
 from guards.text import find_text_problem
-from guards.urls import describe_url_problem
+from notifications.channels.base import ChannelSettings
+from notifications.channels.registry import CHANNELS
 from notifications.events import SUBSCRIBABLE_EVENTS, EventType, NotificationEvent
 from notifications.models import Notification, NotificationRule
 from notifications.outbox import DELIVERY_DEADLINE, build_notification
+from notifications.rule_checks import list_channel_problems
 from notifications.tasks import request_send
 from rbac.audit import record_audit_entry
 from rbac.models import Scope, User
 from rbac.policy import require
 from web.clock import get_database_time
-from web.http.client import get_outgoing_reach
 from web.http.problems import BadInput, Conflict, VersionConflict
 
 VIEW: Final = "core_notificationrule_view"
@@ -37,9 +38,10 @@ _EVENTS: Final = tuple(value for value, _ in SUBSCRIBABLE_EVENTS)
 
 @dataclass(frozen=True)
 class NotificationRuleSpec:
-    """Fields of a rule except its identifier.
+    """Fields of a rule except its identifier and kind.
 
-    An empty `url` or `secret` keeps the current one; `unsigned` removes the secret.
+    An empty `url` or `secret` keeps the current one; `unsigned` removes the secret. `options` are those of
+    the channel.
     """
 
     name: str
@@ -48,15 +50,21 @@ class NotificationRuleSpec:
     secret: str = ""
     unsigned: bool = False
     is_enabled: bool = True
+    options: Mapping[str, str] = field(default_factory=dict)
 
 
 def create_rule(
-    *, actor: User, scope: Scope, identifier: str, spec: NotificationRuleSpec
+    *,
+    actor: User,
+    scope: Scope,
+    identifier: str,
+    spec: NotificationRuleSpec,
+    kind: str = NotificationRule.Kind.WEBHOOK,
 ) -> NotificationRule:
     """Create a rule. Raises `BadInput`, or `Conflict` for a used identifier or too many rules."""
     require(actor, EDIT, scope)
     require_valid_identifier(identifier)
-    rule = NotificationRule(scope=scope, identifier=identifier)
+    rule = NotificationRule(scope=scope, identifier=identifier, kind=kind)
     _apply_spec(rule, spec)
     if NotificationRule.objects.filter(scope=scope).count() >= NOTIFICATION_RULES:
         raise Conflict(f"A scope can have {NOTIFICATION_RULES}. Delete one that is no longer needed.")
@@ -169,6 +177,7 @@ def build_audit_values(rule: NotificationRule) -> dict[str, Any]:
         "name": rule.name,
         "kind": rule.kind,
         "events": list(rule.events),
+        "options": dict(rule.options),
         "host": rule.host,
         "is_signed": rule.is_signed,
         "is_enabled": rule.is_enabled,
@@ -176,30 +185,21 @@ def build_audit_values(rule: NotificationRule) -> dict[str, Any]:
 
 
 def _apply_spec(rule: NotificationRule, spec: NotificationRuleSpec) -> None:
-    if errors := [*_validate_url(rule, spec), *_validate_events(spec), *_validate_secret(spec)]:
+    errors = [*list_channel_problems(rule, spec), *_validate_events(spec), *_validate_secret(spec)]
+    if errors:
         raise BadInput("The notification rule is not valid.", errors=errors)
+    channel = CHANNELS[rule.kind]
     rule.name = validate_name(spec.name)
     rule.events = [value for value in _EVENTS if value in spec.events]
     rule.is_enabled = spec.is_enabled
+    rule.options = {option.name: spec.options.get(option.name, "") for option in channel.options}
     if spec.url:
-        rule.url, rule.host = spec.url, get_visible_host(spec.url)
+        rule.url = spec.url
     if spec.secret or spec.unsigned:
         rule.secret = "" if spec.unsigned else spec.secret
-        rule.is_signed = bool(rule.secret)
-
-
-def get_visible_host(url: str) -> str:
-    """Return the displayed part of an address, which ends before a possible token."""
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc}"[:255]
-
-
-def _validate_url(rule: NotificationRule, spec: NotificationRuleSpec) -> list[dict[str, str]]:
-    if not spec.url:
-        return [] if rule.pk else [{"path": "url", "message": "Enter the URL of the receiver."}]
-    if problem := describe_url_problem(spec.url, get_outgoing_reach()):
-        return [{"path": "url", "message": f"{problem[:1].upper()}{problem[1:]}."}]
-    return []
+        rule.is_signed = bool(rule.secret) and rule.kind == NotificationRule.Kind.WEBHOOK
+    if spec.url or channel.options:
+        rule.host = channel.describe_target(ChannelSettings(rule.url, "", rule.options))
 
 
 def _validate_events(spec: NotificationRuleSpec) -> list[dict[str, str]]:

@@ -1,7 +1,6 @@
 """Outbox: notifications are written in the transaction of their event and sent after it."""
 
 import json
-import re
 import uuid
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timedelta
@@ -14,20 +13,13 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from guards.limits import NOTIFICATION_CAUSE_CHARACTERS, NOTIFICATION_HOURS, NOTIFICATION_TEXT_CHARACTERS
-from guards.text import sanitize_text
+from notifications.escaping import collapse_whitespace, escape_for_chat, truncate_line
 from notifications.events import EventType, NotificationEvent
 from notifications.models import Notification, NotificationRule
 from notifications.tasks import request_send
 from rbac.models import Scope
 from rbac.policy import build_not_archived_filter
 from web.clock import get_database_time
-
-# Chat tools read these as links or mentions, and a failed program could print them.
-_MENTION: Final = re.compile(r"@(?=\w)")
-# Markdown links, which may show another URL than their target, and bare URLs.
-_LINK: Final = re.compile(r"(?<=\])(?=\()|(?<=:)(?=//)")
-_ZERO_WIDTH_SPACE: Final = "\u200b"
-_BRACKETS: Final = str.maketrans({"<": "‹", ">": "›"})
 
 
 def render_body(fact: NotificationEvent, key: UUID, at: datetime) -> str:
@@ -46,7 +38,7 @@ def build_document(fact: NotificationEvent, key: UUID, at: datetime) -> Mapping[
         "org": fact.scope.org or None,
         "project": fact.scope.project or None,
         "status": fact.status or None,
-        "cause": _truncate(fact.cause, NOTIFICATION_CAUSE_CHARACTERS) or None,
+        "cause": truncate_line(fact.cause, NOTIFICATION_CAUSE_CHARACTERS) or None,
         "pipeline": fact.pipeline or None,
         "execution": fact.execution or None,
         "services": list(fact.services),
@@ -59,21 +51,7 @@ def build_document(fact: NotificationEvent, key: UUID, at: datetime) -> Mapping[
 def render_text(fact: NotificationEvent) -> str:
     """Return the event in one line, escaped for chat tools."""
     # Joined to one line first: removed characters may separate markup of chat tools.
-    return _truncate(escape_for_chat(_collapse_whitespace(fact.text)), NOTIFICATION_TEXT_CHARACTERS)
-
-
-def escape_for_chat(text: str) -> str:
-    """Return a text without markup of chat tools."""
-    return _LINK.sub(_ZERO_WIDTH_SPACE, _MENTION.sub(f"@{_ZERO_WIDTH_SPACE}", text.translate(_BRACKETS)))
-
-
-def _collapse_whitespace(text: str) -> str:
-    return " ".join(sanitize_text(text).replace("\x1b", "").split())
-
-
-def _truncate(text: str, most: int) -> str:
-    line = _collapse_whitespace(text)
-    return line if len(line) <= most else f"{line[: most - 1]}…"
+    return truncate_line(escape_for_chat(collapse_whitespace(fact.text)), NOTIFICATION_TEXT_CHARACTERS)
 
 
 DELIVERY_DEADLINE: Final = timedelta(hours=NOTIFICATION_HOURS)

@@ -12,7 +12,8 @@ from uuid import UUID
 from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
 
 from guards.limits import NOTIFICATION_ATTEMPTS, NOTIFICATION_HOURS
-from notifications.channels.webhook import WebhookRequest, WebhookResult, send_webhook
+from notifications.channels.base import Channel, Delivery, DeliveryResult
+from notifications.channels.registry import CHANNELS
 from notifications.models import Notification, NotificationRule, OutboxLease
 from rbac.encryption import DecryptionFailed
 from web.clock import get_database_time
@@ -59,7 +60,8 @@ class ClaimedNotification:
     rule: int
     fence: int
     attempts: int
-    webhook: WebhookRequest | None = None
+    channel: Channel | None = None
+    delivery: Delivery | None = None
 
 
 def has_due_notifications(now: datetime) -> bool:
@@ -86,7 +88,7 @@ class OutboxSender:
 
     def __init__(self, now: Callable[[], datetime]) -> None:
         self._now, self._began, self._tries = now, time.monotonic(), 0
-        self._running: dict[Future[WebhookResult], ClaimedNotification] = {}
+        self._running: dict[Future[DeliveryResult], ClaimedNotification] = {}
 
     def run(self) -> int:
         """Send due notifications in all threads until none is due or the time is over."""
@@ -114,8 +116,9 @@ class OutboxSender:
             self._now(), free, {running.rule for running in self._running.values()}
         )
         for claim in claimed:
-            if claim.webhook is not None:
-                self._running[pool.submit(send_webhook, claim.webhook, get_outgoing_reach())] = claim
+            if claim.channel is not None and claim.delivery is not None:
+                future = pool.submit(claim.channel.send, claim.delivery, get_outgoing_reach())
+                self._running[future] = claim
         self._tries += len(claimed)
         return bool(claimed)
 
@@ -123,13 +126,13 @@ class OutboxSender:
         return time.monotonic() - self._began
 
 
-def _get_result(future: Future[WebhookResult]) -> WebhookResult:
+def _get_result(future: Future[DeliveryResult]) -> DeliveryResult:
     """Return the delivery result; a bug must not block the other notifications."""
     error = future.exception()
     if error is None:
         return future.result()
     logger.error("A notification could not be sent", exc_info=error)
-    return WebhookResult(None, f"Internal error: {type(error).__name__}.")
+    return DeliveryResult(None, f"Internal error: {type(error).__name__}.")
 
 
 def claim_due_notifications(
@@ -163,21 +166,28 @@ def _claim_next(rule: NotificationRule, now: datetime) -> ClaimedNotification | 
     if row is None:
         return None
     claimed = ClaimedNotification(row.pk, rule.pk, row.sends, row.attempts)
+    channel = CHANNELS.get(rule.kind)
+    if channel is None:
+        # During an upgrade, a rule of the next release.
+        record_result(
+            claimed, DeliveryResult(None, f"No channel of this release is called {rule.kind}."), now
+        )
+        return None
     try:
-        webhook = WebhookRequest(
-            str(row.pk), row.event, rule.url, rule.secret, row.body, int(now.timestamp())
+        delivery = Delivery(
+            str(row.pk), row.event, rule.url, rule.secret, row.body, int(now.timestamp()), rule.options
         )
     except DecryptionFailed as problem:
-        record_result(claimed, WebhookResult(None, f"Could not decrypt the URL: {problem}"), now)
+        record_result(claimed, DeliveryResult(None, f"Could not decrypt the address: {problem}"), now)
         return None
-    return replace(claimed, webhook=webhook)
+    return replace(claimed, channel=channel, delivery=delivery)
 
 
 def _build_unclaimed_filter(now: datetime) -> Q:
     return Q(claimed_until=None) | Q(claimed_until__lte=now)
 
 
-def record_result(claimed: ClaimedNotification, answer: WebhookResult, now: datetime) -> None:
+def record_result(claimed: ClaimedNotification, answer: DeliveryResult, now: datetime) -> None:
     """Store a delivery result, unless the notification has a newer claim or is deleted."""
     attempt = Notification.objects.filter(pk=claimed.key, sends=claimed.fence, status=WAITING)
     rule = NotificationRule.objects.filter(pk=claimed.rule)

@@ -28,6 +28,7 @@ class RuleDocument(serializers.Serializer[Any]):
     project = serializers.CharField(source="scope.project")
     events = serializers.ListField(child=serializers.ChoiceField(choices=SUBSCRIBABLE_EVENTS))
     host = serializers.CharField()
+    options = serializers.DictField(child=serializers.CharField())
     is_signed = serializers.BooleanField()
     is_enabled = serializers.BooleanField()
     version = serializers.IntegerField()
@@ -51,7 +52,12 @@ class RuleChange(serializers.Serializer[Any]):
         allow_null=True,
         write_only=True,
         trim_whitespace=False,
-        help_text="Signing key; null removes the current one.",
+        help_text="Signing secret of a webhook, or key of the service; null removes a signing secret.",
+    )
+    options = serializers.DictField(
+        child=serializers.CharField(allow_blank=True, max_length=2_000),
+        default=dict,
+        help_text="Values of a channel: `recipients` of Email, `region` (us, eu) of PagerDuty and Opsgenie.",
     )
     is_enabled = serializers.BooleanField(default=True)
 
@@ -60,7 +66,9 @@ class RuleInput(RuleChange):
     """Fields of a new notification rule."""
 
     identifier = serializers.CharField(max_length=128)
-    url = serializers.CharField(max_length=int(URL_CHARACTERS), write_only=True)
+    kind = serializers.ChoiceField(
+        choices=NotificationRule.Kind.choices, default=NotificationRule.Kind.WEBHOOK.value
+    )
     org = serializers.CharField(required=False, write_only=True)
     project = serializers.CharField(required=False, write_only=True)
 
@@ -76,7 +84,11 @@ class NotificationRuleListView(BaseApiView):
     def post(self, request: Request) -> Response:
         body, scope = self.get_validated_body(RuleInput), self.get_named_scope()
         made = operations.create_rule(
-            actor=self.principal, scope=scope, identifier=body["identifier"], spec=_build_spec(body)
+            actor=self.principal,
+            scope=scope,
+            identifier=body["identifier"],
+            kind=body["kind"],
+            spec=_build_spec(body),
         )
         return respond_with_etag(RuleDocument(made).data, made.version, status=201)
 
@@ -122,6 +134,7 @@ def _build_spec(body: dict[str, Any]) -> NotificationRuleSpec:
         secret=secret or "",
         unsigned="secret" in body and secret is None,
         is_enabled=body["is_enabled"],
+        options=body["options"],
     )
 
 

@@ -3,20 +3,26 @@
 import hashlib
 import hmac
 import re
-from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 from urllib.parse import unquote_plus, urlsplit
 
 from guards.address_policy import AddressPolicy, AddressRefused
 from guards.limits import NOTIFICATION_ANSWER_BYTES
 from guards.masks import SecretMask
 from guards.safe_http import RequestFailed, RequestPolicy, SafeRequest, send_request
-from guards.text import sanitize_text
-from guards.urls import HostNotResolved, InvalidUrl
+from guards.urls import HostNotResolved, InvalidUrl, describe_url_problem
+from notifications.channels.base import (
+    TIMEOUT_SECONDS,
+    USER_AGENT,
+    Channel,
+    ChannelInput,
+    ChannelSettings,
+    Delivery,
+    DeliveryResult,
+    Problems,
+    format_reason,
+)
 
-USER_AGENT: Final = "Slipway-Notifications/1"
-REASON_CHARACTERS: Final = 512
-TIMEOUT_SECONDS: Final = 15.0
 RESPONSE_CHARACTERS: Final = 200
 # Shorter parts of a URL are words such as "services".
 TOKEN_CHARACTERS: Final = 12
@@ -24,33 +30,39 @@ TOKEN_CHARACTERS: Final = 12
 _QUERY_SEPARATORS: Final = re.compile("[&;=]")
 
 
-@dataclass(frozen=True)
-class WebhookRequest:
-    """Request of one delivery; `key` is the same for every attempt, `sent_at` is its time in Unix seconds."""
+class WebhookChannel(Channel):
+    """A program that takes the events as JSON."""
 
-    key: str
-    event: str
-    url: str
-    secret: str
-    body: str
-    sent_at: int
+    address: ClassVar[ChannelInput] = ChannelInput(
+        "Address",
+        "Events are sent to this URL as JSON with POST. It is stored encrypted and not shown again.",
+    )
+    key: ClassVar[ChannelInput] = ChannelInput(
+        "Signing secret",
+        "Signs each request, so that the receiver can verify the sender.",
+        is_required=False,
+    )
+
+    def list_problems(self, settings: ChannelSettings, reach: AddressPolicy) -> Problems:
+        if settings.url and (problem := describe_url_problem(settings.url, reach)):
+            yield "url", format_reason(f"{problem}.")
+
+    def describe_target(self, settings: ChannelSettings) -> str:
+        return get_visible_host(settings.url)
+
+    def send(self, delivery: Delivery, reach: AddressPolicy) -> DeliveryResult:
+        return send_webhook(delivery, reach)
 
 
-@dataclass(frozen=True)
-class WebhookResult:
-    """Result of a delivery: the HTTP status or None, and the reason of a failure ("" after a success)."""
-
-    status_code: int | None
-    reason: str = ""
-
-    @property
-    def is_delivered(self) -> bool:
-        return not self.reason
+def get_visible_host(url: str) -> str:
+    """Return the displayed part of an address, which ends before a possible token."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}"[:255]
 
 
-def send_webhook(letter: WebhookRequest, reach: AddressPolicy) -> WebhookResult:
+def send_webhook(delivery: Delivery, reach: AddressPolicy) -> DeliveryResult:
     """Send a request and return its result. Raises no error: every failure is a result."""
-    body = letter.body.encode()
+    body = delivery.body.encode()
     way = RequestPolicy(
         address_policy=reach,
         max_bytes=NOTIFICATION_ANSWER_BYTES,
@@ -58,34 +70,34 @@ def send_webhook(letter: WebhookRequest, reach: AddressPolicy) -> WebhookResult:
         timeout_seconds=TIMEOUT_SECONDS,
     )
     try:
-        reply = send_request(SafeRequest("POST", letter.url, build_headers(letter, body), body), way)
+        reply = send_request(SafeRequest("POST", delivery.url, build_headers(delivery, body), body), way)
     except (InvalidUrl, AddressRefused, HostNotResolved, RequestFailed) as problem:
-        return WebhookResult(None, _format_reason(str(problem)))
+        return DeliveryResult(None, format_reason(str(problem)))
     if 200 <= reply.status < 300:
-        return WebhookResult(reply.status)
+        return DeliveryResult(reply.status)
     if 300 <= reply.status < 400:
-        return WebhookResult(
+        return DeliveryResult(
             reply.status,
             "The receiver answered with a redirect, which is not followed. Enter the final URL.",
         )
     # A receiver may repeat the request and its secret in the response.
-    excerpt = _build_mask(letter).mask_text(reply.text[:2_000])[:RESPONSE_CHARACTERS]
-    return WebhookResult(
-        reply.status, _format_reason(f"The receiver answered {reply.status}: {excerpt}".rstrip(": "))
+    excerpt = _build_mask(delivery).mask_text(reply.text[:2_000])[:RESPONSE_CHARACTERS]
+    return DeliveryResult(
+        reply.status, format_reason(f"The receiver answered {reply.status}: {excerpt}".rstrip(": "))
     )
 
 
-def build_headers(letter: WebhookRequest, body: bytes) -> dict[str, str]:
+def build_headers(delivery: Delivery, body: bytes) -> dict[str, str]:
     """Return the headers with the id, by which receivers detect duplicates, and the signature."""
     headers = {
         "Content-Type": "application/json",
         "User-Agent": USER_AGENT,
-        "Slipway-Notification": letter.key,
-        "Slipway-Event": letter.event,
-        "Slipway-Timestamp": str(letter.sent_at),
+        "Slipway-Notification": delivery.key,
+        "Slipway-Event": delivery.event,
+        "Slipway-Timestamp": str(delivery.sent_at),
     }
-    if letter.secret:
-        headers["Slipway-Signature"] = f"v1={compute_signature(letter.secret, letter.sent_at, body)}"
+    if delivery.secret:
+        headers["Slipway-Signature"] = f"v1={compute_signature(delivery.secret, delivery.sent_at, body)}"
     return headers
 
 
@@ -94,8 +106,8 @@ def compute_signature(secret: str, sent_at: int, body: bytes) -> str:
     return hmac.new(secret.encode(), f"{sent_at}.".encode() + body, hashlib.sha256).hexdigest()
 
 
-def _build_mask(letter: WebhookRequest) -> SecretMask:
-    parts = urlsplit(letter.url)
+def _build_mask(delivery: Delivery) -> SecretMask:
+    parts = urlsplit(delivery.url)
     url_parts = [*parts.path.split("/"), parts.query, *_QUERY_SEPARATORS.split(parts.query)]
     pieces = [
         token
@@ -103,9 +115,4 @@ def _build_mask(letter: WebhookRequest) -> SecretMask:
         for token in (piece, unquote_plus(piece))
         if len(token) >= TOKEN_CHARACTERS
     ]
-    return SecretMask([letter.url, f"{parts.path}?{parts.query}", *pieces, letter.secret])
-
-
-def _format_reason(text: str) -> str:
-    line = " ".join(sanitize_text(text).split())
-    return f"{line[:1].upper()}{line[1:]}"[:REASON_CHARACTERS]
+    return SecretMask([delivery.url, f"{parts.path}?{parts.query}", *pieces, delivery.secret])

@@ -9,6 +9,7 @@ from django.utils.decorators import method_decorator
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_POST, require_safe
 
+from notifications.channels.registry import CHANNELS
 from notifications.events import SUBSCRIBABLE_EVENTS
 from notifications.forms.rules import EditNotificationRuleForm, NewNotificationRuleForm
 from notifications.models import Notification, NotificationRule
@@ -81,10 +82,19 @@ def show_rule(request: PageRequest, pk: int) -> HttpResponse:
 class NewNotificationRule(NotificationRulePage, CreatePage[NotificationRule]):
     """Create a notification rule."""
 
+    template_name = "notifications/new.html"
     permission = EDIT
     form_class = NewNotificationRuleForm
     here = "New"
     done = "Notification rule {name} created. Send a test to verify it."
+
+    def get_form_options(self) -> dict[str, Any]:
+        requested = self.request.GET.get("kind", "")
+        kind = requested if requested in CHANNELS else NotificationRule.Kind.WEBHOOK
+        return {**super().get_form_options(), "kind": kind}
+
+    def get_context(self, form: NewNotificationRuleForm) -> dict[str, Any]:
+        return {"kind": form.kind, "kinds": NotificationRule.Kind.choices}
 
     def save(self, form: NewNotificationRuleForm) -> NotificationRule:
         data = form.cleaned_data
@@ -92,6 +102,7 @@ class NewNotificationRule(NotificationRulePage, CreatePage[NotificationRule]):
             actor=self.request.user,
             scope=data["in_scope"],
             identifier=data["identifier"],
+            kind=form.kind,
             spec=form.build_spec(),
         )
 

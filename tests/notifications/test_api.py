@@ -75,6 +75,11 @@ def test_a_test_is_sent_listed_and_sent_again(
         ({"events": ["test"]}, "events.0"),
         ({"url": "javascript:pwn()"}, "url"),
         ({"secret": "x" * 257}, "secret"),
+        ({"kind": "Carrier pigeon"}, "kind"),
+        ({"kind": "Slack"}, "url"),
+        ({"kind": "Apprise", "url": "exec://ls"}, "url"),
+        ({"kind": "Opsgenie", "secret": "the-key"}, "url"),
+        ({"options": {"region": "eu"}}, "options"),
     ],
 )
 def test_what_makes_no_sense_is_refused_with_its_place(
@@ -104,3 +109,15 @@ def test_a_scope_has_no_more_rules_than_it_may(
         for number in range(NOTIFICATION_RULES)
     )
     assert call(admin).post(RULES, new(receiver), format="json").status_code == 409
+
+
+def test_a_rule_for_people_is_made_with_the_options_of_its_channel(
+    project: Scope, admin: User, call: Call
+) -> None:
+    client = call(admin)
+    fields = {"identifier": "mail", "name": "Mail", "events": ["drift.found"], "kind": "Email"}
+    fields |= {"org": "default", "project": "demo"}
+    assert client.post(RULES, fields, format="json").json()["errors"][0]["path"] == "options.recipients"
+    options = {"recipients": "ops@example.com"}
+    document = client.post(RULES, fields | {"options": options}, format="json").json()
+    assert (document["kind"], document["host"], document["options"]) == ("Email", "ops@example.com", options)

@@ -15,7 +15,8 @@ from django.test.utils import CaptureQueriesContext
 from guards.address_policy import AddressPolicy
 from guards.limits import NOTIFICATION_ATTEMPTS
 from notifications import outbox_sender
-from notifications.channels.webhook import WebhookResult, compute_signature
+from notifications.channels.base import DeliveryResult
+from notifications.channels.webhook import compute_signature
 from notifications.events import EventType, NotificationEvent
 from notifications.models import Notification, NotificationRule
 from notifications.operations import delete_rule, resend_notification
@@ -432,7 +433,7 @@ def test_what_is_answered_after_the_rule_is_deleted_is_forgotten(
     notify(build_failure_event(project))
     (claimed,) = claim_due_notifications(now(), 1)
     delete_rule(actor=admin, rule=rule)
-    record_result(claimed, WebhookResult(500, "The receiver answered 500"), now())
+    record_result(claimed, DeliveryResult(500, "The receiver answered 500"), now())
     assert not Notification.objects.exists()
 
 
@@ -443,10 +444,10 @@ def test_an_answer_to_an_older_claim_moves_nothing(ruled: Ruled, project: Scope,
     (older,) = claim_due_notifications(now(), 1)
     later = now() + CLAIM_DURATION
     (newer,) = claim_due_notifications(later, 1)
-    record_result(older, WebhookResult(500, "The receiver answered 500"), later)
+    record_result(older, DeliveryResult(500, "The receiver answered 500"), later)
     assert Notification.objects.get().claimed_until is not None
-    record_result(newer, WebhookResult(204), later)
-    record_result(older, WebhookResult(500, "The receiver answered 500"), later)
+    record_result(newer, DeliveryResult(204), later)
+    record_result(older, DeliveryResult(500, "The receiver answered 500"), later)
     row = Notification.objects.get()
     assert (row.status, row.response_status, row.attempts) == (DELIVERED, 204, 2)
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.core import mail
 from django.test import Client
 from django.urls import reverse
 
@@ -155,3 +156,41 @@ def test_who_may_only_look_is_offered_nothing_to_press(
     assert "Send test" not in page
     assert "Delete" not in page
     assert client.post(reverse("test-notification-rule", args=[rule.pk])).status_code == 403
+
+
+def test_a_rule_for_pagers_asks_for_a_key_and_a_region_and_shows_no_key(
+    project: Scope, admin: User, browse: Browse
+) -> None:
+    client = browse(admin)
+    address = "/notifications/new/?kind=PagerDuty"
+    page = text_of(client.get(address))
+    assert "Integration key" in page
+    assert 'name="url"' not in page
+    fields = {"in_scope": project.path, "name": "On call", "events": ["drift.found"], "is_enabled": "on"}
+    fields["options.region"] = "eu"
+    assert "Enter the key." in text_of(client.post(address, fields))
+    page = text_of(client.post(address, fields | {"secret": SECRET}, follow=True))
+    rule = NotificationRule.objects.get()
+    assert (rule.kind, rule.secret, rule.options) == ("PagerDuty", SECRET, {"region": "eu"})
+    assert rule.host == "https://events.eu.pagerduty.com"
+    assert SECRET not in page
+    edit = reverse("edit-notification-rule", args=[rule.pk])
+    assert SECRET not in text_of(client.get(edit))
+    client.post(edit, fields | {"version": 1, "options.region": "us"})
+    rule.refresh_from_db()
+    assert (rule.secret, rule.host) == (SECRET, "https://events.pagerduty.com")
+
+
+def test_a_mail_to_a_list_is_written_and_sent(project: Scope, admin: User, browse: Browse) -> None:
+    client = browse(admin)
+    address = "/notifications/new/?kind=Email"
+    fields = {"in_scope": project.path, "name": "List", "events": ["drift.found"], "is_enabled": "on"}
+    assert "nobody is no e-mail address" in text_of(
+        client.post(address, fields | {"options.recipients": "nobody"})
+    )
+    client.post(address, fields | {"options.recipients": "ops@example.com"})
+    rule = NotificationRule.objects.get()
+    client.post(reverse("test-notification-rule", args=[rule.pk]))
+    send_due_notifications()
+    assert [message.to for message in mail.outbox] == [["ops@example.com"]]
+    assert "accepted" in text_of(client.get(reverse("notification-rule", args=[rule.pk])))

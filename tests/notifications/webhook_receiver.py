@@ -1,11 +1,13 @@
 """A program that takes webhooks, on loopback: it keeps what it was sent and answers as it is told to."""
 
 import json
+import ssl
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 LONGEST_WAIT = 60
@@ -53,8 +55,8 @@ class Receiver:
 
 
 @contextmanager
-def listening() -> Iterator[Receiver]:
-    """Run a receiver until the block ends."""
+def listening(certificate: Path | None = None) -> Iterator[Receiver]:
+    """Run a receiver until the block ends; with a file of key and certificate, over TLS."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
@@ -69,13 +71,18 @@ def listening() -> Iterator[Receiver]:
             self.end_headers()
             self.wfile.write(answer)
 
-        do_GET = do_POST
+        do_GET = do_PUT = do_POST
 
         def log_message(self, *args: Any) -> None:
             """Suppress the access log."""
 
     server = Server(("127.0.0.1", 0), Handler)
-    receiver = Receiver(f"http://127.0.0.1:{server.server_address[1]}")
+    if certificate is not None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+    origin = "http://127.0.0.1" if certificate is None else "https://localhost"
+    receiver = Receiver(f"{origin}:{server.server_address[1]}")
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
     try:
