@@ -7,7 +7,7 @@ from uuid import UUID
 from celery import shared_task
 from kombu.exceptions import OperationalError
 
-from pipelines.triggers import firings
+from pipelines.triggers import clock, firings
 from web.clock import get_database_time
 from web.http.outages import OUTAGE_ERRORS, is_outage
 
@@ -16,8 +16,9 @@ logger = logging.getLogger(__name__)
 
 @shared_task(name="pipelines.tasks.process_firings")
 def process_firings(**_: Any) -> None:
-    """Turn the waiting firings into runs."""
+    """Write the events of times that have come, and turn the waiting firings into runs."""
     try:
+        clock.create_due_events(get_database_time())
         for pk in firings.list_due_firings(get_database_time()):
             _process_firing(pk)
     except OUTAGE_ERRORS as error:
@@ -38,9 +39,10 @@ def _process_firing(pk: UUID) -> None:
 
 
 def tick() -> None:
-    """Send a message if a firing waits."""
+    """Send a message if a firing waits, or the time of a trigger has come."""
     try:
-        if firings.has_due_firings(get_database_time()):
+        now = get_database_time()
+        if firings.has_due_firings(now) or clock.has_due_triggers(now):
             request_firings()
     except OUTAGE_ERRORS as error:
         if not is_outage(error):

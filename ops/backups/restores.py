@@ -29,6 +29,7 @@ from ops.backups.manifests import (
 from ops.backups.unfinished import MARK_TABLE, find_unfinished_restore, list_tables, remove_mark
 from ops.models import ServerProcess
 from ops.processes import list_processes
+from pipelines.triggers.clock import skip_missed_times
 from pipelines.triggers.firings import hold_waiting_firings
 from rbac.audit import record_audit_entry
 from rbac.encryption import get_token_key_name
@@ -47,6 +48,7 @@ class RestoredState:
     delegate_tasks: int
     notifications: int
     trigger_firings: int
+    skipped_schedules: int
     sessions: int
 
 
@@ -120,6 +122,7 @@ def settle_restored_state(taken_at: datetime, audited: dict[str, object]) -> Res
         delegate_tasks=end_open_tasks(now),
         notifications=hold_waiting_notifications(HELD_REASON, now),
         trigger_firings=hold_waiting_firings(UNHANDLED_REASON, now),
+        skipped_schedules=skip_missed_times(now),
         sessions=end_every_session(),
     )
     PreviewRequest.objects.all().delete()

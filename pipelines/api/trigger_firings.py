@@ -10,7 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from pipelines.models import TriggerFiring
-from pipelines.triggers import events, operations
+from pipelines.triggers import operations
 from web.api.parameters import PAGE_PARAMETERS
 from web.api.views import BaseApiView
 from web.http.problems import BadInput
@@ -84,5 +84,5 @@ class FiringRedelivery(FiringView):
 
     @extend_schema(request=None, responses={201: FiringDocument})
     def post(self, request: Request, pk: uuid.UUID) -> Response:
-        made = events.redeliver(actor=self.principal, firing=self.get_firing(pk))
+        made = operations.redeliver(actor=self.principal, firing=self.get_firing(pk))
         return Response(FiringDocument(made).data, status=201)

@@ -133,6 +133,11 @@ class TrialForm(PageForm):
         help_text="JSON as the sender would send it. Nothing is started or stored.",
     )
 
+    def __init__(self, *args: Any, kind: TriggerKind, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if not kind.has_payload:
+            self.fields["payload"].widget = forms.HiddenInput()
+
     @staticmethod
     def build_initial(kind: TriggerKind, firing: TriggerFiring | None) -> dict[str, str]:
         """Return the payload of a stored firing, or the sample of the kind."""

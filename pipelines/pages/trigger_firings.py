@@ -11,8 +11,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from pipelines.models import TriggerFiring
 from pipelines.pages.triggers import list_event_values, list_trigger_parents
-from pipelines.triggers import events
-from pipelines.triggers.operations import VIEW
+from pipelines.triggers import operations
 from rbac.policy import can
 from web.forms.pages import PageRequest, get_visible, require_sign_in
 from web.forms.resource_pages import Breadcrumb
@@ -32,7 +31,7 @@ def show_firing(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
         "trigger": firing.trigger,
         "payload": json.dumps(firing.payload, indent=2, ensure_ascii=False),
         "values": list_event_values(firing.values),
-        "may_redeliver": can(request.user, events.EXECUTE, pipeline),
+        "may_redeliver": can(request.user, operations.EXECUTE, pipeline),
         "breadcrumbs": [
             *list_trigger_parents(pipeline),
             Breadcrumb(firing.trigger.name, reverse("trigger", args=[firing.trigger_id])),
@@ -48,7 +47,7 @@ def redeliver_firing(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
     """Handle a stored event again."""
     firing = _get_firing(request, pk)
     try:
-        made = events.redeliver(actor=request.user, firing=firing)
+        made = operations.redeliver(actor=request.user, firing=firing)
     except Conflict as problem:
         messages.warning(request, problem.detail)
         return redirect("trigger-firing", pk=pk)
@@ -59,4 +58,4 @@ def redeliver_firing(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
 def _get_firing(request: PageRequest, pk: uuid.UUID) -> TriggerFiring:
     rows = TriggerFiring.objects.filter(trigger__pipeline__deleted_at=None)
     rows = rows.select_related("trigger__pipeline__scope", "redelivered_by")
-    return get_visible(request, VIEW, rows, pk=pk)
+    return get_visible(request, operations.VIEW, rows, pk=pk)

@@ -1,10 +1,11 @@
 """Pages of triggers: list, create, show, edit, enable, rotate the secret, delete, try."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any, Final
 
 from django.contrib import messages
-from django.http import HttpResponse
+from django.http import HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.decorators import method_decorator
@@ -15,12 +16,14 @@ from pipelines.forms.triggers import NewTriggerForm, TrialForm, TriggerForm, bui
 from pipelines.models import Pipeline, Trigger, TriggerFiring
 from pipelines.pages.pipelines import get_pipeline
 from pipelines.triggers import operations
+from pipelines.triggers.base import TriggerKind
 from pipelines.triggers.firings import find_last_firings
 from pipelines.triggers.receiving import build_address, count_refusals, parse_payload
 from pipelines.triggers.registry import find_kind, list_kinds
 from pipelines.triggers.trials import Trial, try_event, try_payload
 from rbac.policy import NotVisible, can, get_permissions, require
 from steps.expressions import format_value
+from web.clock import get_database_time
 from web.forms.page_forms import get_posted_data
 from web.forms.pages import PageRequest, get_visible, require_get_or_post, require_sign_in
 from web.forms.resource_pages import (
@@ -28,11 +31,12 @@ from web.forms.resource_pages import (
     ConfirmPage,
     CreateChildPage,
     DeletePage,
+    FormPage,
     ResourcePage,
     VersionedEditPage,
 )
 from web.http.pagination import paginate_queryset
-from web.http.problems import Problem
+from web.http.problems import BadInput, Problem
 
 FILTERS: Final = (("", "All"), *TriggerFiring.Status.choices)
 
@@ -91,6 +95,7 @@ def show_trigger(request: PageRequest, pk: int) -> HttpResponse:
         "trigger": trigger,
         "kind": find_kind(trigger.kind),
         "settings": _list_settings(trigger),
+        "times": _list_next_times(trigger),
         **_build_sender(trigger),
         "rights": get_permissions(request.user, trigger),
         "refusals": count_refusals(trigger),
@@ -125,6 +130,11 @@ class TriggerPage(ResourcePage[Trigger]):
         return list_trigger_parents(self.object.pipeline)
 
 
+def _list_next_times(trigger: Trigger) -> list[datetime]:
+    kind = find_kind(trigger.kind)
+    return kind.list_next_times(trigger.spec, get_database_time()) if kind and trigger.is_enabled else []
+
+
 def _render_secret(page: ResourcePage[Any], trigger: Trigger, secret: str) -> HttpResponse:
     """Show a new secret, once."""
     content = {"trigger": trigger, "secret": secret, "here": trigger.name, **_build_sender(trigger)}
@@ -137,8 +147,35 @@ def _get_pipeline_of_new(request: PageRequest, pk: int, kind: str) -> Pipeline:
     return get_pipeline(request, pk)
 
 
+class TimesPage(FormPage[Any]):
+    """Form page of a trigger that shows the next times of the entered settings before they are saved."""
+
+    template_name = "pipelines/triggers/form.html"
+
+    def get_kind(self) -> TriggerKind:
+        """Return the kind of the trigger."""
+        raise NotImplementedError
+
+    def get_context(self, form: Any) -> dict[str, Any]:
+        return {"has_times": self.get_kind().has_times}
+
+    def post(self, request: PageRequest, **kwargs: Any) -> HttpResponseBase:
+        if "times" not in request.POST:
+            return super().post(request, **kwargs)
+        form: Any = self.build_form()
+        kind, times = self.get_kind(), []
+        if form.is_valid():
+            spec = form.build_spec().spec
+            problems = kind.list_problems(spec)
+            if problems:
+                form.add_problem(BadInput("The settings are not valid.", errors=problems))
+            else:
+                times = kind.list_next_times(spec, get_database_time())
+        return self.render_form(form, times=times)
+
+
 @method_decorator(never_cache, name="dispatch")
-class NewTrigger(CreateChildPage[Pipeline]):
+class NewTrigger(TimesPage, CreateChildPage[Pipeline]):
     """Create a trigger of the kind in the address, and show its secret once."""
 
     load = staticmethod(_get_pipeline_of_new)
@@ -148,28 +185,26 @@ class NewTrigger(CreateChildPage[Pipeline]):
     done = "Trigger {name} created."
 
     def get_title(self) -> str:
-        return f"New trigger: {self.kind.title}"
+        return f"New trigger: {self.get_kind().title}"
 
-    @property
-    def kind(self) -> Any:
-        """Return the kind in the address."""
-        return find_kind(self.kwargs["kind"])
+    def get_kind(self) -> TriggerKind:
+        return operations.require_kind(self.kwargs["kind"])
 
     def get_breadcrumbs(self) -> list[Breadcrumb]:
         return list_trigger_parents(self.object)
 
     def get_hint(self) -> str:
-        return f"Starts a run {self.kind.description}."
+        return f"Starts a run {self.get_kind().description}."
 
     def get_form_options(self) -> dict[str, Any]:
-        return {"kind": self.kind, "pipeline": self.object, "person": self.request.user}
+        return {"kind": self.get_kind(), "pipeline": self.object, "person": self.request.user}
 
     def save(self, form: NewTriggerForm) -> tuple[Trigger, str]:
         return operations.create_trigger(
             actor=self.request.user,
             pipeline=self.object,
             identifier=form.cleaned_data["identifier"],
-            kind=self.kind.identifier,
+            kind=self.get_kind().identifier,
             spec=form.build_spec(),
         )
 
@@ -181,11 +216,14 @@ class NewTrigger(CreateChildPage[Pipeline]):
         return redirect("trigger", pk=trigger.pk)
 
 
-class EditTrigger(TriggerPage, VersionedEditPage[Trigger]):
+class EditTrigger(TimesPage, TriggerPage, VersionedEditPage[Trigger]):
     """Edit a trigger; its kind, identifier and secret stay."""
 
     form_class = TriggerForm
     done = "Trigger {name} saved."
+
+    def get_kind(self) -> TriggerKind:
+        return operations.require_kind(self.object.kind)
 
     def get_stored(self) -> dict[str, Any]:
         return build_initial(self.object)
@@ -197,8 +235,7 @@ class EditTrigger(TriggerPage, VersionedEditPage[Trigger]):
         return entered | {"service_account": account.pk if account else None}
 
     def get_form_options(self) -> dict[str, Any]:
-        kind = operations.require_kind(self.object.kind)
-        more = {"kind": kind, "pipeline": self.object.pipeline, "person": self.request.user}
+        more = {"kind": self.get_kind(), "pipeline": self.object.pipeline, "person": self.request.user}
         return super().get_form_options() | more
 
     def build_form(self) -> TriggerForm:
@@ -260,11 +297,11 @@ def try_trigger(request: PageRequest, pk: int) -> HttpResponse:
     trigger = get_trigger(request, pk)
     require(request.user, operations.EXECUTE, trigger.pipeline)
     kind = operations.require_kind(trigger.kind)
-    form = TrialForm(get_posted_data(request), initial=TrialForm.build_initial(kind, None))
+    form = TrialForm(get_posted_data(request), kind=kind, initial=TrialForm.build_initial(kind, None))
     trial: Trial | None = None
     firing = _get_tried_firing(request, trigger)
     if firing is not None:
-        form = TrialForm(initial=TrialForm.build_initial(kind, firing))
+        form = TrialForm(kind=kind, initial=TrialForm.build_initial(kind, firing))
         trial = try_event(trigger, firing.summary, firing.values, firing.payload)
     elif request.method == "POST" and form.is_valid():
         try:

@@ -108,8 +108,11 @@ class TriggerKind:
     settings: ClassVar[tuple[Setting, ...]] = ()
     # The values below <+trigger.…> that its events have, with their descriptions.
     values: ClassVar[Mapping[str, str]] = {}
-    # Whether it has an address and a secret.
+    # Whether it has an address and a secret, and whether its events have a payload.
     has_address: ClassVar[bool] = False
+    has_payload: ClassVar[bool] = True
+    # Whether it has times that the form shows.
+    has_times: ClassVar[bool] = False
     # What the page for trying a trigger starts with.
     sample_payload: ClassVar[str] = "{}"
 
@@ -140,6 +143,14 @@ class TriggerKind:
 
     def list_checks(self, spec: Mapping[str, Any], values: Mapping[str, Any]) -> list[Check]:
         """Return the checks of the settings for the values of an event; the conditions follow them."""
+        return []
+
+    def build_due_event(self, spec: Mapping[str, Any], due_at: datetime) -> TriggerEvent:
+        """Return the event of a time that has come, for kinds with times of their own."""
+        raise NotImplementedError
+
+    def list_next_times(self, spec: Mapping[str, Any], now: datetime) -> list[datetime]:
+        """Return the next times of valid settings, for the form; none for kinds without times."""
         return []
 
     def get_next_due(self, spec: Mapping[str, Any], after: datetime) -> datetime | None:

@@ -1,32 +1,26 @@
 """Events of triggers, written as firings before anybody is answered."""
 
-import uuid
 from datetime import datetime
 from typing import Any, Final
 
 from django.db import IntegrityError, transaction
 from django.db.models import Q
 
-from guards.limits import TRIGGER_FIRING_DAYS
 from guards.masks import SecretMask, redact_sensitive_names
 from guards.text import sanitize_text
 from pipelines.models import Trigger, TriggerFiring
-from pipelines.tasks import request_firings
 from pipelines.triggers.base import TriggerEvent
-from rbac.audit import record_audit_entry
 from rbac.models import User
-from rbac.policy import NotVisible, require
+from rbac.policy import NotVisible
 from web.clock import get_database_time
-from web.http.problems import Conflict
 
-EXECUTE: Final = "core_pipeline_execute"
 SUMMARY_CHARACTERS: Final = 255
 
 
 def record_event(
     trigger: Trigger, event: TriggerEvent, *, by: User | None = None, now: datetime | None = None
 ) -> tuple[TriggerFiring, bool]:
-    """Write the firing of an event, and return it, with whether it is new.
+    """Write the firing of an event, and return it, with whether it is new. The caller wakes a worker up.
 
     Another delivery of an event that the trigger has is not written: the earlier firing is returned. Raises
     `NotVisible` if the trigger was just deleted.
@@ -46,34 +40,12 @@ def record_event(
     try:
         with transaction.atomic():
             firing.save(force_insert=True)
-            transaction.on_commit(request_firings, robust=True)
     except IntegrityError:
         same = Q(delivery_id=event.delivery_id) | Q(event_key=event.key)
         if earlier := TriggerFiring.objects.filter(same, trigger=trigger).first():
             return earlier, False
         raise NotVisible("This trigger was deleted.") from None
     return firing, True
-
-
-def redeliver(*, actor: User, firing: TriggerFiring) -> TriggerFiring:
-    """Handle a stored event again with the current settings of its trigger, as a firing of its own.
-
-    Raises `Conflict` if retention has emptied it.
-    """
-    require(actor, EXECUTE, firing.trigger.pipeline)
-    if not firing.values and not firing.payload:
-        raise Conflict(f"The payload of this firing was deleted after {TRIGGER_FIRING_DAYS}.")
-    key = f"redelivery:{uuid.uuid4()}"
-    event = TriggerEvent(key, key, firing.summary, firing.values, firing.payload)
-    with transaction.atomic():
-        made, _ = record_event(firing.trigger, event, by=actor)
-        record_audit_entry(
-            actor=actor,
-            action="trigger.redeliver",
-            thing=made,
-            after={"trigger": firing.trigger.identifier, "firing": str(firing.pk)},
-        )
-    return made
 
 
 def _mask_payload(trigger: Trigger, payload: Any) -> Any:

@@ -1,6 +1,7 @@
-"""Operations on triggers: create, update, enable, rotate the secret, delete."""
+"""Operations on triggers: create, update, enable, rotate the secret, delete, redeliver."""
 
 import secrets
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -15,11 +16,13 @@ from connectors.operations.identifiers import (
     require_valid_identifier,
     validate_name,
 )
-from guards.limits import EXPRESSION_CHARACTERS, TRIGGER_CONDITIONS, TRIGGERS
+from guards.limits import EXPRESSION_CHARACTERS, TRIGGER_CONDITIONS, TRIGGER_FIRING_DAYS, TRIGGERS
 from guards.text import find_text_problem
-from pipelines.models import Pipeline, Trigger
+from pipelines.models import Pipeline, Trigger, TriggerFiring
 from pipelines.operations.pipelines import list_pipeline_variables
-from pipelines.triggers.base import TriggerKind
+from pipelines.tasks import request_firings
+from pipelines.triggers.base import TriggerEvent, TriggerKind
+from pipelines.triggers.events import record_event
 from pipelines.triggers.registry import find_kind, list_kinds
 from rbac.audit import record_audit_entry
 from rbac.models import ServiceAccount, User
@@ -160,6 +163,28 @@ def delete_trigger(*, actor: User, trigger: Trigger) -> None:
             actor=actor, action="trigger.delete", thing=trigger, before=build_audit_values(trigger)
         )
         trigger.delete()
+
+
+def redeliver(*, actor: User, firing: TriggerFiring) -> TriggerFiring:
+    """Handle a stored event again with the current settings of its trigger, as a firing of its own.
+
+    Raises `Conflict` if retention has emptied it.
+    """
+    require(actor, EXECUTE, firing.trigger.pipeline)
+    if not firing.values and not firing.payload:
+        raise Conflict(f"The payload of this firing was deleted after {TRIGGER_FIRING_DAYS}.")
+    key = f"redelivery:{uuid.uuid4()}"
+    event = TriggerEvent(key, key, firing.summary, firing.values, firing.payload)
+    with transaction.atomic():
+        made, _ = record_event(firing.trigger, event, by=actor)
+        transaction.on_commit(request_firings, robust=True)
+        record_audit_entry(
+            actor=actor,
+            action="trigger.redeliver",
+            thing=made,
+            after={"trigger": firing.trigger.identifier, "firing": str(firing.pk)},
+        )
+    return made
 
 
 def require_kind(identifier: str) -> TriggerKind:

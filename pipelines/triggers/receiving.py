@@ -19,6 +19,7 @@ from guards.limits import (
 )
 from guards.metrics import TRIGGER_REQUESTS
 from pipelines.models import Trigger, TriggerFiring
+from pipelines.tasks import request_firings
 from pipelines.triggers.base import HookRequest, RequestRefused, TriggerKind
 from pipelines.triggers.events import record_event
 from pipelines.triggers.registry import find_kind, list_kinds
@@ -78,7 +79,10 @@ def receive_request(
     TRIGGER_REQUESTS.labels("accepted").inc()
     if event.is_ignorable:
         return Receipt()
-    return Receipt(*record_event(trigger, event))
+    receipt = Receipt(*record_event(trigger, event))
+    # The row is committed: without a broker, the next tick finds it.
+    request_firings()
+    return receipt
 
 
 def build_address(trigger: Trigger) -> str:

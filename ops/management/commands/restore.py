@@ -56,5 +56,5 @@ class Command(BaseCommand):
         self.stdout.write(
             f"Restored. Waiting for a person: {state.executions} executions. Ended: {state.delegate_tasks} "
             f"delegate tasks, {state.sessions} sessions. Held back: {state.notifications} notifications, "
-            f"{state.trigger_firings} firings of triggers."
+            f"{state.trigger_firings} firings of triggers, {state.skipped_schedules} schedules."
         )
