@@ -43,11 +43,19 @@ class ApiRefusal(CliError):
     """Error raised for a request that the server refused; `errors` are its {"path", "message"} pairs."""
 
     def __init__(
-        self, detail: str, errors: Sequence[Mapping[str, Any]], *, next_step: str = "", code: ExitCode
+        self,
+        detail: str,
+        errors: Sequence[Mapping[str, Any]],
+        *,
+        next_step: str = "",
+        code: ExitCode,
+        is_outdated: bool = False,
     ) -> None:
         super().__init__(_join_errors(detail, errors), next_step=next_step, code=code)
         self.detail = detail
         self.errors = list(errors)
+        self.is_outdated = is_outdated
+        """Whether somebody changed the resource since it was read."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +83,7 @@ class ApiClient:
             },
             timeout=_TIMEOUT,
             # A proxy of the environment does not reach this machine's own servers.
-            trust_env=not _is_loopback(sign_in.url),
+            trust_env=not is_loopback(sign_in.url),
         )
 
     def get(self, path: str, **params: Any) -> Any:
@@ -196,7 +204,8 @@ class ApiClient:
         code = _CODES.get(response.status_code, ExitCode.ERROR)
         if code is ExitCode.FORBIDDEN:
             return _build_forbidden(detail, errors)
-        return ApiRefusal(detail, errors, next_step=_ADVICE.get(code, ""), code=code)
+        is_outdated = response.status_code == httpx.codes.PRECONDITION_FAILED
+        return ApiRefusal(detail, errors, next_step=_ADVICE.get(code, ""), code=code, is_outdated=is_outdated)
 
     def _build_foreign_answer(self, response: httpx.Response) -> CliError:
         kind = clean_line(response.headers.get("content-type", "no content type")).partition(";")[0]
@@ -235,7 +244,8 @@ def _parse_retry_after(response: httpx.Response) -> float:
     return min(float(text), _MAX_RETRY_AFTER_SECONDS) if text.isascii() and text.isdigit() else 0.0
 
 
-def _is_loopback(url: str) -> bool:
+def is_loopback(url: str) -> bool:
+    """Return whether a URL is one of this machine."""
     host = urlsplit(url).hostname or ""
     try:
         return ipaddress.ip_address(host).is_loopback

@@ -7,7 +7,7 @@ from typing import Annotated, Final
 
 import typer
 
-from cli.commands import approvals, delegates, executions, resources, run, sign_in
+from cli.commands import approvals, configuration, delegates, executions, resources, run, sign_in
 from cli.console import get_console, print_text
 from cli.errors import CliError, ExitCode
 from cli.text import clean_line
@@ -37,6 +37,9 @@ app.command("reject")(approvals.reject)
 app.command("delegates")(delegates.list_delegates)
 app.command("spec")(delegates.print_spec)
 resources.register(app)
+app.command("export")(configuration.export)
+app.command("diff")(configuration.diff)
+app.command("apply")(configuration.apply)
 
 
 def main() -> None:

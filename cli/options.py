@@ -1,7 +1,7 @@
 """Options that several commands share."""
 
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -32,7 +32,7 @@ def connect(url: str = "") -> ApiClient:
     return ApiClient(load_sign_in(url))
 
 
-def parse_scope(text: str) -> dict[str, str]:
+def parse_scope(text: str) -> dict[str, Any]:
     """Return `org` and `project` of a scope such as default/demo; nothing for the account.
 
     Raises `CliError` for another form.

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from cli.client import ApiClient
+from cli.client import ApiClient, is_loopback
 from cli.console import print_fields, print_json, print_text
 from cli.credentials import (
     KEY_VARIABLE,
@@ -35,7 +35,7 @@ def log_in(
     configuration folder that only you can read.
     """
     address = normalize_url(url or get_stored_url() or _ask_url())
-    if address.startswith("http://"):
+    if address.startswith("http://") and not is_loopback(address):
         print_text(
             "http:// does not encrypt the API key. Use https:// outside this machine.",
             style="yellow",

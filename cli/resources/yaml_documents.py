@@ -30,12 +30,15 @@ class Location:
     def find_line(self, path: Sequence[str]) -> int:
         """Return the line of the value at `path`, or of the nearest part that contains it."""
         node, line = self.node, self.node.start_mark.line
-        for part in path:
+        for depth, part in enumerate(path):
             child = _find_child(node, part)
             if child is None:
                 break
             key, node = child
             line = key.start_mark.line
+            if isinstance(node, yaml.ScalarNode) and node.style == "|":
+                # A document inside the document, whose first line follows that of the key.
+                return int(line) + 1 + _find_inner_line(node.value, path[depth + 1 :])
         return int(line) + 1
 
 
@@ -166,7 +169,7 @@ def _build_document(value: Any, location: Location, default_scope: str) -> Resou
         raise CliError(f"{location.describe()}: must be a mapping of {', '.join(_KEYS)}", code=ExitCode.USAGE)
     document = ResourceDocument(
         value.get("kind", ""),
-        value.get("scope", default_scope),
+        _get_scope_name(value.get("scope", default_scope)),
         value.get("identifier", ""),
         value.get("spec"),  # type: ignore[arg-type]
         location,
@@ -182,6 +185,22 @@ def _build_document(value: Any, location: Location, default_scope: str) -> Resou
     if not isinstance(document.spec, dict):
         raise document.build_error("spec is missing or not a mapping", ("spec",))
     return document
+
+
+def _find_inner_line(text: str, path: Sequence[str]) -> int:
+    """Return the line of a value in the YAML of a block; 0 if the path ends at the block."""
+    if not path:
+        return 0
+    try:
+        node = yaml.compose(text, Loader=_Loader)
+    except (yaml.YAMLError, RecursionError):
+        return 0
+    return Location("", 0, node).find_line(path) if node is not None else 0
+
+
+def _get_scope_name(scope: Any) -> Any:
+    """Return a scope without its root: default/demo; empty for the account."""
+    return scope.strip("/").removeprefix("account").strip("/") if isinstance(scope, str) else scope
 
 
 def _find_child(node: yaml.Node, part: str) -> tuple[yaml.Node, yaml.Node] | None:

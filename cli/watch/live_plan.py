@@ -37,6 +37,7 @@ _ACTIVE: Final = (
     "INPUT_WAITING",
     "ROLLING_BACK",
 )
+_BAR_WIDTH, _DURATION_WIDTH = 12, 7
 # Lines below the log that the table may take, of a terminal's height.
 _SHARE_OF_HEIGHT: Final = 0.5
 
@@ -78,7 +79,7 @@ class LiveDisplay:
 
     def show_result(self, execution: dict[str, Any], code: ExitCode, url: str) -> None:
         self.suspend()
-        get_console().print(build_plan(execution, max_rows=1000))
+        get_console().print(build_plan(execution, max_rows=1000, width=get_console().width))
         print_result(execution, url)
 
     def suspend(self) -> None:
@@ -89,23 +90,36 @@ class LiveDisplay:
     def _render(self) -> RenderableType:
         if self._execution is None:
             return Text("")
-        return build_plan(self._execution, max_rows=int(get_console().height * _SHARE_OF_HEIGHT))
+        console = get_console()
+        return build_plan(
+            self._execution, max_rows=int(console.height * _SHARE_OF_HEIGHT), width=console.width
+        )
 
 
-def build_plan(execution: Mapping[str, Any], *, max_rows: int) -> Table:
+def build_plan(execution: Mapping[str, Any], *, max_rows: int, width: int) -> Table:
     """Return the table of an execution; without enough rows only current steps are listed."""
-    table = Table(box=None, pad_edge=False, show_header=False)
-    table.add_column(width=1)
-    table.add_column(no_wrap=True, ratio=3)
-    table.add_column(no_wrap=True)
-    table.add_column(width=12)
-    table.add_column(no_wrap=True, justify="right")
-    table.add_column(no_wrap=True, ratio=2, overflow="ellipsis")
-    title = Text(f"{get_label(execution)} {(execution['artifact'] or {}).get('tag') or ''}", style="bold")
-    status = Text(execution["status"], style=STATUS_STYLES.get(execution["status"], ""))
-    table.add_row("", title, status, "", format_duration(get_duration(execution)), "")
-    for row in select_rows(list(list_plan_rows(execution)), max_rows):
-        _add_row(table, row)
+    title = PlanRow(
+        f"{get_label(execution)} {clean_line((execution['artifact'] or {}).get('tag') or '')}",
+        execution["status"],
+        0,
+        seconds=get_duration(execution),
+    )
+    rows = [title, *select_rows(list(list_plan_rows(execution)), max_rows)]
+    names = [Text("  " * row.depth + row.name, style="" if row is not title else "bold") for row in rows]
+    widths = [
+        1,
+        min(max(len(name) for name in names), width // 3),
+        max(len(row.status) for row in rows),
+        _BAR_WIDTH,
+        _DURATION_WIDTH,
+    ]
+    # The notes have the rest of the line; the columns are separated by two cells.
+    widths.append(max(0, width - sum(widths) - 2 * len(widths)))
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
+    for column_width in widths:
+        table.add_column(width=column_width, no_wrap=True, overflow="ellipsis")
+    for row, name in zip(rows, names, strict=True):
+        _add_row(table, row, name)
     return table
 
 
@@ -173,14 +187,14 @@ def _describe_counts(stage: Mapping[str, Any]) -> str:
     return f"{counts['running']}/{counts.get('desired', '?')} tasks running"
 
 
-def _add_row(table: Table, row: PlanRow) -> None:
+def _add_row(table: Table, row: PlanRow, name: Text) -> None:
     style = STATUS_STYLES.get(row.status, "")
-    bar = ProgressBar(total=1.0, completed=row.share, width=12) if row.share is not None else ""
+    bar = ProgressBar(total=1.0, completed=row.share, width=_BAR_WIDTH) if row.share is not None else ""
     table.add_row(
         Text(_MARKS.get(row.status, "▶" if row.status in _ACTIVE else ""), style=style),
-        Text("  " * row.depth + row.name),
+        name,
         Text(row.status, style=style),
         bar,
-        format_duration(row.seconds) if row.seconds else "",
+        Text(format_duration(row.seconds) if row.seconds else "", justify="right"),
         Text(row.note, style="dim"),
     )

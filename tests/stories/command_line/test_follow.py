@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from deployments.models import Execution
+from deployments.models import StepExecution
 from tests.fixtures.command_line import CommandLine
 from tests.fixtures.processes import wait_until
 
@@ -36,11 +36,12 @@ def test_a_run_is_followed_to_its_end(deployer_line: CommandLine) -> None:
 @pytest.mark.timeout(300)
 def test_ctrl_c_aborts_if_the_job_says_so(deployer_line: CommandLine) -> None:
     command = ("run", "rolling_demo", "--tag", "slow", "--follow", "--on-interrupt", "abort")
-    process = deployer_line.start(*command)
-    wait_until(lambda: Execution.objects.filter(status="ASYNC_WAITING").exists(), "the deployment", 60)
+    with deployer_line.running(*command) as process:
+        waiting = StepExecution.objects.filter(status="ASYNC_WAITING")
+        wait_until(waiting.exists, "the deployment", 120)
 
-    process.send_signal(signal.SIGINT)
-    output, _ = process.communicate(timeout=120)
+        process.send_signal(signal.SIGINT)
+        output, errors = process.communicate(timeout=120)
 
-    assert process.returncode == 12, output
+    assert process.returncode == 12, output + errors
     assert "rolling_demo#1 ABORTED" in output

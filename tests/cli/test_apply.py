@@ -1,0 +1,143 @@
+"""Export, diff and apply against a real Slipway."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from pytest_django.live_server_helper import LiveServer
+
+from catalog.models import Environment, Infrastructure, Service
+from connectors.models import Connector
+from pipelines.models import Pipeline
+from rbac.models import User
+from tests.fixtures.command_line import CommandLine, sign_in
+from tests.fixtures.engine_driver import Drive
+
+pytestmark = pytest.mark.django_db(transaction=True)
+NEW_PROJECT = """kind: Pipeline
+identifier: release
+spec:
+  yaml: |
+    pipeline:
+      identifier: release
+      name: Release
+      stages:
+        - stage:
+            identifier: deploy
+            type: Deployment
+            spec:
+              deploymentType: ECS
+              service: {serviceRef: web}
+              environment:
+                environmentRef: test
+                infrastructureDefinitions: [{identifier: main}]
+              execution:
+                steps:
+                  - step: {identifier: roll, type: EcsRollingDeploy, timeout: 10m}
+---
+kind: Infrastructure
+identifier: main
+spec: {environment: test, name: Main, connector: sandbox_aws, region: us-east-1, cluster: demo}
+---
+kind: Environment
+identifier: test
+spec: {name: Test}
+---
+kind: Service
+identifier: web
+spec:
+  name: Web
+  artifact: {image: nginx, tag: "1.28"}
+"""
+
+
+@pytest.fixture
+def admin_line(tmp_path: Path, drive: Drive, live_server: LiveServer) -> CommandLine:
+    """The command line of the demo's admin."""
+    return sign_in(tmp_path, live_server.url, User.objects.get(username="admin"))
+
+
+def find_line(text: str) -> int:
+    return NEW_PROJECT[: NEW_PROJECT.index(text)].count("\n") + 1
+
+
+def write(line: CommandLine, text: str) -> str:
+    path = line.home / "resources.yaml"
+    path.write_text(text)
+    return str(path)
+
+
+def test_an_export_applies_without_a_difference_and_has_no_secret(admin_line: CommandLine) -> None:
+    exported = admin_line.run("export", "--scope", "default/demo")
+    assert exported.returncode == 0, exported.stderr
+    documents = list(yaml.safe_load_all(exported.stdout))
+    file = write(admin_line, exported.stdout)
+
+    compared = admin_line.run("diff", "-f", file)
+
+    assert {document["kind"] for document in documents} == {
+        "Connector",
+        "Environment",
+        "Service",
+        "Infrastructure",
+        "Pipeline",
+    }
+    assert {document["scope"] for document in documents} == {"default/demo"}
+    assert "sandbox/secret/access/key" not in exported.stdout
+    assert compared.returncode == 0, compared.stdout + compared.stderr
+    assert f"0 to create, 0 to change, 0 to delete, {len(documents)} unchanged" in compared.stdout
+
+
+def test_resources_are_created_in_the_order_of_their_dependencies(admin_line: CommandLine) -> None:
+    file = write(admin_line, NEW_PROJECT)
+    options = ("-f", file, "--scope", "default/demo")
+
+    compared = admin_line.run("diff", *options)
+    refused = admin_line.run("apply", *options)
+    applied = admin_line.run("apply", *options, "--yes")
+    again = admin_line.run("apply", *options, "--yes")
+
+    assert compared.returncode == 8
+    assert "create Service web in default/demo" in compared.stdout
+    assert (refused.returncode, "confirm with --yes" in refused.stderr) == (2, True)
+    assert applied.returncode == 0, applied.stderr
+    assert again.stdout.strip() == "0 to create, 0 to change, 0 to delete, 4 unchanged"
+    assert Service.objects.get(identifier="web").artifact.tag == "1.28"
+    assert Infrastructure.objects.get(environment__identifier="test").cluster == "demo"
+    assert Pipeline.objects.filter(identifier="release").exists()
+
+
+def test_a_change_shows_its_difference_and_prune_deletes_only_these_kinds(admin_line: CommandLine) -> None:
+    options = ("--scope", "default/demo", "--yes")
+    admin_line.run("apply", "-f", write(admin_line, NEW_PROJECT), *options)
+    changed = write(admin_line, "kind: Environment\nidentifier: dev\nspec: {name: Playground}\n")
+
+    compared = admin_line.run("diff", "-f", changed, "--scope", "default/demo", "--prune", "--json")
+    refused = admin_line.run("apply", "-f", changed, "--prune", *options)
+
+    changes = json.loads(compared.stdout)
+    assert [(change["change"], change["identifier"]) for change in changes] == [
+        ("change", "dev"),
+        ("delete", "test"),
+    ]
+    assert "-name: Development" in changes[0]["diff"]
+    assert "+name: Playground" in changes[0]["diff"]
+    # The pipeline still uses the environment.
+    assert refused.returncode == 7, refused.stderr
+    assert "Environment test in default/demo" in refused.stderr
+    assert Environment.objects.get(identifier="dev").name == "Playground"
+    assert Connector.objects.filter(identifier="sandbox_aws").exists()
+
+
+def test_a_refused_value_is_named_with_its_line(admin_line: CommandLine) -> None:
+    wrong_image = write(admin_line, NEW_PROJECT.replace("image: nginx", 'image: "no image"'))
+    answer = admin_line.run("apply", "-f", wrong_image, "--scope", "default/demo", "--yes")
+    assert answer.returncode == 1
+    assert f"{wrong_image}, document 4, line {find_line('artifact:')}: artifact.image" in answer.stderr
+
+    wrong_step = write(admin_line, NEW_PROJECT.replace("EcsRollingDeploy", "EcsRollingDeplo"))
+    answer = admin_line.run("apply", "-f", wrong_step, "--scope", "default/demo", "--yes")
+    assert answer.returncode == 1
+    assert f"{wrong_step}, document 1, line {find_line('EcsRollingDeploy')}: pipeline.stages" in answer.stderr
+    assert "did you mean EcsRollingDeploy?" in answer.stderr
