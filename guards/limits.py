@@ -107,6 +107,12 @@ BAD_KEYS_PER_ADDRESS: Final = Limit(
     "requests with an invalid API key from one address in a minute",
     "ten callers of the API",
 )
+COMMAND_LINE_CODE_SECONDS: Final = Limit(
+    300, "seconds", "time to enter the code that signs a command line in", OWN_CHOICE
+)
+COMMAND_LINE_CODES_PER_ADDRESS: Final = Limit(
+    60, "codes", "sign-ins of command lines from one address in a minute", "ASVS 6.1.1"
+)
 CSP_REPORT_BYTES: Final = Limit(
     16 * 1024, "bytes", "report of a browser about a content security policy violation", OWN_CHOICE
 )

@@ -134,7 +134,7 @@ def render_welcome(seconds: float) -> str:
         ("Sign in as", f"admin, deployer or viewer, password {get_demo_password()}"),
         ("API key", get_demo_api_key()),
         ("API", f"{settings.PUBLIC_URL}/api/docs/"),
-        ("Terminal", f".venv/bin/slipway login --url {settings.PUBLIC_URL}"),
+        ("Terminal", f".venv/bin/slipway login --key --url {settings.PUBLIC_URL}"),
         ("Try", "Pipelines, Rolling demo, Run; then once more with the tag crash"),
         ("State", f"{settings.HOME} (SLIPWAY_HOME)"),
     ]

@@ -6,6 +6,7 @@ from accounts.api import (
     access_checks,
     api_keys,
     audit,
+    command_line,
     invitations,
     resource_groups,
     roles,
@@ -47,6 +48,11 @@ urlpatterns = [
     path("api-keys", api_keys.ApiKeyListView.as_view(), name="api-keys"),
     path("api-keys/<int:pk>", api_keys.ApiKeyDetailView.as_view(), name="api-key"),
     path("api-keys/<int:pk>/rotate", api_keys.ApiKeyRotationView.as_view(), name="api-key-rotation"),
+    path(
+        "command-line-sign-ins",
+        command_line.CommandLineSignIns.as_view(),
+        name="api-command-line-sign-ins",
+    ),
     path("service-accounts", service_accounts.ServiceAccountListView.as_view(), name="api-service-accounts"),
     path(
         "service-accounts/<int:pk>",

@@ -2,10 +2,12 @@
 
 import os
 import sys
+from enum import StrEnum
 from typing import Annotated
 
 import typer
 
+from cli.browser_sign_in import sign_in_by_browser
 from cli.client import ApiClient, is_loopback
 from cli.console import print_fields, print_json, print_text
 from cli.credentials import (
@@ -21,6 +23,14 @@ from cli.options import JsonOption, UrlOption, connect
 from cli.text import clean_line
 
 
+class SignInWay(StrEnum):
+    """Way to sign in."""
+
+    KEY = "key"
+    BROWSER = "browser"
+    CODE = "code"
+
+
 def log_in(
     url: Annotated[
         str,
@@ -28,23 +38,29 @@ def log_in(
             "--url", help="URL of Slipway, such as https://slipway.example.com.", show_default=False
         ),
     ] = "",
+    is_key: Annotated[bool, typer.Option("--key", help="Enter an API key.")] = False,
+    is_browser: Annotated[
+        bool, typer.Option("--browser", help="Approve the sign-in in a browser of this machine.")
+    ] = False,
+    is_code: Annotated[
+        bool, typer.Option("--code", help="Approve it in any browser, and enter the code that it shows.")
+    ] = False,
 ) -> None:
-    """Sign in with an API key, and store it for this user.
+    """Sign in, and store an API key for this user.
 
-    The key is read from SLIPWAY_API_KEY, from a prompt, or from standard input. It is stored in a file of the
-    configuration folder that only you can read.
+    On a terminal, a page of Slipway asks you to approve a personal API key. Otherwise the key is read from
+    SLIPWAY_API_KEY or standard input. It is stored in a file that only you can read.
     """
+    ways = [way for way, is_chosen in zip(SignInWay, (is_key, is_browser, is_code), strict=True) if is_chosen]
+    if len(ways) > 1:
+        raise CliError("Choose one of --key, --browser and --code.", code=ExitCode.USAGE)
     address = normalize_url(url or get_stored_url() or _ask_url())
     if address.startswith("http://") and not is_loopback(address):
-        print_text(
-            "http:// does not encrypt the API key. Use https:// outside this machine.",
-            style="yellow",
-            is_error=True,
-        )
-    key = os.environ.get(KEY_VARIABLE, "") or _read_key()
-    sign_in = SignIn(address, key)
+        warning = "http:// does not encrypt the API key. Use https:// outside this machine."
+        print_text(warning, style="yellow", is_error=True)
+    sign_in = _sign_in(address, ways[0] if ways else _choose_way())
     user = ApiClient(sign_in).get("me")
-    path = store_sign_in(SignIn(address, key, clean_line(user["username"])))
+    path = store_sign_in(SignIn(address, sign_in.key, clean_line(user["username"])))
     print_text(f"Signed in to {address} as {user['username']}. The API key is stored in {path}.")
 
 
@@ -69,6 +85,17 @@ def who_am_i(url: UrlOption = "", as_json: JsonOption = False) -> None:
     print_fields(
         [("Server", server), ("User", user["username"]), ("Name", user["name"]), ("Email", user["email"])]
     )
+
+
+def _choose_way() -> SignInWay:
+    has_key = bool(os.environ.get(KEY_VARIABLE))
+    return SignInWay.BROWSER if sys.stdin.isatty() and not has_key else SignInWay.KEY
+
+
+def _sign_in(address: str, way: SignInWay) -> SignIn:
+    if way is SignInWay.KEY:
+        return SignIn(address, os.environ.get(KEY_VARIABLE, "") or _read_key())
+    return sign_in_by_browser(address, is_local=way is SignInWay.BROWSER)
 
 
 def _ask_url() -> str:

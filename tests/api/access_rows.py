@@ -14,7 +14,17 @@ from tests.api.requests import (
     service_account_body,
     use_key_of,
 )
-from tests.api.required_access import ACCOUNT, HERE, ORGANIZATION, Belongs, Lists, Needs, Owner, SignedIn
+from tests.api.required_access import (
+    ACCOUNT,
+    HERE,
+    ORGANIZATION,
+    Belongs,
+    Lists,
+    Needs,
+    Open,
+    Owner,
+    SignedIn,
+)
 
 ACCESS: dict[str, Row] = {
     "api-me": allow_get(SignedIn()),
@@ -134,6 +144,15 @@ ACCESS: dict[str, Row] = {
     "api-role-assignment": Row(
         (get(Needs("core_user_view")), Ask("delete", Needs("core_user_manage", 204))),
         use_key_of("assignment"),
+    ),
+    "api-command-line-sign-ins": Row(
+        (
+            Ask(
+                "post",
+                Open(400, anonymous=400),
+                body=lambda world: {"code": "forged", "verifier": "v" * 43},
+            ),
+        )
     ),
     "api-keys": Row((get(SignedIn()), Ask("post", SignedIn(201), body=lambda world: {"name": "x"}))),
     "api-key": Row((get(Owner()), Ask("delete", Owner(204))), use_key_of("key")),

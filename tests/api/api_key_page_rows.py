@@ -26,6 +26,8 @@ KEYS: dict[str, Row] = {
     "new-api-key": Row(
         (get(SignedIn()), Ask("post", SignedIn(), body=lambda world: {"name": "X"}, is_form=True))
     ),
+    # Without the challenge of a command line the link is not complete.
+    "command-line-sign-in": Row((get(SignedIn(400)), Ask("post", SignedIn(400), is_form=True))),
     "rotate-api-key": Row(
         (get(Owner()), Ask("post", Owner(), body=lambda world: {"grace": "0"}, is_form=True)),
         use_key_of("key"),

@@ -79,7 +79,14 @@ def test_nothing_tells_a_foreign_id_from_one_that_never_was(name: str, ask: Ask,
     assert answers[0] == answers[1]
 
 
-@pytest.mark.parametrize("name", [name for name in ROWS if name.startswith("api-")])
+@pytest.mark.parametrize(
+    "name",
+    [
+        name
+        for name, row in ROWS.items()
+        if name.startswith("api-") and not isinstance(row.asks[0].need, Open)
+    ],
+)
 def test_anonymous_programs_are_told_how_to_sign_in(name: str, stage: Stage) -> None:
     response = send(stage.anonymous, name, ROWS[name].asks[0], stage.world)
     assert response["WWW-Authenticate"] == 'Bearer realm="slipway"'
