@@ -23,12 +23,24 @@ esac
 
 # git and ssh fetch manifests. The certificates are for both and for Python.
 packages="ca-certificates git openssh-client"
+# `manage backup` and `restore` use 16 for servers up to 16, and 18 for 17 and 18 (ops/backups/postgres_clients.py).
+postgresql_clients="postgresql-client-16 postgresql-client-18"
 
+# shellcheck disable=SC2086 - lists
 install_packages() {
   apt-get update
-  # shellcheck disable=SC2086 - a list
-  DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends $packages
+  install_debian $packages
+  if [ "$image" = slipway ]; then
+    # Debian has one version of PostgreSQL only. The script adds the repository of its developers, and updates.
+    install_debian postgresql-common
+    /usr/share/postgresql-common/pgdg/apt.postgresql.org.sh -y
+    install_debian $postgresql_clients
+  fi
   rm -rf /var/lib/apt/lists/*
+}
+
+install_debian() {
+  DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends "$@"
 }
 
 create_users() {

@@ -3,7 +3,6 @@
 import os
 import shutil
 import sqlite3
-import subprocess
 from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
@@ -12,12 +11,12 @@ from django.db import connection, transaction
 from psycopg.conninfo import make_conninfo
 
 from ops.backups.manifests import BackupError
+from ops.backups.postgres_clients import find_client, run_client
 from ops.backups.unfinished import MARK_TABLE, build_mark_statements, list_tables
 
 # Options of Django and psycopg, which libpq does not know.
 _NO_LIBPQ_OPTIONS: Final = {"pool", "isolation_level", "server_side_binding", "assume_role"}
 _PARTIAL_SUFFIX: Final = ".restoring"
-_MOST_ERROR_CHARACTERS: Final = 1000
 
 
 def dump_database(dump: Path) -> None:
@@ -26,8 +25,17 @@ def dump_database(dump: Path) -> None:
         options = ["--format=custom", "--no-owner", "--no-privileges", f"--file={dump}"]
         _run_postgres_program("pg_dump", *options)
         return
-    with closing(sqlite3.connect(_get_sqlite_path())) as source, closing(sqlite3.connect(dump)) as target:
-        source.backup(target)
+    try:
+        with closing(sqlite3.connect(_get_sqlite_path())) as source, closing(sqlite3.connect(dump)) as target:
+            source.backup(target)
+    except sqlite3.Error as exc:
+        raise BackupError(f"The database could not be copied to {dump}: {exc}.") from exc
+
+
+def require_loadable(dump: Path) -> None:
+    """Raise `BackupError` if pg_restore is missing here, or cannot read the dump."""
+    if connection.vendor == "postgresql":
+        run_client(_find_client("pg_restore"), "--list", str(dump))
 
 
 def load_dump(dump: Path, backup: str, started_at: str) -> None:
@@ -73,18 +81,16 @@ def _clear_postgres(backup: str, started_at: str) -> None:
 
 
 def _run_postgres_program(name: str, *arguments: str) -> None:
-    if shutil.which(name) is None:
-        raise BackupError(f"{name} was not found. Install the client of PostgreSQL (postgresql-client).")
     parameters = _build_libpq_parameters()
-    environment = {**os.environ, "PGPASSWORD": parameters.pop("password", "")}
-    command = [name, *arguments, f"--dbname={make_conninfo(**parameters)}"]
-    result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    if result.returncode:
-        message = " ".join(result.stderr.split())[-_MOST_ERROR_CHARACTERS:]
-        hint = (
-            " Use the client of the server's version or a newer one." if "version mismatch" in message else ""
-        )
-        raise BackupError(f"{name} failed: {message}{hint}")
+    password = parameters.pop("password", "")
+    run_client(_find_client(name), *arguments, f"--dbname={make_conninfo(**parameters)}", password=password)
+
+
+def _find_client(name: str) -> Path:
+    with connection.cursor() as cursor:
+        cursor.execute("SHOW server_version_num")
+        (number,) = cursor.fetchone()
+    return find_client(name, int(number) // 10_000)
 
 
 def _build_libpq_parameters() -> dict[str, str]:
@@ -116,9 +122,19 @@ def _replace_sqlite(dump: Path, backup: str, started_at: str) -> None:
                 copy.execute(statement, values)
         copy.execute("PRAGMA journal_mode = DELETE")
     _leave_write_ahead_log(path)
-    with partial.open("rb") as file:
-        os.fsync(file.fileno())
+    sync_to_disk(partial)
     partial.replace(path)
+    sync_to_disk(path.parent)
+
+
+def sync_to_disk(*paths: Path) -> None:
+    """Return when the content of these files, or the names in these folders, would survive a power cut."""
+    for path in paths:
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def _leave_write_ahead_log(path: Path) -> None:

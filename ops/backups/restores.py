@@ -1,5 +1,6 @@
 """Restore of a backup: checks, load, migration, and the state in which nothing continues by itself."""
 
+import shutil
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -16,9 +17,16 @@ from deployments.execution.restored_executions import pause_open_executions
 from deployments.journal.runtime import failpoint
 from deployments.models import PreviewRequest, Pulse
 from notifications.operations import hold_waiting_notifications
-from ops.backups.dumps import dump_database, is_database_empty, load_dump
+from ops.backups.dumps import (
+    dump_database,
+    is_database_empty,
+    load_dump,
+    require_loadable,
+    sync_to_disk,
+)
 from ops.backups.manifests import (
     DUMP_NAME,
+    MANIFEST_NAME,
     BackupError,
     BackupManifest,
     build_manifest,
@@ -55,7 +63,7 @@ class RestoredState:
 def create_backup(folder: Path) -> BackupManifest:
     """Write a backup into a new folder. Raises `BackupError`.
 
-    The folder gets its name and its manifest last: an incomplete one cannot be restored.
+    The folder gets its name last, once all of it is on the disk. After an error, nothing is left.
     """
     if folder.exists():
         raise BackupError(f"{folder} exists already. Name a new folder.")
@@ -66,13 +74,36 @@ def create_backup(folder: Path) -> BackupManifest:
         partial.mkdir(mode=0o700, parents=True)
     except FileExistsError as exc:
         raise BackupError(f"{partial} is left of a backup that did not finish. Delete it.") from exc
+    except OSError as exc:
+        raise BackupError(f"{partial} cannot be created: {exc.strerror}.") from exc
+    try:
+        manifest = _fill_backup(partial)
+        partial.rename(folder)
+        sync_to_disk(folder.parent)
+    except OSError as exc:
+        raise BackupError(f"{folder} could not be written: {exc.strerror}.") from exc
+    finally:
+        # After the rename there is none.
+        shutil.rmtree(partial, ignore_errors=True)
+    return manifest
+
+
+def _fill_backup(folder: Path) -> BackupManifest:
     taken_at = get_database_time()
-    dump = partial / DUMP_NAME
+    dump = folder / DUMP_NAME
     dump_database(dump)
     dump.chmod(0o600)
     manifest = build_manifest(dump, taken_at)
-    write_manifest(partial, manifest)
-    partial.rename(folder)
+    write_manifest(folder, manifest)
+    sync_to_disk(dump, folder / MANIFEST_NAME, folder)
+    return manifest
+
+
+def check_backup(folder: Path) -> BackupManifest:
+    """Return the manifest of a backup that could be restored here. Raises `BackupError`."""
+    manifest = read_manifest(folder)
+    require_restorable(folder, manifest)
+    require_loadable(folder / DUMP_NAME)
     return manifest
 
 
@@ -85,8 +116,7 @@ def restore_backup(
     gets a sentence before each part. From the first change to the end the database is marked, so that no
     process starts on it.
     """
-    manifest = read_manifest(folder)
-    require_restorable(folder, manifest)
+    manifest = check_backup(folder)
     _require_replaceable(replaces=replaces)
     report(f"Loading the backup of {manifest.created_at}")
     load_dump(folder / DUMP_NAME, str(folder), get_database_time().isoformat(timespec="seconds"))

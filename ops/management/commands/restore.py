@@ -7,8 +7,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from ops.backups.manifests import BackupError, read_manifest, require_restorable
-from ops.backups.restores import RestoredState, restore_backup, settle_snapshot
+from ops.backups.manifests import BackupError
+from ops.backups.restores import RestoredState, check_backup, restore_backup, settle_snapshot
 
 
 class Command(BaseCommand):
@@ -41,7 +41,7 @@ class Command(BaseCommand):
             if taken_at is not None:
                 self._report(settle_snapshot(taken_at))
             elif options["check"]:
-                require_restorable(folder, read_manifest(folder))
+                check_backup(folder)
                 self.stdout.write("The backup can be restored here.")
             else:
                 self._report(restore_backup(folder, replaces=options["replace"], report=self._report_part))

@@ -1,6 +1,8 @@
 """A backup of a database in use, and its restore while the world has moved on."""
 
 import json
+import os
+import resource
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -190,6 +192,33 @@ def test_a_backup_has_the_names_of_its_keys_and_no_key(
         assert not any(key in file.read_bytes() for key in keys)
     call_command("restore", tmp_path / "backup", check=True)
     assert "can be restored" in capsys.readouterr().out
+
+
+def test_a_backup_that_fails_leaves_nothing_and_can_be_made_again(drive: Drive, tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))
+    try:
+        with pytest.raises(BackupError):
+            create_backup(tmp_path / "backup")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert list(tmp_path.iterdir()) == []
+    create_backup(tmp_path / "backup")
+
+
+def test_a_backup_is_on_the_disk_before_it_has_its_name(
+    drive: Drive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[str] = []
+    fsync = os.fsync
+
+    def record(descriptor: int) -> None:
+        synced.append(Path(f"/proc/self/fd/{descriptor}").resolve().name)
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", record)
+    create_backup(tmp_path / "backup")
+    assert synced == ["database.dump", "manifest.json", "backup.partial", tmp_path.name]
 
 
 def test_a_database_from_a_snapshot_is_settled_alone(drive: Drive) -> None:
