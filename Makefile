@@ -17,7 +17,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help
 help: ## Show this list
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: run
 run: $(VENV)/run.stamp ## Start Slipway with a pretend AWS account and a demo; Ctrl-C ends it
@@ -64,6 +64,10 @@ format: $(VENV)/dev.stamp ## Rewrite the code in the project's format
 .PHONY: migrate
 migrate: $(VENV)/run.stamp ## Bring the database up to date
 	$(BIN)/python manage.py migrate
+
+.PHONY: freeze-migrations
+freeze-migrations: $(VENV)/dev.stamp ## Freeze new migrations; those that landed are never changed
+	@$(BIN)/python -m tests.ops.frozen_migrations
 
 .PHONY: bench
 bench: $(VENV)/dev.stamp ## Measure, and print ratios

@@ -9,15 +9,17 @@ from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
 
+import django
 from django.conf import settings
 from django.db import connection
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 
+from ops.backups.schema_fingerprints import compute_schema
 from rbac.encryption import get_key_name
 
 PRODUCT: Final = "slipway"
-FORMAT: Final = 1
+FORMAT: Final = 2
 MANIFEST_NAME: Final = "manifest.json"
 DUMP_NAME: Final = "database.dump"
 MOST_NAMES: Final = 5
@@ -31,8 +33,9 @@ class BackupError(Exception):
 class BackupManifest:
     """Content of `manifest.json`.
 
-    `migrations` are those that are applied, as "app.name". `keys` are the names of the encryption keys, which
-    are hashes; no key is in a backup. `checksum` is the SHA-256 of the dump.
+    `migrations` are those that are applied, as "app.name", and `schema` has a fingerprint of their tables by
+    app, which `django`, a version without its patch, computed. `keys` are the names of the encryption keys,
+    which are hashes; no key is in a backup. `checksum` is the SHA-256 of the dump.
     """
 
     id: str
@@ -40,6 +43,8 @@ class BackupManifest:
     version: str
     database: str
     migrations: tuple[str, ...]
+    schema: dict[str, str]
+    django: str
     keys: tuple[str, ...]
     checksum: str
     product: str = PRODUCT
@@ -51,13 +56,21 @@ class BackupManifest:
 
 
 def build_manifest(dump: Path, taken_at: datetime) -> BackupManifest:
-    """Return the manifest of a dump of this installation's database."""
+    """Return the manifest of a dump of this installation's database. Raises `BackupError`."""
+    migrations = list_applied_migrations()
+    if unknown := _find_unknown_migrations(migrations):
+        raise BackupError(
+            f"This is Slipway {settings.SLIPWAY_VERSION}, which does not know {_list_some(unknown)}. Back up "
+            "with the version that migrated the database."
+        )
     return BackupManifest(
         id=str(uuid4()),
         created_at=taken_at.astimezone(UTC).isoformat(),
         version=settings.SLIPWAY_VERSION,
         database=connection.vendor,
-        migrations=list_applied_migrations(),
+        migrations=migrations,
+        schema=compute_schema(migrations),
+        django=_DJANGO,
         keys=list_key_names(),
         checksum=compute_checksum(dump),
     )
@@ -104,7 +117,8 @@ def _parse(folder: Path, document: Any) -> BackupManifest:
             f"{folder} has format {document.get('format')}; this version of Slipway reads format {FORMAT}."
         )
     try:
-        fields = {**document, "migrations": tuple(document["migrations"]), "keys": tuple(document["keys"])}
+        tuples = {name: tuple(document[name]) for name in ("migrations", "keys")}
+        fields = {**document, **tuples, "schema": dict(document["schema"])}
         manifest = BackupManifest(**fields)
         _ = manifest.taken_at
     except (KeyError, TypeError, ValueError) as exc:
@@ -123,6 +137,7 @@ def require_restorable(folder: Path, manifest: BackupManifest) -> None:
             "Restore it into the same kind of database."
         )
     require_known_migrations(manifest)
+    require_same_schema(manifest)
     if missing := [key for key in manifest.keys if key not in list_key_names()]:
         raise BackupError(
             f"The backup needs the encryption {_plural('key', missing)} {', '.join(missing)}, but here are "
@@ -132,17 +147,32 @@ def require_restorable(folder: Path, manifest: BackupManifest) -> None:
 
 def require_known_migrations(manifest: BackupManifest) -> None:
     """Raise `BackupError` for a backup of a newer version, whose tables this one does not know."""
-    known = {f"{app}.{name}" for app, name in MigrationLoader(None).disk_migrations}
-    ours = {app for app, _ in MigrationLoader(None).disk_migrations}
-    unknown = [name for name in manifest.migrations if name not in known and name.split(".")[0] in ours]
-    foreign = [name for name in manifest.migrations if name.split(".")[0] not in ours | _OPTIONAL_APPS]
-    if unknown or foreign:
+    if unknown := _find_unknown_migrations(manifest.migrations):
         raise BackupError(
             f"Slipway {manifest.version} made the backup, this is {settings.SLIPWAY_VERSION}, which does not "
-            f"know {_list_some(unknown + foreign)}. Restore it with version {manifest.version} or newer."
+            f"know {_list_some(unknown)}. Restore it with version {manifest.version} or newer."
         )
 
 
+def _find_unknown_migrations(migrations: Collection[str]) -> list[str]:
+    known = {f"{app}.{name}" for app, name in MigrationLoader(None).disk_migrations}
+    return [name for name in migrations if name not in known and name.split(".")[0] not in _OPTIONAL_APPS]
+
+
+def require_same_schema(manifest: BackupManifest) -> None:
+    """Raise `BackupError` if migrations of the same names make other tables here than in the backup."""
+    if manifest.django != _DJANGO:
+        # Another Django may describe the same tables differently. Landed migrations are not edited.
+        return
+    here = compute_schema(manifest.migrations)
+    if differing := [app for app in here | manifest.schema if here.get(app) != manifest.schema.get(app)]:
+        raise BackupError(
+            f"The migrations of {_list_some(differing)} make other tables here than in the backup: they were "
+            f"edited in between. Restore it with the code that made it, a build of {manifest.version}."
+        )
+
+
+_DJANGO: Final = ".".join(map(str, django.VERSION[:2]))
 # Apps that only some installations have.
 _OPTIONAL_APPS: Final = {"sandbox"}
 

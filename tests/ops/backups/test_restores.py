@@ -156,13 +156,14 @@ def test_a_database_in_use_is_not_replaced(drive: Drive, tmp_path: Path) -> None
     ("field", "value", "reason"),
     [
         ("product", "other", "is not a backup of Slipway"),
-        ("format", 2, "has format 2"),
+        ("format", 3, "has format 3"),
         (
             "migrations",
             ["deployments.0001_initial", "deployments.0999_later"],
             "does not know deployments.0999",
         ),
         ("migrations", ["payroll.0001_initial"], "does not know payroll.0001_initial"),
+        ("schema", {"deployments": "0123abcd"}, "make other tables here than in the backup"),
         ("keys", ["0123abcd"], "needs the encryption key 0123abcd"),
         ("database", "oracle", "The backup is of oracle"),
         ("checksum", "0", "missing or damaged"),
