@@ -16,7 +16,7 @@ os.environ.setdefault("CELERY_SKIP_CHECKS", "1")
 broker.register_transport()
 task_headers.connect_signals()
 telemetry.connect_worker_tracing()
-app = Celery("slipway")
+app = Celery("slipway", task_cls="config.guarded_tasks:GuardedTask")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
 

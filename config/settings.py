@@ -85,6 +85,8 @@ MIDDLEWARE = [
     "web.http.middleware.RequestIdMiddleware",
     "web.http.text_middleware.TextMiddleware",
     "web.http.origin_policy.OriginPolicyMiddleware",
+    # Before sessions and sign-in, which write too.
+    "web.http.middleware.WriteGuardMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",

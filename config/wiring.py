@@ -24,6 +24,7 @@ def connect_apps() -> None:
     _register_task_owners()
     _register_live_sources()
     _register_work_delays()
+    _register_database_guards()
     _register_inventory()
     _register_retention()
 
@@ -105,6 +106,14 @@ def _register_work_delays() -> None:
     from web.work_delays import register_delay_reader
 
     register_delay_reader(list_work_delays)
+
+
+def _register_database_guards() -> None:
+    """Register what stops tasks, requests that write, and agents."""
+    from ops.backups.unfinished import require_finished_restore
+    from web.database_guards import register_write_guard
+
+    register_write_guard(require_finished_restore)
 
 
 def _register_inventory() -> None:

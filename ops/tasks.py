@@ -9,7 +9,6 @@ from celery import shared_task
 from delegates import tasks as delegates
 from deployments.tasks import dispatch
 from notifications import tasks as notifications
-from ops.backups.unfinished import find_unfinished_restore
 from ops.retention_report import record_prune
 from pipelines import tasks as pipelines
 from web.clock import get_database_time
@@ -22,12 +21,8 @@ logger = logging.getLogger(__name__)
 def tick(**_: Any) -> None:
     """Dispatch executions, maintain delegates, look at triggers, and send due notifications.
 
-    One message is cheaper: most of the cost is the message. A failure does not stop the other parts. While a
-    restore is unfinished, nothing is dispatched.
+    One message is cheaper: most of the cost is the message. A failure does not stop the other parts.
     """
-    if reason := find_unfinished_restore():
-        logger.error("Nothing is dispatched. %s", reason)
-        return
     with ExitStack() as steps:
         steps.callback(notifications.tick)
         steps.callback(pipelines.tick)
@@ -37,10 +32,7 @@ def tick(**_: Any) -> None:
 
 @shared_task(name="ops.tasks.prune")
 def prune(*, group: str, **_: Any) -> None:
-    """Delete the expired rows of one retention group; nothing while a restore is unfinished."""
-    if reason := find_unfinished_restore():
-        logger.error("Nothing is pruned. %s", reason)
-        return
+    """Delete the expired rows of one retention group."""
     now = get_database_time()
     if count := prune_group(group, now):
         logger.info("Pruned %s rows of %s", count, group)

@@ -16,6 +16,7 @@ from django.db import close_old_connections, connection
 from guards.input_problems import InputProblem, InputRejected
 from guards.limits import AGENT_BYTES, AGENT_TAGS, JSON_DEPTH, MAX_INTEGER, NAME_CHARACTERS
 from guards.text import find_name_problem
+from web.database_guards import require_writable_database
 from web.http.problems import BadInput, TooLarge
 
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
@@ -235,11 +236,15 @@ _thread_pool = ThreadPoolExecutor(THREADS, thread_name_prefix="agents")
 async def run_in_thread(
     work: Callable[WorkParams, WorkResult], *args: WorkParams.args, **kwargs: WorkParams.kwargs
 ) -> WorkResult:
-    """Run a database function in a thread, with this task's context and its own connection."""
+    """Run a database function in a thread, with this task's context and its own connection.
+
+    Raises `DatabaseNotUsable` while nothing may be changed.
+    """
     context = contextvars.copy_context()
 
     def connected() -> WorkResult:
         try:
+            require_writable_database()
             return work(*args, **kwargs)
         finally:
             _release_connection()

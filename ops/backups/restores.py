@@ -34,6 +34,7 @@ from ops.backups.manifests import (
     require_restorable,
     write_manifest,
 )
+from ops.backups.restore_locks import hold_restore_lock
 from ops.backups.unfinished import MARK_TABLE, find_unfinished_restore, list_tables, remove_mark
 from ops.models import ServerProcess
 from ops.processes import list_processes
@@ -117,25 +118,26 @@ def restore_backup(
     process starts on it.
     """
     manifest = check_backup(folder)
-    _require_replaceable(replaces=replaces)
-    report(f"Loading the backup of {manifest.created_at}")
-    load_dump(folder / DUMP_NAME, str(folder), get_database_time().isoformat(timespec="seconds"))
-    failpoint("restore.loaded")
-    report("Applying migrations")
-    call_command(DjangoMigrate(), interactive=False, verbosity=0)
-    failpoint("restore.migrated")
-    report("Pausing what was under way")
-    _require_readable_secrets()
-    return settle_restored_state(
-        manifest.taken_at, asdict(manifest) | {"migrations": len(manifest.migrations)}
-    )
+    with hold_restore_lock():
+        _require_replaceable(replaces=replaces)
+        report(f"Loading the backup of {manifest.created_at}")
+        load_dump(folder / DUMP_NAME, str(folder), get_database_time().isoformat(timespec="seconds"))
+        failpoint("restore.loaded")
+        report("Applying migrations")
+        call_command(DjangoMigrate(), interactive=False, verbosity=0)
+        failpoint("restore.migrated")
+        report("Pausing what was under way")
+        _require_readable_secrets()
+        audited = asdict(manifest) | {"migrations": len(manifest.migrations)}
+        return settle_restored_state(manifest.taken_at, audited)
 
 
 def settle_snapshot(taken_at: datetime) -> RestoredState:
     """Migrate and settle a database that was restored by other means. Raises `BackupError`."""
-    require_no_processes()
-    call_command(DjangoMigrate(), interactive=False, verbosity=0)
-    return settle_restored_state(taken_at, {"snapshot_of": taken_at.isoformat()})
+    with hold_restore_lock():
+        require_no_processes()
+        call_command(DjangoMigrate(), interactive=False, verbosity=0)
+        return settle_restored_state(taken_at, {"snapshot_of": taken_at.isoformat()})
 
 
 @transaction.atomic
@@ -173,9 +175,7 @@ def settle_restored_state(taken_at: datetime, audited: dict[str, object]) -> Res
 
 
 def _require_replaceable(*, replaces: bool) -> None:
-    if find_unfinished_restore() or is_database_empty():
-        return
-    if not replaces:
+    if not (replaces or find_unfinished_restore() or is_database_empty()):
         raise BackupError(
             "The database is not empty. Restore into an empty one, or replace its content with --replace."
         )

@@ -1,6 +1,8 @@
-"""Mark of a database whose restore is not finished; with it, nothing starts."""
+"""Mark of a database whose restore is not finished; with it, nothing starts and nothing acts."""
 
 from django.db import DatabaseError, connection
+
+from web.http.outages import DatabaseNotUsable
 
 MARK_TABLE = "slipway_unfinished_restore"
 
@@ -27,6 +29,12 @@ def find_unfinished_restore() -> str:
         f"The restore of {backup} into this database began at {started_at} and did not finish. "
         "Run manage.py restore again; it starts from the beginning."
     )
+
+
+def require_finished_restore() -> None:
+    """Raise `DatabaseNotUsable` while a restore of this database is unfinished."""
+    if reason := find_unfinished_restore():
+        raise DatabaseNotUsable(reason)
 
 
 def refuse_unfinished_restore() -> None:

@@ -12,6 +12,7 @@ from rbac.archive_guards import ScopeBusy
 from rbac.audit import RequestInfo, current_request
 from rbac.models import Scope
 from rbac.policy import cache_permissions, list_member_scopes
+from web.database_guards import require_writable_database
 from web.http.error_pages import is_api_path, render_outage, render_problem
 from web.http.outages import OUTAGE_ERRORS, is_outage
 from web.http.problems import Problem, convert_exception, is_number_too_large
@@ -19,6 +20,7 @@ from web.http.request_log import log_request
 from web.http.sessions import SCOPE_KEY
 
 GetResponse = Callable[[HttpRequest], HttpResponseBase]
+SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 REQUEST_ID_PATTERN = re.compile(r"[A-Za-z0-9._-]{8,64}")
 # Which door a request came by, as the audit trail calls it.
 _SOURCES_BY_PREFIX = {"/api/": "api", "/admin/": "admin"}
@@ -74,6 +76,14 @@ class DatabaseMiddleware:
                 return render_outage(request, error)
             raise
         return self.get_response(request)
+
+
+class WriteGuardMiddleware(DatabaseMiddleware):
+    """Middleware that answers 503 to requests that write while the database must not be changed."""
+
+    def prepare(self, request: HttpRequest) -> None:
+        if request.method not in SAFE_METHODS:
+            require_writable_database()
 
 
 class PermissionCacheMiddleware:

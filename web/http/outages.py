@@ -39,6 +39,13 @@ _MINUTE_SECONDS: Final = 60.0
 logger = logging.getLogger(__name__)
 
 
+class DatabaseNotUsable(OperationalError):
+    """Error raised instead of a change to a database that is being restored; the message says why.
+
+    For whoever waits or tries again, it is an outage.
+    """
+
+
 def is_outage(error: BaseException | None) -> bool:
     """Return whether a retry could succeed a little later, or with free disk space."""
     if isinstance(error, _BROKER_ERRORS) or is_disk_full(error):
@@ -68,6 +75,8 @@ def is_disk_full(error: BaseException | None) -> bool:
 
 def describe_outage(error: BaseException | None) -> str:
     """Return the message of an outage for the caller."""
+    if isinstance(error, DatabaseNotUsable):
+        return str(error)
     return DISK_FULL_MESSAGE if is_disk_full(error) else OUTAGE_MESSAGE
 
 

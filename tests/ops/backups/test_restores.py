@@ -134,6 +134,13 @@ def test_a_restore_that_died_leaves_a_database_on_which_nothing_starts(
     assert is_ended_by_its_signs_of_life()
 
     kill_at("")
+    now = timezone.now()
+    process = ServerProcess.objects.create(
+        role="WORKER", hostname="ip-10-0-0-9", pid=7, version="0.1.0", started_at=now, seen_at=now
+    )
+    with pytest.raises(BackupError, match="worker process 7 on ip-10-0-0-9 gives signs of life"):
+        restore_backup(tmp_path / "backup", replaces=False)
+    process.delete()
     assert restore_backup(tmp_path / "backup", replaces=False).executions == 1
     refuse_unfinished_restore()
 

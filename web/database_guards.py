@@ -1,0 +1,20 @@
+"""Guards in front of whatever changes the database; apps above register them."""
+
+from collections.abc import Callable
+from typing import Final
+
+Guard = Callable[[], None]
+"""Raises `DatabaseNotUsable` while nothing may be changed."""
+_write_guards: Final[list[Guard]] = []
+
+
+def register_write_guard(guard: Guard) -> None:
+    """Register what every Celery task, request that writes, and request of an agent passes first."""
+    if guard not in _write_guards:
+        _write_guards.append(guard)
+
+
+def require_writable_database() -> None:
+    """Pass all guards. Raises `DatabaseNotUsable`, and the errors of an outage."""
+    for guard in _write_guards:
+        guard()
