@@ -6,7 +6,7 @@ import tempfile
 import time
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from itertools import islice
 from typing import Final
@@ -26,10 +26,13 @@ from delegates.access.aws_access import ConnectorUnavailable, get_local_caller
 from delegates.access.remedies import find_remedy
 from delegates.connectivity import is_connected
 from delegates.models import DelegateInstance
+from deployments.models import Execution
 from ops.background import create_broker_client
 from ops.health import list_failed_checks
 from ops.processes import list_processes
+from steps.states import Status
 from web.clock import get_database_time
+from web.epochs import get_epoch
 from web.http.static_files import find_missing_static_files
 
 OLDEST_POSTGRESQL: Final = 14
@@ -38,6 +41,7 @@ CLOCK_WARNING_SECONDS, CLOCK_FAILURE_SECONDS = 5.0, 60.0
 FREE_BYTES: Final = 500 * 2**20
 MAX_CONNECTORS: Final = 10
 SHOWN_NAMES: Final = 5
+RESTORE_SHOWN_FOR: Final = timedelta(days=1)
 
 
 class Result(StrEnum):
@@ -145,6 +149,34 @@ def _examine_migrations() -> Iterator[Finding]:
         yield Finding(Result.FAILED, reason, "Run manage.py migrate (the role migrate of the image).")
     else:
         yield Finding(Result.OK, "All migrations are applied.")
+
+
+def _examine_restores() -> Iterator[Finding]:
+    epoch = get_epoch()
+    if epoch is None or epoch.restored_at is None:
+        yield Finding(Result.OK, "The database was not restored.")
+        return
+    text = (
+        f"The database was restored to its state of {epoch.restored_from:%Y-%m-%d %H:%M:%S} UTC at "
+        f"{epoch.restored_at:%Y-%m-%d %H:%M:%S} UTC."
+    )
+    if epoch.was_detected:
+        text += " Nobody reported that: Valkey remembered a later state."
+    waiting = Execution.objects.filter(status=Status.INTERVENTION_WAITING, restored_at__isnull=False).count()
+    if waiting:
+        yield Finding(
+            Result.WARNING,
+            f"{text} {waiting} executions that were under way wait for a person.",
+            "Open each, compare AWS, and choose Go on or End without changes.",
+        )
+    elif epoch.was_detected and get_database_time() - epoch.restored_at < RESTORE_SHOWN_FOR:
+        yield Finding(
+            Result.WARNING,
+            text,
+            "Repeat what was changed and revoked since that state: users, roles, tokens.",
+        )
+    else:
+        yield Finding(Result.OK, text)
 
 
 def _examine_keys() -> Iterator[Finding]:
@@ -334,6 +366,7 @@ CHECKS: Final = (
     Check("settings", _examine_settings),
     Check("database", _examine_database),
     Check("migrations", _examine_migrations, needs=("database",)),
+    Check("restores", _examine_restores, needs=("database", "migrations")),
     Check("encryption keys", _examine_keys, needs=("database", "migrations")),
     Check("broker", _examine_broker),
     Check("processes", _examine_processes, needs=("database", "migrations", "broker")),

@@ -16,7 +16,7 @@ from web.forms.pages import PageRequest, require_sign_in
 
 MANAGE_ACCOUNT: Final = "core_account_edit"
 # Those that take milliseconds; the others call mail servers and AWS, or read every secret.
-PAGE_CHECKS: Final = ("database", "migrations", "broker", "processes", "clocks", "versions")
+PAGE_CHECKS: Final = ("database", "migrations", "restores", "broker", "processes", "clocks", "versions")
 _STATUSES: Final = {
     Result.OK: ("OK", "OK"),
     Result.WARNING: ("WARNING", "Warning"),

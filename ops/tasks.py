@@ -12,6 +12,8 @@ from notifications import tasks as notifications
 from ops.retention_report import record_prune
 from pipelines import tasks as pipelines
 from web.clock import get_database_time
+from web.epochs import advance_epoch
+from web.http.outages import optional_write
 from web.retention import prune_group
 
 logger = logging.getLogger(__name__)
@@ -19,10 +21,12 @@ logger = logging.getLogger(__name__)
 
 @shared_task(name="ops.tasks.tick")
 def tick(**_: Any) -> None:
-    """Dispatch executions, maintain delegates, look at triggers, and send due notifications.
+    """Dispatch executions, maintain delegates, look at triggers, send notifications, advance the epoch.
 
     One message is cheaper: most of the cost is the message. A failure does not stop the other parts.
     """
+    with optional_write():
+        advance_epoch()
     with ExitStack() as steps:
         steps.callback(notifications.tick)
         steps.callback(pipelines.tick)

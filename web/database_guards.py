@@ -6,6 +6,7 @@ from typing import Final
 Guard = Callable[[], None]
 """Raises `DatabaseNotUsable` while nothing may be changed."""
 _write_guards: Final[list[Guard]] = []
+_work_guards: Final[list[Guard]] = []
 
 
 def register_write_guard(guard: Guard) -> None:
@@ -17,4 +18,16 @@ def register_write_guard(guard: Guard) -> None:
 def require_writable_database() -> None:
     """Pass all guards. Raises `DatabaseNotUsable`, and the errors of an outage."""
     for guard in _write_guards:
+        guard()
+
+
+def register_work_guard(guard: Guard) -> None:
+    """Register what every Celery task, and the hand-out of tasks to an agent, passes too."""
+    if guard not in _work_guards:
+        _work_guards.append(guard)
+
+
+def require_current_database() -> None:
+    """Pass the guards of work. Raises `DatabaseNotUsable`, and the errors of an outage."""
+    for guard in _work_guards:
         guard()

@@ -1,4 +1,4 @@
-"""Drafts of forms."""
+"""Drafts of forms, and the epoch of the installation."""
 
 import uuid
 from typing import ClassVar
@@ -30,3 +30,23 @@ class FormDraft(models.Model):
 
     def __str__(self) -> str:
         return f"{self.noun} for {self.user_id}"
+
+
+class InstallationEpoch(models.Model):
+    """Single row: the history of the installation that this database holds, and how far it has come.
+
+    A restore begins a new `history` after the `previous_history`. Within one, `number` only grows: an older
+    state of the database has a lower one. `restored_from` is the moment of the state that was brought back.
+    """
+
+    history = models.UUIDField(default=uuid.uuid4)
+    previous_history = models.UUIDField(null=True)
+    number = models.PositiveBigIntegerField(default=0)
+    advanced_at = models.DateTimeField()
+    restored_at = models.DateTimeField(null=True)
+    restored_from = models.DateTimeField(null=True)
+    # Nobody reported the restore: Valkey remembered a later state.
+    was_detected = models.BooleanField(default=False)
+
+    def __str__(self) -> str:
+        return f"{self.history} at {self.number}"

@@ -22,6 +22,7 @@ from delegates.state_log import log_task_status
 from delegates.task_owners import TaskPayload, get_task_owner
 from guards.limits import AGENT_TASKS
 from web.clock import get_database_time
+from web.database_guards import require_current_database
 
 LOST_CODE = "DELEGATE_LOST"
 STARTED = DelegateTask.Status.STARTED
@@ -226,6 +227,9 @@ def acquire_tasks(instance: DelegateInstance, *, free: int) -> list[AcquiredTask
     queued = DelegateTask.objects.filter(status=DelegateTask.Status.QUEUED, offered_to=instance.delegate_id)
     offered = filter_by_bound_project(instance, queued)
     ids = list(offered.order_by("queued_at", "pk").values_list("pk", flat=True)[:most])
+    if ids:
+        # In a restored database they may have run already.
+        require_current_database()
     return [acquired for pk in ids if (acquired := acquire_task(instance, pk)) is not None]
 
 

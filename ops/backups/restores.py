@@ -44,6 +44,7 @@ from rbac.audit import record_audit_entry
 from rbac.encryption import get_token_key_name
 from rbac.models import Scope
 from web.clock import get_database_time
+from web.epochs import begin_history
 
 HELD_REASON = "Not sent: the database was restored from a backup. Send it again if it is still needed."
 UNHANDLED_REASON = "The database was restored from a backup. Redeliver it if it is still needed."
@@ -141,10 +142,12 @@ def settle_snapshot(taken_at: datetime) -> RestoredState:
 
 
 @transaction.atomic
-def settle_restored_state(taken_at: datetime, audited: dict[str, object]) -> RestoredState:
+def settle_restored_state(
+    taken_at: datetime, audited: dict[str, object], *, was_detected: bool = False
+) -> RestoredState:
     """Pause, end and hold everything that the old state would continue, and remove the mark.
 
-    `audited` describes the backup in the audit trail.
+    `audited` describes the backup in the audit trail. `was_detected`: nobody reported the restore.
     """
     now = get_database_time()
     # Executions first, tasks second (rule 1). Ending tasks wakes executions, which are paused by then.
@@ -157,6 +160,7 @@ def settle_restored_state(taken_at: datetime, audited: dict[str, object]) -> Res
         skipped_schedules=skip_missed_times(now),
         sessions=end_every_session(),
     )
+    begin_history(restored_from=taken_at, now=now, was_detected=was_detected)
     PreviewRequest.objects.all().delete()
     # Processes and background parts of the past.
     ServerProcess.objects.all().delete()
@@ -166,7 +170,7 @@ def settle_restored_state(taken_at: datetime, audited: dict[str, object]) -> Res
         action="installation.restore",
         thing=Scope.objects.account(),
         after={**audited, **asdict(state)},
-        source="command",
+        source="" if was_detected else "command",
     )
     if MARK_TABLE in list_tables():
         remove_mark()

@@ -47,8 +47,8 @@ const STOPS = ["ABORT", "ROLL_BACK", "END_UNCHANGED"];
 
 // Of an execution that was under way when the backup was made from which the database was restored.
 const restoredWords = (taken) => [
-  "This execution comes from a restored backup and waits for a decision.",
-  h("span", {}, "It was under way when the backup was made (", timeNode(taken), "). AWS may have changed since: compare it before you decide. Until then Slipway changes nothing."),
+  "This execution comes from a restored database and waits for a decision.",
+  h("span", {}, "It was under way when the backup or snapshot was made (", timeNode(taken), "). AWS may have changed since: compare it before you decide. Until then Slipway changes nothing."),
 ];
 
 const failedWords = (step, backward) => [

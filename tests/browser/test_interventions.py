@@ -117,7 +117,7 @@ def test_an_execution_of_a_restored_backup_asks_whether_it_goes_on(
     pause_open_executions(taken_at=now - timedelta(days=1), now=now)
     visit(f"/deployments/{execution.pk}/")
     notice = page.locator(".decision")
-    expect(notice).to_contain_text("comes from a restored backup and waits for a decision")
+    expect(notice).to_contain_text("comes from a restored database and waits for a decision")
     expect(notice).to_contain_text("Until then Slipway changes nothing.")
     expect(notice.get_by_role("button")).to_have_text(["Go on", "End without changes"])
     assert violations(page) == []
