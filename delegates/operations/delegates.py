@@ -1,11 +1,13 @@
 """Operations on delegates: update, approve, reject, disable, enable, drain, delete."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 from django.db import transaction
 from django.db.models import Q
 
+from delegates.connectivity import AWAY_AFTER
 from delegates.install.specs import list_tag_problems
 from delegates.live import publish_delegates_changed
 from delegates.models import Delegate, DelegateConfiguration, DelegateEvent, DelegateInstance, DelegateTask
@@ -256,3 +258,16 @@ def _build_audit_values(delegate: Delegate) -> dict[str, Any]:
         "configuration": str(delegate.configuration) if delegate.configuration else None,
         "shares_scripts": delegate.shares_scripts,
     }
+
+
+def wait_for_heartbeats(*, taken_at: datetime, now: datetime) -> int:
+    """Give the instances that were connected at `taken_at` the usual time to report again after a restore.
+
+    Until then they get no tasks. Those that stay away are reported as any other. Returns their number.
+    """
+    contacted = DelegateInstance.objects.filter(
+        last_heartbeat_at__gt=taken_at - AWAY_AFTER, delegate__is_built_in=False
+    )
+    return contacted.exclude(status=DelegateInstance.Status.GONE).update(
+        last_heartbeat_at=now, suspect_since=now
+    )

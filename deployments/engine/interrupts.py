@@ -14,7 +14,7 @@ from deployments.engine.transitions import start_rollback, stop_at_step
 from deployments.engine.undos import get_next_undo, skip_remaining_undos, skip_undo
 from deployments.execution.interventions import RESTORE_DECISIONS, TOO_LATE_MESSAGE, list_choices
 from deployments.execution.notifications import notify_rollback
-from deployments.execution.restored_executions import extend_deadlines
+from deployments.execution.restored_executions import extend_deadlines, list_stale_approvals
 from deployments.models import ActionRun, Execution, Interrupt, StageExecution, StepExecution
 from steps.actions.base import get_actions
 from steps.failure_strategies import FailureReaction, choose_reaction, classify_error
@@ -152,6 +152,19 @@ def _apply_restore_decision(
     else:
         paused_for = reconcile_context.runtime.now() - datetime.fromisoformat(question["taken_at"])
         extend_deadlines(execution, paused_for)
+        if not (execution.rolling_back or execution.final_status):
+            _renew_approvals(reconcile_context)
+
+
+def _renew_approvals(reconcile_context: ReconcileContext) -> None:
+    """Request the approvals of what has not begun again: their plans are older than the restore."""
+    for step in list_stale_approvals(reconcile_context.execution):
+        text = "The plan that was approved is older than the restore: the approval is requested again"
+        append_log(reconcile_context, step, text, "warning")
+        retry_step(step)
+        if step.stage.status in TERMINAL_STATUSES:
+            step.stage.status = Status.RUNNING
+            step.stage.save(update_fields=["status"])
 
 
 def _end_unchanged(reconcile_context: ReconcileContext, interrupt: Interrupt) -> None:

@@ -2,11 +2,14 @@
 
 from datetime import datetime, timedelta
 
-from django.db.models import Exists, F, OuterRef, QuerySet, Value
+from django.db.models import Exists, F, OuterRef, Q, QuerySet, Value
 from django.db.models.functions import Greatest
 
+from deployments.approvals.verdicts import tally_decisions
+from deployments.engine.step_scheduler import read_flow
 from deployments.execution.interventions import RESTORED
 from deployments.models import Approval, AwsCall, Execution, Interrupt, StepExecution
+from steps.kinds.approval import APPROVAL_TYPE
 from steps.states import TERMINAL_STATUSES, CallState, Outcome, Status
 
 NOT_APPLIED = "Not applied: the database was restored from a backup."
@@ -82,6 +85,33 @@ def _choose_step(execution: Execution) -> StepExecution:
     section = sections.ROLLBACK if execution.rolling_back else sections.EXECUTION
     steps = list(stage.steps.filter(section=section).order_by("position")) or list(stage.steps.all())
     return next((step for step in steps if step.status not in TERMINAL_STATUSES), steps[-1])
+
+
+def list_stale_approvals(execution: Execution) -> list[StepExecution]:
+    """Return the approval steps that were approved, and of whose later steps none has sent a write.
+
+    Once one has, the plan is being carried out, and each change is preceded by a new read.
+    """
+    steps = StepExecution.objects.filter(
+        stage__execution=execution, section=StepExecution.Section.EXECUTION
+    ).select_related("stage")
+    approvals = [step for step in steps.filter(type=APPROVAL_TYPE) if _is_approved(step)]
+    return [step for step in approvals if not _is_carried_out(step, steps)]
+
+
+def _is_approved(step: StepExecution) -> bool:
+    approval = Approval.objects.filter(step=step, attempt=step.attempt).first()
+    if approval is None or approval.status != Approval.Status.WAITING:
+        return approval is not None and approval.status == Approval.Status.APPROVED
+    return tally_decisions(approval, approval.decisions.all()).verdict == Approval.Status.APPROVED
+
+
+def _is_carried_out(approval_step: StepExecution, steps: QuerySet[StepExecution]) -> bool:
+    stage = approval_step.stage
+    beside = read_flow(stage).list_parallel_steps(approval_step)
+    later = Q(stage=stage, position__gt=approval_step.position) | Q(stage__position__gt=stage.position)
+    writes = AwsCall.objects.filter(is_write=True).exclude(state__in=(CallState.PLANNED, CallState.NOT_SENT))
+    return writes.filter(step__in=steps.filter(later).exclude(pk__in=beside)).exists()
 
 
 def extend_deadlines(execution: Execution, paused_for: timedelta) -> None:

@@ -23,6 +23,7 @@ from inventory.models.instances import EcsServiceRecord, SyncedCluster
 from notifications.events import EventType, NotificationEvent
 from notifications.outbox import notify
 from rbac.audit import record_audit_entry
+from web.epochs import get_restored_at
 from web.page_paths import get_page_path
 
 # As many fields as a line of chat has room for.
@@ -101,8 +102,12 @@ class NewDrift:
 
 @dataclass
 class DriftFindings:
-    """The findings of a scan: new drift, resolved drift, and services that match again."""
+    """The findings of a scan: new drift, resolved drift, and services that match again.
 
+    `compared_at` has the last comparison before this one, by the key of the comparison.
+    """
+
+    compared_at: Mapping[int, datetime | None]
     detected: list[NewDrift] = field(default_factory=list)
     resolved: list[Drift] = field(default_factory=list)
     resolved_comparisons: list[DriftComparison] = field(default_factory=list)
@@ -139,7 +144,8 @@ def _compare_services(
     context: ComparisonContext, ready: Sequence[EcsServiceRecord], comparisons: Mapping[int, DriftComparison]
 ) -> None:
     states = {row.pk: row.state for row in comparisons.values()}
-    open_drifts, findings, masks = _get_open_drifts(comparisons), DriftFindings(), DriftMasks()
+    findings = DriftFindings({row.pk: row.compared_at for row in comparisons.values()})
+    open_drifts, masks = _get_open_drifts(comparisons), DriftMasks()
     for row in ready:
         comparison = comparisons[row.pk]
         result = compare_service(context, row, comparison)
@@ -239,9 +245,29 @@ def _save_findings(context: ComparisonContext, findings: DriftFindings) -> None:
     resolved_keys = [row.pk for row in findings.resolved]
     if resolved_keys:
         Drift.objects.filter(pk__in=resolved_keys, resolved_at=None).update(resolved_at=context.now)
-    notify(*map(build_drift_resolved, findings.resolved_comparisons))
     if findings.detected:
         _save_new_drift(context, findings.detected)
+    if findings.detected or findings.resolved_comparisons:
+        _notify_about_news(findings)
+
+
+def _notify_about_news(findings: DriftFindings) -> None:
+    """Notify about what changed since the last comparison.
+
+    After a restore, the first comparison only shows what the restored database does not know.
+    """
+    restored_at = get_restored_at()
+
+    def is_news(comparison: DriftComparison) -> bool:
+        last = findings.compared_at.get(comparison.pk)
+        return last is None or restored_at is None or last > restored_at
+
+    resolved = filter(is_news, findings.resolved_comparisons)
+    detected = (new_drift for new_drift in findings.detected if is_news(new_drift.comparison))
+    notify(
+        *map(build_drift_resolved, resolved),
+        *(build_drift_detected(new_drift.comparison, new_drift.rows) for new_drift in detected),
+    )
 
 
 def _save_new_drift(context: ComparisonContext, detected: Sequence[NewDrift]) -> None:
@@ -257,7 +283,6 @@ def _save_new_drift(context: ComparisonContext, detected: Sequence[NewDrift]) ->
     Drift.objects.bulk_create(row for new_drift in detected for row in new_drift.rows)
     for new_drift in detected:
         _record_audit_entry(new_drift)
-    notify(*(build_drift_detected(new_drift.comparison, new_drift.rows) for new_drift in detected))
 
 
 def _record_audit_entry(new_drift: NewDrift) -> None:

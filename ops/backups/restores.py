@@ -12,6 +12,7 @@ from django.db import transaction
 
 from accounts.authentication.sessions import end_every_session
 from connectors.key_rotation import list_rotatable_columns
+from delegates.operations.delegates import wait_for_heartbeats
 from delegates.operations.tasks import end_open_tasks
 from deployments.execution.restored_executions import pause_open_executions
 from deployments.journal.runtime import failpoint
@@ -160,6 +161,7 @@ def settle_restored_state(
         skipped_schedules=skip_missed_times(now),
         sessions=end_every_session(),
     )
+    wait_for_heartbeats(taken_at=taken_at, now=now)
     begin_history(restored_from=taken_at, now=now, was_detected=was_detected)
     PreviewRequest.objects.all().delete()
     # Processes and background parts of the past.
