@@ -15,7 +15,7 @@ import botocore.session
 from botocore.awsrequest import AWSHTTPConnection, AWSHTTPSConnection
 from botocore.config import Config
 from botocore.credentials import DeferredRefreshableCredentials
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError
 from botocore.loaders import create_loader
 from botocore.parsers import ResponseParserError
 
@@ -113,6 +113,19 @@ def get_client(credentials: Credentials, region: str, endpoint: Endpoint | None,
                 _clients.popitem(last=False)
         _clients.move_to_end(key)
         return client
+
+
+def get_current_key(credentials: Credentials, region: str) -> AccessKey:
+    """Return the keys that a call would be signed with now. Raises `AwsError` if there are none."""
+    try:
+        client = get_client(credentials, region, None, "sts")
+        resolved = client._request_signer._credentials
+        if resolved is None:
+            raise NoCredentialsError
+        frozen = resolved.get_frozen_credentials()
+    except BotoCoreError as error:
+        raise convert_error(error, "sts", "GetCallerIdentity") from error
+    return AccessKey(frozen.access_key, frozen.secret_key, frozen.token or "")
 
 
 def _clear_clients() -> None:

@@ -14,6 +14,7 @@ urlpatterns = [
     path("secrets/", secrets.list_secrets, name="secrets"),
     path("secrets/new/", secrets.NewSecret.as_view(), name="new-secret"),
     path("secrets/<int:pk>/", secrets.show_secret, name="secret"),
+    path("secrets/<int:pk>/test/", secrets.test_secret, name="test-secret"),
     path("secrets/<int:pk>/rotate/", secrets.RotateSecret.as_view(), name="rotate-secret"),
     path("secrets/<int:pk>/rename/", secrets.RenameSecret.as_view(), name="rename-secret"),
     path("secrets/<int:pk>/delete/", secrets.DeleteSecret.as_view(), name="delete-secret"),

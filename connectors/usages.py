@@ -125,6 +125,22 @@ def find_secret_usages(thing: UsableResource, principal: Principal) -> ResourceU
     return ResourceUsages(usages, hidden=connectors.count() - len(usages))
 
 
+def _present_secrets(secret_ids: Collection[int], principal: Principal) -> ResourceUsages:
+    secrets = Secret.objects.filter(pk__in=secret_ids).defer("value").select_related("scope")
+    visible = filter_visible(principal, "core_secret_view", secrets).order_by("scope__path", "identifier")
+    usages = tuple(
+        ResourceUsage(f"secret {secret.name}", reverse("secret", args=[secret.pk])) for secret in visible
+    )
+    return ResourceUsages(usages, hidden=len(secret_ids) - len(usages))
+
+
+@register_connector_users("secret", _present_secrets)
+def find_secrets_by_connector(connectors: Sequence[Connector]) -> UserKeys:
+    """Return the secrets that refer to each connector; one query."""
+    rows = Secret.objects.filter(manager_connector__in=[connector.pk for connector in connectors])
+    return group_connector_users(rows.values_list("manager_connector", "pk"))
+
+
 def require_unused_file(node: FileNode, principal: Principal) -> None:
     """Check that a file has no references. Raises `ResourceInUse`."""
     if usages := find_usages(node, principal):

@@ -1,10 +1,11 @@
 """Owners of delegate tasks: registry, and the parameters and answers of tasks."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from delegates.models import DelegateTask
+from guards.masks import SecretMask
 
 BAD_ANSWER = "BadAnswer"
 """Error code in place of an answer that does not match its task; the result of the task is unknown."""
@@ -48,8 +49,8 @@ class TaskOwner(Protocol):
     def record_lost(self, task: DelegateTask) -> None:
         """Process a lost lease; the result of the task is unknown."""
 
-    def list_secrets(self, task: DelegateTask) -> Sequence[str]:
-        """Return the values to redact from log lines and errors, after the agent's redaction (R081)."""
+    def get_mask(self, task: DelegateTask) -> SecretMask:
+        """Return the mask of log lines and errors, applied after the agent's own (R081)."""
 
     def publish_log(self, task: DelegateTask) -> None:
         """Publish new log lines of the task."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from catalog.models import Environment
 from deployments.engine.step_inputs import build_artifact_values, is_provisioning_step
-from deployments.journal.secret_values import list_stage_secrets
+from deployments.journal.secret_values import build_stage_mask
 from deployments.models import Execution, StageExecution, StepExecution, StepGroup
 from guards.masks import HIDDEN, SecretMask
 from pipelines.completion.items import (
@@ -120,7 +120,7 @@ class Run:
         if moment is None:
             return []
         unseen = unseen_roots(moment.stage, person)
-        mask = SecretMask(list_stage_secrets(moment.stage))
+        mask = build_stage_mask(moment.stage)
         items = [
             *self._list_stage_values(moment),
             *self._list_earlier_outputs(moment),

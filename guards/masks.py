@@ -163,6 +163,30 @@ class SecretMask:
 EMPTY_MASK = SecretMask()
 
 
+class HidingMask(SecretMask):
+    """Mask for secrets that cannot be read: it hides every text, and shows why in its place."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__()
+        self.reason = f"(hidden, because a secret cannot be read: {sanitize_text(reason)})"
+
+    def mask_text(self, text: str) -> str:
+        """Return the reason, with the same number of lines; blank texts stay."""
+        return "\n".join(self.reason if line.strip() else "" for line in text.split("\n"))
+
+    def mask_json(self, value: Any) -> Any:
+        """Return a value without any text of the given one; names of fields are texts too."""
+        if isinstance(value, str):
+            return self.mask_text(value)
+        if isinstance(value, Mapping):
+            return {HIDDEN: self.reason} if value else {}
+        return [self.mask_json(item) for item in value] if isinstance(value, list | tuple) else value
+
+    def mask_lines(self, texts: Sequence[str]) -> list[str]:
+        """Return the reason in place of each line."""
+        return [self.mask_text(text) for text in texts]
+
+
 def _join_lines(text: str) -> str:
     """Return the text without its breaks."""
     if "\\n" in text:

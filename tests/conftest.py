@@ -21,6 +21,7 @@ pytest_plugins = [
     "tests.fixtures.git",
     "tests.fixtures.ssh",
     "tests.fixtures.terraform_cloud",
+    "tests.fixtures.vault",
 ]
 
 NO_TERRAFORM = "there is no terraform program on this machine"

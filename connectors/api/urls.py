@@ -14,6 +14,7 @@ urlpatterns = [
     path("secrets", secrets.Secrets.as_view(), name="api-secrets"),
     path("secrets/<int:pk>", secrets.SecretDetail.as_view(), name="api-secret"),
     path("secrets/<int:pk>/uses", secrets.SecretUsages.as_view(), name="api-secret-uses"),
+    path("secrets/<int:pk>/test", secrets.SecretTestRoute.as_view(), name="api-secret-test"),
     path("files", files.Files.as_view(), name="api-files"),
     path("file-deletions", file_deletions.FileDeletions.as_view(), name="api-file-deletions"),
     path("file-deletions/<int:pk>", file_deletions.FileDeletionDetail.as_view(), name="api-file-deletion"),

@@ -11,13 +11,17 @@ from rbac.models.scopes import IDENTIFIER_PATTERN, validate_identifier
 
 
 class Secret(models.Model):
-    """Encrypted secret (R153); pages and API never return its value."""
+    """Encrypted secret, or reference to one in a secret manager (R153); pages and API never return its value.
+
+    `connectors.secret_values.read_secret_value` returns the value of both; a reference stores none.
+    """
 
     class Kind(models.TextChoices):
         """Source of the value; a file keeps its name."""
 
         TEXT = "Text", "Text"
         FILE = "File", "File"
+        REFERENCE = "Reference", "Reference"
 
     RESOURCE_TYPE: ClassVar[str] = "secret"
     RESOURCE_PATHS: ClassVar[dict[str, str]] = {"secret": "identifier"}
@@ -25,12 +29,24 @@ class Secret(models.Model):
     scope = models.ForeignKey(Scope, on_delete=models.PROTECT, related_name="secrets")
     identifier = models.CharField(max_length=128, validators=[validate_identifier])
     name = models.CharField(max_length=128)
-    kind = models.CharField(max_length=8, choices=Kind.choices, default=Kind.TEXT)
+    kind = models.CharField(max_length=16, choices=Kind.choices, default=Kind.TEXT)
     file_name = models.CharField(max_length=255, blank=True)
     value = EncryptedTextField(bound_to=["scope_id", "identifier"])
     # Rises with every new value; the old ones are forgotten.
     version = models.PositiveIntegerField(default=1)
     rotated_at = models.DateTimeField(default=timezone.now)
+    # Name of the secret manager, its connector, and the place of the value there.
+    manager = models.CharField(max_length=32, blank=True, db_default="", default="")
+    manager_connector = models.ForeignKey(
+        "Connector", on_delete=models.PROTECT, null=True, blank=True, related_name="referenced_secrets"
+    )
+    reference_path = models.CharField(max_length=2048, blank=True, db_default="", default="")
+    reference_key = models.CharField(max_length=255, blank=True, db_default="", default="")
+    reference_version = models.CharField(max_length=128, blank=True, db_default="", default="")
+    # Last read in the secret manager, its purpose, and why it failed.
+    last_read_at = models.DateTimeField(null=True, blank=True, editable=False)
+    last_read_by = models.CharField(max_length=255, blank=True, db_default="", default="", editable=False)
+    last_read_problem = models.TextField(blank=True, db_default="", default="", editable=False)
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)
 
@@ -41,14 +57,33 @@ class Secret(models.Model):
                 condition=models.Q(identifier__regex=IDENTIFIER_PATTERN), name="secret_identifier_is_valid"
             ),
             models.CheckConstraint(
-                condition=models.Q(kind="Text", file_name="")
+                condition=models.Q(kind__in=["Text", "Reference"], file_name="")
                 | models.Q(kind="File") & ~models.Q(file_name=""),
                 name="secret_file_has_name",
+            ),
+            models.CheckConstraint(
+                condition=models.Q(kind="Reference", value="", manager_connector__isnull=False)
+                & ~models.Q(manager="")
+                & ~models.Q(reference_path="")
+                | ~models.Q(kind="Reference")
+                & models.Q(
+                    manager="",
+                    manager_connector__isnull=True,
+                    reference_path="",
+                    reference_key="",
+                    reference_version="",
+                ),
+                name="secret_reference_is_complete",
             ),
         ]
 
     def __str__(self) -> str:
         return self.identifier
+
+    @property
+    def is_reference(self) -> bool:
+        """Return whether the value is in a secret manager."""
+        return self.kind == self.Kind.REFERENCE
 
 
 class Connector(models.Model):
@@ -61,6 +96,7 @@ class Connector(models.Model):
         GIT = "Git", "Git"
         DOCKER_REGISTRY = "DockerRegistry", "Docker registry"
         TERRAFORM_CLOUD = "TerraformCloud", "Terraform Cloud"
+        VAULT = "Vault", "HashiCorp Vault"
 
     RESOURCE_TYPE: ClassVar[str] = "connector"
     RESOURCE_PATHS: ClassVar[dict[str, str]] = {"connector": "identifier"}
@@ -90,7 +126,7 @@ class Connector(models.Model):
                 condition=models.Q(identifier__regex=IDENTIFIER_PATTERN), name="connector_identifier_is_valid"
             ),
             models.CheckConstraint(
-                condition=models.Q(kind__in=["Aws", "Git", "DockerRegistry", "TerraformCloud"]),
+                condition=models.Q(kind__in=["Aws", "Git", "DockerRegistry", "TerraformCloud", "Vault"]),
                 name="connector_kind_is_known",
             ),
             models.CheckConstraint(

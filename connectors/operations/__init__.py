@@ -8,7 +8,7 @@ from connectors.operations.connectors import (
 )
 from connectors.operations.file_deletions import delete_file, purge_deletion, undelete_files
 from connectors.operations.files import create_folder, move_file, restore_file, save_file
-from connectors.operations.secrets import create_secret, delete_secret, update_secret
+from connectors.operations.secrets import create_secret, delete_secret, run_secret_test, update_secret
 
 __all__ = [
     "accept_host_key",
@@ -21,6 +21,7 @@ __all__ = [
     "move_file",
     "purge_deletion",
     "restore_file",
+    "run_secret_test",
     "save_file",
     "undelete_files",
     "update_connector",

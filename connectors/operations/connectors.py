@@ -14,6 +14,7 @@ from connectors.operations.identifiers import (
     require_valid_identifier,
     validate_name,
 )
+from connectors.operations.references import require_login_without_loop
 from connectors.required_access import RequiredPermission, require_access
 from connectors.specs.sites import find_connector_spec_problems, has_same_login, parse_connector_spec
 from connectors.usages import describe_connector_records, find_usages
@@ -106,6 +107,9 @@ def _apply_spec(actor: User, connector: Connector, spec: Mapping[str, Any], secr
         raise BadInput("The settings of the connector are not valid.", errors=problems)
     read = parse_connector_spec(connector.kind, spec)
     chosen = secret if read.needs_secret else None
+    if read.is_remote and connector.pk and connector.referenced_secrets.exists():
+        message = "Secrets refer to this connector, and they are only read from this Slipway."
+        raise BadInput(message, errors=[{"path": "connect_through", "message": message}])
     spec_kept = read.to_json()
     if chosen is not None and (chosen.pk, spec_kept) != (connector.secret_id, connector.spec):
         _require_secret_access(actor, connector, chosen)
@@ -119,6 +123,7 @@ def _require_secret_access(actor: User, connector: Connector, secret: Secret) ->
             f"The secret {secret} is in {secret.scope}. Use a secret in {connector.scope} or a scope above."
         )
         raise BadInput(message, errors=[{"path": "secret", "message": message}])
+    require_login_without_loop(connector, secret)
     require_access(
         actor,
         [RequiredPermission("core_secret_access", secret, f"the secret {secret.identifier}", path="secret")],

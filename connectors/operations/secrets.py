@@ -1,4 +1,8 @@
-"""Operations on secrets: create, update, delete."""
+"""Operations on secrets: create, update, delete, test."""
+
+import time
+from dataclasses import dataclass
+from typing import Final
 
 from django.db import IntegrityError, transaction
 from django.db.models import ProtectedError
@@ -11,6 +15,9 @@ from connectors.operations.identifiers import (
     require_valid_identifier,
     validate_name,
 )
+from connectors.operations.references import require_usable_reference
+from connectors.secret_managers.base import SecretReference, SecretUnreadable
+from connectors.secret_values import fetch_secret_value
 from guards.limits import PATH_PART_CHARACTERS, SECRET_BYTES
 from guards.masks import MIN_SECRET_CHARACTERS
 from guards.text import find_size_problem, find_text_problem
@@ -19,21 +26,43 @@ from rbac.models import Scope, User
 from rbac.policy import require
 from web.http.problems import BadInput
 
+_SOURCE_FIELDS: Final = (
+    "value",
+    "kind",
+    "file_name",
+    "manager",
+    "manager_connector",
+    "reference_path",
+    "reference_key",
+    "reference_version",
+    "last_read_at",
+    "last_read_by",
+    "last_read_problem",
+)
 # A shorter value could not be masked in a log without hiding half of the log.
 
 
 def create_secret(
-    *, actor: User, scope: Scope, identifier: str, name: str, value: str, file_name: str = ""
+    *,
+    actor: User,
+    scope: Scope,
+    identifier: str,
+    name: str,
+    value: str | None = None,
+    file_name: str = "",
+    reference: SecretReference | None = None,
 ) -> Secret:
-    """Create a secret; `file_name` is set if it was uploaded.
+    """Create a secret with a value or a reference; `file_name` is set if the value was uploaded.
 
-    Raises `BadInput`, or `Conflict` if the identifier is taken.
+    Raises `BadInput`, `MissingAccess` to the connector of the reference, or `Conflict` if the identifier is
+    taken.
     """
     require(actor, "core_secret_edit", scope)
     require_valid_identifier(identifier)
-    _validate_value(value)
-    secret = Secret(scope=scope, identifier=identifier, name=validate_name(name), value=value)
-    _set_value(secret, value, file_name)
+    secret = Secret(scope=scope, identifier=identifier, name=validate_name(name), value="")
+    if not _set_source(actor, secret, value, file_name, reference):
+        message = "Enter a value, or a reference to a secret manager."
+        raise BadInput(message, errors=[{"path": "value", "message": message}])
     try:
         with transaction.atomic():
             secret.save()
@@ -52,8 +81,9 @@ def update_secret(
     name: str | None = None,
     value: str | None = None,
     file_name: str = "",
+    reference: SecretReference | None = None,
 ) -> Secret:
-    """Rename a secret or replace its value; its connectors use the new value in their next call.
+    """Rename a secret, or replace its value or reference; its connectors use the new one in their next call.
 
     The last test results of these connectors are cleared.
     """
@@ -63,17 +93,15 @@ def update_secret(
     if name is not None:
         secret.name = validate_name(name)
         changed.append("name")
-    if value is not None:
-        _validate_value(value)
-        _set_value(secret, value, file_name)
+    if is_new_source := _set_source(actor, secret, value, file_name, reference):
         secret.version += 1
         secret.rotated_at = timezone.now()
-        changed += ["value", "kind", "file_name", "version", "rotated_at"]
+        changed += [*_SOURCE_FIELDS, "version", "rotated_at"]
     with transaction.atomic():
         secret.save(update_fields=changed)
-        if value is not None:
+        if is_new_source:
             _clear_connector_tests(secret)
-        after = _build_audit_values(secret) | {"value_changed": value is not None}
+        after = _build_audit_values(secret) | {"value_changed": is_new_source}
         record_audit_entry(actor=actor, action="secret.update", thing=secret, before=before, after=after)
     return secret
 
@@ -101,6 +129,30 @@ def _validate_value(value: str) -> None:
         )
 
 
+def _set_source(
+    actor: User, secret: Secret, value: str | None, file_name: str, reference: SecretReference | None
+) -> bool:
+    """Set the new value or reference, which replaces the current source; return whether there is one."""
+    if value is not None and reference is not None:
+        message = "Enter a value or a reference, not both."
+        raise BadInput(message, errors=[{"path": "value", "message": message}])
+    if reference is not None:
+        require_usable_reference(actor, secret.scope, reference, secret if secret.pk else None)
+        secret.kind, secret.value, secret.file_name = Secret.Kind.REFERENCE, "", ""
+    elif value is not None:
+        _validate_value(value)
+        _set_value(secret, value, file_name)
+    else:
+        return False
+    secret.manager = reference.manager if reference else ""
+    secret.manager_connector = reference.connector if reference else None
+    secret.reference_path = reference.path if reference else ""
+    secret.reference_key = reference.key if reference else ""
+    secret.reference_version = reference.version if reference else ""
+    secret.last_read_at, secret.last_read_by, secret.last_read_problem = None, "", ""
+    return True
+
+
 def _set_value(secret: Secret, value: str, file_name: str) -> None:
     if file_name and (len(file_name) > PATH_PART_CHARACTERS or not file_name.isprintable()):
         message = f"The name of a file has {int(PATH_PART_CHARACTERS)} printable characters at most."
@@ -117,9 +169,49 @@ def _clear_connector_tests(secret: Secret) -> None:
 
 
 def _build_audit_values(secret: Secret) -> dict[str, str | int]:
-    return {
+    values: dict[str, str | int] = {
         "identifier": secret.identifier,
         "name": secret.name,
         "kind": secret.kind,
         "version": secret.version,
     }
+    if not secret.is_reference:
+        return values
+    return values | {
+        "manager": secret.manager,
+        "connector": str(secret.manager_connector),
+        "path": secret.reference_path,
+        "key": secret.reference_key,
+        "manager_version": secret.reference_version,
+    }
+
+
+@dataclass(frozen=True)
+class SecretTest:
+    """Result of reading a secret: its length and the time that the read took, never the value."""
+
+    ok: bool
+    message: str
+    characters: int | None
+    milliseconds: int
+
+
+def run_secret_test(*, actor: User, secret: Secret) -> SecretTest:
+    """Read the value of a secret now, in its manager if it is a reference."""
+    require(actor, "core_secret_access", secret)
+    started = time.monotonic()
+    characters, problem = None, ""
+    try:
+        characters = len(fetch_secret_value(secret, reader=f"test by {actor}"))
+    except SecretUnreadable as unreadable:
+        problem = str(unreadable)
+    milliseconds = round((time.monotonic() - started) * 1000)
+    test = SecretTest(
+        ok=not problem,
+        message=problem or f"Read {characters} characters in {milliseconds} ms.",
+        characters=characters,
+        milliseconds=milliseconds,
+    )
+    after = {"ok": test.ok, "message": test.message}
+    record_audit_entry(actor=actor, action="secret.test", thing=secret, after=after)
+    return test

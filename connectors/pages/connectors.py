@@ -14,6 +14,11 @@ from django.views.decorators.http import require_safe
 from connectors.forms.aws_connectors import AwsConnectorForm, EditAwsConnectorForm, NewAwsConnectorForm
 from connectors.forms.base import get_connector_version
 from connectors.forms.site_connectors import EditSiteConnectorForm, NewSiteConnectorForm, SiteConnectorForm
+from connectors.forms.vault_connectors import (
+    EditVaultConnectorForm,
+    NewVaultConnectorForm,
+    VaultConnectorForm,
+)
 from connectors.host_keys import get_known_server, is_ssh_connector
 from connectors.models import Connector, Secret
 from connectors.operations import (
@@ -51,9 +56,12 @@ SAVED_CONNECTOR_KEY: Final = "connector_just_saved"
 CONNECTOR_FILTERS: Final = {"": "All test results", "failed": "Test failed", "untested": "Not tested"}
 TEST_RESULTS: Final[Mapping[str, bool | None]] = {"failed": False, "untested": None}
 CONNECTOR_KINDS: Final = {"": "All kinds", **dict(Connector.Kind.choices)}
-AnyConnectorForm = AwsConnectorForm | SiteConnectorForm
+AnyConnectorForm = AwsConnectorForm | SiteConnectorForm | VaultConnectorForm
 # Names of the form fields of a new connector in place of a secret.
-_SECRET_NAMES: Final = {Connector.Kind.AWS: ("secret_key", "Secret access key of")}
+_SECRET_NAMES: Final = {
+    Connector.Kind.AWS: ("secret_key", "Secret access key of"),
+    Connector.Kind.VAULT: ("login", "Login to"),
+}
 
 
 def _get_connector(request: PageRequest, pk: int, *, lock: bool = False) -> Connector:
@@ -132,13 +140,15 @@ class ConnectorFormPage(FormPage[Any]):
 class NewConnector(ConnectorFormPage, ConnectorPage, CreatePage[Connector]):
     """Create a connector, with a new secret if its value is entered, and test it."""
 
-    def build_form(self) -> NewAwsConnectorForm | NewSiteConnectorForm:
+    def build_form(self) -> NewAwsConnectorForm | NewSiteConnectorForm | NewVaultConnectorForm:
         kinds = self.list_kinds()
         requested = self.request.GET.get("kind", "")
         kind = requested if requested in kinds else kinds[0]
         data, user, scopes = get_posted_data(self.request), self.request.user, self.get_scope_options()
         if kind == Connector.Kind.AWS:
             return NewAwsConnectorForm(data, person=user, **scopes)
+        if kind == Connector.Kind.VAULT:
+            return NewVaultConnectorForm(data, person=user, **scopes)
         return NewSiteConnectorForm(data, person=user, kind=kind, **scopes)
 
     def list_kinds(self) -> Sequence[str]:
@@ -174,13 +184,15 @@ class NewConnector(ConnectorFormPage, ConnectorPage, CreatePage[Connector]):
 class EditConnector(ConnectorFormPage, ConnectorPage, EditPage[Connector]):
     """Edit a connector, and test it again."""
 
-    def build_form(self) -> EditAwsConnectorForm | EditSiteConnectorForm:
+    def build_form(self) -> EditAwsConnectorForm | EditSiteConnectorForm | EditVaultConnectorForm:
         data, user, connector = get_posted_data(self.request), self.request.user, self.object
         if connector.kind == Connector.Kind.AWS:
             return EditAwsConnectorForm(data, person=user, connector=connector)
+        if connector.kind == Connector.Kind.VAULT:
+            return EditVaultConnectorForm(data, person=user, connector=connector)
         return EditSiteConnectorForm(data, person=user, kind=connector.kind, connector=connector)
 
-    def save(self, form: EditAwsConnectorForm | EditSiteConnectorForm) -> Connector:
+    def save(self, form: EditAwsConnectorForm | EditSiteConnectorForm | EditVaultConnectorForm) -> Connector:
         with transaction.atomic():
             locked = _get_connector(self.request, self.object.pk, lock=True)
             if get_connector_version(locked) != form.cleaned_data["version"]:
@@ -218,7 +230,7 @@ class DeleteConnector(ConnectorPage, DeletePage[Connector]):
 
 
 def _get_kind(form: AnyConnectorForm) -> Connector.Kind:
-    return form.kind if isinstance(form, SiteConnectorForm) else Connector.Kind.AWS
+    return Connector.Kind.AWS if isinstance(form, AwsConnectorForm) else form.kind
 
 
 def _get_or_create_secret(

@@ -9,6 +9,7 @@ from django.conf import settings
 
 from aws.clients import AccessKey, AssumedRole, Credentials, DefaultChain
 from connectors.models import Connector
+from connectors.secret_values import read_secret_value
 from connectors.specs.base import ConnectorSpec, build_spec_problem
 from guards.address_policy import PRIVATE_ALLOWED, AddressPolicy
 from guards.urls import describe_url_problem
@@ -73,7 +74,7 @@ def get_credentials(connector: Connector) -> Credentials:
     """Return the credentials of a connector.
 
     Raises `ConnectorIncomplete` without its secret, without permission to use this process's credentials, or
-    for another kind. Raises `DecryptionFailed` if the secret cannot be decrypted.
+    for another kind. Raises `SecretUnreadable` if the secret cannot be decrypted, or read in its manager.
     """
     if connector.kind != Connector.Kind.AWS:
         raise ConnectorIncomplete(
@@ -85,7 +86,8 @@ def get_credentials(connector: Connector) -> Credentials:
     elif connector.secret is None:
         raise ConnectorIncomplete(f"The connector {connector} has an access key but no secret for it.")
     else:
-        base = AccessKey(spec.access_key_id, connector.secret.value)
+        value = read_secret_value(connector.secret, reader=f"connector {connector}")
+        base = AccessKey(spec.access_key_id, value)
     if spec.credentials == ASSUME_ROLE:
         return AssumedRole(spec.role_arn, base, external_id=spec.external_id)
     return base

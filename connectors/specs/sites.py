@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from connectors.models import Connector
 from connectors.specs.aws import find_aws_spec_problems, parse_aws_spec
 from connectors.specs.base import ConnectorSpec, build_spec_problem
+from connectors.specs.vault import find_vault_spec_problems, parse_vault_spec
 from guards.address_policy import PRIVATE_ALLOWED
 from guards.host_keys import InvalidHostKey, parse_host_keys
 from guards.urls import describe_url_problem
@@ -151,6 +152,8 @@ def _find_authentication_problems(kind: str, spec: SiteSpec, has_secret: bool) -
 
 def parse_connector_spec(kind: str, spec: Mapping[str, Any]) -> ConnectorSpec:
     """Return the spec of a connector of this kind, with unknown keys left out."""
+    if kind == Connector.Kind.VAULT:
+        return parse_vault_spec(spec)
     return parse_aws_spec(spec) if kind == Connector.Kind.AWS else parse_site_spec(spec)
 
 
@@ -160,6 +163,8 @@ def find_connector_spec_problems(
     """Return the problems of a spec of this kind, each as {"path", "message"}."""
     if kind == Connector.Kind.AWS:
         return find_aws_spec_problems(spec, has_secret=has_secret)
+    if kind == Connector.Kind.VAULT:
+        return find_vault_spec_problems(spec, has_secret=has_secret)
     return find_site_spec_problems(kind, spec, has_secret=has_secret)
 
 
@@ -170,6 +175,14 @@ def has_same_login(kind: str, spec: Mapping[str, Any], other_spec: Mapping[str, 
     """
     if kind == Connector.Kind.AWS:
         return parse_aws_spec(spec).access_key_id == parse_aws_spec(other_spec).access_key_id
+    if kind == Connector.Kind.VAULT:
+        vault, other_vault = parse_vault_spec(spec), parse_vault_spec(other_spec)
+        return (vault.url, vault.authentication, vault.role_id, vault.login_mount) == (
+            other_vault.url,
+            other_vault.authentication,
+            other_vault.role_id,
+            other_vault.login_mount,
+        )
     site, other_site = parse_site_spec(spec), parse_site_spec(other_spec)
     return (site.url, site.authentication, site.username) == (
         other_site.url,

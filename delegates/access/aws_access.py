@@ -13,6 +13,7 @@ from aws.errors import AwsError, NotSent
 from aws.regions import get_service_endpoint
 from connectors.models import Connector
 from connectors.required_access import get_connector_requirements, require_access
+from connectors.secret_managers.base import SecretUnreadable
 from connectors.specs.aws import (
     DELEGATE_CREDENTIALS,
     ConnectorIncomplete,
@@ -23,7 +24,6 @@ from connectors.specs.aws import (
 from delegates.models import Delegate, DelegateTask
 from delegates.task_owners import TaskPayload
 from delegates.task_queue import block_delegate
-from rbac.encryption import DecryptionFailed
 from rbac.policy import Principal
 from web.http.client import get_outgoing_reach
 from web.http.problems import Conflict
@@ -68,7 +68,7 @@ def open_aws_access(connector: Connector, region: str) -> Caller | DelegateAwsAc
     try:
         spec, endpoint = parse_aws_spec(connector.spec), get_endpoint(connector)
         credentials = get_credentials(connector)
-    except (ConnectorIncomplete, DecryptionFailed) as exc:
+    except (ConnectorIncomplete, SecretUnreadable) as exc:
         raise ConnectorUnavailable(str(exc)) from exc
     if spec.is_remote:
         own = spec.credentials == DELEGATE_CREDENTIALS
@@ -87,7 +87,7 @@ def build_aws_payload(
     """
     try:
         credentials, endpoint = get_credentials(connector), get_endpoint(connector)
-    except (ConnectorIncomplete, DecryptionFailed) as exc:
+    except (ConnectorIncomplete, SecretUnreadable) as exc:
         raise ConnectorUnavailable(str(exc)) from exc
     payload = {
         "service": service,

@@ -14,6 +14,8 @@ from aws.caller import Caller
 from aws.errors import AwsError, Undelivered
 from connectors.models import Connector
 from connectors.required_access import get_connector_requirements, require_access
+from connectors.secret_managers.base import SecretUnreadable
+from connectors.secret_managers.vault import check_login
 from connectors.specs.aws import AwsSpec, parse_aws_spec
 from connectors.specs.sites import SiteSpec, parse_site_spec
 from delegates.access.aws_access import ConnectorUnavailable, get_local_caller
@@ -201,10 +203,21 @@ def run_connector_test(
     require_access(actor, get_connector_requirements(connector))
     if connector.kind == Connector.Kind.AWS:
         result = _test_aws_locally(connector, region or parse_aws_spec(connector.spec).test_region)
+    elif connector.kind == Connector.Kind.VAULT:
+        result = _test_vault(connector)
     else:
         result = run_site_test(connector, SiteCaller(connector))
     record_connector_test(actor=actor, connector=connector, result=result)
     return result
+
+
+def _test_vault(connector: Connector) -> ConnectorTest:
+    """Log in to Vault, and read what the login is called there."""
+    try:
+        message, is_ok = check_login(connector), True
+    except SecretUnreadable as problem:
+        message, is_ok = str(problem), False
+    return ConnectorTest(ok=is_ok, message=message, checks=(ConnectorCheck("Login", is_ok, message),))
 
 
 def _test_aws_locally(connector: Connector, region: str) -> ConnectorTest:

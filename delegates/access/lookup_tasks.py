@@ -34,6 +34,7 @@ from delegates.access.terraform_cloud import OPERATIONS, build_terraform_error
 from delegates.models import DelegateTask, LookupRequest
 from delegates.operations.tasks import submit_task
 from delegates.task_owners import TaskAnswer, TaskPayload
+from guards.masks import EMPTY_MASK, SecretMask
 from web.clock import get_database_time
 from web.live import publish_change_on_commit
 
@@ -185,9 +186,9 @@ class LookupTaskOwner:
     def requeue(self, task: DelegateTask) -> None:
         """Do nothing; the task itself returns to the queue."""
 
-    def list_secrets(self, task: DelegateTask) -> tuple[str, ...]:
-        """Return no secrets; reads write no log."""
-        return ()
+    def get_mask(self, task: DelegateTask) -> SecretMask:
+        """Return the empty mask; reads write no log."""
+        return EMPTY_MASK
 
     def publish_log(self, task: DelegateTask) -> None:
         """Do nothing; reads write no log."""

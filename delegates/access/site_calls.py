@@ -12,6 +12,8 @@ from aws.errors import AwsError, Undelivered, parse_error_record
 from aws.regions import get_service_endpoint
 from connectors.host_keys import clear_offered_key, get_known_server, get_server_address, record_host_key
 from connectors.models import Connector
+from connectors.secret_managers.base import SecretUnreadable
+from connectors.secret_values import read_secret_value
 from connectors.specs.aws import parse_aws_spec
 from connectors.specs.sites import (
     PASSWORD,
@@ -36,7 +38,7 @@ from delegates.agent.isolation import detect_isolation
 from delegates.agent.tasks import AgentTask, HeldTask
 from delegates.models import DelegateTask
 from delegates.task_owners import TaskPayload
-from rbac.encryption import DecryptionFailed
+from guards.masks import HidingMask
 from web.http.client import get_outgoing_reach
 
 
@@ -179,7 +181,10 @@ def redact_result(connector: Connector | None, operation: str, result: Mapping[s
     """Return a Terraform Cloud result without its token, which a response may repeat."""
     try:
         token = _get_secret(connector, parse_site_spec(connector.spec)) if connector else ""
-    except ConnectorUnavailable:
+    except ConnectorUnavailable as problem:
+        if isinstance(problem.__cause__, SecretUnreadable):
+            mask = HidingMask(str(problem))
+            return {name: mask.mask_json(value) for name, value in result.items()}
         # The secret was deleted meanwhile.
         token = ""
     return redact_terraform_result(operation, token, result)
@@ -304,8 +309,8 @@ def _get_secret(connector: Connector, site: SiteSpec) -> str:
     if connector.secret is None:
         raise ConnectorUnavailable(f"The connector {connector} has no secret: edit it and select one.")
     try:
-        return connector.secret.value
-    except DecryptionFailed as wrong:
+        return read_secret_value(connector.secret, reader=f"connector {connector}")
+    except SecretUnreadable as wrong:
         raise ConnectorUnavailable(str(wrong)) from wrong
 
 

@@ -24,6 +24,7 @@ from delegates.task_queue import (
 )
 from guards.address_policy import PRIVATE_ALLOWED
 from guards.limits import CHECKED_URL_CHARACTERS
+from guards.masks import EMPTY_MASK, SecretMask
 from guards.tracing import capture_trace_context
 from guards.urls import describe_url_problem
 from rbac.audit import record_audit_entry
@@ -212,9 +213,9 @@ class ReadOwner:
     def requeue(self, task: DelegateTask) -> None:
         """Do nothing; the task itself returns to the queue."""
 
-    def list_secrets(self, task: DelegateTask) -> tuple[str, ...]:
-        """Return no secrets; reads write no log."""
-        return ()
+    def get_mask(self, task: DelegateTask) -> SecretMask:
+        """Return the empty mask; reads write no log."""
+        return EMPTY_MASK
 
     def publish_log(self, task: DelegateTask) -> None:
         """Do nothing; reads write no log."""

@@ -2,9 +2,10 @@
 
 import json
 import logging
+import re
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from django.db import transaction
@@ -20,7 +21,7 @@ from delegates.protocol.sessions import get_session_instance
 from delegates.state_log import log_task_status
 from delegates.task_owners import TaskAnswer, get_task_owner
 from delegates.task_queue import allow_delegate, block_delegate, route_after_commit
-from guards.masks import SecretMask
+from guards.masks import HidingMask
 from web.clock import get_database_time
 
 STATUSES = {
@@ -92,7 +93,19 @@ def _redact_error(task: DelegateTask, answer: TaskAnswer) -> TaskAnswer:
     owner = get_task_owner(task) if answer.error else None
     if owner is None:
         return answer
-    return replace(answer, error=SecretMask(owner.list_secrets(task)).mask_json(answer.error))
+    mask, error = owner.get_mask(task), dict(answer.error or {})
+    if not isinstance(mask, HidingMask):
+        return replace(answer, error=mask.mask_json(error))
+    # The words of the protocol decide what happens next; only a text could have a secret in it.
+    kept = {name: word for name in _PROTOCOL_WORDS if _is_protocol_word(word := error.get(name))}
+    return replace(answer, error={**kept, "message": mask.mask_text("message")})
+
+
+_PROTOCOL_WORDS: Final = ("kind", "code", "capability")
+
+
+def _is_protocol_word(value: Any) -> bool:
+    return value is True or isinstance(value, str) and bool(re.fullmatch(r"[A-Za-z_.]{1,64}", value))
 
 
 def _claim(attempt: TaskAttempt, instance: DelegateInstance, answer: TaskAnswer, now: datetime) -> bool:

@@ -1,7 +1,6 @@
 """Log lines of delegate tasks and of agents: numbered, each stored once."""
 
 import json
-from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -129,7 +128,7 @@ def append_task_lines(
         raise LogThrottled(f"The log of a task takes {TASK_LOG_RATE} a second. Send these lines later.")
     owner = get_task_owner(task)
     if owner is not None:
-        fresh = _redact_lines(fresh, owner.list_secrets(task))
+        fresh = _redact_lines(fresh, owner.get_mask(task))
     allowance -= len(json.dumps(fresh, ensure_ascii=False).encode())
     if allowance <= 0 and not task.log_throttled:
         fresh.append(_build_manager_line(now, THROTTLED_MESSAGE))
@@ -182,9 +181,9 @@ def _build_manager_line(now: datetime, text: str) -> dict[str, Any]:
     return {"t": int(now.timestamp() * 1000), "level": "WARN", "text": text}
 
 
-def _redact_lines(lines: list[dict[str, Any]], secrets: Sequence[str]) -> list[dict[str, Any]]:
+def _redact_lines(lines: list[dict[str, Any]], mask: SecretMask) -> list[dict[str, Any]]:
     """Return the lines with secrets redacted that an old or faulty agent did not redact."""
-    mask, texts = SecretMask(secrets), [str(line["text"]) for line in lines]
+    texts = [str(line["text"]) for line in lines]
     redacted_texts = mask.mask_lines(texts)
     if len(redacted_texts) != len(lines):
         # One has an end of line in itself.

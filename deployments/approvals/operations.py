@@ -12,12 +12,11 @@ from deployments.approvals.live import publish_approvals_changed
 from deployments.approvals.verdicts import tally_decisions
 from deployments.engine.lease import is_abort_requested, wake_execution
 from deployments.execution.attempts import filter_attempts
-from deployments.journal.secret_values import list_stage_secrets
+from deployments.journal.secret_values import build_stage_mask
 from deployments.log import NewLogLine, store_lines
 from deployments.models import Approval, ApprovalDecision, Execution, Interrupt
 from deployments.tasks import request_reconcile
 from guards.limits import APPROVAL_COMMENT_CHARACTERS, APPROVAL_INPUT_CHARACTERS
-from guards.masks import SecretMask
 from rbac.archive_guards import lock_scope
 from rbac.audit import record_audit_entry
 from rbac.models import User
@@ -151,7 +150,7 @@ def _log_decision(row: Approval, decision: ApprovalDecision, number: int) -> Non
         texts += [f"{name}: {_collapse_whitespace(value)}" for name, value in decision.inputs.items()]
     step = row.step
     lines = [NewLogLine(decision.at, step.pk, step.identifier, APPROVAL_UNIT, "info", text) for text in texts]
-    store_lines(row.execution_id, lines, mask=SecretMask(list_stage_secrets(step.stage)))
+    store_lines(row.execution_id, lines, mask=build_stage_mask(step.stage))
 
 
 def _collapse_whitespace(text: str) -> str:

@@ -14,7 +14,7 @@ from deployments.engine.lease import Lease, LeaseLostError
 from deployments.engine.status_log import StatusLog
 from deployments.engine.step_scheduler import StepFlow
 from deployments.journal.runtime import failpoint
-from deployments.journal.secret_values import list_stage_secrets
+from deployments.journal.secret_values import build_stage_mask
 from deployments.log import NewLogLine, append_lines, prepare_lines
 from deployments.models import (
     ActionRun,
@@ -194,7 +194,7 @@ class ExecutionRows:
     def get_mask(self, stage: StageExecution) -> SecretMask:
         """Return the mask of the secrets that no line of a stage may show."""
         if stage.pk not in self._masks:
-            self._masks[stage.pk] = SecretMask(list_stage_secrets(stage, self.all_steps))
+            self._masks[stage.pk] = build_stage_mask(stage, steps=self.all_steps)
         return self._masks[stage.pk]
 
     # --- changes ----------------------------------------------------------------------------------

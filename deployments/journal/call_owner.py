@@ -9,17 +9,20 @@ from django.db.models import QuerySet
 
 from aws.errors import AwsError, NotSent, Unanswered, Undelivered, parse_error_record
 from connectors.models import Connector
+from connectors.secret_managers.base import SecretUnreadable
 from connectors.specs.aws import DELEGATE_CREDENTIALS, parse_aws_spec
 from delegates.access import aws_access
 from delegates.access.aws_access import require_lendable_credentials
 from delegates.models import Delegate, DelegateTask
 from delegates.task_owners import BAD_ANSWER, TaskAnswer, TaskPayload
 from deployments.journal import delegate_calls, non_aws_calls, secret_values
+from deployments.journal.referenced_secrets import SECRET_UNREADABLE
 from deployments.journal.runtime import LIVE_RUNTIME, EngineRuntime
-from deployments.journal.secret_values import add_masks, list_parameter_secrets, list_stage_secrets
+from deployments.journal.secret_values import add_masks, build_stage_mask, list_stage_secrets
 from deployments.models import AwsCall
 from deployments.regions import region_for
 from deployments.tasks import request_reconcile
+from guards.masks import EMPTY_MASK, HidingMask, SecretMask
 from steps.actions.non_aws_calls import DELEGATE_SERVICE, RUN_TERRAFORM, SEND_REQUEST, WORKER_LOST
 
 # Checks repeat a read for minutes; only changes of the delegate are recorded.
@@ -42,6 +45,8 @@ class CallOwner:
             return _build_payload(call_row, task)
         except aws_access.ConnectorUnavailable as unavailable:
             self._answer(call_row, Undelivered("CONNECTOR_NOT_USABLE", str(unavailable)))
+        except SecretUnreadable as unreadable:
+            self._answer(call_row, Undelivered(SECRET_UNREADABLE, str(unreadable)))
         except (NotSent, Undelivered) as error:
             self._answer(call_row, error)
         return None
@@ -84,18 +89,14 @@ class CallOwner:
             _record_end(call, "LOST")
             _request_reconcile(call)
 
-    def list_secrets(self, task: DelegateTask) -> tuple[str, ...]:
-        """Return the secrets of the execution and those in the parameters of the call."""
+    def get_mask(self, task: DelegateTask) -> SecretMask:
+        """Return the mask of the secrets of the execution and of those in the parameters of the call."""
         # Also for a call that moved on to another task: lines of this one may still arrive.
         call = _select_calls().filter(pk=int(task.owner_ref)).first()
         if call is None:
-            return ()
-        parameter_secrets = (
-            list_parameter_secrets(call.execution.scope, call.parsed_parameters)
-            if call.service == DELEGATE_SERVICE
-            else ()
-        )
-        return (*list_stage_secrets(call.step.stage), *parameter_secrets)
+            return EMPTY_MASK
+        params = call.parsed_parameters if call.service == DELEGATE_SERVICE else {}
+        return build_stage_mask(call.step.stage, params=params)
 
     def publish_log(self, task: DelegateTask) -> None:
         """Leave the lines to the next pass."""
@@ -201,9 +202,12 @@ def _redact_result(call: AwsCall, answer: TaskAnswer) -> dict[str, Any]:
     if call.service != DELEGATE_SERVICE:
         return result
     if call.operation == SEND_REQUEST:
-        return non_aws_calls.redact_work_result(
-            call.operation, non_aws_calls.build_work_payload(scope, call.operation, params), result
-        )
+        try:
+            payload = non_aws_calls.build_work_payload(scope, call.operation, params)
+        except Undelivered as unreadable:
+            mask = HidingMask(str(unreadable))
+            return {name: mask.mask_json(value) for name, value in result.items()}
+        return non_aws_calls.redact_work_result(call.operation, payload, result)
     if non_aws_calls.is_confirmable(call.operation):
         return non_aws_calls.redact_work_result(call.operation, TaskPayload({}), result, _get_connector(call))
     return result

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from aws.caller import Caller
 from aws.errors import AwsError, NotSent, Undelivered, parse_error_record
 from connectors.models import Connector
-from connectors.queries import SecretNotFound, find_connector, find_secret
+from connectors.queries import find_connector
 from connectors.specs.aws import parse_aws_spec
 from delegates.access.aws_access import (
     ConnectorUnavailable,
@@ -36,6 +36,7 @@ from delegates.operations.tasks import stop_task, submit_task
 from delegates.task_owners import BAD_ANSWER, TaskPayload
 from deployments.journal.aws_access import CALL_OWNER, CallSelectors, get_call_deadline, get_call_selectors
 from deployments.journal.provisions import read_stored_plan
+from deployments.journal.referenced_secrets import read_referenced_secret
 from deployments.models import AwsCall, StageExecution, StepExecution
 from guards.masks import SecretMask
 from rbac.models import Scope
@@ -334,12 +335,8 @@ def build_work_payload(scope: Scope, operation: str, params: Mapping[str, Any]) 
 
 
 def _read_secrets(scope: Scope, params: Mapping[str, Any]) -> dict[str, str]:
-    try:
-        return {
-            path: find_secret(scope, str(ref)).value for path, ref in (params.get("secrets") or {}).items()
-        }
-    except SecretNotFound as missing:
-        raise Undelivered("SECRET_MISSING", str(missing)) from missing
+    references = params.get("secrets") or {}
+    return {path: read_referenced_secret(scope, str(reference)) for path, reference in references.items()}
 
 
 def _build_criterion(url: str) -> str:

@@ -4,17 +4,21 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any
 
 from django.db.models import Q
 
 from aws.apis import cloudformation
-from aws.errors import Undelivered
+from connectors.models import Secret
 from connectors.queries import SecretNotFound, find_secret
+from connectors.secret_managers.base import SecretUnreadable
+from connectors.secret_values import read_secret_value
 from delegates.task_owners import TaskPayload
+from deployments.journal.referenced_secrets import read_referenced_secret
 from deployments.journal.runtime import DirectAwsAccess
-from deployments.models import StageExecution, StepExecution
-from guards.masks import SecretMask
+from deployments.models import Execution, StageExecution, StepExecution
+from guards.masks import HidingMask, SecretMask
 from rbac.models import Scope
 from steps.expressions import parse_secret_reference
 from steps.kinds.registry import get_step_kind, get_step_kinds
@@ -25,10 +29,10 @@ def list_stage_secrets(
 ) -> tuple[str, ...]:
     """Return the values to redact in every line of a stage.
 
-    `steps` are the loaded steps of its execution, if any.
+    `steps` are the loaded steps of its execution, if any. Raises `SecretUnreadable`.
     """
     secret = stage.connector.secret
-    own = (secret.value,) if secret is not None else ()
+    own = (_read(secret, stage.execution),) if secret is not None else ()
     inputs = (value for value in stage.execution.secret_input_values.values() if value)
     return (*own, *inputs, *_list_step_secrets(stage, steps))
 
@@ -53,16 +57,35 @@ def _list_step_secrets(stage: StageExecution, steps: Iterable[StepExecution] | N
             get_step_kind(step.type).list_secret_references(step.spec) if step.type in exposing_types else ()
         ):
             with suppress(SecretNotFound):
-                yield find_secret(stage.execution.scope, reference).value
+                yield _read(find_secret(stage.execution.scope, reference), stage.execution)
 
 
-def list_parameter_secrets(scope: Scope, params: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the values of the secrets referenced in task parameters; missing secrets are skipped."""
-    values = []
+def build_stage_mask(
+    stage: StageExecution,
+    *,
+    steps: Iterable[StepExecution] | None = None,
+    params: Mapping[str, Any] = MappingProxyType({}),
+) -> SecretMask:
+    """Return the mask of a stage and of the secrets in task parameters; missing secrets are skipped.
+
+    It hides everything while one of the values cannot be read.
+    """
+    try:
+        return SecretMask(
+            (*list_stage_secrets(stage, steps), *_list_parameter_secrets(stage.execution, params))
+        )
+    except SecretUnreadable as unreadable:
+        return HidingMask(str(unreadable))
+
+
+def _list_parameter_secrets(execution: Execution, params: Mapping[str, Any]) -> Iterator[str]:
     for reference in (params.get("secrets") or {}).values():
         with suppress(SecretNotFound):
-            values.append(find_secret(scope, str(reference)).value)
-    return tuple(values)
+            yield _read(find_secret(execution.scope, str(reference)), execution)
+
+
+def _read(secret: Secret, execution: Execution) -> str:
+    return read_secret_value(secret, reader=f"execution {execution.pk} of {execution.scope}")
 
 
 def add_masks(payload: TaskPayload, secrets: Sequence[str]) -> TaskPayload:
@@ -108,7 +131,4 @@ def _inject_secret(scope: Scope, parameter: Mapping[str, Any]) -> dict[str, Any]
     reference = parse_secret_reference(str(parameter.get("ParameterValue", "")))
     if not reference:
         return dict(parameter)
-    try:
-        return {**parameter, "ParameterValue": find_secret(scope, reference).value}
-    except SecretNotFound as missing:
-        raise Undelivered("SECRET_MISSING", str(missing)) from missing
+    return {**parameter, "ParameterValue": read_referenced_secret(scope, reference)}

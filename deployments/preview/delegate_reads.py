@@ -38,6 +38,7 @@ from delegates.task_owners import TaskAnswer, TaskPayload
 from deployments.journal.aws_access import get_call_selectors
 from deployments.models import PreviewRequest, StepExecution
 from deployments.regions import region_for
+from guards.masks import EMPTY_MASK, SecretMask
 from web.clock import get_database_time
 from web.live import publish_change_on_commit
 
@@ -221,9 +222,9 @@ class PreviewOwner:
     def requeue(self, task: DelegateTask) -> None:
         """Do nothing: the task itself goes to the next delegate."""
 
-    def list_secrets(self, task: DelegateTask) -> tuple[str, ...]:
-        """Return nothing: reads have no output."""
-        return ()
+    def get_mask(self, task: DelegateTask) -> SecretMask:
+        """Return the empty mask: reads have no output."""
+        return EMPTY_MASK
 
     def publish_log(self, task: DelegateTask) -> None:
         """Do nothing: reads have no output."""

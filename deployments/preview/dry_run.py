@@ -13,7 +13,7 @@ from deployments.engine.step_inputs import build_expression_values
 from deployments.execution import planning
 from deployments.execution.planning import PlannedStep
 from deployments.execution.run_requests import RunRequest
-from deployments.journal.secret_values import list_stage_secrets
+from deployments.journal.secret_values import build_stage_mask
 from deployments.models import Execution, StageExecution, StepExecution
 from deployments.preview.conditions import ConditionForecast, StageForecast
 from deployments.preview.step_context import (
@@ -23,7 +23,6 @@ from deployments.preview.step_context import (
     WorkPlanned,
 )
 from guards.limits import PREVIEW_CALLS, PREVIEW_SECONDS
-from guards.masks import SecretMask
 from pipelines.definition.deferred_expressions import resolve_spec
 from pipelines.models import Pipeline
 from steps.actions.base import Action, ActionFailed
@@ -142,7 +141,7 @@ class _DryRun:
         for position, target in enumerate(self._request.targets):
             stage = planning.plan_stage(self._execution, self._request.spec, target, position)
             stage_data = PreviewedStageData(
-                self._execution, stage, self._get_caller(stage), SecretMask(list_stage_secrets(stage))
+                self._execution, stage, self._get_caller(stage), build_stage_mask(stage)
             )
             forecast = StageForecast(self._execution, stage, self._request.unknown)
             for planned in planning.plan_steps(stage, target.spec):

@@ -10,7 +10,7 @@ from aws.preview import PreviewCaller, ReadBudget
 from deployments.approvals.plan import PlannedSteps
 from deployments.engine.step_scheduler import read_flow
 from deployments.execution.planning import PlannedStep
-from deployments.journal.secret_values import list_stage_secrets
+from deployments.journal.secret_values import build_stage_mask
 from deployments.models import RollbackValue, StageExecution, StepExecution
 from deployments.preview.conditions import ConditionForecast, StageForecast, has_failed
 from deployments.preview.documents import PreviewedStepDetails, build_step_details
@@ -25,7 +25,6 @@ from deployments.preview.dry_run import (
 from deployments.preview.step_context import PreviewedStageData, PreviewedStepData
 from deployments.regions import known_region
 from guards.limits import PREVIEW_CALLS, PREVIEW_SECONDS
-from guards.masks import SecretMask
 from steps.actions.base import UnknownActionError, load_action
 from steps.states import Status
 
@@ -65,7 +64,7 @@ class _RemainingDryRun:
         caller = self._callers.setdefault(
             (stage.connector_id, stage.region), PreviewCaller(aws_caller, self._budget)
         )
-        stage_data = PreviewedStageData(stage.execution, stage, caller, SecretMask(list_stage_secrets(stage)))
+        stage_data = PreviewedStageData(stage.execution, stage, caller, build_stage_mask(stage))
         forecast = StageForecast(stage.execution, stage, has_failed=has_failed(stage))
         for step in _list_steps(stage):
             if self._is_behind(step):

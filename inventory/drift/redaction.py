@@ -8,6 +8,8 @@ from typing import Any, Final
 from django.utils.crypto import salted_hmac
 
 from connectors.models import Secret
+from connectors.secret_managers.base import SecretUnreadable
+from connectors.secret_values import read_secret_value
 from deployments.journal.secret_values import list_stage_secrets
 from deployments.models import StageExecution
 from guards.limits import DRIFT_VALUE_CHARACTERS
@@ -34,7 +36,7 @@ class DriftMasks:
     def get_mask(self, comparison: DriftComparison, desired: DesiredState) -> SecretMask | None:
         """Return the mask for the secrets of this scope and of the execution that deployed the service.
 
-        Returns None where secrets cannot be decrypted; then no value may be shown.
+        Returns None where secrets cannot be decrypted or read; then no value may be shown.
         """
         key = (comparison.scope.path, desired.key)
         if key not in self._masks:
@@ -48,7 +50,7 @@ class DriftMasks:
             if scope.path not in self._known:
                 self._known[scope.path] = _list_secret_values(scope)
             stage_secrets = [secret for stage in stages for secret in list_stage_secrets(stage)]
-        except DecryptionFailed:
+        except (DecryptionFailed, SecretUnreadable):
             return None
         return SecretMask((*self._known[scope.path], *dict.fromkeys(stage_secrets)))
 
@@ -56,7 +58,7 @@ class DriftMasks:
 def _list_secret_values(scope: Scope) -> tuple[str, ...]:
     """Return the secrets that deployments in this scope can use."""
     secrets = Secret.objects.filter(scope__path__in=scope.ancestor_paths())
-    return tuple(secret.value for secret in secrets)
+    return tuple(read_secret_value(secret, reader=f"drift of {scope}") for secret in secrets)
 
 
 def redact_value(path: str, value: Any, mask: SecretMask | None) -> Any:

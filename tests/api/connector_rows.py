@@ -33,6 +33,7 @@ CONNECTORS: dict[str, Row] = {
     ),
     "api-connector-uses": allow_get(Needs("core_connector_view"), use_key_of("connector")),
     "api-secret-uses": allow_get(Needs("core_secret_view"), use_key_of("secret")),
+    "api-secret-test": Row((Ask("post", Needs("core_secret_access")),), use_key_of("secret")),
     "api-connector-test": Row(
         (Ask("post", Needs("core_connector_access", 400), body=lambda world: {"region": "nowhere"}),),
         use_key_of("connector"),

@@ -289,6 +289,7 @@ PAGES: dict[str, Row] = {
         ),
         use_key_of("secret"),
     ),
+    "test-secret": Row((Ask("post", Needs("core_secret_access", 302), is_form=True),), use_key_of("secret")),
     "rename-secret": Row(
         (
             get(Needs("core_secret_edit")),

@@ -46,6 +46,8 @@ def addresses(execution: Execution) -> list[str]:
         f"/files/{folder.pk}/",
         f"/connectors/{connector.pk}/",
         "/secrets/",
+        "/secrets/new/",
+        "/connectors/new/?kind=Vault",
         f"/secrets/{connector.secret_id}/",
         f"/files/{file.pk}/history/",
     ]

@@ -28,6 +28,7 @@ from delegates.task_queue import (
     route_next_tasks,
     route_waiting_tasks,
 )
+from guards.masks import EMPTY_MASK, SecretMask
 from rbac.models import AuditEntry, Scope, User
 from rbac.policy import NotVisible
 from tests.fixtures.delegates import make_delegate, make_instance, make_task
@@ -50,8 +51,8 @@ class Owner:
     def record_lost(self, task: DelegateTask) -> None: ...
     def publish_log(self, task: DelegateTask) -> None: ...
 
-    def list_secrets(self, task: DelegateTask) -> tuple[str, ...]:
-        return ()
+    def get_mask(self, task: DelegateTask) -> SecretMask:
+        return EMPTY_MASK
 
     def record_unanswered(self, task: DelegateTask) -> None:
         self.gave_up_on.append((task.owner_ref, task.status))

@@ -1,0 +1,1 @@
+"""Secret managers, one module each; the registry imports them on first use."""
