@@ -342,6 +342,9 @@ NOTIFICATION_ANSWER_BYTES: Final = Limit(
 NOTIFICATION_SECRET_CHARACTERS: Final = Limit(
     256, "characters", "signing secret or key of a notification rule", OWN_CHOICE
 )
+NOTIFICATION_FILTER_NAMES: Final = Limit(
+    100, "names", "services, environments or pipelines of one notification rule", OWN_CHOICE
+)
 NOTIFICATION_RECIPIENTS: Final = Limit(20, "recipients", "recipients of one e-mail rule", OWN_CHOICE)
 
 LIMITS: Final = {name: value for name, value in globals().items() if isinstance(value, Limit)}

@@ -30,6 +30,17 @@ SUBSCRIBABLE_EVENTS: Final = tuple(
     (event.value, event.label) for event in EventType if event != EventType.TEST
 )
 
+# Ends of executions that rules select; of other events no rule with outcomes hears.
+OUTCOMES: Final = (
+    ("SUCCESS", "Succeeded"),
+    ("IGNORE_FAILED", "Succeeded, with an ignored failure"),
+    ("FAILED", "Failed"),
+    ("EXPIRED", "Expired"),
+    ("APPROVAL_REJECTED", "Rejected"),
+    ("ABORTED", "Aborted"),
+    ("ROLLED_BACK", "Rolled back"),
+)
+
 
 @dataclass(frozen=True)
 class NotificationEvent:

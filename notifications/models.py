@@ -43,6 +43,8 @@ class NotificationRule(models.Model):
     url = EncryptedTextField(bound_to=["scope_id", "identifier"])
     host = models.CharField(max_length=255)
     options = models.JSONField(default=dict, db_default={})
+    # Values by filter (notifications/filters.py); a filter that is missing matches everything.
+    filters = models.JSONField(default=dict, db_default={})
     # Signing secret, or key of the service, if any.
     secret = EncryptedTextField(bound_to=["scope_id", "identifier"], blank=True, default="")
     is_signed = models.BooleanField(default=False)

@@ -18,6 +18,7 @@ from guards.text import find_text_problem
 from notifications.channels.base import ChannelSettings
 from notifications.channels.registry import CHANNELS
 from notifications.events import SUBSCRIBABLE_EVENTS, EventType, NotificationEvent
+from notifications.filters import Filters, build_filters, list_filter_problems
 from notifications.models import Notification, NotificationRule
 from notifications.outbox import DELIVERY_DEADLINE, build_notification
 from notifications.rule_checks import list_channel_problems
@@ -41,7 +42,7 @@ class NotificationRuleSpec:
     """Fields of a rule except its identifier and kind.
 
     An empty `url` or `secret` keeps the current one; `unsigned` removes the secret. `options` are those of
-    the channel.
+    the channel. A filter that is empty or missing matches everything.
     """
 
     name: str
@@ -51,6 +52,7 @@ class NotificationRuleSpec:
     unsigned: bool = False
     is_enabled: bool = True
     options: Mapping[str, str] = field(default_factory=dict)
+    filters: Filters = field(default_factory=dict)
 
 
 def create_rule(
@@ -178,6 +180,7 @@ def build_audit_values(rule: NotificationRule) -> dict[str, Any]:
         "kind": rule.kind,
         "events": list(rule.events),
         "options": dict(rule.options),
+        "filters": dict(rule.filters),
         "host": rule.host,
         "is_signed": rule.is_signed,
         "is_enabled": rule.is_enabled,
@@ -185,13 +188,19 @@ def build_audit_values(rule: NotificationRule) -> dict[str, Any]:
 
 
 def _apply_spec(rule: NotificationRule, spec: NotificationRuleSpec) -> None:
-    errors = [*list_channel_problems(rule, spec), *_validate_events(spec), *_validate_secret(spec)]
+    errors = [
+        *list_channel_problems(rule, spec),
+        *_validate_events(spec),
+        *_validate_secret(spec),
+        *list_filter_problems(spec.filters),
+    ]
     if errors:
         raise BadInput("The notification rule is not valid.", errors=errors)
     channel = CHANNELS[rule.kind]
     rule.name = validate_name(spec.name)
     rule.events = [value for value in _EVENTS if value in spec.events]
     rule.is_enabled = spec.is_enabled
+    rule.filters = build_filters(spec.filters)
     rule.options = {option.name: spec.options.get(option.name, "") for option in channel.options}
     if spec.url:
         rule.url = spec.url

@@ -15,6 +15,7 @@ from django.db.models import QuerySet
 from guards.limits import NOTIFICATION_CAUSE_CHARACTERS, NOTIFICATION_HOURS, NOTIFICATION_TEXT_CHARACTERS
 from notifications.escaping import collapse_whitespace, escape_for_chat, truncate_line
 from notifications.events import EventType, NotificationEvent
+from notifications.filters import matches_filters
 from notifications.models import Notification, NotificationRule
 from notifications.tasks import request_send
 from rbac.models import Scope
@@ -60,8 +61,8 @@ DELIVERY_DEADLINE: Final = timedelta(hours=NOTIFICATION_HOURS)
 def notify(*facts: NotificationEvent) -> int:
     """Write the notifications of these events in their transaction, and return their number.
 
-    The rules of an event's scope and the scopes above apply, except rules of archived scopes. Two queries
-    in all.
+    The rules of an event's scope and the scopes above apply if their filters match, except rules of archived
+    scopes. Two queries in all.
     """
     if not facts:
         return 0
@@ -71,7 +72,7 @@ def notify(*facts: NotificationEvent) -> int:
         for fact in facts
         for path in fact.scope.ancestor_paths()
         for rule in rules.get(path, ())
-        if fact.event in rule.events
+        if fact.event in rule.events and matches_filters(rule.filters, fact)
     ]
     if not matches:
         return 0

@@ -7,13 +7,37 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from guards.limits import NOTIFICATION_SECRET_CHARACTERS, URL_CHARACTERS
+from guards.limits import (
+    NAME_CHARACTERS,
+    NOTIFICATION_FILTER_NAMES,
+    NOTIFICATION_SECRET_CHARACTERS,
+    URL_CHARACTERS,
+)
 from notifications import operations
-from notifications.events import SUBSCRIBABLE_EVENTS, EventType
+from notifications.events import OUTCOMES, SUBSCRIBABLE_EVENTS, EventType
 from notifications.models import Notification, NotificationRule
 from notifications.operations import VIEW, NotificationRuleSpec
 from web.api.parameters import IF_MATCH_PARAMETER, LIST_PARAMETERS, PAGE_PARAMETERS
 from web.api.views import BaseApiView, check_version, respond_with_etag
+
+
+def _build_names_field() -> serializers.ListField:
+    return serializers.ListField(
+        child=serializers.CharField(max_length=int(NAME_CHARACTERS)),
+        max_length=int(NOTIFICATION_FILTER_NAMES),
+        required=False,
+    )
+
+
+class RuleFilters(serializers.Serializer[Any]):
+    """Filters of a rule; an empty list matches everything."""
+
+    services = _build_names_field()
+    environments = _build_names_field()
+    pipelines = _build_names_field()
+    outcomes = serializers.ListField(
+        child=serializers.ChoiceField(choices=OUTCOMES), max_length=len(OUTCOMES), required=False
+    )
 
 
 class RuleDocument(serializers.Serializer[Any]):
@@ -29,6 +53,7 @@ class RuleDocument(serializers.Serializer[Any]):
     events = serializers.ListField(child=serializers.ChoiceField(choices=SUBSCRIBABLE_EVENTS))
     host = serializers.CharField()
     options = serializers.DictField(child=serializers.CharField())
+    filters = RuleFilters()
     is_signed = serializers.BooleanField()
     is_enabled = serializers.BooleanField()
     version = serializers.IntegerField()
@@ -59,6 +84,7 @@ class RuleChange(serializers.Serializer[Any]):
         default=dict,
         help_text="Values of a channel: `recipients` of Email, `region` (us, eu) of PagerDuty and Opsgenie.",
     )
+    filters = RuleFilters(default=dict)
     is_enabled = serializers.BooleanField(default=True)
 
 
@@ -135,6 +161,7 @@ def _build_spec(body: dict[str, Any]) -> NotificationRuleSpec:
         unsigned="secret" in body and secret is None,
         is_enabled=body["is_enabled"],
         options=body["options"],
+        filters=body["filters"],
     )
 
 

@@ -7,7 +7,8 @@ from django import forms
 from guards.limits import NOTIFICATION_SECRET_CHARACTERS, URL_CHARACTERS
 from notifications.channels.base import Channel, ChannelOption
 from notifications.channels.registry import CHANNELS
-from notifications.events import SUBSCRIBABLE_EVENTS
+from notifications.events import OUTCOMES, SUBSCRIBABLE_EVENTS
+from notifications.filters import FILTER_NAMES
 from notifications.models import NotificationRule
 from notifications.operations import NotificationRuleSpec
 from web.forms.page_forms import PageForm, ScopeField
@@ -28,15 +29,37 @@ class WriteOnlyTextInput(forms.TextInput):
         return ""
 
 
+def _build_names_field(label: str, noun: str) -> forms.CharField:
+    """Return a field with identifiers; empty means all."""
+    return forms.CharField(
+        required=False,
+        max_length=4_000,
+        label=label,
+        help_text=f"Identifiers, separated with commas or spaces. Empty: all {noun}.",
+        widget=forms.TextInput(attrs=_MONOSPACE_ATTRIBUTES),
+    )
+
+
 class NotificationRuleForm(PageForm):
     """A rule for a kind of channel, which decides the inputs; neither address nor key is ever shown again."""
 
+    pairs = (("services", "environments"),)
     conditional_fields = frozenset({"url", "secret"})
 
     name = forms.CharField(max_length=128)
     events = forms.MultipleChoiceField(
         choices=SUBSCRIBABLE_EVENTS, label="Events", widget=forms.CheckboxSelectMultiple, required=False
     )
+    outcomes = forms.MultipleChoiceField(
+        choices=OUTCOMES,
+        label="Outcomes",
+        widget=forms.CheckboxSelectMultiple,
+        required=False,
+        help_text="Only executions that end like this, if any are selected.",
+    )
+    services = _build_names_field("Services", "services")
+    environments = _build_names_field("Environments", "environments")
+    pipelines = _build_names_field("Pipelines", "pipelines")
     url = forms.CharField(
         required=False,
         max_length=int(URL_CHARACTERS),
@@ -77,6 +100,7 @@ class NotificationRuleForm(PageForm):
             secret=data.get("secret", ""),
             unsigned=data.get("unsigned", False),
             is_enabled=data["is_enabled"],
+            filters={name: _split_names(data[name]) for name in FILTER_NAMES},
             options={option.name: data[f"options.{option.name}"] for option in self.channel.options},
         )
 
@@ -101,13 +125,21 @@ class EditNotificationRuleForm(NotificationRuleForm):
     def __init__(self, *args: Any, rule: NotificationRule, **kwargs: Any) -> None:
         initial = {name: getattr(rule, name) for name in ("name", "events", "is_enabled", "version")}
         options = {f"options.{name}": value for name, value in rule.options.items()}
-        super().__init__(*args, initial=initial | options, kind=rule.kind, **kwargs)
+        names = {name: " ".join(rule.filters.get(name, ())) for name in FILTER_NAMES if name != "outcomes"}
+        initial |= options | names | {"outcomes": rule.filters.get("outcomes", [])}
+        super().__init__(*args, initial=initial, kind=rule.kind, **kwargs)
         if "url" in self.fields:
             self.fields["url"].help_text = f"Leave empty to keep the current address ({rule.host})."
         if "secret" in self.fields and (rule.is_signed or self.channel.is_key_required):
             self.fields["secret"].help_text = "Leave empty to keep the current value."
         if not rule.is_signed:
             del self.fields["unsigned"]
+
+
+def _split_names(value: str | list[str]) -> tuple[str, ...]:
+    """Return the names of a text or of a choice, each once."""
+    names = value.replace(",", " ").split() if isinstance(value, str) else value
+    return tuple(dict.fromkeys(names))
 
 
 def _build_option_field(option: ChannelOption) -> forms.Field:

@@ -10,7 +10,8 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_POST, require_safe
 
 from notifications.channels.registry import CHANNELS
-from notifications.events import SUBSCRIBABLE_EVENTS
+from notifications.events import OUTCOMES, SUBSCRIBABLE_EVENTS
+from notifications.filters import FILTER_NAMES
 from notifications.forms.rules import EditNotificationRuleForm, NewNotificationRuleForm
 from notifications.models import Notification, NotificationRule
 from notifications.operations import (
@@ -72,6 +73,7 @@ def show_rule(request: PageRequest, pk: int) -> HttpResponse:
     content = {
         "rule": rule,
         "events": get_event_titles(rule),
+        "filters": list_filter_rows(rule),
         "rights": get_permissions(request.user, rule),
         "page": paginate_queryset(notifications, request, order="created_at"),
     }
@@ -146,6 +148,16 @@ class DeleteNotificationRule(NotificationRulePage, DeletePage[NotificationRule])
 def get_event_titles(rule: NotificationRule) -> list[str]:
     """Return the titles of a rule's events."""
     return [EVENT_TITLES[value] for value in rule.events if value in EVENT_TITLES]
+
+
+def list_filter_rows(rule: NotificationRule) -> list[tuple[str, str]]:
+    """Return the title and the values of each filter of a rule."""
+    titles = dict(OUTCOMES)
+    return [
+        (name.capitalize(), ", ".join(titles.get(value, value) for value in rule.filters[name]))
+        for name in FILTER_NAMES
+        if rule.filters.get(name)
+    ]
 
 
 SENDING_MESSAGE: Final = "Delivery queued. Reload the page in a few seconds for its result."

@@ -1,6 +1,7 @@
 """A receiver, and rules that lead to it."""
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -25,7 +26,7 @@ def ruled(account: Scope, receiver: Receiver) -> Ruled:
     """Makes a rule that leads to the receiver."""
 
     def make_rule(
-        scope: Scope, *events: EventType, identifier: str = "room", **more: str
+        scope: Scope, *events: EventType, identifier: str = "room", **more: Any
     ) -> NotificationRule:
         ruler = User.objects.filter(username="ruler").first() or make_person(
             "ruler", "account_admin", account
