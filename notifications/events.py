@@ -46,7 +46,8 @@ OUTCOMES: Final = (
 class NotificationEvent:
     """Event for notification rules; `path` is the URL path of its page.
 
-    `text` is one sentence. No field may contain a secret: output of programs is redacted before.
+    `text` is one sentence; `last_output` are the last lines of a failed container. No field may contain a
+    secret: output of programs is redacted before.
     """
 
     event: EventType
@@ -60,3 +61,6 @@ class NotificationEvent:
     services: tuple[str, ...] = ()
     environments: tuple[str, ...] = ()
     delegate: str = ""
+    started_by: str = ""
+    approved_by: tuple[str, ...] = ()
+    last_output: tuple[str, ...] = ()

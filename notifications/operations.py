@@ -17,6 +17,7 @@ from guards.limits import NOTIFICATION_RULES, NOTIFICATION_SECRET_CHARACTERS
 from guards.text import find_text_problem
 from notifications.channels.base import ChannelSettings
 from notifications.channels.registry import CHANNELS
+from notifications.event_texts import describe_test
 from notifications.events import SUBSCRIBABLE_EVENTS, EventType, NotificationEvent
 from notifications.filters import Filters, build_filters, list_filter_problems
 from notifications.models import Notification, NotificationRule
@@ -126,7 +127,7 @@ def delete_rule(*, actor: User, rule: NotificationRule) -> None:
 def create_test_notification(*, actor: User, rule: NotificationRule) -> Notification:
     """Write a test for this rule alone, turned on or off, and send it at once."""
     require(actor, EDIT, rule)
-    text = f"Test of the notification rule {rule.name}, sent by {actor.get_username()}. No action needed."
+    text = describe_test(rule.name, actor.get_username())
     fact = NotificationEvent(EventType.TEST, rule.scope, text, path="/notifications/")
     with transaction.atomic():
         made = build_notification(fact, rule, get_database_time())

@@ -22,6 +22,8 @@ from rbac.models import Scope
 from rbac.policy import build_not_archived_filter
 from web.clock import get_database_time
 
+OUTPUT_LINES, OUTPUT_LINE_CHARACTERS = 10, 500
+
 
 def render_body(fact: NotificationEvent, key: UUID, at: datetime) -> str:
     """Return the document as the exact bytes of the request; every key is always present."""
@@ -45,6 +47,11 @@ def build_document(fact: NotificationEvent, key: UUID, at: datetime) -> Mapping[
         "services": list(fact.services),
         "environments": list(fact.environments),
         "delegate": fact.delegate or None,
+        "started_by": fact.started_by or None,
+        "approved_by": list(fact.approved_by),
+        "last_output": [
+            truncate_line(line, OUTPUT_LINE_CHARACTERS) for line in fact.last_output[-OUTPUT_LINES:]
+        ],
         "url": f"{settings.PUBLIC_URL}{fact.path}",
     }
 

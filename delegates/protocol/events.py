@@ -9,6 +9,7 @@ from django.db.models import QuerySet
 from delegates.connectivity import AWAY_AFTER
 from delegates.models import Delegate, DelegateEvent, DelegateInstance
 from delegates.state_log import log_delegate_event
+from notifications.event_texts import describe_delegate
 from notifications.events import EventType, NotificationEvent
 from notifications.outbox import notify
 from rbac.models import Scope
@@ -99,11 +100,10 @@ def _publish_facts(delegates: Iterable[Delegate], *, away: bool) -> None:
 
 
 def _build_fact(delegate: Delegate, *, away: bool) -> NotificationEvent:
-    state = "is disconnected: no heartbeat" if away else "is connected"
     return NotificationEvent(
         event=EventType.DELEGATE_DISCONNECTED if away else EventType.DELEGATE_CONNECTED,
         scope=delegate.scope,
-        text=f"Delegate {delegate.name} {state}.",
+        text=describe_delegate(delegate.name, is_away=away),
         path=get_page_path("delegate", delegate.pk),
         status="DISCONNECTED" if away else "CONNECTED",
         delegate=delegate.name,

@@ -3,26 +3,24 @@
 They are written in the commit that sets the status. Without a matching rule, one query is all.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, Final
+from typing import Any
 
-from deployments.models import Approval, Execution, StepExecution
+from deployments.models import Approval, ApprovalDecision, Execution, StepExecution
 from guards.masks import SecretMask
+from notifications.event_texts import (
+    ExecutionSubject,
+    describe_approval,
+    describe_end,
+    describe_intervention,
+    describe_rollback,
+)
 from notifications.events import EventType, NotificationEvent
 from notifications.outbox import list_subscribed_events, notify
 from steps.states import Outcome, Status
 from web.page_paths import get_page_path
-
-_END_PHRASES: Final = {
-    Status.SUCCESS: "succeeded",
-    Status.IGNORE_FAILED: "succeeded, with a failure that was ignored",
-    Status.ABORTED: "was aborted",
-    Status.EXPIRED: "expired",
-    Status.APPROVAL_REJECTED: "was rejected",
-    Status.ROLLED_BACK: "was rolled back",
-}
 
 
 def notify_end(execution: Execution, mask: SecretMask) -> None:
@@ -31,18 +29,15 @@ def notify_end(execution: Execution, mask: SecretMask) -> None:
     subscribed = list_subscribed_events(execution.scope, events)
     if not subscribed:
         return
-    word = _END_PHRASES.get(Status(execution.status), "failed")
-    back = execution.outcome == Outcome.ROLLED_BACK and execution.status != Status.ROLLED_BACK
-    fact = _build_fact(
-        execution, f"{word} and was rolled back" if back else word, _describe_reason(execution), mask
-    )
+    phrase = describe_end(execution.status, was_rolled_back=execution.outcome == Outcome.ROLLED_BACK)
+    fact = _build_fact(execution, phrase, _describe_reason(execution), mask)
     notify(*(replace(fact, event=event) for event in events if event in subscribed))
 
 
 def notify_rollback(execution: Execution, mask: SecretMask, cause: str = "") -> None:
     """Notify about the start of a rollback, with its failure or its requester (P19)."""
     if list_subscribed_events(execution.scope, (EventType.ROLLBACK_STARTED,)):
-        fact = _build_fact(execution, "rolls back", cause or _describe_reason(execution), mask)
+        fact = _build_fact(execution, describe_rollback(), cause or _describe_reason(execution), mask)
         notify(replace(fact, event=EventType.ROLLBACK_STARTED))
 
 
@@ -50,10 +45,8 @@ def notify_approval(approval: Approval, mask: SecretMask) -> None:
     """Notify about a requested approval."""
     execution = approval.execution
     if list_subscribed_events(execution.scope, (EventType.APPROVAL_WAITING,)):
-        text = (
-            f"awaits approval by {', '.join(approval.group_names)} until {_format_time(approval.expires_at)}"
-        )
-        fact = _build_fact(execution, text, approval.message, mask)
+        phrase = describe_approval(approval.group_names, _format_time(approval.expires_at))
+        fact = _build_fact(execution, phrase, approval.message, mask)
         notify(replace(fact, event=EventType.APPROVAL_WAITING))
 
 
@@ -62,10 +55,9 @@ def notify_intervention(
 ) -> None:
     """Notify about a failed step that waits for a decision."""
     if list_subscribed_events(execution.scope, (EventType.INTERVENTION_WAITING,)):
-        limit = f" until {_format_time(until)}" if until else ""
-        text = f"awaits manual intervention at step {step.name}{limit}"
+        phrase = describe_intervention(step.name, _format_time(until) if until else "")
         cause = str((step.failure or {}).get("message", ""))
-        fact = _build_fact(execution, text, cause, mask)
+        fact = _build_fact(execution, phrase, cause, mask, step.failure)
         notify(replace(fact, event=EventType.INTERVENTION_WAITING))
 
 
@@ -82,17 +74,26 @@ def _describe_reason(execution: Execution) -> str:
     return str((execution.failure or {}).get("message", ""))
 
 
-def _build_fact(execution: Execution, verb_phrase: str, cause: str, mask: SecretMask) -> NotificationEvent:
-    """Return the fields of every event about an execution; the caller sets the type."""
+def _build_fact(
+    execution: Execution,
+    phrase: str,
+    cause: str,
+    mask: SecretMask,
+    failure: Mapping[str, Any] | None = None,
+) -> NotificationEvent:
+    """Return the fields of every event about an execution; the caller sets the type.
+
+    `failure` is the one whose output is told, if it is not that of the execution.
+    """
     deployed = list(execution.stages.order_by("position").values_list("values", flat=True))
     services, environments = _list_identifiers(deployed, "service"), _list_identifiers(deployed, "env")
-    location = f" ({', '.join(services)} to {', '.join(environments)})" if services and environments else ""
+    subject = ExecutionSubject(f"{execution.pipeline.name} #{execution.number}", services, environments)
     masked_cause = mask.mask_text(cause)
-    reason = f": {masked_cause}" if masked_cause else "."
+    last_output = (failure or execution.failure or {}).get("last_output", ())
     return NotificationEvent(
         event=EventType.EXECUTION_FAILED,
         scope=execution.scope,
-        text=mask.mask_text(f"{execution.pipeline.name} #{execution.number} {verb_phrase}{location}{reason}"),
+        text=mask.mask_text(subject.describe(phrase, masked_cause)),
         path=get_page_path("execution", execution.pk),
         status=execution.status,
         cause=masked_cause,
@@ -100,7 +101,18 @@ def _build_fact(execution: Execution, verb_phrase: str, cause: str, mask: Secret
         execution=str(execution.pk),
         services=services,
         environments=environments,
+        started_by=execution.started_by.get_username() if execution.started_by else "",
+        approved_by=_list_approvers(execution),
+        last_output=tuple(mask.mask_text(line) for line in last_output),
     )
+
+
+def _list_approvers(execution: Execution) -> tuple[str, ...]:
+    """Return the names of the users who approved, each once, in the order of their decisions."""
+    decisions = ApprovalDecision.objects.filter(
+        approval__execution=execution, verdict=ApprovalDecision.Verdict.APPROVE
+    )
+    return tuple(dict.fromkeys(decisions.order_by("at", "pk").values_list("by_name", flat=True)))
 
 
 def _list_identifiers(deployed: Iterable[dict[str, Any]], key: str) -> tuple[str, ...]:

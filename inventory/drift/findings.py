@@ -20,46 +20,42 @@ from inventory.drift.documents.differences import FieldDifference
 from inventory.drift.redaction import DriftMasks, compute_drift_fingerprint, redact_path, redact_value
 from inventory.models.drift import Drift, DriftComparison, TaskDefinitionRevision
 from inventory.models.instances import EcsServiceRecord, SyncedCluster
+from notifications.event_texts import describe_drift, list_drifted_fields
 from notifications.events import EventType, NotificationEvent
 from notifications.outbox import notify
 from rbac.audit import record_audit_entry
 from web.epochs import get_restored_at
 from web.page_paths import get_page_path
 
-# As many fields as a line of chat has room for.
-MAX_NAMED_FIELDS: Final = 5
-
 
 def build_drift_detected(comparison: DriftComparison, drifts: Sequence[Drift]) -> NotificationEvent:
     """Return the event for fields of an ECS service that differ from the deployment."""
     names = [f"{row.document} {row.path}".strip() for row in drifts]
-    suffix = f" and {len(names) - MAX_NAMED_FIELDS} more" if len(names) > MAX_NAMED_FIELDS else ""
-    fields = f"{', '.join(names[:MAX_NAMED_FIELDS])}{suffix}"
-    text = f"{comparison.ecs_service.name} was changed outside Slipway: {fields}."
     return _build_event(
         EventType.DRIFT_FOUND,
         comparison,
-        text,
+        names,
         DriftComparison.State.DRIFTED,
-        f"{fields}. {drifts[0].attribution}",
+        f"{list_drifted_fields(names)}. {drifts[0].attribution}",
     )
 
 
 def build_drift_resolved(comparison: DriftComparison) -> NotificationEvent:
     """Return the event for an ECS service that matches its deployment again."""
-    text = f"{comparison.ecs_service.name} matches its last deployment again."
-    return _build_event(EventType.DRIFT_GONE, comparison, text, DriftComparison.State.IN_STEP, "")
+    return _build_event(EventType.DRIFT_GONE, comparison, [], DriftComparison.State.IN_STEP, "")
 
 
 def _build_event(
-    event: EventType, comparison: DriftComparison, text: str, status: str, cause: str
+    event: EventType, comparison: DriftComparison, fields: Sequence[str], status: str, cause: str
 ) -> NotificationEvent:
     infrastructure = comparison.ecs_service.infrastructure
     environment = infrastructure.environment if infrastructure is not None else None
     return NotificationEvent(
         event=event,
         scope=comparison.scope,
-        text=f"{text[:-1]} in {environment.name}." if environment is not None else text,
+        text=describe_drift(
+            event, comparison.ecs_service.name, environment.name if environment is not None else "", fields
+        ),
         path=get_page_path("drift-of-service", comparison.pk),
         status=status,
         cause=cause,

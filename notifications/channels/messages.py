@@ -1,11 +1,15 @@
 """Messages for people, rendered from the document of an event: title, text, severity and key."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
+from notifications.escaping import collapse_whitespace, escape_for_chat, truncate_line
 from notifications.events import EventType
+
+# A message of Discord has 2,000 characters, and the link comes last.
+OUTPUT_LINES, LINE_CHARACTERS = 5, 160
 
 
 class Severity(StrEnum):
@@ -42,12 +46,13 @@ _RESOLUTIONS: Final = {
 class Message:
     """A notification for people.
 
-    `title` and `text` are one line each, without markup of chat tools. Messages about the same trouble share
-    `key`; with `is_resolution` it is over.
+    `title` and `text` are one line each, `details` further ones, all without markup of chat tools. Messages
+    about the same trouble share `key`; with `is_resolution` it is over.
     """
 
     title: str
     text: str
+    details: tuple[str, ...]
     url: str
     severity: Severity
     key: str
@@ -55,8 +60,8 @@ class Message:
 
     @property
     def body(self) -> str:
-        """Return the text and the link, in a line each."""
-        return f"{self.text}\n{self.url}"
+        """Return the text, the details and the link, in a line each."""
+        return "\n".join([self.text, *self.details, self.url])
 
 
 def build_message(document: Mapping[str, Any]) -> Message:
@@ -65,11 +70,30 @@ def build_message(document: Mapping[str, Any]) -> Message:
     return Message(
         title=f"Slipway: {event.label}",
         text=document["text"],
+        details=tuple(_list_details(document)),
         url=document["url"],
         severity=_SEVERITIES[event],
         key=_build_key(event, document),
         is_resolution=event in _RESOLUTIONS,
     )
+
+
+def _list_details(document: Mapping[str, Any]) -> Iterator[str]:
+    """Yield who started and approved it, and the last lines of the failed container.
+
+    Documents of the release before lack these fields.
+    """
+    if started_by := document.get("started_by"):
+        yield _format_line(f"Started by {started_by}")
+    if approved_by := document.get("approved_by"):
+        yield _format_line(f"Approved by {', '.join(approved_by)}")
+    if last_output := document.get("last_output"):
+        yield "Last output of the container:"
+        yield from (f"│ {_format_line(line)}" for line in last_output[-OUTPUT_LINES:])
+
+
+def _format_line(text: str) -> str:
+    return truncate_line(escape_for_chat(collapse_whitespace(text)), LINE_CHARACTERS)
 
 
 def _build_key(event: EventType, document: Mapping[str, Any]) -> str:

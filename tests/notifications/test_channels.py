@@ -39,7 +39,15 @@ pytestmark = pytest.mark.django_db
 def deliver(url: str, event: EventType = EventType.EXECUTION_FAILED, **more: Any) -> Delivery:
     """Return an attempt to tell a hostile text."""
     fact = NotificationEvent(
-        event, Scope.objects.account(), HOSTILE, "/deployments/7/", cause="exit code 1", execution="7"
+        event,
+        Scope.objects.account(),
+        HOSTILE,
+        "/deployments/7/",
+        cause="exit code 1",
+        execution="7",
+        started_by=f"alice {HOSTILE}",
+        approved_by=("bob", "carol"),
+        last_output=("first", f"{HOSTILE}\r\nlast"),
     )
     key = UUID(int=7)
     body = render_body(fact, key, get_database_time())
@@ -61,6 +69,9 @@ def services(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> Receiver:
 def assert_harmless(sent: str) -> None:
     """Check that nothing calls or links anybody, except the link to Slipway."""
     assert "crashed" in sent
+    assert "Approved by bob, carol" in sent
+    assert "Started by alice" in sent
+    assert "crashed last" in sent
     assert "/deployments/7/" in sent
     for markup in ("<!channel>", "<@U123>", "@everyone", "<users/all>", "<at>", "](https", "https://evil"):
         assert markup not in sent

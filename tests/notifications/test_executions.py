@@ -49,6 +49,9 @@ def test_a_rollback_is_told_as_it_starts_with_its_cause_then_the_failure_then_it
     assert (failed["event"], failed["status"]) == ("execution.failed", "FAILED")
     assert (ended["event"], ended["status"]) == ("rollback.ended", "FAILED")
     assert execution.failure is not None
+    assert started["started_by"] == failed["started_by"] == "deployer"
+    assert failed["last_output"]
+    assert failed["last_output"] == execution.failure["last_output"][-10:]
     assert started["cause"] == failed["cause"] == " ".join(execution.failure["message"].split())
     assert "failed and was rolled back" in failed["text"]
 
