@@ -345,6 +345,9 @@ NOTIFICATION_SECRET_CHARACTERS: Final = Limit(
 NOTIFICATION_FILTER_NAMES: Final = Limit(
     100, "names", "services, environments or pipelines of one notification rule", OWN_CHOICE
 )
+NOTIFICATION_DIGEST_MINUTES: Final = Limit(
+    720, "minutes", "time between two digests of one notification rule", OWN_CHOICE
+)
 NOTIFICATION_RECIPIENTS: Final = Limit(20, "recipients", "recipients of one e-mail rule", OWN_CHOICE)
 
 LIMITS: Final = {name: value for name, value in globals().items() if isinstance(value, Limit)}

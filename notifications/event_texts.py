@@ -1,7 +1,8 @@
 """Texts of events: one sentence for each, in one place."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 
 from notifications.events import EventType
@@ -74,6 +75,13 @@ def describe_drift(event: EventType, service: str, environment: str, fields: Seq
 def describe_delegate(name: str, *, is_away: bool) -> str:
     """Return the sentence for a delegate that disconnected or connected."""
     return f"Delegate {name} {'is disconnected: no heartbeat' if is_away else 'is connected'}."
+
+
+def describe_digest(counts: Mapping[str, int], since: datetime, now: datetime) -> str:
+    """Return the sentence of a digest; `counts` are the numbers of events by their title."""
+    kinds = ", ".join(f"{number} × {title}" for title, number in counts.items())
+    minutes = max(1, round((now - since).total_seconds() / 60))
+    return f"{sum(counts.values())} events in {minutes} min: {kinds}."
 
 
 def describe_test(rule: str, username: str) -> str:

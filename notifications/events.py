@@ -23,11 +23,12 @@ class EventType(TextChoices):
     DELEGATE_DISCONNECTED = "delegate.disconnected", "Delegate disconnected"
     DELEGATE_CONNECTED = "delegate.connected", "Delegate connected"
     TEST = "test", "Test"
+    DIGEST = "digest", "Digest"
 
 
-# Events for rules; a test is only sent manually.
+# Events for rules; a test is only sent manually, a digest only for other events.
 SUBSCRIBABLE_EVENTS: Final = tuple(
-    (event.value, event.label) for event in EventType if event != EventType.TEST
+    (event.value, event.label) for event in EventType if event not in (EventType.TEST, EventType.DIGEST)
 )
 
 # Ends of executions that rules select; of other events no rule with outcomes hears.

@@ -48,6 +48,9 @@ class NotificationRule(models.Model):
     # Signing secret, or key of the service, if any.
     secret = EncryptedTextField(bound_to=["scope_id", "identifier"], blank=True, default="")
     is_signed = models.BooleanField(default=False)
+    # At most one message in so many minutes; 0 sends each event.
+    digest_minutes = models.PositiveIntegerField(default=0, db_default=0)
+    next_digest_at = models.DateTimeField(null=True, editable=False)
     is_enabled = models.BooleanField(default=True)
     version = models.PositiveIntegerField(default=1)
     # Consecutive failed attempts, and the end of the pause that they cause.
@@ -81,6 +84,7 @@ class Notification(models.Model):
         WAITING = "WAITING", "Waiting"
         DELIVERED = "DELIVERED", "Delivered"
         FAILED = "FAILED", "Failed"
+        SUMMARIZED = "SUMMARIZED", "Summarized"
 
     RESOURCE_TYPE: ClassVar[str] = "notification"
     SCOPE_PATH: ClassVar[str] = "rule__scope"
@@ -99,6 +103,8 @@ class Notification(models.Model):
     due_at = models.DateTimeField()
     deadline_at = models.DateTimeField()
     claimed_until = models.DateTimeField(null=True)
+    # When it may be sent, for a rule with digests: it is one, or needs none.
+    released_at = models.DateTimeField(null=True)
     ended_at = models.DateTimeField(null=True)
     response_status = models.PositiveIntegerField(null=True)
     reason = models.CharField(max_length=512, blank=True, default="")

@@ -13,15 +13,19 @@ from connectors.operations.identifiers import (
     require_valid_identifier,
     validate_name,
 )
-from guards.limits import NOTIFICATION_RULES, NOTIFICATION_SECRET_CHARACTERS
+from guards.limits import (
+    NOTIFICATION_DIGEST_MINUTES,
+    NOTIFICATION_RULES,
+    NOTIFICATION_SECRET_CHARACTERS,
+)
 from guards.text import find_text_problem
 from notifications.channels.base import ChannelSettings
 from notifications.channels.registry import CHANNELS
+from notifications.documents import DELIVERY_DEADLINE, build_notification
 from notifications.event_texts import describe_test
 from notifications.events import SUBSCRIBABLE_EVENTS, EventType, NotificationEvent
 from notifications.filters import Filters, build_filters, list_filter_problems
 from notifications.models import Notification, NotificationRule
-from notifications.outbox import DELIVERY_DEADLINE, build_notification
 from notifications.rule_checks import list_channel_problems
 from notifications.tasks import request_send
 from rbac.audit import record_audit_entry
@@ -54,6 +58,7 @@ class NotificationRuleSpec:
     is_enabled: bool = True
     options: Mapping[str, str] = field(default_factory=dict)
     filters: Filters = field(default_factory=dict)
+    digest_minutes: int = 0
 
 
 def create_rule(
@@ -100,7 +105,7 @@ def update_rule(
             )
         rule.version = (version or rule.version) + 1
         # Earlier failures do not apply to the changed rule.
-        rule.failures, rule.paused_until = 0, None
+        rule.failures, rule.paused_until, rule.next_digest_at = 0, None, None
         rule.save()
         if not rule.is_enabled:
             waiting = Notification.objects.filter(rule=rule, status=WAITING)
@@ -131,6 +136,7 @@ def create_test_notification(*, actor: User, rule: NotificationRule) -> Notifica
     fact = NotificationEvent(EventType.TEST, rule.scope, text, path="/notifications/")
     with transaction.atomic():
         made = build_notification(fact, rule, get_database_time())
+        made.released_at = made.created_at
         made.save(force_insert=True)
         NotificationRule.objects.filter(pk=rule.pk).update(paused_until=None)
         record_audit_entry(
@@ -156,6 +162,7 @@ def resend_notification(*, actor: User, notification: Notification) -> Notificat
             deadline_at=now + DELIVERY_DEADLINE,
             claimed_until=None,
             ended_at=None,
+            released_at=now,
         )
         if not changed:
             raise Conflict("A delivery is in progress. Wait for its result.")
@@ -182,6 +189,7 @@ def build_audit_values(rule: NotificationRule) -> dict[str, Any]:
         "events": list(rule.events),
         "options": dict(rule.options),
         "filters": dict(rule.filters),
+        "digest_minutes": rule.digest_minutes,
         "host": rule.host,
         "is_signed": rule.is_signed,
         "is_enabled": rule.is_enabled,
@@ -194,6 +202,7 @@ def _apply_spec(rule: NotificationRule, spec: NotificationRuleSpec) -> None:
         *_validate_events(spec),
         *_validate_secret(spec),
         *list_filter_problems(spec.filters),
+        *_validate_digest(rule, spec),
     ]
     if errors:
         raise BadInput("The notification rule is not valid.", errors=errors)
@@ -202,6 +211,7 @@ def _apply_spec(rule: NotificationRule, spec: NotificationRuleSpec) -> None:
     rule.events = [value for value in _EVENTS if value in spec.events]
     rule.is_enabled = spec.is_enabled
     rule.filters = build_filters(spec.filters)
+    rule.digest_minutes = spec.digest_minutes
     rule.options = {option.name: spec.options.get(option.name, "") for option in channel.options}
     if spec.url:
         rule.url = spec.url
@@ -217,6 +227,16 @@ def _validate_events(spec: NotificationRuleSpec) -> list[dict[str, str]]:
         message = f"Unknown event {unknown[0][:64]}. Known events: {', '.join(_EVENTS)}."
         return [{"path": "events", "message": message}]
     return [] if spec.events else [{"path": "events", "message": "Select at least one event."}]
+
+
+def _validate_digest(rule: NotificationRule, spec: NotificationRuleSpec) -> list[dict[str, str]]:
+    path = "digest_minutes"
+    if not 0 <= spec.digest_minutes <= NOTIFICATION_DIGEST_MINUTES:
+        return [{"path": path, "message": f"Enter at most {NOTIFICATION_DIGEST_MINUTES}, or 0 for none."}]
+    channel = CHANNELS.get(rule.kind)
+    if spec.digest_minutes and channel is not None and not channel.takes_digests:
+        return [{"path": path, "message": "This kind of channel needs each event. Enter 0."}]
+    return []
 
 
 def _validate_secret(spec: NotificationRuleSpec) -> list[dict[str, str]]:

@@ -14,6 +14,7 @@ from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
 from guards.limits import NOTIFICATION_ATTEMPTS, NOTIFICATION_HOURS
 from notifications.channels.base import Channel, Delivery, DeliveryResult
 from notifications.channels.registry import CHANNELS
+from notifications.digests import build_released_filter, list_rules_with_digest_due, release_digests
 from notifications.models import Notification, NotificationRule, OutboxLease
 from rbac.encryption import DecryptionFailed
 from web.clock import get_database_time
@@ -37,7 +38,8 @@ def release_lease(until: datetime) -> None:
 
 
 logger = logging.getLogger(__name__)
-WAITING, DELIVERED, FAILED = Notification.Status
+WAITING, DELIVERED = Notification.Status.WAITING, Notification.Status.DELIVERED
+FAILED = Notification.Status.FAILED
 # Parallel deliveries, each for another rule: the events of one rule stay in order, and a hanging one blocks
 # only itself.
 MOST_PARALLEL_SENDS: Final = 16
@@ -66,7 +68,8 @@ class ClaimedNotification:
 
 def has_due_notifications(now: datetime) -> bool:
     """Return whether a notification waits to be sent."""
-    return Notification.objects.filter(status=WAITING, due_at__lte=now).exists()
+    due = Notification.objects.filter(build_released_filter(), status=WAITING, due_at__lte=now)
+    return due.exists() or list_rules_with_digest_due(now).exists()
 
 
 def send_due_notifications(*, now: Callable[[], datetime] = get_database_time) -> int:
@@ -78,6 +81,7 @@ def send_due_notifications(*, now: Callable[[], datetime] = get_database_time) -
         return 0
     try:
         expire_notifications(now())
+        release_digests(now())
         return OutboxSender(now).run()
     finally:
         release_lease(lease)
@@ -139,7 +143,9 @@ def claim_due_notifications(
     now: datetime, most: int, busy: Collection[int] = ()
 ) -> list[ClaimedNotification]:
     """Claim the next notification of each rule, longest waiting first."""
-    due = Notification.objects.filter(rule=OuterRef("pk"), status=WAITING, due_at__lte=now)
+    due = Notification.objects.filter(
+        build_released_filter(), rule=OuterRef("pk"), status=WAITING, due_at__lte=now
+    )
     next_ones = due.order_by("due_at", "created_at", "pk")
     claimed = Notification.objects.filter(rule=OuterRef("pk"), status=WAITING, claimed_until__gt=now)
     rules = NotificationRule.objects.filter(Q(paused_until=None) | Q(paused_until__lte=now))

@@ -101,6 +101,7 @@ STATUS_BADGES: Final[dict[str, StatusBadge]] = {
     "UNUSED": StatusBadge("Unused", "warning", "waiting"),
     # notifications
     "DELIVERED": StatusBadge("Delivered", "success", "success"),
+    "SUMMARIZED": StatusBadge("Summarized", "skipped", "queued"),
     # connectors
     "OK": StatusBadge("Connected", "success", "success"),
     "NOT_OK": StatusBadge("Test failed", "failed", "failed"),

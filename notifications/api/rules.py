@@ -9,6 +9,7 @@ from rest_framework.response import Response
 
 from guards.limits import (
     NAME_CHARACTERS,
+    NOTIFICATION_DIGEST_MINUTES,
     NOTIFICATION_FILTER_NAMES,
     NOTIFICATION_SECRET_CHARACTERS,
     URL_CHARACTERS,
@@ -54,6 +55,7 @@ class RuleDocument(serializers.Serializer[Any]):
     host = serializers.CharField()
     options = serializers.DictField(child=serializers.CharField())
     filters = RuleFilters()
+    digest_minutes = serializers.IntegerField()
     is_signed = serializers.BooleanField()
     is_enabled = serializers.BooleanField()
     version = serializers.IntegerField()
@@ -85,6 +87,12 @@ class RuleChange(serializers.Serializer[Any]):
         help_text="Values of a channel: `recipients` of Email, `region` (us, eu) of PagerDuty and Opsgenie.",
     )
     filters = RuleFilters(default=dict)
+    digest_minutes = serializers.IntegerField(
+        min_value=0,
+        max_value=int(NOTIFICATION_DIGEST_MINUTES),
+        default=0,
+        help_text="At most one message in this time, with a summary; 0 sends each event.",
+    )
     is_enabled = serializers.BooleanField(default=True)
 
 
@@ -162,6 +170,7 @@ def _build_spec(body: dict[str, Any]) -> NotificationRuleSpec:
         is_enabled=body["is_enabled"],
         options=body["options"],
         filters=body["filters"],
+        digest_minutes=body["digest_minutes"],
     )
 
 

@@ -85,6 +85,8 @@ class Channel(ABC):
     address: ClassVar[ChannelInput | None] = None
     key: ClassVar[ChannelInput | None] = None
     options: ClassVar[tuple[ChannelOption, ...]] = ()
+    # Whether a summary of several events can stand for each of them.
+    takes_digests: ClassVar[bool] = True
 
     @property
     def is_key_required(self) -> bool:

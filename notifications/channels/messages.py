@@ -9,7 +9,7 @@ from notifications.escaping import collapse_whitespace, escape_for_chat, truncat
 from notifications.events import EventType
 
 # A message of Discord has 2,000 characters, and the link comes last.
-OUTPUT_LINES, LINE_CHARACTERS = 5, 160
+OUTPUT_LINES, DIGEST_LINES, LINE_CHARACTERS = 5, 8, 160
 
 
 class Severity(StrEnum):
@@ -34,6 +34,7 @@ _SEVERITIES: Final = {
     EventType.DELEGATE_DISCONNECTED: Severity.ERROR,
     EventType.DELEGATE_CONNECTED: Severity.SUCCESS,
     EventType.TEST: Severity.INFO,
+    EventType.DIGEST: Severity.INFO,
 }
 # Events that end the alert of another one.
 _RESOLUTIONS: Final = {
@@ -72,17 +73,25 @@ def build_message(document: Mapping[str, Any]) -> Message:
         text=document["text"],
         details=tuple(_list_details(document)),
         url=document["url"],
-        severity=_SEVERITIES[event],
+        severity=_get_severity(event, document),
         key=_build_key(event, document),
         is_resolution=event in _RESOLUTIONS,
     )
 
 
+def _get_severity(event: EventType, document: Mapping[str, Any]) -> Severity:
+    """Return the severity of an event, or the highest one of a digest's events."""
+    severities = [_SEVERITIES[EventType(each["event"])] for each in document.get("events", ())]
+    return max(severities, key=list(Severity).index) if severities else _SEVERITIES[event]
+
+
 def _list_details(document: Mapping[str, Any]) -> Iterator[str]:
-    """Yield who started and approved it, and the last lines of the failed container.
+    """Yield the events of a digest, who started and approved it, and the last lines of the failed container.
 
     Documents of the release before lack these fields.
     """
+    if events := document.get("events"):
+        yield from (f"• {_format_line(each['text'])}" for each in events[:DIGEST_LINES])
     if started_by := document.get("started_by"):
         yield _format_line(f"Started by {started_by}")
     if approved_by := document.get("approved_by"):

@@ -36,6 +36,7 @@ class PagingChannel(Channel):
     endpoints: Mapping[str, str] = field(default_factory=dict)
     service: ClassVar[str]
     options: ClassVar[tuple[ChannelOption, ...]] = (_REGION,)
+    takes_digests: ClassVar[bool] = False
 
     def get_endpoint(self, options: Mapping[str, str]) -> str:
         """Return the URL of the service in the region of a rule."""

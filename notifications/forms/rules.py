@@ -4,7 +4,7 @@ from typing import Any
 
 from django import forms
 
-from guards.limits import NOTIFICATION_SECRET_CHARACTERS, URL_CHARACTERS
+from guards.limits import NOTIFICATION_DIGEST_MINUTES, NOTIFICATION_SECRET_CHARACTERS, URL_CHARACTERS
 from notifications.channels.base import Channel, ChannelOption
 from notifications.channels.registry import CHANNELS
 from notifications.events import OUTCOMES, SUBSCRIBABLE_EVENTS
@@ -71,6 +71,13 @@ class NotificationRuleForm(PageForm):
         max_length=int(NOTIFICATION_SECRET_CHARACTERS),
         widget=forms.PasswordInput(attrs={"class": "input mono", "autocomplete": "new-password"}),
     )
+    digest_minutes = forms.IntegerField(
+        required=False,
+        min_value=0,
+        max_value=int(NOTIFICATION_DIGEST_MINUTES),
+        label="Digest interval in minutes",
+        help_text="At most one message in this time, with a summary. Empty: a message for each event.",
+    )
     is_enabled = forms.BooleanField(required=False, initial=True, label="Enabled")
     version = VersionField()
 
@@ -78,6 +85,8 @@ class NotificationRuleForm(PageForm):
         super().__init__(*args, auto_id="rule-%s", **kwargs)
         self.kind, self.channel = NotificationRule.Kind(kind), CHANNELS[kind]
         self._describe_inputs(self.channel)
+        if not self.channel.takes_digests:
+            del self.fields["digest_minutes"]
         for option in self.channel.options:
             self.fields[f"options.{option.name}"] = _build_option_field(option)
         self.order_fields([name for name in self.fields if name != "is_enabled"])
@@ -100,6 +109,7 @@ class NotificationRuleForm(PageForm):
             secret=data.get("secret", ""),
             unsigned=data.get("unsigned", False),
             is_enabled=data["is_enabled"],
+            digest_minutes=data.get("digest_minutes") or 0,
             filters={name: _split_names(data[name]) for name in FILTER_NAMES},
             options={option.name: data[f"options.{option.name}"] for option in self.channel.options},
         )
@@ -126,6 +136,7 @@ class EditNotificationRuleForm(NotificationRuleForm):
         initial = {name: getattr(rule, name) for name in ("name", "events", "is_enabled", "version")}
         options = {f"options.{name}": value for name, value in rule.options.items()}
         names = {name: " ".join(rule.filters.get(name, ())) for name in FILTER_NAMES if name != "outcomes"}
+        initial["digest_minutes"] = rule.digest_minutes or None
         initial |= options | names | {"outcomes": rule.filters.get("outcomes", [])}
         super().__init__(*args, initial=initial, kind=rule.kind, **kwargs)
         if "url" in self.fields:

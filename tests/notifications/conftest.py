@@ -31,9 +31,10 @@ def ruled(account: Scope, receiver: Receiver) -> Ruled:
         ruler = User.objects.filter(username="ruler").first() or make_person(
             "ruler", "account_admin", account
         )
+        kind = more.pop("kind", NotificationRule.Kind.WEBHOOK)
         spec = NotificationRuleSpec(
             name="The room", events=tuple(events), url=more.pop("url", receiver.url()), **more
         )
-        return create_rule(actor=ruler, scope=scope, identifier=identifier, spec=spec)
+        return create_rule(actor=ruler, scope=scope, identifier=identifier, spec=spec, kind=kind)
 
     return make_rule

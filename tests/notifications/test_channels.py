@@ -15,9 +15,9 @@ from notifications.channels.base import ChannelSettings, Delivery
 from notifications.channels.chat import AppriseChannel
 from notifications.channels.paging import OpsgenieChannel, PagerDutyChannel
 from notifications.channels.registry import CHANNELS
+from notifications.documents import render_body
 from notifications.events import EventType, NotificationEvent
 from notifications.models import NotificationRule
-from notifications.outbox import render_body
 from rbac.models import Scope
 from tests.delegates.agent.certificates import make_certificates
 from tests.notifications.webhook_receiver import Receiver, listening

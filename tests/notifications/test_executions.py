@@ -1,7 +1,7 @@
 """Whoever asked is told how executions end, that they go back and why, and that they wait for people."""
 
 from deployments.execution.operations import abort_execution, roll_back_execution
-from notifications.events import EventType
+from notifications.events import SUBSCRIBABLE_EVENTS, EventType
 from notifications.models import Notification
 from notifications.outbox_sender import send_due_notifications
 from rbac.models import Scope
@@ -14,7 +14,7 @@ from tests.notifications.webhook_receiver import Receiver
 
 __all__ = ["_full_buckets", "drive", "panel", "strategies", "until_asked"]
 
-EVERYTHING = tuple(event for event in EventType if event != EventType.TEST)
+EVERYTHING = tuple(EventType(value) for value, _ in SUBSCRIBABLE_EVENTS)
 
 
 def demo() -> Scope:

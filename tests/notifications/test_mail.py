@@ -10,8 +10,8 @@ from django.core import mail
 from guards.address_policy import PRIVATE_ALLOWED, PUBLIC_ONLY, AddressPolicy
 from notifications.channels.base import ChannelSettings, Delivery, DeliveryResult
 from notifications.channels.mail import MailChannel
+from notifications.documents import render_body
 from notifications.events import EventType, NotificationEvent
-from notifications.outbox import render_body
 from rbac.models import Scope
 from tests.fixtures.mail_server import MailServer, serving_mail
 from tests.secret_watch.marker import planted

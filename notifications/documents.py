@@ -1,0 +1,70 @@
+"""Documents of events, and the rows of the outbox that hold them."""
+
+import json
+import uuid
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any, Final
+from uuid import UUID
+
+from django.conf import settings
+
+from guards.limits import NOTIFICATION_CAUSE_CHARACTERS, NOTIFICATION_HOURS, NOTIFICATION_TEXT_CHARACTERS
+from notifications.escaping import collapse_whitespace, escape_for_chat, truncate_line
+from notifications.events import NotificationEvent
+from notifications.models import Notification, NotificationRule
+
+DELIVERY_DEADLINE: Final = timedelta(hours=NOTIFICATION_HOURS)
+OUTPUT_LINES, OUTPUT_LINE_CHARACTERS = 10, 500
+
+
+def render_body(fact: NotificationEvent, key: UUID, at: datetime) -> str:
+    """Return the document as the exact bytes of the request; every key is always present."""
+    return json.dumps(build_document(fact, key, at), ensure_ascii=False)
+
+
+def build_document(fact: NotificationEvent, key: UUID, at: datetime) -> Mapping[str, Any]:
+    """Return the document."""
+    return {
+        "id": str(key),
+        "event": fact.event.value,
+        "at": at.isoformat(),
+        "text": render_text(fact),
+        "scope": fact.scope.path,
+        "org": fact.scope.org or None,
+        "project": fact.scope.project or None,
+        "status": fact.status or None,
+        "cause": truncate_line(fact.cause, NOTIFICATION_CAUSE_CHARACTERS) or None,
+        "pipeline": fact.pipeline or None,
+        "execution": fact.execution or None,
+        "services": list(fact.services),
+        "environments": list(fact.environments),
+        "delegate": fact.delegate or None,
+        "started_by": fact.started_by or None,
+        "approved_by": list(fact.approved_by),
+        "last_output": [
+            truncate_line(line, OUTPUT_LINE_CHARACTERS) for line in fact.last_output[-OUTPUT_LINES:]
+        ],
+        "url": f"{settings.PUBLIC_URL}{fact.path}",
+    }
+
+
+def render_text(fact: NotificationEvent) -> str:
+    """Return the event in one line, escaped for chat tools."""
+    # Joined to one line first: removed characters may separate markup of chat tools.
+    return truncate_line(escape_for_chat(collapse_whitespace(fact.text)), NOTIFICATION_TEXT_CHARACTERS)
+
+
+def build_notification(fact: NotificationEvent, rule: NotificationRule, now: datetime) -> Notification:
+    """Return the row of one fact for one rule, not saved."""
+    key = uuid.uuid4()
+    return Notification(
+        id=key,
+        rule=rule,
+        event=fact.event,
+        text=render_text(fact),
+        body=render_body(fact, key, now),
+        created_at=now,
+        due_at=now,
+        deadline_at=now + DELIVERY_DEADLINE,
+    )
