@@ -2,7 +2,6 @@
 
 import json
 import uuid
-from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
@@ -10,6 +9,8 @@ from uuid import UUID
 from django.conf import settings
 
 from guards.limits import NOTIFICATION_CAUSE_CHARACTERS, NOTIFICATION_HOURS, NOTIFICATION_TEXT_CHARACTERS
+from notifications.channels.commit_statuses import find_commit
+from notifications.channels.registry import CHANNELS
 from notifications.escaping import collapse_whitespace, escape_for_chat, truncate_line
 from notifications.events import NotificationEvent
 from notifications.models import Notification, NotificationRule
@@ -18,13 +19,8 @@ DELIVERY_DEADLINE: Final = timedelta(hours=NOTIFICATION_HOURS)
 OUTPUT_LINES, OUTPUT_LINE_CHARACTERS = 10, 500
 
 
-def render_body(fact: NotificationEvent, key: UUID, at: datetime) -> str:
-    """Return the document as the exact bytes of the request; every key is always present."""
-    return json.dumps(build_document(fact, key, at), ensure_ascii=False)
-
-
-def build_document(fact: NotificationEvent, key: UUID, at: datetime) -> Mapping[str, Any]:
-    """Return the document."""
+def build_document(fact: NotificationEvent, key: UUID, at: datetime) -> dict[str, Any]:
+    """Return the document of the request; every key is always present."""
     return {
         "id": str(key),
         "event": fact.event.value,
@@ -58,12 +54,16 @@ def render_text(fact: NotificationEvent) -> str:
 def build_notification(fact: NotificationEvent, rule: NotificationRule, now: datetime) -> Notification:
     """Return the row of one fact for one rule, not saved."""
     key = uuid.uuid4()
+    document = build_document(fact, key, now)
+    if CHANNELS[rule.kind].reports_commits:
+        document |= {"commit": find_commit(rule.options, fact.variables)}
     return Notification(
         id=key,
         rule=rule,
         event=fact.event,
         text=render_text(fact),
-        body=render_body(fact, key, now),
+        body=json.dumps(document, ensure_ascii=False),
+        subject=fact.execution,
         created_at=now,
         due_at=now,
         deadline_at=now + DELIVERY_DEADLINE,

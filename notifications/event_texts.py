@@ -43,6 +43,11 @@ def describe_end(status: str, *, was_rolled_back: bool) -> str:
     return f"{phrase} and was rolled back" if was_rolled_back and status != "ROLLED_BACK" else phrase
 
 
+def describe_start() -> str:
+    """Return the phrase for the start of an execution."""
+    return "started"
+
+
 def describe_rollback() -> str:
     """Return the phrase for the start of a rollback."""
     return "rolls back"

@@ -1,7 +1,8 @@
 """Event types that rules subscribe to, and the event as a value."""
 
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 from django.db.models import TextChoices
 
@@ -11,6 +12,7 @@ from rbac.models import Scope
 class EventType(TextChoices):
     """Types of events; the values are a published interface: never rename one."""
 
+    EXECUTION_STARTED = "execution.started", "Execution started"
     EXECUTION_FAILED = "execution.failed", "Execution failed"
     EXECUTION_SUCCEEDED = "execution.succeeded", "Execution succeeded"
     EXECUTION_ABORTED = "execution.aborted", "Execution aborted"
@@ -47,8 +49,8 @@ OUTCOMES: Final = (
 class NotificationEvent:
     """Event for notification rules; `path` is the URL path of its page.
 
-    `text` is one sentence; `last_output` are the last lines of a failed container. No field may contain a
-    secret: output of programs is redacted before.
+    `text` is one sentence; `last_output` are the last lines of a failed container, `variables` the
+    values of the pipeline's variables. No field may contain a secret: output of programs is redacted before.
     """
 
     event: EventType
@@ -65,3 +67,4 @@ class NotificationEvent:
     started_by: str = ""
     approved_by: tuple[str, ...] = ()
     last_output: tuple[str, ...] = ()
+    variables: Mapping[str, Any] = field(default_factory=dict)

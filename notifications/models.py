@@ -31,6 +31,8 @@ class NotificationRule(models.Model):
         DISCORD = "Discord", "Discord"
         GOOGLE_CHAT = "GoogleChat", "Google Chat"
         APPRISE = "Apprise", "Apprise URL"
+        GITHUB = "GitHub", "GitHub"
+        GITLAB = "GitLab", "GitLab"
 
     RESOURCE_TYPE: ClassVar[str] = "notificationrule"
     RESOURCE_PATHS: ClassVar[dict[str, str]] = {"notificationrule": "identifier"}
@@ -93,6 +95,8 @@ class Notification(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     rule = models.ForeignKey(NotificationRule, on_delete=models.CASCADE, related_name="notifications")
     event = models.CharField(max_length=32, choices=EventType)
+    # Its execution, if it has one: for reports of a state, of which the newest counts.
+    subject = models.CharField(max_length=64, blank=True, default="", db_default="")
     text = models.CharField(max_length=1024)
     # The exact bytes of every attempt.
     body = models.TextField()

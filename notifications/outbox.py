@@ -7,6 +7,8 @@ from itertools import count
 from django.db import transaction
 from django.db.models import QuerySet
 
+from notifications.channels.commit_statuses import find_commit
+from notifications.channels.registry import CHANNELS
 from notifications.documents import build_notification
 from notifications.events import EventType, NotificationEvent
 from notifications.filters import matches_filters
@@ -31,7 +33,7 @@ def notify(*facts: NotificationEvent) -> int:
         for fact in facts
         for path in fact.scope.ancestor_paths()
         for rule in rules.get(path, ())
-        if fact.event in rule.events and matches_filters(rule.filters, fact)
+        if fact.event in rule.events and _is_wanted(rule, fact)
     ]
     if not matches:
         return 0
@@ -43,6 +45,14 @@ def notify(*facts: NotificationEvent) -> int:
     )
     transaction.on_commit(request_send, robust=True)
     return len(matches)
+
+
+def _is_wanted(rule: NotificationRule, fact: NotificationEvent) -> bool:
+    """Return whether an event matches the filters of a rule, and has the commit that its channel needs."""
+    channel = CHANNELS.get(rule.kind)
+    if channel is None or not matches_filters(rule.filters, fact):
+        return False
+    return not channel.reports_commits or bool(find_commit(rule.options, fact.variables))
 
 
 def list_subscribed_events(scope: Scope, events: Iterable[EventType]) -> frozenset[EventType]:

@@ -47,6 +47,7 @@ MOST_PARALLEL_SENDS: Final = 16
 CLAIM_WINDOW_SECONDS, ROUND_SECONDS = 20.0, 38.0
 # Interval for finding new due notifications during deliveries.
 POLL_SECONDS: Final = 1.0
+SUPERSEDED_REASON: Final = "A newer state of the execution is reported instead."
 CLAIM_DURATION: Final = timedelta(seconds=60)
 # Between the attempts of one notification.
 RETRY_DELAYS: Final = tuple(timedelta(seconds=each) for each in (10, 30, 120, 600, 1800, 3600, 10_800))
@@ -162,6 +163,10 @@ def claim_due_notifications(
 
 def _claim_next(rule: NotificationRule, now: datetime) -> ClaimedNotification | None:
     """Return the notification after a conditional UPDATE that claims it; None if another worker has it."""
+    channel = CHANNELS.get(rule.kind)
+    if channel is not None and channel.reports_commits and drop_superseded_reports(rule, now):
+        # The next one may be among them.
+        return None
     key = rule.next  # type: ignore[attr-defined]
     free = Notification.objects.filter(pk=key, status=WAITING, due_at__lte=now).filter(
         _build_unclaimed_filter(now)
@@ -172,7 +177,6 @@ def _claim_next(rule: NotificationRule, now: datetime) -> ClaimedNotification | 
     if row is None:
         return None
     claimed = ClaimedNotification(row.pk, rule.pk, row.sends, row.attempts)
-    channel = CHANNELS.get(rule.kind)
     if channel is None:
         # During an upgrade, a rule of the next release.
         record_result(
@@ -187,6 +191,21 @@ def _claim_next(rule: NotificationRule, now: datetime) -> ClaimedNotification | 
         record_result(claimed, DeliveryResult(None, f"Could not decrypt the address: {problem}"), now)
         return None
     return replace(claimed, channel=channel, delivery=delivery)
+
+
+def drop_superseded_reports(rule: NotificationRule, now: datetime) -> int:
+    """End the waiting reports of executions that have a newer one, and return their number.
+
+    A late repetition must not replace the final state by an earlier one.
+    """
+    newer = Notification.objects.filter(
+        rule=rule, subject=OuterRef("subject"), created_at__gt=OuterRef("created_at")
+    )
+    waiting = Notification.objects.filter(_build_unclaimed_filter(now), rule=rule, status=WAITING)
+    old = waiting.exclude(subject="").filter(Exists(newer))
+    return old.update(
+        status=Notification.Status.SUMMARIZED, ended_at=now, claimed_until=None, reason=SUPERSEDED_REASON
+    )
 
 
 def _build_unclaimed_filter(now: datetime) -> Q:

@@ -17,6 +17,7 @@ from deployments.engine.reconcile_context import ReconcileContext, append_log, r
 from deployments.engine.retries import retry_step
 from deployments.engine.step_context import EngineStepContext
 from deployments.engine.step_scheduler import ENDED_BADLY
+from deployments.execution.notifications import notify_start
 from deployments.journal.callers import CHECK_PHASE
 from deployments.models import ActionRun, StepExecution
 from pipelines.definition.deferred_expressions import resolve_spec
@@ -109,10 +110,13 @@ def start_stage(reconcile_context: ReconcileContext) -> None:
     if reason:
         preconditions.skip_stage(reconcile_context, reason)
         return
-    started_at = reconcile_context.execution.started_at or now
+    execution = reconcile_context.execution
+    is_first = execution.started_at is None
     reconcile_context.change(reconcile_context.stage, status=Status.RUNNING)
-    reconcile_context.change(reconcile_context.execution, status=Status.RUNNING, started_at=started_at)
-    reconcile_context.save()
+    reconcile_context.change(execution, status=Status.RUNNING, started_at=execution.started_at or now)
+    with reconcile_context.commit():
+        if is_first:
+            notify_start(execution, reconcile_context.mask)
     if problem:
         first = reconcile_context.rows.list_section_steps(reconcile_context.stage)[0]
         failures.fail_step(reconcile_context, first, None, build_condition_failure("stage", problem))

@@ -16,11 +16,19 @@ from notifications.event_texts import (
     describe_end,
     describe_intervention,
     describe_rollback,
+    describe_start,
 )
 from notifications.events import EventType, NotificationEvent
 from notifications.outbox import list_subscribed_events, notify
 from steps.states import Outcome, Status
 from web.page_paths import get_page_path
+
+
+def notify_start(execution: Execution, mask: SecretMask) -> None:
+    """Notify about the start of an execution."""
+    if list_subscribed_events(execution.scope, (EventType.EXECUTION_STARTED,)):
+        fact = _build_fact(execution, describe_start(), "", mask)
+        notify(replace(fact, event=EventType.EXECUTION_STARTED))
 
 
 def notify_end(execution: Execution, mask: SecretMask) -> None:
@@ -101,6 +109,7 @@ def _build_fact(
         execution=str(execution.pk),
         services=services,
         environments=environments,
+        variables=execution.inputs,
         started_by=execution.started_by.get_username() if execution.started_by else "",
         approved_by=_list_approvers(execution),
         last_output=tuple(mask.mask_text(line) for line in last_output),

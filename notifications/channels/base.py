@@ -87,6 +87,8 @@ class Channel(ABC):
     options: ClassVar[tuple[ChannelOption, ...]] = ()
     # Whether a summary of several events can stand for each of them.
     takes_digests: ClassVar[bool] = True
+    # Whether only events of executions with a commit are sent, and of those of one execution the newest.
+    reports_commits: ClassVar[bool] = False
 
     @property
     def is_key_required(self) -> bool:

@@ -22,6 +22,7 @@ class Severity(StrEnum):
 
 
 _SEVERITIES: Final = {
+    EventType.EXECUTION_STARTED: Severity.INFO,
     EventType.EXECUTION_FAILED: Severity.ERROR,
     EventType.EXECUTION_SUCCEEDED: Severity.SUCCESS,
     EventType.EXECUTION_ABORTED: Severity.WARNING,

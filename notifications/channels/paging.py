@@ -1,27 +1,20 @@
 """Paging channels: PagerDuty and Opsgenie, with severity and a key per trouble."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
 from urllib.parse import quote
 
-from guards.address_policy import AddressPolicy, AddressRefused
-from guards.limits import NOTIFICATION_ANSWER_BYTES
-from guards.safe_http import RequestFailed, RequestPolicy, SafeRequest, send_request
-from guards.urls import HostNotResolved, InvalidUrl
+from guards.address_policy import AddressPolicy
 from notifications.channels.base import (
-    TIMEOUT_SECONDS,
-    USER_AGENT,
     Channel,
     ChannelInput,
     ChannelOption,
     ChannelSettings,
     Delivery,
     DeliveryResult,
-    describe_refusal,
-    format_reason,
 )
+from notifications.channels.json_api import JsonApi, ServiceRefused
 from notifications.channels.messages import Message, Severity, build_message
 
 _REGION: Final = ChannelOption(
@@ -49,21 +42,12 @@ class PagingChannel(Channel):
         self, url: str, document: Mapping[str, Any], headers: Mapping[str, str], reach: AddressPolicy
     ) -> DeliveryResult:
         """Send a JSON document to the service."""
-        policy = RequestPolicy(
-            address_policy=reach,
-            max_bytes=NOTIFICATION_ANSWER_BYTES,
-            truncates=True,
-            timeout_seconds=TIMEOUT_SECONDS,
-        )
-        every = {"Content-Type": "application/json", "User-Agent": USER_AGENT}
-        request = SafeRequest("POST", url, every | dict(headers), json.dumps(document).encode())
         try:
-            status_code = send_request(request, policy).status
-        except (InvalidUrl, AddressRefused, HostNotResolved, RequestFailed) as problem:
-            return DeliveryResult(None, format_reason(str(problem)))
-        if 200 <= status_code < 300:
-            return DeliveryResult(status_code)
-        return DeliveryResult(status_code, describe_refusal(self.service, status_code))
+            return DeliveryResult(
+                JsonApi(self.service, headers, reach).send("POST", url, document).status_code
+            )
+        except ServiceRefused as refusal:
+            return refusal.result
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,8 @@ from notifications.channels.chat import (
     SlackChannel,
     TeamsChannel,
 )
+from notifications.channels.github import GitHubChannel
+from notifications.channels.gitlab import GitLabChannel
 from notifications.channels.mail import MailChannel
 from notifications.channels.paging import OpsgenieChannel, PagerDutyChannel
 from notifications.channels.webhook import WebhookChannel
@@ -24,4 +26,6 @@ CHANNELS: Final[dict[str, Channel]] = {
     "Discord": DiscordChannel(),
     "GoogleChat": GoogleChatChannel(),
     "Apprise": AppriseChannel(),
+    "GitHub": GitHubChannel(),
+    "GitLab": GitLabChannel(),
 }

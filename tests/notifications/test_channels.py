@@ -15,7 +15,7 @@ from notifications.channels.base import ChannelSettings, Delivery
 from notifications.channels.chat import AppriseChannel
 from notifications.channels.paging import OpsgenieChannel, PagerDutyChannel
 from notifications.channels.registry import CHANNELS
-from notifications.documents import render_body
+from notifications.documents import build_document
 from notifications.events import EventType, NotificationEvent
 from notifications.models import NotificationRule
 from rbac.models import Scope
@@ -50,7 +50,7 @@ def deliver(url: str, event: EventType = EventType.EXECUTION_FAILED, **more: Any
         last_output=("first", f"{HOSTILE}\r\nlast"),
     )
     key = UUID(int=7)
-    body = render_body(fact, key, get_database_time())
+    body = json.dumps(build_document(fact, key, get_database_time()))
     return Delivery(str(key), event.value, url, more.pop("secret", ""), body, 1, more)
 
 

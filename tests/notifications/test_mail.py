@@ -1,5 +1,6 @@
 """E-mail: by the installation's server, or by one that a rule names."""
 
+import json
 from collections.abc import Iterator
 from typing import Any
 from uuid import UUID
@@ -10,7 +11,7 @@ from django.core import mail
 from guards.address_policy import PRIVATE_ALLOWED, PUBLIC_ONLY, AddressPolicy
 from notifications.channels.base import ChannelSettings, Delivery, DeliveryResult
 from notifications.channels.mail import MailChannel
-from notifications.documents import render_body
+from notifications.documents import build_document
 from notifications.events import EventType, NotificationEvent
 from rbac.models import Scope
 from tests.fixtures.mail_server import MailServer, serving_mail
@@ -34,7 +35,7 @@ def send(url: str, reach: AddressPolicy = PRIVATE_ALLOWED) -> DeliveryResult:
         "Release #12 failed:\r\nBcc: everybody@example.com",
         "/deployments/7/",
     )
-    body = render_body(fact, UUID(int=7), get_database_time())
+    body = json.dumps(build_document(fact, UUID(int=7), get_database_time()))
     options = {"recipients": "ops@example.com, dev@example.com ops@example.com"}
     return MailChannel().send(Delivery(str(UUID(int=7)), fact.event, url, "", body, 1, options), reach)
 

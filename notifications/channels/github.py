@@ -1,0 +1,83 @@
+"""GitHub channel: commit statuses and deployments."""
+
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from notifications.channels.base import ChannelInput, DeliveryResult
+from notifications.channels.commit_statuses import CommitReport, CommitStatusChannel
+from notifications.channels.json_api import JsonApi
+from notifications.escaping import truncate_line
+from notifications.events import EventType
+
+DESCRIPTION_CHARACTERS: Final = 140
+# States of the commit and of the deployment; every other event leaves the execution running.
+_STATES: Final = {
+    EventType.EXECUTION_SUCCEEDED: ("success", "success"),
+    EventType.EXECUTION_FAILED: ("failure", "failure"),
+    EventType.EXECUTION_ABORTED: ("error", "error"),
+    EventType.ROLLBACK_ENDED: ("failure", "failure"),
+}
+_RUNNING: Final = ("pending", "in_progress")
+
+
+class GitHubChannel(CommitStatusChannel):
+    """Commit statuses and deployments of a GitHub repository."""
+
+    service = "GitHub"
+    default_url = "https://api.github.com"
+    address = ChannelInput(
+        "API URL",
+        "Only for GitHub Enterprise, such as https://github.example.com/api/v3.",
+        is_required=False,
+    )
+    key = ChannelInput(
+        "Token",
+        "With write access to commit statuses and deployments of the repository. It is not shown again.",
+    )
+
+    def build_headers(self, token: str) -> dict[str, str]:
+        return {
+            "Authorization": f"Bearer {token}",
+            "Accept": "application/vnd.github+json",
+            "X-GitHub-Api-Version": "2022-11-28",
+        }
+
+    def get_repository_url(self, base: str, repository: str) -> str:
+        return f"{base}/repos/{repository}"
+
+    def report(self, api: JsonApi, base: str, report: CommitReport) -> DeliveryResult:
+        # https://docs.github.com/en/rest/commits/statuses: the newest status of a context counts.
+        url = self.get_repository_url(base, report.repository)
+        state, deployment_state = _STATES.get(report.event, _RUNNING)
+        description = truncate_line(report.text, DESCRIPTION_CHARACTERS)
+        status = {
+            "state": state,
+            "target_url": report.url,
+            "description": description,
+            "context": report.name,
+        }
+        answer = api.send("POST", f"{url}/statuses/{report.commit}", status)
+        for environment in report.environments:
+            number = self._get_or_create_deployment(api, url, report, environment)
+            change = {"state": deployment_state, "log_url": report.url, "description": description}
+            api.send("POST", f"{url}/deployments/{number}/statuses", change)
+        return DeliveryResult(answer.status_code)
+
+    def _get_or_create_deployment(
+        self, api: JsonApi, url: str, report: CommitReport, environment: str
+    ) -> int:
+        """Return the number of the deployment, which its task identifies: a repetition finds it."""
+        task = f"slipway/{report.execution}"
+        query = urlencode({"sha": report.commit, "task": task, "environment": environment, "per_page": 1})
+        rows = api.send("GET", f"{url}/deployments?{query}").parse()
+        if not rows:
+            document: dict[str, Any] = {
+                "ref": report.commit,
+                "task": task,
+                "environment": environment,
+                "auto_merge": False,
+                "required_contexts": [],
+                "description": report.name,
+            }
+            rows = [api.send("POST", f"{url}/deployments", document).parse()]
+        return int(rows[0]["id"])

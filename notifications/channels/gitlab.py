@@ -1,0 +1,91 @@
+"""GitLab channel: commit statuses and deployments."""
+
+from typing import Any, Final
+from urllib.parse import quote, urlencode
+
+from notifications.channels.base import ChannelInput, ChannelOption, DeliveryResult
+from notifications.channels.commit_statuses import CommitReport, CommitStatusChannel
+from notifications.channels.json_api import JsonApi, ServiceRefused
+from notifications.escaping import truncate_line
+from notifications.events import EventType
+
+DESCRIPTION_CHARACTERS: Final = 255
+# Every other event leaves the execution running.
+_STATES: Final = {
+    EventType.EXECUTION_SUCCEEDED: "success",
+    EventType.EXECUTION_FAILED: "failed",
+    EventType.EXECUTION_ABORTED: "canceled",
+    EventType.ROLLBACK_ENDED: "failed",
+}
+_OPEN_STATES: Final = ("created", "running")
+
+
+class GitLabChannel(CommitStatusChannel):
+    """Commit statuses and deployments of a GitLab project."""
+
+    service = "GitLab"
+    default_url = "https://gitlab.com/api/v4"
+    address = ChannelInput(
+        "API URL",
+        "Only for a GitLab of your own, such as https://gitlab.example.com/api/v4.",
+        is_required=False,
+    )
+    key = ChannelInput("Token", "A project access token with the scope api. It is not shown again.")
+    options = (
+        *CommitStatusChannel.options,
+        ChannelOption(
+            "Branch", "Branch that deployments name. Empty: main.", is_required=False, name="branch"
+        ),
+    )
+
+    def build_headers(self, token: str) -> dict[str, str]:
+        return {"PRIVATE-TOKEN": token}
+
+    def get_repository_url(self, base: str, repository: str) -> str:
+        return f"{base}/projects/{quote(repository, safe='')}"
+
+    def report(self, api: JsonApi, base: str, report: CommitReport) -> DeliveryResult:
+        # https://docs.gitlab.com/api/commits/#set-commit-pipeline-status
+        url = self.get_repository_url(base, report.repository)
+        state = _STATES.get(report.event, "running")
+        status = {
+            "state": state,
+            "name": report.name,
+            "target_url": report.url,
+            "description": truncate_line(report.text, DESCRIPTION_CHARACTERS),
+        }
+        status_code = _send_status(api, f"{url}/statuses/{report.commit}", status)
+        for environment in report.environments:
+            self._report_deployment(api, url, report, environment, state)
+        return DeliveryResult(status_code)
+
+    def _report_deployment(
+        self, api: JsonApi, url: str, report: CommitReport, environment: str, state: str
+    ) -> None:
+        """Set the state of the commit's newest deployment to an environment, or create one."""
+        query = urlencode({"environment": environment, "order_by": "id", "sort": "desc", "per_page": 20})
+        rows = api.send("GET", f"{url}/deployments?{query}").parse()
+        newest = next((row for row in rows if row["sha"] == report.commit), None)
+        if newest is not None and newest["status"] == state:
+            return
+        if newest is not None and newest["status"] in _OPEN_STATES:
+            api.send("PUT", f"{url}/deployments/{int(newest['id'])}", {"status": state})
+            return
+        document: dict[str, Any] = {
+            "environment": environment,
+            "sha": report.commit,
+            "ref": report.branch,
+            "tag": False,
+            "status": state,
+        }
+        api.send("POST", f"{url}/deployments", document)
+
+
+def _send_status(api: JsonApi, url: str, status: dict[str, str]) -> int:
+    """Set the status of a commit and return the code of the answer; a status that is set already counts."""
+    try:
+        return api.send("POST", url, status).status_code
+    except ServiceRefused as refusal:
+        if refusal.result.status_code != 400 or "Cannot transition status" not in refusal.text:
+            raise
+        return 400

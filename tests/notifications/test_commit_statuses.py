@@ -1,0 +1,187 @@
+"""Reports to commits at GitHub and GitLab: the right state, once, and never an older one last."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+
+from guards.address_policy import PUBLIC_ONLY
+from notifications.channels.base import ChannelSettings
+from notifications.channels.registry import CHANNELS
+from notifications.events import EventType, NotificationEvent
+from notifications.models import Notification, NotificationRule
+from notifications.operations import create_test_notification
+from notifications.outbox import notify
+from notifications.outbox_sender import send_due_notifications
+from rbac.models import Scope, User
+from tests.notifications.conftest import Ruled
+from tests.notifications.webhook_receiver import Received, Receiver
+from tests.secret_watch.marker import planted
+
+pytestmark = pytest.mark.django_db
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+TOKEN = planted("token-of-the-repository")
+STARTED, SUCCEEDED, FAILED = (
+    EventType.EXECUTION_STARTED,
+    EventType.EXECUTION_SUCCEEDED,
+    EventType.EXECUTION_FAILED,
+)
+Answer = tuple[int, Mapping[str, str], bytes]
+
+
+@dataclass
+class GitService:
+    """The parts of both APIs that are used, with what they stored."""
+
+    statuses: list[dict[str, Any]] = field(default_factory=list)
+    deployments: list[dict[str, Any]] = field(default_factory=list)
+    states: list[tuple[int, str]] = field(default_factory=list)
+
+    def answer(self, request: Received) -> Answer:
+        parts = urlsplit(request.path)
+        if "/statuses/" in parts.path:
+            return self._set_status(json.loads(request.body))
+        if not parts.path.endswith("/deployments"):
+            return self._change_deployment(parts.path, request)
+        if request.body:
+            row = {"id": len(self.deployments) + 7, **json.loads(request.body)}
+            self.deployments.append(row)
+            return 201, {}, json.dumps(row).encode()
+        wanted = dict(parse_qsl(parts.query))
+        names = [name for name in ("sha", "task", "environment") if name in wanted]
+        found = [
+            row
+            for row in self.deployments
+            if all(row.get(name, row.get("ref")) == wanted[name] for name in names)
+        ]
+        return 200, {}, json.dumps(found[::-1]).encode()
+
+    def _set_status(self, status: dict[str, Any]) -> Answer:
+        if self.statuses and self.statuses[-1] == status and "name" in status:
+            return 400, {}, b'{"message": "Cannot transition status via :run from :running"}'
+        self.statuses.append(status)
+        return 201, {}, b"{}"
+
+    def _change_deployment(self, path: str, request: Received) -> Answer:
+        if not request.body:
+            return 200, {}, b"{}"
+        number = int(next(part for part in path.split("/") if part.isdigit()))
+        change = json.loads(request.body)
+        self.states.append((number, change.get("state") or change["status"]))
+        for row in self.deployments:
+            if row["id"] == number and "status" in row:
+                row["status"] = change["status"]
+        return 200, {}, b"{}"
+
+
+@pytest.fixture
+def git(receiver: Receiver) -> GitService:
+    service = GitService()
+    receiver.answer = service.answer
+    return service
+
+
+@pytest.fixture(params=["GitHub", "GitLab"])
+def rule(
+    request: pytest.FixtureRequest, ruled: Ruled, project: Scope, receiver: Receiver
+) -> NotificationRule:
+    options = {"repository": "team/app", "commit": "sha", "deployments": "yes"}
+    return ruled(
+        project,
+        STARTED,
+        SUCCEEDED,
+        FAILED,
+        kind=request.param,
+        url=receiver.address,
+        secret=TOKEN,
+        options=options,
+    )
+
+
+def tell(scope: Scope, event: EventType, **more: Any) -> int:
+    values: dict[str, Any] = {"execution": "e-1", "pipeline": "release", "environments": ("prod",)}
+    values |= {"variables": {"sha": COMMIT}} | more
+    return notify(NotificationEvent(event, scope, "Release #1 …", "/deployments/e-1/", **values))
+
+
+def test_the_state_of_an_execution_stands_at_its_commit_and_deployment(
+    rule: NotificationRule, project: Scope, git: GitService, receiver: Receiver
+) -> None:
+    is_github = rule.kind == "GitHub"
+    tell(project, STARTED)
+    send_due_notifications()
+    tell(project, SUCCEEDED)
+    send_due_notifications()
+    states = [status["state"] for status in git.statuses]
+    assert states == (["pending", "success"] if is_github else ["running", "success"])
+    names = {status["context" if is_github else "name"] for status in git.statuses}
+    assert names == {"slipway/release"}
+    assert git.statuses[0]["target_url"].endswith("/deployments/e-1/")
+    (deployment,) = git.deployments
+    assert (deployment["environment"], deployment["ref"]) == ("prod", COMMIT if is_github else "main")
+    assert git.states == ([(7, "in_progress"), (7, "success")] if is_github else [(7, "success")])
+    first = receiver.received[0]
+    path = "/repos/team/app" if is_github else "/projects/team%2Fapp"
+    assert first.path == f"{path}/statuses/{COMMIT}"
+    header = first.headers["Authorization" if is_github else "PRIVATE-TOKEN"]
+    assert header == (f"Bearer {TOKEN}" if is_github else TOKEN)
+
+
+def test_a_repetition_changes_nothing(rule: NotificationRule, project: Scope, git: GitService) -> None:
+    tell(project, STARTED)
+    send_due_notifications()
+    Notification.objects.update(status="WAITING", ended_at=None)
+    send_due_notifications()
+    assert Notification.objects.get().status == "DELIVERED"
+    assert len(git.deployments) == 1
+    assert len({json.dumps(status) for status in git.statuses}) == 1
+
+
+def test_an_older_state_is_never_reported_after_a_newer_one(
+    rule: NotificationRule, project: Scope, git: GitService, receiver: Receiver
+) -> None:
+    receiver.answer = lambda request: (503, {}, TOKEN.encode())
+    tell(project, STARTED)
+    send_due_notifications()
+    assert Notification.objects.get().reason == f"{rule.kind} answered 503."
+    receiver.answer = git.answer
+    tell(project, FAILED)
+    moment = datetime.now(UTC) + timedelta(minutes=5)
+    for _ in range(3):
+        send_due_notifications(now=lambda: moment)
+    assert len(git.statuses) == 1
+    assert git.statuses[0]["state"] in ("failure", "failed")
+    assert list(Notification.objects.order_by("created_at").values_list("status", flat=True)) == [
+        "SUMMARIZED",
+        "DELIVERED",
+    ]
+
+
+@pytest.mark.parametrize("variables", [{}, {"sha": "main"}, {"sha": "../../x"}, {"sha": ""}, {"sha": 7}])
+def test_an_execution_without_a_commit_is_not_reported(
+    ruled: Ruled, project: Scope, variables: dict[str, Any]
+) -> None:
+    ruled(project, FAILED, kind="GitHub", secret=TOKEN, options={"repository": "team/app", "commit": "sha"})
+    assert tell(project, FAILED, variables=variables) == 0
+
+
+def test_a_test_reads_the_repository_and_changes_nothing(
+    rule: NotificationRule, git: GitService, receiver: Receiver, admin: User
+) -> None:
+    create_test_notification(actor=admin, rule=rule)
+    send_due_notifications()
+    assert Notification.objects.get().status == "DELIVERED"
+    assert [request.body for request in receiver.received] == [b""]
+    assert git.statuses == []
+
+
+@pytest.mark.parametrize("repository", ["app", "team/../x/", "https://github.com/team/app", "team/app?x", ""])
+def test_a_repository_that_is_none_is_refused(repository: str) -> None:
+    settings = ChannelSettings("", TOKEN, {"repository": repository, "commit": "sha"})
+    assert [path for path, _ in CHANNELS["GitHub"].list_problems(settings, PUBLIC_ONLY)] == [
+        "options.repository"
+    ]
