@@ -29,6 +29,7 @@ urlpatterns = [
     ),
     path("deployments/<uuid:pk>/decide/", executions.decide_step, name="decide-about-step"),
     path("approvals/", approvals.list_approvals, name="approvals"),
+    path("approvals/links/<str:token>/", approvals.open_approval_link, name="approval-link"),
     path("approvals/<uuid:pk>/", approvals.show_approval, name="approval"),
     path("approvals/<uuid:pk>/decide/", approvals.decide_approval, name="decide-about-approval"),
     path("approvals/<uuid:pk>/check/", approvals.update_plan, name="check-approval"),

@@ -26,17 +26,17 @@ def build_released_filter() -> Q:
     return Q(rule__digest_minutes=0) | Q(released_at__isnull=False)
 
 
-def list_rules_with_digest_due(now: datetime) -> QuerySet[NotificationRule]:
-    """Return the rules with due events that no digest has, and no digest in their last minutes."""
-    collected = _list_collected(now).filter(rule=OuterRef("pk"))
-    rules = NotificationRule.objects.filter(Q(next_digest_at=None) | Q(next_digest_at__lte=now))
-    return rules.filter(Exists(collected), digest_minutes__gt=0)
+def build_digest_due_filter(prefix: str, now: datetime) -> Q:
+    """Return the filter of rules without a digest in their last minutes; `prefix` leads to the rule."""
+    return Q(**{f"{prefix}next_digest_at": None}) | Q(**{f"{prefix}next_digest_at__lte": now})
 
 
 def release_digests(now: datetime) -> int:
     """Write the digests that are due, and return their number."""
-    rules = list_rules_with_digest_due(now).select_related("scope").defer("url", "secret").order_by("pk")
-    return sum(_release_digest(rule, now) for rule in rules)
+    collected = _list_collected(now).filter(rule=OuterRef("pk"))
+    rules = NotificationRule.objects.filter(build_digest_due_filter("", now), Exists(collected))
+    listed = rules.filter(digest_minutes__gt=0).select_related("scope").defer("url", "secret").order_by("pk")
+    return sum(_release_digest(rule, now) for rule in listed)
 
 
 def _list_collected(now: datetime) -> QuerySet[Notification]:

@@ -41,6 +41,7 @@ def build_document(fact: NotificationEvent, key: UUID, at: datetime) -> dict[str
         "last_output": [
             truncate_line(line, OUTPUT_LINE_CHARACTERS) for line in fact.last_output[-OUTPUT_LINES:]
         ],
+        "action_url": f"{settings.PUBLIC_URL}{fact.action_path}" if fact.action_path else None,
         "url": f"{settings.PUBLIC_URL}{fact.path}",
     }
 

@@ -47,10 +47,11 @@ OUTCOMES: Final = (
 
 @dataclass(frozen=True)
 class NotificationEvent:
-    """Event for notification rules; `path` is the URL path of its page.
+    """Event for notification rules.
 
-    `text` is one sentence; `last_output` are the last lines of a failed container, `variables` the
-    values of the pipeline's variables. No field may contain a secret: output of programs is redacted before.
+    `path` is the URL path of its page, `action_path` that of what the reader should do, if any. `text` is
+    one sentence; `last_output` are the last lines of a failed container, `variables` the values of the
+    pipeline's variables. No field may contain a secret: output of programs is redacted before.
     """
 
     event: EventType
@@ -67,4 +68,5 @@ class NotificationEvent:
     started_by: str = ""
     approved_by: tuple[str, ...] = ()
     last_output: tuple[str, ...] = ()
+    action_path: str = ""
     variables: Mapping[str, Any] = field(default_factory=dict)

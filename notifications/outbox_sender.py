@@ -14,7 +14,7 @@ from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
 from guards.limits import NOTIFICATION_ATTEMPTS, NOTIFICATION_HOURS
 from notifications.channels.base import Channel, Delivery, DeliveryResult
 from notifications.channels.registry import CHANNELS
-from notifications.digests import build_released_filter, list_rules_with_digest_due, release_digests
+from notifications.digests import build_digest_due_filter, build_released_filter, release_digests
 from notifications.models import Notification, NotificationRule, OutboxLease
 from rbac.encryption import DecryptionFailed
 from web.clock import get_database_time
@@ -69,8 +69,8 @@ class ClaimedNotification:
 
 def has_due_notifications(now: datetime) -> bool:
     """Return whether a notification waits to be sent."""
-    due = Notification.objects.filter(build_released_filter(), status=WAITING, due_at__lte=now)
-    return due.exists() or list_rules_with_digest_due(now).exists()
+    may_be_sent = build_released_filter() | build_digest_due_filter("rule__", now)
+    return Notification.objects.filter(may_be_sent, status=WAITING, due_at__lte=now).exists()
 
 
 def send_due_notifications(*, now: Callable[[], datetime] = get_database_time) -> int:

@@ -7,6 +7,7 @@ from typing import Final
 
 PAGE_PATHS: Final = {
     "execution": "/deployments/{}/",
+    "approval-link": "/approvals/links/{}/",
     "delegate": "/delegates/{}/",
     "drift-of-service": "/drift/{}/",
 }

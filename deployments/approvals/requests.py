@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from django.db.models import QuerySet
 
+from deployments.approvals.links import build_approval_link
 from deployments.approvals.live import publish_approvals_changed
 from deployments.approvals.plan import ApprovalPlan
 from deployments.approvals.verdicts import ApprovalTally, tally_decisions
@@ -74,7 +75,7 @@ class ApprovalRequester:
         self._new = None
         after = {"step": row.step.identifier, "groups": row.group_names, "minimum": row.minimum_approvals}
         record_audit_entry(actor=None, action="approval.ask", thing=row, after=after)
-        notify_approval(row, self._context.reconcile_context.mask)
+        notify_approval(row, self._context.reconcile_context.mask, build_approval_link(row))
         publish_approvals_changed(row.pk)
 
     def get_state(self) -> ApprovalState:

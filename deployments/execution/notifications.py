@@ -49,13 +49,13 @@ def notify_rollback(execution: Execution, mask: SecretMask, cause: str = "") -> 
         notify(replace(fact, event=EventType.ROLLBACK_STARTED))
 
 
-def notify_approval(approval: Approval, mask: SecretMask) -> None:
-    """Notify about a requested approval."""
+def notify_approval(approval: Approval, mask: SecretMask, link: str) -> None:
+    """Notify about a requested approval; `link` is the path that leads to the decision."""
     execution = approval.execution
     if list_subscribed_events(execution.scope, (EventType.APPROVAL_WAITING,)):
         phrase = describe_approval(approval.group_names, _format_time(approval.expires_at))
         fact = _build_fact(execution, phrase, approval.message, mask)
-        notify(replace(fact, event=EventType.APPROVAL_WAITING))
+        notify(replace(fact, event=EventType.APPROVAL_WAITING, action_path=link))
 
 
 def notify_intervention(

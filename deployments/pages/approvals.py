@@ -11,9 +11,11 @@ from django.views.decorators.http import require_POST, require_safe
 
 from deployments.approvals import operations
 from deployments.approvals import queries as approvals_queries
+from deployments.approvals.links import ApprovalLinkInvalid, read_approval_link
 from deployments.approvals.verdicts import build_approval_summary
 from deployments.execution import queries
 from deployments.models import Approval, Execution
+from rbac.policy import NotVisible
 from web.forms.pages import PageRequest, get_visible, require_sign_in
 from web.http.pagination import paginate_queryset
 from web.http.problems import Problem
@@ -41,6 +43,23 @@ def list_approvals(request: PageRequest) -> HttpResponse:
 def show_approval(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
     """Show one approval: the message, what would be done, who has decided, and the form."""
     return _render_approval(request, _get_approval(request, pk))
+
+
+@require_sign_in
+@require_safe
+def open_approval_link(request: PageRequest, token: str) -> HttpResponse:
+    """Lead from a message to the page of its approval; nothing is decided. Raises `NotVisible`."""
+    try:
+        link = read_approval_link(token)
+    except ApprovalLinkInvalid as problem:
+        raise NotVisible(str(problem)) from problem
+    if link.has_expired(timezone.now()):
+        messages.warning(request, "This link has expired with its approval.")
+        return redirect("approvals")
+    approval = _get_approval(request, link.approval_id)
+    if link.has_newer_plan(approval):
+        messages.warning(request, "The plan was updated after the message. Review it before you decide.")
+    return redirect("approval", pk=approval.pk)
 
 
 @require_sign_in

@@ -90,6 +90,8 @@ class AppriseTarget:
         """Deliver a message once."""
         service = _load_class(self.plugin)(**self.arguments)
         _require_no_files(service)
+        # The outbox repeats: a service must not let this thread sleep until a time of its choice.
+        service.throttle = _continue_at_once
         _exchange.begin(reach)
         is_accepted = service.notify(
             body=message.body,
@@ -165,6 +167,10 @@ def _load_class(plugin: Plugin) -> Any:
     module = import_module(f"apprise.plugins.{plugin.module}")
     module.requests = _guarded_requests  # type: ignore[attr-defined]
     return getattr(module, plugin.class_name)
+
+
+def _continue_at_once(*args: Any, **options: Any) -> None:
+    """Stand in for the pauses of a plug-in between its requests."""
 
 
 def _require_no_files(service: Any) -> None:

@@ -73,7 +73,7 @@ def build_message(document: Mapping[str, Any]) -> Message:
         title=f"Slipway: {event.label}",
         text=document["text"],
         details=tuple(_list_details(document)),
-        url=document["url"],
+        url=document.get("action_url") or document["url"],
         severity=_get_severity(event, document),
         key=_build_key(event, document),
         is_resolution=event in _RESOLUTIONS,

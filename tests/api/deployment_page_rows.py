@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from deployments.approvals.links import build_approval_link
 from tests.api.deployment_rows import TAKES_OVER, UNDOES
 from tests.api.extra_objects import adoption, build_accept_form, comparison, create_adopted_service, decision
 from tests.api.requests import (
@@ -147,6 +148,10 @@ DEPLOYMENT_PAGES: dict[str, Row] = {
     ),
     "approvals": Row((get(Lists("core_pipeline_view"), "?show=all"),)),
     "approval": allow_get(Needs("core_pipeline_view"), use_key_of("approval")),
+    "approval-link": Row(
+        (get(Needs("core_pipeline_view", 302)),),
+        lambda world: {"token": build_approval_link(world.approval).split("/")[-2]},
+    ),
     "check-approval": Row(
         (Ask("post", Needs("core_pipeline_view", 302), is_form=True),), use_key_of("approval")
     ),

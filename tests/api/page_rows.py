@@ -160,6 +160,8 @@ PAGES: dict[str, Row] = {
     "new-notification-rule": Row(
         (
             get(Anywhere("core_notificationrule_edit")),
+            get(Anywhere("core_notificationrule_edit"), "?kind=Email"),
+            get(Anywhere("core_notificationrule_edit"), "?kind=GitHub"),
             Ask("post", Makes("core_notificationrule_edit"), body=rule_form, is_form=True),
         )
     ),

@@ -182,6 +182,15 @@ def test_the_text_of_a_refusal_is_never_shown(services: Receiver, status: int, r
     assert len(services.received) == 1
 
 
+def test_a_service_does_not_let_the_sender_sleep(services: Receiver) -> None:
+    reset = str(2**32)
+    limits = {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": reset}
+    services.answer = lambda request: (429, limits, b"{}")
+    result = CHANNELS["Discord"].send(deliver(DISCORD), PRIVATE_ALLOWED)
+    assert result.status_code == 429
+    assert "too many messages" in result.reason
+
+
 def test_pagerduty_gets_an_alert_with_severity_and_key_and_its_end(receiver: Receiver) -> None:
     receiver.answer = lambda request: (202, {}, b'{"status": "success"}')
     channel = PagerDutyChannel(endpoints={"us": receiver.address})
