@@ -21,8 +21,9 @@ def read_unit() -> ConfigParser:
 def test_the_guide_takes_the_steps_of_the_image_in_their_order() -> None:
     dockerfile = (ROOT / "Dockerfile").read_text()
     steps = re.findall(r"^    # deploy/images/install\.sh (\w+) slipway", GUIDE, flags=re.MULTILINE)
-    assert sorted(steps) == sorted(set(re.findall(r"install\.sh (\w+) slipway", dockerfile)))
-    assert steps == ["packages", "users", "python", "sources", "static"]
+    # The guide installs Debian's packages itself: its PostgreSQL brings clients that fit.
+    assert {"packages", *steps} == set(re.findall(r"install\.sh (\w+) slipway", dockerfile))
+    assert steps == ["users", "python", "sources", "static"]
 
 
 def test_every_file_that_the_guide_names_exists() -> None:
