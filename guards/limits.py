@@ -350,4 +350,21 @@ NOTIFICATION_DIGEST_MINUTES: Final = Limit(
 )
 NOTIFICATION_RECIPIENTS: Final = Limit(20, "recipients", "recipients of one e-mail rule", OWN_CHOICE)
 
+# --- Policies ---------------------------------------------------------------------------------------
+POLICY_RULES: Final = Limit(100, "rules", "policy rules of one scope", OWN_CHOICE)
+POLICY_CONDITION_CHARACTERS: Final = Limit(2000, "characters", "condition of a policy rule", OWN_CHOICE)
+POLICY_CONDITION_DEPTH: Final = Limit(
+    30, "brackets", "nested brackets in the condition of a policy rule", OWN_CHOICE
+)
+POLICY_MESSAGE_CHARACTERS: Final = Limit(500, "characters", "message of a policy rule", OWN_CHOICE)
+POLICY_DOCUMENT_CHARACTERS: Final = Limit(
+    262_144, "characters", "JSON document that a policy rule is evaluated on", OWN_CHOICE
+)
+POLICY_EVALUATION_MILLISECONDS: Final = Limit(
+    200, "milliseconds", "processor time of one condition of a policy rule", OWN_CHOICE
+)
+POLICY_TOTAL_MILLISECONDS: Final = Limit(
+    2000, "milliseconds", "processor time of all policy rules of one check", OWN_CHOICE
+)
+
 LIMITS: Final = {name: value for name, value in globals().items() if isinstance(value, Limit)}

@@ -48,6 +48,17 @@ def is_full_match(pattern: str, text: str) -> bool:
     return next(filter_matches(pattern, [text]), None) is not None
 
 
+class PatternRejected(ValueError):
+    """Pattern that is not valid; the message is the end of a sentence."""
+
+
+def has_match(pattern: str, text: str) -> bool:
+    """Return whether a part of a text fits a pattern. Raises `PatternRejected`."""
+    if problem := describe_pattern_problem(pattern):
+        raise PatternRejected(problem)
+    return re2.compile(pattern, _build_options()).search(text) is not None
+
+
 def filter_matches(pattern: str, texts: Iterable[str]) -> Iterator[str]:
     """Yield the texts that fit a pattern without a fault."""
     compiled = re2.compile(pattern, _build_options())

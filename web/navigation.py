@@ -190,6 +190,7 @@ NAVIGATION_GROUPS: Final = (
                 NavigationTab("Invitations", "/access/invitations/"),
                 NavigationTab("Audit trail", "/access/audit/"),
                 NavigationTab("Notifications", "/notifications/"),
+                NavigationTab("Policy rules", "/policy-rules/"),
                 NavigationTab("System", "/system/", staff_only=True),
                 NavigationTab("Administration", "/admin/", staff_only=True),
             ),

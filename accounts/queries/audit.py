@@ -46,6 +46,7 @@ _RESOURCE_PAGES: Final = {
     "connectors.secret": _ResourcePage("secret", "core_secret_view"),
     "connectors.filenode": _ResourcePage("file", "core_file_view"),
     "notifications.notificationrule": _ResourcePage("notification-rule", "core_notificationrule_view"),
+    "policies.policyrule": _ResourcePage("policy-rule", "core_policyrule_view"),
     "delegates.delegate": _ResourcePage("delegate", "core_delegate_view"),
     "delegates.delegatetoken": _ResourcePage("delegate-token", "core_delegate_view"),
     "delegates.delegateconfiguration": _ResourcePage(

@@ -14,6 +14,7 @@ from catalog.operations.manifests import ManifestSpec, list_manifest_problems, r
 from catalog.operations.resources import increment_version, list_variable_problems
 from catalog.overrides.effective_manifests import BlockingProblem, list_effective_manifests
 from catalog.overrides.override_sets import ServiceOverrideSet, get_deeper_scope, load_override_set
+from catalog.overrides.policy_checks import require_allowed_overrides
 from catalog.usages import require_deployable
 from rbac.audit import record_audit_entry
 from rbac.models import User
@@ -50,13 +51,16 @@ def override_service(
     """Set the overrides of a service in an environment or infrastructure; an empty spec removes them.
 
     `version` is the version being edited, 0 for none. Raises `BadInput`, also if the override makes a
-    deployable manifest undeployable, and `VersionConflict` if `version` is given and outdated.
+    deployable manifest undeployable, `PolicyViolated`, and `VersionConflict` if `version` is given and
+    outdated.
     """
     require(actor, "core_environment_edit", environment)
     override_set = load_override_set(service, environment, infrastructure)
     _validate_spec(override_set, spec)
     require_store_access(actor, get_deeper_scope(environment.scope, service.scope), spec.manifests)
     _require_deployable_manifests(actor, override_set, spec)
+    if spec.manifests:
+        require_allowed_overrides(_replace_override(override_set, spec))
     try:
         with transaction.atomic():
             override = _write_override(

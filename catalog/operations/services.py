@@ -11,6 +11,7 @@ from catalog.manifests.locations import clean_location
 from catalog.models import Artifact, Manifest, Service
 from catalog.operations.manifests import ManifestSpec, list_manifest_problems, require_store_access
 from catalog.operations.resources import increment_version, list_variable_problems
+from catalog.overrides.policy_checks import require_allowed_service
 from catalog.usages import require_deployable, require_unused
 from connectors.operations.identifiers import (
     build_identifier_conflict,
@@ -42,7 +43,7 @@ class ServiceSpec:
 
 
 def create_service(*, actor: User, scope: Scope, identifier: str, spec: ServiceSpec) -> Service:
-    """Create a service with its artifact and manifests. Raises `BadInput` or `Conflict`."""
+    """Create a service with its artifact and manifests. Raises `BadInput`, `PolicyViolated` or `Conflict`."""
     require(actor, "core_service_edit", scope)
     require_valid_identifier(identifier)
     _validate_spec(spec)
@@ -53,6 +54,7 @@ def create_service(*, actor: User, scope: Scope, identifier: str, spec: ServiceS
         with transaction.atomic():
             _apply_spec(service, spec)
             require_deployable(service, actor)
+            require_allowed_service(service)
             record_audit_entry(
                 actor=actor, action="service.create", thing=service, after=_build_audit_record(service)
             )
@@ -66,7 +68,7 @@ def update_service(
 ) -> Service:
     """Replace all fields of a service except its identifier; executions keep their snapshot.
 
-    Raises `VersionConflict` if `version` is given and outdated.
+    Raises `PolicyViolated`, and `VersionConflict` if `version` is given and outdated.
     """
     require(actor, "core_service_edit", service)
     _validate_spec(spec)

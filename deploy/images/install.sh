@@ -80,7 +80,7 @@ copy_sources() {
   case "$image" in
     slipway)
       copy accounts aws catalog cli config connectors delegates deployments guards inventory notifications ops pipelines \
-        rbac static steps templates web manage.py pyproject.toml
+        policies rbac static steps templates web manage.py pyproject.toml
       # Only the demo, and who releases, needs these.
       (cd "$root/srv/slipway/ops" && rm -rf samples __main__.py demo*.py release.py supervisor.py \
         management/commands/seed_demo.py management/commands/prepare.py)

@@ -13,6 +13,7 @@ from deployments.models import PreviewRequest
 from deployments.preview.operations import preview_pipeline
 from pipelines.inputs.input_sets import merge_input_sets
 from pipelines.models import Pipeline
+from policies.models import PolicyRule
 from web.api.views import BaseApiView
 
 VIEW = "core_pipeline_view"
@@ -93,6 +94,15 @@ class PolicyList(serializers.Serializer[Any]):
     policies = PolicyDocument(many=True)
 
 
+class PolicyViolationDocument(serializers.Serializer[Any]):
+    """Policy rule that a run would violate; one with the effect REFUSE would refuse it."""
+
+    rule = serializers.CharField(help_text="Identifier of the rule.")
+    scope = serializers.CharField(help_text="Scope of the rule.")
+    effect = serializers.ChoiceField(choices=PolicyRule.Effect.choices)
+    message = serializers.CharField()
+
+
 class PreviewDocument(serializers.Serializer[Any]):
     """Preview of a run."""
 
@@ -106,6 +116,7 @@ class PreviewDocument(serializers.Serializer[Any]):
     policies = serializers.ListField(
         child=serializers.CharField(), help_text="Policies; see `/iam-policies`."
     )
+    policy_violations = PolicyViolationDocument(many=True)
 
 
 class PreviewQuestionDocument(serializers.Serializer[Any]):

@@ -25,6 +25,7 @@ from deployments.execution.interventions import (
     TOO_LATE_MESSAGE,
     list_choices,
 )
+from deployments.execution.policy_checks import RunSettings, build_warning_lines, require_run_allowed
 from deployments.execution.queries import SUCCEEDED
 from deployments.execution.run_requests import RunRequest, resolve_targets, validate_run
 from deployments.execution_access import needs_of_execution
@@ -92,7 +93,7 @@ def run_pipeline(  # noqa: PLR0913 - the settings of a run
     override.
 
     Raises `RunFrozen` in such a window, `PipelineNotRunnable` for an invalid pipeline, `BadInput` for a wrong
-    tag or input.
+    tag or input, `PolicyViolated` for policy rules that refuse the run; a rollback is only warned.
     """
     require(actor, "core_pipeline_execute", pipeline)
     if idempotency_key and (earlier := _find_idempotent_run(actor, pipeline, idempotency_key)):
@@ -113,6 +114,9 @@ def run_pipeline(  # noqa: PLR0913 - the settings of a run
     overridden = operations.check_freeze_override(
         actor, pipeline.scope, freeze_targets, override=override_freeze
     )
+    attempt = start.previous.attempt + 1 if start else 1
+    settings = RunSettings(actor, overridden, attempt, cause, is_rollback=replays is not None)
+    warnings = require_run_allowed(pipeline, request, settings)
     try:
         with transaction.atomic():
             execution = _create_execution(actor, pipeline, request, text, idempotency_key, replays, start)
@@ -122,6 +126,7 @@ def run_pipeline(  # noqa: PLR0913 - the settings of a run
             )
             planning.write_plan(execution, request.spec, request.targets, start)
             operations.record_override(actor, execution, overridden)
+            store_lines(execution.pk, build_warning_lines(warnings))
             input_sets.record_use(pipeline, input_set_names)
             after = {"number": execution.number, "artifact": request.artifact, "inputs": request.inputs}
             after |= {"input_sets": list(input_set_names)} if input_set_names else {}

@@ -1,6 +1,7 @@
 """Runs that triggers start: the same operation as a run by hand, with its checks."""
 
 from deployments.execution.operations import run_pipeline
+from deployments.execution.policy_checks import RunSettings, require_run_allowed
 from deployments.execution.run_requests import validate_run
 from deployments.freezes import operations as freezes
 from pipelines.triggers.runs import StartedRun, TriggeredRun
@@ -32,3 +33,4 @@ class TriggeredRunStarter:
         )
         targets = freezes.list_targets(request.targets)
         freezes.check_freeze_override(run.actor, run.pipeline.scope, targets, override=False)
+        require_run_allowed(run.pipeline, request, RunSettings(run.actor, cause=run.cause))

@@ -14,6 +14,7 @@ from delegates.access.aws_access import ConnectorUnavailable
 from deployments.preview.change_summaries import summarize_write
 from deployments.preview.dry_run import PreviewedStep, PreviewFailure
 from guards.masks import EMPTY_MASK, HIDDEN, SecretMask, redact_parameters, redact_sensitive_options
+from policies.evaluation import Violation
 from steps.actions.ecs_service.snapshots import GONE_STATUSES
 from steps.actions.non_aws_calls import DELEGATE_SERVICE
 from steps.actions.task_definitions import normalize_definition
@@ -242,6 +243,8 @@ class PreviewDetails:
     permissions: tuple[PreviewedPermission, ...]
     unchecked_reasons: tuple[str, ...] = ()
     """Reasons for permissions without a decision."""
+    policy_violations: tuple[Violation, ...] = ()
+    """Policy rules that a run would violate."""
 
     @property
     def policies(self) -> tuple[IamPolicy, ...]:
@@ -261,6 +264,7 @@ class PreviewDetails:
             "permissions": [asdict(item) for item in self.permissions],
             "unasked": list(self.unchecked_reasons),
             "policies": [item.identifier for item in self.policies],
+            "policy_violations": [violation.to_json() for violation in self.policy_violations],
         }
 
 

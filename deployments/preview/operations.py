@@ -1,6 +1,7 @@
 """Operations on previews, shared by pages and API."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -8,6 +9,7 @@ from aws.caller import CallPending
 from catalog.manifests.locations import load_named_connectors
 from connectors.specs.sites import parse_connector_spec
 from deployments.execution import planning
+from deployments.execution.policy_checks import find_preview_violations
 from deployments.execution.run_requests import RunRequest, list_unknown_inputs, resolve_targets, validate_run
 from deployments.models import Execution, PreviewRequest, StageExecution, StepExecution
 from deployments.preview.conditions import ConditionForecast, StageForecast
@@ -44,7 +46,7 @@ def preview_pipeline(
     values = dict(inputs or {})
     run_request = _validate_request(actor, pipeline, artifact_tag, values)
     if not any(_needs_delegates(target, pipeline.scope) for target in run_request.targets):
-        return _preview(run_request, pipeline, open_in_process)
+        return _preview(actor, run_request, pipeline, open_in_process)
     plain = {name: value for name, value in values.items() if name not in run_request.secret_inputs}
     preview_request = _get_or_create_request(actor, pipeline, artifact_tag, plain)
     return _run_or_request(preview_request, run_request) or preview_request
@@ -145,7 +147,8 @@ def _run_or_request(request: PreviewRequest, run_request: RunRequest) -> Preview
     if request.task is not None or get_database_time() - request.requested_at > PREVIEW_TIMEOUT:
         return None
     try:
-        details = _preview(run_request, request.pipeline, RecordedAnswers(request).open)
+        opener = RecordedAnswers(request).open
+        details = _preview(request.requested_by, run_request, request.pipeline, opener)
     except CallPending:
         request.refresh_from_db(fields=["task"])
         return None
@@ -154,9 +157,13 @@ def _run_or_request(request: PreviewRequest, run_request: RunRequest) -> Preview
     return details
 
 
-def _preview(run_request: RunRequest, pipeline: Pipeline, open_aws_access: AwsAccessOpener) -> PreviewDetails:
+def _preview(
+    actor: User, run_request: RunRequest, pipeline: Pipeline, open_aws_access: AwsAccessOpener
+) -> PreviewDetails:
     try:
         steps = run_dry_run(run_request, pipeline, open_aws_access)
     except planning.CannotPlanError as cannot:
         require_no_problems(cannot.missing)
-    return build_preview_details(run_request.artifact, steps)
+    details = build_preview_details(run_request.artifact, steps)
+    violations = find_preview_violations(actor, pipeline, run_request)
+    return replace(details, policy_violations=tuple(violations))

@@ -13,12 +13,20 @@ from connectors.required_access import MissingAccess, MissingPermission, find_mi
 from pipelines.definition import step_manifests
 from pipelines.definition.approver_groups import list_unknown_groups
 from pipelines.definition.parser import InvalidPipelineError, PipelineSpec, parse_pipeline
-from pipelines.definition.stage_targets import ReferenceProblem, build_not_found_problem, find_stage_targets
+from pipelines.definition.policy_checks import find_pipeline_violations
+from pipelines.definition.stage_targets import (
+    ReferenceProblem,
+    StageTarget,
+    build_not_found_problem,
+    find_stage_targets,
+)
 from pipelines.definition.step_references import find_missing_connectors, find_missing_secrets
 from pipelines.deployability import list_undeployable_stages
 from pipelines.inputs.variables import PipelineVariable
 from pipelines.models import Pipeline, PipelineVersion
 from pipelines.required_access import list_run_needs
+from policies.evaluation import PolicyViolated, RulesInForce, Violation, require_no_refusals
+from policies.models import PolicyRule
 from rbac.audit import record_audit_entry
 from rbac.models import Scope, User
 from rbac.policy import Principal, require
@@ -43,8 +51,8 @@ def save_pipeline(
 ) -> Pipeline:
     """Create a pipeline, or save a new version of one.
 
-    Raises `PipelineNotRunnable` with path and line of every problem, and `VersionConflict` if `version` is
-    given and outdated.
+    Raises `PipelineNotRunnable` with path and line of every problem, `PolicyViolated` for policy rules that
+    refuse it, and `VersionConflict` if `version` is given and outdated.
     """
     require(actor, "core_pipeline_edit", pipeline or scope)
     yaml = yaml.replace("\r\n", "\n")
@@ -53,6 +61,7 @@ def save_pipeline(
     require_no_problems(refused.problems, yaml)
     if refused.missing_permissions:
         raise MissingAccess(refused.missing_permissions)
+    require_no_refusals(_find_violations(spec, refused.targets, scope), "pipeline")
     with transaction.atomic():
         before = {"yaml": pipeline.yaml} if pipeline else None
         if pipeline is None:
@@ -112,15 +121,23 @@ def check_pipeline(yaml: str, scope: Scope, reader: Principal) -> dict[str, Any]
             for permission in refused.missing_permissions
         ]
         require_no_problems([*refused.problems, *access_problems], yaml)
-    except PipelineNotRunnable as refused:
+        violations = _find_violations(spec, refused.targets, scope)
+        require_no_refusals(violations, "pipeline")
+    except (PipelineNotRunnable, PolicyViolated) as refused:
         return {"errors": refused.errors, "warnings": [], "note": ""}
-    return {"errors": [], "warnings": [], "note": "The pipeline is valid."}
+    warnings = [{"path": "", "message": violation.message} for violation in violations]
+    return {"errors": [], "warnings": warnings, "note": "The pipeline is valid."}
+
+
+def _find_violations(spec: PipelineSpec, targets: list[StageTarget], scope: Scope) -> list[Violation]:
+    return find_pipeline_violations(RulesInForce(scope, [PolicyRule.Subject.PIPELINE]), spec, targets, scope)
 
 
 @dataclass(frozen=True)
 class _SaveProblems:
     """The problems that prevent saving: missing resources and missing permissions."""
 
+    targets: list[StageTarget]
     problems: list[ReferenceProblem]
     missing_permissions: list[MissingPermission]
 
@@ -146,7 +163,9 @@ def _find_save_problems(spec: PipelineSpec, scope: Scope, person: Principal) -> 
     visible_targets = [target for target in targets if _get_stage_path(target.path) not in hidden]
     problems += list_undeployable_stages(visible_targets, person)
     return _SaveProblems(
-        problems, [p for p in missing_permissions if _get_stage_path(p.requirement.path) not in hidden]
+        targets,
+        problems,
+        [p for p in missing_permissions if _get_stage_path(p.requirement.path) not in hidden],
     )
 
 

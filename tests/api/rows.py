@@ -10,6 +10,7 @@ from tests.api.connector_rows import CONNECTORS
 from tests.api.delegate_rows import DELEGATES
 from tests.api.deployment_rows import DEPLOYMENTS
 from tests.api.page_rows import PAGES
+from tests.api.policy_rows import POLICIES
 from tests.api.requests import Ask, Row, allow_get, get, new_rule_body, rule_body, use_key_of
 from tests.api.required_access import Lists, Needs, Open, SignedIn
 
@@ -58,6 +59,7 @@ ROWS: dict[str, Row] = {
     **CONNECTORS,
     **DELEGATES,
     **DEPLOYMENTS,
+    **POLICIES,
 }
 
 

@@ -12,6 +12,7 @@ from deployments.execution import operations
 from deployments.models import Approval, Execution, FreezeWindow
 from notifications.models import Notification, NotificationRule
 from pipelines.models import InputSet, Pipeline, PipelineVersion, Trigger, TriggerFiring
+from policies.models import PolicyRule
 from rbac.models import (
     ApiKey,
     Invitation,
@@ -92,6 +93,7 @@ class World:
     notification: Notification
     trigger: Trigger
     firing: TriggerFiring
+    policy_rule: PolicyRule
 
 
 def make_world(scope: Scope, member: User, runner: User) -> World:
@@ -211,6 +213,20 @@ def make_world(scope: Scope, member: User, runner: User) -> World:
         notification=notification,
         trigger=trigger,
         firing=firing,
+        policy_rule=create_policy_rule(scope),
+    )
+
+
+def create_policy_rule(scope: Scope) -> PolicyRule:
+    """A rule that every run meets."""
+    return PolicyRule.objects.create(
+        scope=scope,
+        identifier="tags",
+        name=f"{CANARY} tags",
+        subject=PolicyRule.Subject.RUN,
+        condition="artifact.tag != 'latest'",
+        message="Choose a version.",
+        effect=PolicyRule.Effect.REFUSE,
     )
 
 

@@ -34,7 +34,7 @@ LOG_LINES = (
     "</pre></div><div hx-get=/sign-out/ hx-trigger=load>",
     "x" * 10_000,
 )
-OURS = ("rbac", "connectors", "notifications", "catalog", "pipelines", "deployments", "inventory")
+OURS = ("rbac", "connectors", "notifications", "policies", "catalog", "pipelines", "deployments", "inventory")
 # These mean something to the program, or are keys; who writes them cannot choose them freely.
 KEPT = re.compile(
     r"identifier|path|kind|type|status|state|hash|key|prefix|yaml|password|username|email|region|store"

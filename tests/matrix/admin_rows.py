@@ -47,6 +47,7 @@ TABLES: dict[str, Table] = {
     "delegates.delegatetoken": Table(get_object("token"), "core_delegate_view"),
     "notifications.notification": Table(get_object("notification"), "core_notificationrule_view"),
     "notifications.notificationrule": Table(get_object("notification_rule"), "core_notificationrule_view"),
+    "policies.policyrule": Table(get_object("policy_rule"), "core_policyrule_view"),
     "rbac.apikey": Table(
         get_object("key"), "core_user_view", "core_user_manage", "core_user_manage", at=ACCOUNT
     ),

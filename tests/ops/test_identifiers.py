@@ -138,6 +138,7 @@ CLEAN_PACKAGES = (
     "inventory",
     "notifications",
     "ops",
+    "policies",
     "sandbox",
 )
 # Identifiers that are keys of the REST API.

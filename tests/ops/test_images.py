@@ -28,6 +28,7 @@ SLIPWAY_SOURCES = {
         "notifications",
         "ops",
         "pipelines",
+        "policies",
         "pyproject.toml",
         "rbac",
         "static",

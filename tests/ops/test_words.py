@@ -21,6 +21,7 @@ PACKAGES = [
     "notifications",
     "ops",
     "pipelines",
+    "policies",
     "rbac",
     "steps",
     "web",

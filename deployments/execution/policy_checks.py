@@ -1,0 +1,100 @@
+"""Policy checks of runs: rules for the run, its pipeline and its manifests, before anything is written."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from django.utils import timezone
+
+from catalog.overrides.policy_checks import build_effective_documents
+from deployments.execution.run_requests import RunRequest
+from deployments.freezes.operations import list_active_windows, list_targets
+from deployments.log import NewLogLine
+from deployments.models import FreezeWindow
+from pipelines.definition.policy_checks import (
+    build_run_pipeline_document,
+    build_stage_documents,
+    find_pipeline_violations,
+)
+from pipelines.models import Pipeline
+from policies.evaluation import RulesInForce, Violation, require_no_refusals
+from policies.models import PolicyRule
+from rbac.models import User
+
+WARNING_LEVEL: Final = "warning"
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """Facts of a run beside its request; `overridden` are the freeze windows that it overrides."""
+
+    actor: User
+    overridden: Sequence[FreezeWindow] = ()
+    attempt: int = 1
+    cause: str = ""
+    is_rollback: bool = False
+    active: Sequence[FreezeWindow] = ()
+    """Windows that a preview does not override."""
+
+
+def require_run_allowed(pipeline: Pipeline, request: RunRequest, settings: RunSettings) -> list[Violation]:
+    """Return the rules that a run violates with a warning.
+
+    Raises `PolicyViolated` for rules that refuse it; these only warn of a rollback, which must be possible.
+    """
+    violations = find_run_violations(pipeline, request, settings)
+    if not settings.is_rollback:
+        require_no_refusals(violations, "run")
+    return violations
+
+
+def find_run_violations(pipeline: Pipeline, request: RunRequest, settings: RunSettings) -> list[Violation]:
+    """Return the rules that a run, its pipeline or its manifests violate; one query without rules."""
+    rules = RulesInForce(pipeline.scope, PolicyRule.Subject.values)
+    return [
+        *rules.find_violations(
+            PolicyRule.Subject.RUN, lambda: [build_run_document(pipeline, request, settings)]
+        ),
+        *find_pipeline_violations(rules, request.spec, request.targets, pipeline.scope),
+        *rules.find_violations(
+            PolicyRule.Subject.MANIFEST,
+            lambda: build_effective_documents(target.overrides for target in request.targets),
+        ),
+    ]
+
+
+def find_preview_violations(actor: User, pipeline: Pipeline, request: RunRequest) -> list[Violation]:
+    """Return the rules that a run would violate if it started now, without overriding a freeze window."""
+    windows = list_active_windows(pipeline.scope, list_targets(request.targets))
+    settings = RunSettings(actor, active=[window for window, _ in windows])
+    return find_run_violations(pipeline, request, settings)
+
+
+def build_run_document(pipeline: Pipeline, request: RunRequest, settings: RunSettings) -> dict[str, Any]:
+    """Return the document of a run for policy rules; secret inputs are not in it."""
+    windows = [(window, True) for window in settings.overridden]
+    windows += [(window, False) for window in settings.active]
+    artifact = request.artifact
+    return {
+        "pipeline": build_run_pipeline_document(pipeline),
+        "artifact": {name: artifact.get(name) or "" for name in ("image", "tag", "digest")},
+        "inputs": request.inputs,
+        "started_by": {
+            "name": settings.actor.get_username(),
+            "is_service_account": settings.actor.kind == User.Kind.SERVICE_ACCOUNT,
+        },
+        "cause": settings.cause,
+        "attempt": settings.attempt,
+        "is_rollback": settings.is_rollback,
+        "freezes": [
+            {"identifier": window.identifier, "name": window.name, "is_overridden": is_overridden}
+            for window, is_overridden in windows
+        ],
+        "stages": build_stage_documents(request.targets),
+    }
+
+
+def build_warning_lines(violations: Sequence[Violation]) -> list[NewLogLine]:
+    """Return the log lines of violated rules for the start of an execution."""
+    now = timezone.now()
+    return [NewLogLine(now, None, "", "", WARNING_LEVEL, violation.message) for violation in violations]

@@ -1,0 +1,1 @@
+"""Policy rules that pipelines, manifests and runs have to meet."""

@@ -1,0 +1,1 @@
+"""Routes of policy rules."""

@@ -1,0 +1,100 @@
+"""Pages of policy rules."""
+
+import json
+from typing import Any, ClassVar
+
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from policies.forms.rules import RULE_FIELDS, NewPolicyRuleForm, PolicyRuleForm
+from policies.models import PolicyRule
+from policies.operations import DELETE, EDIT, VIEW, create_rule, delete_rule, update_rule
+from policies.subjects import EXAMPLES
+from rbac.policy import can_anywhere, get_permissions
+from web.forms.pages import PageRequest, get_visible, list_visible, require_sign_in
+from web.forms.resource_pages import CreatePage, DeletePage, ResourcePage, VersionedEditPage
+from web.http.pagination import paginate_queryset
+
+
+def get_rule(request: PageRequest, pk: int) -> PolicyRule:
+    """Return a visible rule. Raises `NotVisible` (404)."""
+    return get_visible(request, VIEW, PolicyRule.objects.select_related("scope"), pk=pk)
+
+
+class PolicyRulePage(ResourcePage[PolicyRule]):
+    """A page about a policy rule."""
+
+    load = staticmethod(get_rule)
+    noun = "policy rule"
+    parents = (("Policy rules", "policy-rules"),)
+    detail = "policy-rule"
+
+
+@require_sign_in
+@require_safe
+def list_rules(request: PageRequest) -> HttpResponse:
+    """List the policy rules."""
+    rules = list_visible(request, VIEW, PolicyRule.objects.select_related("scope"))
+    content = {"page": paginate_queryset(rules, request), "can_add": can_anywhere(request.user, EDIT)}
+    return render(request, "policies/list.html", content)
+
+
+@require_sign_in
+@require_safe
+def show_rule(request: PageRequest, pk: int) -> HttpResponse:
+    """Show a rule."""
+    rule = get_rule(request, pk)
+    content = {"rule": rule, "rights": get_permissions(request.user, rule)}
+    return render(request, "policies/rule.html", content)
+
+
+class _PolicyRuleFormPage:
+    """Form of a rule, beside the examples of all documents."""
+
+    template_name: ClassVar[str] = "policies/form.html"
+
+    def get_context(self, form: Any) -> dict[str, Any]:
+        """Return an example of each document as JSON, by the label of its subject."""
+        labels = dict(PolicyRule.Subject.choices)
+        return {"examples": [(labels[name], json.dumps(value, indent=2)) for name, value in EXAMPLES.items()]}
+
+
+class NewPolicyRule(_PolicyRuleFormPage, PolicyRulePage, CreatePage[PolicyRule]):
+    """Create a policy rule."""
+
+    permission = EDIT
+    form_class = NewPolicyRuleForm
+    here = "New"
+    done = "Policy rule {name} created."
+
+    def save(self, form: NewPolicyRuleForm) -> PolicyRule:
+        data = form.cleaned_data
+        return create_rule(
+            actor=self.request.user,
+            scope=data["in_scope"],
+            identifier=data["identifier"],
+            spec=form.build_spec(),
+        )
+
+
+class EditPolicyRule(_PolicyRuleFormPage, PolicyRulePage, VersionedEditPage[PolicyRule]):
+    """Edit a policy rule."""
+
+    permission = EDIT
+    form_class = PolicyRuleForm
+    fields = tuple(name for name in RULE_FIELDS if name != "version")
+
+    def save(self, form: PolicyRuleForm) -> PolicyRule:
+        version = self.get_opened_version(form)
+        return update_rule(actor=self.request.user, rule=self.object, spec=form.build_spec(), version=version)
+
+
+class DeletePolicyRule(PolicyRulePage, DeletePage[PolicyRule]):
+    """Delete a policy rule."""
+
+    permission = DELETE
+    text = "Pipelines, manifests and runs no longer have to meet this rule."
+
+    def perform(self, **values: Any) -> None:
+        delete_rule(actor=self.request.user, rule=self.object)

@@ -1,0 +1,1 @@
+"""Policy rules: their conditions, and their pages and API."""
