@@ -1,4 +1,4 @@
-"""Celery tasks that beat sends: the tick each second, and pruning."""
+"""Celery tasks that beat sends: the tick each second, and pruning; passes over acceptance runs."""
 
 import logging
 from contextlib import ExitStack
@@ -9,11 +9,12 @@ from celery import shared_task
 from delegates import tasks as delegates
 from deployments.tasks import dispatch
 from notifications import tasks as notifications
+from ops.acceptance.runs import advance_run, list_due_runs
 from ops.retention_report import record_prune
 from pipelines import tasks as pipelines
 from web.clock import get_database_time
 from web.epochs import advance_epoch
-from web.http.outages import optional_write
+from web.http.outages import OUTAGE_ERRORS, is_outage, optional_write
 from web.retention import prune_group
 
 logger = logging.getLogger(__name__)
@@ -21,17 +22,35 @@ logger = logging.getLogger(__name__)
 
 @shared_task(name="ops.tasks.tick")
 def tick(**_: Any) -> None:
-    """Dispatch executions, maintain delegates, look at triggers, send notifications, advance the epoch.
+    """Dispatch what is due, look after delegates, triggers and acceptance runs, and advance the epoch.
 
     One message is cheaper: most of the cost is the message. A failure does not stop the other parts.
     """
     with optional_write():
         advance_epoch()
     with ExitStack() as steps:
+        steps.callback(continue_acceptance_runs)
         steps.callback(notifications.tick)
         steps.callback(pipelines.tick)
         steps.callback(delegates.tick)
         steps.callback(dispatch)
+
+
+def continue_acceptance_runs() -> None:
+    """Send a message for each acceptance run that is due; the next tick repeats a lost one."""
+    try:
+        for pk in list_due_runs(get_database_time()):
+            advance_acceptance_run.apply_async(kwargs={"run": pk}, expires=30)
+    except OUTAGE_ERRORS as error:
+        if not is_outage(error):
+            raise
+        logger.warning("No acceptance run was continued; the next tick does: %s", error)
+
+
+@shared_task(name="ops.tasks.advance_acceptance_run")
+def advance_acceptance_run(*, run: int, **_: Any) -> None:
+    """Make one pass over an acceptance run."""
+    advance_run(run, get_database_time())
 
 
 @shared_task(name="ops.tasks.prune")

@@ -1,6 +1,6 @@
 """Deletion of what acceptance runs created in AWS: only resources with the name and the tag of a run."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,20 +13,19 @@ from ops.acceptance.resources import (
     BLUE_GREEN_SUFFIX,
     RUN_PATTERN,
     TAG,
-    AcceptanceRun,
+    RunKey,
 )
 
 MAX_REVISIONS: Final = 50
-POLL_SECONDS: Final = 5.0
-MAX_WAIT_SECONDS: Final = 600.0
 
 
 @dataclass(frozen=True)
 class LeftoverService:
     """ECS service that a run created."""
 
-    run: AcceptanceRun
+    run: RunKey
     name: str
+    is_draining: bool = False
 
 
 def list_leftover_services(caller: Caller, cluster: str) -> list[LeftoverService]:
@@ -42,34 +41,57 @@ def list_leftover_services(caller: Caller, cluster: str) -> list[LeftoverService
         for service in caller.call("ecs", "DescribeServices", params).get("services", ()):
             run = _get_run(name)
             if run and parse_tags(service.get("tags")).get(TAG) == run.id:
-                leftovers.append(LeftoverService(run, name))
+                leftovers.append(LeftoverService(run, name, service.get("status") == "DRAINING"))
     return leftovers
 
 
-def delete_aws_resources(
-    caller: Caller, cluster: str, run: AcceptanceRun, pause: Callable[[float], None]
-) -> Iterator[str]:
-    """Delete the services of a run, deregister its task definitions, and yield a sentence for each problem.
+def request_aws_deletion(caller: Caller, cluster: str, run: RunKey) -> tuple[list[str], list[str]]:
+    """Deregister the task definitions of a run, and have AWS delete its services.
 
-    Task definitions first: a later run finds what an interrupted deletion left by its service.
+    Returns the names of the services, and a sentence for each problem. Task definitions first: a later run
+    finds what an interrupted deletion left by its service.
     """
-    for family in (run.aws_name, run.aws_name + BLUE_GREEN_SUFFIX):
-        yield from _deregister_family(EcsClient(caller), family, run)
+    client = EcsClient(caller)
+    problems = [
+        text
+        for family in (run.aws_name, run.aws_name + BLUE_GREEN_SUFFIX)
+        for text in _deregister_family(client, family, run)
+    ]
     try:
         services = [each for each in list_leftover_services(caller, cluster) if each.run == run]
     except AwsError as problem:
-        yield f"The services of run {run.id} cannot be listed: {problem}"
-        return
+        return [], [*problems, f"The services of run {run.id} cannot be listed: {problem}"]
+    deleted = []
     for service in services:
-        yield from _delete_service(EcsClient(caller), cluster, service.name, pause)
+        try:
+            if not service.is_draining:
+                client.delete_service(cluster, service.name, force=True)
+            deleted.append(service.name)
+        except AwsError as problem:
+            problems.append(f"The service {service.name} is left: {problem}")
+    return deleted, problems
 
 
-def _get_run(name: str) -> AcceptanceRun | None:
+def list_draining_services(caller: Caller, cluster: str, names: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Return the services with tasks that still stop, and a sentence for each problem."""
+    draining, problems = [], []
+    for name in names:
+        try:
+            service = EcsClient(caller).describe_service(cluster, name)
+        except AwsError as problem:
+            problems.append(f"The service {name} is left: {problem}")
+            continue
+        if service is not None and service.status != "INACTIVE":
+            draining.append(name)
+    return draining, problems
+
+
+def _get_run(name: str) -> RunKey | None:
     match = RUN_PATTERN.match(name.removeprefix(AWS_PREFIX)) if name.startswith(AWS_PREFIX) else None
-    return AcceptanceRun(match.group()) if match else None
+    return RunKey(match.group()) if match else None
 
 
-def _deregister_family(client: EcsClient, family: str, run: AcceptanceRun) -> Iterator[str]:
+def _deregister_family(client: EcsClient, family: str, run: RunKey) -> Iterator[str]:
     for _ in range(MAX_REVISIONS):
         try:
             definition = client.describe_task_definition(family, with_tags=True)
@@ -82,21 +104,3 @@ def _deregister_family(client: EcsClient, family: str, run: AcceptanceRun) -> It
         except AwsError as problem:
             yield f"Task definitions of {family} are left: {problem}"
             return
-
-
-def _delete_service(
-    client: EcsClient, cluster: str, name: str, pause: Callable[[float], None]
-) -> Iterator[str]:
-    try:
-        client.delete_service(cluster, name, force=True)
-        waited = 0.0
-        while waited < MAX_WAIT_SECONDS:
-            service = client.describe_service(cluster, name)
-            if service is None or service.status == "INACTIVE":
-                return
-            pause(POLL_SECONDS)
-            waited += POLL_SECONDS
-    except AwsError as problem:
-        yield f"The service {name} is left: {problem}"
-        return
-    yield f"The service {name} still drains. AWS deletes it when its tasks have stopped."

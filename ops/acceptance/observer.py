@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final, Self
 
 from aws.apis.ecs import EcsClient
 from aws.apis.ecs_types import parse_timestamp
@@ -18,6 +18,14 @@ from ops.acceptance.observations import (
 )
 
 Json = Mapping[str, Any]
+# Recorded parts of a task; others, such as overrides, may hold values.
+_TASK_KEYS: Final = frozenset(
+    {
+        "taskArn", "startedBy", "createdAt", "startedAt", "stoppedAt", "stopCode", "stoppedReason",
+        "containers",
+    }
+)  # fmt: skip
+_CONTAINER_KEYS: Final = frozenset({"name", "exitCode"})
 
 
 @dataclass
@@ -41,6 +49,42 @@ class Observer:
     """Statuses of each task, in order."""
     created_at: list[float] = field(default_factory=list)
     """When the new deployments were created."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what the next worker needs to continue; `from_json` reads it."""
+        return {
+            "aliases": self.normalizer.aliases,
+            "seen_events": sorted(self.seen_events),
+            "known_tasks": sorted(self.known_tasks),
+            "known_deployments": sorted(self.known_deployments),
+            "observation": self.observation.to_json(),
+            "services": list(self.services),
+            "raw_events": self.raw_events,
+            "raw_tasks": self.raw_tasks,
+            "statuses": self.statuses,
+            "created_at": self.created_at,
+        }
+
+    @classmethod
+    def from_json(cls, caller: Caller, cluster: str, names: Mapping[str, str], record: Json) -> Self:
+        """Return an observer that continues from a record; a new one without it."""
+        if not record:
+            return cls(caller, cluster, names)
+        return cls(
+            caller,
+            cluster,
+            names,
+            normalizer=Normalizer(names, dict(record["aliases"])),
+            observation=Observation.from_json(record["observation"]),
+            services=tuple(record["services"]),
+            seen_events=set(record["seen_events"]),
+            known_tasks=set(record["known_tasks"]),
+            known_deployments=set(record["known_deployments"]),
+            raw_events=record["raw_events"],
+            raw_tasks=record["raw_tasks"],
+            statuses=record["statuses"],
+            created_at=record["created_at"],
+        )
 
     def begin(self, scenario: str, services: tuple[str, ...]) -> None:
         """Begin a scenario: earlier events and tasks that stopped before belong to the former ones."""
@@ -144,7 +188,12 @@ class Observer:
 
     def _record_task(self, task: Json) -> None:
         arn, status = task["taskArn"], task["lastStatus"]
-        self.raw_tasks[arn] = task
+        self.raw_tasks[arn] = {key: value for key, value in task.items() if key in _TASK_KEYS} | {
+            "containers": [
+                {key: value for key, value in container.items() if key in _CONTAINER_KEYS}
+                for container in task.get("containers", ())
+            ]
+        }
         statuses = self.statuses.setdefault(arn, [])
         if status not in statuses[-1:]:
             statuses.append(status)

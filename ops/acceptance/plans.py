@@ -7,9 +7,10 @@ from typing import Final
 from aws.apis.iam import IamClient, IamDecision, StsClient, parse_principal_arn
 from aws.caller import Caller
 from aws.errors import AwsError
-from ops.acceptance.resources import BLUE_GREEN_SUFFIX, TAG, AcceptanceRun
+from ops.acceptance.resources import BLUE_GREEN_SUFFIX, TAG, RunKey
 from ops.acceptance.scenarios import Scenario, list_aws_services, list_scenarios
 from ops.acceptance.targets import AcceptanceTarget
+from rbac.models import Scope
 
 # https://aws.amazon.com/fargate/pricing/: Linux/X86 in us-east-1, USD an hour; other regions differ.
 VCPU_HOUR, GIBIBYTE_HOUR = 0.04048, 0.004445
@@ -77,27 +78,71 @@ def estimate_cost(scenarios: list[Scenario]) -> float:
     return sum(scenario.task_minutes for scenario in scenarios) / 60 * hour
 
 
-def describe_plan(
-    run: AcceptanceRun, target: AcceptanceTarget, permissions: PermissionCheck
-) -> Iterator[str]:
+@dataclass(frozen=True)
+class AcceptancePlan:
+    """What a run would create in AWS and what it would cost; `leftovers` of earlier runs are deleted first.
+
+    `scope` is the project of its rows in Slipway, or the organization that gets one.
+    """
+
+    run: RunKey
+    target: AcceptanceTarget
+    scope: Scope
+    permissions: PermissionCheck
+    leftovers: tuple[RunKey, ...] = ()
+
+    @property
+    def scenarios(self) -> list[Scenario]:
+        return list_scenarios(self.target)
+
+    @property
+    def services(self) -> list[str]:
+        """Return the names of the ECS services."""
+        names = (name for each in self.scenarios for name in list_aws_services(self.run, each))
+        return list(dict.fromkeys(names))
+
+    @property
+    def families(self) -> list[str]:
+        """Return the families of the task definitions."""
+        blue_green = [self.run.aws_name + BLUE_GREEN_SUFFIX] if self.target.blue_green else []
+        return [self.run.aws_name, *blue_green]
+
+    @property
+    def swapped_rules(self) -> list[str]:
+        """Return the ARNs of the rules, or of the listeners with default rules, that are swapped."""
+        if (balancing := self.target.blue_green) is None:
+            return []
+        return [
+            balancing.prod_rule or balancing.prod_listener,
+            balancing.stage_rule or balancing.stage_listener,
+        ]
+
+    @property
+    def cost(self) -> str:
+        """Return the price in USD, at least a cent."""
+        return f"{max(estimate_cost(self.scenarios), 0.01):.2f}"
+
+
+def describe_plan(plan: AcceptancePlan) -> Iterator[str]:
     """Yield the lines that a person reads before the run."""
-    scenarios = list_scenarios(target)
-    services = dict.fromkeys(name for each in scenarios for name in list_aws_services(run, each))
+    run, target, permissions = plan.run, plan.target, plan.permissions
     yield f"Run {run.id}, in cluster {target.cluster}, {target.region}, with {target.connector}."
+    if plan.leftovers:
+        names = ", ".join(each.aws_name for each in plan.leftovers)
+        yield f"Earlier runs left resources here, which it deletes first: {names}."
     yield f"It creates, tagged {TAG} = {run.id}, and deletes at its end:"
-    yield f"  ECS services {', '.join(services)}, each with one task of 0.25 vCPU and 0.5 GiB on Fargate"
-    families = [run.aws_name, *([run.aws_name + BLUE_GREEN_SUFFIX] if target.blue_green else [])]
-    yield f"  task definitions of {', '.join(families)}, with the image {target.image}"
+    yield f"  ECS services {', '.join(plan.services)}, each with one task of 0.25 vCPU and 0.5 GiB on Fargate"
+    yield f"  task definitions of {', '.join(plan.families)}, with the image {target.image}"
     address = "a public address" if target.has_public_ip else "no public address"
     yield f"  in {', '.join(target.subnets)} with {', '.join(target.security_groups)} and {address}"
-    if target.blue_green:
+    if plan.swapped_rules:
         yield "It swaps the target groups of the rules that you named, and does not swap them back:"
-        yield f"  {target.blue_green.prod_rule or target.blue_green.prod_listener}"
-        yield f"  {target.blue_green.stage_rule or target.blue_green.stage_listener}"
-    yield f"Scenarios: {', '.join(scenario.name for scenario in scenarios)}. On AWS they take about an hour."
+        yield from (f"  {rule}" for rule in plan.swapped_rules)
+    names = ", ".join(scenario.name for scenario in plan.scenarios)
+    yield f"Scenarios: {names}. On AWS they take about an hour."
     yield (
-        f"Estimated cost: about {max(estimate_cost(scenarios), 0.01):.2f} USD for Fargate and addresses, at "
-        "the prices of us-east-1. Traffic and your own resources are not included."
+        f"Estimated cost: about {plan.cost} USD for Fargate and addresses, at the prices of us-east-1. "
+        "Traffic and your own resources are not included."
     )
     yield f"Permissions: {', '.join(permissions.actions)}."
     if permissions.denied:

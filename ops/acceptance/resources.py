@@ -2,8 +2,9 @@
 
 import json
 import re
+import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 from catalog.manifests.stores import INLINE
@@ -31,8 +32,8 @@ RUN_PATTERN: Final = re.compile(r"[0-9a-f]{8}")
 
 
 @dataclass(frozen=True)
-class AcceptanceRun:
-    """A run by its id, with the names that are derived from it."""
+class RunKey:
+    """The id of a run, with the names that are derived from it."""
 
     id: str
 
@@ -45,24 +46,9 @@ class AcceptanceRun:
         return f"{AWS_PREFIX}{self.id}"
 
 
-@dataclass
-class DisposableProject:
-    """Rows of a run; `pipelines` are those of the scenarios by name."""
-
-    run: AcceptanceRun
-    actor: User
-    scope: Scope
-    pipelines: dict[str, Pipeline] = field(default_factory=dict)
-
-    def add_pipeline(self, name: str, steps: Mapping[str, Any], *, script: str, version: str) -> Pipeline:
-        """Add a pipeline that deploys the service with this script as the command of its container."""
-        pipeline = save_pipeline(
-            actor=self.actor,
-            scope=self.scope,
-            yaml=json.dumps(_build_pipeline(self.run, name, steps, script, version), indent=2),
-        )
-        self.pipelines[name] = pipeline
-        return pipeline
+def create_run_key() -> RunKey:
+    """Return the key of a new run."""
+    return RunKey(secrets.token_hex(4))
 
 
 def choose_scope(connector: Connector, organization: Scope | None) -> Scope:
@@ -75,19 +61,19 @@ def choose_scope(connector: Connector, organization: Scope | None) -> Scope:
         return scope
     if organization is None:
         raise AcceptanceImpossible(
-            "The connector belongs to the account. Name the organization for the project of the run with "
-            "--organization."
+            "The connector belongs to the account. Name the organization that gets a project for the run.",
+            errors=[{"path": "organization", "message": "Name an organization."}],
         )
     return organization
 
 
-def create_disposable_project(
-    *, actor: User, run: AcceptanceRun, target: AcceptanceTarget, scope: Scope
-) -> DisposableProject:
-    """Create environment and services of a run in a project; an organization gets a project first."""
+def create_disposable_project(*, actor: User, run: RunKey, target: AcceptanceTarget, scope: Scope) -> Scope:
+    """Create environment and services of a run in a project, and return it.
+
+    An organization gets a project first.
+    """
     if scope.kind == Scope.Kind.ORGANIZATION:
         scope = create_project(actor=actor, organization=scope, identifier=run.identifier, name=run.aws_name)
-    project = DisposableProject(run, actor, scope)
     description = f"Acceptance run {run.id}. Its end deletes this."
     environment = create_environment(
         actor=actor,
@@ -108,10 +94,18 @@ def create_disposable_project(
             identifier=run.identifier + suffix.replace("-", "_"),
             spec=_build_service_spec(run, target, suffix, description),
         )
-    return project
+    return scope
 
 
-def delete_disposable_rows(*, actor: User, run: AcceptanceRun) -> None:
+def add_pipeline(
+    *, actor: User, run: RunKey, scope: Scope, name: str, steps: Mapping[str, Any], script: str, version: str
+) -> Pipeline:
+    """Add a pipeline that deploys the service with this script as the command of its container."""
+    document = _build_pipeline(run, name, steps, script, version)
+    return save_pipeline(actor=actor, scope=scope, yaml=json.dumps(document, indent=2))
+
+
+def delete_disposable_rows(*, actor: User, run: RunKey) -> None:
     """Delete what is left of a run, and archive its project; executions stay as history."""
     for pipeline in Pipeline.objects.filter(identifier__startswith=run.identifier).select_related("scope"):
         delete_pipeline(actor=actor, pipeline=pipeline)
@@ -123,7 +117,7 @@ def delete_disposable_rows(*, actor: User, run: AcceptanceRun) -> None:
         archive_scope(actor=actor, scope=scope)
 
 
-def list_leftover_runs(target: AcceptanceTarget) -> list[AcceptanceRun]:
+def list_leftover_runs(target: AcceptanceTarget) -> list[RunKey]:
     """Return the runs that still have an environment in Slipway for this connector and cluster."""
     infrastructures = Infrastructure.objects.filter(
         connector=target.connector,
@@ -132,12 +126,10 @@ def list_leftover_runs(target: AcceptanceTarget) -> list[AcceptanceRun]:
     )
     identifiers = infrastructures.values_list("environment__identifier", flat=True).distinct()
     names = sorted(identifier.removeprefix(IDENTIFIER_PREFIX) for identifier in identifiers)
-    return [AcceptanceRun(name) for name in names if RUN_PATTERN.fullmatch(name)]
+    return [RunKey(name) for name in names if RUN_PATTERN.fullmatch(name)]
 
 
-def _build_service_spec(
-    run: AcceptanceRun, target: AcceptanceTarget, suffix: str, description: str
-) -> ServiceSpec:
+def _build_service_spec(run: RunKey, target: AcceptanceTarget, suffix: str, description: str) -> ServiceSpec:
     image, _, tag = target.image.rpartition(":")
     kinds = Manifest.Kind
     documents = (
@@ -153,7 +145,7 @@ def _build_service_spec(
     )
 
 
-def _build_task_definition(run: AcceptanceRun, target: AcceptanceTarget, suffix: str) -> dict[str, Any]:
+def _build_task_definition(run: RunKey, target: AcceptanceTarget, suffix: str) -> dict[str, Any]:
     container = {
         "name": CONTAINER,
         "image": "<+primary.artifact.image>",
@@ -175,7 +167,7 @@ def _build_task_definition(run: AcceptanceRun, target: AcceptanceTarget, suffix:
     }
 
 
-def _build_service_definition(run: AcceptanceRun, target: AcceptanceTarget, suffix: str) -> dict[str, Any]:
+def _build_service_definition(run: RunKey, target: AcceptanceTarget, suffix: str) -> dict[str, Any]:
     network = {
         "subnets": list(target.subnets),
         "securityGroups": list(target.security_groups),
@@ -197,7 +189,7 @@ def _build_service_definition(run: AcceptanceRun, target: AcceptanceTarget, suff
 
 
 def _build_pipeline(
-    run: AcceptanceRun, name: str, steps: Mapping[str, Any], script: str, version: str
+    run: RunKey, name: str, steps: Mapping[str, Any], script: str, version: str
 ) -> dict[str, Any]:
     suffix = BLUE_GREEN_SUFFIX.replace("-", "_") if name.startswith("blue_green") else ""
     environment = {

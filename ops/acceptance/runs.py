@@ -1,86 +1,233 @@
-"""Acceptance runs from the first row to the deletion of the last one."""
+"""Passes of workers over acceptance runs: each claims a run, does what is next, and stores the position.
 
-import secrets
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+Rows are created in the transaction that stores the position, so a worker that dies repeats only reads and
+deletions. A pass takes seconds; nothing waits in it.
+"""
 
-from ops.acceptance.leftovers import delete_aws_resources, list_leftover_services
+import logging
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from django.db import transaction
+from django.db.models import F, Q
+
+from ops.acceptance.deletions import Deletion, advance_deletion
 from ops.acceptance.observations import Observation
-from ops.acceptance.resources import (
-    AcceptanceRun,
-    create_disposable_project,
-    delete_disposable_rows,
-    list_leftover_runs,
+from ops.acceptance.observer import Observer
+from ops.acceptance.resources import RunKey, create_disposable_project
+from ops.acceptance.rules import Verdict, evaluate_rules
+from ops.acceptance.scenarios import (
+    SCENARIOS_BY_NAME,
+    ScenarioPhase,
+    ScenarioProgress,
+    advance_scenario,
+    finish_scenario,
+    list_aws_services,
+    start_scenario,
 )
-from ops.acceptance.scenarios import Pause, ScenarioRunner, abort_open_executions
-from ops.acceptance.targets import AcceptanceTarget
-from rbac.models import Scope, User
+from ops.acceptance.targets import AcceptanceImpossible, AcceptanceTarget
+from ops.models import AcceptanceRun
+from rbac.models import User
+from rbac.policy import Forbidden
+from web.http.problems import Problem
+from web.live import publish_change_on_commit
+
+PASS_INTERVAL: Final = timedelta(seconds=5)
+# Longer than Celery lets a pass take.
+LEASE_LENGTH: Final = timedelta(seconds=60)
+MAX_FAILED_PASSES: Final = 5
+LIVE_SOURCE: Final = "acceptance-runs"
+Status = AcceptanceRun.Status
+logger = logging.getLogger(__name__)
+
+
+class LeaseLost(Exception):
+    """Error raised when another worker has claimed the run."""
 
 
 @dataclass
-class AcceptanceResult:
-    """What a run saw, and what of it could not be deleted."""
+class RunProgress:
+    """Position of a run; `actor` is the key of the user in whose name rows are created and deleted.
 
-    run: AcceptanceRun
-    observations: list[Observation] = field(default_factory=list)
-    left: list[str] = field(default_factory=list)
-    is_complete: bool = False
-
-
-def create_run() -> AcceptanceRun:
-    return AcceptanceRun(secrets.token_hex(4))
-
-
-def run_scenarios(
-    result: AcceptanceResult,
-    *,
-    actor: User,
-    target: AcceptanceTarget,
-    scope: Scope,
-    pause: Pause,
-    announce: Callable[[str], None],
-) -> None:
-    """Run all scenarios into `result`, and delete what they created, also after an interruption.
-
-    `scope` is a project, or an organization, which gets one for the run.
+    `leftovers` are the keys of earlier runs that are deleted first.
     """
-    with _cleaned_up(result, actor, target, pause, announce):
-        project = create_disposable_project(actor=actor, run=result.run, target=target, scope=scope)
-        for observation in ScenarioRunner(project, target, pause, announce).run_all():
-            result.observations.append(observation)
-        result.is_complete = True
+
+    actor: int | None = None
+    leftovers: list[str] = field(default_factory=list)
+    is_created: bool = False
+    observer: dict[str, Any] = field(default_factory=dict)
+    scenario: dict[str, Any] | None = None
+    deletion: dict[str, Any] | None = None
 
 
-@contextmanager
-def _cleaned_up(
-    result: AcceptanceResult,
-    actor: User,
-    target: AcceptanceTarget,
-    pause: Pause,
-    announce: Callable[[str], None],
-) -> Iterator[None]:
+def list_due_runs(now: datetime) -> list[int]:
+    """Return the keys of the runs that wait for a pass; one query."""
+    return list(_filter_due(now).values_list("pk", flat=True))
+
+
+def advance_run(pk: int, now: datetime) -> None:
+    """Make one pass over a run, unless another worker does."""
+    if (
+        not _filter_due(now)
+        .filter(pk=pk)
+        .update(
+            fence=F("fence") + 1, lease_expires_at=now + LEASE_LENGTH, failed_passes=F("failed_passes") + 1
+        )
+    ):
+        return
+    run = AcceptanceRun.objects.select_related("connector__scope", "connector__secret", "scope").get(pk=pk)
     try:
-        yield
-    finally:
-        announce("Deleting what the run created …")
-        result.left += delete_run(actor=actor, target=target, run=result.run, pause=pause)
+        RunPass(run, now).perform()
+    except LeaseLost:
+        logger.info("Another worker has taken over the %s", run)
 
 
-def delete_run(*, actor: User, target: AcceptanceTarget, run: AcceptanceRun, pause: Pause) -> list[str]:
-    """Abort open executions of a run, delete its resources in AWS and in Slipway; return what is left.
-
-    The rows stay while something is left in AWS: they lead a later clean-up to it.
-    """
-    abort_open_executions(actor=actor, run=run, pause=pause)
-    left = list(delete_aws_resources(target.caller, target.cluster, run, pause))
-    if not left:
-        delete_disposable_rows(actor=actor, run=run)
-    return left
+def _filter_due(now: datetime) -> Any:
+    is_free = Q(lease_expires_at=None) | Q(lease_expires_at__lte=now)
+    return AcceptanceRun.objects.filter(is_free, due_at__lte=now)
 
 
-def find_leftover_runs(target: AcceptanceTarget) -> list[AcceptanceRun]:
-    """Return earlier runs that left something in Slipway or in the cluster. Raises `AwsError`."""
-    runs = {service.run.id: service.run for service in list_leftover_services(target.caller, target.cluster)}
-    runs |= {run.id: run for run in list_leftover_runs(target)}
-    return [runs[identifier] for identifier in sorted(runs)]
+class RunPass:
+    """One pass over a claimed run."""
+
+    def __init__(self, run: AcceptanceRun, now: datetime) -> None:
+        self.run, self.now = run, now
+        self.key, self.progress = RunKey(run.key), RunProgress(**run.progress)
+
+    def perform(self) -> None:
+        """Do what is next. Raises `LeaseLost`."""
+        is_stuck = self.run.failed_passes > MAX_FAILED_PASSES
+        if self.run.status == Status.CLEANING_UP:
+            self._clean_up(is_stuck=is_stuck)
+        elif self.run.cancel_requested_at:
+            self._begin_cleanup()
+        elif is_stuck:
+            self._begin_cleanup(
+                f"{MAX_FAILED_PASSES} passes in a row did not come to their end. See the worker's log."
+            )
+        else:
+            try:
+                self._advance()
+            except (Problem, Forbidden) as error:
+                self._begin_cleanup(str(error))
+
+    def _advance(self) -> None:
+        target = self._open_target()
+        if self.progress.leftovers:
+            self._delete_leftover(target)
+        elif not self.progress.is_created:
+            self._create_project(target)
+        elif self.progress.scenario is None:
+            self._start_next_scenario(target)
+        else:
+            self._advance_scenario(target, self.progress.scenario)
+
+    def _open_target(self) -> AcceptanceTarget:
+        if self.run.connector is None:
+            raise AcceptanceImpossible(f"The connector {self.run.connector_name} was deleted.")
+        return AcceptanceTarget.open(self.run.connector, self.run.target)
+
+    def _get_actor(self) -> User:
+        actor = User.objects.filter(pk=self.progress.actor or 0, is_active=True).first()
+        if actor is None:
+            raise AcceptanceImpossible("The user in whose name the run acts is no longer active.")
+        return actor
+
+    def _delete_leftover(self, target: AcceptanceTarget) -> None:
+        first, *others = self.progress.leftovers
+        deletion = self._advance_deletion(target, first)
+        if deletion.left:
+            raise AcceptanceImpossible(f"An earlier run is left: {' '.join(deletion.left)}")
+        if deletion.is_over:
+            self.progress.leftovers, self.progress.deletion = others, None
+        self._save()
+
+    def _create_project(self, target: AcceptanceTarget) -> None:
+        with transaction.atomic():
+            scope = create_disposable_project(
+                actor=self._get_actor(), run=self.key, target=target, scope=self.run.scope
+            )
+            self.progress.is_created = True
+            self._save(scope=scope)
+
+    def _start_next_scenario(self, target: AcceptanceTarget) -> None:
+        names = self.run.scenarios[len(self.run.observations) :]
+        if not names:
+            self._begin_cleanup()
+            return
+        scenario, observer = SCENARIOS_BY_NAME[names[0]], self._open_observer(target)
+        observer.begin(scenario.name, list_aws_services(self.key, scenario))
+        # What was before the deployment, which changes it within seconds.
+        observer.poll()
+        with transaction.atomic():
+            position = start_scenario(
+                scenario,
+                actor=self._get_actor(),
+                run=self.key,
+                scope=self.run.scope,
+                target=target,
+                now=self.now,
+            )
+            self.progress.scenario, self.progress.observer = asdict(position), observer.to_json()
+            self._save()
+
+    def _advance_scenario(self, target: AcceptanceTarget, record: Mapping[str, Any]) -> None:
+        position = ScenarioProgress(**{**record, "phase": ScenarioPhase(record["phase"])})
+        observer, observations = self._open_observer(target), self.run.observations
+        observer.poll()
+        with transaction.atomic():
+            if advance_scenario(position, actor=self._get_actor(), now=self.now):
+                observations = [*observations, finish_scenario(position, observer).to_json()]
+                self.progress.scenario = None
+            else:
+                self.progress.scenario = asdict(position)
+            self.progress.observer = observer.to_json()
+            self._save(observations=observations)
+
+    def _open_observer(self, target: AcceptanceTarget) -> Observer:
+        names = {self.key.aws_name: "acceptance"}
+        return Observer.from_json(target.caller, target.cluster, names, self.progress.observer)
+
+    def _begin_cleanup(self, problem: str = "") -> None:
+        self.progress = RunProgress(actor=self.progress.actor)
+        self._save(status=Status.CLEANING_UP, problem=problem)
+
+    def _clean_up(self, *, is_stuck: bool) -> None:
+        if is_stuck:
+            self._finish(["Deletion did not come to its end. See the worker's log."])
+            return
+        try:
+            deletion = self._advance_deletion(self._open_target(), self.key.id)
+        except (Problem, Forbidden) as error:
+            self._finish([f"The resources of run {self.key.id} are left: {error}"])
+            return
+        if deletion.is_over:
+            self._finish(deletion.left)
+        else:
+            self._save()
+
+    def _advance_deletion(self, target: AcceptanceTarget, key: str) -> Deletion:
+        deletion = Deletion(**(self.progress.deletion or {"run": key}))
+        advance_deletion(deletion, actor=self._get_actor(), target=target, now=self.now)
+        self.progress.deletion = asdict(deletion)
+        return deletion
+
+    def _finish(self, left: list[str]) -> None:
+        results = evaluate_rules(map(Observation.from_json, self.run.observations))
+        verdicts = {verdict: sum(each.verdict is verdict for each in results) for verdict in Verdict}
+        is_good = self.run.is_complete and not left and not verdicts[Verdict.BROKEN]
+        status = Status.SUCCESS if is_good else Status.FAILED
+        if self.run.cancel_requested_at:
+            status = Status.ABORTED
+        self.progress = RunProgress()
+        self._save(status=status, left=left, verdicts=verdicts, ended_at=self.now, due_at=None)
+
+    def _save(self, **values: Any) -> None:
+        """Store the position, and release the run. Raises `LeaseLost`."""
+        released = {"lease_expires_at": None, "failed_passes": 0, "due_at": self.now + PASS_INTERVAL}
+        rows = AcceptanceRun.objects.filter(pk=self.run.pk, fence=self.run.fence)
+        if not rows.update(**{**released, "progress": asdict(self.progress), **values}):
+            raise LeaseLost
+        publish_change_on_commit(LIVE_SOURCE, self.run.pk)

@@ -1,11 +1,12 @@
 """Scenarios of an acceptance run: which version is deployed, and how it should end."""
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
 from typing import Any, Final
 
-from deployments.execution.operations import abort_execution, roll_back_execution, run_pipeline
+from deployments.execution.operations import roll_back_execution, run_pipeline
 from deployments.models import AwsCall, Execution
 from ops.acceptance.observations import Observation
 from ops.acceptance.observer import Observer
@@ -13,20 +14,16 @@ from ops.acceptance.resources import (
     BLUE_GREEN_SUFFIX,
     CRASHING,
     SERVING,
-    AcceptanceRun,
-    DisposableProject,
+    RunKey,
+    add_pipeline,
 )
 from ops.acceptance.targets import AcceptanceTarget, BlueGreenTarget
-from rbac.models import User
-from steps.states import TERMINAL_STATUSES, CallState
-from web.http.problems import Conflict
+from rbac.models import Scope, User
+from steps.states import CallState
 
-Pause = Callable[[float], None]
-"""Lets seconds pass: really, or on the clock of a test."""
-POLL_SECONDS: Final = 5.0
-MAX_SECONDS: Final = 45 * 60.0
+MAX_LENGTH: Final = timedelta(minutes=45)
 # Events and tasks go on for a while after the execution has ended.
-SETTLE_SECONDS: Final = 90.0
+SETTLE_LENGTH: Final = timedelta(seconds=90)
 # The circuit breaker of ECS is to decide, not Slipway.
 PATIENT: Final = {"failedTasks": 0, "onFatalReason": False}
 # A tag that the repository does not have.
@@ -100,85 +97,89 @@ SCENARIOS: Final = (
 )
 
 
+SCENARIOS_BY_NAME: Final = {scenario.name: scenario for scenario in SCENARIOS}
+
+
 def list_scenarios(target: AcceptanceTarget) -> list[Scenario]:
     """Return the scenarios that a target allows: blue/green needs a load balancer."""
     return [each for each in SCENARIOS if target.blue_green or not each.uses_load_balancer]
 
 
+class ScenarioPhase(StrEnum):
+    """What a scenario waits for."""
+
+    DEPLOYING = "deploying"
+    SETTLING = "settling"
+    ROLLING_BACK = "rolling back"
+    SETTLING_AGAIN = "settling again"
+
+
 @dataclass
-class ScenarioRunner:
-    """Runs scenarios one after the other, through the engine that workers drive."""
+class ScenarioProgress:
+    """Position of a scenario that runs; `ends_at` is the latest end of its phase, in ISO 8601."""
 
-    project: DisposableProject
-    target: AcceptanceTarget
-    pause: Pause
-    announce: Callable[[str], None]
+    scenario: str
+    execution: str
+    phase: ScenarioPhase
+    ends_at: str
 
-    def run_all(self) -> Iterator[Observation]:
-        """Yield the observation of each scenario as it ends."""
-        run = self.project.run
-        observer = Observer(self.target.caller, self.target.cluster, {run.aws_name: "acceptance"})
-        for scenario in list_scenarios(self.target):
-            self.announce(f"{scenario.title} …")
-            observation = self._run(scenario, observer)
-            result = " ".join(filter(None, (observation.status, observation.outcome)))
-            self.announce(f"  {result} after {observation.seconds:.0f} s")
-            yield observation
+    def enter(self, phase: ScenarioPhase, ends_at: datetime) -> None:
+        self.phase, self.ends_at = phase, ends_at.isoformat()
 
-    def _run(self, scenario: Scenario, observer: Observer) -> Observation:
-        observer.begin(scenario.name, list_aws_services(self.project.run, scenario))
-        pipeline = self.project.add_pipeline(
-            scenario.name,
-            _build_steps(scenario, self.target.blue_green),
-            script=scenario.script,
-            version=scenario.version,
-        )
-        execution = run_pipeline(
-            actor=self.project.actor, pipeline=pipeline, artifact_tag=scenario.tag, inputs={}
-        )
-        wait_for_end(execution, self.pause, observer.poll)
-        self._settle(observer)
-        if scenario.is_rolled_back and execution.is_over:
-            execution = roll_back_execution(actor=self.project.actor, execution=execution)
-            execution.refresh_from_db()
-            wait_for_end(execution, self.pause, observer.poll, until_status=scenario.status)
-            self._settle(observer)
-        observation = observer.finish()
-        _record_result(observation, execution, observer)
-        return observation
-
-    def _settle(self, observer: Observer) -> None:
-        waited = 0.0
-        while waited < SETTLE_SECONDS:
-            self.pause(POLL_SECONDS)
-            waited += POLL_SECONDS
-            observer.poll()
+    def get_execution(self) -> Execution:
+        return Execution.objects.get(pk=self.execution)
 
 
-def wait_for_end(
-    execution: Execution, pause: Pause, look: Callable[[], None], *, until_status: str = ""
-) -> None:
-    """Wait until an execution is over, in this status if one is given, and call `look` meanwhile."""
-    waited = 0.0
-    while waited < MAX_SECONDS:
-        look()
-        execution.refresh_from_db()
-        if execution.is_over and until_status in ("", execution.status):
-            return
-        pause(POLL_SECONDS)
-        waited += POLL_SECONDS
+def start_scenario(
+    scenario: Scenario, *, actor: User, run: RunKey, scope: Scope, target: AcceptanceTarget, now: datetime
+) -> ScenarioProgress:
+    """Create the pipeline of a scenario, and run it. Raises the errors of `run_pipeline`."""
+    pipeline = add_pipeline(
+        actor=actor,
+        run=run,
+        scope=scope,
+        name=scenario.name,
+        steps=_build_steps(scenario, target.blue_green),
+        script=scenario.script,
+        version=scenario.version,
+    )
+    execution = run_pipeline(actor=actor, pipeline=pipeline, artifact_tag=scenario.tag, inputs={})
+    ends_at = (now + MAX_LENGTH).isoformat()
+    return ScenarioProgress(scenario.name, str(execution.pk), ScenarioPhase.DEPLOYING, ends_at)
 
 
-def abort_open_executions(*, actor: User, run: AcceptanceRun, pause: Pause) -> None:
-    """Abort the executions of a run that still run, and wait for their end."""
-    executions = Execution.objects.filter(pipeline__identifier__startswith=run.identifier)
-    for execution in executions.exclude(status__in=TERMINAL_STATUSES):
-        with suppress(Conflict):
-            abort_execution(actor=actor, execution=execution)
-        wait_for_end(execution, pause, lambda: None)
+def advance_scenario(progress: ScenarioProgress, *, actor: User, now: datetime) -> bool:
+    """Enter the next phase where the former one is over, and return whether the scenario is.
+
+    Raises the errors of `roll_back_execution`.
+    """
+    scenario, execution = SCENARIOS_BY_NAME[progress.scenario], progress.get_execution()
+    is_late = now >= datetime.fromisoformat(progress.ends_at)
+    match progress.phase:
+        case ScenarioPhase.DEPLOYING:
+            if execution.is_over or is_late:
+                progress.enter(ScenarioPhase.SETTLING, now + SETTLE_LENGTH)
+        case ScenarioPhase.SETTLING if is_late:
+            if not scenario.is_rolled_back or not execution.is_over:
+                return True
+            progress.execution = str(roll_back_execution(actor=actor, execution=execution).pk)
+            progress.enter(ScenarioPhase.ROLLING_BACK, now + MAX_LENGTH)
+        case ScenarioPhase.ROLLING_BACK:
+            if is_late or (execution.is_over and execution.status == scenario.status):
+                progress.enter(ScenarioPhase.SETTLING_AGAIN, now + SETTLE_LENGTH)
+        case ScenarioPhase.SETTLING_AGAIN:
+            return is_late
+    return False
 
 
-def list_aws_services(run: AcceptanceRun, scenario: Scenario) -> tuple[str, ...]:
+def finish_scenario(progress: ScenarioProgress, observer: Observer) -> Observation:
+    """Return what was seen, with the result of the execution."""
+    observation = observer.finish()
+    _record_result(observation, progress.get_execution(), observer)
+    return observation
+
+
+def list_aws_services(run: RunKey, scenario: Scenario) -> tuple[str, ...]:
     """Return the names of the ECS services of a scenario; blue/green has two."""
     if not scenario.uses_load_balancer:
         return (run.aws_name,)

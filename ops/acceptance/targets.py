@@ -1,8 +1,8 @@
 """Target of an acceptance run: connector, cluster and network, with defaults read from the cluster."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final, Self
 
 from aws.apis.ecs import EcsClient
 from aws.caller import Caller
@@ -10,11 +10,12 @@ from aws.errors import AwsError
 from connectors.models import Connector
 from connectors.specs.aws import parse_aws_spec
 from delegates.access.aws_access import ConnectorUnavailable, get_local_caller
+from web.http.problems import BadInput
 
-DEFAULT_IMAGE = "public.ecr.aws/nginx/nginx:stable"
+DEFAULT_IMAGE: Final = "public.ecr.aws/nginx/nginx:stable"
 
 
-class AcceptanceImpossible(Exception):
+class AcceptanceImpossible(BadInput):
     """Error raised when a run cannot start; the message says what to change."""
 
 
@@ -43,6 +44,31 @@ class AcceptanceTarget:
     has_public_ip: bool = True
     blue_green: BlueGreenTarget | None = None
     caller: Caller = field(kw_only=True, repr=False)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return all but connector and caller."""
+        names = ("region", "cluster", "image", "execution_role", "has_public_ip")
+        return {
+            **{name: getattr(self, name) for name in names},
+            "subnets": list(self.subnets),
+            "security_groups": list(self.security_groups),
+            "blue_green": asdict(self.blue_green) if self.blue_green else None,
+        }
+
+    @classmethod
+    def open(cls, connector: Connector, record: Mapping[str, Any]) -> Self:
+        """Return a stored target with a new caller. Raises `AcceptanceImpossible`."""
+        balancing = record["blue_green"]
+        return cls(
+            connector=connector,
+            **{
+                **record,
+                "subnets": tuple(record["subnets"]),
+                "security_groups": tuple(record["security_groups"]),
+                "blue_green": BlueGreenTarget(**balancing) if balancing else None,
+            },
+            caller=open_caller(connector, record["region"])[0],
+        )
 
 
 def find_connector(reference: str) -> Connector:
@@ -89,15 +115,20 @@ def find_network(
         arns = EcsClient(caller).list_services(cluster)[:10]
         services = EcsClient(caller).describe_raw_services(cluster, arns) if arns else []
     except AwsError as problem:
-        raise AcceptanceImpossible(str(problem)) from problem
+        raise AcceptanceImpossible(problem.display_message) from problem
     networks = (_get_network(service) for service in services)
     network = next((each for each in networks if each.get("subnets")), {})
     chosen = tuple(subnets) or tuple(network.get("subnets", ()))
     groups = tuple(security_groups) or tuple(network.get("securityGroups", ()))
     if not chosen or not groups:
         raise AcceptanceImpossible(
-            f"No service of the cluster {cluster} shows which network to use. Name it with --subnets and "
-            "--security-groups."
+            f"No service of the cluster {cluster} shows which network to use. Name subnets and security "
+            "groups.",
+            errors=[
+                {"path": path, "message": "No service of the cluster shows which to use."}
+                for path, known in (("subnets", chosen), ("security_groups", groups))
+                if not known
+            ],
         )
     return chosen, groups
 

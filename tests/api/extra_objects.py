@@ -1,5 +1,6 @@
 """What some addresses of rows are about, made where the world has none."""
 
+import json
 from typing import Any
 
 from django.utils import timezone
@@ -8,6 +9,8 @@ from catalog.models import Service
 from delegates.models import DelegateTask, LookupRequest
 from inventory.models.adoption import Adoption
 from inventory.models.drift import Drift, DriftComparison
+from ops.acceptance.comparison import SANDBOX_FILE
+from ops.models import AcceptanceRun
 from pipelines.models import Pipeline
 from rbac.models import AuditEntry, Role, User
 from tests.api.sample_project import World
@@ -23,6 +26,29 @@ def delegate_task(world: World) -> dict[str, Any]:
 def decision(world: World) -> dict[str, Any]:
     """To skip the step of an execution in which nothing waits for that."""
     return {"step": "ecsRollingDeploy", "decision": "SKIP"}
+
+
+def acceptance_run(world: World) -> dict[str, Any]:
+    """Return the key of an acceptance run that has ended, with what the sandbox does as its observations."""
+    observations = json.loads(SANDBOX_FILE.read_text())
+    run = AcceptanceRun.objects.first() or AcceptanceRun.objects.create(
+        key="0123abcd",
+        scope=world.scope,
+        connector=world.connector,
+        connector_name=str(world.connector),
+        cluster="demo",
+        region="us-east-1",
+        target={},
+        permissions={"actions": [], "denied": [], "problem": ""},
+        version="1",
+        status=AcceptanceRun.Status.SUCCESS,
+        scenarios=[record["scenario"] for record in observations],
+        observations=observations,
+        verdicts={"held": 21, "broken": 0, "not observed": 0},
+        started_at=timezone.now(),
+        ended_at=timezone.now(),
+    )
+    return {"pk": run.pk}
 
 
 def inquiry(world: World) -> dict[str, Any]:

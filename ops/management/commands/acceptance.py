@@ -5,32 +5,34 @@ import signal
 import sys
 import time
 from argparse import ArgumentParser
-from datetime import UTC, datetime
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from aws.apis.iam import StsClient
 from aws.errors import AwsError
-from ops.acceptance.plans import PermissionCheck, check_permissions, describe_plan
-from ops.acceptance.reports import AcceptanceReport
-from ops.acceptance.resources import AcceptanceRun, choose_scope
+from ops.acceptance import operations
+from ops.acceptance.deletions import delete_run, find_leftover_runs
+from ops.acceptance.operations import AcceptanceSpec
+from ops.acceptance.plans import describe_plan
+from ops.acceptance.reports import AcceptanceReport, describe_progress
 from ops.acceptance.rules import Verdict
-from ops.acceptance.runs import AcceptanceResult, create_run, delete_run, find_leftover_runs, run_scenarios
 from ops.acceptance.targets import (
     DEFAULT_IMAGE,
     AcceptanceImpossible,
     AcceptanceTarget,
     BlueGreenTarget,
     find_connector,
-    find_network,
     open_caller,
 )
-from ops.health import list_failed_checks
+from ops.models import AcceptanceRun
 from rbac.models import RoleAssignment, Scope, User
-from web.http.problems import Problem
+from rbac.policy import Forbidden
+from web.http.problems import Conflict, Problem
+
+WATCH_SECONDS: Final = 2.0
 
 
 class Command(BaseCommand):
@@ -66,57 +68,61 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         try:
             self._handle(options)
-        except (AcceptanceImpossible, AwsError) as problem:
+        except (AwsError, Forbidden) as problem:
             raise CommandError(str(problem)) from problem
         except Problem as problem:
             raise CommandError(problem.detail) from problem
 
     def _handle(self, options: dict[str, Any]) -> None:
-        actor = _find_user(options["user"])
-        target = _build_target(options)
-        self._clean_up(actor, target, options)
+        actor, spec = _find_user(options["user"]), _build_spec(options)
         if options["clean_up"]:
+            self._clean_up(actor, spec, options)
             return
-        _require_workers()
-        scope = choose_scope(target.connector, _find_organization(options["organization"]))
-        run, permissions = create_run(), check_permissions(target)
-        for line in describe_plan(run, target, permissions):
+        plan = operations.plan_run(actor=actor, spec=spec)
+        for line in describe_plan(plan):
             self.stdout.write(line)
         self._ask("Start", options)
         # The end of a session ends the run as Ctrl-C does: with the cleanup.
         for number in (signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.default_int_handler)
-        started_at = datetime.now(UTC)
-        result = AcceptanceResult(run)
+        run = operations.start_run(actor=actor, plan=plan)
         try:
-            run_scenarios(
-                result,
-                actor=actor,
-                target=target,
-                scope=scope,
-                pause=time.sleep,
-                announce=self.stdout.write,
-            )
+            self._watch(run)
         except KeyboardInterrupt:
-            self.stdout.write("Interrupted.")
-        except Problem as problem:
-            self.stdout.write(f"Stopped: {problem.detail}")
-        self._report(result, target, started_at, permissions, options)
+            self.stdout.write("Interrupted. A worker deletes what the run created …")
+            _cancel(actor, run)
+            self._watch(run)
+        self._report(run, plan.target, options)
 
-    def _clean_up(self, actor: User, target: AcceptanceTarget, options: dict[str, Any]) -> None:
+    def _clean_up(self, actor: User, spec: AcceptanceSpec, options: dict[str, Any]) -> None:
+        operations.require_run_access(actor, spec.connector)
+        caller, region = open_caller(spec.connector, spec.region)
+        target = AcceptanceTarget(spec.connector, region, spec.cluster, (), (), caller=caller)
         runs = find_leftover_runs(target)
         if not runs:
-            if options["clean_up"]:
-                self.stdout.write("Earlier runs left nothing here.")
+            self.stdout.write("Earlier runs left nothing here.")
             return
         self.stdout.write(f"Runs left resources here: {', '.join(run.aws_name for run in runs)}.")
         self._ask("Delete them", options)
-        if left := [text for run in runs for text in self._delete(actor, target, run)]:
+        left = []
+        for run in runs:
+            self.stdout.write(f"Deleting {run.aws_name} …")
+            left += delete_run(actor=actor, target=target, run=run, pause=time.sleep)
+        if left:
             raise CommandError(" ".join(left))
 
-    def _delete(self, actor: User, target: AcceptanceTarget, run: AcceptanceRun) -> list[str]:
-        self.stdout.write(f"Deleting {run.aws_name} …")
-        return delete_run(actor=actor, target=target, run=run, pause=time.sleep)
+    def _watch(self, run: AcceptanceRun) -> None:
+        """Print the progress of a run until its end."""
+        shown: set[str] = set()
+        while True:
+            run.refresh_from_db()
+            for line in describe_progress(run):
+                if line not in shown:
+                    self.stdout.write(line)
+                shown.add(line)
+            if run.is_over:
+                return
+            time.sleep(WATCH_SECONDS)
 
     def _ask(self, question: str, options: dict[str, Any]) -> None:
         if options["yes"]:
@@ -126,23 +132,8 @@ class Command(BaseCommand):
         if sys.stdin.readline().strip() != "yes":
             raise CommandError("Nothing was changed.")
 
-    def _report(
-        self,
-        result: AcceptanceResult,
-        target: AcceptanceTarget,
-        started_at: datetime,
-        permissions: PermissionCheck,
-        options: dict[str, Any],
-    ) -> None:
-        report = AcceptanceReport(
-            result=result,
-            version=settings.SLIPWAY_VERSION,
-            region=target.region,
-            started_at=started_at,
-            ended_at=datetime.now(UTC),
-            permissions=permissions,
-            private=_describe_account(target) if options["full"] else {},
-        )
+    def _report(self, run: AcceptanceRun, target: AcceptanceTarget, options: dict[str, Any]) -> None:
+        report = AcceptanceReport.of(run, _describe_account(target) if options["full"] else {})
         base: Path = options["report"]
         files = [base.with_name(f"{base.name}{suffix}") for suffix in (".md", ".json")]
         files[0].write_text(report.to_markdown())
@@ -154,45 +145,43 @@ class Command(BaseCommand):
                 self.stdout.write(f"  {text}")
         held = sum(each.verdict is Verdict.HELD for each in report.rule_results)
         self.stdout.write(f"{held} rules held, {len(broken)} broken. Report: {files[0]}, {files[1]}")
-        for text in result.left:
+        for text in run.left:
             self.stdout.write(text)
-        if broken or result.left or not result.is_complete:
+        if run.status != AcceptanceRun.Status.SUCCESS:
             sys.exit(1)
 
 
-def _build_target(options: dict[str, Any]) -> AcceptanceTarget:
-    connector = find_connector(options["connector"])
-    caller, region = open_caller(connector, options["region"])
-    given = [tuple(filter(None, options[name].split(","))) for name in ("subnets", "security_groups")]
-    subnets, groups = ((), ()) if options["clean_up"] else find_network(caller, options["cluster"], *given)
-    if ":" not in options["image"].rpartition("/")[2] or "@" in options["image"]:
-        raise AcceptanceImpossible("Name the image with a tag, such as nginx:stable.")
-    return AcceptanceTarget(
-        connector=connector,
-        region=region,
+def _cancel(actor: User, run: AcceptanceRun) -> None:
+    try:
+        operations.cancel_run(actor=actor, run=run)
+    except Conflict:
+        # It is cleaning up already.
+        return
+
+
+def _build_spec(options: dict[str, Any]) -> AcceptanceSpec:
+    return AcceptanceSpec(
+        connector=find_connector(options["connector"]),
         cluster=options["cluster"],
-        subnets=subnets,
-        security_groups=groups,
+        region=options["region"],
+        subnets=tuple(_split(options["subnets"])),
+        security_groups=tuple(_split(options["security_groups"])),
         image=options["image"],
         execution_role=options["execution_role"],
         has_public_ip=not options["no_public_ip"],
+        organization=_find_organization(options["organization"]),
         blue_green=_build_blue_green(options),
-        caller=caller,
     )
+
+
+def _split(text: str) -> Iterator[str]:
+    return filter(None, (part.strip() for part in text.split(",")))
 
 
 def _build_blue_green(options: dict[str, Any]) -> BlueGreenTarget | None:
-    if not options["load_balancer"]:
-        return None
-    if not (options["prod_listener"] and options["stage_listener"]):
-        raise AcceptanceImpossible("Blue/green needs --prod-listener and --stage-listener too.")
-    return BlueGreenTarget(
-        load_balancer=options["load_balancer"],
-        prod_listener=options["prod_listener"],
-        prod_rule=options["prod_rule"],
-        stage_listener=options["stage_listener"],
-        stage_rule=options["stage_rule"],
-    )
+    names = ("load_balancer", "prod_listener", "prod_rule", "stage_listener", "stage_rule")
+    values = {name: options[name] for name in names}
+    return BlueGreenTarget(**values) if any(values.values()) else None
 
 
 def _find_user(username: str) -> User:
@@ -218,12 +207,6 @@ def _find_organization(identifier: str) -> Scope | None:
     if organization is None:
         raise AcceptanceImpossible(f"There is no organization {identifier}.")
     return organization
-
-
-def _require_workers() -> None:
-    failed = list_failed_checks()
-    if reasons := [text for name, text in failed.items() if name in ("broker", "worker", "dispatcher")]:
-        raise AcceptanceImpossible(f"Deployments need running workers. {' '.join(reasons)}")
 
 
 def _describe_account(target: AcceptanceTarget) -> dict[str, str]:

@@ -11,8 +11,7 @@ from catalog.models import Environment
 from deployments.engine import dispatch
 from deployments.models import Pulse
 from ops.acceptance.plans import estimate_cost
-from ops.acceptance.resources import IDENTIFIER_PREFIX, create_disposable_project
-from ops.acceptance.runs import create_run
+from ops.acceptance.resources import IDENTIFIER_PREFIX, create_disposable_project, create_run_key
 from ops.acceptance.scenarios import SCENARIOS
 from ops.acceptance.targets import AcceptanceTarget, find_connector, open_caller
 from ops.demo_pipelines import SandboxFacts
@@ -80,11 +79,14 @@ def test_without_workers_it_does_not_begin(options: dict[str, Any]) -> None:
     ("changes", "words"),
     [
         ({"connector": "ghost"}, "There is no AWS connector ghost."),
-        ({"subnets": ""}, "Name it with --subnets and --security-groups."),
+        ({"subnets": ""}, "Name subnets and security groups."),
         ({"cluster": "ghost"}, "Cluster not found"),
-        ({"image": "nginx"}, "Name the image with a tag"),
+        ({"image": "nginx"}, "Enter an image with its tag, such as nginx:stable."),
         ({"user": "ghost"}, "There is no active user ghost."),
-        ({"load_balancer": "demo"}, "Blue/green needs --prod-listener and --stage-listener too."),
+        (
+            {"load_balancer": "arn:aws:elasticloadbalancing:us-east-1:123456789012:loadbalancer/app/a/1"},
+            "Blue/green needs a load balancer, a production listener and a stage listener.",
+        ),
     ],
 )
 def test_it_says_which_option_is_wrong(options: dict[str, Any], changes: dict[str, Any], words: str) -> None:
@@ -99,7 +101,7 @@ def test_a_clean_up_deletes_what_an_earlier_run_left(options: dict[str, Any]) ->
     connector = find_connector(options["connector"])
     caller, region = open_caller(connector, "")
     target = AcceptanceTarget(connector, region, "demo", ("subnet-a",), ("sg-a",), caller=caller)
-    run, admin = create_run(), User.objects.get(username="admin")
+    run, admin = create_run_key(), User.objects.get(username="admin")
     create_disposable_project(actor=admin, run=run, target=target, scope=connector.scope)
 
     text = run_command(options, clean_up=True, yes=True)

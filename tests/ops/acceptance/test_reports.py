@@ -7,13 +7,13 @@ from ops.acceptance.comparison import load_sandbox_observations
 from ops.acceptance.observations import Normalizer, Observation, ObservedEvent
 from ops.acceptance.plans import PermissionCheck
 from ops.acceptance.reports import AcceptanceReport
-from ops.acceptance.resources import AcceptanceRun
-from ops.acceptance.runs import AcceptanceResult
 
 
 def build_report(*observations: Observation, **private: str) -> AcceptanceReport:
     return AcceptanceReport(
-        result=AcceptanceResult(AcceptanceRun("0123abcd"), list(observations), is_complete=True),
+        observations=observations,
+        is_complete=True,
+        left=(),
         version="1.2.3",
         region="eu-central-1",
         started_at=datetime(2026, 1, 2, 3, 4, tzinfo=UTC),

@@ -7,11 +7,17 @@ from dataclasses import replace
 from connectors.models import Connector
 from ops.acceptance.comparison import SANDBOX_FILE
 from ops.acceptance.observations import Observation
-from ops.acceptance.runs import AcceptanceResult, create_run, run_scenarios
-from ops.acceptance.scenarios import Pause
+from ops.acceptance.operations import start_run
+from ops.acceptance.plans import AcceptancePlan, check_permissions
+from ops.acceptance.resources import RunKey, create_run_key
+from ops.acceptance.runs import PASS_INTERVAL, advance_run
 from ops.acceptance.targets import AcceptanceTarget, BlueGreenTarget, open_caller
+from ops.models import AcceptanceRun
 from rbac.models import Scope, User
 from tests.fixtures.engine_driver import Drive
+
+# More than two hours.
+MAX_PASSES = 1500
 
 
 def build_target(drive: Drive, *, has_load_balancer: bool = True) -> AcceptanceTarget:
@@ -40,25 +46,34 @@ def build_target(drive: Drive, *, has_load_balancer: bool = True) -> AcceptanceT
     return replace(target, blue_green=blue_green)
 
 
-def run_acceptance(
-    drive: Drive,
-    target: AcceptanceTarget,
-    *,
-    result: AcceptanceResult | None = None,
-    pause: Pause | None = None,
-    scope: Scope | None = None,
-) -> AcceptanceResult:
-    """Run every scenario on the clocks of the drive."""
-    result = result or AcceptanceResult(create_run())
-    run_scenarios(
-        result,
-        actor=User.objects.get(username="admin"),
-        target=target,
-        scope=scope or target.connector.scope,
-        pause=pause or drive.pass_time,
-        announce=lambda _: None,
+def start_acceptance(
+    target: AcceptanceTarget, *, scope: Scope | None = None, leftovers: tuple[RunKey, ...] = ()
+) -> AcceptanceRun:
+    """Start a run, as after the confirmation of its plan."""
+    plan = AcceptancePlan(
+        create_run_key(), target, scope or target.connector.scope, check_permissions(target), leftovers
     )
-    return result
+    return start_run(actor=User.objects.get(username="admin"), plan=plan)
+
+
+def make_passes(drive: Drive, run: AcceptanceRun, count: int) -> AcceptanceRun:
+    """Make passes over a run, as workers do, on the clocks of the drive."""
+    for _ in range(count):
+        advance_run(run.pk, drive.clock.now())
+        run.refresh_from_db()
+        if run.is_over:
+            break
+        drive.pass_time(PASS_INTERVAL.total_seconds())
+    return run
+
+
+def run_acceptance(drive: Drive, target: AcceptanceTarget) -> AcceptanceRun:
+    """Run every scenario."""
+    return make_passes(drive, start_acceptance(target), MAX_PASSES)
+
+
+def load_observations(run: AcceptanceRun) -> list[Observation]:
+    return [Observation.from_json(record) for record in run.observations]
 
 
 def write_expected(observations: list[Observation]) -> None:
