@@ -101,8 +101,8 @@ def parse_work_error(answer: FinishedWork, operation: str, *, is_write: bool) ->
 
 # Errors of a program that ran to its end; the result has the details.
 _RUN_ERRORS = ("ScriptFailed", "ProgramFailed")
-# Errors of a missing tool, which another delegate may have.
-_MISSING_TOOLS = ("NoInterpreter", "NoGit", "NoTerraform", "ShellBlocked")
+# Errors of a missing tool, or of an older release, which another delegate may not have.
+_MISSING_TOOLS = ("NoInterpreter", "NoGit", "NoTerraform", "ShellBlocked", "UnknownTask")
 _CODES = {
     "Aborted": "TASK_ABORTED",
     "AddressRefused": "ADDRESS_REFUSED",

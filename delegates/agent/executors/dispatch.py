@@ -44,9 +44,9 @@ def execute_task(held_task: HeldTask, around: ExecutorContext) -> TaskResult:
     task = held_task.task
     executor = EXECUTORS.get(task.kind.lower())
     if executor is None:
-        return build_failure(
-            "UnknownTask", f"this delegate cannot run tasks of kind {task.kind!r}: upgrade it"
-        )
+        # A delegate of a newer release may have it.
+        message = f"this delegate cannot run tasks of kind {task.kind!r}: upgrade it"
+        return build_failure("UnknownTask", message, capability=True)
     if held_task.stopped.is_set():
         return build_aborted()
     if task.is_write and time.monotonic() > task.send_before:

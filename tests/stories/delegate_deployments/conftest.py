@@ -59,13 +59,20 @@ def start(work: Work, manager: Manager, tmp_path: Path) -> Iterator[StartDying]:
     token = create_token(actor=admin, scope=Scope.objects.get(path="account"), name="agents")
     started: list[Part] = []
 
-    def begin(name: str, *, dies_at: str = "", program: tuple[str, ...] = DYING_AGENT, **more: str) -> Part:
+    def begin(
+        name: str,
+        *,
+        dies_at: str = "",
+        program: tuple[str, ...] = DYING_AGENT,
+        code: Path = ROOT,
+        **more: str,
+    ) -> Part:
         home = tmp_path / f"{name} {len(started)}"
         home.mkdir()
         environment = {
             "PATH": os.environ["PATH"],
             "HOME": str(home),
-            "PYTHONPATH": str(ROOT),
+            "PYTHONPATH": str(code),
             "PYTHONUNBUFFERED": "1",
             "SLIPWAY_DELEGATE_HOME": str(home),
             "SLIPWAY_DELEGATE_PORT": "0",
@@ -81,6 +88,7 @@ def start(work: Work, manager: Manager, tmp_path: Path) -> Iterator[StartDying]:
             **more,
         }
         part = Part("output", program, environment=environment, folder=home)
+        part.code = code
         started.append(part)
         part.start()
         instances = DelegateInstance.objects.filter(delegate__name=name, connection="WEBSOCKET")
