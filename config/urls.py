@@ -40,6 +40,7 @@ urlpatterns = [
     path("api/v1/", include("pipelines.api.urls")),
     path("api/v1/", include("deployments.api.urls")),
     path("api/v1/", include("inventory.api.urls")),
+    path("api/v1/", include("ops.api.urls")),
 ]
 
 handler400 = "web.http.error_pages.handler400"

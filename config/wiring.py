@@ -81,6 +81,7 @@ def _register_live_sources() -> None:
     from inventory.adoption.live import ADOPTION_SOURCE
     from inventory.dashboards.live import DASHBOARD_SOURCE
     from inventory.sync.live import CLUSTER_SOURCE
+    from ops.acceptance.live import ACCEPTANCE_SOURCE
     from web.live import register_source
 
     for source in (
@@ -96,6 +97,7 @@ def _register_live_sources() -> None:
         ADOPTION_SOURCE,
         BADGE_SOURCE,
         DASHBOARD_SOURCE,
+        ACCEPTANCE_SOURCE,
     ):
         register_source(source)
 

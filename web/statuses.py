@@ -107,6 +107,11 @@ STATUS_BADGES: Final[dict[str, StatusBadge]] = {
     "NOT_OK": StatusBadge("Test failed", "failed", "failed"),
     # checks of the installation
     "WARNING": StatusBadge("Warning", "warning", "waiting"),
+    # acceptance runs and their rules
+    "CLEANING_UP": StatusBadge("Cleaning up", "running", "waiting"),
+    "held": StatusBadge("Held", "success", "success"),
+    "broken": StatusBadge("Broken", "failed", "failed"),
+    "not observed": StatusBadge("Not observed", "skipped", "queued"),
     "NEVER": StatusBadge("Not tested", "queued", "queued"),
 }
 

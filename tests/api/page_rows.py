@@ -4,6 +4,7 @@ from tests.api.account_page_rows import PEOPLE
 from tests.api.api_key_page_rows import KEYS
 from tests.api.deployment_page_rows import DEPLOYMENT_PAGES
 from tests.api.extra_objects import audit_entry, delegate_task, inquiry, invitation_form
+from tests.api.installation_rows import INSTALLATION
 from tests.api.people_page_rows import PEOPLE_PAGES
 from tests.api.requests import (
     Ask,
@@ -41,6 +42,7 @@ PAGES: dict[str, Row] = {
     **KEYS,
     **PEOPLE,
     **PEOPLE_PAGES,
+    **INSTALLATION,
     "invitations": allow_get(Lists("core_user_view")),
     "new-invitation": Row(
         (
@@ -58,8 +60,6 @@ PAGES: dict[str, Row] = {
     # Nobody but who holds the link of an invitation sees what it offers: tests/accounts/test_invitations.py.
     "join-by-link": Row((get(Open(404, 404)),), lambda world: {"token": "nothing"}),
     "join": Row((get(Open(404, 404)), Ask("post", Open(404, 404), is_form=True))),
-    "system": allow_get(Needs("core_account_edit", at=ACCOUNT)),
-    "retention": allow_get(Needs("core_account_edit", at=ACCOUNT)),
     "audit-trail": Row(
         (
             get(Lists("core_audit_view", sign='<span class="name">pipeline.execute</span>')),

@@ -39,6 +39,8 @@ REFUSED_ALTHOUGH_DESCRIBED: Final[dict[str, str]] = {
     "PATCH /api/v1/delegate-configurations/{id}": NAMED,
     "PATCH /api/v1/delegates/{id}": NAMED,
     "PATCH /api/v1/user-groups/{id}": NAMED,
+    "POST /api/v1/acceptance-runs": NAMED,
+    "POST /api/v1/acceptance-runs/plan": NAMED,
     "POST /api/v1/access-check": NAMED,
     "POST /api/v1/adoptions/{id}/adopt": NAMED,
     "POST /api/v1/api-keys": TAKEN,

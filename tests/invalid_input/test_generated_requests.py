@@ -20,6 +20,7 @@ from inventory.models.adoption import Adoption
 from inventory.models.drift import DriftComparison
 from rbac.models import User
 from rbac.operations.api_keys import create_api_key
+from tests.api.extra_objects import acceptance_run
 from tests.api.sample_project import World
 from tests.fuzz.exceptions import is_expected
 
@@ -79,6 +80,7 @@ def _kept_connection() -> Iterator[None]:
 def addresses(world: World) -> dict[str, dict[str, Any]]:
     """What is in an address, by how it begins: a made-up one would end with 404 and try little else."""
     return {
+        "/api/v1/acceptance-runs/": {"id": acceptance_run(world)["pk"]},
         "/api/v1/orgs/": {"org": "default", "project": "demo"},
         "/api/v1/approvals/": {"id": str(world.approval.pk)},
         "/api/v1/api-keys/": {"id": world.key.pk},

@@ -14,8 +14,8 @@ from config.urls import websocket_urlpatterns
 from delegates.models import LookupRequest
 from deployments.models import PreviewRequest
 from rbac.models import Scope, User
-from tests.api.extra_objects import adoption
-from tests.api.required_access import ADMIN, EVERY_STANDING, HERE, Standing
+from tests.api.extra_objects import acceptance_run, adoption
+from tests.api.required_access import ACCOUNT, ADMIN, EVERY_STANDING, HERE, Standing
 from tests.api.sample_project import World, make_world
 from tests.fixtures.delegates import make_task
 from tests.fixtures.sockets import session_of
@@ -104,6 +104,10 @@ TOPICS: dict[str, tuple[Callable[[World], Any], Callable[[Standing], bool]]] = {
     "instances-of": (
         lambda world: world.service.pk,
         lambda standing: standing.has("core_service_view", HERE),
+    ),
+    "acceptance-run": (
+        lambda world: acceptance_run(world)["pk"],
+        lambda standing: standing.has("core_account_edit", ACCOUNT),
     ),
     "adoption": (
         lambda world: adoption(world)["pk"],
