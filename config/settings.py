@@ -357,6 +357,7 @@ SPECTACULAR_SETTINGS = {
     "COMPONENT_SPLIT_PATCH": False,
     "ENUM_NAME_OVERRIDES": {
         "ScopeKind": "rbac.models.Scope.Kind",
+        "AcceptanceRunStatus": "ops.models.AcceptanceRun.Status",
         "ConnectorKind": "connectors.models.Connector.Kind",
         "EnvironmentKind": "catalog.models.Environment.Kind",
         "ManifestKind": "catalog.models.Manifest.Kind",
