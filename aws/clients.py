@@ -2,16 +2,20 @@
 
 import json
 import os
+import re
 import threading
 import time
+from base64 import b64decode
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import botocore.session
+from botocore import UNSIGNED
 from botocore.awsrequest import AWSHTTPConnection, AWSHTTPSConnection
 from botocore.config import Config
 from botocore.credentials import DeferredRefreshableCredentials
@@ -19,7 +23,7 @@ from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError
 from botocore.loaders import create_loader
 from botocore.parsers import ResponseParserError
 
-from aws.errors import NotSent, Unanswered
+from aws.errors import NotSent, Unanswered, Unauthenticated
 from aws.operations import is_write
 from aws.responses import convert_error
 from guards.address_policy import PRIVATE_ALLOWED, AddressPolicy
@@ -41,16 +45,35 @@ class DefaultChain:
 
 
 @dataclass(frozen=True)
-class AssumedRole:
-    """A role taken on by other credentials, renewed before it expires."""
+class Unsigned:
+    """No credentials, for the operations of STS that take a token in their place."""
+
+
+@dataclass(frozen=True)
+class WebIdentity:
+    """A role assumed with an OIDC token from a file, which is read again for each new session."""
 
     role_arn: str
-    base: AccessKey | DefaultChain = DefaultChain()
-    external_id: str = field(default="", repr=False)
+    token_file: str
     session_name: str = "slipway"
 
 
-Credentials = AccessKey | DefaultChain | AssumedRole
+@dataclass(frozen=True)
+class AssumedRole:
+    """A role taken on by other credentials, renewed before it expires.
+
+    `tags` are pairs of key and value; `transitive_tag_keys` names those that later roles of a chain inherit.
+    """
+
+    role_arn: str
+    base: "AccessKey | DefaultChain | WebIdentity | AssumedRole" = DefaultChain()
+    external_id: str = field(default="", repr=False)
+    session_name: str = "slipway"
+    tags: tuple[tuple[str, str], ...] = ()
+    transitive_tag_keys: tuple[str, ...] = ()
+
+
+Credentials = AccessKey | DefaultChain | WebIdentity | AssumedRole
 
 _thread_state = threading.local()
 
@@ -95,14 +118,16 @@ class Endpoint:
     address_policy: AddressPolicy = PRIVATE_ALLOWED
 
 
-_ClientKey = tuple[Credentials, str, Endpoint | None, str]
+_ClientKey = tuple[Credentials | Unsigned, str, Endpoint | None, str]
 _clients: "OrderedDict[_ClientKey, Any]" = OrderedDict()
 # Making a client is not thread-safe in botocore; using one is.
 _lock = threading.RLock()
 _loader = create_loader()
 
 
-def get_client(credentials: Credentials, region: str, endpoint: Endpoint | None, service: str) -> Any:
+def get_client(
+    credentials: Credentials | Unsigned, region: str, endpoint: Endpoint | None, service: str
+) -> Any:
     """Return the shared client of one service; the least recently used clients are evicted."""
     key = (credentials, region, endpoint, service)
     with _lock:
@@ -146,13 +171,19 @@ def _create_client(key: _ClientKey) -> Any:
         session.set_credentials(
             credentials.access_key_id, credentials.secret_access_key, credentials.session_token or None
         )
-    elif isinstance(credentials, AssumedRole):
+    elif isinstance(credentials, AssumedRole | WebIdentity):
         # botocore refreshes the credentials before the role's session expires.
         session._credentials = DeferredRefreshableCredentials(  # type: ignore[attr-defined]
-            method="assume-role", refresh_using=_build_role_refresh(credentials, region, endpoint)
+            method="assume-role",
+            refresh_using=_build_role_refresh(credentials, region, endpoint)
+            if isinstance(credentials, AssumedRole)
+            else _build_web_identity_refresh(credentials, region, endpoint),
         )
     url = endpoint.url if endpoint else None
-    client = session.create_client(service, region_name=region, endpoint_url=url, config=_build_config())
+    config = _build_config()
+    if isinstance(credentials, Unsigned):
+        config = config.merge(Config(signature_version=UNSIGNED))
+    client = session.create_client(service, region_name=region, endpoint_url=url, config=config)
     if endpoint:
         _guard_connections(client, endpoint.address_policy)
     client.meta.events.register(
@@ -211,23 +242,79 @@ def _build_role_refresh(
 ) -> Callable[[], dict[str, str | datetime]]:
     def assume() -> dict[str, str | datetime]:
         sts = get_client(role.base, region, endpoint, "sts")
-        external_id = {"ExternalId": role.external_id} if role.external_id else {}
-        try:
-            response = sts.assume_role(
-                RoleArn=role.role_arn, RoleSessionName=role.session_name, **external_id
-            )
-        except (ClientError, BotoCoreError) as boto_error:
-            error = convert_error(boto_error, "sts", "AssumeRole")
-            if isinstance(error, Unanswered):
-                # The call that needed the role has not left yet, and assuming a role changes nothing.
-                error = NotSent(error.code, error.message, "sts", "AssumeRole")
-            raise error from boto_error
-        credentials = response["Credentials"]
-        return {
-            "access_key": credentials["AccessKeyId"],
-            "secret_key": credentials["SecretAccessKey"],
-            "token": credentials["SessionToken"],
-            "expiry_time": credentials["Expiration"].isoformat(),
-        }
+        options: dict[str, Any] = {"ExternalId": role.external_id} if role.external_id else {}
+        if role.tags:
+            options["Tags"] = [{"Key": key, "Value": value} for key, value in role.tags]
+        if role.transitive_tag_keys:
+            options["TransitiveTagKeys"] = list(role.transitive_tag_keys)
+        return _open_session(
+            "AssumeRole",
+            lambda: sts.assume_role(RoleArn=role.role_arn, RoleSessionName=role.session_name, **options),
+        )
 
     return assume
+
+
+def _build_web_identity_refresh(
+    identity: WebIdentity, region: str, endpoint: Endpoint | None
+) -> Callable[[], dict[str, str | datetime]]:
+    def assume() -> dict[str, str | datetime]:
+        token = read_web_identity_token(identity.token_file)
+        sts = get_client(Unsigned(), region, endpoint, "sts")
+        return _open_session(
+            "AssumeRoleWithWebIdentity",
+            lambda: sts.assume_role_with_web_identity(
+                RoleArn=identity.role_arn, RoleSessionName=identity.session_name, WebIdentityToken=token
+            ),
+        )
+
+    return assume
+
+
+def read_web_identity_token(path: str) -> str:
+    """Return the token in a file. Raises `Unauthenticated` if there is none, or something else is in it.
+
+    A file without a token is never sent: its path comes from a user.
+    """
+    try:
+        with Path(path).open("rb") as file:
+            text = file.read(_MAX_TOKEN_BYTES + 1).decode("ascii").strip()
+    except (OSError, ValueError):
+        text = ""
+    if not _is_json_web_token(text):
+        message = f"the file {path} has no OIDC token: mount it, or correct the path"
+        raise Unauthenticated("NoWebIdentityToken", message, "sts", "AssumeRoleWithWebIdentity")
+    return text
+
+
+_MAX_TOKEN_BYTES = 20_000
+_JSON_WEB_TOKEN = re.compile(r"([\w-]+)\.([\w-]+)\.[\w-]+\Z", re.ASCII)
+
+
+def _is_json_web_token(text: str) -> bool:
+    match = _JSON_WEB_TOKEN.match(text)
+    if match is None or len(text) > _MAX_TOKEN_BYTES:
+        return False
+    try:
+        header, claims = (json.loads(b64decode(part + "==", altchars=b"-_")) for part in match.groups())
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(header, dict) and isinstance(claims, dict) and "alg" in header and "iss" in claims
+
+
+def _open_session(operation: str, send: Callable[[], dict[str, Any]]) -> dict[str, str | datetime]:
+    try:
+        response = send()
+    except (ClientError, BotoCoreError) as boto_error:
+        error = convert_error(boto_error, "sts", operation)
+        if isinstance(error, Unanswered):
+            # The call that needed the role has not left yet, and assuming a role changes nothing.
+            error = NotSent(error.code, error.message, "sts", operation)
+        raise error from boto_error
+    credentials = response["Credentials"]
+    return {
+        "access_key": credentials["AccessKeyId"],
+        "secret_key": credentials["SecretAccessKey"],
+        "token": credentials["SessionToken"],
+        "expiry_time": credentials["Expiration"].isoformat(),
+    }

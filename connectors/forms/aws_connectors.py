@@ -17,16 +17,27 @@ from connectors.forms.base import (
     build_initial_values,
 )
 from connectors.models import Connector
-from connectors.specs.aws import ACCESS_KEY, ASSUME_ROLE, DEFAULT_CHAIN, DELEGATE_CREDENTIALS, parse_aws_spec
+from connectors.specs.aws import (
+    ACCESS_KEY,
+    ASSUME_ROLE,
+    DEFAULT_CHAIN,
+    DELEGATE_CREDENTIALS,
+    WEB_IDENTITY,
+    parse_aws_spec,
+)
 from connectors.specs.base import SLIPWAY
 from rbac.models import Scope
 from rbac.policy import Principal
+
+_SESSION_FIELDS = ("via_roles", "session_name", "session_tags", "transitive_tag_keys")
 
 
 class AwsConnectorForm(BaseConnectorForm):
     """Form of an AWS connector; `spec` is in the format of the connector."""
 
-    conditional_fields = frozenset({"role_arn", "access_key_id", "secret", "secret_value"})
+    conditional_fields = frozenset(
+        {"role_arn", "access_key_id", "secret", "secret_value", "web_identity_token_file"}
+    )
 
     name = forms.CharField(max_length=128, help_text="For example “Production, Ireland”.")
     credentials = forms.ChoiceField(label="Credentials", widget=forms.RadioSelect)
@@ -45,6 +56,44 @@ class AwsConnectorForm(BaseConnectorForm):
         label="External ID",
         help_text="Add it to the trust policy of the role so that no other connector can assume the role.",
         widget=forms.TextInput(attrs=MONOSPACE_ATTRIBUTES),
+    )
+    web_identity_token_file = forms.CharField(
+        required=False,
+        max_length=500,
+        label="Token file",
+        help_text="Path of the OIDC token on every worker and web server. It is read again for each session.",
+        widget=forms.TextInput(attrs={**MONOSPACE_ATTRIBUTES, "placeholder": "/var/run/secrets/aws/token"}),
+    )
+    via_roles = forms.CharField(
+        required=False,
+        max_length=3000,
+        label="Roles before it",
+        help_text="ARNs of up to four roles that are assumed one after the other before the role above, "
+        "separated by commas.",
+        widget=forms.TextInput(attrs=MONOSPACE_ATTRIBUTES),
+    )
+    session_name = forms.CharField(
+        required=False,
+        max_length=200,
+        label="Session name",
+        help_text="Shown by CloudTrail. {pipeline} and {execution} are replaced. Empty: slipway.",
+        widget=forms.TextInput(attrs={**MONOSPACE_ATTRIBUTES, "placeholder": "slipway-{execution}"}),
+    )
+    session_tags = forms.CharField(
+        required=False,
+        max_length=5000,
+        label="Session tags",
+        help_text="Separated by commas. The trust policy must allow sts:TagSession.",
+        widget=forms.TextInput(
+            attrs={**MONOSPACE_ATTRIBUTES, "placeholder": "team=shop, pipeline={pipeline}"}
+        ),
+    )
+    transitive_tag_keys = forms.CharField(
+        required=False,
+        max_length=3000,
+        label="Transitive tag keys",
+        help_text="Keys of tags that the roles of the chain inherit, separated by commas.",
+        widget=forms.TextInput(attrs={**MONOSPACE_ATTRIBUTES, "placeholder": "team"}),
     )
     access_key_id = forms.CharField(
         required=False,
@@ -96,8 +145,10 @@ class AwsConnectorForm(BaseConnectorForm):
         names = ["test_region", "endpoint_url"]
         if way in (ACCESS_KEY, ASSUME_ROLE):
             names.append("access_key_id")
-        if way == ASSUME_ROLE:
-            names += ["role_arn", "external_id"]
+        if way in (ASSUME_ROLE, WEB_IDENTITY):
+            names += ["role_arn", "external_id", *_SESSION_FIELDS]
+        if way == WEB_IDENTITY:
+            names.append("web_identity_token_file")
         spec = {name: self.cleaned_data.get(name, "") for name in names} | self.build_route()
         return {"credentials": way, **{name: value for name, value in spec.items() if value}}
 
@@ -132,7 +183,7 @@ def _build_credential_choices() -> list[tuple[str, str]]:
         (DELEGATE_CREDENTIALS, "Delegate credentials"),
     ]
     if settings.ALLOW_MANAGER_CREDENTIALS:
-        choices.append((DEFAULT_CHAIN, "Slipway credentials"))
+        choices += [(WEB_IDENTITY, "Web identity (OIDC)"), (DEFAULT_CHAIN, "Slipway credentials")]
     return choices
 
 
@@ -146,6 +197,8 @@ def _build_initial_values(connector: Connector | None) -> dict[str, Any]:
         "role_arn": spec.role_arn,
         "external_id": spec.external_id,
         "access_key_id": spec.access_key_id,
+        "web_identity_token_file": spec.web_identity_token_file,
+        **spec.session_texts,
         "test_region": spec.test_region,
         "endpoint_url": spec.endpoint_url,
     }

@@ -1,30 +1,44 @@
 """Spec of AWS connectors, and the credentials and endpoint built from it (R152)."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final, cast
 
 from django.conf import settings
 
-from aws.clients import AccessKey, AssumedRole, Credentials, DefaultChain
+from aws.clients import AccessKey, AssumedRole, Credentials, DefaultChain, WebIdentity
 from connectors.models import Connector
 from connectors.secret_values import read_secret_value
+from connectors.specs.aws_sessions import (
+    DEFAULT_SESSION_NAME,
+    ROLE,
+    find_session_problems,
+    get_run_key,
+    parse_list,
+    render_session_name,
+    render_session_tags,
+)
 from connectors.specs.base import ConnectorSpec, build_spec_problem
 from guards.address_policy import PRIVATE_ALLOWED, AddressPolicy
 from guards.urls import describe_url_problem
 from web.http.client import get_outgoing_reach
 
 ACCESS_KEY, ASSUME_ROLE, DEFAULT_CHAIN = "AccessKey", "AssumeRole", "DefaultChain"
+WEB_IDENTITY = "WebIdentity"
+"""A role assumed with an OIDC token from a file of the worker."""
 DELEGATE_CREDENTIALS = "Delegate"
 """Credentials of the environment of the delegate."""
+
+_CREDENTIALS: Final = (ACCESS_KEY, ASSUME_ROLE, WEB_IDENTITY, DEFAULT_CHAIN, DELEGATE_CREDENTIALS)
+_ASSUMING: Final = (ASSUME_ROLE, WEB_IDENTITY)
 
 _MANAGER_CREDENTIALS_REFUSAL = (
     "This installation does not allow the use of its own AWS credentials: enter an access key, or set "
     "SLIPWAY_ALLOW_MANAGER_CREDENTIALS."
 )
 _REGION = re.compile(r"[a-z]{2,4}(-[a-z]+){1,2}-\d{1,2}\Z")
-_ROLE = re.compile(r"arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]{1,512}\Z")
+_TOKEN_FILE = re.compile(r"/[^\x00-\x1f\x7f]{1,500}\Z")
 _ACCESS_KEY_ID = re.compile(r"\w{4,128}\Z")
 _EXTERNAL_ID = re.compile(r"[\w+=,.@:/-]{2,1224}\Z")
 
@@ -37,13 +51,20 @@ class ConnectorIncomplete(Exception):
 class AwsSpec(ConnectorSpec):
     """Spec of an AWS connector.
 
-    AssumeRole uses the access key if set, else the credentials of the calling process.
+    AssumeRole uses the access key if set, else the credentials of the calling process. `via_roles` are roles
+    that are assumed before the last one, with commas between them. `session_name` and the values of
+    `session_tags`, such as `team=shop, run={execution}`, may contain {pipeline} and {execution}.
     """
 
     credentials: str = DEFAULT_CHAIN
     access_key_id: str = ""
     role_arn: str = ""
     external_id: str = ""
+    web_identity_token_file: str = ""
+    via_roles: str = ""
+    session_name: str = ""
+    session_tags: str = ""
+    transitive_tag_keys: str = ""
     test_region: str = "us-east-1"
     endpoint_url: str = ""
 
@@ -51,6 +72,16 @@ class AwsSpec(ConnectorSpec):
     def needs_secret(self) -> bool:
         """Return whether an access key, and with it its secret, takes part."""
         return self.credentials == ACCESS_KEY or bool(self.access_key_id)
+
+    @property
+    def session_texts(self) -> dict[str, str]:
+        """Return the settings of the session of a role."""
+        return {
+            "via_roles": self.via_roles,
+            "session_name": self.session_name,
+            "session_tags": self.session_tags,
+            "transitive_tag_keys": self.transitive_tag_keys,
+        }
 
 
 def parse_aws_spec(spec: Mapping[str, Any]) -> AwsSpec:
@@ -81,6 +112,9 @@ def get_credentials(connector: Connector) -> Credentials:
             f"The connector {connector} is for {connector.get_kind_display()}, not for AWS: choose another."
         )
     spec = parse_aws_spec(connector.spec)
+    if spec.credentials == WEB_IDENTITY:
+        _get_manager_credentials(connector)
+        return _build_web_identity(spec)
     if not spec.needs_secret:
         base: AccessKey | DefaultChain = _get_manager_credentials(connector)
     elif connector.secret is None:
@@ -89,8 +123,42 @@ def get_credentials(connector: Connector) -> Credentials:
         value = read_secret_value(connector.secret, reader=f"connector {connector}")
         base = AccessKey(spec.access_key_id, value)
     if spec.credentials == ASSUME_ROLE:
-        return AssumedRole(spec.role_arn, base, external_id=spec.external_id)
+        return _build_role_chain(spec, base, [*parse_list(spec.via_roles), spec.role_arn])
     return base
+
+
+def _build_web_identity(spec: AwsSpec) -> WebIdentity | AssumedRole:
+    first, *others = [*parse_list(spec.via_roles), spec.role_arn]
+    identity = WebIdentity(first, spec.web_identity_token_file, render_session_name(spec.session_name))
+    return _build_role_chain(spec, identity, others) if others else identity
+
+
+def _build_role_chain(
+    spec: AwsSpec, base: AccessKey | DefaultChain | WebIdentity, roles: Sequence[str]
+) -> AssumedRole:
+    """Return the last of several roles, each assumed by the one before.
+
+    A tag that is transitive is set once: AWS refuses to set it again in a later session.
+    """
+    tags, transitive = render_session_tags(spec.session_tags), tuple(parse_list(spec.transitive_tag_keys))
+    current: AccessKey | DefaultChain | WebIdentity | AssumedRole = base
+    for number, role_arn in enumerate(roles, start=1):
+        is_first, is_last = number == 1, number == len(roles)
+        current = AssumedRole(
+            role_arn,
+            current,
+            external_id=spec.external_id if is_last else "",
+            session_name=render_session_name(spec.session_name),
+            tags=tuple(tag for tag in tags if (is_first if tag[0] in transitive else is_last)),
+            transitive_tag_keys=transitive if is_first else (),
+        )
+    return cast("AssumedRole", current)
+
+
+def get_session_key(connector: Connector) -> str:
+    """Return the current run if the sessions of a connector are named or tagged with it, else ""."""
+    spec = parse_aws_spec(connector.spec)
+    return get_run_key(spec.session_name or DEFAULT_SESSION_NAME, spec.session_tags)
 
 
 def _get_manager_credentials(connector: Connector) -> DefaultChain:
@@ -131,13 +199,14 @@ def _find_delegate_problems(spec: AwsSpec) -> Iterator[dict[str, str]]:
 
 
 def _find_field_problems(spec: AwsSpec) -> Iterator[dict[str, str]]:
-    if spec.credentials not in (ACCESS_KEY, ASSUME_ROLE, DEFAULT_CHAIN, DELEGATE_CREDENTIALS):
-        yield build_spec_problem("credentials", "Use AccessKey, AssumeRole, Delegate or DefaultChain.")
+    if spec.credentials not in _CREDENTIALS:
+        yield build_spec_problem("credentials", f"Use one of {', '.join(_CREDENTIALS)}.")
     elif not (spec.needs_secret or spec.is_remote or settings.ALLOW_MANAGER_CREDENTIALS):
         yield build_spec_problem(
             "access_key_id" if spec.credentials == ASSUME_ROLE else "credentials",
             _MANAGER_CREDENTIALS_REFUSAL,
         )
+    yield from _find_role_problems(spec)
     if not _REGION.match(spec.test_region):
         yield build_spec_problem("test_region", "This is not the name of a region, such as us-east-1.")
     if spec.endpoint_url and not settings.ALLOW_AWS_ENDPOINTS:
@@ -146,18 +215,43 @@ def _find_field_problems(spec: AwsSpec) -> Iterator[dict[str, str]]:
         yield build_spec_problem("endpoint_url", f"This address cannot be used: {why}.")
 
 
+def _find_role_problems(spec: AwsSpec) -> Iterator[dict[str, str]]:
+    yield from find_session_problems(**spec.session_texts)
+    has_session = any(spec.session_texts.values())
+    if has_session and spec.credentials not in _ASSUMING:
+        yield build_spec_problem("via_roles", "Roles, names and tags of a session require a role.")
+    if spec.is_remote and (has_session or spec.credentials == WEB_IDENTITY):
+        yield build_spec_problem(
+            "connect_through",
+            "Web identity, role chains, session names and session tags only work from this Slipway, not "
+            "through delegates yet.",
+        )
+    if spec.credentials == WEB_IDENTITY:
+        if not _TOKEN_FILE.match(spec.web_identity_token_file):
+            yield build_spec_problem(
+                "web_identity_token_file", "Enter the absolute path of the token's file."
+            )
+        if not spec.via_roles and (spec.session_tags or spec.external_id):
+            yield build_spec_problem(
+                "session_tags",
+                "The token sets the tags of its session: enter them for a chain of roles.",
+            )
+    elif spec.web_identity_token_file:
+        yield build_spec_problem("web_identity_token_file", "A token file requires WebIdentity credentials.")
+
+
 def _find_credential_problems(spec: AwsSpec, has_secret: bool) -> Iterator[dict[str, str]]:
     if spec.needs_secret and not _ACCESS_KEY_ID.match(spec.access_key_id):
         yield build_spec_problem("access_key_id", "Enter an access key ID, such as AKIAIOSFODNN7EXAMPLE.")
     if spec.needs_secret and not has_secret:
         yield build_spec_problem("secret", "An access key needs its secret: create a secret and choose it.")
-    if spec.credentials in (DEFAULT_CHAIN, DELEGATE_CREDENTIALS) and spec.access_key_id:
+    if spec.credentials in (DEFAULT_CHAIN, DELEGATE_CREDENTIALS, WEB_IDENTITY) and spec.access_key_id:
         yield build_spec_problem("access_key_id", "These credentials need no access key; leave this empty.")
-    if spec.credentials == ASSUME_ROLE and not _ROLE.match(spec.role_arn):
+    if spec.credentials in _ASSUMING and not ROLE.match(spec.role_arn):
         yield build_spec_problem(
             "role_arn", "Enter a role ARN, such as arn:aws:iam::123456789012:role/deployer."
         )
-    if spec.credentials != ASSUME_ROLE and (spec.role_arn or spec.external_id):
+    if spec.credentials not in _ASSUMING and (spec.role_arn or spec.external_id):
         yield build_spec_problem("role_arn", "A role requires AssumeRole credentials.")
     if spec.external_id and not _EXTERNAL_ID.match(spec.external_id):
         yield build_spec_problem("external_id", "Use 2 to 1224 letters, digits and + = , . @ : / - _.")

@@ -21,6 +21,10 @@ from connectors.specs.aws import AwsSpec, parse_aws_spec
 _SESSION = re.compile(r"arn:(aws[a-z-]*):sts::(\d{12}):assumed-role/([^/]+)/")
 _UNKNOWN_KEY = {"InvalidClientTokenId", "UnrecognizedClientException", "InvalidAccessKeyId", "AuthFailure"}
 _WRONG_SECRET = {"SignatureDoesNotMatch", "InvalidSignatureException", "IncompleteSignature"}
+_WEB_IDENTITY_REMEDY = (
+    "Let the trust policy of the role allow sts:AssumeRoleWithWebIdentity to the OIDC provider, with the issuer, "
+    "the audience and the subject of the token."
+)
 _EXPIRED = {"ExpiredToken", "ExpiredTokenException", "RequestExpired"}
 
 
@@ -35,6 +39,8 @@ class Remedy:
 def find_remedy(error: AwsError, spec: AwsSpec, region: str) -> Remedy:
     """Return the change that most likely makes the same call succeed."""
     if isinstance(error, Denied):
+        if error.action == "sts:AssumeRoleWithWebIdentity":
+            return Remedy(_WEB_IDENTITY_REMEDY)
         return (
             _build_trust_remedy(error, spec)
             if error.action == "sts:AssumeRole"
@@ -76,8 +82,9 @@ def _build_trust_remedy(error: Denied, spec: AwsSpec) -> Remedy:
     }
     if spec.external_id:
         statement["Condition"] = {"StringEquals": {"sts:ExternalId": spec.external_id}}
+    role = error.resource or spec.role_arn
     return Remedy(
-        f"Make this the trust policy of {spec.role_arn}, and allow sts:AssumeRole on that role for "
+        f"Make this the trust policy of {role}, and allow sts:AssumeRole on that role for "
         f"{caller or 'the caller'}, then test again.",
         _render_policy(statement),
     )
@@ -100,6 +107,8 @@ def _find_credentials_remedy(code: str, spec: AwsSpec) -> str:
             f"The secret does not match the access key {spec.access_key_id}: rotate the secret with the "
             f"correct value, without surrounding spaces."
         )
+    if code == "NoWebIdentityToken":
+        return f"Mount an OIDC token at {spec.web_identity_token_file} on each worker and web server."
     if code in _EXPIRED:
         return (
             "The credentials have expired or the clock is wrong: renew the credentials and check the clock."

@@ -13,6 +13,7 @@ from django.db import connection
 from django.db.models import F
 from django.utils import timezone
 
+from connectors.specs.aws_sessions import AwsRun, name_aws_sessions
 from deployments.engine import interrupts, service_locks, stage_execution, stage_rollback
 from deployments.engine.action_phases import PhaseFailed, PhaseFinished, PhaseWaiting, run_phase
 from deployments.engine.execution_rows import ExecutionRows
@@ -144,7 +145,10 @@ def reconcile(
         return False
     # The request that woke the execution, if any, is nearer than the one that started it.
     nearest = get_propagated_fields() | {"execution": execution_id}
-    with resume_trace_context(lease.execution.trace_context, "reconcile", **nearest):
+    with (
+        resume_trace_context(lease.execution.trace_context, "reconcile", **nearest),
+        name_aws_sessions(lambda: AwsRun(lease.execution.pipeline.identifier, str(execution_id))),
+    ):
         return _reconcile_leased(lease, snapshot or ServiceSnapshot())
 
 

@@ -10,6 +10,7 @@ from django.db.models import Model
 
 from aws.apis.ecs_types import EcsService
 from connectors.models import Connector
+from connectors.specs.aws import get_session_key
 from delegates.access.aws_access import build_cache_key
 from deployments.engine.execution_rows import ExecutionRows
 from deployments.engine.lease import Lease
@@ -32,13 +33,13 @@ from steps.states import Status
 class AwsAccessPool:
     """AWS access opened by the passes of one batch."""
 
-    _opened: dict[tuple[str, str], DirectAwsAccess | QueuedAwsAccess] = field(default_factory=dict)
+    _opened: dict[tuple[str, str, str], DirectAwsAccess | QueuedAwsAccess] = field(default_factory=dict)
 
     def open(
         self, runtime: EngineRuntime, connector: Connector, region: str
     ) -> DirectAwsAccess | QueuedAwsAccess:
         """Return the access of a connector in a region. Raises `ConnectorUnavailable`."""
-        key = (build_cache_key(connector), region)
+        key = (build_cache_key(connector), region, get_session_key(connector))
         if key not in self._opened:
             self._opened[key] = runtime.open_aws_access(connector, region)
         return self._opened[key]
