@@ -106,8 +106,8 @@ def get_connector_requirements(
 
 
 def get_secret_requirements(connector: Connector, *, path: str = "") -> Iterator[RequiredPermission]:
-    """Yield the permissions required to use the secret of a connector, if any."""
-    if secret := connector.secret:
+    """Yield the permissions required to use the secrets of a connector, if any."""
+    for secret in filter(None, (connector.secret, connector.session_token)):
         title = f"the secret {secret.identifier} of the connector {connector.identifier}"
         yield RequiredPermission("core_secret_access", secret, title, "the secret of the connector", path)
 

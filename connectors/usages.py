@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from django.db.models import Q
 from django.urls import reverse
 
 from connectors.models import Connector, FileNode, Secret
@@ -114,7 +115,7 @@ def find_secret_usages(thing: UsableResource, principal: Principal) -> ResourceU
     """Return the connectors that use a secret."""
     if not isinstance(thing, Secret):
         return ResourceUsages()
-    connectors = Connector.objects.filter(secret=thing).select_related("scope")
+    connectors = Connector.objects.filter(Q(secret=thing) | Q(session_token=thing)).select_related("scope")
     visible = filter_visible(principal, "core_connector_view", connectors).order_by(
         "scope__path", "identifier"
     )

@@ -12,6 +12,9 @@ from xml.sax.saxutils import escape
 CREDENTIAL_PATTERN = re.compile(r"Credential=([^/]+)/\d{8}/([^/]+)/([^/]+)/aws4_request")
 # Service names in signatures that differ from those of boto3 clients.
 CLIENT_NAMES = {"monitoring": "cloudwatch", "states": "stepfunctions"}
+# Operations that take a token in place of a signature.
+UNSIGNED_OPERATIONS = {"AssumeRoleWithWebIdentity": "sts"}
+TOKEN_PARAMETER = "WebIdentityToken"  # noqa: S105 - the name of a parameter
 ELB_V2_VERSION = "2015-12-01"
 
 
@@ -49,8 +52,9 @@ def parse_request(environ: Mapping[str, Any], body: bytes) -> AwsRequest:
         form = dict(parse_qsl(body.decode("utf-8", "replace")))
         if service == "elasticloadbalancing":
             service = "elbv2" if form.get("Version") == ELB_V2_VERSION else "elb"
+        service = service if match else UNSIGNED_OPERATIONS.get(form.get("Action", ""), service)
         protocol = "ec2" if service == "ec2" else "query"
-        params = {k: v for k, v in form.items() if k not in ("Action", "Version")}
+        params = {k: v for k, v in form.items() if k not in ("Action", "Version", TOKEN_PARAMETER)}
         return AwsRequest(service, form.get("Action", ""), region, access_key, protocol, params)
     operation = f"{environ.get('REQUEST_METHOD')} {environ.get('PATH_INFO')}"
     return AwsRequest(service, operation, region, access_key, "rest", {})

@@ -13,6 +13,7 @@ from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_ba
 
 from sandbox.account import Account
 from sandbox.aws_protocol import (
+    UNSIGNED_OPERATIONS,
     AwsHttpResponse,
     AwsRequest,
     build_error_response,
@@ -86,6 +87,8 @@ class Gateway:
     def _reject(self, call: AwsRequest) -> AwsHttpResponse | None:
         """Return the error for a call without a key or with an invalid key."""
         is_json = call.protocol == "json"
+        if not call.access_key and call.operation in UNSIGNED_OPERATIONS:
+            return None
         if not call.access_key:
             code, text = "MissingAuthenticationToken", "Missing Authentication Token"
             code += "Exception" if is_json else ""

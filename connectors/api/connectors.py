@@ -34,6 +34,12 @@ class ConnectorDocument(serializers.Serializer[Any]):
     project = serializers.CharField(source="scope.project")
     spec = serializers.JSONField()
     secret = serializers.CharField(source="secret.identifier", allow_null=True, default=None)
+    session_token = serializers.CharField(
+        source="session_token.identifier",
+        allow_null=True,
+        default=None,
+        help_text="Secret of a temporary key.",
+    )
     last_tested_at = serializers.DateTimeField(allow_null=True)
     last_test_ok = serializers.BooleanField(allow_null=True)
     last_test_message = serializers.CharField()
@@ -47,6 +53,7 @@ class ConnectorChange(serializers.Serializer[Any]):
     name = serializers.CharField(max_length=128, required=False)
     spec = serializers.DictField(required=False)
     secret = serializers.CharField(max_length=128, required=False, allow_null=True)
+    session_token = serializers.CharField(max_length=128, required=False, allow_null=True)
 
 
 class ConnectorInput(ConnectorChange):
@@ -66,7 +73,9 @@ class Connectors(BaseApiView):
     @extend_schema(parameters=[*LIST_PARAMETERS, SHARED_PARAMETER], responses=ConnectorDocument(many=True))
     def get(self, request: Request) -> Response:
         return self.list_visible(
-            CONNECTOR_VIEW_PERMISSION, Connector.objects.select_related("scope", "secret"), ConnectorDocument
+            CONNECTOR_VIEW_PERMISSION,
+            Connector.objects.select_related("scope", "secret", "session_token"),
+            ConnectorDocument,
         )
 
     @extend_schema(request=ConnectorInput, responses={201: ConnectorDocument})
@@ -80,6 +89,7 @@ class Connectors(BaseApiView):
             kind=body["kind"],
             spec=body["spec"],
             secret=_find_secret(self, scope, body.get("secret")),
+            session_token=_find_secret(self, scope, body.get("session_token"), path="session_token"),
         )
         return respond_with_etag(ConnectorDocument(made).data, _get_version(made), status=201)
 
@@ -115,6 +125,9 @@ class ConnectorDetail(BaseApiView):
                 name=body.get("name"),
                 spec=body.get("spec"),
                 secret=_find_secret(self, connector.scope, body.get("secret")),
+                session_token=_find_secret(
+                    self, connector.scope, body.get("session_token"), path="session_token"
+                ),
             )
         return respond_with_etag(ConnectorDocument(changed).data, _get_version(changed))
 
@@ -124,7 +137,7 @@ class ConnectorDetail(BaseApiView):
         return Response(status=204)
 
     def _get_connector(self, pk: int, *, lock: bool = False) -> Connector:
-        rows = Connector.objects.select_related("scope", "secret")
+        rows = Connector.objects.select_related("scope", "secret", "session_token")
         return self.get_visible(
             CONNECTOR_VIEW_PERMISSION, rows.select_for_update(of=("self",)) if lock else rows, pk=pk
         )
@@ -134,7 +147,9 @@ def _get_version(connector: Connector) -> str:
     return f"{connector.updated_at.timestamp():.6f}"
 
 
-def _find_secret(route: BaseApiView, scope: Scope, identifier: str | None) -> Secret | None:
+def _find_secret(
+    route: BaseApiView, scope: Scope, identifier: str | None, *, path: str = "secret"
+) -> Secret | None:
     """Return the nearest secret with that identifier that `scope` may use."""
     if not identifier:
         return None
@@ -142,7 +157,7 @@ def _find_secret(route: BaseApiView, scope: Scope, identifier: str | None) -> Se
     secret = visible.filter(identifier=identifier).order_by("-scope__path").first()
     if secret is None:
         message = f"No secret {identifier} in this scope or above."
-        raise BadInput(message, errors=[{"path": "secret", "message": message}])
+        raise BadInput(message, errors=[{"path": path, "message": message}])
     return secret
 
 

@@ -109,6 +109,7 @@ class AwsConnectorForm(BaseConnectorForm):
         help_text="It is stored as a new encrypted secret and never shown again.",
         widget=forms.PasswordInput(attrs={"class": "input mono", "autocomplete": "new-password"}),
     )
+    session_token = SecretField(label="Session token (stored secret)")
     test_region = forms.ChoiceField(label="Test region")
     endpoint_url = forms.CharField(
         required=False,
@@ -130,6 +131,10 @@ class AwsConnectorForm(BaseConnectorForm):
 
     def _set_choices(self, person: Principal) -> None:
         self.set_secret_choices(person)
+        token = self.fields["session_token"]
+        token.help_text = "Only for a temporary access key, whose ID starts with ASIA."
+        if isinstance(token, SecretField):
+            token.set_choices(person)
         credentials, region = self.fields["credentials"], self.fields["test_region"]
         if isinstance(credentials, forms.ChoiceField):
             credentials.choices = _build_credential_choices()
@@ -199,6 +204,7 @@ def _build_initial_values(connector: Connector | None) -> dict[str, Any]:
         "access_key_id": spec.access_key_id,
         "web_identity_token_file": spec.web_identity_token_file,
         **spec.session_texts,
+        "session_token": connector.session_token_id,
         "test_region": spec.test_region,
         "endpoint_url": spec.endpoint_url,
     }

@@ -109,6 +109,10 @@ class Connector(models.Model):
     secret = models.ForeignKey(
         Secret, on_delete=models.PROTECT, null=True, blank=True, related_name="connectors"
     )
+    # Session token of a temporary access key.
+    session_token = models.ForeignKey(
+        Secret, on_delete=models.PROTECT, null=True, blank=True, related_name="token_connectors"
+    )
     last_tested_at = models.DateTimeField(null=True, blank=True, editable=False)
     last_test_ok = models.BooleanField(null=True, blank=True, editable=False)
     last_test_message = models.TextField(blank=True, editable=False)

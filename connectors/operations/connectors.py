@@ -1,6 +1,7 @@
 """Operations on connectors: create, update, delete, accept a new host key."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from django.db import IntegrityError, transaction
@@ -32,6 +33,7 @@ def create_connector(
     name: str,
     spec: Mapping[str, Any],
     secret: Secret | None = None,
+    session_token: Secret | None = None,
     kind: str = Connector.Kind.AWS,
 ) -> Connector:
     """Add a connector. Raises `BadInput`, or `Conflict` if the identifier is taken."""
@@ -40,7 +42,7 @@ def create_connector(
     connector = Connector(
         scope=scope, identifier=identifier, name=validate_name(name), kind=_validate_kind(kind)
     )
-    _apply_spec(actor, connector, spec, secret)
+    _apply_spec(actor, connector, spec, _ConnectorSecrets(secret, session_token))
     try:
         with transaction.atomic():
             connector.save()
@@ -59,8 +61,9 @@ def update_connector(
     name: str | None = None,
     spec: Mapping[str, Any] | None = None,
     secret: Secret | None = None,
+    session_token: Secret | None = None,
 ) -> Connector:
-    """Update a connector; `spec` and secret replace the current ones (None keeps the secret).
+    """Update a connector; `spec` and secrets replace the current ones (None keeps a secret).
 
     The result of the last test is cleared.
     """
@@ -68,13 +71,15 @@ def update_connector(
     before = _build_audit_values(connector)
     if name is not None:
         connector.name = validate_name(name)
-    if spec is not None or secret is not None:
+    if spec is not None or secret is not None or session_token is not None:
         new_spec = connector.spec if spec is None else spec
-        _apply_spec(actor, connector, new_spec, secret or _get_reusable_secret(connector, new_spec))
+        current = _get_reusable_secrets(connector, new_spec)
+        chosen = _ConnectorSecrets(secret or current.secret, session_token or current.session_token)
+        _apply_spec(actor, connector, new_spec, chosen)
         connector.clear_test_result()
     with transaction.atomic():
         tested = ["last_tested_at", "last_test_ok", "last_test_message", "last_test_report"]
-        connector.save(update_fields=["name", "spec", "secret", *tested, "updated_at"])
+        connector.save(update_fields=["name", "spec", "secret", "session_token", *tested, "updated_at"])
         record_audit_entry(
             actor=actor,
             action="connector.update",
@@ -102,37 +107,58 @@ def delete_connector(*, actor: User, connector: Connector) -> None:
         raise build_in_use_conflict(connector, exc) from exc
 
 
-def _apply_spec(actor: User, connector: Connector, spec: Mapping[str, Any], secret: Secret | None) -> None:
-    if problems := find_connector_spec_problems(connector.kind, spec, has_secret=secret is not None):
+@dataclass(frozen=True)
+class _ConnectorSecrets:
+    """Secrets of a connector: its login, and the session token of a temporary access key."""
+
+    secret: Secret | None = None
+    session_token: Secret | None = None
+
+
+def _apply_spec(
+    actor: User, connector: Connector, spec: Mapping[str, Any], secrets: _ConnectorSecrets
+) -> None:
+    has_secret = secrets.secret is not None
+    if problems := find_connector_spec_problems(connector.kind, spec, has_secret=has_secret):
         raise BadInput("The settings of the connector are not valid.", errors=problems)
     read = parse_connector_spec(connector.kind, spec)
-    chosen = secret if read.needs_secret else None
+    chosen = secrets.secret if read.needs_secret else None
+    token = secrets.session_token if read.needs_secret else None
+    if token is not None and connector.kind != Connector.Kind.AWS:
+        message = "A session token belongs to an access key of AWS."
+        raise BadInput(message, errors=[{"path": "session_token", "message": message}])
     if read.is_remote and connector.pk and connector.referenced_secrets.exists():
         message = "Secrets refer to this connector, and they are only read from this Slipway."
         raise BadInput(message, errors=[{"path": "connect_through", "message": message}])
     spec_kept = read.to_json()
     if chosen is not None and (chosen.pk, spec_kept) != (connector.secret_id, connector.spec):
         _require_secret_access(actor, connector, chosen)
+    if token is not None and (token.pk, spec_kept) != (connector.session_token_id, connector.spec):
+        _require_secret_access(actor, connector, token, path="session_token")
     connector.spec = spec_kept
-    connector.secret = chosen
+    connector.secret, connector.session_token = chosen, token
 
 
-def _require_secret_access(actor: User, connector: Connector, secret: Secret) -> None:
+def _require_secret_access(
+    actor: User, connector: Connector, secret: Secret, *, path: str = "secret"
+) -> None:
     if secret.scope.path not in connector.scope.ancestor_paths():
         message = (
             f"The secret {secret} is in {secret.scope}. Use a secret in {connector.scope} or a scope above."
         )
-        raise BadInput(message, errors=[{"path": "secret", "message": message}])
+        raise BadInput(message, errors=[{"path": path, "message": message}])
     require_login_without_loop(connector, secret)
     require_access(
         actor,
-        [RequiredPermission("core_secret_access", secret, f"the secret {secret.identifier}", path="secret")],
+        [RequiredPermission("core_secret_access", secret, f"the secret {secret.identifier}", path=path)],
     )
 
 
-def _get_reusable_secret(connector: Connector, spec: Mapping[str, Any]) -> Secret | None:
-    """Return the current secret, unless the new spec uses it for another address."""
-    return connector.secret if has_same_login(connector.kind, spec, connector.spec) else None
+def _get_reusable_secrets(connector: Connector, spec: Mapping[str, Any]) -> _ConnectorSecrets:
+    """Return the current secrets, unless the new spec uses them for another address."""
+    if not has_same_login(connector.kind, spec, connector.spec):
+        return _ConnectorSecrets()
+    return _ConnectorSecrets(connector.secret, connector.session_token)
 
 
 def _validate_kind(kind: str) -> str:
@@ -149,6 +175,7 @@ def _build_audit_values(connector: Connector) -> dict[str, Any]:
         "kind": connector.kind,
         "spec": dict(connector.spec),
         "secret": str(connector.secret) if connector.secret else None,
+        "session_token": str(connector.session_token) if connector.session_token else None,
     }
 
 

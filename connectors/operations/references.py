@@ -24,7 +24,8 @@ def require_usable_reference(
             f"The connector {connector} is in {connector.scope}. Use one in {scope} or a scope above.",
         )
     require_access(actor, get_connector_requirements(connector, path="connector"))
-    if _needs_itself(connector.secret, secret_id=secret.pk if secret else None):
+    logins = (connector.secret, connector.session_token)
+    if any(_needs_itself(login, secret_id=secret.pk if secret else None) for login in logins):
         raise _build_problem(
             "connector",
             f"The login of the connector {connector} needs this secret, or too many other references. Store "
@@ -43,18 +44,23 @@ def require_login_without_loop(connector: Connector, secret: Secret) -> None:
 
 
 def _needs_itself(
-    secret: Secret | None, *, secret_id: int | None = None, connector_id: int | None = None
+    secret: Secret | None,
+    *,
+    secret_id: int | None = None,
+    connector_id: int | None = None,
+    levels: int = MAX_CHAIN,
 ) -> bool:
     """Return whether the logins that lead to a secret include one of these rows, or are too many."""
-    for _ in range(MAX_CHAIN):
-        if secret is None or not secret.is_reference:
-            return secret is not None and secret.pk == secret_id
-        managers = Connector.objects.select_related("secret")
-        manager = managers.filter(referenced_secrets=secret.pk).first()
-        if secret.pk == secret_id or (manager is not None and manager.pk == connector_id):
-            return True
-        secret = manager.secret if manager is not None else None
-    return True
+    if secret is None or not (secret.is_reference or secret.pk == secret_id):
+        return False
+    managers = Connector.objects.select_related("secret", "session_token")
+    manager = managers.filter(referenced_secrets=secret.pk).first()
+    if secret.pk == secret_id or manager is None or manager.pk == connector_id or not levels:
+        return True
+    return any(
+        _needs_itself(login, secret_id=secret_id, connector_id=connector_id, levels=levels - 1)
+        for login in (manager.secret, manager.session_token)
+    )
 
 
 def _build_problem(path: str, message: str) -> BadInput:

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from django.db import IntegrityError, transaction
-from django.db.models import ProtectedError
+from django.db.models import ProtectedError, Q
 from django.utils import timezone
 
-from connectors.models import Secret
+from connectors.models import Connector, Secret
 from connectors.operations.identifiers import (
     build_identifier_conflict,
     build_in_use_conflict,
@@ -163,7 +163,7 @@ def _set_value(secret: Secret, value: str, file_name: str) -> None:
 
 def _clear_connector_tests(secret: Secret) -> None:
     # Through save, not update: a changed moment gives the connector another door.
-    for connector in secret.connectors.all():
+    for connector in Connector.objects.filter(Q(secret=secret) | Q(session_token=secret)):
         connector.clear_test_result()
         connector.save()
 

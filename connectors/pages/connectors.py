@@ -65,7 +65,7 @@ _SECRET_NAMES: Final = {
 
 
 def _get_connector(request: PageRequest, pk: int, *, lock: bool = False) -> Connector:
-    rows = Connector.objects.select_related("scope", "secret__scope")
+    rows = Connector.objects.select_related("scope", "secret__scope", "session_token__scope")
     return get_visible(
         request, VIEW_PERMISSION, rows.select_for_update(of=("self",)) if lock else rows, pk=pk
     )
@@ -85,7 +85,9 @@ class ConnectorPage(ResourcePage[Connector]):
 def list_connectors(request: PageRequest) -> HttpResponse:
     """List connectors with the result of their last test and the number of their users."""
     options = read_list_options(request, CONNECTOR_FILTERS, CONNECTOR_KINDS)
-    connectors = list_visible(request, VIEW_PERMISSION, Connector.objects.select_related("scope", "secret"))
+    connectors = list_visible(
+        request, VIEW_PERMISSION, Connector.objects.select_related("scope", "secret", "session_token")
+    )
     if options.filter:
         connectors = connectors.filter(last_test_ok=TEST_RESULTS[options.filter])
     if options.kind:
@@ -178,6 +180,7 @@ class NewConnector(ConnectorFormPage, ConnectorPage, CreatePage[Connector]):
                 kind=_get_kind(form),
                 spec=form.spec(),
                 secret=_get_or_create_secret(self.request, form, data["in_scope"], data["identifier"]),
+                session_token=data.get("session_token"),
             )
 
 
@@ -206,6 +209,7 @@ class EditConnector(ConnectorFormPage, ConnectorPage, EditPage[Connector]):
                 name=form.cleaned_data["name"],
                 spec=form.spec(),
                 secret=_get_or_create_secret(self.request, form, locked.scope, locked.identifier),
+                session_token=form.cleaned_data.get("session_token"),
             )
 
 
@@ -264,14 +268,18 @@ def _list_testable(request: PageRequest, connectors: Sequence[Connector]) -> set
         request,
         "core_secret_access",
         Secret,
-        [connector.secret for connector in connectors if connector.secret],
+        [secret for connector in connectors for secret in _list_secrets(connector)],
     )
     allowed = get_permitted_ids(request, ACCESS_PERMISSION, Connector, connectors)
     return {
         connector.pk
         for connector in connectors
-        if connector.pk in allowed and connector.secret_id in {None, *secrets}
+        if connector.pk in allowed and all(secret.pk in secrets for secret in _list_secrets(connector))
     }
+
+
+def _list_secrets(connector: Connector) -> list[Secret]:
+    return [secret for secret in (connector.secret, connector.session_token) if secret is not None]
 
 
 @require_sign_in

@@ -121,10 +121,15 @@ def get_credentials(connector: Connector) -> Credentials:
         raise ConnectorIncomplete(f"The connector {connector} has an access key but no secret for it.")
     else:
         value = read_secret_value(connector.secret, reader=f"connector {connector}")
-        base = AccessKey(spec.access_key_id, value)
+        base = AccessKey(spec.access_key_id, value, _read_session_token(connector))
     if spec.credentials == ASSUME_ROLE:
         return _build_role_chain(spec, base, [*parse_list(spec.via_roles), spec.role_arn])
     return base
+
+
+def _read_session_token(connector: Connector) -> str:
+    token = connector.session_token
+    return read_secret_value(token, reader=f"connector {connector}") if token is not None else ""
 
 
 def _build_web_identity(spec: AwsSpec) -> WebIdentity | AssumedRole:

@@ -59,8 +59,8 @@ def render_session_name(template: str) -> str:
     """Return the name of a session; a long pipeline identifier is cut, so that the execution stays whole."""
     template = template or DEFAULT_SESSION_NAME
     excess = len(_render(template, _MAX_NAME_CHARACTERS)) - _MAX_NAME_CHARACTERS
-    pipeline_characters = max(0, len(_get_run().pipeline) - max(0, excess)) if names_run(template) else 0
-    name = re.sub(r"[^\w+=,.@-]", "-", _render(template, pipeline_characters), flags=re.ASCII)
+    pipeline_characters = min(len(_get_run().pipeline), _MAX_NAME_CHARACTERS) - max(0, excess)
+    name = re.sub(r"[^\w+=,.@-]", "-", _render(template, max(0, pipeline_characters)), flags=re.ASCII)
     return name[:_MAX_NAME_CHARACTERS]
 
 

@@ -98,7 +98,8 @@ def build_aws_payload(
         "credentials": _serialize_credentials(credentials),
     }
     base = credentials.base if isinstance(credentials, AssumedRole) else credentials
-    return TaskPayload(payload, mask=(base.secret_access_key,) if isinstance(base, AccessKey) else ())
+    secrets = (base.secret_access_key, base.session_token) if isinstance(base, AccessKey) else ()
+    return TaskPayload(payload, mask=tuple(filter(None, secrets)))
 
 
 def _serialize_credentials(credentials: Credentials) -> dict[str, Any]:

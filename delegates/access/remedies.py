@@ -22,8 +22,8 @@ _SESSION = re.compile(r"arn:(aws[a-z-]*):sts::(\d{12}):assumed-role/([^/]+)/")
 _UNKNOWN_KEY = {"InvalidClientTokenId", "UnrecognizedClientException", "InvalidAccessKeyId", "AuthFailure"}
 _WRONG_SECRET = {"SignatureDoesNotMatch", "InvalidSignatureException", "IncompleteSignature"}
 _WEB_IDENTITY_REMEDY = (
-    "Let the trust policy of the role allow sts:AssumeRoleWithWebIdentity to the OIDC provider, with the issuer, "
-    "the audience and the subject of the token."
+    "Let the trust policy of the role allow sts:AssumeRoleWithWebIdentity to the OIDC provider, with the "
+    "audience and the subject of the token."
 )
 _EXPIRED = {"ExpiredToken", "ExpiredTokenException", "RequestExpired"}
 

@@ -31,8 +31,8 @@ def list_stage_secrets(
 
     `steps` are the loaded steps of its execution, if any. Raises `SecretUnreadable`.
     """
-    secret = stage.connector.secret
-    own = (_read(secret, stage.execution),) if secret is not None else ()
+    logins = filter(None, (stage.connector.secret, stage.connector.session_token))
+    own = (_read(secret, stage.execution) for secret in logins)
     inputs = (value for value in stage.execution.secret_input_values.values() if value)
     return (*own, *inputs, *_list_step_secrets(stage, steps))
 

@@ -11,14 +11,24 @@ from pytest_django import Settings
 from aws.clients import AccessKey, AssumedRole, WebIdentity, read_web_identity_token
 from aws.errors import Unauthenticated
 from connectors.models import Connector, Secret
-from connectors.operations import create_connector, create_secret
+from connectors.operations import (
+    create_connector,
+    create_secret,
+    delete_secret,
+    update_connector,
+    update_secret,
+)
+from connectors.required_access import MissingAccess
 from connectors.specs.aws import find_aws_spec_problems, get_credentials, get_session_key
 from connectors.specs.aws_sessions import AwsRun, name_aws_sessions, render_session_name
-from delegates.access.aws_access import get_local_caller
+from connectors.usages import find_usages
+from delegates.access.aws_access import build_aws_payload, get_local_caller
 from delegates.access.connector_tests import run_connector_test
-from rbac.models import Scope, User
+from rbac.models import Role, RoleAssignment, Scope, User
 from sandbox.process import SandboxProcess
+from tests.fixtures.people import make_person
 from tests.secret_watch.marker import planted
+from web.http.problems import BadInput, Conflict
 
 FIRST, SECOND, LAST = (f"arn:aws:iam::123456789012:role/{name}" for name in ("first", "second", "last"))
 RUN = AwsRun("deploy_shop", "0b6f7c1e-1d2e-4a57-9a53-51a7b3f0c9d1")
@@ -56,6 +66,13 @@ def sessions(sandbox: SandboxProcess) -> list[dict[str, Any]]:
     return [entry["params"] for entry in sandbox.journal() if entry["operation"].startswith("AssumeRole")]
 
 
+def _get_tags(session: dict[str, Any]) -> tuple[str, str] | None:
+    """The only tag of a session, as the query protocol writes it."""
+    assert "Tags.member.2.Key" not in session
+    key = session.get("Tags.member.1.Key")
+    return (key, session["Tags.member.1.Value"]) if key else None
+
+
 def test_a_chain_assumes_each_role_with_the_one_before(
     admin: User, secret: Secret, sandbox: SandboxProcess
 ) -> None:
@@ -72,10 +89,8 @@ def test_a_chain_assumes_each_role_with_the_one_before(
     made = sessions(sandbox)
     assert [session["RoleArn"] for session in made] == [FIRST, SECOND, LAST]
     assert {session["RoleSessionName"] for session in made} == {f"slipway-{RUN.execution}"}
-    assert made[0]["Tags"] == [{"Key": "team", "Value": "shop"}]
-    assert made[0]["TransitiveTagKeys"] == ["team"]
-    assert "Tags" not in made[1]
-    assert made[2]["Tags"] == [{"Key": "pipeline", "Value": "deploy_shop"}]
+    assert [_get_tags(session) for session in made] == [("team", "shop"), None, ("pipeline", "deploy_shop")]
+    assert [session.get("TransitiveTagKeys.member.1") for session in made] == ["team", None, None]
     assert [session.get("ExternalId") for session in made] == [None, None, "slipway-1"]
 
 
@@ -195,3 +210,63 @@ def test_settings_that_do_not_fit_are_named(spec: dict[str, Any], path: str, set
 def test_web_identity_lends_the_identity_of_slipway_and_needs_its_permission(settings: Settings) -> None:
     settings.ALLOW_MANAGER_CREDENTIALS = False
     assert "credentials" in {problem["path"] for problem in find_aws_spec_problems(WEB, has_secret=False)}
+
+
+@pytest.fixture
+def token(secret: Secret, admin: User) -> Secret:
+    return create_secret(
+        actor=admin, scope=secret.scope, identifier="token", name="Token", value=planted("session-token")
+    )
+
+
+def test_a_temporary_key_signs_with_its_session_token(
+    admin: User, secret: Secret, token: Secret, sandbox: SandboxProcess
+) -> None:
+    spec = {"credentials": "AccessKey", "access_key_id": "ASIASANDBOX", "endpoint_url": sandbox.url}
+    connector = create_connector(
+        actor=admin,
+        scope=secret.scope,
+        identifier="aws",
+        name="AWS",
+        spec=spec,
+        secret=secret,
+        session_token=token,
+    )
+    key = AccessKey("ASIASANDBOX", planted("sandbox-key"), planted("session-token"))
+    assert get_credentials(connector) == key
+    payload = build_aws_payload(connector, "us-east-1", "sts", "GetCallerIdentity", {})
+    assert set(payload.mask) == {planted("sandbox-key"), planted("session-token")}
+    assert find_usages(token, admin)
+    with pytest.raises(Conflict):
+        delete_secret(actor=admin, secret=token)
+    # A secret goes to no other key.
+    with pytest.raises(BadInput):
+        update_connector(actor=admin, connector=connector, spec={**spec, "access_key_id": "AKIAOTHER"})
+    connector.refresh_from_db()
+    changed = update_connector(
+        actor=admin, connector=connector, spec={**spec, "access_key_id": "AKIAOTHER"}, secret=secret
+    )
+    assert changed.session_token is None
+
+
+def test_a_session_token_needs_access_to_its_secret(
+    admin: User, secret: Secret, token: Secret, sandbox: SandboxProcess
+) -> None:
+    editor = make_person("editor")
+    role = Role.objects.create(scope=secret.scope, identifier="editor", name="Editor")
+    role.set_permissions(["core_connector_edit", "core_connector_view", "core_secret_view"])
+    RoleAssignment.objects.create(scope=secret.scope, role=role, user=editor)
+    connector = make(admin, secret, sandbox, credentials="AccessKey", access_key_id="ASIASANDBOX")
+    with pytest.raises(MissingAccess, match="the secret token"):
+        update_connector(actor=editor, connector=connector, session_token=token)
+
+
+def test_a_renewed_token_clears_the_test_of_its_connector(
+    admin: User, secret: Secret, token: Secret, sandbox: SandboxProcess
+) -> None:
+    connector = make(admin, secret, sandbox, credentials="AccessKey", access_key_id="ASIASANDBOX")
+    update_connector(actor=admin, connector=connector, session_token=token)
+    assert run_connector_test(actor=admin, connector=connector).ok
+    update_secret(actor=admin, secret=token, value=planted("renewed-token"))
+    connector.refresh_from_db()
+    assert connector.last_test_ok is None
