@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from guards import masks
-from guards.masks import MASK_TEXT, MIN_SECRET_CHARACTERS, SecretMask
+from guards.masks import MASK_TEXT, MIN_SECRET_CHARACTERS, HidingMask, SecretMask
 from tests.fixtures.time_limits import run_within_cpu
 from tests.lanes import examples
 
@@ -150,3 +150,14 @@ def test_many_blanks_do_not_slow_a_log_down():
 def test_a_break_is_found_whatever_stands_before_it(text: str):
     plain = re.compile(r"[ \t]*(?:\r?\n|(?:\\r)?\\n)[ \t]*")
     assert masks._LINE_BREAK.sub("|", text) == plain.sub("|", text)
+
+
+def test_a_mask_that_lacks_a_value_hides_everything_and_says_why() -> None:
+    mask = HidingMask("Vault is sealed")
+    assert mask.mask_text("first\n\nthird") == f"{mask.reason}\n\n{mask.reason}"
+    assert mask.mask_lines(["a line", ""]) == [mask.reason, ""]
+    assert "Vault is sealed" in mask.reason
+    document = {"key": ["text", {"inner": "text"}, 5], "other": None}
+    assert "text" not in json.dumps(mask.mask_json(document)).replace(mask.reason, "")
+    assert "key" not in json.dumps(mask.mask_json(document)).replace(mask.reason, "")
+    assert mask.mask_json([5, None, {}]) == [5, None, {}]
