@@ -234,4 +234,6 @@ def test_the_form_makes_a_connector_and_changes_it(
     connector = Connector.objects.get()
     assert connector.spec["role_id"] == ROLE_ID
     assert SECRET_ID not in client.get(f"/connectors/{connector.pk}/edit/").content.decode()
-    assert client.get(f"/connectors/{connector.pk}/").status_code == 200
+    shown = client.get(f"/connectors/{connector.pk}/").content.decode()
+    assert f"AppRole <code>{ROLE_ID}</code>" in shown
+    assert "AppRole" in client.get("/connectors/").content.decode()
