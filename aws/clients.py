@@ -276,9 +276,12 @@ def read_web_identity_token(path: str) -> str:
 
     A file without a token is never sent: its path comes from a user.
     """
+    text = ""
     try:
-        with Path(path).open("rb") as file:
-            text = file.read(_MAX_TOKEN_BYTES + 1).decode("ascii").strip()
+        # A pipe would block for ever.
+        if Path(path).is_file():
+            with Path(path).open("rb") as file:
+                text = file.read(_MAX_TOKEN_BYTES + 1).decode("ascii").strip()
     except (OSError, ValueError):
         text = ""
     if not _is_json_web_token(text):

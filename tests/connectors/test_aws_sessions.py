@@ -1,6 +1,7 @@
 """Sessions of roles: chains, names and tags with the run in them, and web identity."""
 
 import json
+import os
 from base64 import urlsafe_b64encode
 from pathlib import Path
 from typing import Any
@@ -168,6 +169,12 @@ def test_a_file_without_a_token_is_never_sent(tmp_path: Path, content: bytes) ->
     with pytest.raises(Unauthenticated, match="has no OIDC token") as refusal:
         read_web_identity_token(str(file))
     assert "root:x" not in str(refusal.value)
+
+
+def test_a_pipe_is_no_token_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(Unauthenticated):
+        read_web_identity_token(str(tmp_path / "pipe"))
 
 
 def test_a_missing_token_file_is_named_by_the_test(
