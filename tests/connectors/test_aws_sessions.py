@@ -100,7 +100,7 @@ def test_outside_runs_a_session_is_named_without_one(
 ) -> None:
     connector = make(admin, secret, sandbox, **ROLE, session_name="slipway-{execution}")
     assert run_connector_test(actor=admin, connector=connector).ok
-    assert [session["RoleSessionName"] for session in sessions(sandbox)] == ["slipway-none"]
+    assert {session["RoleSessionName"] for session in sessions(sandbox)} == {"slipway-none"}
 
 
 def test_a_role_without_settings_is_assumed_as_before(
@@ -138,7 +138,7 @@ def test_web_identity_sends_the_token_as_it_is_now(
     connector = make(admin, secret, sandbox, **spec)
     assert get_credentials(connector) == WebIdentity(LAST, str(file))
     assert run_connector_test(actor=admin, connector=connector).ok
-    assert [session["RoleArn"] for session in sessions(sandbox)] == [LAST]
+    assert {session["RoleArn"] for session in sessions(sandbox)} == {LAST}
     file.write_text(build_token({"iss": "https://issuer.example.com", "sub": "renewed"}))
     assert read_web_identity_token(str(file)) == file.read_text()
 

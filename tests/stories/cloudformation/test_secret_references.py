@@ -19,7 +19,7 @@ PARAMETERS = f"{CLUSTER}, {{name: Password, type: Secret, value: db_password}}"
 
 def refer(path: str) -> Secret:
     clear_cached_values()
-    connector = Connector.objects.select_related("scope", "secret").get(kind="Aws")
+    connector = Connector.objects.select_related("scope", "secret").get(identifier="sandbox_aws")
     return create_secret(
         actor=User.objects.get(username="admin"),
         scope=Scope.objects.get(path="account/default/demo"),
