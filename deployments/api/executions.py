@@ -15,7 +15,7 @@ from deployments.execution import leftovers, operations, queries
 from deployments.execution.delays import list_execution_delays
 from deployments.execution.documents import build_call_document, build_execution_document
 from deployments.execution.interventions import DECISIONS
-from deployments.execution.undo_plan import build_undo_plan
+from deployments.execution.undo_plan import build_rollback_plan
 from deployments.models import Execution
 from deployments.run_expressions import Run
 from pipelines.api.expressions import SEARCH_PARAMETER, STEP_PARAMETER, ExpressionDocument
@@ -162,7 +162,7 @@ class UndoPlan(ExecutionRoute):
 
     @extend_schema(responses=UndoPlanDocument)
     def get(self, request: Request, pk: uuid.UUID) -> Response:
-        return Response(build_undo_plan(self.execution(pk)))
+        return Response(build_rollback_plan(self.execution(pk)))
 
 
 class LeftoverDocument(serializers.Serializer[Any]):

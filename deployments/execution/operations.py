@@ -172,6 +172,20 @@ def roll_back_execution(*, actor: User, execution: Execution) -> Execution:
         abort_execution(actor=actor, execution=execution, roll_back=True)
         return execution
     require_access(actor, needs_of_execution(execution, rolling_back=True))
+    earlier = find_execution_to_deploy(execution)
+    if earlier is None:
+        _create_interrupt(actor, execution, Interrupt.Kind.ROLL_BACK)
+        return execution
+    return run_pipeline(
+        actor=actor, pipeline=earlier.pipeline, artifact_tag=earlier.artifact.get("tag", ""), replays=earlier
+    )
+
+
+def find_execution_to_deploy(execution: Execution) -> Execution | None:
+    """Return the earlier execution that a rollback of a finished one deploys; None if it undoes its changes.
+
+    Raises `Conflict` if a rollback is not possible.
+    """
     if execution.outcome in ("ROLLED_BACK", "ROLLED_BACK_BY_AWS"):
         raise Conflict("This execution is already rolled back.")
     stages = [
@@ -180,17 +194,14 @@ def roll_back_execution(*, actor: User, execution: Execution) -> Execution:
     if not stages:
         raise Conflict("This execution changed nothing in AWS, so there is nothing to roll back.")
     if all(_is_newest(stage) for stage in stages):
-        _create_interrupt(actor, execution, Interrupt.Kind.ROLL_BACK)
-        return execution
+        return None
     earlier = _find_earlier_success(stages[0])
     if earlier is None:
         raise Conflict(
             "Newer executions have deployed this ECS service, and no earlier execution succeeded. Run "
             "the pipeline with the tag to deploy."
         )
-    return run_pipeline(
-        actor=actor, pipeline=earlier.pipeline, artifact_tag=earlier.artifact.get("tag", ""), replays=earlier
-    )
+    return earlier
 
 
 def start_attempt(

@@ -5,10 +5,12 @@ from typing import Any
 from django.db.models import F
 
 from deployments.engine.execution_rows import EarlierStepData
+from deployments.execution.operations import find_execution_to_deploy
 from deployments.models import ActionRun, AwsCall, Execution, StageExecution, StepExecution
 from steps.actions.base import Action, UnknownActionError, load_action
 from steps.kinds.registry import is_undone_by_step
 from steps.states import TERMINAL_STATUSES, ActionState, CallState, Status, UndoState
+from web.http.problems import Conflict
 
 WriteStates = dict[int, set[str]]
 _NO_CHANGE = (ActionState.WAITING, ActionState.SKIPPED, ActionState.UNDONE)
@@ -18,6 +20,21 @@ _NO_ROLLBACK_STEP = (
     "The stage has no matching rollback step, so changes are kept. Add the step under rollbackSteps of "
     "the pipeline for the next run."
 )
+
+
+def build_rollback_plan(execution: Execution) -> dict[str, Any]:
+    """Return the undo plan; without changes if a rollback deploys an earlier execution or is not possible."""
+    try:
+        earlier = find_execution_to_deploy(execution) if execution.is_over else None
+    except Conflict as problem:
+        return {"changes": [], "note": problem.detail}
+    if earlier is None:
+        return build_undo_plan(execution)
+    tag = earlier.artifact.get("tag", "")
+    note = (
+        "Newer executions have deployed this ECS service. A new execution deploys the version before this one"
+    )
+    return {"changes": [], "note": f"{note} again, with the tag {tag}."}
 
 
 def build_undo_plan(execution: Execution) -> dict[str, Any]:

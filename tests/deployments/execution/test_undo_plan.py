@@ -42,6 +42,19 @@ def test_what_was_rolled_back_has_nothing_left_to_undo(drive: Drive, client: API
     assert _get_plan(client, drive.run("crash"))[0] == []
 
 
+def test_of_an_older_execution_the_version_that_is_deployed_again_is_named(
+    drive: Drive, client: APIClient
+) -> None:
+    first = drive.run("1.26")
+    older = drive.run("1.27")
+    drive.run("1.28")
+
+    changes, note = _get_plan(client, older)
+    assert changes == []
+    assert note.endswith("A new execution deploys the version before this one again, with the tag 1.26.")
+    assert "no earlier execution succeeded" in _get_plan(client, first)[1]
+
+
 def test_changes_that_no_rollback_step_undoes_are_not_promised(drive: Drive, client: APIClient) -> None:
     text, separator, _ = drive.pipeline.yaml.partition("rollbackSteps:")
     assert separator
