@@ -186,9 +186,12 @@ class ApiClient:
                 next_step="Sign in to the address of Slipway itself: slipway login --url …",
             )
         try:
-            return Answer(response.json(), response.headers.get("etag", ""))
+            document = response.json()
         except ValueError:
-            raise self._build_foreign_answer(response) from None
+            document = None
+        if not isinstance(document, dict):
+            raise self._build_foreign_answer(response)
+        return Answer(document, response.headers.get("etag", ""))
 
     def _build_error(self, response: httpx.Response) -> CliError:
         try:

