@@ -10,9 +10,10 @@ from cli.client import ApiClient
 from cli.console import get_error_console, print_document, print_json, print_text
 from cli.errors import CliError, ExitCode
 from cli.options import JsonOption, ScopeOption, UrlOption, YesOption, confirm, connect
-from cli.resources.application import apply_plan
-from cli.resources.kinds import KINDS, get_scope_name, list_resources, list_scopes
+from cli.resources.application import AppliedChange, apply_plan
+from cli.resources.kinds import KINDS
 from cli.resources.plans import ChangeType, Plan, build_plan
+from cli.resources.stored import get_scope_name, list_resources, list_scopes
 from cli.resources.yaml_documents import dump_document, load_documents
 
 FilesOption = Annotated[
@@ -86,10 +87,17 @@ def apply(
     console = get_error_console()
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("Applying", total=len(plan.changes))
-        for change in apply_plan(client, plan):
+        for applied in apply_plan(client, plan):
             progress.advance(task)
-            if not as_json:
-                print_text(f"{change.type.value}d {change.key}", style=_STYLES[change.type])
+            _print_applied(applied, as_json=as_json)
+
+
+def _print_applied(applied: AppliedChange, *, as_json: bool) -> None:
+    change = applied.change
+    if not as_json:
+        print_text(f"{change.type.value}d {change.key}", style=_STYLES[change.type])
+    if applied.secret:
+        print_text(f"Secret of {change.key}, shown once: {applied.secret}", is_error=as_json)
 
 
 def _load_plan(client: ApiClient, files: list[Path], scope: str, *, prune: bool) -> Plan:
@@ -106,7 +114,7 @@ def _print_plan(plan: Plan, *, as_json: bool) -> None:
                     "kind": change.key.kind,
                     "scope": change.key.scope,
                     "identifier": change.key.identifier,
-                    "environment": change.key.environment or None,
+                    "parent": change.key.parent or None,
                     "diff": change.diff,
                 }
                 for change in plan.changes

@@ -1,16 +1,26 @@
 """Application of a plan, change by change."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from cli.client import ApiClient, ApiRefusal
 from cli.errors import CliError, ExitCode
 from cli.options import parse_scope
-from cli.resources.kinds import INFRASTRUCTURE, KINDS, PIPELINE
-from cli.resources.plans import Change, ChangeType, Plan
+from cli.resources.kinds import INFRASTRUCTURE, KINDS, PIPELINE, TRIGGER
+from cli.resources.plans import Change, Plan
+from cli.resources.stored import find_parent, find_service_account
 
 
-def apply_plan(client: ApiClient, plan: Plan) -> Iterator[Change]:
+@dataclass(frozen=True)
+class AppliedChange:
+    """Change that was made; `secret` is shown once, such as that of a new webhook."""
+
+    change: Change
+    secret: str = ""
+
+
+def apply_plan(client: ApiClient, plan: Plan) -> Iterator[AppliedChange]:
     """Make the changes of a plan, and yield each one after it was made.
 
     Raises `CliError` with the place in the file for the first change that is refused; later ones are not
@@ -18,45 +28,60 @@ def apply_plan(client: ApiClient, plan: Plan) -> Iterator[Change]:
     """
     for change in plan.changes:
         try:
-            _apply(client, change)
+            yield _apply(client, change)
         except ApiRefusal as exc:
             raise _locate(change, exc) from exc
-        yield change
 
 
-def _apply(client: ApiClient, change: Change) -> None:
+def _apply(client: ApiClient, change: Change) -> AppliedChange:
     kind = KINDS[change.key.kind]
-    if change.type is ChangeType.DELETE and change.stored:
-        client.send("DELETE", change.stored.path, etag=change.etag)
-    elif change.stored and change.after:
-        body = kind.build_body(change.after, is_new=False)
+    if change.after is None:
+        if change.stored:
+            client.send("DELETE", change.stored.path, etag=change.etag)
+        return AppliedChange(change)
+    body = kind.build_body(change.after, is_new=change.stored is None)
+    if "service_account" in body:
+        body["service_account"] = _find_service_account(client, change, body["service_account"])
+    if change.stored:
         client.send(kind.update_method, change.stored.path, body=body, etag=change.etag)
-    elif change.after:
-        _create(client, change, kind.build_body(change.after, is_new=True))
+        return AppliedChange(change)
+    return AppliedChange(change, _create(client, change, body))
 
 
-def _create(client: ApiClient, change: Change, body: dict[str, Any]) -> None:
-    key, scope = change.key, parse_scope(change.key.scope)
-    if key.kind == INFRASTRUCTURE.name:
-        environment = body.pop("environment")
-        path = f"{_find_environment(client, change, environment)}/infrastructures"
-        client.send("POST", path, body={"identifier": key.identifier, **body})
-        return
-    identifier = {} if key.kind == PIPELINE.name else {"identifier": key.identifier}
-    client.send("POST", KINDS[key.kind].collection, body={**identifier, **body, **scope})
+def _create(client: ApiClient, change: Change, body: dict[str, Any]) -> str:
+    """Create a resource, and return its secret if it has one."""
+    key, kind = change.key, KINDS[change.key.kind]
+    path = kind.collection
+    if key.kind != PIPELINE.name:
+        body["identifier"] = key.identifier
+    if kind.parent is None:
+        body |= parse_scope(key.scope)
+    else:
+        parent = find_parent(client, kind.parent, key.parent, key.scope)
+        if parent is None:
+            message = f"there is no {kind.parent.field} {key.parent} in {key.scope or 'the account'}"
+            raise _build_error(change, message, kind.parent.field)
+        if kind is INFRASTRUCTURE:
+            path = f"environments/{parent}/infrastructures"
+        else:
+            body[kind.parent.field] = parent
+    document = client.send("POST", path, body=body).document
+    return str(document.get("secret") or "") if kind is TRIGGER else ""
 
 
-def _find_environment(client: ApiClient, change: Change, identifier: str) -> str:
-    """Return the path of the environment of a new infrastructure. Raises `CliError` if there is none."""
-    for row in client.list("environments", identifier=identifier, **parse_scope(change.key.scope)):
-        if row["scope"].removeprefix("account").strip("/") == change.key.scope:
-            return f"environments/{row['id']}"
-    message = f"There is no environment {identifier} in {change.key.scope or 'the account'}."
-    raise (
-        change.document.build_error(message, ("spec", "environment"))
-        if change.document
-        else CliError(message)
-    )
+def _find_service_account(client: ApiClient, change: Change, name: Any) -> int:
+    """Return the key of a service account; a number is one already."""
+    if isinstance(name, int):
+        return name
+    account = find_service_account(client, str(name), change.key.scope)
+    if account is None:
+        message = f"there is no service account {name} in this scope or above that you may view"
+        raise _build_error(change, message, "service_account")
+    return account
+
+
+def _build_error(change: Change, message: str, field: str) -> CliError:
+    return change.document.build_error(message, ("spec", field)) if change.document else CliError(message)
 
 
 def _locate(change: Change, refusal: ApiRefusal) -> CliError:

@@ -1,16 +1,21 @@
 """Kinds of resources that can be exported and applied, in the order of their dependencies."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
-
-from cli.client import ApiClient
-from cli.options import parse_scope
 
 Spec = dict[str, Any]
 Row = dict[str, Any]
 _MANIFEST_DEFAULTS: Final = {"store": "FileStore", "paths": [], "content": "", "place": {}}
 _ARTIFACT_DEFAULTS: Final = {"tag": "latest", "source": {}}
+
+
+@dataclass(frozen=True)
+class Parent:
+    """Resource that another one belongs to: the field of the spec that names it, and its list in the API."""
+
+    field: str
+    collection: str
 
 
 @dataclass(frozen=True)
@@ -30,6 +35,7 @@ class ResourceKind:
     shorten: Callable[[Spec], Spec] = dict
     """Function that removes them."""
     update_method: str = "PUT"
+    parent: Parent | None = None
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -58,8 +64,10 @@ class ResourceKind:
         )
 
     def build_body(self, spec: Mapping[str, Any], *, is_new: bool) -> dict[str, Any]:
-        """Return the body of a request with a spec."""
-        names = [name for name in self.fields if is_new or name not in self.fixed]
+        """Return the body of a request with a spec, without the parent."""
+        left_out = {self.parent.field} if self.parent else set()
+        left_out |= set() if is_new else set(self.fixed)
+        names = [name for name in self.fields if name not in left_out]
         return {self.renamed.get(name, name): spec[name] for name in names}
 
 
@@ -123,73 +131,27 @@ INFRASTRUCTURE: Final = ResourceKind(
     "infrastructures",
     ("environment", "name", "connector", "region", "cluster"),
     {"is_dynamic": False},
-    fixed=("environment",),
+    parent=Parent("environment", "environments"),
 )
 PIPELINE: Final = ResourceKind("Pipeline", "pipelines", ("yaml",))
+INPUT_SET: Final = ResourceKind(
+    "InputSet",
+    "input-sets",
+    ("pipeline", "name"),
+    {"description": "", "inputs": {}},
+    parent=Parent("pipeline", "pipelines"),
+)
+TRIGGER: Final = ResourceKind(
+    "Trigger",
+    "triggers",
+    ("pipeline", "name", "type", "service_account"),
+    {"settings": {}, "tag": "", "inputs": {}, "conditions": [], "is_enabled": True},
+    fixed=("type",),
+    renamed={"type": "kind", "settings": "spec"},
+    parent=Parent("pipeline", "pipelines"),
+)
 # A resource only refers to kinds before its own.
-KINDS: Final = {kind.name: kind for kind in (CONNECTOR, ENVIRONMENT, SERVICE, INFRASTRUCTURE, PIPELINE)}
-
-
-@dataclass(frozen=True)
-class Key:
-    """Identity of a resource; infrastructures are named within their environment."""
-
-    kind: str
-    scope: str
-    identifier: str
-    environment: str = ""
-
-    def __str__(self) -> str:
-        name = f"{self.environment}/{self.identifier}" if self.environment else self.identifier
-        return f"{self.kind} {name} in {self.scope or 'account'}"
-
-
-@dataclass(frozen=True)
-class StoredResource:
-    """Resource of the server."""
-
-    key: Key
-    path: str
-    row: Row
-
-    @property
-    def spec(self) -> Spec:
-        """Return the complete spec."""
-        return KINDS[self.key.kind].build_spec(self.row)
-
-
-def get_scope_name(path: str) -> str:
-    """Return a scope without its root: default/demo; empty for the account."""
-    return path.strip("/").removeprefix("account").strip("/")
-
-
-def list_resources(client: ApiClient, kind: ResourceKind, scope: str) -> Iterator[StoredResource]:
-    """Yield the visible resources of a kind in exactly one scope."""
-    collection = ENVIRONMENT.collection if kind is INFRASTRUCTURE else kind.collection
-    for row in client.list(collection, **parse_scope(scope)):
-        if get_scope_name(row["scope"]) != scope:
-            continue
-        if kind is INFRASTRUCTURE:
-            yield from _list_infrastructures(client, row, scope)
-        else:
-            key = Key(kind.name, scope, row["identifier"])
-            yield StoredResource(key, f"{collection}/{row['id']}", row)
-
-
-def list_scopes(client: ApiClient, scope: str) -> list[str]:
-    """Return a scope and the visible scopes below it."""
-    scopes = {scope}
-    for collection in (
-        ENVIRONMENT.collection,
-        *(kind.collection for kind in KINDS.values() if kind is not INFRASTRUCTURE),
-    ):
-        rows = client.list(collection, **parse_scope(scope))
-        scopes |= {get_scope_name(row["scope"]) for row in rows}
-    return sorted(scopes)
-
-
-def _list_infrastructures(client: ApiClient, environment: Row, scope: str) -> Iterator[StoredResource]:
-    path = f"environments/{environment['id']}/infrastructures"
-    for row in client.list(path):
-        key = Key(INFRASTRUCTURE.name, scope, row["identifier"], environment["identifier"])
-        yield StoredResource(key, f"{path}/{row['id']}", {**row, "environment": environment["identifier"]})
+KINDS: Final = {
+    kind.name: kind
+    for kind in (CONNECTOR, ENVIRONMENT, SERVICE, INFRASTRUCTURE, PIPELINE, INPUT_SET, TRIGGER)
+}

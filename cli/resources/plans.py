@@ -6,15 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from cli.client import ApiClient
-from cli.resources.kinds import (
-    INFRASTRUCTURE,
-    KINDS,
-    PIPELINE,
-    Key,
-    Spec,
-    StoredResource,
-    list_resources,
-)
+from cli.resources.kinds import KINDS, PIPELINE, Spec
+from cli.resources.stored import Key, StoredResource, list_resources, read_resource
 from cli.resources.yaml_documents import ResourceDocument, dump_yaml, read_pipeline
 
 
@@ -110,10 +103,10 @@ def get_key(document: ResourceDocument) -> Key:
     for name in kind.required:
         if name not in document.spec:
             raise document.build_error(f"spec.{name} is missing", ("spec",))
-    environment = document.spec["environment"] if kind is INFRASTRUCTURE else ""
-    if not isinstance(environment, str):
-        raise document.build_error("environment must be a text", ("spec", "environment"))
-    return Key(document.kind, document.scope, document.identifier, environment)
+    parent = document.spec[kind.parent.field] if kind.parent else ""
+    if not isinstance(parent, str) and kind.parent:
+        raise document.build_error(f"{kind.parent.field} must be a text", ("spec", kind.parent.field))
+    return Key(document.kind, document.scope, document.identifier, parent)
 
 
 def _index_documents(documents: Sequence[ResourceDocument]) -> dict[Key, ResourceDocument]:
@@ -158,7 +151,7 @@ def _compare(
         return Change(ChangeType.CREATE, key, document, after=after)
     if stored.spec == after:
         return None
-    current, etag = _read(client, stored)
+    current, etag = read_resource(client, stored)
     before = current.spec
     if before == after:
         return None
@@ -170,16 +163,9 @@ def _compare(
 
 
 def _build_deletion(client: ApiClient, stored: StoredResource) -> Change:
-    current, etag = _read(client, stored)
+    current, etag = read_resource(client, stored)
     return Change(ChangeType.DELETE, stored.key, stored=current, etag=etag, before=current.spec)
 
 
-def _read(client: ApiClient, stored: StoredResource) -> tuple[StoredResource, str]:
-    """Return a resource as it is now, with the entity tag of that version."""
-    answer = client.send("GET", stored.path)
-    extra = {"environment": stored.key.environment} if stored.key.environment else {}
-    return StoredResource(stored.key, stored.path, {**answer.document, **extra}), answer.etag
-
-
 def _get_rank(key: Key) -> tuple[int, str, str, str]:
-    return list(KINDS).index(key.kind), key.scope, key.environment, key.identifier
+    return list(KINDS).index(key.kind), key.scope, key.parent, key.identifier

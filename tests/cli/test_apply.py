@@ -9,8 +9,9 @@ from pytest_django.live_server_helper import LiveServer
 
 from catalog.models import Environment, Infrastructure, Service
 from connectors.models import Connector
-from pipelines.models import Pipeline
-from rbac.models import User
+from pipelines.models import InputSet, Trigger
+from rbac.models import Role, RoleAssignment, Scope, User
+from rbac.operations import create_service_account
 from tests.fixtures.command_line import CommandLine, sign_in
 from tests.fixtures.engine_driver import Drive
 
@@ -49,13 +50,25 @@ identifier: web
 spec:
   name: Web
   artifact: {image: nginx, tag: "1.28"}
+---
+kind: Trigger
+identifier: push
+spec: {pipeline: release, name: Build, type: webhook, service_account: ci, tag: <+trigger.payload.tag>}
+---
+kind: InputSet
+identifier: nightly
+spec: {pipeline: release, name: Nightly}
 """
 
 
 @pytest.fixture
 def admin_line(tmp_path: Path, drive: Drive, live_server: LiveServer) -> CommandLine:
-    """The command line of the demo's admin."""
-    return sign_in(tmp_path, live_server.url, User.objects.get(username="admin"))
+    """The command line of the demo's admin, beside a service account for triggers."""
+    admin, account = User.objects.get(username="admin"), Scope.objects.account()
+    program = create_service_account(actor=admin, scope=account, name="CI", identifier="ci")
+    role = Role.objects.get(identifier="pipeline_executor", scope=None)
+    RoleAssignment.objects.create(user=program.user, role=role, scope=account)
+    return sign_in(tmp_path, live_server.url, admin)
 
 
 def find_line(text: str) -> int:
@@ -102,10 +115,18 @@ def test_resources_are_created_in_the_order_of_their_dependencies(admin_line: Co
     assert "create Service web in default/demo" in compared.stdout
     assert (refused.returncode, "confirm with --yes" in refused.stderr) == (2, True)
     assert applied.returncode == 0, applied.stderr
-    assert again.stdout.strip() == "0 to create, 0 to change, 0 to delete, 4 unchanged"
+    assert again.stdout.strip() == "0 to create, 0 to change, 0 to delete, 6 unchanged"
     assert Service.objects.get(identifier="web").artifact.tag == "1.28"
     assert Infrastructure.objects.get(environment__identifier="test").cluster == "demo"
-    assert Pipeline.objects.filter(identifier="release").exists()
+    trigger = Trigger.objects.get(pipeline__identifier="release")
+    assert trigger.service_account.identifier == "ci"
+    assert f"Secret of Trigger release/push in default/demo, shown once: {trigger.secret}" in applied.stdout
+    assert InputSet.objects.get().pipeline.identifier == "release"
+
+    exported = admin_line.run("export", "--scope", "default/demo", "--kind", "Trigger", "--kind", "InputSet")
+    assert trigger.secret not in exported.stdout
+    assert "service_account: ci" in exported.stdout
+    assert admin_line.run("diff", "-f", write(admin_line, exported.stdout)).returncode == 0
 
 
 def test_a_change_shows_its_difference_and_prune_deletes_only_these_kinds(admin_line: CommandLine) -> None:

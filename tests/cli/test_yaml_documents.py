@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from cli.errors import CliError
-from cli.resources.kinds import Key
 from cli.resources.plans import get_key
+from cli.resources.stored import Key
 from cli.resources.yaml_documents import ResourceDocument, dump_document, load_documents
 
 ENVIRONMENT = """kind: Environment
