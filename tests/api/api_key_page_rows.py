@@ -6,6 +6,7 @@ from tests.api.required_access import Anywhere, Lists, Makes, Needs, Owner, Sign
 EDIT, DELETE = "core_serviceaccount_edit", "core_serviceaccount_delete"
 MANAGE = "core_serviceaccount_manageapikey"
 THIS = use_key_of("service_account")
+SIGN_IN_REQUEST = f"?challenge={'c' * 43}&state={'s' * 32}"
 
 KEYS: dict[str, Row] = {
     "service-accounts": allow_get(Lists("core_serviceaccount_view")),
@@ -26,8 +27,13 @@ KEYS: dict[str, Row] = {
     "new-api-key": Row(
         (get(SignedIn()), Ask("post", SignedIn(), body=lambda world: {"name": "X"}, is_form=True))
     ),
-    # Without the challenge of a command line the link is not complete.
-    "command-line-sign-in": Row((get(SignedIn(400)), Ask("post", SignedIn(400), is_form=True))),
+    # The answer shows the code that the command line exchanges for a key.
+    "command-line-sign-in": Row(
+        (
+            get(SignedIn(), SIGN_IN_REQUEST),
+            Ask("post", SignedIn(), body=lambda world: {"name": "X"}, query=SIGN_IN_REQUEST, is_form=True),
+        )
+    ),
     "rotate-api-key": Row(
         (get(Owner()), Ask("post", Owner(), body=lambda world: {"grace": "0"}, is_form=True)),
         use_key_of("key"),
