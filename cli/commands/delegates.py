@@ -12,6 +12,9 @@ from cli.errors import CliError, ExitCode
 from cli.lookups import list_limited
 from cli.options import JsonOption, LimitOption, ScopeOption, UrlOption, connect, parse_scope
 
+# A link in the folder must not lead the file elsewhere; Windows has no such flag.
+_OPEN_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0)
+
 
 def list_delegates(
     status: Annotated[
@@ -98,7 +101,7 @@ def _write_files(folder: Path, files: Mapping[str, str]) -> None:
     for name, content in files.items():
         if Path(name).name != name or name in (".", "..") or "\\" in name:
             raise CliError(f"The server named the file {name}, which is not in {folder}.")
-        descriptor = os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+        descriptor = os.open(folder / name, _OPEN_FLAGS, 0o600)
         with os.fdopen(descriptor, "w") as file:
             file.write(content)
         print_text(folder / name)

@@ -41,5 +41,8 @@ def test_the_version_and_the_completion_need_no_sign_in(command_line: CommandLin
         "--show-completion", "bash", _TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION="1"
     )
 
+    words = {"COMP_WORDS": "slipway environ", "COMP_CWORD": "1", "_SLIPWAY_COMPLETE": "complete_bash"}
+
     assert version.stdout == f"slipway {get_version()}\n"
+    assert command_line.run(**words).stdout.split() == ["environments"]
     assert "_slipway_completion" in completion.stdout
