@@ -58,13 +58,25 @@ def load_sign_in(url: str = "") -> SignIn:
         raise CliError("You are not signed in.", next_step=_SIGN_IN_ADVICE, code=ExitCode.NOT_SIGNED_IN)
     chosen = normalize_url(chosen)
     if key := os.environ.get(KEY_VARIABLE, ""):
-        return SignIn(chosen, key)
+        return SignIn(chosen, validate_key(key))
     entry = stored["servers"].get(chosen)
     if entry is None:
         raise CliError(
             f"You are not signed in to {chosen}.", next_step=_SIGN_IN_ADVICE, code=ExitCode.NOT_SIGNED_IN
         )
     return SignIn(chosen, entry["key"], entry.get("username", ""))
+
+
+def validate_key(text: str) -> str:
+    """Return an API key without the blanks around it. Raises `CliError` for a text that is none."""
+    key = text.strip()
+    if not key or not key.isascii() or not key.isprintable():
+        raise CliError(
+            "The API key is missing or not valid.",
+            next_step=f"Create one under My API keys, then enter it at the prompt or set {KEY_VARIABLE}.",
+            code=ExitCode.USAGE,
+        )
+    return key
 
 
 def store_sign_in(sign_in: SignIn) -> Path:
@@ -107,11 +119,15 @@ def _read() -> dict[str, Any]:
 
 def _write(content: dict[str, Any]) -> Path:
     path = get_credentials_path()
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft = path.with_suffix(f".{os.getpid()}.new")
-    # Closed to others from its first moment on, and replaced in one step.
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w") as file:
-        json.dump(content, file, indent=2)
-    draft.replace(path)
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # Closed to others from its first moment on, and replaced in one step.
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w") as file:
+            json.dump(content, file, indent=2)
+        draft.replace(path)
+    except OSError as exc:
+        advice = f"Set XDG_CONFIG_HOME to a folder that you can write, or use {KEY_VARIABLE}."
+        raise CliError(f"{path} cannot be written: {exc.strerror}", next_step=advice) from exc
     return path

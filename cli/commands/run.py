@@ -59,6 +59,8 @@ def run(  # noqa: PLR0913 - each is an option
     With --follow the exit code is the result: 0 success, 10 failed, 11 rolled back, 12 aborted, 13 rejected,
     14 timed out, 15 unknown.
     """
+    if not idempotency_key.isascii() or not idempotency_key.isprintable():
+        raise CliError("--idempotency-key must be printable ASCII.", code=ExitCode.USAGE)
     client = connect(url)
     found = find_resource(client, "pipelines", pipeline, scope)
     body: dict[str, Any] = {

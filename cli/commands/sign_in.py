@@ -17,6 +17,7 @@ from cli.credentials import (
     get_stored_url,
     normalize_url,
     store_sign_in,
+    validate_key,
 )
 from cli.errors import CliError, ExitCode
 from cli.options import JsonOption, UrlOption, connect
@@ -94,7 +95,8 @@ def _choose_way() -> SignInWay:
 
 def _sign_in(address: str, way: SignInWay) -> SignIn:
     if way is SignInWay.KEY:
-        return SignIn(address, os.environ.get(KEY_VARIABLE, "") or _read_key())
+        key = os.environ.get(KEY_VARIABLE, "")
+        return SignIn(address, validate_key(key) if key else _read_key())
     return sign_in_by_browser(address, is_local=way is SignInWay.BROWSER)
 
 
@@ -112,11 +114,4 @@ def _read_key() -> str:
     """Return the key from a hidden prompt or from standard input."""
     is_terminal = sys.stdin.isatty()
     key = typer.prompt("API key", hide_input=True, err=True) if is_terminal else sys.stdin.readline()
-    key = key.strip()
-    if not key or not key.isascii() or not key.isprintable():
-        raise CliError(
-            "The API key is missing or not valid.",
-            next_step=f"Create one under My API keys, then enter it at the prompt or set {KEY_VARIABLE}.",
-            code=ExitCode.USAGE,
-        )
-    return key
+    return validate_key(key)

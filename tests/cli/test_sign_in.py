@@ -50,6 +50,19 @@ def test_without_a_sign_in_the_next_step_is_named(command_line: CommandLine) -> 
     assert "Traceback" not in answer.stderr
 
 
+def test_unusable_values_are_explained(command_line: CommandLine, live_server: LiveServer, key: str) -> None:
+    login = ("login", "--url", live_server.url)
+    empty = command_line.run(*login, stdin="\n")
+    not_ascii = command_line.run("whoami", SLIPWAY_URL=live_server.url, SLIPWAY_API_KEY="kéy")
+    unwritable = command_line.run(*login, SLIPWAY_API_KEY=key, XDG_CONFIG_HOME="/proc/no-folder")
+
+    assert (empty.returncode, not_ascii.returncode, unwritable.returncode) == (2, 2, 1)
+    assert "My API keys" in empty.stderr
+    assert "My API keys" in not_ascii.stderr
+    assert "cannot be written" in unwritable.stderr
+    assert "Traceback" not in empty.stderr + not_ascii.stderr + unwritable.stderr
+
+
 def test_a_server_that_does_not_answer_is_named(command_line: CommandLine) -> None:
     url = f"http://127.0.0.1:{free_port()}"
 
