@@ -47,7 +47,7 @@ def deliver(url: str, event: EventType = EventType.EXECUTION_FAILED, **more: Any
         execution="7",
         started_by=f"alice {HOSTILE}",
         approved_by=("bob", "carol"),
-        last_output=("first", f"{HOSTILE}\r\nlast"),
+        last_output=("first", f"{HOSTILE}\nlast"),
     )
     key = UUID(int=7)
     body = json.dumps(build_document(fact, key, get_database_time()))

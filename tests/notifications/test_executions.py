@@ -14,7 +14,9 @@ from tests.notifications.webhook_receiver import Receiver
 
 __all__ = ["_full_buckets", "drive", "panel", "strategies", "until_asked"]
 
-EVERYTHING = tuple(EventType(value) for value, _ in SUBSCRIBABLE_EVENTS)
+EVERYTHING = tuple(
+    EventType(value) for value, _ in SUBSCRIBABLE_EVENTS if value != EventType.EXECUTION_STARTED
+)
 
 
 def demo() -> Scope:
@@ -35,6 +37,15 @@ def test_a_success_is_told_with_what_went_where(drive: Drive, receiver: Receiver
     )
     assert f"#{execution.number} succeeded (myapp to dev)" in document["text"]
     assert document["url"].endswith(f"/deployments/{execution.pk}/")
+
+
+def test_the_start_is_told_once(drive: Drive, receiver: Receiver, ruled: Ruled) -> None:
+    ruled(demo(), EventType.EXECUTION_STARTED)
+    execution = drive.run("1.27")
+    send_due_notifications()
+    (document,) = (request.document for request in receiver.received)
+    assert (document["event"], document["status"]) == ("execution.started", "RUNNING")
+    assert document["text"].endswith(f"#{execution.number} started (myapp to dev).")
 
 
 def test_a_rollback_is_told_as_it_starts_with_its_cause_then_the_failure_then_its_end(
