@@ -20,6 +20,8 @@ _MONOSPACE_ATTRIBUTES = {
     "autocapitalize": "none",
     "autocomplete": "off",
 }
+# Then follow the inputs of the channel, the events and the filters.
+_FIRST_FIELDS = ("in_scope", "name", "identifier")
 
 
 class WriteOnlyTextInput(forms.TextInput):
@@ -44,8 +46,6 @@ class NotificationRuleForm(PageForm):
     """A rule for a kind of channel, which decides the inputs; neither address nor key is ever shown again."""
 
     pairs = (("services", "environments"),)
-    conditional_fields = frozenset({"url", "secret"})
-
     name = forms.CharField(max_length=128)
     events = forms.MultipleChoiceField(
         choices=SUBSCRIBABLE_EVENTS, label="Events", widget=forms.CheckboxSelectMultiple, required=False
@@ -89,11 +89,15 @@ class NotificationRuleForm(PageForm):
             del self.fields["digest_minutes"]
         for option in self.channel.options:
             self.fields[f"options.{option.name}"] = _build_option_field(option)
-        self.order_fields([name for name in self.fields if name != "is_enabled"])
+        options = [name for name in self.fields if name.startswith("options.")]
+        self.order_fields([*_FIRST_FIELDS, *options, "url", "secret", "unsigned"])
 
     def _describe_inputs(self, channel: Channel) -> None:
         """Label the address and the key as the channel does, or remove them."""
-        for name, asked in (("url", channel.address), ("secret", channel.key)):
+        inputs = {"url": channel.address, "secret": channel.key}
+        needed = {name for name, asked in inputs.items() if asked is not None and asked.is_required}
+        self.conditional_fields = frozenset(needed)  # type: ignore[misc]
+        for name, asked in inputs.items():
             if asked is None:
                 del self.fields[name]
             else:
@@ -122,15 +126,12 @@ class NewNotificationRuleForm(ScopedForm, IdentifierForm, NotificationRuleForm):
     identifier = IdentifierField(
         help_text=("Used in the API. It cannot be changed. Generated from the name if empty.")
     )
-    field_order = ("in_scope", "name", "identifier")
 
 
 class EditNotificationRuleForm(NotificationRuleForm):
     """A rule that is there."""
 
     unsigned = forms.BooleanField(required=False, label="Remove the signing secret")
-
-    field_order = ("name", "events", "url", "secret", "unsigned")
 
     def __init__(self, *args: Any, rule: NotificationRule, **kwargs: Any) -> None:
         initial = {name: getattr(rule, name) for name in ("name", "events", "is_enabled", "version")}
@@ -140,7 +141,9 @@ class EditNotificationRuleForm(NotificationRuleForm):
         initial |= options | names | {"outcomes": rule.filters.get("outcomes", [])}
         super().__init__(*args, initial=initial, kind=rule.kind, **kwargs)
         if "url" in self.fields:
-            self.fields["url"].help_text = f"Leave empty to keep the current address ({rule.host})."
+            is_shown = "url" in self.conditional_fields
+            current = f"address ({rule.host})" if is_shown else "value, if there is one"
+            self.fields["url"].help_text = f"Leave empty to keep the current {current}."
         if "secret" in self.fields and (rule.is_signed or self.channel.is_key_required):
             self.fields["secret"].help_text = "Leave empty to keep the current value."
         if not rule.is_signed:
@@ -158,5 +161,8 @@ def _build_option_field(option: ChannelOption) -> forms.Field:
     if option.choices:
         return forms.ChoiceField(choices=option.choices, label=option.label, help_text=option.help_text)
     return forms.CharField(
-        required=False, max_length=option.max_length, label=option.label, help_text=option.help_text
+        required=option.is_required,
+        max_length=option.max_length,
+        label=option.label,
+        help_text=option.help_text,
     )
