@@ -174,6 +174,7 @@ _PRUNE_SECONDS = {
     "notifications": 3600.0,
     "sessions": 3600.0,
     "drafts": 3600.0,
+    "idempotency": 3600.0,
     "delegates": 600.0,
 }
 CELERY_BEAT_SCHEDULE = {
@@ -352,6 +353,7 @@ SPECTACULAR_SETTINGS = {
         "web.api.openapi.forbid_additional_properties",
         "web.api.openapi.add_number_bounds",
         "web.api.openapi.add_problem_responses",
+        "web.api.openapi.add_idempotency_keys",
     ],
     # Serializers declare the required fields of PATCH; the schema drops none.
     "COMPONENT_SPLIT_PATCH": False,

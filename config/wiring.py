@@ -139,6 +139,7 @@ def _register_retention() -> None:
     from deployments.retention import DEPLOYMENT_RETENTION, EXECUTION_RETENTIONS
     from inventory.retention import DRIFT_RETENTION, INSTANCE_RETENTION
     from notifications.outbox_sender import NOTIFICATION_RETENTION
+    from web.api.idempotency import IDEMPOTENCY_RETENTION
     from web.forms.drafts import DRAFT_RETENTION
     from web.retention import register_retention
 
@@ -149,6 +150,7 @@ def _register_retention() -> None:
     register_retention("notifications", NOTIFICATION_RETENTION)
     register_retention("sessions", SESSION_RETENTION)
     register_retention("drafts", DRAFT_RETENTION)
+    register_retention("idempotency", IDEMPOTENCY_RETENTION)
     register_retention("delegates", DELEGATE_RETENTION)
     # Nothing deletes audit entries, so nothing prunes them; the page shows their size.
     register_retention("audit", AUDIT_RETENTION)

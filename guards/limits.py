@@ -41,6 +41,9 @@ FORM_DRAFTS: Final = Limit(
 )
 FORM_DRAFT_HOURS: Final = Limit(24, "hours", "time that such a draft is kept", OWN_CHOICE)
 IDEMPOTENCY_KEY_CHARACTERS: Final = Limit(128, "characters", "Idempotency-Key header", OWN_CHOICE)
+IDEMPOTENCY_HOURS: Final = Limit(
+    24, "hours", "time that the answer of an Idempotency-Key is kept", OWN_CHOICE
+)
 CURSOR_CHARACTERS: Final = Limit(1024, "characters", "pagination cursor", OWN_CHOICE)
 MERGED_MANIFEST_LINES: Final = Limit(
     3000, "lines", "merged manifest on its page; the API returns all lines", OWN_CHOICE

@@ -1,4 +1,4 @@
-"""Drafts of forms, and the epoch of the installation."""
+"""Drafts of forms, answers by idempotency key, and the epoch of the installation."""
 
 import uuid
 from typing import ClassVar
@@ -50,3 +50,31 @@ class InstallationEpoch(models.Model):
 
     def __str__(self) -> str:
         return f"{self.history} at {self.number}"
+
+
+class IdempotentRequest(models.Model):
+    """Request of the REST API that created something, with its answer for repeated requests.
+
+    `caller` is the API key or the user. `content` is a JSON document, encrypted because answers can hold what
+    only the caller may see; it is empty until the request has ended.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    caller = models.CharField(max_length=64)
+    method = models.CharField(max_length=8)
+    path = models.CharField(max_length=400)
+    key = models.CharField(max_length=128)
+    content = EncryptedTextField(bound_to=["id", "user_id"], editable=False)
+    created_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["caller", "key", "method", "path"], name="idempotent_request_unique"
+            )
+        ]
+        indexes = [models.Index(fields=["created_at"], name="idempotent_request_age")]
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.path}"

@@ -94,6 +94,8 @@ class BaseApiKeyView(BaseApiView):
 class ApiKeyListView(BaseApiKeyView):
     """API keys of the caller, or of a service account."""
 
+    one_time_field = "key"
+
     @extend_schema(parameters=[OWNER_PARAMETER, *PAGE_PARAMETERS], responses=KeyDocument(many=True))
     def get(self, request: Request) -> Response:
         account_id = parse_number(request, "service_account")

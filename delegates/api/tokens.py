@@ -71,6 +71,8 @@ class DelegateTokenInput(DelegateTokenChange):
 class DelegateTokens(BaseApiView):
     """Delegate tokens."""
 
+    one_time_field = "token"
+
     @extend_schema(
         parameters=[ORG_PARAMETER, PROJECT_PARAMETER, STATUS, NAME, *PAGE_PARAMETERS],
         responses=DelegateTokenDocument(many=True),

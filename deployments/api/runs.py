@@ -2,32 +2,19 @@
 
 from typing import Any
 
-from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from deployments.api.execution_serializers import ExecutionSummary
 from deployments.execution import operations, queries
-from deployments.models import Execution
-from guards.limits import IDEMPOTENCY_KEY_CHARACTERS, INPUT_SETS
+from guards.limits import INPUT_SETS
 from pipelines.api.pipelines import VIEW
 from pipelines.inputs.input_sets import merge_input_sets
 from pipelines.models import Pipeline
 from web.api.parameters import PAGE_PARAMETERS
 from web.api.views import BaseApiView
-from web.http.problems import BadInput, Conflict
-
-IDEMPOTENCY_KEY = OpenApiParameter(
-    "Idempotency-Key",
-    OpenApiTypes.STR,
-    OpenApiParameter.HEADER,
-    description=(
-        "Idempotency key. A repeated request with the same key returns the first execution instead of "
-        "a second one."
-    ),
-)
 
 
 class ArtifactChoice(serializers.Serializer[Any]):
@@ -82,38 +69,22 @@ class PipelineExecutions(BaseApiView):
             queries.list_visible_executions(self.principal).filter(pipeline=pipeline), ExecutionSummary
         )
 
-    @extend_schema(parameters=[IDEMPOTENCY_KEY], request=RunInput, responses={201: RunDocument})
+    @extend_schema(request=RunInput, responses={201: RunDocument})
     def post(self, request: Request, pk: int) -> Response:
-        data, key = self.get_validated_body(RunInput), _idempotency_key(request)
-        tag = data["artifact"].get("tag", "")
+        data = self.get_validated_body(RunInput)
         pipeline = self._pipeline(pk)
         inputs = {**merge_input_sets(pipeline, self.principal, data["input_sets"]), **data["inputs"]}
         made = operations.run_pipeline(
             actor=self.principal,
             pipeline=pipeline,
-            artifact_tag=tag,
+            artifact_tag=data["artifact"].get("tag", ""),
             inputs=inputs,
-            idempotency_key=key,
             override_freeze=data["override_freeze"],
             input_set_names=data["input_sets"],
             force_new_deployment=data["forceNewDeployment"],
         )
-        _refuse_another_run(made, tag, inputs)
         location = {"Location": f"/api/v1/executions/{made.pk}"}
         return Response(RunDocument(made).data, status=201, headers=location)
 
     def _pipeline(self, pk: int) -> Pipeline:
         return self.get_visible(VIEW, Pipeline.objects.select_related("scope"), pk=pk)
-
-
-def _idempotency_key(request: Request) -> str | None:
-    key = request.headers.get("Idempotency-Key", "").strip()
-    if len(key) > IDEMPOTENCY_KEY_CHARACTERS or not key.isascii() or not key.isprintable():
-        raise BadInput(f"An Idempotency-Key has {IDEMPOTENCY_KEY_CHARACTERS} at most, printable ASCII.")
-    return key or None
-
-
-def _refuse_another_run(made: Execution, tag: str, inputs: dict[str, Any]) -> None:
-    hidden = {name: value for name, value in made.secret_input_values.items() if name in inputs}
-    if {**made.inputs, **hidden} != inputs or (tag and made.artifact.get("tag") != tag):
-        raise Conflict("This Idempotency-Key was used for a run with other inputs. Use a new one.")

@@ -152,6 +152,8 @@ class TriggerView(BaseApiView):
 class TriggerList(TriggerView):
     """List of triggers."""
 
+    one_time_field = "secret"
+
     @extend_schema(parameters=[PIPELINE_PARAMETER, *LIST_PARAMETERS], responses=TriggerDocument(many=True))
     def get(self, request: Request) -> Response:
         rows = operations.list_triggers()
@@ -205,6 +207,8 @@ class TriggerDetail(TriggerView):
 
 class TriggerSecretRotation(TriggerView):
     """New secret of a trigger; the old one stops working at once."""
+
+    one_time_field = "secret"
 
     @extend_schema(request=None, responses={201: TriggerSecretDocument})
     def post(self, request: Request, pk: int) -> Response:

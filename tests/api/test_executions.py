@@ -117,7 +117,7 @@ def test_the_same_idempotency_key_runs_once(world: World, client: APIClient):
     third = client.post(runs(world), body, format="json", HTTP_IDEMPOTENCY_KEY="k2")
     assert third.json()["id"] != first.json()["id"]
     other = client.post(runs(world), {"artifact": {"tag": "v3"}}, format="json", HTTP_IDEMPOTENCY_KEY="k1")
-    assert other.status_code == 409
+    assert other.status_code == 422
     bad = client.post(runs(world), body, format="json", HTTP_IDEMPOTENCY_KEY="k" * 129)
     assert bad.status_code == 400
 

@@ -113,8 +113,9 @@ def is_expected(operation: str, failure: str, status: int, *, query: dict[str, o
         return any(value in ("", [], [""]) for value in query.values())
     if failure != "RejectedPositiveData":
         return False
-    # A tag that is not the current one is refused for what the thing is, not for what the tag looks like.
-    if status == 412:
+    # A tag that is not the current one, and an idempotency key that another request has used, are refused for
+    # what the thing is, not for what they look like.
+    if status in (412, 422):
         return True
     # No text may have a NUL, wherever it stands: that is said once, and not of each parameter.
     has_nul = any("\0" in str(value) for value in query.values())

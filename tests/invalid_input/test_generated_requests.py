@@ -41,7 +41,7 @@ ASKING_AGAIN = {
     "unsupported_method",
 }
 # Refused for what it is not, as schemathesis sees it: it waits for other numbers.
-REFUSED = (412, 413, 414)
+REFUSED = (412, 413, 414, 422)
 
 
 def checks(case: Any, status: int) -> list[Any]:

@@ -10,8 +10,10 @@ from drf_spectacular.openapi import AutoSchema
 from rest_framework.request import Request
 from rest_framework.serializers import CharField, Field
 
+from guards.limits import IDEMPOTENCY_HOURS, IDEMPOTENCY_KEY_CHARACTERS
 from guards.text import NAME_PATTERN
 from rbac.models.scopes import IDENTIFIER_PATTERN
+from web.api.idempotency import IDEMPOTENCY_HEADER, is_creating
 from web.http.problems import PROBLEM_MEDIA_TYPE
 
 # What is said here counts for what is sent alone: `web.api.openapi` takes it out of the rest.
@@ -84,6 +86,16 @@ PROBLEM_SCHEMA: dict[str, Any] = {
     },
 }
 
+IDEMPOTENCY_PARAMETER: dict[str, Any] = {
+    "name": IDEMPOTENCY_HEADER,
+    "in": "header",
+    "description": (
+        "Key of this request, such as a UUID. A repeated request with the same key and body gets the first "
+        f"answer for {IDEMPOTENCY_HOURS}, and creates nothing."
+    ),
+    "schema": {"type": "string", "maxLength": int(IDEMPOTENCY_KEY_CHARACTERS), "pattern": "^[ -~]*$"},
+}
+
 
 class CachedSchemaGenerator(SchemaGenerator):
     """Schema generator with one cached public schema per process; generating it takes a second."""
@@ -152,6 +164,17 @@ def add_problem_responses(result: dict[str, Any], **_: Any) -> dict[str, Any]:
         for method, operation in methods.items():
             for status in _list_problem_statuses(path, method, operation):
                 operation["responses"].setdefault(str(status), {"$ref": "#/components/responses/Problem"})
+    return result
+
+
+def add_idempotency_keys(result: dict[str, Any], **_: Any) -> dict[str, Any]:
+    """Add the Idempotency-Key header to every POST that creates something."""
+    for methods in result.get("paths", {}).values():
+        operation = methods.get("post", {})
+        # Without authentication there is nobody whose key it is.
+        if operation.get("security") and is_creating(operation["responses"].keys()):
+            operation.setdefault("parameters", []).append(IDEMPOTENCY_PARAMETER)
+            operation["responses"]["422"] = {"$ref": "#/components/responses/Problem"}
     return result
 
 

@@ -45,7 +45,7 @@ class ApiRateThrottle(BaseThrottle):
     """Rate limit per API key, so that programs of one user do not share a limit."""
 
     def allow_request(self, request: Request, view: APIView) -> bool:
-        self.verdict = count_request(_get_caller_key(request), most=get_window_limit(), now=time.time())
+        self.verdict = count_request(get_caller_key(request), most=get_window_limit(), now=time.time())
         setattr(request, _DECISION_ATTRIBUTE, self.verdict)
         return self.verdict.is_allowed
 
@@ -83,7 +83,8 @@ def add_rate_limit_headers(request: Request, response: Response) -> None:
             response[name] = value
 
 
-def _get_caller_key(request: Request) -> str:
+def get_caller_key(request: Request) -> str:
+    """Return the API key or the user of a request, for limits and idempotency keys."""
     if isinstance(request.auth, ApiKey):
         return f"key:{request.auth.pk}"
     return f"user:{request.user.pk}"

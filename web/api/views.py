@@ -15,6 +15,7 @@ from rest_framework.views import APIView
 from rbac.models import Scope, User
 from rbac.permissions import SHARED_VIEW_PERMISSIONS
 from rbac.policy import NotVisible, filter_visible, list_member_scopes
+from web.api.idempotency import answer_once, parse_idempotency_key, takes_idempotency_key
 from web.api.parameters import parse_boolean
 from web.api.rate_limits import (
     RATE_LIMIT_MESSAGE,
@@ -39,6 +40,8 @@ class BaseApiView(APIView):
     pagination_class: type[CursorPagination] | None = CursorPagination
     order = "pk"
     oldest_first = False
+    # Field of the answer to POST that is shown once, and therefore not kept for repeated requests.
+    one_time_field = ""
 
     def finalize_response(self, request: Request, response: Response, *args: Any, **kwargs: Any) -> Response:
         finished = super().finalize_response(request, response, *args, **kwargs)
@@ -111,6 +114,10 @@ class BaseApiView(APIView):
         super().initial(request, *args, **kwargs)
         if is_bodiless(self):
             validate_empty_body(request.data)
+        if takes_idempotency_key(self) and (key := parse_idempotency_key(request)):
+            # The framework looks the handler up after this.
+            handler = getattr(self, "post")  # noqa: B009 - views without POST have none
+            self.__dict__["post"] = answer_once(handler, key, one_time_field=self.one_time_field)
 
     def get_validated_body(
         self, serializer: type[Serializer[Any]], *, partial: bool = False

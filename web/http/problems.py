@@ -38,6 +38,7 @@ STATUS_TITLES = {
     413: "Request too large",
     414: "URL too long",
     415: "Unsupported media type",
+    422: "Unprocessable content",
     429: "Too many requests",
     500: "Server error",
     503: "Temporarily unavailable",
