@@ -7,6 +7,7 @@ from typing import Annotated, Final
 
 import typer
 
+from cli import mcp_server
 from cli.commands import approvals, configuration, delegates, executions, resources, run, sign_in
 from cli.console import get_console, print_text
 from cli.errors import CliError, ExitCode
@@ -40,6 +41,7 @@ resources.register(app)
 app.command("export")(configuration.export)
 app.command("diff")(configuration.diff)
 app.command("apply")(configuration.apply)
+app.command("mcp")(mcp_server.serve)
 
 
 def main() -> None:
