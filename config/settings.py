@@ -345,6 +345,9 @@ SPECTACULAR_SETTINGS = {
     "TITLE": "Slipway API",
     "DESCRIPTION": "Delegates and Amazon ECS deployments.",
     "VERSION": "1",
+    "OAS_VERSION": "3.1.1",
+    # The paths contain /api/v1.
+    "SERVERS": [{"url": PUBLIC_URL, "description": "This installation"}],
     "DEFAULT_GENERATOR_CLASS": "web.api.openapi.CachedSchemaGenerator",
     "SCHEMA_PATH_PREFIX": "/api/v1",
     "SERVE_INCLUDE_SCHEMA": False,

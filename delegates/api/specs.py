@@ -6,7 +6,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
 from rest_framework import serializers
 from rest_framework.renderers import BaseRenderer, JSONRenderer
 from rest_framework.request import Request
@@ -202,6 +202,25 @@ class ZipRenderer(BaseRenderer):
         return build_zip(data["files"] | {SCRIPT_FILE: data["script"]})
 
 
+SPEC_EXAMPLE = OpenApiExample(
+    "Delegate on Fargate",
+    {
+        "name": "blue",
+        "launch_type": "FARGATE",
+        "token_id": 3,
+        "aws_account_id": "123456789012",
+        "region": "eu-central-1",
+        "network": {
+            "subnets": ["subnet-0a1b2c3d4e5f60718", "subnet-0a1b2c3d4e5f60719"],
+            "security_groups": ["sg-0a1b2c3d4e5f60718"],
+            "assign_public_ip": False,
+        },
+        "size": "small",
+    },
+    request_only=True,
+)
+
+
 class TaskSpec(BaseApiView):
     """Spec of a delegate before its creation."""
 
@@ -211,6 +230,7 @@ class TaskSpec(BaseApiView):
         parameters=[FORMAT],
         request=SpecInput,
         responses={(200, "application/json"): SpecDocument, (200, "application/zip"): OpenApiTypes.BINARY},
+        examples=[SPEC_EXAMPLE],
     )
     def post(self, request: Request) -> Response:
         body = self.get_validated_body(SpecInput)

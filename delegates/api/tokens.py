@@ -3,7 +3,7 @@
 from typing import Any
 
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -85,7 +85,17 @@ class DelegateTokens(BaseApiView):
             rows = rows.filter(name=name)
         return self.list_visible(VIEW, rows, DelegateTokenDocument, by_identifier=False)
 
-    @extend_schema(request=DelegateTokenInput, responses={201: NewDelegateTokenDocument})
+    @extend_schema(
+        request=DelegateTokenInput,
+        responses={201: NewDelegateTokenDocument},
+        examples=[
+            OpenApiExample(
+                "Token of a project",
+                {"name": "build", "org": "default", "project": "shop"},
+                request_only=True,
+            )
+        ],
+    )
     def post(self, request: Request) -> Response:
         body = self.get_validated_body(DelegateTokenInput)
         made = operations.create_token(

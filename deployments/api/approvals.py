@@ -4,7 +4,7 @@ import uuid
 from typing import Any
 
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -99,6 +99,14 @@ class ApproveInput(RejectInput):
     )
 
 
+APPROVE_EXAMPLE = OpenApiExample(
+    "Approve with a comment",
+    # The approval's document has the digest of its plan.
+    {"diff": "f0e4c2f76c58916ec258f246851bea091d14d4247a2fc3e18694461b1816e13b", "comment": "Ticket 4711"},
+    request_only=True,
+)
+
+
 class Approvals(BaseApiView):
     """Approvals, newest first."""
 
@@ -147,7 +155,11 @@ class ApprovalDetail(ApprovalRoute):
 class ApproveApproval(ApprovalRoute):
     """Approval of an execution's plan."""
 
-    @extend_schema(request=ApproveInput, responses={202: ApprovalDocument})
+    @extend_schema(
+        request=ApproveInput,
+        responses={202: ApprovalDocument},
+        examples=[APPROVE_EXAMPLE],
+    )
     def post(self, request: Request, pk: uuid.UUID) -> Response:
         approval = self.approval(pk)
         operations.approve_step(

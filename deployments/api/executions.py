@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -135,7 +135,18 @@ class AbortExecution(ExecutionRoute):
 class RollBackExecution(ExecutionRoute):
     """Rollback of an execution."""
 
-    @extend_schema(request=None, responses={202: ExecutionReference})
+    @extend_schema(
+        request=None,
+        responses={202: ExecutionReference},
+        examples=[
+            OpenApiExample(
+                "Execution to watch",
+                {"id": "0b5a4f6e-6f0a-4f0e-9a43-0f6d0c3a2b11", "number": 12, "status": "RUNNING"},
+                response_only=True,
+                status_codes=["202"],
+            )
+        ],
+    )
     def post(self, request: Request, pk: uuid.UUID) -> Response:
         return self.request_interrupt(pk, operations.roll_back_execution)
 

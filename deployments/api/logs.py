@@ -7,7 +7,12 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, PolymorphicProxySerializer, extend_schema
+from drf_spectacular.utils import (
+    OpenApiExample,
+    OpenApiParameter,
+    PolymorphicProxySerializer,
+    extend_schema,
+)
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -93,10 +98,31 @@ LOG_ANSWERS = {
 }
 
 
+LOG_EXAMPLE = OpenApiExample(
+    "End of a log",
+    {
+        "lines": [
+            {
+                "number": 41,
+                "at": "2030-01-31T12:00:00Z",
+                "step": "deploy",
+                "unit": "Deploy",
+                "level": "success",
+                "origin": "slipway",
+                "text": "3 of 3 tasks run the new version",
+            }
+        ],
+        "end": True,
+    },
+    response_only=True,
+    media_type="application/json",
+)
+
+
 class ExecutionLog(ExecutionRoute):
     """Log of an execution."""
 
-    @extend_schema(parameters=[AFTER, BLOCKS, DOWNLOAD], responses=LOG_ANSWERS)
+    @extend_schema(parameters=[AFTER, BLOCKS, DOWNLOAD], responses=LOG_ANSWERS, examples=[LOG_EXAMPLE])
     def get(self, request: Request, pk: uuid.UUID) -> Response | HttpResponse | StreamingHttpResponse:
         execution = self.execution(pk)
         after = parse_number(request, "after") or 0

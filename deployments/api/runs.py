@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -57,6 +57,21 @@ class RunDocument(serializers.Serializer[Any]):
     status = serializers.CharField()
 
 
+RUN_EXAMPLES = [
+    OpenApiExample(
+        "Run with a tag",
+        {"artifact": {"tag": "1.28"}, "inputs": {"replicas": 3}, "input_sets": ["nightly"]},
+        request_only=True,
+    ),
+    OpenApiExample(
+        "Started execution",
+        {"id": "0b5a4f6e-6f0a-4f0e-9a43-0f6d0c3a2b11", "number": 12, "status": "QUEUED"},
+        response_only=True,
+        status_codes=["201"],
+    ),
+]
+
+
 class PipelineExecutions(BaseApiView):
     """Executions of a pipeline; POST starts one."""
 
@@ -69,7 +84,7 @@ class PipelineExecutions(BaseApiView):
             queries.list_visible_executions(self.principal).filter(pipeline=pipeline), ExecutionSummary
         )
 
-    @extend_schema(request=RunInput, responses={201: RunDocument})
+    @extend_schema(request=RunInput, responses={201: RunDocument}, examples=RUN_EXAMPLES)
     def post(self, request: Request, pk: int) -> Response:
         data = self.get_validated_body(RunInput)
         pipeline = self._pipeline(pk)

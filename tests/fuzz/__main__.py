@@ -67,7 +67,7 @@ def _send_requests(
     config.write_text(f'hooks = "tests.fuzz.hooks"\n{_KNOWN}')
     program = Path(sys.executable).with_name("schemathesis")
     command: list[str | Path] = [program, "--config-file", config, "run"]
-    command += [f"{installation.url}/api/schema/?format=json", *_options(asker)]
+    command += [f"{installation.url}/api/schema/?format=json", "--url", installation.url, *_options(asker)]
     environment = {**os.environ, "SLIPWAY_FUZZ_KEPT": "\n".join(addresses), "PYTHONPATH": str(_ROOT)}
     ended = subprocess.run([*command, "--report-json-path", report], cwd=folder, env=environment, check=False)
     content = dict(json.loads(report.read_text()))

@@ -4,7 +4,7 @@ import re
 from typing import Final
 
 YAML: Final = "a YAML text is a language of its own: a pattern cannot say what may stand in it"
-VARIABLES: Final = "OpenAPI 3.0 has no words for the names of variables, nor for what depends on other fields"
+VARIABLES: Final = "OpenAPI has no words for the names of variables, nor for what depends on other fields"
 PATH: Final = "each part of a path has rules, which the address cannot say"
 NAMED: Final = "what the body names may not be there, and the answer says where it stands"
 GONE: Final = "the pipeline is as it was saved, and what it names may be gone"

@@ -31,9 +31,24 @@ def build_curl(method: str, url: str, operation: Schema, schemas: Schema) -> str
     parts = [f'curl{option} "{address}{f"?{query}" if query else ""}"', '-H "x-api-key: $SLIPWAY_API_KEY"']
     body = operation.get("requestBody", {}).get("content", {}).get("application/json")
     if body:
-        example = json.dumps(build_example(body["schema"], schemas), indent=2, ensure_ascii=False)
-        parts += ['-H "Content-Type: application/json"', f"-d {shlex.quote(example)}"]
+        documented = [example["value"] for example in body.get("examples", {}).values()]
+        example = documented[0] if documented else build_example(body["schema"], schemas)
+        text = json.dumps(example, indent=2, ensure_ascii=False)
+        parts += ['-H "Content-Type: application/json"', f"-d {shlex.quote(text)}"]
     return " \\\n  ".join(parts)
+
+
+def drop_null(schema: Schema) -> Schema:
+    """Return a schema without null as its other type, for readers."""
+    types = schema.get("type")
+    if isinstance(types, list):
+        return {**schema, "type": next(name for name in types if name != "null")}
+    alternatives = schema.get("oneOf", [])
+    others = [part for part in alternatives if part != {"type": "null"}]
+    if len(others) == len(alternatives):
+        return schema
+    rest = {key: value for key, value in schema.items() if key != "oneOf"}
+    return {**rest, "allOf" if len(others) == 1 else "oneOf": others}
 
 
 def build_example(schema: Schema, schemas: Schema, depth: int = 0) -> Any:
@@ -72,8 +87,9 @@ def _build_plain_example(schema: Schema) -> Any:
 
 
 def _resolve(schema: Schema, schemas: Schema) -> Schema:
-    """Return a schema without references; of alternatives the first."""
+    """Return a schema without references and null; of alternatives the first."""
     while True:
+        schema = drop_null(schema)
         if "$ref" in schema:
             schema = schemas[schema["$ref"].removeprefix(_REFERENCE)]
         elif alternatives := schema.get("allOf") or schema.get("oneOf") or schema.get("anyOf"):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
-from web.api.examples import build_curl
+from web.api.examples import build_curl, drop_null
 from web.api.openapi import get_public_schema
 
 Schema = Mapping[str, Any]
@@ -192,12 +192,14 @@ class _ResourceReader:
     def _resolve(self, schema: Schema) -> Schema:
         while "$ref" in schema:
             schema = self._schemas[schema["$ref"].removeprefix(_REFERENCE)]
+        schema = drop_null(schema)
         parts = schema.get("allOf", ())
         return {**self._resolve(parts[0]), **schema} if len(parts) == 1 else schema
 
     def _read_type(self, schema: Schema) -> tuple[TypePart, ...]:
         if "$ref" in schema:
             return self._read_named_type(schema["$ref"].removeprefix(_REFERENCE))
+        schema = drop_null(schema)
         for key in ("allOf", "oneOf", "anyOf"):
             if key in schema:
                 return _join_types(self._read_type(part) for part in schema[key])

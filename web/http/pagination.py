@@ -124,7 +124,7 @@ class CursorPagination(BasePagination):
             "required": ["results", "next"],
             "properties": {
                 "results": schema,
-                "next": {"type": "string", "format": "uri", "nullable": True},
+                "next": {"type": ["string", "null"], "format": "uri"},
             },
         }
 
