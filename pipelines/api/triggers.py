@@ -112,8 +112,9 @@ class TriggerCheckDocument(serializers.Serializer[Any]):
 
 
 class TrialDocument(serializers.Serializer[Any]):
-    """What an event would lead to. Nothing was started."""
+    """What an event would lead to."""
 
+    summary = serializers.CharField()
     starts_run = serializers.BooleanField()
     refusal = serializers.CharField(help_text="Why the run would be refused; empty if it would start.")
     checks = TriggerCheckDocument(many=True, source="decision.checks")
@@ -124,6 +125,12 @@ class TrialDocument(serializers.Serializer[Any]):
     @extend_schema_field(serializers.DictField())
     def get_inputs(self, trial: Any) -> dict[str, Any]:
         return dict(trial.decision.inputs)
+
+
+class TrialsDocument(serializers.Serializer[Any]):
+    """What each event of a payload would lead to; empty if the kind sees no event in it."""
+
+    trials = TrialDocument(many=True)
 
 
 class TriggerView(BaseApiView):
@@ -219,9 +226,9 @@ class TriggerSecretRotation(TriggerView):
 class TriggerTrial(TriggerView):
     """What a payload would lead to, without starting anything."""
 
-    @extend_schema(request=TrialInput, responses=TrialDocument)
+    @extend_schema(request=TrialInput, responses=TrialsDocument)
     def post(self, request: Request, pk: int) -> Response:
         body = self.get_validated_body(TrialInput)
         trigger = self.get_trigger(pk)
         require(self.principal, operations.EXECUTE, trigger.pipeline)
-        return Response(TrialDocument(try_payload(trigger, body["payload"])).data)
+        return Response(TrialsDocument({"trials": try_payload(trigger, body["payload"])}).data)

@@ -13,9 +13,8 @@ from pipelines.triggers.receiving import receive_request
 @csrf_exempt
 @require_POST
 def receive_hook(request: HttpRequest, key: uuid.UUID) -> JsonResponse:
-    """Write the event of a request, and answer 202 before anything is started."""
+    """Write the events of a request, and answer 202 before anything is started."""
     address = str(request.META.get("REMOTE_ADDR", ""))
     receipt = receive_request(key, address, request.headers, request.body, timezone.now())
-    firing = receipt.firing
-    content = {"firing": str(firing.pk) if firing else None, "duplicate": bool(firing) and not receipt.is_new}
-    return JsonResponse(content, status=202)
+    firings = [str(firing.pk) for firing in receipt.firings]
+    return JsonResponse({"firings": firings, "duplicates": receipt.duplicates}, status=202)

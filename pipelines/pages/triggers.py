@@ -108,7 +108,7 @@ def show_trigger(request: PageRequest, pk: int) -> HttpResponse:
 
 def _build_sender(trigger: Trigger) -> dict[str, Any]:
     kind, address = find_kind(trigger.kind), build_address(trigger)
-    return {"address": address, "setup_steps": kind.list_setup_steps(address) if kind else []}
+    return {"address": address, "setup_steps": kind.list_setup_steps(trigger.spec, address) if kind else []}
 
 
 def _list_settings(trigger: Trigger) -> list[tuple[str, str]]:
@@ -298,21 +298,21 @@ def try_trigger(request: PageRequest, pk: int) -> HttpResponse:
     require(request.user, operations.EXECUTE, trigger.pipeline)
     kind = operations.require_kind(trigger.kind)
     form = TrialForm(get_posted_data(request), kind=kind, initial=TrialForm.build_initial(kind, None))
-    trial: Trial | None = None
+    trials: list[Trial] = []
     firing = _get_tried_firing(request, trigger)
     if firing is not None:
         form = TrialForm(kind=kind, initial=TrialForm.build_initial(kind, firing))
-        trial = try_event(trigger, firing.summary, firing.values, firing.payload)
+        trials = [try_event(trigger, firing.summary, firing.values, firing.payload)]
     elif request.method == "POST" and form.is_valid():
         try:
-            trial = try_payload(trigger, parse_payload(form.cleaned_data["payload"].encode()))
+            trials = try_payload(trigger, parse_payload(form.cleaned_data["payload"].encode()))
         except Problem as problem:
             form.add_error("payload", problem.detail)
     content = {
         "trigger": trigger,
         "form": form,
-        "trial": trial,
-        "values": list_event_values(trial.values) if trial else [],
+        "trials": [(trial, list_event_values(trial.values)) for trial in trials],
+        "is_tried": bool(trials) or (request.method == "POST" and not form.errors),
         "title": f"Try {trigger.name}",
         "button": "Try",
         "back": reverse("trigger", args=[pk]),

@@ -1,11 +1,15 @@
 """Base of trigger kinds: settings, requests, events and checks."""
 
+import hmac
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, ClassVar
 
 from guards.limits import TRIGGER_SETTING_CHARACTERS, TRIGGER_SETTING_LINES
+
+_DELIVERY_ID = re.compile(r"[\w.:-]{1,100}", re.ASCII)
 
 
 class RequestRefused(Exception):
@@ -26,7 +30,7 @@ class TriggerEvent:
     """An event as its kind has read it.
 
     `key` is the same for all deliveries of one event. `values` are available below `<+trigger.…>`, beside the
-    payload. `is_ignorable` marks what needs no row, such as the ping of a provider.
+    payload.
     """
 
     key: str
@@ -34,7 +38,6 @@ class TriggerEvent:
     summary: str
     values: Mapping[str, Any] = field(default_factory=dict)
     payload: Any = field(default_factory=dict)
-    is_ignorable: bool = False
 
 
 @dataclass(frozen=True)
@@ -129,20 +132,25 @@ class TriggerKind:
                 problems.append({"path": f"spec.{name}", "message": problem})
         return problems
 
-    def list_setup_steps(self, address: str) -> list[SetupStep]:
+    def list_setup_steps(self, spec: Mapping[str, Any], address: str) -> list[SetupStep]:
         """Return how to set up the sender; `address` is that of the trigger."""
         return []
 
-    def authenticate(self, secret: str, request: HookRequest) -> None:
+    def authenticate(self, spec: Mapping[str, Any], secret: str, request: HookRequest) -> None:
         """Check that the sender knows the secret, in constant time. Raises `RequestRefused`."""
         raise RequestRefused
 
-    def read_event(self, spec: Mapping[str, Any], payload: Any, headers: Mapping[str, str]) -> TriggerEvent:
-        """Return the event of an authenticated request. Raises `BadInput` for a body of another form."""
+    def read_events(
+        self, spec: Mapping[str, Any], payload: Any, headers: Mapping[str, str]
+    ) -> list[TriggerEvent]:
+        """Return the events of an authenticated request; none for the ping of a provider, for example.
+
+        Raises `BadInput` for a body of another form.
+        """
         raise NotImplementedError
 
-    def list_checks(self, spec: Mapping[str, Any], values: Mapping[str, Any]) -> list[Check]:
-        """Return the checks of the settings for the values of an event; the conditions follow them."""
+    def list_checks(self, spec: Mapping[str, Any], values: Mapping[str, Any], payload: Any) -> list[Check]:
+        """Return the checks of the settings for an event; the conditions follow them."""
         return []
 
     def build_due_event(self, spec: Mapping[str, Any], due_at: datetime) -> TriggerEvent:
@@ -156,3 +164,15 @@ class TriggerKind:
     def get_next_due(self, spec: Mapping[str, Any], after: datetime) -> datetime | None:
         """Return when the kind looks for events next; None for a kind that is told about them."""
         return None
+
+
+def require_equal(expected: str, given: str) -> None:
+    """Compare what a sender must know in constant time. Raises `RequestRefused`."""
+    if not hmac.compare_digest(expected.encode(), given.encode("utf-8", "replace")):
+        raise RequestRefused
+
+
+def read_delivery_id(headers: Mapping[str, str], name: str) -> str:
+    """Return the delivery id in a header, "" if it has none or another form."""
+    delivery_id = headers.get(name, "")
+    return delivery_id if _DELIVERY_ID.fullmatch(delivery_id) else ""

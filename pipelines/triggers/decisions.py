@@ -51,7 +51,7 @@ def decide(trigger: Trigger, values: Mapping[str, Any], payload: Any) -> Decisio
         return Decision(refusal=f"This release of Slipway has no triggers of kind {trigger.kind}.")
     all_values = build_values(trigger, values, payload)
     checks = (
-        *kind.list_checks(trigger.spec, values),
+        *kind.list_checks(trigger.spec, values, payload),
         *(_check_condition(text, all_values) for text in trigger.conditions),
     )
     if any(not check.holds for check in checks):

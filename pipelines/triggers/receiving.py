@@ -41,16 +41,16 @@ class SignatureRefused(Problem):
 
 @dataclass(frozen=True)
 class Receipt:
-    """Answer to a genuine request; without a firing if the event is none that starts runs."""
+    """Answer to a genuine request: the firings of its events, and how many of them were there before."""
 
-    firing: TriggerFiring | None = None
-    is_new: bool = False
+    firings: tuple[TriggerFiring, ...] = ()
+    duplicates: int = 0
 
 
 def receive_request(
     key: UUID, address: str, headers: Mapping[str, str], body: bytes, now: datetime
 ) -> Receipt:
-    """Write the event of a request from a network address.
+    """Write the events of a request from a network address.
 
     A refused request leaves only counters. Raises `NotVisible`, `SignatureRefused`, `TooManyRequests`,
     `TooLarge` and `BadInput`.
@@ -75,11 +75,10 @@ def receive_request(
         raise NotVisible("This trigger does not exist.")
     if not is_within_limit("trigger", str(trigger.pk), at_most=TRIGGER_REQUESTS_PER_MINUTE):
         raise TooManyRequests(f"A trigger takes {TRIGGER_REQUESTS_PER_MINUTE} in a minute.")
-    event = kind.read_event(trigger.spec, parse_payload(body), headers)
+    events = kind.read_events(trigger.spec, parse_payload(body), headers)
     TRIGGER_REQUESTS.labels("accepted").inc()
-    if event.is_ignorable:
-        return Receipt()
-    receipt = Receipt(*record_event(trigger, event))
+    recorded = [record_event(trigger, event) for event in events]
+    receipt = Receipt(tuple(firing for firing, _ in recorded), sum(not is_new for _, is_new in recorded))
     # The row is committed: without a broker, the next tick finds it.
     request_firings()
     return receipt
@@ -119,9 +118,9 @@ def _find_trigger(key: UUID) -> Trigger | None:
 def _authenticate(trigger: Trigger | None, kind: TriggerKind | None, request: HookRequest) -> None:
     """Check the secret of a trigger. Raises `RequestRefused`, for a missing one after the same work."""
     if trigger is None or kind is None or not kind.has_address or not trigger.secret:
-        _get_any_kind().authenticate(_NO_SECRET, request)
+        _get_any_kind().authenticate({}, _NO_SECRET, request)
         raise RequestRefused
-    kind.authenticate(trigger.secret, request)
+    kind.authenticate(trigger.spec, trigger.secret, request)
 
 
 @cache

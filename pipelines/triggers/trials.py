@@ -25,10 +25,13 @@ class Trial:
         return self.decision.starts_run and not self.refusal
 
 
-def try_payload(trigger: Trigger, payload: Any) -> Trial:
-    """Return what a payload would lead to. Raises `BadInput` for one that the kind cannot read."""
-    event = require_kind(trigger.kind).read_event(trigger.spec, payload, {})
-    return try_event(trigger, event.summary, event.values, event.payload)
+def try_payload(trigger: Trigger, payload: Any) -> list[Trial]:
+    """Return what each event of a payload would lead to.
+
+    Raises `BadInput` for a payload that the kind cannot read.
+    """
+    events = require_kind(trigger.kind).read_events(trigger.spec, payload, {})
+    return [try_event(trigger, event.summary, event.values, event.payload) for event in events]
 
 
 def try_event(trigger: Trigger, summary: str, values: Mapping[str, Any], payload: Any) -> Trial:

@@ -70,9 +70,11 @@ class Schedule(TriggerKind):
         summary = f"schedule {local:%Y-%m-%d %H:%M} {spec.get(TIME_ZONE, 'UTC')}"
         return TriggerEvent(key, key, summary, {"scheduled_at": scheduled_at})
 
-    def read_event(self, spec: Mapping[str, Any], payload: Any, headers: Mapping[str, str]) -> TriggerEvent:
+    def read_events(
+        self, spec: Mapping[str, Any], payload: Any, headers: Mapping[str, str]
+    ) -> list[TriggerEvent]:
         """Return the event of now, for a trial."""
-        return self.build_due_event(spec, datetime.now(UTC))
+        return [self.build_due_event(spec, datetime.now(UTC))]
 
     def list_next_times(self, spec: Mapping[str, Any], now: datetime) -> list[datetime]:
         """Return the next times."""

@@ -1,6 +1,5 @@
 """Webhook: signed JSON from any program."""
 
-import hmac
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -8,7 +7,15 @@ from typing import Any, Final
 
 from guards.limits import TRIGGER_REPLAY_SECONDS
 from notifications.channels.webhook import compute_signature
-from pipelines.triggers.base import HookRequest, RequestRefused, SetupStep, TriggerEvent, TriggerKind
+from pipelines.triggers.base import (
+    HookRequest,
+    RequestRefused,
+    SetupStep,
+    TriggerEvent,
+    TriggerKind,
+    read_delivery_id,
+    require_equal,
+)
 from pipelines.triggers.registry import register_kind
 
 TIMESTAMP: Final = "Slipway-Timestamp"
@@ -25,7 +32,6 @@ curl --fail --request POST '{address}' \\
   --header "{delivery}: build-1234" \\
   --data-raw "$BODY"
 """
-_DELIVERY_ID = re.compile(r"[\w.:-]{1,100}", re.ASCII)
 _SECONDS = re.compile(r"[0-9]{1,12}", re.ASCII)
 
 
@@ -39,7 +45,7 @@ class Webhook(TriggerKind):
     has_address = True
     sample_payload = '{\n  "tag": "v1.2.3"\n}'
 
-    def list_setup_steps(self, address: str) -> list[SetupStep]:
+    def list_setup_steps(self, spec: Mapping[str, Any], address: str) -> list[SetupStep]:
         """Return a request with curl and openssl."""
         command = _COMMAND.format(
             address=address,
@@ -55,34 +61,31 @@ class Webhook(TriggerKind):
         )
         return [SetupStep("Send a request", text, command)]
 
-    def authenticate(self, secret: str, request: HookRequest) -> None:
+    def authenticate(self, spec: Mapping[str, Any], secret: str, request: HookRequest) -> None:
         """Check signature and age. Raises `RequestRefused`."""
-        sent_at = request.headers.get(TIMESTAMP, "")
-        signature = _get_signature(request.headers)
-        seconds = int(sent_at) if _SECONDS.fullmatch(sent_at) else 0
-        expected = compute_signature(secret, seconds, request.body)
-        is_genuine = hmac.compare_digest(expected.encode(), signature.encode("utf-8", "replace"))
-        age = abs(request.received_at.timestamp() - seconds)
-        if not is_genuine or age > TRIGGER_REPLAY_SECONDS:
-            raise RequestRefused
+        check_signature(secret, request)
 
-    def read_event(self, spec: Mapping[str, Any], payload: Any, headers: Mapping[str, str]) -> TriggerEvent:
+    def read_events(
+        self, spec: Mapping[str, Any], payload: Any, headers: Mapping[str, str]
+    ) -> list[TriggerEvent]:
         """Return the event; the signature is its key, for the delivery id is not signed."""
         key = f"signature:{_get_signature(headers)}"
-        delivery_id = headers.get(DELIVERY, "")
         sent_at = headers.get(TIMESTAMP, "")
         values = (
             {"sent_at": datetime.fromtimestamp(int(sent_at), UTC).isoformat()}
             if _SECONDS.fullmatch(sent_at)
             else {}
         )
-        return TriggerEvent(
-            key=key,
-            delivery_id=delivery_id if _DELIVERY_ID.fullmatch(delivery_id) else key,
-            summary="webhook",
-            values=values,
-            payload=payload,
-        )
+        return [TriggerEvent(key, read_delivery_id(headers, DELIVERY) or key, "webhook", values, payload)]
+
+
+def check_signature(secret: str, request: HookRequest) -> None:
+    """Check that a request was signed with a secret a short time ago. Raises `RequestRefused`."""
+    sent_at = request.headers.get(TIMESTAMP, "")
+    seconds = int(sent_at) if _SECONDS.fullmatch(sent_at) else 0
+    require_equal(compute_signature(secret, seconds, request.body), _get_signature(request.headers))
+    if abs(request.received_at.timestamp() - seconds) > TRIGGER_REPLAY_SECONDS:
+        raise RequestRefused
 
 
 def _get_signature(headers: Mapping[str, str]) -> str:

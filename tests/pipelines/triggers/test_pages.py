@@ -149,12 +149,12 @@ def test_a_trial_says_what_would_happen_and_starts_nothing(world: World, client:
     Trigger.objects.update(conditions=['<+trigger.payload.branch> == "main"'])
     address, before = f"/triggers/{world.trigger.pk}/try/", Execution.objects.count()
     dev = text_of(client.post(address, {"payload": '{"tag": "v2", "branch": "dev"}'}))
-    assert "This event would be ignored" in dev
+    assert "webhook: would be ignored" in dev
     assert 'Does not hold: <+trigger.payload.branch> is "dev".' in dev
     main = text_of(client.post(address, {"payload": '{"tag": "v2", "branch": "main"}'}))
-    assert "This event would start a run" in main
+    assert "webhook: would start a run" in main
     bad_tag = text_of(client.post(address, {"payload": '{"tag": "a b", "branch": "main"}'}))
-    assert "This event would be refused" in bad_tag
+    assert "webhook: would be refused" in bad_tag
     assert "This is not a valid image tag." in bad_tag
     assert "not usable JSON" in text_of(client.post(address, {"payload": "{"}))
     stored = text_of(client.get(f"{address}?firing={world.firing.pk}"))
@@ -230,11 +230,11 @@ def test_a_program_does_the_same_by_api(world: World, admin: User, call: Any) ->
     assert secret not in api.get(address).content.decode()
     rotated = api.post(f"{address}/secret").json()["secret"]
     assert rotated == Trigger.objects.get(identifier="by_api").secret != secret
-    trial = api.post(f"{address}/try", {"payload": {"tag": "v2"}}, format="json").json()
+    trial = api.post(f"{address}/try", {"payload": {"tag": "v2"}}, format="json").json()["trials"][0]
     assert (trial["starts_run"], trial["refusal"]) == (True, "")
     changed = api.put(address, {**body, "conditions": ["false"]}, format="json").json()
     assert changed["conditions"] == ["false"]
-    trial = api.post(f"{address}/try", {"payload": {}}, format="json").json()
+    trial = api.post(f"{address}/try", {"payload": {}}, format="json").json()["trials"][0]
     assert trial["checks"] == [{"text": "false", "reason": "Does not hold."}]
     firing = f"/api/v1/trigger-firings/{world.firing.pk}"
     again = api.post(f"{firing}/redeliver").json()

@@ -32,7 +32,7 @@ def test_a_signed_request_is_written_before_it_is_answered(trigger: Trigger, sen
     response = send({"tag": "v2"}, Slipway_Delivery="build-7")
     assert response.status_code == 202
     firing = TriggerFiring.objects.get()
-    assert response.json() == {"firing": str(firing.pk), "duplicate": False}
+    assert response.json() == {"firings": [str(firing.pk)], "duplicates": 0}
     assert (firing.trigger, firing.delivery_id, firing.payload) == (trigger, "build-7", {"tag": "v2"})
     assert firing.status == "WAITING"
 
@@ -79,8 +79,8 @@ def test_a_request_that_was_recorded_starts_nothing_again(trigger: Trigger) -> N
     plain = headers | {"Slipway-Signature": headers["Slipway-Signature"].removeprefix("v1=")}
     for altered in (headers, headers | {"Slipway-Delivery": "other"}, plain):
         response = Client().post(address, body, "application/json", headers=altered)
-        seen.append((response.status_code, response.json()["duplicate"]))
-    assert seen == [(202, False), (202, True), (202, True)]
+        seen.append((response.status_code, response.json()["duplicates"]))
+    assert seen == [(202, 0), (202, 1), (202, 1)]
     assert TriggerFiring.objects.count() == 1
     with time_machine.travel(now + 301, tick=False):
         assert Client().post(address, body, "application/json", headers=headers).status_code == 401
@@ -90,7 +90,7 @@ def test_a_sender_that_tries_again_within_a_week_starts_one_run(trigger: Trigger
     first = send(Slipway_Delivery="build-7").json()
     with time_machine.travel(time.time() + 6 * 86_400):
         again = send(at=time.time(), Slipway_Delivery="build-7").json()
-    assert again == first | {"duplicate": True}
+    assert again == first | {"duplicates": 1}
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_only_post_is_answered(trigger: Trigger) -> None:
 
 
 def test_the_command_on_the_page_makes_a_request_that_is_let_in(trigger: Trigger) -> None:
-    [step] = Webhook().list_setup_steps("https://slipway.example/hooks/v1/x/")
+    [step] = Webhook().list_setup_steps({}, "https://slipway.example/hooks/v1/x/")
     # In place of curl, a function that prints what it would send.
     script = 'curl() { printf "%s\\n" "$@"; }\n' + step.command
     environment = {"PATH": os.environ["PATH"], "SECRET": trigger.secret}
@@ -151,4 +151,4 @@ def test_the_command_on_the_page_makes_a_request_that_is_let_in(trigger: Trigger
     ).stdout.splitlines()
     headers = dict(line.split(": ", 1) for line in printed if line.startswith("Slipway-"))
     request = HookRequest(headers, printed[-1].encode(), timezone.now())
-    Webhook().authenticate(trigger.secret, request)
+    Webhook().authenticate({}, trigger.secret, request)

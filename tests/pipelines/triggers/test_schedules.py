@@ -169,4 +169,4 @@ def test_the_form_shows_the_next_five_runs_before_saving(world: World, admin: Us
         assert trigger.secret == ""
         assert "2026-11-27 01:30 UTC" in client.get(f"/triggers/{trigger.pk}/").content.decode()
         trial = client.post(f"/triggers/{trigger.pk}/try/", {"payload": "{}"}).content.decode()
-    assert "This event would start a run" in trial
+    assert "would start a run" in trial
