@@ -24,6 +24,7 @@ from deployments.engine.service_waits import ServiceWait
 from deployments.engine.status_log import StatusLog
 from deployments.engine.step_scheduler import ENDED_BADLY, StepScheduler
 from deployments.execution.notifications import notify_end
+from deployments.execution.pipeline_ends import record_end
 from deployments.journal.callers import CHECK_PHASE
 from deployments.journal.runtime import LIVE_RUNTIME, EngineRuntime
 from deployments.log import compact_chunks
@@ -126,6 +127,7 @@ def _end(reconcile_context: ReconcileContext) -> None:
     with reconcile_context.commit():
         service_locks.release_locks(reconcile_context)
         notify_end(execution, reconcile_context.mask)
+        record_end(execution)
 
 
 # Interval of reads of people's requests, apart from the start of a pass and each write.

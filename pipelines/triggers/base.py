@@ -2,12 +2,14 @@
 
 import hmac
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, ClassVar
 
 from guards.limits import TRIGGER_SETTING_CHARACTERS, TRIGGER_SETTING_LINES
+from pipelines.models import Pipeline
+from rbac.models import User
 
 _DELIVERY_ID = re.compile(r"[\w.:-]{1,100}", re.ASCII)
 
@@ -131,6 +133,12 @@ class TriggerKind:
             if problem := setting.find_problem(spec.get(name, [] if setting.is_list else setting.default)):
                 problems.append({"path": f"spec.{name}", "message": problem})
         return problems
+
+    def list_reference_problems(
+        self, spec: Mapping[str, Any], pipeline: Pipeline, actor: User
+    ) -> Iterable[dict[str, str]]:
+        """Return the problems of resources that valid settings name, for the pipeline and who saves them."""
+        return ()
 
     def list_setup_steps(self, spec: Mapping[str, Any], address: str) -> list[SetupStep]:
         """Return how to set up the sender; `address` is that of the trigger."""

@@ -219,7 +219,7 @@ def _generate_secret() -> str:
 def _apply_spec(trigger: Trigger, spec: TriggerSpec, actor: User) -> None:
     kind = require_kind(trigger.kind)
     problems = [
-        *kind.list_problems(spec.spec),
+        *(kind.list_problems(spec.spec) or kind.list_reference_problems(spec.spec, trigger.pipeline, actor)),
         *_list_account_problems(trigger, spec.service_account, actor),
         *_list_condition_problems(spec.conditions),
         *_list_mapping_problems(trigger.pipeline, spec),
