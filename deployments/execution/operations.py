@@ -3,6 +3,7 @@
 import json
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from django.db import IntegrityError, transaction
@@ -75,6 +76,7 @@ def run_pipeline(  # noqa: PLR0913 - the settings of a run
     force_new_deployment: bool | None = None,
     start: AttemptStart | None = None,
     cause: str = "",
+    digest: str = "",
 ) -> Execution:
     """Start a run. The same idempotency key of the same user returns the existing run.
 
@@ -87,7 +89,8 @@ def run_pipeline(  # noqa: PLR0913 - the settings of a run
 
     `start` makes the run a further attempt of an ended one: it has the inputs and the image of that.
 
-    `cause` is what started it without a person, such as a trigger and its event.
+    `cause` is what started it without a person, such as a trigger and its event. `digest` pins the image of
+    the tag, which is otherwise looked up as the run begins.
 
     A freeze window never blocks a rollback; `override_freeze` ignores the windows that the actor may
     override.
@@ -109,6 +112,8 @@ def run_pipeline(  # noqa: PLR0913 - the settings of a run
         inputs=values,
         is_replay=replays is not None or (start is not None and not start.is_whole),
     )
+    if digest:
+        request = replace(request, artifact=request.artifact | {"digest": digest})
     first_stage = start.position if start else 0
     freeze_targets = [] if replays else operations.list_targets(request.targets[first_stage:])
     overridden = operations.check_freeze_override(

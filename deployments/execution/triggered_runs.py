@@ -1,6 +1,6 @@
 """Runs that triggers start: the same operation as a run by hand, with its checks."""
 
-from deployments.execution.operations import run_pipeline
+from deployments.execution.operations import get_default_artifact, run_pipeline
 from deployments.execution.policy_checks import RunSettings, require_run_allowed
 from deployments.execution.run_requests import validate_run
 from deployments.freezes import operations as freezes
@@ -19,6 +19,7 @@ class TriggeredRunStarter:
             inputs=run.inputs,
             idempotency_key=run.key,
             cause=run.cause,
+            digest=_find_digest(run),
         )
         return StartedRun(execution.pk, execution.number)
 
@@ -34,3 +35,11 @@ class TriggeredRunStarter:
         targets = freezes.list_targets(request.targets)
         freezes.check_freeze_override(run.actor, run.pipeline.scope, targets, override=False)
         require_run_allowed(run.pipeline, request, RunSettings(run.actor, cause=run.cause))
+
+
+def _find_digest(run: TriggeredRun) -> str:
+    """Return the digest of an event, if it is of the image that the pipeline deploys."""
+    if not run.digest:
+        return ""
+    image = str(get_default_artifact(run.pipeline).get("image") or "")
+    return run.digest if f"/{image}".endswith(f"/{run.repository}") else ""

@@ -7,6 +7,7 @@ from django.utils import timezone
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_POST
 
+from pipelines.triggers.base import HookRequest
 from pipelines.triggers.receiving import receive_request
 
 
@@ -15,6 +16,7 @@ from pipelines.triggers.receiving import receive_request
 def receive_hook(request: HttpRequest, key: uuid.UUID) -> JsonResponse:
     """Write the events of a request, and answer 202 before anything is started."""
     address = str(request.META.get("REMOTE_ADDR", ""))
-    receipt = receive_request(key, address, request.headers, request.body, timezone.now())
+    received = HookRequest(request.headers, request.body, timezone.now(), request.GET.get("token", ""))
+    receipt = receive_request(key, address, received)
     firings = [str(firing.pk) for firing in receipt.firings]
     return JsonResponse({"firings": firings, "duplicates": receipt.duplicates}, status=202)

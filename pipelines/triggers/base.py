@@ -20,11 +20,15 @@ class RequestRefused(Exception):
 
 @dataclass(frozen=True)
 class HookRequest:
-    """Request to the address of a trigger; the names of `headers` are read without regard to case."""
+    """Request to the address of a trigger; the names of `headers` are read without regard to case.
+
+    `token` is that of the query, for senders that can send nothing else.
+    """
 
     headers: Mapping[str, str]
     body: bytes
     received_at: datetime
+    token: str = ""
 
 
 @dataclass(frozen=True)

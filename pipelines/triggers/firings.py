@@ -71,6 +71,7 @@ def build_run(trigger: Trigger, decision: Decision, firing: TriggerFiring | None
     account = trigger.service_account
     if account is None:
         raise Conflict("The service account of the trigger was deleted. Choose another one.")
+    values = firing.values if firing and firing.values.get("tag") == decision.tag else {}
     return TriggeredRun(
         actor=account.user,
         pipeline=trigger.pipeline,
@@ -78,6 +79,8 @@ def build_run(trigger: Trigger, decision: Decision, firing: TriggerFiring | None
         inputs=decision.inputs,
         key=f"trigger:{firing.pk}" if firing else "",
         cause=f"{trigger.name}: {firing.summary}"[:255] if firing else "",
+        repository=str(values.get("repository") or ""),
+        digest=str(values.get("digest") or ""),
     )
 
 

@@ -1,8 +1,6 @@
 """Requests to the addresses of triggers: authenticated, parsed and written, before they are answered."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from functools import cache
 from typing import Any, Final
 from uuid import UUID
@@ -47,9 +45,7 @@ class Receipt:
     duplicates: int = 0
 
 
-def receive_request(
-    key: UUID, address: str, headers: Mapping[str, str], body: bytes, now: datetime
-) -> Receipt:
+def receive_request(key: UUID, address: str, request: HookRequest) -> Receipt:
     """Write the events of a request from a network address.
 
     A refused request leaves only counters. Raises `NotVisible`, `SignatureRefused`, `TooManyRequests`,
@@ -57,12 +53,12 @@ def receive_request(
     """
     if counts.get(_get_refusal_key(address)) > TRIGGER_REFUSALS_PER_ADDRESS:
         raise TooManyRequests("Too many refused requests. Wait a minute.")
-    if len(body) > TRIGGER_BODY_BYTES:
+    if len(request.body) > TRIGGER_BODY_BYTES:
         raise TooLarge(f"A payload must be at most {TRIGGER_BODY_BYTES}.")
     trigger = _find_trigger(key)
     kind = find_kind(trigger.kind) if trigger else None
     try:
-        _authenticate(trigger, kind, HookRequest(headers, body, now))
+        _authenticate(trigger, kind, request)
     except RequestRefused:
         counts.increment(_get_refusal_key(address), seconds=60)
         if trigger is None or kind is None:
@@ -75,7 +71,7 @@ def receive_request(
         raise NotVisible("This trigger does not exist.")
     if not is_within_limit("trigger", str(trigger.pk), at_most=TRIGGER_REQUESTS_PER_MINUTE):
         raise TooManyRequests(f"A trigger takes {TRIGGER_REQUESTS_PER_MINUTE} in a minute.")
-    events = kind.read_events(trigger.spec, parse_payload(body), headers)
+    events = kind.read_events(trigger.spec, parse_payload(request.body), request.headers)
     TRIGGER_REQUESTS.labels("accepted").inc()
     recorded = [record_event(trigger, event) for event in events]
     receipt = Receipt(tuple(firing for firing, _ in recorded), sum(not is_new for _, is_new in recorded))

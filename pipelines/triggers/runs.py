@@ -11,7 +11,10 @@ from rbac.models import User
 
 @dataclass(frozen=True)
 class TriggeredRun:
-    """Run that an event asks for; the same `key` starts it once. `cause` is shown with the execution."""
+    """Run that an event asks for; the same `key` starts it once. `cause` is shown with the execution.
+
+    `digest` is that of the pushed tag of this `repository`; both are empty if the event has none.
+    """
 
     actor: User
     pipeline: Pipeline
@@ -19,6 +22,8 @@ class TriggeredRun:
     inputs: Mapping[str, Any]
     key: str
     cause: str
+    repository: str = ""
+    digest: str = ""
 
 
 @dataclass(frozen=True)
