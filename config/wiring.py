@@ -27,6 +27,7 @@ def connect_apps() -> None:
     _register_database_guards()
     _register_inventory()
     _register_retention()
+    _register_policy_documents()
 
 
 def _register_usages() -> None:
@@ -154,3 +155,27 @@ def _register_retention() -> None:
     register_retention("delegates", DELEGATE_RETENTION)
     # Nothing deletes audit entries, so nothing prunes them; the page shows their size.
     register_retention("audit", AUDIT_RETENTION)
+
+
+def _register_policy_documents() -> None:
+    """Register the stored documents that policy rules can be tried on."""
+    from catalog.policy_source import list_manifest_choices, load_manifest_documents
+    from deployments.execution.policy_documents import (
+        list_execution_choices,
+        list_recent_pipelines,
+        list_recent_runs,
+        load_execution_documents,
+    )
+    from pipelines.policy_source import list_pipeline_choices, load_pipeline_documents
+    from policies.document_sources import DocumentSource, register_document_source
+    from policies.models import PolicyRule
+
+    subjects = PolicyRule.Subject
+    for source in (
+        DocumentSource(
+            subjects.PIPELINE, load_pipeline_documents, list_pipeline_choices, list_recent_pipelines
+        ),
+        DocumentSource(subjects.MANIFEST, load_manifest_documents, list_manifest_choices),
+        DocumentSource(subjects.RUN, load_execution_documents, list_execution_choices, list_recent_runs),
+    ):
+        register_document_source(source)

@@ -211,14 +211,17 @@ class RunForm(forms.Form):
             if entered[variable.name] != ""
         }
 
+    def current_inputs(self) -> dict[str, Any]:
+        """Return the displayed values of the inputs, entered or not, without secrets."""
+        texts = {variable: self._get_displayed_value(variable) for variable in self.variables}
+        return {variable.name: variable.parse_value(text) for variable, text in texts.items() if text != ""}
+
     def evaluated_plan(self) -> list[dict[str, Any]]:
         """Return the plan with the evaluated conditions of its steps for the current input."""
         if not self.plan:
             return []
-        texts = {variable: self._get_displayed_value(variable) for variable in self.variables}
-        inputs = {variable.name: variable.parse_value(text) for variable, text in texts.items() if text != ""}
         try:
-            return preview_operations.forecast_plan(self.pipeline, inputs, self.artifact)
+            return preview_operations.forecast_plan(self.pipeline, self.current_inputs(), self.artifact)
         except Problem:
             return self.plan
 

@@ -81,7 +81,7 @@ def list_rules_in_force(scope: Scope) -> QuerySet[PolicyRule]:
 
 def evaluate_rules(rules: Sequence[PolicyRule], documents: Sequence[Document]) -> list[Violation]:
     """Return the rules that one of the documents violates, within one time limit for all of them."""
-    conditions = _load_conditions()
+    conditions = load_conditions()
     deadline = time.thread_time() + POLICY_TOTAL_MILLISECONDS / 1000
     converted = [conditions.CelDocument(document) for document in documents]
     violations = []
@@ -107,7 +107,7 @@ def find_condition_problem(condition: str, subject: str) -> dict[str, Any] | Non
 
     A key that the example lacks is no error: inputs and manifests have their own.
     """
-    conditions = _load_conditions()
+    conditions = load_conditions()
     text = condition.replace("\r\n", "\n").strip()
     if not text or find_text_problem(text):
         return {"path": "condition", "message": "Enter a condition, such as artifact.tag != 'latest'."}
@@ -129,7 +129,7 @@ def _evaluate_rule(rule: PolicyRule, document: "CelDocument", deadline: float) -
     remaining = (deadline - time.thread_time()) * 1000
     if remaining <= 0:
         return Violation(rule, SLOW_MESSAGE)
-    conditions = _load_conditions()
+    conditions = load_conditions()
     milliseconds = min(POLICY_EVALUATION_MILLISECONDS, remaining)
     try:
         is_met = conditions.evaluate_condition(rule.condition, document, milliseconds=milliseconds)
@@ -140,6 +140,6 @@ def _evaluate_rule(rule: PolicyRule, document: "CelDocument", deadline: float) -
     return None if is_met else Violation(rule)
 
 
-def _load_conditions() -> "ModuleType | Any":
+def load_conditions() -> "ModuleType | Any":
     """Return the module of conditions: celpy takes 24 MiB, which most processes never need."""
     return import_module("policies.conditions")

@@ -55,18 +55,25 @@ def build_effective_documents(override_sets: Iterable[ServiceOverrideSet]) -> li
     ]
 
 
+def build_manifest_document(
+    kind: str, manifest: Any, service: Service, environment: Environment | None
+) -> dict[str, Any]:
+    """Return the document of a manifest; without an environment its names are empty."""
+    names = ("identifier", "name", "kind")
+    return {
+        "kind": kind,
+        "manifest": manifest,
+        "service": {"identifier": service.identifier, "name": service.name, "scope": service.scope.path},
+        "environment": {name: getattr(environment, name) if environment else "" for name in names},
+    }
+
+
 def _build_documents(
     rows: Sequence[ManifestRow], scope: Scope, service: Service, environment: Environment | None
 ) -> Iterator[dict[str, Any]]:
-    facts = {
-        "service": {"identifier": service.identifier, "name": service.name, "scope": service.scope.path},
-        "environment": {
-            name: getattr(environment, name) if environment else "" for name in ("identifier", "name", "kind")
-        },
-    }
     for kind in Manifest.Kind.values:
         for manifest in _merge_rows(kind, [row for row in rows if row["kind"] == kind], scope):
-            yield {"kind": kind, "manifest": manifest, **facts}
+            yield build_manifest_document(kind, manifest, service, environment)
 
 
 def _merge_rows(kind: str, rows: Sequence[ManifestRow], scope: Scope) -> Iterator[Any]:

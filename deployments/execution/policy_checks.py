@@ -1,25 +1,28 @@
 """Policy checks of runs: rules for the run, its pipeline and its manifests, before anything is written."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from django.utils import timezone
 
 from catalog.overrides.policy_checks import build_effective_documents
-from deployments.execution.run_requests import RunRequest
+from deployments.execution.run_requests import RunRequest, validate_run
 from deployments.freezes.operations import list_active_windows, list_targets
 from deployments.log import NewLogLine
 from deployments.models import FreezeWindow
 from pipelines.definition.policy_checks import (
     build_run_pipeline_document,
     build_stage_documents,
+    build_stage_facts,
     find_pipeline_violations,
 )
 from pipelines.models import Pipeline
-from policies.evaluation import RulesInForce, Violation, require_no_refusals
+from policies.evaluation import RulesInForce, Violation, list_rules_in_force, require_no_refusals
 from policies.models import PolicyRule
 from rbac.models import User
+from rbac.policy import Forbidden
+from web.http.problems import Problem
 
 WARNING_LEVEL: Final = "warning"
 
@@ -70,6 +73,35 @@ def find_preview_violations(actor: User, pipeline: Pipeline, request: RunRequest
     return find_run_violations(pipeline, request, settings)
 
 
+@dataclass(frozen=True)
+class PlannedChecks:
+    """Violations of a run that is being entered, and whether any rule could be violated."""
+
+    has_rules: bool
+    violations: Sequence[Violation] = ()
+
+
+def check_planned_run(actor: User, pipeline: Pipeline, tag: str, inputs: Mapping[str, Any]) -> PlannedChecks:
+    """Return the rules that a run with this input would violate; none while the input is not valid.
+
+    One query without rules.
+    """
+    if not list_rules_in_force(pipeline.scope).exists():
+        return PlannedChecks(has_rules=False)
+    try:
+        request = validate_run(
+            actor=actor,
+            pipeline=pipeline,
+            yaml=pipeline.yaml,
+            artifact_tag=tag,
+            inputs=inputs,
+            is_preview=True,
+        )
+    except (Forbidden, Problem):
+        return PlannedChecks(has_rules=True)
+    return PlannedChecks(True, find_preview_violations(actor, pipeline, request))
+
+
 def build_run_document(pipeline: Pipeline, request: RunRequest, settings: RunSettings) -> dict[str, Any]:
     """Return the document of a run for policy rules; secret inputs are not in it."""
     windows = [(window, True) for window in settings.overridden]
@@ -90,7 +122,7 @@ def build_run_document(pipeline: Pipeline, request: RunRequest, settings: RunSet
             {"identifier": window.identifier, "name": window.name, "is_overridden": is_overridden}
             for window, is_overridden in windows
         ],
-        "stages": build_stage_documents(request.targets),
+        "stages": build_stage_documents(map(build_stage_facts, request.targets)),
     }
 
 

@@ -13,6 +13,7 @@ from connectors.models import Connector
 from delegates.access.images import ImageTags
 from delegates.models import LookupRequest
 from deployments.execution import operations, queries
+from deployments.execution.policy_checks import PlannedChecks, check_planned_run
 from deployments.forms import RunForm
 from deployments.freezes import operations as freezes_operations
 from pipelines import queries as pipelines_queries
@@ -107,6 +108,7 @@ def run_pipeline(request: PageRequest, pk: int) -> HttpResponse:
             form.refuse(problem)
     may_keep = can(request.user, input_sets.EDIT, pipeline)
     context: dict[str, Any] = {"pipeline": pipeline, "form": form, "may_keep": may_keep}
+    context["policy"] = _check_policy(request, form)
     context["frozen"] = freezes_operations.get_active_freeze(request.user, pipeline)
     return render(request, "pipelines/run.html", context)
 
@@ -118,7 +120,13 @@ def plan_of_run(request: PageRequest, pk: int) -> HttpResponse:
     pipeline = get_visible(request, VIEW, Pipeline.objects.select_related("scope"), pk=pk)
     require(request.user, EXECUTE, pipeline)
     form = RunForm(request.POST, pipeline=pipeline)
-    return render(request, "pipelines/_plan.html", {"pipeline": pipeline, "form": form})
+    content = {"pipeline": pipeline, "form": form, "policy": _check_policy(request, form)}
+    return render(request, "pipelines/_plan.html", content)
+
+
+def _check_policy(request: PageRequest, form: RunForm) -> PlannedChecks:
+    tag = str(form["tag"].value() or "")
+    return check_planned_run(request.user, form.pipeline, tag, form.current_inputs())
 
 
 @require_sign_in

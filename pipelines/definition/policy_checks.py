@@ -1,10 +1,11 @@
 """Policy checks of pipelines, and their documents; `policies.subjects` has an example of each."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from pipelines.definition.nesting import PARALLEL
-from pipelines.definition.parser import PipelineSpec, StepSpec
+from pipelines.definition.parser import PipelineSpec, StageSpec, StepSpec
 from pipelines.definition.stage_targets import StageTarget
 from pipelines.models import Pipeline
 from policies.evaluation import RulesInForce, Violation
@@ -27,12 +28,20 @@ def build_pipeline_document(
     spec: PipelineSpec, targets: Sequence[StageTarget], scope: Scope
 ) -> dict[str, Any]:
     """Return the document of a pipeline's text in a scope."""
+    identity = {"identifier": spec.identifier, "name": spec.name, "scope": scope.path}
+    return {
+        "pipeline": {**identity, **build_pipeline_facts(spec)},
+        "stages": build_stage_documents(map(build_stage_facts, targets)),
+    }
+
+
+def build_pipeline_facts(spec: PipelineSpec) -> dict[str, Any]:
+    """Return the part of a pipeline's document that only its text has."""
     variables = [
         {"name": variable.name, "type": variable.type, "is_runtime_input": variable.is_runtime_input}
         for variable in spec.variables
     ]
-    identity = {"identifier": spec.identifier, "name": spec.name, "scope": scope.path}
-    return {"pipeline": {**identity, "variables": variables}, "stages": build_stage_documents(targets)}
+    return {"variables": variables}
 
 
 def build_run_pipeline_document(pipeline: Pipeline) -> dict[str, Any]:
@@ -45,77 +54,91 @@ def build_run_pipeline_document(pipeline: Pipeline) -> dict[str, Any]:
     }
 
 
-def build_stage_documents(targets: Sequence[StageTarget]) -> list[dict[str, Any]]:
+@dataclass(frozen=True)
+class StageFacts:
+    """Stage with the service and the target that it has, or had in an execution."""
+
+    spec: StageSpec
+    service: Mapping[str, str]
+    environment: Mapping[str, str]
+    infrastructure: Mapping[str, str]
+
+
+def build_stage_facts(target: StageTarget) -> StageFacts:
+    """Return the facts of a stage whose target was looked up."""
+    service, environment, place = target.service, target.environment, target.infrastructure
+    return StageFacts(
+        target.spec,
+        {"identifier": service.identifier, "name": service.name},
+        {"identifier": environment.identifier, "name": environment.name, "kind": environment.kind},
+        {
+            "identifier": place.identifier,
+            "name": place.name,
+            "connector": place.connector.identifier,
+            "region": place.region,
+            "cluster": place.cluster,
+        },
+    )
+
+
+def build_stage_documents(stages: Iterable[StageFacts]) -> list[dict[str, Any]]:
     """Return the documents of stages, each with the approvals that come before its deployment."""
     documents: list[dict[str, Any]] = []
     earlier: list[dict[str, Any]] = []
-    for target in targets:
+    for facts in stages:
+        spec = facts.spec
         documents.append(
             {
-                "identifier": target.spec.identifier,
-                "name": target.spec.name,
-                "service": {"identifier": target.service.identifier, "name": target.service.name},
-                "environment": {
-                    "identifier": target.environment.identifier,
-                    "name": target.environment.name,
-                    "kind": target.environment.kind,
-                },
-                "infrastructure": {
-                    "identifier": target.infrastructure.identifier,
-                    "name": target.infrastructure.name,
-                    "connector": target.infrastructure.connector.identifier,
-                    "region": target.infrastructure.region,
-                    "cluster": target.infrastructure.cluster,
-                },
-                "steps": [_build_step(target, step) for step in target.spec.steps],
-                "approvals": [*earlier, *_list_first_approvals(target)],
+                "identifier": spec.identifier,
+                "name": spec.name,
+                "service": dict(facts.service),
+                "environment": dict(facts.environment),
+                "infrastructure": dict(facts.infrastructure),
+                "steps": [_build_step(spec, step) for step in spec.steps],
+                "approvals": [*earlier, *_list_first_approvals(spec)],
             }
         )
-        earlier += [_build_approval(target, step) for step in _list_approvals(target.spec.steps)]
+        earlier += [_build_approval(spec, step) for step in spec.steps if step.type == APPROVAL_TYPE]
     return documents
 
 
-def _build_step(target: StageTarget, step: StepSpec) -> dict[str, Any]:
+def _build_step(stage: StageSpec, step: StepSpec) -> dict[str, Any]:
     return {
         "identifier": step.identifier,
         "name": step.name,
         "type": step.type,
-        "is_conditional": _is_conditional(target, step),
+        "is_conditional": _is_conditional(stage, step),
     }
 
 
-def _list_first_approvals(target: StageTarget) -> Iterator[dict[str, Any]]:
-    for step in target.spec.steps:
+def _list_first_approvals(stage: StageSpec) -> Iterator[dict[str, Any]]:
+    for step in stage.steps:
         if get_step_kind(step.type).changes_ecs_service:
             return
         # An approval in parallel with deploying steps does not hold them back.
-        if step.type == APPROVAL_TYPE and not _is_parallel(target, step):
-            yield _build_approval(target, step)
+        if step.type == APPROVAL_TYPE and not _is_parallel(stage, step):
+            yield _build_approval(stage, step)
 
 
-def _is_parallel(target: StageTarget, step: StepSpec) -> bool:
+def _is_parallel(stage: StageSpec, step: StepSpec) -> bool:
     group = step.group
     while group is not None:
-        if target.spec.groups[group].kind == PARALLEL:
+        if stage.groups[group].kind == PARALLEL:
             return True
-        group = target.spec.groups[group].parent
+        group = stage.groups[group].parent
     return False
 
 
-def _list_approvals(steps: Sequence[StepSpec]) -> list[StepSpec]:
-    return [step for step in steps if step.type == APPROVAL_TYPE]
-
-
-def _build_approval(target: StageTarget, step: StepSpec) -> dict[str, Any]:
+def _build_approval(stage: StageSpec, step: StepSpec) -> dict[str, Any]:
     approvers: Mapping[str, Any] = step.spec.get("approvers", {})
     return {
         "step": step.identifier,
         "groups": list(approvers.get("userGroups", ())),
         "minimum": approvers.get("minimumCount", 1),
         "excludes_executor": bool(approvers.get("disallowPipelineExecutor", False)),
-        "is_conditional": _is_conditional(target, step),
+        "is_conditional": _is_conditional(stage, step),
     }
 
 
-def _is_conditional(target: StageTarget, step: StepSpec) -> bool:
-    return step.when is not None or target.spec.when is not None
+def _is_conditional(stage: StageSpec, step: StepSpec) -> bool:
+    return step.when is not None or stage.when is not None

@@ -11,7 +11,7 @@ from web.forms.page_forms import PageForm, ScopeField
 from web.forms.resource_forms import IdentifierField, IdentifierForm, ScopedForm
 
 RULE_FIELDS: Final = ("name", "subject", "condition", "message", "effect", "is_enabled", "version")
-_CONDITION_ATTRIBUTES: Final = {
+CONDITION_ATTRIBUTES: Final = {
     "class": "input area mono",
     "rows": 4,
     "spellcheck": "false",
@@ -32,7 +32,7 @@ class PolicyRuleForm(PageForm):
         max_length=int(POLICY_CONDITION_CHARACTERS),
         strip=False,
         help_text="CEL expression, such as artifact.tag != 'latest'. The rule is met if it is true.",
-        widget=forms.Textarea(attrs=_CONDITION_ATTRIBUTES),
+        widget=forms.Textarea(attrs=CONDITION_ATTRIBUTES),
     )
     message = forms.CharField(
         max_length=int(POLICY_MESSAGE_CHARACTERS),

@@ -1,19 +1,21 @@
 """Pages of policy rules."""
 
 import json
-from typing import Any, ClassVar
+from typing import Any
 
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
+from policies.bench import count_recent_runs
 from policies.forms.rules import RULE_FIELDS, NewPolicyRuleForm, PolicyRuleForm
 from policies.models import PolicyRule
 from policies.operations import DELETE, EDIT, VIEW, create_rule, delete_rule, update_rule
 from policies.subjects import EXAMPLES
+from rbac.models import User
 from rbac.policy import can_anywhere, get_permissions
 from web.forms.pages import PageRequest, get_visible, list_visible, require_sign_in
-from web.forms.resource_pages import CreatePage, DeletePage, ResourcePage, VersionedEditPage
+from web.forms.resource_pages import CreatePage, DeletePage, FormPage, ResourcePage, VersionedEditPage
 from web.http.pagination import paginate_queryset
 
 
@@ -49,10 +51,22 @@ def show_rule(request: PageRequest, pk: int) -> HttpResponse:
     return render(request, "policies/rule.html", content)
 
 
-class _PolicyRuleFormPage:
+def describe_recent_runs(actor: User, rule: PolicyRule) -> str:
+    """Return how many recent executions meet a saved rule; empty if there are none."""
+    runs = count_recent_runs(actor, rule)
+    if runs is None:
+        return ""
+    return f" Executions in its scope that meet it: {runs.met} of the last {runs.total}."
+
+
+class PolicyRuleFormPage(PolicyRulePage, FormPage[PolicyRule]):
     """Form of a rule, beside the examples of all documents."""
 
-    template_name: ClassVar[str] = "policies/form.html"
+    template_name = "policies/form.html"
+
+    def get_done_message(self, saved: Any) -> str:
+        """Return the message after saving, with the recent executions that meet the rule."""
+        return super().get_done_message(saved) + describe_recent_runs(self.request.user, saved)
 
     def get_context(self, form: Any) -> dict[str, Any]:
         """Return an example of each document as JSON, by the label of its subject."""
@@ -60,7 +74,7 @@ class _PolicyRuleFormPage:
         return {"examples": [(labels[name], json.dumps(value, indent=2)) for name, value in EXAMPLES.items()]}
 
 
-class NewPolicyRule(_PolicyRuleFormPage, PolicyRulePage, CreatePage[PolicyRule]):
+class NewPolicyRule(PolicyRuleFormPage, CreatePage[PolicyRule]):
     """Create a policy rule."""
 
     permission = EDIT
@@ -78,7 +92,7 @@ class NewPolicyRule(_PolicyRuleFormPage, PolicyRulePage, CreatePage[PolicyRule])
         )
 
 
-class EditPolicyRule(_PolicyRuleFormPage, PolicyRulePage, VersionedEditPage[PolicyRule]):
+class EditPolicyRule(PolicyRuleFormPage, VersionedEditPage[PolicyRule]):
     """Edit a policy rule."""
 
     permission = EDIT

@@ -24,6 +24,14 @@ def _edit_form(world: World) -> dict[str, Any]:
     return {**_body(world), "version": 1}
 
 
+def _bench_form(world: World) -> dict[str, Any]:
+    return {"condition": "true", "document": "{}"}
+
+
+def _evaluation_body(world: World) -> dict[str, Any]:
+    return {"subject": "Run", "condition": "true", "document": {}}
+
+
 POLICIES: dict[str, Row] = {
     "policy-rules": allow_get(Lists("core_policyrule_view")),
     "policy-rule": allow_get(Needs("core_policyrule_view"), use_key_of("policy_rule")),
@@ -48,6 +56,13 @@ POLICIES: dict[str, Row] = {
         ),
         use_key_of("policy_rule"),
     ),
+    "test-policy-condition": Row(
+        (
+            get(Anywhere("core_policyrule_view")),
+            Ask("post", Anywhere("core_policyrule_view"), body=_bench_form, is_form=True),
+        )
+    ),
+    "api-policy-evaluation": Row((Ask("post", Anywhere("core_policyrule_view"), body=_evaluation_body),)),
     "api-policy-rules": Row(
         (
             get(Lists("core_policyrule_view")),

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from django.test import Client
 from django.utils import timezone
 from rest_framework.test import APIClient
 
@@ -22,10 +23,11 @@ from pipelines.definition.policy_checks import build_pipeline_document
 from pipelines.operations.pipelines import check_pipeline, save_pipeline
 from policies.evaluation import PolicyViolated, list_rules_in_force
 from policies.models import PolicyRule
-from policies.subjects import EXAMPLES, OPEN_NAMES
+from policies.subjects import EXAMPLES
 from rbac.models import Scope, User
 from rbac.operations.scopes import create_project
 from tests.api.sample_project import World, make_world
+from tests.policies.document_keys import collect_keys
 
 pytestmark = pytest.mark.django_db
 Call = Callable[[User], APIClient]
@@ -42,22 +44,6 @@ def world(project: Scope, admin: User) -> World:
 def add_rule(scope: Scope, condition: str, *, effect: str = "REFUSE", **fields: Any) -> PolicyRule:
     values = {"identifier": "tags", "name": "Tags", "subject": "Run", "message": "Choose a version."}
     return PolicyRule.objects.create(scope=scope, condition=condition, effect=effect, **values | fields)
-
-
-def collect_keys(value: Any, path: str = "") -> set[str]:
-    """Return the paths of all keys; items of a list share one path."""
-    if isinstance(value, dict):
-        return {
-            inner
-            for key, child in value.items()
-            for inner in {
-                f"{path}.{key}",
-                *(set() if key in OPEN_NAMES else collect_keys(child, f"{path}.{key}")),
-            }
-        }
-    if isinstance(value, list):
-        return {key for child in value for key in collect_keys(child, path)}
-    return set()
 
 
 def test_a_refused_run_writes_nothing_and_names_each_rule(world: World, admin: User, call: Call) -> None:
@@ -86,6 +72,22 @@ def test_a_warning_is_the_first_line_of_the_log(world: World, admin: User) -> No
         "warning",
         f"Policy rule Tags ({world.scope.path}/tags): Choose a version.",
     )
+
+
+def test_the_page_of_a_run_shows_the_rules_that_its_tag_violates(
+    world: World, admin: User, browse: Callable[[User], Client]
+) -> None:
+    add_rule(world.scope, "artifact.tag.startsWith('v2')", effect="WARN")
+    client, address = browse(admin), f"/pipelines/{world.pipeline.pk}/run/"
+    page = client.get(address).content.decode()
+    assert "A run would start with a warning" in page
+    assert "Choose a version." in page
+    plan = client.post(f"{address}plan/", {"tag": "v2.1"}).content.decode()
+    assert "Choose a version." not in plan
+    PolicyRule.objects.update(effect="REFUSE")
+    response = client.post(address, {"tag": "v1"})
+    assert "A run would be refused" in response.content.decode()
+    assert "This pipeline cannot run" in response.content.decode()
 
 
 def test_a_rollback_is_only_warned(world: World, admin: User) -> None:
