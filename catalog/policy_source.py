@@ -45,11 +45,12 @@ def list_manifest_choices(actor: User, scope: Scope) -> list[tuple[str, str]]:
     """Return ids and names of the visible services of a scope with each of its environments."""
     above = [ancestor.pk for ancestor in scope.ancestors_and_self()]
     services = filter_visible(actor, "core_service_view", Service.objects.all(), scope, above)
-    environments = filter_visible(actor, "core_environment_view", Environment.objects.all(), scope, above)
+    rows = filter_visible(actor, "core_environment_view", Environment.objects.all(), scope, above)
+    environments = list(rows.order_by("name", "pk")[:MOST_CHOICES])
     pairs = (
         (f"{service.pk}{SEPARATOR}{environment.pk}", f"{service.name} in {environment.name}")
         for service in services.order_by("name", "pk")[:MOST_CHOICES]
-        for environment in environments.order_by("name", "pk")[:MOST_CHOICES]
+        for environment in environments
     )
     return list(islice(pairs, MOST_CHOICES))
 
