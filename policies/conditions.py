@@ -135,7 +135,10 @@ class _BoundedEvaluator(Evaluator):
 
 @cache
 def _get_environment() -> celpy.Environment:
-    """Return the parser of this process, which takes half a second to build."""
+    """Return the parser of this process, which takes half a second to build.
+
+    It raises the recursion limit of the process to 2,500.
+    """
     return celpy.Environment()
 
 
