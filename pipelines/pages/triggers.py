@@ -157,7 +157,9 @@ class TimesPage(FormPage[Any]):
         raise NotImplementedError
 
     def get_context(self, form: Any) -> dict[str, Any]:
-        return {"has_times": self.get_kind().has_times}
+        kind = self.get_kind()
+        values = [(f"<+trigger.{name}>", text) for name, text in kind.values.items()]
+        return {"has_times": kind.has_times, "event_values": values, "has_payload": kind.has_payload}
 
     def post(self, request: PageRequest, **kwargs: Any) -> HttpResponseBase:
         if "times" not in request.POST:

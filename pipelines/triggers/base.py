@@ -115,7 +115,7 @@ class TriggerKind:
     # What starts a run, as the end of "Starts a run …".
     description: ClassVar[str]
     settings: ClassVar[tuple[Setting, ...]] = ()
-    # The values below <+trigger.…> that its events have, with their descriptions.
+    # The values below <+trigger.…> that its events have, with their descriptions for the form.
     values: ClassVar[Mapping[str, str]] = {}
     # Whether it has an address and a secret, and whether its events have a payload.
     has_address: ClassVar[bool] = False

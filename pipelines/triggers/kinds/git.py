@@ -99,6 +99,7 @@ class Git(TriggerKind):
         "message": "First line of the commit message",
         "author": "Author",
         "repository": "Repository with its owner",
+        "url": "Page of the push, if the provider names one",
     }
     sample_payload = json.dumps(
         {

@@ -43,6 +43,7 @@ class Webhook(TriggerKind):
     title = "Webhook"
     description = "when a program sends signed JSON, such as a build at its end"
     has_address = True
+    values = {"sent_at": "Time of the signature"}
     sample_payload = '{\n  "tag": "v1.2.3"\n}'
 
     def list_setup_steps(self, spec: Mapping[str, Any], address: str) -> list[SetupStep]:
