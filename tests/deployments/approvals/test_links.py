@@ -1,17 +1,19 @@
 """Links of approval messages: they lead to the page of the approval, and decide nothing."""
 
+from datetime import timedelta
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 from django.core import signing
 from django.test import Client
+from django.utils import timezone
 
 from deployments.approvals.links import build_approval_link
 from deployments.models import Approval, ApprovalDecision
 from notifications.events import EventType
 from notifications.outbox_sender import send_due_notifications
-from rbac.models import Scope
+from rbac.models import Scope, User
 from tests.deployments.approvals.conftest import Panel, panel
 from tests.deployments.conftest import _full_buckets, drive
 from tests.fixtures.people import PASSWORD
@@ -59,7 +61,14 @@ def test_the_link_asks_for_sign_in_first_and_leads_on_afterwards(panel: Panel, l
 
 
 def test_the_link_gives_no_permission(panel: Panel, link: str) -> None:
-    assert sign_in(panel, panel.outsider).get(link).status_code == 404
+    stranger = User.objects.create_user("stranger")
+    assert sign_in(panel, stranger).get(link).status_code == 404
+    viewer = sign_in(panel, panel.outsider)
+    page = viewer.get(link, follow=True).content.decode()
+    assert 'name="verdict"' not in page
+    answer = viewer.post(f"/approvals/{Approval.objects.get().pk}/decide/", {"verdict": "approve"})
+    assert answer.status_code == 403
+    assert not ApprovalDecision.objects.exists()
 
 
 def test_a_changed_link_leads_nowhere(panel: Panel, link: str) -> None:
@@ -71,7 +80,7 @@ def test_a_changed_link_leads_nowhere(panel: Panel, link: str) -> None:
 
 def test_an_expired_link_leads_to_the_list(panel: Panel, link: str) -> None:
     approval = Approval.objects.get()
-    approval.expires_at = approval.requested_at
+    approval.expires_at = timezone.now() - timedelta(seconds=1)
     response = sign_in(panel, panel.alice).get(build_approval_link(approval), follow=True)
     assert response.redirect_chain[-1][0] == "/approvals/"
     assert "This link has expired" in response.content.decode()
