@@ -116,7 +116,7 @@ NAVIGATION_GROUPS: Final = (
             "e",
             (NavigationTab("Deployments", "/deployments/"), NavigationTab("Approvals", "/approvals/")),
         ),
-        NavigationItem("Pipelines", "/pipelines/", "pipelines", "p"),
+        NavigationItem("Pipelines", "/pipelines/", "pipelines", "p", roots=("triggers", "trigger-firings")),
         NavigationItem(
             "Services",
             "/services/",

@@ -154,7 +154,8 @@ def _build_setting_field(setting: Setting) -> forms.Field:
     options: dict[str, Any] = {
         "label": setting.label,
         "help_text": setting.help,
-        "required": setting.is_required,
+        # A list of choices has always one selected.
+        "required": setting.is_required or bool(setting.choices),
         "initial": setting.default,
     }
     if setting.choices:

@@ -173,6 +173,7 @@ def test_firings_are_listed_with_their_result_and_filtered(world: World, client:
     assert "The trigger is disabled." not in text_of(client.get(f"{address}?status=STARTED"))
     firing = TriggerFiring.objects.get(delivery_id="build-3")
     detail = text_of(client.get(f"/trigger-firings/{firing.pk}/"))
+    assert 'data-go="p" aria-current="true"' in detail
     assert '"tag": "v3"' in detail
     assert f"Execution {firing.execution_number}" in detail
     assert "Run started" in text_of(client.get(f"/pipelines/{world.pipeline.pk}/triggers/"))
