@@ -103,7 +103,9 @@ def test_a_step_that_is_brought_back_runs_what_it_ran(drive: Drive, git_server: 
     assert first.status == "SUCCESS", first.failure
     git_server.commit({"jobs/run.yaml": "launchTyp: FARGATE\n"})
     delete_file(actor=admin, node=node, although_used=True)
-    redeployment = redeploy(actor=drive.deployer, deployment=first.stages.get())
+    deployment = first.stages.get()
+    assert deployment.service is not None
+    redeployment = redeploy(actor=drive.deployer, service=deployment.service, deployment=deployment)
     drive.until_over(redeployment)
     assert redeployment.status == "SUCCESS", redeployment.failure
     assert redeployment.calls.filter(operation="FetchFiles").count() == 0
