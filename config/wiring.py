@@ -140,9 +140,8 @@ def _register_retention() -> None:
     from deployments.retention import DEPLOYMENT_RETENTION, EXECUTION_RETENTIONS
     from inventory.retention import DRIFT_RETENTION, INSTANCE_RETENTION
     from notifications.outbox_sender import NOTIFICATION_RETENTION
-    from web.api.idempotency import IDEMPOTENCY_RETENTION
     from web.forms.drafts import DRAFT_RETENTION
-    from web.retention import register_retention
+    from web.retention import IDEMPOTENCY_RETENTION, register_retention
 
     register_retention("executions", EXECUTION_RETENTIONS)
     register_retention("deployments", DEPLOYMENT_RETENTION)

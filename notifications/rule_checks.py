@@ -45,10 +45,10 @@ def _check_inputs(channel: Channel, rule: NotificationRule, values: ChannelValue
         ("url", channel.address, values.url, "Enter the URL of the receiver."),
         ("secret", channel.key, values.secret, "Enter the key."),
     )
-    for path, asked, value, message in inputs:
-        if asked is None and value:
+    for path, entry, value, message in inputs:
+        if entry is None and value:
             yield {"path": path, "message": "This kind of channel has no such value."}
-        elif asked is not None and asked.is_required and not value and not rule.pk:
+        elif entry is not None and entry.is_required and not value and not rule.pk:
             yield {"path": path, "message": message}
     if values.unsigned and channel.is_key_required:
         yield {"path": "secret", "message": "This kind of channel needs its key."}

@@ -12,6 +12,9 @@ from typing import Any
 from django.conf import settings
 from django.db.models import QuerySet
 
+from guards.limits import IDEMPOTENCY_HOURS
+from web.models import IdempotentRequest
+
 # A long transaction keeps others from writing.
 BATCH_SIZE = 1000
 
@@ -74,6 +77,15 @@ class RetentionRule:
         return total
 
 
+# Here and not beside the code of the API, which workers do not load.
+IDEMPOTENCY_RETENTION = (
+    RetentionRule(
+        "Answers by idempotency key",
+        IdempotentRequest.objects.all(),
+        "created_at",
+        timedelta(hours=IDEMPOTENCY_HOURS),
+    ),
+)
 _groups: dict[str, Sequence[RetentionRule]] = {}
 
 

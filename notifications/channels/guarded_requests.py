@@ -61,8 +61,8 @@ class GuardedRequests:
 
     def request(self, method: str, url: str, **options: Any) -> requests.Response:
         """Send a request. Raises `requests.ConnectionError` without an answer."""
-        wanted = {name: value for name, value in options.items() if name not in _IGNORED_OPTIONS}
-        prepared = requests.Request(method, url, **wanted).prepare()
+        accepted = {name: value for name, value in options.items() if name not in _IGNORED_OPTIONS}
+        prepared = requests.Request(method, url, **accepted).prepare()
         body = prepared.body or b""
         request = SafeRequest(
             method,

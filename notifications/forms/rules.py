@@ -95,13 +95,13 @@ class NotificationRuleForm(PageForm):
     def _describe_inputs(self, channel: Channel) -> None:
         """Label the address and the key as the channel does, or remove them."""
         inputs = {"url": channel.address, "secret": channel.key}
-        needed = {name for name, asked in inputs.items() if asked is not None and asked.is_required}
+        needed = {name for name, entry in inputs.items() if entry is not None and entry.is_required}
         self.conditional_fields = frozenset(needed)  # type: ignore[misc]
-        for name, asked in inputs.items():
-            if asked is None:
+        for name, entry in inputs.items():
+            if entry is None:
                 del self.fields[name]
             else:
-                self.fields[name].label, self.fields[name].help_text = asked.label, asked.help_text
+                self.fields[name].label, self.fields[name].help_text = entry.label, entry.help_text
 
     def build_spec(self) -> NotificationRuleSpec:
         """Return the spec from the input."""

@@ -186,7 +186,7 @@ def test_the_number_of_queries_stays_the_same_for_more_connectors(
     for number in range(9):
         yaml = PIPELINE + GIT_STEP.lstrip("\n").replace("REFERENCE", f"c{number}")
         Pipeline.objects.create(scope=project, identifier=f"p{number}", name="Flow", yaml=yaml)
-    with django_assert_max_num_queries(9):
+    with django_assert_max_num_queries(10):
         assert set(count_connector_usages(connectors).values()) == {"1 pipeline"}
 
 

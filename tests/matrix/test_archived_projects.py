@@ -23,6 +23,11 @@ ELSEWHERE = (
     "enable-user",
     "reset-second-factor",
     "assign-role-to-person",
+    # A permission on the account, and access to the connector, which an archived project takes away.
+    "cancel-acceptance-run",
+    "delete-acceptance-leftovers",
+    "api-cancel-acceptance-run",
+    "api-delete-acceptance-leftovers",
 )
 
 

@@ -25,15 +25,11 @@ from web.api.rate_limits import get_caller_key
 from web.clock import get_database_time
 from web.http.problems import BadInput, Conflict, Problem
 from web.models import IdempotentRequest
-from web.retention import RetentionRule
 
 Handler = Callable[..., Response]
 IDEMPOTENCY_HEADER: Final = "Idempotency-Key"
 REPLAY_HEADER: Final = "Idempotency-Replayed"
 MAX_AGE: Final = timedelta(hours=IDEMPOTENCY_HOURS)
-IDEMPOTENCY_RETENTION: Final = (
-    RetentionRule("Answers by idempotency key", IdempotentRequest.objects.all(), "created_at", MAX_AGE),
-)
 _KEPT_HEADERS: Final = ("ETag", "Location")
 _PATH_CHARACTERS: Final = 400
 _CREATING_CACHE: dict[type[APIView], bool] = {}

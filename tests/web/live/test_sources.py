@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from datetime import timedelta
+from uuid import uuid4
 
 import pytest
 from django.db import connection
@@ -14,6 +15,7 @@ from deployments.models import PreviewRequest
 from inventory.models.adoption import Adoption
 from inventory.models.instances import ServiceInstance, SyncedCluster
 from inventory.sync.live import read_cluster_snapshots
+from ops.models import AcceptanceRun
 from rbac.models import Scope, User
 from tests.api.sample_project import World, make_world
 from tests.fixtures.delegates import make_delegate, make_instance, make_task
@@ -51,6 +53,18 @@ def fill(world: World, times: int) -> None:
         )
         PreviewRequest.objects.create(
             pipeline=world.pipeline, version=1, requested_by=world.member, requested_at=now
+        )
+        key = uuid4().hex[:8]
+        AcceptanceRun.objects.create(
+            key=key,
+            scope=world.scope,
+            connector=world.connector,
+            cluster=f"demo-{key}",
+            region="us-east-1",
+            target={},
+            permissions={},
+            version="1",
+            started_at=now,
         )
     Adoption.objects.update(state=Adoption.State.READING)
 
