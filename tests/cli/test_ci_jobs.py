@@ -52,7 +52,9 @@ def test_a_documented_job_fails_with_the_deployment(
 ) -> None:
     # The run of this job has ended before: the command finds it by its key, and follows it.
     drive.run("1.27")
-    drive.run("crash", idempotency_key=key)
+    started = deployer_line.run("run", "rolling_demo", "--tag", "crash", "--idempotency-key", key)
+    assert started.returncode == 0, started.stderr
+    drive.until_over(Execution.objects.get(number=2))
 
     answer = run_script(deployer_line, tmp_path, read_scripts()[system], VARIABLES[system])
 
