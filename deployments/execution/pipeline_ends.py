@@ -1,10 +1,9 @@
 """Ends of executions, for triggers of other pipelines; written in the commit that sets the status."""
 
+from deployments.execution.queries import ROLLED_BACK_OUTCOMES
 from deployments.models import Execution
 from pipelines.triggers.kinds.pipeline import ABORTED, FAILED, SUCCEEDED, PipelineEnd, record_pipeline_end
-from steps.states import Outcome, Status
-
-_ROLLED_BACK = (Outcome.ROLLED_BACK, Outcome.ROLLED_BACK_BY_AWS)
+from steps.states import Status
 
 
 def record_end(execution: Execution) -> None:
@@ -24,5 +23,5 @@ def record_end(execution: Execution) -> None:
 def _get_result(execution: Execution) -> str:
     if execution.status == Status.ABORTED:
         return ABORTED
-    is_success = execution.has_succeeded and execution.outcome not in _ROLLED_BACK
+    is_success = execution.has_succeeded and execution.outcome not in ROLLED_BACK_OUTCOMES
     return SUCCEEDED if is_success else FAILED
