@@ -23,7 +23,7 @@ from delegates.operations.tasks import submit_task
 from delegates.protocol.limits import SESSION, SOCKET_PATH
 from delegates.protocol.notices import notify_task
 from delegates.protocol.sessions import generate_session, hash_secret
-from ops.valkey import find_server
+from ops.supervision.valkey import find_server
 from rbac.models import Scope
 from tests.fixtures.delegates import make_delegate, make_instance, make_task, make_token
 from tests.fixtures.processes import _is_up, running, wait_until

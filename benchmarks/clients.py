@@ -12,7 +12,7 @@ from typing import Any
 
 from benchmarks.callers import count_by_caller
 from benchmarks.installation import Installation, start_installation
-from ops.demo import ACCESS_KEY_ID
+from ops.demo.seed import ACCESS_KEY_ID
 from tests.clients.client_programs import ECS_DEPLOY, INSTALL_THE_CLI, Program, environment_of, find_cli
 from tests.contract.endpoint import CLUSTER, Aws, Endpoint
 

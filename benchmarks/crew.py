@@ -12,9 +12,9 @@ import redis
 from django.conf import settings
 
 from config.celery import app
-from ops.demo import seed_demo
-from ops.demo_pipelines import SandboxFacts
-from ops.valkey import find_server
+from ops.demo.pipelines import SandboxFacts
+from ops.demo.seed import seed_demo
+from ops.supervision.valkey import find_server
 from sandbox.process import SandboxProcess, start_sandbox
 from tests.fixtures.processes import running, wait_until, working
 

@@ -14,7 +14,7 @@ from django.conf import settings
 from django.test import Client
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from ops.valkey import find_server
+from ops.supervision.valkey import find_server
 from tests.fixtures.chromium import SWITCHES, find_chromium
 from tests.fixtures.processes import running, wait_until
 from tests.ports import free_port

@@ -20,7 +20,7 @@ from benchmarks.crew import Crew, start_crew
 from delegates.access.aws_access import open_aws_access
 from deployments.engine.service_waits import EARLY, EARLY_WAIT
 from deployments.models import Execution
-from ops.demo import ACCESS_KEY_ID
+from ops.demo.seed import ACCESS_KEY_ID
 from tests.fixtures.execution_copies import park_copies
 from tests.fixtures.many_services import Fleet, described, make_fleet, worst_window
 from tests.fixtures.process_memory import Used, family_of, resident_mib, watch

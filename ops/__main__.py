@@ -7,8 +7,8 @@ import sys
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
 # The settings are read on import, so the line above comes first.
-from ops.child_process import build_death_signal_hook
-from ops.supervisor import main
+from ops.supervision.child_process import build_death_signal_hook
+from ops.supervision.supervisor import main
 
 # Files of this process and its programs are private to this user.
 os.umask(0o077)

@@ -5,7 +5,7 @@ case "${1:-web}" in
   web)
     # A proxy that uses a connection which this side closes answers 502: idle ones live longer here than there (120 s).
     # Started again where it no longer answers: neither Docker nor compose does that for a container that still runs.
-    exec python -m ops.liveness "${PORT:-8000}" \
+    exec python -m ops.supervision.liveness "${PORT:-8000}" \
       python -W 'ignore:StreamingHttpResponse must consume' -m uvicorn config.asgi:application --host "${HOST:-0.0.0.0}" --port "${PORT:-8000}" \
       --ws websockets-sansio --ws-per-message-deflate false --ws-max-size 65536 \
       --lifespan on --no-server-header --no-access-log --timeout-graceful-shutdown 10 \
@@ -32,7 +32,7 @@ case "${1:-web}" in
     ;;
   health)
     # Whether this container works. Only a web process has a port; the others are alive while they run.
-    if tr '\0' ' ' < /proc/1/cmdline | grep -q ops.liveness; then
+    if tr '\0' ' ' < /proc/1/cmdline | grep -q ops.supervision.liveness; then
       exec python -c "import urllib.request as r; r.urlopen('http://127.0.0.1:${PORT:-8000}/healthz', timeout=4)"
     fi
     ;;

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import psycopg
 
-from ops.child_process import build_death_signal_hook
+from ops.supervision.child_process import build_death_signal_hook
 from tests.ports import free_port
 
 TEMPLATE = "slipway_template"

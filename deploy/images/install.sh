@@ -82,7 +82,7 @@ copy_sources() {
       copy accounts aws catalog cli config connectors delegates deployments guards inventory notifications ops pipelines \
         policies rbac static steps templates web manage.py pyproject.toml
       # Only the demo, and who releases, needs these.
-      (cd "$root/srv/slipway/ops" && rm -rf samples __main__.py demo*.py release.py supervisor.py \
+      (cd "$root/srv/slipway/ops" && rm -rf __main__.py demo release.py supervision/supervisor.py \
         management/commands/seed_demo.py management/commands/prepare.py)
       if [ -d "$source/site" ]; then copy site; fi
       ;;

@@ -10,7 +10,7 @@ from pytest_django.live_server_helper import LiveServer
 
 from deployments.execution.operations import run_pipeline
 from deployments.models import Execution
-from ops.demo_pipelines import SandboxFacts
+from ops.demo.pipelines import SandboxFacts
 from pipelines.models import Pipeline
 from rbac.models import User
 from tests.browser.fake_execution_socket import Wire

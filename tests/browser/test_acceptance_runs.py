@@ -8,7 +8,7 @@ from pytest_django.live_server_helper import LiveServer
 
 from deployments.engine import dispatch
 from deployments.models import Pulse
-from ops.demo_pipelines import SandboxFacts
+from ops.demo.pipelines import SandboxFacts
 from rbac.models import User
 from sandbox.process import SandboxProcess
 from tests.browser.conftest import Visit

@@ -8,8 +8,8 @@ from catalog.models import Infrastructure, Service
 from connectors.models import Connector
 from inventory.models.adoption import Adoption
 from inventory.models.instances import EcsServiceRecord
-from ops.demo import seed_demo
-from ops.demo_pipelines import SandboxFacts
+from ops.demo.pipelines import SandboxFacts
+from ops.demo.seed import seed_demo
 from pipelines.models import Pipeline
 from rbac.models import Role, RoleAssignment, User
 from sandbox.process import SandboxProcess

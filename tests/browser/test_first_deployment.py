@@ -8,7 +8,7 @@ from pytest_django.live_server_helper import LiveServer
 
 from deployments.journal import rate_limits
 from deployments.models import Execution
-from ops.demo_pipelines import SandboxFacts
+from ops.demo.pipelines import SandboxFacts
 from pipelines.models import Pipeline
 from rbac.models import Scope, User
 from sandbox.process import SandboxProcess

@@ -7,8 +7,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from deployments.models import Execution
-from ops.demo import seed_demo
-from ops.demo_pipelines import SandboxFacts
+from ops.demo.pipelines import SandboxFacts
+from ops.demo.seed import seed_demo
 from rbac.models import User
 from sandbox.process import SandboxProcess, start_sandbox
 from tests.fixtures.people import PASSWORD

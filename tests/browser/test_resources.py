@@ -8,7 +8,7 @@ from playwright.sync_api import Page, Route, expect
 from catalog.models import Infrastructure, Service
 from connectors.models import Connector, FileNode
 from connectors.operations import save_file
-from ops.demo_pipelines import FOLDER, TASK_DEFINITION
+from ops.demo.pipelines import FOLDER, TASK_DEFINITION
 from pipelines.models import Pipeline
 from rbac.models import User
 from tests.browser.conftest import Visit

@@ -5,7 +5,7 @@ from django.core.cache import cache
 from pytest_django import Settings
 
 from deployments.journal import rate_limits
-from ops.demo_pipelines import SandboxFacts
+from ops.demo.pipelines import SandboxFacts
 from pipelines.models import Pipeline
 from rbac.models import User
 from sandbox.process import SandboxProcess

@@ -19,7 +19,7 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 import psycopg
 import redis
 
-from ops.valkey import find_server
+from ops.supervision.valkey import find_server
 from sandbox.process import SandboxProcess, start_sandbox
 from tests.faults.killable_process import Part
 from tests.fixtures.processes import ROOT, wait_until

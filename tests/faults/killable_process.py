@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ops.child_process import build_death_signal_hook
+from ops.supervision.child_process import build_death_signal_hook
 from tests.fixtures.processes import ROOT
 
 

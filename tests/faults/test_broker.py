@@ -10,7 +10,7 @@ import pytest
 from kombu import Connection
 
 from config import broker as transport
-from ops.valkey import find_server
+from ops.supervision.valkey import find_server
 from tests.faults.killable_process import Part
 from tests.faults.sleeping_app import app, nap
 from tests.fixtures.processes import wait_until

@@ -21,5 +21,5 @@ def test_the_framework_keeps_the_same_limits() -> None:
 
 def test_both_ways_of_starting_the_web_server_limit_messages_alike() -> None:
     limit = f"{int(LIMITS['SOCKET_BYTES'])}"
-    assert f'"--ws-max-size", "{limit}"' in (ROOT / "ops/programs.py").read_text()
+    assert f'"--ws-max-size", "{limit}"' in (ROOT / "ops/supervision/programs.py").read_text()
     assert f"--ws-max-size {limit}" in (ROOT / "ops/role.sh").read_text()

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote
 
-from ops.demo import SECRET_ACCESS_KEY
+from ops.demo.seed import SECRET_ACCESS_KEY
 from tests.secret_watch.marker import FOUND, MARKER
 
 # Around a find, in a report.

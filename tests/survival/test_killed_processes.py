@@ -17,8 +17,8 @@ from deployments.journal import rate_limits
 from deployments.journal.runtime import FAILPOINTS
 from deployments.models import Approval, Execution
 from guards.address_policy import AddressPolicy, parse_networks
-from ops.demo import seed_demo
-from ops.demo_pipelines import SandboxFacts
+from ops.demo.pipelines import SandboxFacts
+from ops.demo.seed import seed_demo
 from pipelines.operations.pipelines import save_pipeline
 from rbac.models import Scope, User, UserGroup
 from sandbox.process import SandboxProcess

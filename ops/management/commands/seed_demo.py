@@ -9,8 +9,8 @@ from urllib.request import urlopen
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from ops.demo import seed_demo
-from ops.demo_pipelines import SandboxFacts
+from ops.demo.pipelines import SandboxFacts
+from ops.demo.seed import seed_demo
 
 WAIT_SECONDS = 60.0
 

@@ -12,8 +12,8 @@ from django.utils import timezone
 from delegates.access.aws_access import open_aws_access
 from deployments.engine.service_waits import EARLY, USUAL_WAIT
 from deployments.models import Execution
-from ops.demo import seed_demo
-from ops.demo_pipelines import SandboxFacts
+from ops.demo.pipelines import SandboxFacts
+from ops.demo.seed import seed_demo
 from sandbox.process import SandboxProcess
 from tests.fixtures.execution_copies import park_copies
 from tests.fixtures.many_services import SERVICES_PER_CALL, described, make_fleet

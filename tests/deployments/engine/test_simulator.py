@@ -11,7 +11,7 @@ from pytest_django import Settings
 from deployments.execution.operations import run_pipeline
 from deployments.journal import rate_limits
 from deployments.models import Execution
-from ops.demo_pipelines import SandboxFacts
+from ops.demo.pipelines import SandboxFacts
 from pipelines.models import Pipeline
 from rbac.models import User
 from tests.deployments.engine.simulator import branches

@@ -7,7 +7,7 @@ import yaml
 
 from connectors.models import FileNode
 from inventory.drift.documents.field_rules import SERVICE_DEFINITION, TASK_DEFINITION
-from ops.demo_pipelines import SAMPLES
+from ops.demo.pipelines import SAMPLES
 from tests.fixtures.engine_driver import Drive
 from tests.inventory.drift.scans import list_drifts
 from tests.inventory.drift.test_drift import register_revision, update_service

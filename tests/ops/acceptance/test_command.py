@@ -14,7 +14,7 @@ from ops.acceptance.plans import estimate_cost
 from ops.acceptance.resources import IDENTIFIER_PREFIX, create_disposable_project, create_run_key
 from ops.acceptance.scenarios import SCENARIOS
 from ops.acceptance.targets import AcceptanceTarget, find_connector, open_caller
-from ops.demo_pipelines import SandboxFacts
+from ops.demo.pipelines import SandboxFacts
 from rbac.models import User
 from sandbox.process import SandboxProcess
 from tests.fixtures.demo import fill_in_demo

@@ -11,7 +11,7 @@ from catalog.models import Artifact, Manifest, Service
 from connectors.models import FileNode
 from connectors.operations import save_file
 from deployments.journal import rate_limits
-from ops.demo_pipelines import SandboxFacts
+from ops.demo.pipelines import SandboxFacts
 from pipelines.models import Pipeline
 from pipelines.operations.pipelines import save_pipeline
 from rbac.models import Scope, User

@@ -7,8 +7,8 @@ from subprocess import Popen
 import pytest
 from pytest_django import Settings
 
-from ops.demo import seed_demo
-from ops.demo_pipelines import SandboxFacts
+from ops.demo.pipelines import SandboxFacts
+from ops.demo.seed import seed_demo
 from rbac.models import Scope, User
 from sandbox.process import SandboxProcess, start_sandbox
 from tests.fixtures.command_line import CommandLine, sign_in

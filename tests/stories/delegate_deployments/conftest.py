@@ -12,7 +12,7 @@ from connectors.models import Connector
 from delegates.models import DelegateInstance, get_account_id
 from delegates.operations.tokens import create_token
 from deployments.journal import rate_limits
-from ops.demo_pipelines import SandboxFacts
+from ops.demo.pipelines import SandboxFacts
 from rbac.models import Scope, User
 from sandbox.process import SandboxProcess
 from tests.faults.killable_process import Part

@@ -16,8 +16,8 @@ from typing import Any
 import httpx
 import psycopg
 
-from ops.child_process import build_death_signal_hook
-from ops.valkey import find_server
+from ops.supervision.child_process import build_death_signal_hook
+from ops.supervision.valkey import find_server
 from sandbox.process import SandboxProcess
 from tests.delegates.agent.certificates import make_certificates
 from tests.fixtures.processes import ROOT, wait_until
@@ -34,8 +34,8 @@ import json, sys
 import django
 django.setup()
 from django.conf import settings
-from ops.demo import seed_demo
-from ops.demo_pipelines import SandboxFacts
+from ops.demo.seed import seed_demo
+from ops.demo.pipelines import SandboxFacts
 facts = json.load(sys.stdin)
 settings.SANDBOX_URL = facts.pop("url")
 seed_demo(SandboxFacts.from_wire(facts))

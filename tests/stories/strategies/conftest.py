@@ -7,7 +7,7 @@ from rest_framework.test import APIClient
 
 from catalog.models import Manifest, Service
 from deployments.journal.runtime import set_hook
-from ops.demo_pipelines import SERVICE_DEFINITION
+from ops.demo.pipelines import SERVICE_DEFINITION
 from pipelines.models import Pipeline
 from rbac.operations.api_keys import create_api_key
 from tests.deployments.conftest import _full_buckets, drive

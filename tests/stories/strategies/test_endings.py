@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from deployments.models import Execution
-from ops.demo_pipelines import SERVICE_DEFINITION, TASK_DEFINITION
+from ops.demo.pipelines import SERVICE_DEFINITION, TASK_DEFINITION
 from tests.stories.strategies.scenario import Play, list_broken_lines
 from tests.stories.strategies.strategies import STRATEGIES, Strategy
 

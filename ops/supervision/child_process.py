@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 
 from django.conf import settings
 
-from ops.console import Console, LineSplitter
-from ops.programs import Program
+from ops.supervision.console import Console, LineSplitter
+from ops.supervision.programs import Program
 
 _PR_SET_PDEATHSIG = 1
 # Loaded before any fork: the child may only make the call.

@@ -11,8 +11,8 @@ from rest_framework.test import APIClient
 
 from catalog.models import Infrastructure, Service
 from connectors.models import Connector, FileNode
-from ops.demo_credentials import get_demo_api_key, get_demo_password
-from ops.demo_pipelines import SandboxFacts
+from ops.demo.credentials import get_demo_api_key, get_demo_password
+from ops.demo.pipelines import SandboxFacts
 from pipelines.definition.parser import parse_pipeline
 from pipelines.models import Pipeline
 from rbac.models import ApiKey, AuditEntry, RoleAssignment, Scope, User

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from ops import child_process as child_module
-from ops.child_process import ChildProcess
-from ops.console import Console, LineSplitter
-from ops.programs import Program
+from ops.supervision import child_process as child_module
+from ops.supervision.child_process import ChildProcess
+from ops.supervision.console import Console, LineSplitter
+from ops.supervision.programs import Program
 from tests.fixtures.processes import ROOT, wait_until
 
 
@@ -101,9 +101,9 @@ def test_a_child_does_not_outlive_a_killed_supervisor() -> None:
     code = f"""
 import asyncio, os, sys
 sys.path.insert(0, {str(ROOT)!r})
-from ops.child_process import ChildProcess
-from ops.console import Console
-from ops.programs import Program
+from ops.supervision.child_process import ChildProcess
+from ops.supervision.console import Console
+from ops.supervision.programs import Program
 sleeper = "import os, time; print(os.getpid(), flush=True); time.sleep(60)"
 program = Program("sleeper", (sys.executable, "-c", sleeper))
 asyncio.run(ChildProcess(program, os.environ, Console()).keep_running())

@@ -15,8 +15,8 @@ from urllib.request import urlopen
 
 import pytest
 
-from ops import valkey
-from ops.supervisor import CannotStartError, lock_state_folder, require_free_port
+from ops.supervision import valkey
+from ops.supervision.supervisor import CannotStartError, lock_state_folder, require_free_port
 from tests.fixtures.processes import ROOT, wait_until
 from tests.ports import free_port
 

@@ -11,10 +11,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from ops.child_process import ChildProcess
-from ops.console import Console
-from ops.liveness import restart_when_unresponsive
-from ops.programs import Program
+from ops.supervision.child_process import ChildProcess
+from ops.supervision.console import Console
+from ops.supervision.liveness import restart_when_unresponsive
+from ops.supervision.programs import Program
 from tests.fixtures.processes import ROOT
 from tests.ports import free_port
 
@@ -104,7 +104,7 @@ async def test_a_server_that_takes_long_to_start_is_left_alone() -> None:
 def test_a_server_kept_by_itself_ends_with_its_keeper() -> None:
     port = free_port()
     server = (sys.executable, "-c", SERVER, str(port), "0")
-    command = (sys.executable, "-m", "ops.liveness", str(port), *server)
+    command = (sys.executable, "-m", "ops.supervision.liveness", str(port), *server)
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as keeper:
         assert keeper.stdout is not None
         assert [keeper.stdout.readline() for _ in range(2)] == ["starting\n", "answered\n"]

@@ -7,14 +7,14 @@ from catalog.models import Environment, Infrastructure
 from connectors.models import Connector, Secret
 from connectors.operations import create_connector, create_secret, update_connector
 from delegates.models.delegates import create_first_rows
-from ops.demo_credentials import (
+from ops.demo.credentials import (
     API_KEY_VARIABLE,
     PASSWORD_VARIABLE,
     get_demo_api_key,
     get_demo_password,
     get_variable,
 )
-from ops.demo_pipelines import DEMO_PIPELINES, SandboxFacts, seed_pipeline
+from ops.demo.pipelines import DEMO_PIPELINES, SandboxFacts, seed_pipeline
 from rbac.models import Role, RoleAssignment, Scope, User
 from rbac.operations.api_keys import create_api_key, get_api_key_by_token
 from rbac.permissions import ensure_builtin_roles

@@ -17,12 +17,12 @@ from urllib.request import urlopen
 
 from django.conf import settings
 
-from ops import programs, valkey
-from ops.child_process import ChildProcess
-from ops.console import Console
-from ops.demo_credentials import get_demo_api_key, get_demo_password
-from ops.liveness import restart_when_unresponsive
-from ops.programs import Program
+from ops.demo.credentials import get_demo_api_key, get_demo_password
+from ops.supervision import programs, valkey
+from ops.supervision.child_process import ChildProcess
+from ops.supervision.console import Console
+from ops.supervision.liveness import restart_when_unresponsive
+from ops.supervision.programs import Program
 
 
 class CannotStartError(Exception):

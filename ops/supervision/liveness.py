@@ -10,9 +10,9 @@ from typing import Final
 
 from django.conf import settings
 
-from ops.child_process import ChildProcess
-from ops.console import Console, PlainConsole
-from ops.programs import Program
+from ops.supervision.child_process import ChildProcess
+from ops.supervision.console import Console, PlainConsole
+from ops.supervision.programs import Program
 
 CHECK_INTERVAL_SECONDS: Final = 5.0
 INITIAL_DELAY_SECONDS: Final = 0.5

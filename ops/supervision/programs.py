@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from django.conf import settings
 
-from ops import valkey
+from ops.supervision import valkey
 
 
 @dataclass(frozen=True)

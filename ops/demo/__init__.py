@@ -1,0 +1,1 @@
+"""Demo: users, credentials, and pipelines that deploy to the sandbox."""

@@ -1,0 +1,1 @@
+"""Supervisor of an embedded Slipway: its programs, their processes, and liveness checks."""
