@@ -10,7 +10,7 @@ from django.db.models import QuerySet
 
 from catalog.models import Environment
 from deployments.execution import operations
-from deployments.execution.run_requests import list_requested_variables
+from deployments.execution.planning.run_requests import list_requested_variables
 from deployments.freezes.operations import FreezeSpec
 from deployments.preview import operations as preview_operations
 from pipelines.forms.input_sets import RunVariableInput

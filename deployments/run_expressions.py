@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from catalog.models import Environment
-from deployments.engine.step_inputs import build_artifact_values, is_provisioning_step
+from deployments.engine.steps.inputs import build_artifact_values, is_provisioning_step
 from deployments.journal.secret_values import build_stage_mask
 from deployments.models import Execution, StageExecution, StepExecution, StepGroup
 from guards.masks import HIDDEN, SecretMask

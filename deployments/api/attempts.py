@@ -9,7 +9,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from deployments.api.executions import ExecutionReference, ExecutionRoute
-from deployments.execution import attempts, operations
+from deployments.execution import operations
+from deployments.execution.planning import attempts
 from steps.states import Status
 from web.http.problems import BadInput
 

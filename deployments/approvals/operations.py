@@ -11,7 +11,7 @@ from django.db.models import F
 from deployments.approvals.live import publish_approvals_changed
 from deployments.approvals.verdicts import tally_decisions
 from deployments.engine.lease import is_abort_requested, wake_execution
-from deployments.execution.attempts import filter_attempts
+from deployments.execution.planning.attempts import filter_attempts
 from deployments.journal.secret_values import build_stage_mask
 from deployments.log import NewLogLine, store_lines
 from deployments.models import Approval, ApprovalDecision, Execution, Interrupt

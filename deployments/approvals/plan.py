@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, cast
 
 from aws.caller import Caller
 from delegates.access.aws_access import ConnectorUnavailable
-from deployments.engine.step_scheduler import read_flow
+from deployments.engine.steps.scheduler import read_flow
 from deployments.journal.runtime import DirectAwsAccess
 from deployments.models import StageExecution, StepExecution
 from steps.actions.non_aws_calls import DELEGATE_SERVICE, READ_AWS
 from steps.states import Status
 
 if TYPE_CHECKING:
-    from deployments.engine.step_context import EngineStepContext
+    from deployments.engine.steps.context import EngineStepContext
 
 StageCallerFinder = Callable[[StageExecution], Caller | None]
 """The way to AWS of a stage; None where only a run can take it."""

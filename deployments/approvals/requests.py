@@ -21,7 +21,7 @@ from steps.actions.context import ApprovalRequest, ApprovalState
 from steps.states import Status
 
 if TYPE_CHECKING:
-    from deployments.engine.step_context import EngineStepContext
+    from deployments.engine.steps.context import EngineStepContext
 
 
 class ApprovalRequester:

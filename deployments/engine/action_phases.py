@@ -6,10 +6,11 @@ from datetime import datetime, timedelta
 
 from aws.errors import AwsError, Denied, Undelivered
 from delegates.access.aws_access import ConnectorUnavailable
-from deployments.engine import failures, service_locks, step_inputs
+from deployments.engine import failures, service_locks
 from deployments.engine.reconcile_context import ReconcileContext
 from deployments.engine.service_waits import get_check_interval, get_next_check
-from deployments.engine.step_context import EngineStepContext
+from deployments.engine.steps.context import EngineStepContext
+from deployments.engine.steps.inputs import to_json
 from deployments.journal.callers import CONFIRM_PHASE
 from deployments.journal.engine_signals import (
     AbortRequested,
@@ -288,7 +289,7 @@ def _record_confirmation(reconcile_context: ReconcileContext, call: AwsCall, con
         unknown.update(
             state=CallState.ANSWERED,
             is_confirmed=True,
-            result=step_inputs.to_json(confirmation.answer),
+            result=to_json(confirmation.answer),
             answered_at=reconcile_context.runtime.now(),
         )
     elif isinstance(confirmation, NotApplied):

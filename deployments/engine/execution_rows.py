@@ -12,7 +12,7 @@ from django.db.models import Exists, F, OuterRef
 
 from deployments.engine.lease import Lease, LeaseLostError
 from deployments.engine.status_log import StatusLog
-from deployments.engine.step_scheduler import StepFlow
+from deployments.engine.steps.scheduler import StepFlow
 from deployments.journal.runtime import failpoint
 from deployments.journal.secret_values import build_stage_mask
 from deployments.log import NewLogLine, append_lines, prepare_lines

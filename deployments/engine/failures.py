@@ -6,7 +6,7 @@ from typing import Any
 
 from deployments.engine import service_locks
 from deployments.engine.reconcile_context import ReconcileContext, append_log, update_execution_status
-from deployments.engine.step_scheduler import ENDED_BADLY, read_flow
+from deployments.engine.steps.scheduler import ENDED_BADLY, read_flow
 from deployments.engine.transitions import (
     close_step,
     list_always_actions,

@@ -5,11 +5,12 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from deployments.engine import failures, retries, transitions, undos
+from deployments.engine import failures, transitions, undos
 from deployments.engine.execution_rows import ExecutionRows
 from deployments.engine.reconcile_context import ReconcileContext, ServiceSnapshot, append_log
-from deployments.engine.retries import retry_step
-from deployments.engine.step_scheduler import ENDED_BADLY, runs_after_failure
+from deployments.engine.steps import retries
+from deployments.engine.steps.retries import retry_step
+from deployments.engine.steps.scheduler import ENDED_BADLY, runs_after_failure
 from deployments.engine.transitions import start_rollback, stop_at_step
 from deployments.engine.undos import get_next_undo, skip_remaining_undos, skip_undo
 from deployments.execution.interventions import RESTORE_DECISIONS, TOO_LATE_MESSAGE, list_choices

@@ -22,7 +22,7 @@ from deployments.engine.lease import Lease, LeaseLostError, claim_lease, load_ex
 from deployments.engine.reconcile_context import ReconcileContext, ServiceSnapshot, append_log
 from deployments.engine.service_waits import ServiceWait
 from deployments.engine.status_log import StatusLog
-from deployments.engine.step_scheduler import ENDED_BADLY, StepScheduler
+from deployments.engine.steps.scheduler import ENDED_BADLY, StepScheduler
 from deployments.execution.notifications import notify_end
 from deployments.execution.pipeline_ends import record_end
 from deployments.journal.callers import CHECK_PHASE

@@ -15,9 +15,9 @@ from delegates.access.aws_access import build_cache_key
 from deployments.engine.execution_rows import ExecutionRows
 from deployments.engine.lease import Lease
 from deployments.engine.service_waits import ServiceWait
-from deployments.engine.step_inputs import build_expression_values
-from deployments.engine.step_scheduler import StepScheduler
-from deployments.execution.stored_inputs import store_own_texts, store_texts
+from deployments.engine.steps.inputs import build_expression_values
+from deployments.engine.steps.scheduler import StepScheduler
+from deployments.execution.planning.stored_inputs import store_own_texts, store_texts
 from deployments.journal.runtime import DirectAwsAccess, EngineRuntime, QueuedAwsAccess
 from deployments.log import NewLogLine
 from deployments.models import AwsEvent, Execution, ServiceLockClaim, StageExecution, StepExecution

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from deployments.approvals.requests import update_waiting_status
-from deployments.engine import failures, preconditions, service_locks, transitions
+from deployments.engine import failures, service_locks, transitions
 from deployments.engine.action_phases import (
     PhaseFailed,
     PhaseFinished,
@@ -14,9 +14,10 @@ from deployments.engine.action_phases import (
     wait_for_next_check,
 )
 from deployments.engine.reconcile_context import ReconcileContext, append_log, run_next_step
-from deployments.engine.retries import retry_step
-from deployments.engine.step_context import EngineStepContext
-from deployments.engine.step_scheduler import ENDED_BADLY
+from deployments.engine.steps import preconditions
+from deployments.engine.steps.context import EngineStepContext
+from deployments.engine.steps.retries import retry_step
+from deployments.engine.steps.scheduler import ENDED_BADLY
 from deployments.execution.notifications import notify_start
 from deployments.journal.callers import CHECK_PHASE
 from deployments.models import ActionRun, StepExecution

@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from datetime import timedelta
 
-from deployments.engine import failures, preconditions, transitions
+from deployments.engine import failures, transitions
 from deployments.engine.action_phases import PhaseFailed, PhaseFinished, PhaseWaiting, run_phase
 from deployments.engine.reconcile_context import ReconcileContext, append_log, run_next_step
+from deployments.engine.steps import preconditions
 from deployments.engine.undos import (
     ROLLBACK_UNIT,
     abandon_undo,

@@ -5,7 +5,7 @@ from django.db.models import F, QuerySet
 from deployments.approvals.requests import withdraw_approvals
 from deployments.engine import service_locks
 from deployments.engine.reconcile_context import ReconcileContext, append_log
-from deployments.engine.step_scheduler import ENDED_BADLY, read_flow, runs_after_failure
+from deployments.engine.steps.scheduler import ENDED_BADLY, read_flow, runs_after_failure
 from deployments.execution.notifications import notify_rollback
 from deployments.journal.non_aws_calls import stop_work
 from deployments.models import ActionRun, Execution, Interrupt, StageExecution, StepExecution

@@ -13,22 +13,22 @@ from django.utils import timezone
 from connectors.required_access import require_access
 from deployments.engine.lease import wake_execution
 from deployments.engine.service_waits import get_batch_key
-from deployments.execution import planning
-from deployments.execution.attempts import (
-    AttemptStart,
-    choose_start,
-    require_no_later_attempt,
-    require_retryable,
-)
 from deployments.execution.interventions import (
     RESTORE_DECISIONS,
     STOPPING_DECISIONS,
     TOO_LATE_MESSAGE,
     list_choices,
 )
+from deployments.execution.planning.attempts import (
+    AttemptStart,
+    choose_start,
+    require_no_later_attempt,
+    require_retryable,
+)
+from deployments.execution.planning.rows import CannotPlanError, resolve_artifact, write_plan
+from deployments.execution.planning.run_requests import RunRequest, resolve_targets, validate_run
 from deployments.execution.policy_checks import RunSettings, build_warning_lines, require_run_allowed
 from deployments.execution.queries import SUCCEEDED
-from deployments.execution.run_requests import RunRequest, resolve_targets, validate_run
 from deployments.execution_access import needs_of_execution
 from deployments.freezes import operations
 from deployments.log import NewLogLine, store_lines
@@ -57,7 +57,7 @@ def list_planned_stages(pipeline: Pipeline) -> list[dict[str, Any]]:
 
 def get_default_artifact(pipeline: Pipeline) -> dict[str, Any]:
     """Return the image and the default tag of a run."""
-    return planning.resolve_artifact(
+    return resolve_artifact(
         resolve_targets(parse_valid_pipeline(pipeline.yaml), pipeline.scope), "", pipeline.scope
     )
 
@@ -129,7 +129,7 @@ def run_pipeline(  # noqa: PLR0913 - the settings of a run
             Execution.objects.filter(pk=execution.pk).update(
                 pipeline_version=version, force_new_deployment=force_new_deployment, cause=cause
             )
-            planning.write_plan(execution, request.spec, request.targets, start)
+            write_plan(execution, request.spec, request.targets, start)
             operations.record_override(actor, execution, overridden)
             store_lines(execution.pk, build_warning_lines(warnings))
             input_sets.record_use(pipeline, input_set_names)
@@ -143,7 +143,7 @@ def run_pipeline(  # noqa: PLR0913 - the settings of a run
             record_audit_entry(actor=actor, action="pipeline.execute", thing=execution, after=after)
             transaction.on_commit(lambda: _begin(execution))
             publish_change_on_commit("executions", execution.pk)
-    except planning.CannotPlanError as cannot:
+    except CannotPlanError as cannot:
         require_no_problems(cannot.missing)
     except IntegrityError:
         if idempotency_key and (earlier := _find_idempotent_run(actor, pipeline, idempotency_key)):

@@ -7,7 +7,7 @@ from typing import Any, Final
 from django.utils import timezone
 
 from catalog.overrides.policy_checks import build_effective_documents
-from deployments.execution.run_requests import RunRequest, validate_run
+from deployments.execution.planning.run_requests import RunRequest, validate_run
 from deployments.freezes.operations import list_active_windows, list_targets
 from deployments.log import NewLogLine
 from deployments.models import FreezeWindow

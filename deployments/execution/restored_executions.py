@@ -6,7 +6,7 @@ from django.db.models import Exists, F, OuterRef, Q, QuerySet, Value
 from django.db.models.functions import Greatest
 
 from deployments.approvals.verdicts import tally_decisions
-from deployments.engine.step_scheduler import read_flow
+from deployments.engine.steps.scheduler import read_flow
 from deployments.execution.interventions import RESTORED
 from deployments.models import Approval, AwsCall, Execution, Interrupt, StepExecution
 from steps.kinds.approval import APPROVAL_TYPE

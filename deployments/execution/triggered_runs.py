@@ -1,8 +1,8 @@
 """Runs that triggers start: the same operation as a run by hand, with its checks."""
 
 from deployments.execution.operations import get_default_artifact, run_pipeline
+from deployments.execution.planning.run_requests import validate_run
 from deployments.execution.policy_checks import RunSettings, require_run_allowed
-from deployments.execution.run_requests import validate_run
 from deployments.freezes import operations as freezes
 from pipelines.triggers.runs import StartedRun, TriggeredRun
 

@@ -7,8 +7,9 @@ from django import forms
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 
-from deployments.execution import attempts, operations
+from deployments.execution import operations
 from deployments.execution.documents import build_rights, get_buttons
+from deployments.execution.planning import attempts
 from deployments.freezes import operations as freezes_operations
 from deployments.models import Execution
 from rbac.policy import get_permissions, require

@@ -11,10 +11,10 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from deployments.execution import leftovers, operations, queries
-from deployments.execution.attempts import filter_attempts
 from deployments.execution.delays import list_execution_delays
 from deployments.execution.documents import build_call_document, build_execution_document
 from deployments.execution.onboarding import list_onboarding_steps
+from deployments.execution.planning.attempts import filter_attempts
 from deployments.models import Execution
 from deployments.pages.log_tab import build_log_tab, parse_log_address
 from deployments.run_expressions import Run

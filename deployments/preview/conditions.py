@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from deployments.engine.step_inputs import build_expression_values
-from deployments.engine.step_scheduler import ENDED_BADLY
+from deployments.engine.steps.inputs import build_expression_values
+from deployments.engine.steps.scheduler import ENDED_BADLY
 from deployments.models import Execution, StageExecution, StepExecution, StepGroup
 from pipelines.definition.deferred_expressions import build_deferred_check
 from steps.conditions import UnclearConditionError, parse_condition

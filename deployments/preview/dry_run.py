@@ -9,10 +9,9 @@ from aws.caller import Caller
 from aws.errors import AwsError, Denied
 from aws.preview import ExistsOnlyInPreview, PlannedCall, PreviewCaller, PreviewLimitReached, ReadBudget
 from delegates.access.aws_access import ConnectorUnavailable, build_cache_key
-from deployments.engine.step_inputs import build_expression_values
-from deployments.execution import planning
-from deployments.execution.planning import PlannedStep
-from deployments.execution.run_requests import RunRequest
+from deployments.engine.steps.inputs import build_expression_values
+from deployments.execution.planning.rows import PlannedStep, plan_stage, plan_steps
+from deployments.execution.planning.run_requests import RunRequest
 from deployments.journal.secret_values import build_stage_mask
 from deployments.models import Execution, StageExecution, StepExecution
 from deployments.preview.conditions import ConditionForecast, StageForecast
@@ -139,12 +138,12 @@ class _DryRun:
 
     def list_steps(self) -> Iterator[PreviewedStep]:
         for position, target in enumerate(self._request.targets):
-            stage = planning.plan_stage(self._execution, self._request.spec, target, position)
+            stage = plan_stage(self._execution, self._request.spec, target, position)
             stage_data = PreviewedStageData(
                 self._execution, stage, self._get_caller(stage), build_stage_mask(stage)
             )
             forecast = StageForecast(self._execution, stage, self._request.unknown)
-            for planned in planning.plan_steps(stage, target.spec):
+            for planned in plan_steps(stage, target.spec):
                 if planned.step.section == StepExecution.Section.EXECUTION:
                     yield self._preview_step(stage_data, planned, forecast.forecast_step(planned.step))
             self._outputs |= stage_data.get_step_outputs()
@@ -156,7 +155,7 @@ class _DryRun:
         return self._callers[key]
 
     def _preview_step(
-        self, stage_data: PreviewedStageData, planned: planning.PlannedStep, verdict: ConditionForecast
+        self, stage_data: PreviewedStageData, planned: PlannedStep, verdict: ConditionForecast
     ) -> PreviewedStep:
         step_data = PreviewedStepData(planned.step)
         stage_data.steps.append(step_data)

@@ -8,9 +8,14 @@ from typing import Any
 from aws.caller import CallPending
 from catalog.manifests.locations import load_named_connectors
 from connectors.specs.sites import parse_connector_spec
-from deployments.execution import planning
+from deployments.execution.planning.rows import CannotPlanError, PlannedStep, plan_stage, plan_steps
+from deployments.execution.planning.run_requests import (
+    RunRequest,
+    list_unknown_inputs,
+    resolve_targets,
+    validate_run,
+)
 from deployments.execution.policy_checks import find_preview_violations
-from deployments.execution.run_requests import RunRequest, list_unknown_inputs, resolve_targets, validate_run
 from deployments.models import Execution, PreviewRequest, StageExecution, StepExecution
 from deployments.preview.conditions import ConditionForecast, StageForecast
 from deployments.preview.delegate_reads import RecordedAnswers, open_in_process
@@ -70,14 +75,14 @@ def forecast_plan(pipeline: Pipeline, inputs: Mapping[str, Any], artifact: dict[
     )
     stages = build_outline(targets)
     for position, target in enumerate(targets):
-        stage = planning.plan_stage(execution, spec, target, position)
+        stage = plan_stage(execution, spec, target, position)
         forecast = StageForecast(execution, stage, unknown)
         try:
             verdicts = {
                 item.step.identifier: forecast.forecast_step(item.step)
                 for item in _plan_forward_steps(stage, target)
             }
-        except planning.CannotPlanError as cannot:
+        except CannotPlanError as cannot:
             require_no_problems(cannot.missing)
         for step in stages[position]["steps"]:
             if (verdict := verdicts.get(step["identifier"])) is not None:
@@ -85,8 +90,8 @@ def forecast_plan(pipeline: Pipeline, inputs: Mapping[str, Any], artifact: dict[
     return stages
 
 
-def _plan_forward_steps(stage: StageExecution, target: StageTarget) -> Iterator[planning.PlannedStep]:
-    planned = planning.plan_steps(stage, target.spec)
+def _plan_forward_steps(stage: StageExecution, target: StageTarget) -> Iterator[PlannedStep]:
+    planned = plan_steps(stage, target.spec)
     return (
         planned_step
         for planned_step in planned
@@ -162,7 +167,7 @@ def _preview(
 ) -> PreviewDetails:
     try:
         steps = run_dry_run(run_request, pipeline, open_aws_access)
-    except planning.CannotPlanError as cannot:
+    except CannotPlanError as cannot:
         require_no_problems(cannot.missing)
     details = build_preview_details(run_request.artifact, steps)
     violations = find_preview_violations(actor, pipeline, run_request)

@@ -8,8 +8,8 @@ from typing import Any
 from aws.caller import Caller
 from aws.preview import PreviewCaller, ReadBudget
 from deployments.approvals.plan import PlannedSteps
-from deployments.engine.step_scheduler import read_flow
-from deployments.execution.planning import PlannedStep
+from deployments.engine.steps.scheduler import read_flow
+from deployments.execution.planning.rows import PlannedStep
 from deployments.journal.secret_values import build_stage_mask
 from deployments.models import RollbackValue, StageExecution, StepExecution
 from deployments.preview.conditions import ConditionForecast, StageForecast, has_failed

@@ -9,10 +9,10 @@ from typing import Any
 from aws.apis.iam import StsClient
 from aws.preview import PlannedCall, PreviewCaller, PreviewLimitReached
 from catalog.manifests import fetching
-from deployments.engine import step_inputs
 from deployments.engine.service_locks import build_parallel_conflict
-from deployments.engine.step_scheduler import are_parallel
-from deployments.execution.stored_inputs import load_texts_by_path
+from deployments.engine.steps import inputs as step_inputs
+from deployments.engine.steps.scheduler import are_parallel
+from deployments.execution.planning.stored_inputs import load_texts_by_path
 from deployments.journal.non_aws_calls import InProcessWork, open_work_access
 from deployments.journal.provisions import EngineProvisions
 from deployments.models import Execution, StageExecution, StepExecution, StepGroup

@@ -10,9 +10,9 @@ from django.db.models import QuerySet
 
 from catalog.manifests.stores import TASK_DEFINITION_ARN
 from catalog.models import Service
+from deployments.execution.planning.rollback_to_earlier import EarlierManifests, find_earlier_manifests
+from deployments.execution.planning.run_requests import validate_run
 from deployments.execution.queries import SUCCEEDED
-from deployments.execution.rollback_to_earlier import EarlierManifests, find_earlier_manifests
-from deployments.execution.run_requests import validate_run
 from deployments.freezes.operations import can_view_freezes, list_active_windows, list_execution_targets
 from deployments.models import Execution, StageExecution, StepExecution
 from inventory.dashboards.deployment_differences import (

@@ -10,7 +10,7 @@ from catalog.models import Infrastructure, Manifest, ServiceOverride
 from catalog.operations import ManifestSpec, OverrideSpec, override_service
 from catalog.overrides.effective_manifests import list_effective_manifests
 from catalog.overrides.override_sets import load_override_set
-from deployments.engine.step_inputs import load_manifests
+from deployments.engine.steps.inputs import load_manifests
 from deployments.execution.operations import run_pipeline
 from deployments.models import StageExecution
 from rbac.models import AuditEntry, Role, RoleAssignment, Scope, User

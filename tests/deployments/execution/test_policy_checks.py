@@ -15,8 +15,8 @@ from catalog.operations.services import ServiceSpec, create_service
 from catalog.overrides.override_sets import load_override_set
 from catalog.overrides.policy_checks import build_effective_documents, build_service_documents
 from deployments.execution.operations import run_pipeline
+from deployments.execution.planning.run_requests import validate_run
 from deployments.execution.policy_checks import RunSettings, build_run_document
-from deployments.execution.run_requests import validate_run
 from deployments.log import iterate_lines
 from deployments.models import Execution, FreezeWindow
 from pipelines.definition.policy_checks import build_pipeline_document

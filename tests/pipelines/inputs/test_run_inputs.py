@@ -9,7 +9,7 @@ from django.test import Client
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deployments.engine.step_inputs import build_expression_values
+from deployments.engine.steps.inputs import build_expression_values
 from deployments.execution.operations import run_pipeline
 from deployments.journal.secret_values import list_stage_secrets
 from deployments.models import Execution

@@ -9,7 +9,7 @@ from django.test import Client
 from django.urls import reverse
 
 from catalog.models import Artifact
-from deployments.engine.step_inputs import build_artifact_values
+from deployments.engine.steps.inputs import build_artifact_values
 from deployments.models import Execution
 from pipelines import tasks
 from pipelines.models import Trigger, TriggerFiring

@@ -11,7 +11,7 @@ from connectors.models import Connector, FileNode
 from connectors.operations import delete_file, save_file
 from delegates.task_owners import register_task_owner
 from deployments.execution.operations import retry_execution
-from deployments.execution.stored_inputs import load_texts
+from deployments.execution.planning.stored_inputs import load_texts
 from deployments.journal.aws_access import CALL_OWNER
 from deployments.journal.call_owner import CallOwner
 from deployments.journal.runtime import set_hook

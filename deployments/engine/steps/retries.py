@@ -1,9 +1,10 @@
 """Retries of a step: its next attempt, or a new run after an undo."""
 
 from deployments.approvals.requests import withdraw_approvals
-from deployments.engine import preconditions, transitions
+from deployments.engine import transitions
 from deployments.engine.reconcile_context import ReconcileContext
-from deployments.engine.step_scheduler import AFTER_FAILURE, ENDED_BADLY, read_flow
+from deployments.engine.steps import preconditions
+from deployments.engine.steps.scheduler import AFTER_FAILURE, ENDED_BADLY, read_flow
 from deployments.models import ActionRun, AwsCall, StageExecution, StepExecution
 from steps.actions.base import get_actions
 from steps.kinds.approval import APPROVAL_TYPE

@@ -6,7 +6,7 @@ from typing import Any
 
 from catalog.manifests.fetching import AS_OF, NOT_KEPT, is_versioned
 from catalog.manifests.stores import INLINE, StoreError, get_store
-from deployments.execution.stored_inputs import list_deleted_texts, store_texts
+from deployments.execution.planning.stored_inputs import list_deleted_texts, store_texts
 from deployments.models import Execution, StageExecution, StepExecution
 from pipelines.definition.step_manifests import list_frozen_sources
 from steps.expressions import has_expression

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deployments.engine.step_scheduler import StepFlow
+from deployments.engine.steps.scheduler import StepFlow
 from deployments.models import StepExecution, StepGroup
 from steps.states import TERMINAL_STATUSES, Status
 from tests.lanes import examples

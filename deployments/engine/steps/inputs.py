@@ -23,7 +23,7 @@ from catalog.manifests.stores import (
 )
 from delegates.access.images import fetch_all_tags, parse_digest
 from delegates.access.remedies import find_site_remedy
-from deployments.execution.stored_inputs import load_texts, load_texts_by_path
+from deployments.execution.planning.stored_inputs import load_texts, load_texts_by_path
 from deployments.models import Execution, StageExecution, StepExecution
 from pipelines.definition.step_manifests import list_frozen_sources
 from steps.actions.base import ActionFailed
@@ -34,7 +34,7 @@ from steps.kinds.registry import get_step_kinds
 from steps.states import Status
 
 if TYPE_CHECKING:
-    from deployments.engine.step_context import EngineStepContext
+    from deployments.engine.steps.context import EngineStepContext
 SiteCall = Callable[[str, dict[str, Any]], dict[str, Any]]
 """Function that makes a call by operation and parameters. Raises `AwsError`."""
 

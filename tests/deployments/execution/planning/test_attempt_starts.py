@@ -8,8 +8,8 @@ from rest_framework.test import APIClient
 
 from deployments.approvals.operations import explain_refusal
 from deployments.execution import operations
-from deployments.execution.attempts import MOST_ATTEMPTS, list_stage_choices
 from deployments.execution.operations import retry_execution, run_pipeline, start_attempt
+from deployments.execution.planning.attempts import MOST_ATTEMPTS, list_stage_choices
 from deployments.freezes.operations import RunFrozen
 from deployments.models import Execution, FreezeWindow, Interrupt
 from rbac.models import AuditEntry, Scope, User, UserGroup

@@ -10,7 +10,6 @@ from typing import Any, cast
 from aws.apis.iam import StsClient
 from deployments.approvals.plan import ApprovalPlan, build_approval_plan, find_stage_caller
 from deployments.approvals.requests import ApprovalRequester
-from deployments.engine import step_inputs
 from deployments.engine.execution_rows import MOST_NOTES, UNDO_TRIES, EarlierStepData, RollbackData
 from deployments.engine.lease import Lease
 from deployments.engine.reconcile_context import ReconcileContext, list_new_events
@@ -21,8 +20,8 @@ from deployments.engine.service_waits import (
     get_rate_limit_key,
     hash_observed_state,
 )
-from deployments.engine.step_inputs import EngineStepInputs
-from deployments.engine.step_outputs import StepOutputs
+from deployments.engine.steps.inputs import EngineStepInputs, resolve_value, to_json
+from deployments.engine.steps.outputs import StepOutputs
 from deployments.journal import rate_limits, secret_values
 from deployments.journal.callers import CONFIRM_PHASE, REPLAYED_PHASES, CheckCaller, JournalCaller, hash_call
 from deployments.journal.delegate_calls import DelegateCalls, read_task_output
@@ -167,7 +166,7 @@ class EngineStepContext(AwsClients):
             "operation": operation,
             "is_write": is_write_call(service, operation, params),
             "params_hash": hash_call(service, operation, params),
-            "parameters": step_inputs.to_json(params),
+            "parameters": to_json(params),
             "preview": redact_parameters(params, self.reconcile_context.mask),
             "result": "",
         }
@@ -288,9 +287,7 @@ class EngineStepContext(AwsClients):
         self._outputs.set_output(name, value, is_secret=is_secret)
 
     def resolve_expression(self, path: str) -> Any:
-        return step_inputs.resolve_value(
-            path, {**self.reconcile_context.build_values(), **self.get_outputs()}
-        )
+        return resolve_value(path, {**self.reconcile_context.build_values(), **self.get_outputs()})
 
     def get_output(self, name: str) -> Any:
         return self._outputs.get_output(name)

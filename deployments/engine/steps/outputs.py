@@ -4,8 +4,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from deployments.engine import step_inputs
 from deployments.engine.reconcile_context import ReconcileContext
+from deployments.engine.steps.inputs import to_json
 from deployments.models import StepExecution
 from guards.masks import HIDDEN
 
@@ -45,7 +45,7 @@ class StepOutputs:
             self._reconcile_context.change(self._step, outputs={**self._step.outputs, **displayed})
         if self._secrets:
             secrets = {**self._step.secret_output_values, **self._secrets}
-            self._reconcile_context.change(self._step, secret_outputs=step_inputs.to_json(secrets))
+            self._reconcile_context.change(self._step, secret_outputs=to_json(secrets))
 
     def discard(self) -> None:
         """Discard the outputs of the current phase."""

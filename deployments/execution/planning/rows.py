@@ -8,10 +8,10 @@ from catalog.artifacts import image_sources
 from catalog.manifests.locations import resolve_connectors
 from catalog.models import Artifact
 from catalog.overrides.variables import build_variable_expressions
-from deployments.execution import attempts
-from deployments.execution.attempts import AttemptStart
-from deployments.execution.rollback_to_earlier import apply_earlier_run, list_own_manifests
-from deployments.execution.stored_inputs import store_own_texts
+from deployments.execution.planning import attempts
+from deployments.execution.planning.attempts import AttemptStart
+from deployments.execution.planning.rollback_to_earlier import apply_earlier_run, list_own_manifests
+from deployments.execution.planning.stored_inputs import store_own_texts
 from deployments.models import ActionRun, Execution, StageExecution, StepExecution, StepGroup
 from pipelines.definition import stage_targets, step_manifests
 from pipelines.definition.deferred_expressions import build_deferred_check, has_deferred, list_paths_at

@@ -6,8 +6,8 @@ from typing import Any
 
 from django.db.models import Q, QuerySet
 
-from deployments.execution.rollback_to_earlier import list_read_manifests
-from deployments.execution.stored_inputs import store_texts
+from deployments.execution.planning.rollback_to_earlier import list_read_manifests
+from deployments.execution.planning.stored_inputs import store_texts
 from deployments.models import ActionRun, Execution, Interrupt, StageExecution
 from steps.states import TERMINAL_STATUSES, ActionState, Status
 from web.http.problems import BadInput, Conflict

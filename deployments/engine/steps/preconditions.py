@@ -5,7 +5,7 @@ from typing import Any
 
 from catalog import infrastructure_checks
 from deployments.engine.reconcile_context import ReconcileContext, append_log
-from deployments.engine.step_scheduler import ENDED_BADLY, FlowNode
+from deployments.engine.steps.scheduler import ENDED_BADLY, FlowNode
 from deployments.models import ActionRun, ServiceLock, StageExecution, StepExecution, StepGroup
 from steps.actions.base import ActionFailed
 from steps.conditions import parse_condition

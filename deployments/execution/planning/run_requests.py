@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from connectors.required_access import require_access
-from deployments.execution import planning
+from deployments.execution.planning.rows import resolve_artifact
 from pipelines.definition import step_manifests
 from pipelines.definition.approver_groups import list_unknown_groups
 from pipelines.definition.parser import PipelineSpec
@@ -62,7 +62,7 @@ def validate_run(
     # R082: users need access to all resources that the pipeline uses for them.
     require_access(actor, list_run_needs(spec, targets, pipeline.scope))
     run_inputs = _validate_inputs(spec, inputs, is_preview=is_preview)
-    artifact = planning.resolve_artifact(targets, _validate_tag(artifact_tag), pipeline.scope)
+    artifact = resolve_artifact(targets, _validate_tag(artifact_tag), pipeline.scope)
     return RunRequest(
         spec, targets, artifact, run_inputs.plain, run_inputs.secrets, list_unknown_inputs(spec, inputs)
     )

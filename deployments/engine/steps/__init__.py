@@ -1,0 +1,1 @@
+"""Steps of a stage: their order, preconditions, inputs, outputs and retries."""
