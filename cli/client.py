@@ -247,6 +247,23 @@ def _parse_retry_after(response: httpx.Response) -> float:
     return min(float(text), _MAX_RETRY_AFTER_SECONDS) if text.isascii() and text.isdigit() else 0.0
 
 
+def parse_scope(text: str) -> dict[str, Any]:
+    """Return `org` and `project` of a scope such as default/demo; nothing for the account.
+
+    Raises `CliError` for another form.
+    """
+    parts = [part for part in text.strip("/").split("/") if part]
+    if parts[:1] == ["account"]:
+        parts = parts[1:]
+    if len(parts) > 2:
+        raise CliError(
+            f"{text} is not a scope.",
+            next_step="Use ORGANIZATION, or ORGANIZATION/PROJECT such as default/demo.",
+            code=ExitCode.USAGE,
+        )
+    return dict(zip(("org", "project"), parts, strict=False))
+
+
 def is_loopback(url: str) -> bool:
     """Return whether a URL is one of this machine."""
     host = urlsplit(url).hostname or ""

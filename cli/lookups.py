@@ -5,10 +5,9 @@ import uuid
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from cli.client import ApiClient
+from cli.client import ApiClient, parse_scope
 from cli.console import print_text
 from cli.errors import CliError, ExitCode
-from cli.options import parse_scope
 from cli.watch.results import get_label
 
 _LABEL: Final = re.compile(r"(?:(?P<pipeline>[\w.-]+)#)?#?(?P<number>\d{1,9})")

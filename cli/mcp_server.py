@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from cli.client import ApiClient
+from cli.client import ApiClient, parse_scope
 from cli.errors import CliError, ExitCode
 from cli.lookups import find_execution, find_resource
-from cli.options import UrlOption, connect, parse_scope
+from cli.options import UrlOption, connect
 from cli.text import clean_document
 from cli.watch.follow import build_execution_url
 from cli.watch.results import get_label

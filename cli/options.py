@@ -1,7 +1,7 @@
 """Options that several commands share."""
 
 import sys
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -30,23 +30,6 @@ LimitOption = Annotated[int, typer.Option("--limit", min=1, help="Most rows to p
 def connect(url: str = "") -> ApiClient:
     """Return a client of the server that `url`, the environment or the stored sign-in names."""
     return ApiClient(load_sign_in(url))
-
-
-def parse_scope(text: str) -> dict[str, Any]:
-    """Return `org` and `project` of a scope such as default/demo; nothing for the account.
-
-    Raises `CliError` for another form.
-    """
-    parts = [part for part in text.strip("/").split("/") if part]
-    if parts[:1] == ["account"]:
-        parts = parts[1:]
-    if len(parts) > 2:
-        raise CliError(
-            f"{text} is not a scope.",
-            next_step="Use ORGANIZATION, or ORGANIZATION/PROJECT such as default/demo.",
-            code=ExitCode.USAGE,
-        )
-    return dict(zip(("org", "project"), parts, strict=False))
 
 
 def confirm(question: str, *, yes: bool) -> None:

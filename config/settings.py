@@ -49,6 +49,7 @@ INSTALLED_APPS = [
     "connectors",
     "notifications",
     "policies",
+    "gitsync",
     "delegates",
     "catalog",
     "pipelines",

@@ -206,6 +206,15 @@ GIT_CACHE_BYTES: Final = Limit(1024**3, "bytes", "cache of Git commits", OWN_CHO
 GIT_CACHE_SECONDS: Final = Limit(
     7 * 24 * 3600, "seconds", "retention of an unused commit in the cache", OWN_CHOICE
 )
+GIT_SYNCS: Final = Limit(20, "Git syncs", "Git syncs of one scope", OWN_CHOICE)
+GIT_SYNC_SECONDS: Final = Limit(180, "seconds", "time between two reads of a followed branch", OWN_CHOICE)
+GIT_SYNC_DOCUMENTS: Final = Limit(500, "documents", "documents of one Git sync", OWN_CHOICE)
+GIT_SYNC_PATH_CHARACTERS: Final = Limit(400, "characters", "path of a file of a Git sync", OWN_CHOICE)
+GIT_SYNC_FAULTS: Final = Limit(100, "faults", "stored faults of one run of a Git sync", OWN_CHOICE)
+GIT_SYNC_RUNS: Final = Limit(100, "runs", "stored runs of one Git sync", OWN_CHOICE)
+GIT_SYNC_DIFF_CHARACTERS: Final = Limit(
+    16 * 1024, "characters", "stored difference between a resource and its document", OWN_CHOICE
+)
 HOST_KEYS: Final = Limit(10, "keys", "SSH host keys of a connector", OWN_CHOICE)
 HOST_KEY_CHARACTERS: Final = Limit(4096, "characters", "line with an SSH host key", OWN_CHOICE)
 REGISTRY_TAGS: Final = Limit(10_000, "tags", "image tags of a repository listed by one task", OWN_CHOICE)

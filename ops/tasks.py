@@ -8,6 +8,7 @@ from celery import shared_task
 
 from delegates import tasks as delegates
 from deployments.tasks import dispatch
+from gitsync import tasks as gitsync
 from notifications import tasks as notifications
 from ops.acceptance.runs import advance_run, list_due_runs
 from ops.retention_report import record_prune
@@ -22,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 @shared_task(name="ops.tasks.tick")
 def tick(**_: Any) -> None:
-    """Dispatch what is due, look after delegates, triggers and acceptance runs, and advance the epoch.
+    """Dispatch what is due, look after all that waits for a time, and advance the epoch.
 
     One message is cheaper: most of the cost is the message. A failure does not stop the other parts.
     """
@@ -30,6 +31,7 @@ def tick(**_: Any) -> None:
         advance_epoch()
     with ExitStack() as steps:
         steps.callback(continue_acceptance_runs)
+        steps.callback(gitsync.tick)
         steps.callback(notifications.tick)
         steps.callback(pipelines.tick)
         steps.callback(delegates.tick)

@@ -74,6 +74,7 @@ RESOURCE_TYPES: tuple[ResourceType, ...] = (
     ResourceType("file", "Files", ("view", "edit", "delete", "access")),
     ResourceType("notificationrule", "Notification rules", ("view", "edit", "delete")),
     ResourceType("policyrule", "Policy rules", ("view", "edit", "delete")),
+    ResourceType("gitsync", "Git syncs", ("view", "edit", "delete")),
     ResourceType("variable", "Variables", ("view", "edit", "delete", "access")),
     ResourceType("role", "Roles", ("view", "edit", "delete")),
     ResourceType("resourcegroup", "Resource groups", ("view", "edit", "delete")),

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.client import ApiClient
+from cli.client import ApiClient, parse_scope
 from cli.commands.executions import ExecutionArgument, require_waiting_step
 from cli.console import print_fields, print_json, print_table, print_text
 from cli.errors import CliError, ExitCode
@@ -18,7 +18,6 @@ from cli.options import (
     YesOption,
     confirm,
     connect,
-    parse_scope,
 )
 from cli.watch.results import get_label
 

@@ -7,10 +7,11 @@ from typing import Annotated, Any
 
 import typer
 
+from cli.client import parse_scope
 from cli.console import print_json, print_table, print_text
 from cli.errors import CliError, ExitCode
 from cli.lookups import list_limited
-from cli.options import JsonOption, LimitOption, ScopeOption, UrlOption, connect, parse_scope
+from cli.options import JsonOption, LimitOption, ScopeOption, UrlOption, connect
 
 # A link in the folder must not lead the file elsewhere; Windows has no such flag.
 _OPEN_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0)

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.client import ApiClient
+from cli.client import ApiClient, parse_scope
 from cli.console import print_fields, print_json, print_json_line, print_table, print_text
 from cli.errors import CliError, ExitCode
 from cli.lookups import find_execution, list_limited
@@ -17,7 +17,6 @@ from cli.options import (
     YesOption,
     confirm,
     connect,
-    parse_scope,
 )
 from cli.watch.displays import LEVEL_STYLES, describe_wait, format_line
 from cli.watch.follow import OnInterrupt, build_execution_url, choose_display, follow

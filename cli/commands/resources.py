@@ -5,9 +5,10 @@ from typing import Any
 
 import typer
 
+from cli.client import parse_scope
 from cli.console import print_json, print_table
 from cli.lookups import list_limited
-from cli.options import JsonOption, LimitOption, ScopeOption, UrlOption, connect, parse_scope
+from cli.options import JsonOption, LimitOption, ScopeOption, UrlOption, connect
 
 Columns = Mapping[str, Callable[[dict[str, Any]], object]]
 

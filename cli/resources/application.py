@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from cli.client import ApiClient, ApiRefusal
+from cli.client import ApiClient, ApiRefusal, parse_scope
 from cli.errors import CliError, ExitCode
-from cli.options import parse_scope
 from cli.resources.kinds import INFRASTRUCTURE, KINDS, PIPELINE, TRIGGER
 from cli.resources.plans import Change, Plan
 from cli.resources.stored import find_parent, find_service_account
+from cli.resources.yaml_documents import DocumentError
 
 
 @dataclass(frozen=True)
@@ -27,10 +27,15 @@ def apply_plan(client: ApiClient, plan: Plan) -> Iterator[AppliedChange]:
     made.
     """
     for change in plan.changes:
-        try:
-            yield _apply(client, change)
-        except ApiRefusal as exc:
-            raise _locate(change, exc) from exc
+        yield apply_change(client, change)
+
+
+def apply_change(client: ApiClient, change: Change) -> AppliedChange:
+    """Make one change. Raises `CliError` with the place in the file if it is refused."""
+    try:
+        return _apply(client, change)
+    except ApiRefusal as exc:
+        raise _locate(change, exc) from exc
 
 
 def _apply(client: ApiClient, change: Change) -> AppliedChange:
@@ -90,7 +95,7 @@ def _locate(change: Change, refusal: ApiRefusal) -> CliError:
         advice = "Run the command again to see a new plan." if refusal.is_outdated else refusal.next_step
         return CliError(f"{change.key}: {refusal.message}", next_step=advice, code=refusal.code)
     renamed = {api: ours for ours, api in KINDS[change.key.kind].renamed.items()}
-    lines = []
+    faults = []
     for error in refusal.errors or [{"path": "", "message": refusal.detail}]:
         path = str(error.get("path") or "").replace("/", ".")
         first, *others = path.split(".")
@@ -98,6 +103,6 @@ def _locate(change: Change, refusal: ApiRefusal) -> CliError:
         inside = (
             ["spec", "yaml", first, *others] if is_pipeline else ["spec", renamed.get(first, first), *others]
         )
-        place = change.document.location.describe(inside)
-        lines.append(f"{place}: {path or change.key}: {error.get('message')}")
-    return CliError("\n".join(lines), next_step=refusal.next_step, code=refusal.code)
+        message = f"{path or change.key}: {error.get('message')}"
+        faults.append(change.document.location.build_fault(message, inside))
+    return DocumentError(faults, next_step=refusal.next_step, code=refusal.code)

@@ -1,7 +1,7 @@
 """Plan of an application: what to create, change and delete, with differences."""
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -65,16 +65,22 @@ class Plan:
         return f"{counts}, {self.unchanged} unchanged"
 
 
-def build_plan(client: ApiClient, documents: Sequence[ResourceDocument], *, prunes: bool) -> Plan:
+def build_plan(
+    client: ApiClient,
+    documents: Sequence[ResourceDocument],
+    *,
+    prunes: bool = False,
+    deletable: Collection[Key] = (),
+) -> Plan:
     """Return the changes that make the server's resources equal to the documents.
 
-    With `prunes`, resources that no document names are deleted: of the kinds and in the scopes of the
-    documents. Raises `CliError` for a document that is not valid.
+    Resources that no document names are deleted if they are `deletable`, or with `prunes`, if they are of
+    the kinds and in the scopes of the documents. Raises `CliError` for a document that is not valid.
     """
-    desired = _index_documents(documents)
+    desired = index_documents(documents)
     stored = {
         resource.key: resource
-        for kind, scope in sorted({(key.kind, key.scope) for key in desired})
+        for kind, scope in sorted({(key.kind, key.scope) for key in (*desired, *deletable)})
         for resource in list_resources(client, KINDS[kind], scope)
     }
     changes, unchanged = [], 0
@@ -84,9 +90,8 @@ def build_plan(client: ApiClient, documents: Sequence[ResourceDocument], *, prun
             unchanged += 1
         else:
             changes.append(change)
-    if prunes:
-        left = sorted((key for key in stored if key not in desired), key=_get_rank, reverse=True)
-        changes += [_build_deletion(client, stored[key]) for key in left]
+    left = [key for key in stored if key not in desired and (prunes or key in deletable)]
+    changes += [_build_deletion(client, stored[key]) for key in sorted(left, key=_get_rank, reverse=True)]
     return Plan(tuple(changes), unchanged)
 
 
@@ -109,7 +114,8 @@ def get_key(document: ResourceDocument) -> Key:
     return Key(document.kind, document.scope, document.identifier, parent)
 
 
-def _index_documents(documents: Sequence[ResourceDocument]) -> dict[Key, ResourceDocument]:
+def index_documents(documents: Sequence[ResourceDocument]) -> dict[Key, ResourceDocument]:
+    """Return the documents by their keys. Raises `CliError` for one that is not valid, or there twice."""
     desired: dict[Key, ResourceDocument] = {}
     for document in documents:
         key = get_key(document)

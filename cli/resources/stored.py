@@ -4,9 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from cli.client import ApiClient
+from cli.client import ApiClient, parse_scope
 from cli.errors import CliError, ExitCode
-from cli.options import parse_scope
 from cli.resources.kinds import INFRASTRUCTURE, KINDS, TRIGGER, Parent, ResourceKind, Row, Spec
 
 

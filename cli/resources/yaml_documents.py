@@ -16,6 +16,30 @@ _SUFFIXES: Final = (".yaml", ".yml")
 
 
 @dataclass(frozen=True)
+class Fault:
+    """Fault of a file; document, line and column are numbers from 1, and 0 without a place."""
+
+    file: str
+    message: str
+    document: int = 0
+    line: int = 0
+    column: int = 0
+
+    def __str__(self) -> str:
+        document = f", document {self.document}" if self.document else ""
+        line = f", line {self.line}" if self.line else ""
+        return f"{self.file}{document}{line}: {self.message}"
+
+
+class DocumentError(CliError):
+    """Error raised for files that are not valid, or whose content the server refused."""
+
+    def __init__(self, faults: Sequence[Fault], *, next_step: str = "", code: ExitCode) -> None:
+        super().__init__("\n".join(map(str, faults)), next_step=next_step, code=code)
+        self.faults = list(faults)
+
+
+@dataclass(frozen=True)
 class Location:
     """Place of a document: its file, its number in the file from 1, and its node."""
 
@@ -23,23 +47,27 @@ class Location:
     number: int
     node: yaml.Node
 
-    def describe(self, path: Sequence[str] = ()) -> str:
-        """Return file, document and line of a value, or of the nearest part that contains it."""
-        return f"{self.file}, document {self.number}, line {self.find_line(path)}"
+    def describe(self) -> str:
+        """Return file, document and line."""
+        return f"{self.file}, document {self.number}, line {self.find_position(())[0]}"
 
-    def find_line(self, path: Sequence[str]) -> int:
-        """Return the line of the value at `path`, or of the nearest part that contains it."""
-        node, line = self.node, self.node.start_mark.line
+    def build_fault(self, message: str, path: Sequence[str] = ()) -> Fault:
+        """Return a fault at a value, or at the nearest part that contains it."""
+        return Fault(self.file, message, self.number, *self.find_position(path))
+
+    def find_position(self, path: Sequence[str]) -> tuple[int, int]:
+        """Return line and column of the value at `path`, or of the nearest part that contains it."""
+        node, mark = self.node, self.node.start_mark
         for depth, part in enumerate(path):
             child = _find_child(node, part)
             if child is None:
                 break
             key, node = child
-            line = key.start_mark.line
+            mark = key.start_mark
             if isinstance(node, yaml.ScalarNode) and node.style == "|":
                 # A document inside the document, whose first line follows that of the key.
-                return int(line) + 1 + _find_inner_line(node.value, path[depth + 1 :])
-        return int(line) + 1
+                return mark.line + 1 + _find_inner_line(node.value, path[depth + 1 :]), mark.column + 1
+        return mark.line + 1, mark.column + 1
 
 
 @dataclass(frozen=True)
@@ -52,9 +80,9 @@ class ResourceDocument:
     spec: dict[str, Any]
     location: Location
 
-    def build_error(self, message: str, path: Sequence[str] = ()) -> CliError:
+    def build_error(self, message: str, path: Sequence[str] = ()) -> DocumentError:
         """Return an error at a value of this document."""
-        return CliError(f"{self.location.describe(path)}: {message}", code=ExitCode.USAGE)
+        return DocumentError([self.location.build_fault(message, path)], code=ExitCode.USAGE)
 
 
 class _Loader(yaml.SafeLoader):
@@ -114,6 +142,29 @@ def load_documents(paths: Sequence[Path], default_scope: str) -> list[ResourceDo
     return documents
 
 
+def parse_documents(text: str, file: str, default_scope: str) -> Iterator[ResourceDocument]:
+    """Yield the documents of a file's text. Raises `DocumentError` at the first one that is not valid."""
+    try:
+        loader = _Loader(text)
+        number = 0
+        while loader.check_node():
+            node, number = loader.get_node(), number + 1
+            if node is None:
+                continue
+            location = Location(file, number, node)
+            value = loader.construct_document(node)
+            if value is not None:
+                yield _build_document(value, location, default_scope)
+    except yaml.MarkedYAMLError as exc:
+        mark = exc.problem_mark
+        place = {"line": mark.line + 1, "column": mark.column + 1} if mark else {}
+        fault = Fault(file, clean_line(exc.problem or exc), **place)
+        raise DocumentError([fault], code=ExitCode.USAGE) from exc
+    except (yaml.YAMLError, RecursionError) as exc:
+        fault = Fault(file, f"cannot be read: {clean_line(exc)}")
+        raise DocumentError([fault], code=ExitCode.USAGE) from exc
+
+
 def dump_document(kind: str, scope: str, identifier: str, spec: Mapping[str, Any]) -> str:
     """Return the YAML of one document, with its separator."""
     content = {"kind": kind, "scope": scope, "identifier": identifier, "spec": dict(spec)}
@@ -147,26 +198,17 @@ def _list_files(paths: Sequence[Path]) -> Iterator[Path]:
 
 def _load_file(path: Path, default_scope: str) -> Iterator[ResourceDocument]:
     try:
-        loader = _Loader(path.read_text(encoding="utf-8"))
-        number = 0
-        while loader.check_node():
-            node, number = loader.get_node(), number + 1
-            if node is None:
-                continue
-            location = Location(str(path), number, node)
-            value = loader.construct_document(node)
-            if value is not None:
-                yield _build_document(value, location, default_scope)
-    except yaml.MarkedYAMLError as exc:
-        line = f", line {exc.problem_mark.line + 1}" if exc.problem_mark else ""
-        raise CliError(f"{path}{line}: {clean_line(exc.problem or exc)}", code=ExitCode.USAGE) from exc
-    except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError) as exc:
-        raise CliError(f"{path} cannot be read: {clean_line(exc)}", code=ExitCode.USAGE) from exc
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as exc:
+        fault = Fault(str(path), f"cannot be read: {clean_line(exc)}")
+        raise DocumentError([fault], code=ExitCode.USAGE) from exc
+    yield from parse_documents(text, str(path), default_scope)
 
 
 def _build_document(value: Any, location: Location, default_scope: str) -> ResourceDocument:
     if not isinstance(value, dict):
-        raise CliError(f"{location.describe()}: must be a mapping of {', '.join(_KEYS)}", code=ExitCode.USAGE)
+        fault = location.build_fault(f"must be a mapping of {', '.join(_KEYS)}")
+        raise DocumentError([fault], code=ExitCode.USAGE)
     document = ResourceDocument(
         value.get("kind", ""),
         _get_scope_name(value.get("scope", default_scope)),
@@ -195,7 +237,7 @@ def _find_inner_line(text: str, path: Sequence[str]) -> int:
         node = yaml.compose(text, Loader=_Loader)
     except (yaml.YAMLError, RecursionError):
         return 0
-    return Location("", 0, node).find_line(path) if node is not None else 0
+    return Location("", 0, node).find_position(path)[0] if node is not None else 0
 
 
 def _get_scope_name(scope: Any) -> Any:

@@ -79,7 +79,7 @@ copy() {
 copy_sources() {
   case "$image" in
     slipway)
-      copy accounts aws catalog cli config connectors delegates deployments guards inventory notifications ops pipelines \
+      copy accounts aws catalog cli config connectors delegates deployments gitsync guards inventory notifications ops pipelines \
         policies rbac static steps templates web manage.py pyproject.toml
       # Only the demo, and who releases, needs these.
       (cd "$root/srv/slipway/ops" && rm -rf __main__.py demo release.py supervision/supervisor.py \

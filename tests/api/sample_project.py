@@ -10,6 +10,7 @@ from connectors.models import Connector, FileDeletion, FileNode, FileVersion, Se
 from delegates.models import Delegate, DelegateToken
 from deployments.execution import operations
 from deployments.models import Approval, Execution, FreezeWindow
+from gitsync.models import GitSync, GitSyncResource, GitSyncRun
 from notifications.models import Notification, NotificationRule
 from pipelines.models import InputSet, Pipeline, PipelineVersion, Trigger, TriggerFiring
 from policies.models import PolicyRule
@@ -94,6 +95,7 @@ class World:
     trigger: Trigger
     firing: TriggerFiring
     policy_rule: PolicyRule
+    git_sync: GitSync
 
 
 def make_world(scope: Scope, member: User, runner: User) -> World:
@@ -214,6 +216,7 @@ def make_world(scope: Scope, member: User, runner: User) -> World:
         trigger=trigger,
         firing=firing,
         policy_rule=create_policy_rule(scope),
+        git_sync=create_git_sync_rows(connector, service_account),
     )
 
 
@@ -228,6 +231,43 @@ def create_policy_rule(scope: Scope) -> PolicyRule:
         message="Choose a version.",
         effect=PolicyRule.Effect.REFUSE,
     )
+
+
+def create_git_sync_rows(connector: Connector, account: ServiceAccount) -> GitSync:
+    """A disabled sync with one resource, and a run that was refused."""
+    sync = GitSync.objects.create(
+        scope=connector.scope,
+        identifier="folder",
+        name=f"{CANARY} folder",
+        connector=connector,
+        branch="main",
+        folder=CANARY,
+        service_account=account,
+        is_enabled=False,
+        state=GitSync.State.FAILED,
+    )
+    GitSyncResource.objects.create(
+        sync=sync,
+        path=f"{CANARY}.yaml",
+        line=1,
+        kind="Service",
+        place=connector.scope.path.removeprefix("account/"),
+        resource="from_git",
+        state=GitSyncResource.State.OUT_OF_SYNC,
+        commit="1" * 40,
+        difference=f"-name: {CANARY}",
+    )
+    now = timezone.now()
+    fault = {"file": f"{CANARY}.yaml", "line": 1, "column": 1, "message": CANARY}
+    GitSyncRun.objects.create(
+        sync=sync,
+        commit="2" * 40,
+        result=GitSyncRun.Result.FAILED,
+        faults=[fault],
+        started_at=now,
+        ended_at=now,
+    )
+    return sync
 
 
 def create_notification_rows(scope: Scope) -> tuple[NotificationRule, Notification]:

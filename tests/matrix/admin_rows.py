@@ -45,6 +45,7 @@ TABLES: dict[str, Table] = {
         lambda world: world.delegate.instances.earliest("pk"), "core_delegate_view"
     ),
     "delegates.delegatetoken": Table(get_object("token"), "core_delegate_view"),
+    "gitsync.gitsync": Table(get_object("git_sync"), "core_gitsync_view"),
     "notifications.notification": Table(get_object("notification"), "core_notificationrule_view"),
     "notifications.notificationrule": Table(get_object("notification_rule"), "core_notificationrule_view"),
     "policies.policyrule": Table(get_object("policy_rule"), "core_policyrule_view"),

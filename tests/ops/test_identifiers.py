@@ -134,6 +134,7 @@ CLEAN_PACKAGES = (
     "config",
     "connectors",
     "delegates",
+    "gitsync",
     "guards",
     "inventory",
     "notifications",

@@ -20,6 +20,7 @@ SLIPWAY_SOURCES = {
         "connectors",
         "delegates",
         "deployments",
+        "gitsync",
         "guards",
         "inventory",
     ),

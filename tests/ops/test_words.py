@@ -16,6 +16,7 @@ PACKAGES = [
     "connectors",
     "delegates",
     "deployments",
+    "gitsync",
     "guards",
     "inventory",
     "notifications",

@@ -1,0 +1,1 @@
+"""Git syncs: services, environments, pipelines and more that follow a folder of a Git repository."""

@@ -1,0 +1,80 @@
+"""Resources that syncs manage: their documents, states and differences."""
+
+from collections.abc import Iterable, Sequence
+
+from cli.resources.plans import Change, get_key
+from cli.resources.stored import Key
+from cli.resources.yaml_documents import Fault, ResourceDocument
+from gitsync.models import GitSync, GitSyncResource
+from guards.limits import GIT_SYNC_DIFF_CHARACTERS
+from guards.text import sanitize_text
+
+State = GitSyncResource.State
+
+
+def build_key(row: GitSyncResource) -> Key:
+    """Return the key of a resource as plans have it."""
+    return Key(row.kind, row.place, row.resource, row.parent)
+
+
+def list_claimed_elsewhere(sync: GitSync, documents: Iterable[ResourceDocument]) -> list[Fault]:
+    """Return a fault for each document of a resource that another sync manages."""
+    others = GitSyncResource.objects.exclude(sync=sync).exclude(state=State.REMOVED)
+    names = {build_key(row): row.sync.name for row in others.select_related("sync")}
+    return [
+        document.location.build_fault(f"the Git sync {names[key]} manages {key}", ("identifier",))
+        for document in documents
+        if (key := get_key(document)) in names
+    ]
+
+
+def store_resources(
+    sync: GitSync, documents: Sequence[ResourceDocument], changes: Sequence[Change], *, applied: str = ""
+) -> None:
+    """Store a row for each resource of the documents; `changes` are those that were not made.
+
+    A resource whose document was removed stays as REMOVED while it exists. With `applied`, the documents
+    were applied at that commit.
+    """
+    differing = {change.key: change for change in changes}
+    rows = {build_key(row): row for row in GitSyncResource.objects.filter(sync=sync)}
+    desired = {get_key(document): document for document in documents}
+    for key, row in rows.items():
+        if key in desired:
+            continue
+        if key in differing:
+            GitSyncResource.objects.filter(pk=row.pk).update(state=State.REMOVED, difference="")
+        else:
+            row.delete()
+    if applied:
+        _release(desired, sync)
+    for key, document in desired.items():
+        change = differing.get(key)
+        old = rows.get(key)
+        values = {
+            "path": document.location.file,
+            "line": document.location.find_position(())[0],
+            "state": State.OUT_OF_SYNC if change else State.SYNCED,
+            "difference": _build_difference(change),
+            "commit": applied or (old.commit if old else ""),
+        }
+        if old is None:
+            names = {"kind": key.kind, "place": key.scope, "parent": key.parent, "resource": key.identifier}
+            GitSyncResource.objects.create(sync=sync, **names, **values)
+        elif any(getattr(old, name) != value for name, value in values.items()):
+            GitSyncResource.objects.filter(pk=old.pk).update(**values)
+
+
+def _release(desired: Iterable[Key], sync: GitSync) -> None:
+    """Delete the rows of other syncs that no longer have a document of these resources."""
+    keys = set(desired)
+    removed = GitSyncResource.objects.exclude(sync=sync).filter(state=State.REMOVED)
+    stale = [row.pk for row in removed if build_key(row) in keys]
+    GitSyncResource.objects.filter(pk__in=stale).delete()
+
+
+def _build_difference(change: Change | None) -> str:
+    if change is None:
+        return ""
+    lines = [sanitize_text(line) for line in change.diff]
+    return "\n".join(lines)[:GIT_SYNC_DIFF_CHARACTERS]

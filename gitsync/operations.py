@@ -1,0 +1,178 @@
+"""Operations on Git syncs: create, update, delete, and sync now."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from django.db import IntegrityError, transaction
+from django.db.models import QuerySet
+
+from catalog.operations.resources import increment_version
+from connectors.models import Connector
+from connectors.operations.identifiers import (
+    build_identifier_conflict,
+    require_valid_identifier,
+    validate_name,
+)
+from connectors.required_access import get_connector_requirements, require_access
+from connectors.specs.sites import describe_repository_problem
+from gitsync.models import GitSync
+from gitsync.tasks import request_pass
+from guards.limits import GIT_SYNCS
+from rbac.audit import record_audit_entry
+from rbac.models import Scope, ServiceAccount, User
+from rbac.policy import Principal, can, filter_visible, require
+from web.clock import get_database_time
+from web.http.problems import BadInput, Conflict
+
+VIEW: Final = "core_gitsync_view"
+EDIT: Final = "core_gitsync_edit"
+DELETE: Final = "core_gitsync_delete"
+# Who may create keys of a service account may act as it anyway.
+ACT_AS: Final = "core_serviceaccount_manageapikey"
+_BRANCH: Final = re.compile(r"[\w][\w./+-]{0,254}\Z", re.ASCII)
+_FOLDER: Final = re.compile(r"[^\x00-\x1f\x7f\\]{0,255}\Z")
+_FIELDS: Final = (
+    "name", "connector", "repository", "branch", "folder", "service_account", "prunes", "is_enabled",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class GitSyncSpec:
+    """Fields of a Git sync except scope and identifier."""
+
+    name: str
+    connector: Connector | None
+    service_account: ServiceAccount | None
+    branch: str
+    repository: str = ""
+    folder: str = ""
+    prunes: bool = False
+    is_enabled: bool = True
+
+
+def list_git_syncs() -> "QuerySet[GitSync]":
+    """Return the syncs with the relations for permission checks."""
+    return GitSync.objects.select_related("scope", "connector__scope", "service_account__scope")
+
+
+def list_usable_accounts(scope: Scope, person: Principal) -> "QuerySet[ServiceAccount]":
+    """Return the service accounts of a scope and those above that a person may act as."""
+    near = ServiceAccount.objects.filter(scope__path__in=scope.ancestor_paths())
+    return filter_visible(person, ACT_AS, near.select_related("scope", "user")).order_by("name", "pk")
+
+
+def create_git_sync(*, actor: User, scope: Scope, identifier: str, spec: GitSyncSpec) -> GitSync:
+    """Create a Git sync; its first pass begins at once.
+
+    Raises `BadInput`, or `Conflict` for a used identifier or too many syncs.
+    """
+    require(actor, EDIT, scope)
+    require_valid_identifier(identifier)
+    sync = GitSync(scope=scope, identifier=identifier)
+    _apply_spec(sync, spec, actor)
+    if GitSync.objects.filter(scope=scope).count() >= GIT_SYNCS:
+        raise Conflict(f"A scope can have {GIT_SYNCS}. Delete one that is no longer needed.")
+    try:
+        with transaction.atomic():
+            sync.save()
+            record_audit_entry(
+                actor=actor, action="gitsync.create", thing=sync, after=build_audit_values(sync)
+            )
+    except IntegrityError as exc:
+        raise build_identifier_conflict("Git sync", identifier) from exc
+    _wake(sync)
+    return sync
+
+
+def update_git_sync(*, actor: User, sync: GitSync, spec: GitSyncSpec, version: int | None = None) -> GitSync:
+    """Replace all fields of a Git sync except its identifier; the next pass begins at once.
+
+    Raises `BadInput`, and `VersionConflict` if `version` is given and outdated.
+    """
+    require(actor, EDIT, sync)
+    before = build_audit_values(sync)
+    _apply_spec(sync, spec, actor)
+    with transaction.atomic():
+        increment_version(sync, version)
+        sync.save(update_fields=[*_FIELDS, "due_at", "applied_commit", "updated_at"])
+        record_audit_entry(
+            actor=actor, action="gitsync.update", thing=sync, before=before, after=build_audit_values(sync)
+        )
+    _wake(sync)
+    return sync
+
+
+def request_sync(*, actor: User, sync: GitSync) -> None:
+    """Have the newest commit applied now, also if it was applied before. Raises `Conflict` if disabled."""
+    require(actor, EDIT, sync)
+    with transaction.atomic():
+        enabled = GitSync.objects.filter(pk=sync.pk, is_enabled=True)
+        if not enabled.update(due_at=get_database_time(), is_requested=True, requested_by=actor):
+            raise Conflict("The Git sync is disabled. Enable it first.")
+        record_audit_entry(actor=actor, action="gitsync.request", thing=sync)
+    _wake(sync)
+
+
+def delete_git_sync(*, actor: User, sync: GitSync) -> None:
+    """Delete a Git sync with its runs; the resources stay, and can be edited again."""
+    require(actor, DELETE, sync)
+    with transaction.atomic():
+        record_audit_entry(actor=actor, action="gitsync.delete", thing=sync, before=build_audit_values(sync))
+        sync.delete()
+
+
+def build_audit_values(sync: GitSync) -> dict[str, Any]:
+    """Return the audited values of a Git sync."""
+    account, connector = sync.service_account, sync.connector
+    return {
+        "identifier": sync.identifier,
+        **{name: getattr(sync, name) for name in ("name", "repository", "branch", "folder")},
+        "connector": f"{connector.scope.path}/{connector.identifier}" if connector else None,
+        "service_account": f"{account.scope.path}/{account.identifier}" if account else None,
+        "prunes": sync.prunes,
+        "is_enabled": sync.is_enabled,
+    }
+
+
+def _wake(sync: GitSync) -> None:
+    if sync.is_enabled:
+        transaction.on_commit(lambda: request_pass(sync.pk), robust=True)
+
+
+def _apply_spec(sync: GitSync, spec: GitSyncSpec, actor: User) -> None:
+    folder = spec.folder.strip().strip("/")
+    if errors := list(_list_errors(sync.scope, spec, folder, actor)):
+        raise BadInput("The Git sync is not valid.", errors=errors)
+    if spec.connector is not None:
+        require_access(actor, get_connector_requirements(spec.connector, path="connector"))
+    location = (sync.connector_id, sync.repository, sync.branch, sync.folder)
+    sync.name = validate_name(spec.name)
+    sync.connector, sync.service_account = spec.connector, spec.service_account
+    sync.repository, sync.branch, sync.folder = spec.repository.strip(), spec.branch.strip(), folder
+    sync.prunes, sync.is_enabled = spec.prunes, spec.is_enabled
+    if location != (sync.connector_id, sync.repository, sync.branch, sync.folder):
+        # Another folder of the same commit was never applied.
+        sync.applied_commit = ""
+    sync.due_at = get_database_time() if spec.is_enabled else None
+
+
+def _list_errors(scope: Scope, spec: GitSyncSpec, folder: str, actor: User) -> Iterator[dict[str, str]]:
+    repository, branch = spec.repository.strip(), spec.branch.strip()
+    if spec.connector is None or spec.connector.kind != Connector.Kind.GIT:
+        yield {"path": "connector", "message": "Select a connector to Git of this scope or above."}
+    elif spec.connector.scope.path not in scope.ancestor_paths():
+        yield {"path": "connector", "message": "Select a connector of this scope or above."}
+    if repository and (problem := describe_repository_problem(repository)):
+        yield {"path": "repository", "message": f"This {problem}."}
+    if not _BRANCH.match(branch) or ".." in branch or branch.endswith(("/", ".lock")):
+        yield {"path": "branch", "message": "Enter the name of a branch, such as main."}
+    if not _FOLDER.match(folder) or ".." in folder.split("/"):
+        yield {"path": "folder", "message": "Enter a path in the repository, such as deploy/slipway."}
+    # Also for an unchanged account: another repository would have its rights.
+    if spec.service_account is None or spec.service_account.scope.path not in scope.ancestor_paths():
+        yield {"path": "service_account", "message": "Select the service account whose rights it has."}
+    elif not can(actor, ACT_AS, spec.service_account):
+        message = f"You need the permission {ACT_AS} on this service account."
+        yield {"path": "service_account", "message": message}

@@ -1,0 +1,212 @@
+"""Passes of workers over Git syncs: each fetches the newest commit, and compares or applies it.
+
+A plan is applied in one transaction, in which every change passes the checks of the REST API; the first
+refusal undoes all of it. So a killed worker leaves the resources as they were, and the next pass repeats it.
+"""
+
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from django.db import transaction
+from django.db.models import F, Q, QuerySet
+
+from cli.errors import CliError
+from cli.resources.application import apply_change
+from cli.resources.plans import Change, ChangeType, Plan, build_plan
+from cli.resources.stored import Key
+from cli.resources.yaml_documents import Fault
+from gitsync.commit_files import CommitFiles, CommitUnavailable, FetchPending, fetch_commit_files
+from gitsync.documents import ParsedFiles, convert_error, parse_files
+from gitsync.local_api import LocalApiClient
+from gitsync.managed_resources import build_key, list_claimed_elsewhere, store_resources
+from gitsync.models import GitSync, GitSyncResource
+from gitsync.runs import record_failure, record_success
+from guards.limits import GIT_SYNC_SECONDS
+from rbac.audit import NO_REQUEST, current_request
+from rbac.models import Scope, User
+from rbac.policy import build_not_archived_filter
+
+POLL_INTERVAL: Final = timedelta(seconds=GIT_SYNC_SECONDS)
+DELEGATE_INTERVAL: Final = timedelta(seconds=2)
+# Longer than Celery lets a pass take.
+LEASE_LENGTH: Final = timedelta(seconds=60)
+AUDIT_SOURCE: Final = "git"
+State = GitSync.State
+logger = logging.getLogger(__name__)
+
+
+class LeaseLost(Exception):
+    """Error raised when another worker has claimed the sync."""
+
+
+class PlanRefused(Exception):
+    """Error raised to undo a plan; `faults` are its refused changes."""
+
+    def __init__(self, faults: Sequence[Fault]) -> None:
+        super().__init__("The plan was refused.")
+        self.faults = faults
+
+
+def list_due_syncs(now: datetime) -> list[int]:
+    """Return the keys of the syncs that wait for a pass, oldest first."""
+    return list(_filter_due(now).order_by("due_at", "pk").values_list("pk", flat=True))
+
+
+def advance_sync(pk: int, now: datetime) -> bool:
+    """Make one pass over a sync; False if another worker has it."""
+    free = _filter_due(now).filter(pk=pk)
+    if not free.update(fence=F("fence") + 1, lease_expires_at=now + LEASE_LENGTH):
+        return False
+    try:
+        SyncPass(_load(pk), now).perform()
+    except LeaseLost:
+        logger.info("Another worker has taken over the Git sync %s", pk)
+    return True
+
+
+def record_crash(pk: int, error: Exception, now: datetime) -> None:
+    """Store that a bug ended a pass."""
+    reason = f"Slipway failed with an internal error ({type(error).__name__}). Report it."
+    try:
+        SyncPass(_load(pk), now).fail("", [Fault("", reason)])
+    except LeaseLost:
+        logger.info("Another worker has taken over the Git sync %s", pk)
+
+
+def _load(pk: int) -> GitSync:
+    return GitSync.objects.select_related(
+        "scope", "connector__scope", "connector__secret__scope", "service_account__user", "lookup__task"
+    ).get(pk=pk)
+
+
+def _filter_due(now: datetime) -> "QuerySet[GitSync]":
+    is_free = Q(lease_expires_at=None) | Q(lease_expires_at__lte=now)
+    return GitSync.objects.filter(is_free, due_at__lte=now)
+
+
+class SyncPass:
+    """One pass over a claimed sync."""
+
+    def __init__(self, sync: GitSync, now: datetime) -> None:
+        self.sync, self.now = sync, now
+
+    def perform(self) -> None:
+        """Fetch the newest commit, and compare or apply it. Raises `LeaseLost`."""
+        if not Scope.objects.filter(build_not_archived_filter(), pk=self.sync.scope_id).exists():
+            self._store()
+            return
+        try:
+            user = self._get_user()
+            files = fetch_commit_files(self.sync, user)
+        except CommitUnavailable as problem:
+            self.fail("", [Fault("", str(problem))])
+        except FetchPending as pending:
+            self._store(lookup=pending.lookup, due_at=self.now + DELEGATE_INTERVAL)
+        else:
+            self._compare_or_apply(user, files)
+
+    def _get_user(self) -> User:
+        """Return the user whose rights the sync has. Raises `CommitUnavailable`."""
+        account = self.sync.service_account
+        if account is None or not account.user.is_active:
+            raise CommitUnavailable("The service account was deleted or is not active. Select another one.")
+        return account.user
+
+    def _compare_or_apply(self, user: User, files: CommitFiles) -> None:
+        parsed = parse_files(files.texts, self.sync.scope)
+        faults = parsed.faults or list_claimed_elsewhere(self.sync, parsed.documents)
+        if faults:
+            self.fail(files.commit, faults)
+            return
+        client = LocalApiClient(user)
+        mark = current_request.set(replace(NO_REQUEST, source=AUDIT_SOURCE))
+        try:
+            plan = build_plan(client, parsed.documents, deletable=self._list_keys())
+            if files.commit == self.sync.applied_commit and not self.sync.is_requested:
+                self._record_comparison(files.commit, parsed, plan)
+            else:
+                self._apply(client, files.commit, parsed, plan)
+        except CliError as error:
+            self.fail(files.commit, convert_error(error))
+        except PlanRefused as refused:
+            self.fail(files.commit, refused.faults)
+        finally:
+            current_request.reset(mark)
+
+    def _list_keys(self) -> set[Key]:
+        return {build_key(row) for row in GitSyncResource.objects.filter(sync=self.sync)}
+
+    def _record_comparison(self, commit: str, parsed: ParsedFiles, plan: Plan) -> None:
+        """Store how the resources differ from the commit that was applied."""
+        with transaction.atomic():
+            self._store(seen_commit=commit, state=_get_state(plan.changes), checked_at=self.now, lookup=None)
+            store_resources(self.sync, parsed.documents, plan.changes)
+
+    def _apply(self, client: LocalApiClient, commit: str, parsed: ParsedFiles, plan: Plan) -> None:
+        """Make all changes, or none. Raises `PlanRefused` and `LeaseLost`."""
+        changes = [change for change in plan.changes if self.sync.prunes or not _is_deletion(change)]
+        kept = [change for change in plan.changes if change not in changes]
+        with transaction.atomic():
+            self._store(
+                seen_commit=commit,
+                applied_commit=commit,
+                state=_get_state(kept),
+                checked_at=self.now,
+                applied_at=self.now,
+                lookup=None,
+                is_requested=False,
+                requested_by=None,
+            )
+            if faults := list(_make_changes(client, changes)):
+                raise PlanRefused(faults)
+            store_resources(self.sync, parsed.documents, kept, applied=commit)
+            record_success(self.sync, changes, commit, self.now)
+
+    def fail(self, commit: str, faults: Sequence[Fault]) -> None:
+        """Store why a commit was refused as a whole, or could not be fetched. Raises `LeaseLost`."""
+        with transaction.atomic():
+            self._store(
+                seen_commit=commit or self.sync.seen_commit,
+                state=State.FAILED,
+                checked_at=self.now,
+                lookup=None,
+                is_requested=False,
+                requested_by=None,
+            )
+            record_failure(self.sync, commit, faults, self.now)
+
+    def _store(self, **values: Any) -> None:
+        """Store the end of the pass. Raises `LeaseLost`.
+
+        A sync that was requested or disabled meanwhile stays so.
+        """
+        claimed = GitSync.objects.filter(pk=self.sync.pk, fence=self.sync.fence)
+        unchanged = claimed.filter(due_at=self.sync.due_at)
+        due_at = values.pop("due_at", self.now + POLL_INTERVAL)
+        if unchanged.update(**values, due_at=due_at, lease_expires_at=None):
+            return
+        values.pop("is_requested", None)
+        if not claimed.update(**values, lease_expires_at=None):
+            raise LeaseLost
+
+
+def _make_changes(client: LocalApiClient, changes: Iterable[Change]) -> Iterator[Fault]:
+    """Make changes one by one, and yield the faults of those that are refused."""
+    for change in changes:
+        file = change.document.location.file if change.document else ""
+        try:
+            with transaction.atomic():
+                apply_change(client, change)
+        except CliError as error:
+            yield from convert_error(error, file)
+
+
+def _is_deletion(change: Change) -> bool:
+    return change.type is ChangeType.DELETE
+
+
+def _get_state(changes: Sequence[Change]) -> State:
+    return State.OUT_OF_SYNC if any(not _is_deletion(change) for change in changes) else State.SYNCED

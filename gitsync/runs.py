@@ -1,0 +1,73 @@
+"""Runs of a sync: applied commits, and commits that were refused."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any
+
+from cli.resources.plans import Change, ChangeType
+from cli.resources.yaml_documents import Fault
+from gitsync.models import GitSync, GitSyncRun
+from guards.limits import GIT_SYNC_FAULTS, GIT_SYNC_RUNS
+from guards.text import sanitize_text
+from rbac.audit import record_audit_entry
+
+FAULT_CHARACTERS = 1000
+
+
+def record_success(sync: GitSync, changes: Sequence[Change], commit: str, now: datetime) -> GitSyncRun:
+    """Record that a commit was applied with these changes; call it in their transaction."""
+    counts = {kind: sum(change.type is kind for change in changes) for kind in ChangeType}
+    run = GitSyncRun.objects.create(
+        sync=sync,
+        commit=commit,
+        requested_by_id=sync.requested_by_id,
+        result=GitSyncRun.Result.APPLIED,
+        created=counts[ChangeType.CREATE],
+        changed=counts[ChangeType.UPDATE],
+        deleted=counts[ChangeType.DELETE],
+        started_at=now,
+        ended_at=now,
+    )
+    after = {"commit": commit, "created": run.created, "changed": run.changed, "deleted": run.deleted}
+    actor = sync.service_account.user if sync.service_account else None
+    record_audit_entry(actor=actor, action="gitsync.apply", thing=sync, after=after)
+    _prune(sync)
+    return run
+
+
+def record_failure(sync: GitSync, commit: str, faults: Iterable[Fault], now: datetime) -> GitSyncRun:
+    """Record why a commit was refused; the same faults again extend the last run."""
+    documents = [_build_document(fault) for fault in list(faults)[:GIT_SYNC_FAULTS]]
+    last = get_last_run(sync)
+    if last and (last.result, last.commit, last.faults) == (GitSyncRun.Result.FAILED, commit, documents):
+        GitSyncRun.objects.filter(pk=last.pk).update(ended_at=now)
+        return last
+    run = GitSyncRun.objects.create(
+        sync=sync,
+        commit=commit,
+        requested_by_id=sync.requested_by_id,
+        result=GitSyncRun.Result.FAILED,
+        faults=documents,
+        started_at=now,
+        ended_at=now,
+    )
+    _prune(sync)
+    return run
+
+
+def get_last_run(sync: GitSync) -> GitSyncRun | None:
+    """Return the newest run."""
+    return GitSyncRun.objects.filter(sync=sync).order_by("-pk").first()
+
+
+def _build_document(fault: Fault) -> dict[str, Any]:
+    values = asdict(fault)
+    del values["document"]
+    return values | {"message": sanitize_text(fault.message)[:FAULT_CHARACTERS]}
+
+
+def _prune(sync: GitSync) -> None:
+    keys = GitSyncRun.objects.filter(sync=sync).order_by("-pk").values_list("pk", flat=True)
+    if (oldest := keys[GIT_SYNC_RUNS - 1 : GIT_SYNC_RUNS]) and (pk := oldest.first()):
+        GitSyncRun.objects.filter(sync=sync, pk__lt=pk).delete()

@@ -1,0 +1,95 @@
+"""A sync of the project that follows a folder of a real repository, and passes of a worker."""
+
+from collections.abc import Callable
+
+import pytest
+
+from connectors.models import Connector
+from gitsync.models import GitSync
+from gitsync.operations import GitSyncSpec, create_git_sync
+from gitsync.passes import advance_sync
+from rbac.models import Role, RoleAssignment, Scope, ServiceAccount, User
+from rbac.operations import create_service_account
+from tests.fixtures.git import GitServer
+from web.clock import get_database_time
+
+ENVIRONMENT = """kind: Environment
+identifier: test
+spec: {name: Test}
+---
+kind: Infrastructure
+identifier: main
+spec: {environment: test, name: Main, connector: aws, region: us-east-1, cluster: demo}
+"""
+SERVICE = """kind: Service
+identifier: web
+spec:
+  name: Web
+  artifact: {image: nginx, tag: "1.28"}
+"""
+PIPELINE = """kind: Pipeline
+identifier: release
+spec:
+  yaml: |
+    pipeline:
+      identifier: release
+      name: Release
+      stages:
+        - stage:
+            identifier: deploy
+            type: Deployment
+            spec:
+              deploymentType: ECS
+              service: {serviceRef: web}
+              environment:
+                environmentRef: test
+                infrastructureDefinitions: [{identifier: main}]
+              execution:
+                steps:
+                  - step: {identifier: roll, type: EcsRollingDeploy, timeout: 10m}
+"""
+FILES = {
+    "slipway/environments.yaml": ENVIRONMENT,
+    "slipway/services/web.yml": SERVICE,
+    "slipway/release.yaml": PIPELINE,
+    "slipway/README.md": "kind: [",
+    "other/service.yaml": SERVICE.replace("web", "other"),
+}
+RunPass = Callable[[], GitSync]
+
+
+@pytest.fixture
+def account_of_git(admin: User, project: Scope) -> ServiceAccount:
+    """A service account that administers the project."""
+    account = create_service_account(actor=admin, scope=project, name="Git", identifier="git")
+    role = Role.objects.get(identifier="project_admin", scope=None)
+    RoleAssignment.objects.create(user=account.user, role=role, scope=project)
+    return account
+
+
+@pytest.fixture
+def git_sync(git_server: GitServer, admin: User, project: Scope, account_of_git: ServiceAccount) -> GitSync:
+    """A sync of the branch main of a repository with an environment, a service and a pipeline."""
+    connector = Connector.objects.create(
+        scope=project, identifier="repository", name="Repository", kind="Git", spec={"url": git_server.url}
+    )
+    Connector.objects.create(
+        scope=project, identifier="aws", name="AWS", spec={"credentials": "InheritFromDelegate"}
+    )
+    git_server.commit(FILES)
+    spec = GitSyncSpec("Demo", connector, account_of_git, branch="main", folder="slipway")
+    return create_git_sync(actor=admin, scope=project, identifier="demo", spec=spec)
+
+
+@pytest.fixture
+def run_pass(git_sync: GitSync) -> RunPass:
+    """Make a pass, as a worker makes it when the sync is due."""
+
+    def run() -> GitSync:
+        git_sync.refresh_from_db()
+        assert git_sync.due_at
+        assert advance_sync(git_sync.pk, max(git_sync.due_at, get_database_time()))
+        git_sync.refresh_from_db()
+        return git_sync
+
+    return run

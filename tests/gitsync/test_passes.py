@@ -1,0 +1,146 @@
+"""Passes over a Git sync, against a real Git server."""
+
+from datetime import timedelta
+
+import pytest
+
+from catalog.models import Environment, Service
+from catalog.operations import EnvironmentSpec, update_environment
+from gitsync.models import GitSync, GitSyncResource, GitSyncRun
+from gitsync.operations import request_sync
+from gitsync.passes import advance_sync
+from pipelines.models import Pipeline
+from rbac.models import AuditEntry, RoleAssignment, Scope, User
+from tests.fixtures.git import GitServer
+from tests.gitsync.conftest import ENVIRONMENT, SERVICE, RunPass
+from web.clock import get_database_time
+
+pytestmark = pytest.mark.django_db
+
+
+def list_states(sync: GitSync) -> dict[str, str]:
+    return {str(row): row.state for row in sync.resources.order_by("path", "line")}
+
+
+def get_last_run(sync: GitSync) -> GitSyncRun:
+    return sync.runs.latest("pk")
+
+
+def test_a_commit_brings_its_resources_in_once(run_pass: RunPass, git_server: GitServer) -> None:
+    sync = run_pass()
+
+    commit = git_server.git("rev-parse", "HEAD")
+    assert (sync.state, sync.seen_commit, sync.applied_commit) == ("SYNCED", commit, commit)
+    assert Service.objects.get().artifact.tag == "1.28"
+    assert Pipeline.objects.get().identifier == "release"
+    assert list_states(sync) == {
+        "Environment test": "SYNCED",
+        "Infrastructure test/main": "SYNCED",
+        "Pipeline release": "SYNCED",
+        "Service web": "SYNCED",
+    }
+    assert sync.resources.get(kind="Service").path == "slipway/services/web.yml"
+    entry = AuditEntry.objects.get(action="service.create")
+    assert (entry.source, entry.actor) == ("git", sync.service_account.user if sync.service_account else None)
+    run_pass()
+    assert sync.runs.count() == 1
+
+
+def test_a_fault_in_one_file_changes_nothing_and_names_its_place(
+    run_pass: RunPass, git_server: GitServer
+) -> None:
+    applied = run_pass().applied_commit
+    git_server.commit(
+        {
+            "slipway/environments.yaml": ENVIRONMENT.replace("Test}", "Renamed}"),
+            "slipway/services/web.yml": SERVICE.replace("image: nginx", "image: -"),
+        }
+    )
+
+    sync = run_pass()
+
+    assert (sync.state, sync.applied_commit) == ("FAILED", applied)
+    assert Environment.objects.get().name == "Test"
+    fault = get_last_run(sync).faults[0]
+    assert (fault["file"], fault["line"]) == ("slipway/services/web.yml", 5)
+    assert "artifact.image" in fault["message"]
+    run_pass()
+    assert sync.runs.count() == 2
+    git_server.commit({"slipway/services/web.yml": SERVICE})
+    assert run_pass().state == "SYNCED"
+    assert Environment.objects.get().name == "Renamed"
+
+
+def test_a_change_in_slipway_is_shown_as_drift_until_someone_syncs(run_pass: RunPass, admin: User) -> None:
+    sync = run_pass()
+    environment = Environment.objects.get()
+    update_environment(actor=admin, environment=environment, spec=EnvironmentSpec(name="By hand"))
+
+    assert run_pass().state == "OUT_OF_SYNC"
+    row = sync.resources.get(kind="Environment")
+    assert (row.state, "-name: By hand\n+name: Test" in row.difference) == ("OUT_OF_SYNC", True)
+    assert Environment.objects.get().name == "By hand"
+
+    request_sync(actor=admin, sync=sync)
+    assert run_pass().state == "SYNCED"
+    assert Environment.objects.get().name == "Test"
+    assert get_last_run(sync).requested_by == admin
+
+
+def test_a_removed_document_deletes_its_resource_only_with_pruning(
+    run_pass: RunPass, git_server: GitServer
+) -> None:
+    sync = run_pass()
+    git_server.git("rm", "-q", "slipway/release.yaml")
+    git_server.commit({"slipway/more.yaml": SERVICE.replace("web", "more")})
+
+    assert run_pass().state == "SYNCED"
+    assert list_states(sync)["Pipeline release"] == "REMOVED"
+    assert Pipeline.objects.filter(deleted_at=None).exists()
+
+    GitSync.objects.update(prunes=True, is_requested=True)
+    run_pass()
+    assert not Pipeline.objects.filter(deleted_at=None).exists()
+    assert get_last_run(sync).deleted == 1
+    assert "Pipeline release" not in list_states(sync)
+    assert Service.objects.count() == 2
+
+
+def test_the_rights_are_those_of_the_service_account(run_pass: RunPass) -> None:
+    RoleAssignment.objects.filter(user__kind="SERVICE_ACCOUNT").delete()
+
+    sync = run_pass()
+
+    assert sync.state == "FAILED"
+    assert "service account lacks a permission" in get_last_run(sync).faults[0]["message"]
+    assert not Service.objects.exists()
+
+
+def test_two_workers_exclude_each_other_and_a_late_one_changes_nothing(git_sync: GitSync) -> None:
+    now = get_database_time() + timedelta(minutes=1)
+    GitSync.objects.update(lease_expires_at=now + timedelta(seconds=30))
+    assert not advance_sync(git_sync.pk, now)
+    assert advance_sync(git_sync.pk, now + timedelta(minutes=1))
+    assert git_sync.runs.count() == 1
+
+
+def test_a_resource_follows_one_sync(
+    run_pass: RunPass, git_sync: GitSync, admin: User, project: Scope
+) -> None:
+    run_pass()
+    other = GitSync.objects.create(
+        scope=project, identifier="other", name="Other", connector=git_sync.connector, branch="main",
+        folder="slipway", service_account=git_sync.service_account, due_at=get_database_time(),
+    )  # fmt: skip
+
+    advance_sync(other.pk, get_database_time())
+
+    assert "the Git sync Demo manages" in get_last_run(other).faults[0]["message"]
+    assert not GitSyncResource.objects.filter(sync=other).exists()
+
+
+def test_an_unreachable_repository_is_named_with_the_next_step(run_pass: RunPass, git_sync: GitSync) -> None:
+    GitSync.objects.update(branch="gone")
+    sync = run_pass()
+    assert sync.state == "FAILED"
+    assert "gone" in get_last_run(sync).faults[0]["message"]
