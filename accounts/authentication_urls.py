@@ -5,7 +5,6 @@ from django.urls import path
 from accounts.pages import (
     account,
     account_recovery,
-    passkey_sign_in,
     passkeys,
     sign_in,
     single_sign_on,
@@ -14,9 +13,9 @@ from accounts.pages import (
 urlpatterns = [
     path("sign-in/", sign_in.sign_in, name="sign-in"),
     path("sign-in/code/", account_recovery.second_step, name="second-step"),
-    path("sign-in/code/options/", passkey_sign_in.second_step_options, name="second-step-options"),
-    path("sign-in/passkey/", passkey_sign_in.sign_in_with_passkey, name="passkey-sign-in"),
-    path("sign-in/passkey/options/", passkey_sign_in.sign_in_options, name="passkey-sign-in-options"),
+    path("sign-in/code/options/", sign_in.second_step_options, name="second-step-options"),
+    path("sign-in/passkey/", sign_in.sign_in_with_passkey, name="passkey-sign-in"),
+    path("sign-in/passkey/options/", sign_in.sign_in_options, name="passkey-sign-in-options"),
     path("sign-in/provider/", single_sign_on.begin_sign_on, name="single-sign-on"),
     path("sign-in/provider/callback/", single_sign_on.handle_callback, name="single-sign-on-callback"),
     path("sign-out/", sign_in.sign_out, name="sign-out"),

@@ -1,26 +1,39 @@
-"""Pages of sign-in and sign-out."""
+"""Pages of sign-in, with a password or a passkey, and sign-out."""
 
-from allauth.account.internal.flows.login import perform_password_login
+from allauth.account.internal.flows.login import perform_login, perform_password_login, record_authentication
 from allauth.account.models import Login
+from allauth.account.stages import LoginStageController
 from django.conf import settings
 from django.contrib.auth import logout
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.shortcuts import redirect, render, resolve_url
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_POST, require_safe
 
-from accounts.authentication.passkeys import get_passkey_obstacle
+from accounts.authentication.passkeys import (
+    UNKNOWN_PASSKEY,
+    PasskeyRefused,
+    Purpose,
+    begin_assertion,
+    find_claimed_user,
+    get_passkey_obstacle,
+    verify_assertion,
+)
 from accounts.authentication.sessions import forget_session
 from accounts.authentication.single_sign_on import is_single_sign_on_enabled
-from accounts.forms.account import SignInForm
-from rbac import audit
+from accounts.authentication.two_factor import SecondFactorStage
+from accounts.forms.account import SignInForm, get_client_address
+from guards.limits import PASSKEY_ANSWER_CHARACTERS, PASSKEY_REQUESTS_PER_ADDRESS
+from rbac import audit, usage_counts
 from rbac.models import User
 from web.forms.pages import require_get_or_post
+from web.http.problems import TooManyRequests
 
 TOO_MANY_REQUESTS = 429
+NO_SCRIPT = "The browser sent no passkey. Signing in with one needs JavaScript."
 
 
 @sensitive_post_parameters("password")
@@ -55,6 +68,58 @@ def render_sign_in(
     return render(request, "accounts/sign_in.html", content, status=status)
 
 
+def _record_failure(form: SignInForm) -> None:
+    user = User.objects.filter(username=form.cleaned_data.get("username", "")).first()
+    if user is not None:
+        audit.record_audit_entry(actor=None, action="user.sign_in_failed", thing=user)
+
+
+@never_cache
+@require_POST
+def sign_in_options(request: HttpRequest) -> HttpResponse:
+    """Return what the browser needs to offer the passkeys of whoever sits there."""
+    _require_attempt(request)
+    return JsonResponse(begin_assertion(request, Purpose.SIGN_IN, None))
+
+
+@never_cache
+@sensitive_post_parameters()
+@require_POST
+def sign_in_with_passkey(request: HttpRequest) -> HttpResponse:
+    """Sign in the user that a passkey belongs to; it replaces password and second factor."""
+    if request.user.is_authenticated:
+        return HttpResponseRedirect(get_redirect_url(request))
+    _require_attempt(request)
+    assertion = request.POST.get("assertion", "")[:PASSKEY_ANSWER_CHARACTERS]
+    user = find_claimed_user(assertion)
+    if user is None:
+        return render_sign_in(request, problem=UNKNOWN_PASSKEY if assertion else NO_SCRIPT, status=400)
+    try:
+        row = verify_assertion(request, Purpose.SIGN_IN, person=user, assertion=assertion)
+    except PasskeyRefused as problem:
+        audit.record_audit_entry(actor=None, action="user.sign_in_failed", thing=user)
+        return render_sign_in(request, problem=problem.detail, status=400)
+    record_authentication(request, user, "mfa", id=row.pk, type=row.type, passwordless=True)
+    return perform_login(request, Login(user=user, redirect_url=get_redirect_url(request)))
+
+
+@never_cache
+@require_POST
+def second_step_options(request: HttpRequest) -> HttpResponse:
+    """Return what the browser needs to offer the passkeys of the user whose password was right."""
+    stage = LoginStageController.enter(request, SecondFactorStage.key)
+    if stage is None or stage.login.user is None:
+        raise PasskeyRefused("This sign-in has expired. Start again with your password.")
+    return JsonResponse(begin_assertion(request, Purpose.SECOND_STEP, stage.login.user))
+
+
+def _require_attempt(request: HttpRequest) -> None:
+    if not usage_counts.is_within_limit(
+        "passkey", get_client_address(request), at_most=PASSKEY_REQUESTS_PER_ADDRESS
+    ):
+        raise TooManyRequests("Too many sign-ins from your address. Wait a minute, then try again.")
+
+
 @require_POST
 def sign_out(request: HttpRequest) -> HttpResponse:
     """End the session of this browser."""
@@ -63,12 +128,6 @@ def sign_out(request: HttpRequest) -> HttpResponse:
     forget_session(request.session.session_key)
     logout(request)
     return HttpResponseRedirect(resolve_url(settings.LOGOUT_REDIRECT_URL))
-
-
-def _record_failure(form: SignInForm) -> None:
-    user = User.objects.filter(username=form.cleaned_data.get("username", "")).first()
-    if user is not None:
-        audit.record_audit_entry(actor=None, action="user.sign_in_failed", thing=user)
 
 
 def get_redirect_url(request: HttpRequest) -> str:

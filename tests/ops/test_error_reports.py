@@ -26,14 +26,14 @@ django.setup()
 from django.contrib.auth.models import AnonymousUser
 from django.test import Client
 from config.celery import app
-from accounts.pages import invitation_acceptance
+from accounts.pages import invitations
 from django.conf import settings
 
 def fail(token):
     password = settings.SECRET_KEY
     raise ValueError(f"a mistake of ours with {password}")
 
-invitation_acceptance.get_invitation_by_token = fail
+invitations.get_invitation_by_token = fail
 Client(raise_request_exception=False, HTTP_HOST="localhost", HTTP_COOKIE="slipway=cookie-0123456789").get(
     "/join/slp_inv_0123456789/?next=query-0123456789", headers={"X-Request-Id": "request-0123456789"}
 )

@@ -42,7 +42,7 @@ def test_an_error_is_logged_under_the_id_of_its_request_and_without_its_path(
     def fail(*_: object) -> None:
         raise ValueError("a mistake of ours")
 
-    monkeypatch.setattr("accounts.pages.invitation_acceptance.get_invitation_by_token", fail)
+    monkeypatch.setattr("accounts.pages.invitations.get_invitation_by_token", fail)
     collector = get_lines("/join/slp_inv_0123456789/")
 
     error, answered = collector.lines
