@@ -113,7 +113,7 @@ def _register_work_delays() -> None:
 
 def _register_database_guards() -> None:
     """Register what stops tasks, requests that write, and agents."""
-    from ops.backups.detected_restores import settle_detected_restore
+    from ops.backups.restores import settle_detected_restore
     from ops.backups.unfinished import require_finished_restore
     from web.database_guards import register_work_guard, register_write_guard
 

@@ -45,6 +45,7 @@ LOG_FIELDS: Final = (
 # Fields that go with work to another process.
 PROPAGATED_FIELDS: Final = ("request_id", "execution", "stage", "step")
 MAX_PROPAGATED_CHARACTERS: Final = 200
+_NO_ROUTE: Final = "no route"
 _CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _PLAIN_VALUE: Final = re.compile(r"[\w./:@+-]+")
 
@@ -78,6 +79,14 @@ def replace_log_fields(fields: Mapping[str, object]) -> None:
     """Bind these fields instead of all others, for the rest of this context."""
     clear_contextvars()
     bind_contextvars(**fields)
+
+
+def format_route(pattern: str | None) -> str:
+    """Return the route of a URL pattern, or the text for a request that matches none.
+
+    Lines and traces have routes instead of paths, which may contain the token of an invitation.
+    """
+    return _NO_ROUTE if pattern is None else f"/{pattern}"
 
 
 class LineFormatter(ProcessorFormatter):

@@ -13,8 +13,8 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, Spa
 from opentelemetry.sdk.trace.sampling import Decision, Sampler, SamplingResult
 from opentelemetry.trace import Link, Status
 
+from guards.log_lines import format_route
 from guards.masks import SecretMask
-from guards.routes import format_route
 
 # Attributes with the path or query of a request, which may contain the token of an invitation.
 _PATH_ATTRIBUTES: Final = ("http.target", "http.url", "url.full", "url.path", "url.query")

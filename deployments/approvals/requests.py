@@ -11,7 +11,7 @@ from deployments.approvals.live import publish_approvals_changed
 from deployments.approvals.plan import ApprovalPlan
 from deployments.approvals.verdicts import ApprovalTally, tally_decisions
 from deployments.engine.reconcile_context import ReconcileContext, update_execution_status
-from deployments.execution.notifications import notify_approval
+from deployments.execution.events import notify_approval
 from deployments.models import Approval, StepExecution
 from pipelines.definition.approver_groups import describe_unknown_group, find_groups
 from rbac.audit import record_audit_entry

@@ -16,7 +16,7 @@ from deployments.engine.transitions import (
     stop_at_step,
     stop_parallel_steps,
 )
-from deployments.execution.notifications import notify_intervention
+from deployments.execution.events import notify_intervention
 from deployments.journal.non_aws_calls import stop_work
 from deployments.models import ActionRun, StepExecution
 from steps.actions.approvals import APPROVAL_EXPIRED, APPROVAL_REJECTED

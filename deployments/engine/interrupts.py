@@ -13,8 +13,8 @@ from deployments.engine.steps.retries import retry_step
 from deployments.engine.steps.scheduler import ENDED_BADLY, runs_after_failure
 from deployments.engine.transitions import start_rollback, stop_at_step
 from deployments.engine.undos import get_next_undo, skip_remaining_undos, skip_undo
+from deployments.execution.events import notify_rollback
 from deployments.execution.interventions import RESTORE_DECISIONS, TOO_LATE_MESSAGE, list_choices
-from deployments.execution.notifications import notify_rollback
 from deployments.execution.restored_executions import extend_deadlines, list_stale_approvals
 from deployments.models import ActionRun, Execution, Interrupt, StageExecution, StepExecution
 from steps.actions.base import get_actions

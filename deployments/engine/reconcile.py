@@ -23,8 +23,7 @@ from deployments.engine.reconcile_context import ReconcileContext, ServiceSnapsh
 from deployments.engine.service_waits import ServiceWait
 from deployments.engine.status_log import StatusLog
 from deployments.engine.steps.scheduler import ENDED_BADLY, StepScheduler
-from deployments.execution.notifications import notify_end
-from deployments.execution.pipeline_ends import record_end
+from deployments.execution.events import notify_end, record_end
 from deployments.journal.callers import CHECK_PHASE
 from deployments.journal.runtime import LIVE_RUNTIME, EngineRuntime
 from deployments.log import compact_chunks

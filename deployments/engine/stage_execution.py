@@ -18,7 +18,7 @@ from deployments.engine.steps import preconditions
 from deployments.engine.steps.context import EngineStepContext
 from deployments.engine.steps.retries import retry_step
 from deployments.engine.steps.scheduler import ENDED_BADLY
-from deployments.execution.notifications import notify_start
+from deployments.execution.events import notify_start
 from deployments.journal.callers import CHECK_PHASE
 from deployments.models import ActionRun, StepExecution
 from pipelines.definition.deferred_expressions import resolve_spec

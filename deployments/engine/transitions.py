@@ -6,7 +6,7 @@ from deployments.approvals.requests import withdraw_approvals
 from deployments.engine import service_locks
 from deployments.engine.reconcile_context import ReconcileContext, append_log
 from deployments.engine.steps.scheduler import ENDED_BADLY, read_flow, runs_after_failure
-from deployments.execution.notifications import notify_rollback
+from deployments.execution.events import notify_rollback
 from deployments.journal.non_aws_calls import stop_work
 from deployments.models import ActionRun, Execution, Interrupt, StageExecution, StepExecution
 from steps.actions.base import get_actions

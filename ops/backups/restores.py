@@ -1,5 +1,6 @@
 """Restore of a backup: checks, load, migration, and the state in which nothing continues by itself."""
 
+import logging
 import shutil
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -45,10 +46,12 @@ from rbac.audit import record_audit_entry
 from rbac.encryption import get_token_key_name
 from rbac.models import Scope
 from web.clock import get_database_time
-from web.epochs import begin_history
+from web.epochs import begin_history, get_epoch, is_database_behind
+from web.models import InstallationEpoch
 
 HELD_REASON = "Not sent: the database was restored from a backup. Send it again if it is still needed."
 UNHANDLED_REASON = "The database was restored from a backup. Redeliver it if it is still needed."
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -140,6 +143,25 @@ def settle_snapshot(taken_at: datetime) -> RestoredState:
         require_no_processes()
         call_command(DjangoMigrate(), interactive=False, verbosity=0)
         return settle_restored_state(taken_at, {"snapshot_of": taken_at.isoformat()})
+
+
+def settle_detected_restore() -> None:
+    """Pause, end and hold what is under way if the database is older than what Valkey remembers."""
+    if not is_database_behind():
+        return
+    with transaction.atomic():
+        # Of several processes, one settles.
+        list(InstallationEpoch.objects.select_for_update())
+        epoch = get_epoch()
+        if epoch is None or not is_database_behind():
+            return
+        logger.critical(
+            "The database is in its state of %s, and Valkey remembers a later one: it was restored. "
+            "Executions that were under way wait for a person.",
+            epoch.advanced_at.isoformat(timespec="seconds"),
+        )
+        audited: dict[str, object] = {"detected": True, "state_of": epoch.advanced_at.isoformat()}
+        settle_restored_state(epoch.advanced_at, audited, was_detected=True)
 
 
 @transaction.atomic

@@ -6,7 +6,7 @@ from typing import Final
 
 from django.http import HttpRequest, HttpResponseBase
 
-from guards.routes import format_route
+from guards.log_lines import format_route
 
 PROBE_PATH: Final = "/readyz"
 logger = logging.getLogger("slipway.requests")

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from deployments.execution.pipeline_ends import record_end
+from deployments.execution.events import record_end
 from deployments.models import Execution
 from pipelines import tasks
 from pipelines.models import Pipeline, Trigger, TriggerFiring

@@ -1,4 +1,4 @@
-"""Notifications about executions: end, rollback, approval, intervention.
+"""Events of executions: notifications, and ends for the triggers of other pipelines.
 
 They are written in the commit that sets the status. Without a matching rule, one query is all.
 """
@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
+from deployments.execution.queries import ROLLED_BACK_OUTCOMES
 from deployments.models import Approval, ApprovalDecision, Execution, StepExecution
 from guards.masks import SecretMask
 from notifications.event_texts import (
@@ -20,6 +21,7 @@ from notifications.event_texts import (
 )
 from notifications.events import EventType, NotificationEvent
 from notifications.outbox import list_subscribed_events, notify
+from pipelines.triggers.kinds.pipeline import ABORTED, FAILED, SUCCEEDED, PipelineEnd, record_pipeline_end
 from steps.states import Outcome, Status
 from web.page_paths import get_page_path
 
@@ -40,6 +42,20 @@ def notify_end(execution: Execution, mask: SecretMask) -> None:
     phrase = describe_end(execution.status, was_rolled_back=execution.outcome == Outcome.ROLLED_BACK)
     fact = _build_fact(execution, phrase, _describe_reason(execution), mask)
     notify(*(replace(fact, event=event) for event in events if event in subscribed))
+
+
+def record_end(execution: Execution) -> None:
+    """Record how an execution ended, for the triggers that follow its pipeline."""
+    record_pipeline_end(
+        PipelineEnd(
+            pipeline=execution.pipeline,
+            execution_id=execution.pk,
+            number=execution.number,
+            result=_get_end_result(execution),
+            tag=str(execution.artifact.get("tag") or ""),
+            inputs=execution.inputs,
+        )
+    )
 
 
 def notify_rollback(execution: Execution, mask: SecretMask, cause: str = "") -> None:
@@ -67,6 +83,13 @@ def notify_intervention(
         cause = str((step.failure or {}).get("message", ""))
         fact = _build_fact(execution, phrase, cause, mask, step.failure)
         notify(replace(fact, event=EventType.INTERVENTION_WAITING))
+
+
+def _get_end_result(execution: Execution) -> str:
+    if execution.status == Status.ABORTED:
+        return ABORTED
+    is_success = execution.has_succeeded and execution.outcome not in ROLLED_BACK_OUTCOMES
+    return SUCCEEDED if is_success else FAILED
 
 
 def _list_end_events(execution: Execution) -> tuple[EventType, ...]:
