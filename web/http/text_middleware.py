@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponseBase, QueryDict
 from guards.input_problems import InputProblem
 from guards.limits import QUERY_FIELDS
 from guards.text import find_text_problem
-from web.http.error_pages import render_problem
+from web.http.error_pages import is_api_path, render_problem
 from web.http.problems import build_problem
 
 GetResponse = Callable[[HttpRequest], HttpResponseBase]
@@ -38,12 +38,8 @@ class TextMiddleware:
         return self.get_response(request)
 
     def process_view(self, request: HttpRequest, *_view: Any) -> HttpResponseBase | None:
-        # The API reads bodies by itself, and no forms.
-        if (
-            request.method != "POST"
-            or request.content_type not in _FORM_TYPES
-            or request.path.startswith("/api/")
-        ):
+        # Addresses for programs read bodies by themselves, and no forms.
+        if request.method != "POST" or request.content_type not in _FORM_TYPES or is_api_path(request.path):
             return None
         errors = _find_faults(request.POST)
         return _render_refusal(request, errors) if errors else None

@@ -37,6 +37,12 @@ def test_a_signed_request_is_written_before_it_is_answered(trigger: Trigger, sen
     assert firing.status == "WAITING"
 
 
+def test_a_form_is_refused_like_any_other_body_that_is_not_signed(trigger: Trigger) -> None:
+    address = reverse("trigger-hook", args=[trigger.key])
+    for content_type in ("multipart/form-data; boundary=x", "application/x-www-form-urlencoded"):
+        assert Client().post(address, b"a=b", content_type=content_type).status_code == 401
+
+
 def test_no_cookie_is_read_or_set(send: Send) -> None:
     response = send()
     assert not response.cookies
