@@ -366,7 +366,7 @@ NOTIFICATION_RECIPIENTS: Final = Limit(20, "recipients", "recipients of one e-ma
 POLICY_RULES: Final = Limit(100, "rules", "policy rules of one scope", OWN_CHOICE)
 POLICY_CONDITION_CHARACTERS: Final = Limit(2000, "characters", "condition of a policy rule", OWN_CHOICE)
 POLICY_CONDITION_DEPTH: Final = Limit(
-    30, "brackets", "nested brackets in the condition of a policy rule", OWN_CHOICE
+    12, "brackets", "nested brackets in the condition of a policy rule", OWN_CHOICE
 )
 POLICY_MESSAGE_CHARACTERS: Final = Limit(500, "characters", "message of a policy rule", OWN_CHOICE)
 POLICY_DOCUMENT_CHARACTERS: Final = Limit(

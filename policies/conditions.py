@@ -3,6 +3,7 @@
 This is the only module that imports celpy.
 """
 
+import sys
 import threading
 import time
 from collections.abc import Mapping
@@ -137,9 +138,14 @@ class _BoundedEvaluator(Evaluator):
 def _get_environment() -> celpy.Environment:
     """Return the parser of this process, which takes half a second to build.
 
-    It raises the recursion limit of the process to 2,500.
+    Building it raises the recursion limit of the process to 2,500. The former limit is restored: other
+    parsers of the process rely on it for input that is nested too deeply.
     """
-    return celpy.Environment()
+    limit = sys.getrecursionlimit()
+    try:
+        return celpy.Environment()
+    finally:
+        sys.setrecursionlimit(limit)
 
 
 def _matches(text: str, pattern: str) -> Any:

@@ -1,5 +1,6 @@
 """Conditions of policy rules: results, errors, and limits."""
 
+import sys
 import time
 
 import pytest
@@ -71,10 +72,19 @@ def test_a_condition_that_cannot_be_parsed_is_refused_with_its_place(
     assert (refusal.value.line, refusal.value.column) == (line, column)
 
 
-@pytest.mark.parametrize("condition", ["true || " * 300 + "true", "(" * 31 + "true" + ")" * 31])
+@pytest.mark.parametrize("condition", ["true || " * 300 + "true", "(" * 13 + "true" + ")" * 13])
 def test_a_condition_that_is_too_long_or_too_deep_is_not_parsed(condition: str) -> None:
     with pytest.raises(InvalidCondition, match="A condition can have"):
         compile_condition(condition)
+
+
+@pytest.mark.parametrize(
+    "condition", ["(" * 12 + "true" + ")" * 12, "[1].all(a, " * 12 + "a == 1" + ")" * 12]
+)
+def test_the_deepest_condition_fits_the_recursion_limit_of_the_process(condition: str) -> None:
+    assert sys.getrecursionlimit() == 1000
+    assert evaluate_condition(condition, CelDocument({}))
+    assert sys.getrecursionlimit() == 1000
 
 
 def test_nested_macros_end_at_the_deadline() -> None:
