@@ -354,6 +354,7 @@ SPECTACULAR_SETTINGS = {
     "SERVE_INCLUDE_SCHEMA": False,
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
+        "web.api.openapi.drop_null_beside_any",
         "web.api.openapi.forbid_additional_properties",
         "web.api.openapi.add_number_bounds",
         "web.api.openapi.add_problem_responses",

@@ -143,6 +143,23 @@ def _list_reachable_schemas(parts: list[Any], schemas: dict[str, Any]) -> set[st
     return names
 
 
+def drop_null_beside_any(result: dict[str, Any], **_: Any) -> dict[str, Any]:
+    """Describe a nullable field of any type as any value: null would be valid under both alternatives."""
+    _drop_null_beside_any(result)
+    return result
+
+
+def _drop_null_beside_any(part: Any) -> None:
+    if isinstance(part, dict):
+        if {} in part.get("oneOf", ()):
+            del part["oneOf"]
+        for inner in part.values():
+            _drop_null_beside_any(inner)
+    elif isinstance(part, list):
+        for inner in part:
+            _drop_null_beside_any(inner)
+
+
 def add_number_bounds(result: dict[str, Any], **_: Any) -> dict[str, Any]:
     """Add minimum and maximum to every numeric query parameter without them."""
     for operation in _list_operations(result):

@@ -33,6 +33,26 @@ def test_the_document_is_valid_openapi_3_1(document: dict[str, Any]) -> None:
         Draft202012Validator.check_schema(schema)
 
 
+def test_null_is_described_once_for_each_field(document: dict[str, Any]) -> None:
+    alternatives = list(list_alternatives(document["components"]))
+    assert alternatives
+    for schemas in alternatives:
+        valid = [
+            schema
+            for schema in schemas
+            if "$ref" not in schema and Draft202012Validator(schema).is_valid(None)
+        ]
+        assert len(valid) <= 1, schemas
+
+
+def list_alternatives(part: Any) -> Iterator[list[dict[str, Any]]]:
+    if isinstance(part, dict) and isinstance(part.get("oneOf"), list):
+        yield part["oneOf"]
+    children = part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
+    for child in children:
+        yield from list_alternatives(child)
+
+
 def test_operation_ids_stay_as_programs_know_them(document: dict[str, Any]) -> None:
     """Add new ones to the list; one that is changed or gone breaks clients that were generated before."""
     present = {f"{operation['operationId']} {name}" for name, operation in list_operations(document)}
