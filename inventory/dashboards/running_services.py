@@ -174,6 +174,23 @@ def format_revision(task_definition: str) -> str:
     return task_definition.rsplit("/", 1)[-1]
 
 
+# What lists show of an ECS service.
+LIST_COLUMNS = (
+    "service",
+    "name",
+    "desired",
+    "running",
+    "task_definition",
+    "cluster__cluster",
+    "cluster__synced_at",
+    "comparison__state",
+    "infrastructure__environment__name",
+    "infrastructure__environment__identifier",
+    "infrastructure__environment__kind",
+    "infrastructure__environment__scope__path",
+)
+
+
 def list_running_services(
     principal: Principal,
     services: Sequence[Service],
@@ -191,7 +208,7 @@ def list_running_services(
     )
     kinds = ("infrastructure__environment__kind", "infrastructure__environment__name", "cluster_id", "name")
     rows = rows.select_related("comparison")
-    rows = rows if detailed else rows.defer("usage", "targets", "description")
+    rows = rows if detailed else rows.only(*LIST_COLUMNS)
     ecs_services = filter_visible(principal, VIEW_ENVIRONMENT, rows).order_by(*kinds)[:limit]
     running_services = {ecs_service.pk: RunningService(ecs_service) for ecs_service in ecs_services}
     _count_tasks(running_services, by_zone=drawn)
