@@ -137,6 +137,12 @@ TRIGGER_FIRING_DAYS: Final = Limit(
 TRIGGERS: Final = Limit(50, "triggers", "triggers of one pipeline", OWN_CHOICE)
 TRIGGER_CONDITIONS: Final = Limit(20, "conditions", "conditions of a trigger", OWN_CHOICE)
 TRIGGER_SETTING_CHARACTERS: Final = Limit(512, "characters", "setting of a trigger", OWN_CHOICE)
+TRIGGER_REPOSITORIES: Final = Limit(
+    10, "repositories", "repositories that an image trigger polls", OWN_CHOICE
+)
+TRIGGER_EVENTS_PER_LOOK: Final = Limit(
+    50, "events", "events that a trigger takes from a repository at once; the others follow", OWN_CHOICE
+)
 TRIGGER_SETTING_LINES: Final = Limit(50, "values", "values of a list in a trigger's settings", OWN_CHOICE)
 
 # --- Sockets ----------------------------------------------------------------------------------------
@@ -218,6 +224,7 @@ GIT_SYNC_DIFF_CHARACTERS: Final = Limit(
 HOST_KEYS: Final = Limit(10, "keys", "SSH host keys of a connector", OWN_CHOICE)
 HOST_KEY_CHARACTERS: Final = Limit(4096, "characters", "line with an SSH host key", OWN_CHOICE)
 REGISTRY_TAGS: Final = Limit(10_000, "tags", "image tags of a repository listed by one task", OWN_CHOICE)
+REGISTRY_DIGESTS: Final = Limit(20, "tags", "tags of a registry whose digests a poll reads", OWN_CHOICE)
 TERRAFORM_LOG_BYTES: Final = Limit(
     64 * 1024, "bytes", "part of a Terraform Cloud log read in one reconcile pass", OWN_CHOICE
 )

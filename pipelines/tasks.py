@@ -7,7 +7,7 @@ from uuid import UUID
 from celery import shared_task
 from kombu.exceptions import OperationalError
 
-from pipelines.triggers import clock, firings
+from pipelines.triggers import clock, firings, looks
 from web.clock import get_database_time
 from web.http.outages import OUTAGE_ERRORS, is_outage
 
@@ -38,10 +38,27 @@ def _process_firing(pk: UUID) -> None:
         firings.record_crash(pk, error)
 
 
+@shared_task(name="pipelines.tasks.look_at_watch")
+def look_at_watch(*, watch: int, **_: Any) -> None:
+    """Look at what a trigger watches, and write the events of what is new there."""
+    try:
+        if looks.look(watch, get_database_time()):
+            request_firings()
+    except OUTAGE_ERRORS as error:
+        if not is_outage(error):
+            raise
+        logger.warning("A trigger could not look, the next tick tries again: %s", error)
+    except Exception as error:
+        logger.exception("A look of a trigger failed with an unexpected error")
+        looks.record_crash(watch, error)
+
+
 def tick() -> None:
-    """Send a message if a firing waits, or the time of a trigger has come."""
+    """Send a message if a firing waits, or the time of a trigger has come, and one for each due watch."""
     try:
         now = get_database_time()
+        for pk in looks.list_due_watches(now):
+            look_at_watch.apply_async(kwargs={"watch": pk}, expires=30)
         if firings.has_due_firings(now) or clock.has_due_triggers(now):
             request_firings()
     except OUTAGE_ERRORS as error:

@@ -1,4 +1,4 @@
-"""Usages of connectors, secrets and files by pipelines."""
+"""Usages of connectors, secrets and files by pipelines, and of connectors by triggers."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import lru_cache
@@ -25,7 +25,8 @@ from pipelines.definition.step_references import (
     list_step_connectors,
     list_step_secrets,
 )
-from pipelines.models import Pipeline
+from pipelines.models import Pipeline, Trigger
+from pipelines.triggers.kinds.image import CONNECTOR_KINDS, ImagePush
 from rbac.models import Scope
 from rbac.policy import Principal, build_below_filter, filter_visible
 from web.usages import ResourceUsage, ResourceUsages
@@ -100,6 +101,30 @@ def _list_manifest_connectors(step: StepSpec) -> Iterator[ConnectorReference]:
     for source in list_sources(step.type, step.spec):
         if is_remote(source):
             yield source["place"]["connector"], get_store(source["store"]).connector_kind
+
+
+def build_trigger_links(ids: Collection[int], principal: Principal) -> ResourceUsages:
+    """Build the usages of triggers from their keys."""
+    triggers = filter_visible(principal, "core_pipeline_view", Trigger.objects.filter(pk__in=ids))
+    usages = tuple(
+        ResourceUsage(f"trigger {trigger.name}", reverse("trigger", args=[trigger.pk]))
+        for trigger in triggers.defer("secret").order_by("name", "pk")
+    )
+    return ResourceUsages(usages, hidden=len(ids) - len(usages))
+
+
+@register_connector_users("trigger", build_trigger_links)
+def find_triggers_by_connector(connectors: Sequence[Connector]) -> UserKeys:
+    """Return the triggers that poll through each connector; two queries."""
+    index = ConnectorIndex(connectors)
+    rows = Trigger.objects.filter(
+        kind=ImagePush.identifier, spec__connector__in=index.references, pipeline__deleted_at=None
+    )
+    return group_connector_users(
+        (index.find_key(path, reference, kind), pk)
+        for pk, path, reference in rows.values_list("pk", "pipeline__scope__path", "spec__connector")
+        for kind in CONNECTOR_KINDS
+    )
 
 
 @register_usage_finder

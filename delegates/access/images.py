@@ -1,14 +1,15 @@
 """Repositories, tags and digests in registries and ECR (R179, R180)."""
 
 import re
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Final
 
 from aws.caller import Caller
-from aws.errors import Undelivered
-from delegates.access.site_calls import LIST_REPOSITORIES, LIST_TAGS, SITE_SERVICE
+from aws.errors import AwsError, Undelivered
+from delegates.access.site_calls import FIND_DIGEST, LIST_REPOSITORIES, LIST_TAGS, SITE_SERVICE
 from delegates.models import LookupRequest
 from guards.limits import REGISTRY_TAGS
 
@@ -19,6 +20,8 @@ IMAGE_PATH: Final = re.compile(r"[a-z0-9]+(?:[._/-]+[a-z0-9]+)*\Z")
 TAG: Final = re.compile(r"\w[\w.-]{0,127}\Z", re.ASCII)
 # A registry that repeats its pages must not cause an endless loop.
 MAX_PAGES: Final = 100
+# A slow registry leaves digests to the next read.
+DIGEST_SECONDS: Final = 15.0
 _DIGEST: Final = re.compile(r"[a-z0-9]+(?:[.+_-][a-z0-9]+)*:[0-9A-Fa-f]{32,128}\Z")
 _DIGITS: Final = "0123456789"
 _TOO_OLD: Final = "The delegate cannot list repositories: upgrade it"
@@ -26,10 +29,11 @@ _TOO_OLD: Final = "The delegate cannot list repositories: upgrade it"
 
 @dataclass(frozen=True)
 class ImageTag:
-    """Image tag; `pushed_at` is in ISO 8601 for ECR, and empty for registries."""
+    """Image tag; `pushed_at` (in ISO 8601) and `digest` are those of ECR, and empty for registries."""
 
     name: str
     pushed_at: str = ""
+    digest: str = ""
 
 
 @dataclass(frozen=True)
@@ -111,8 +115,31 @@ def fetch_repositories(caller: Caller, region: str) -> Repositories:
     return Repositories(sorted(repositories)[: int(REGISTRY_TAGS)], is_cut)
 
 
-def read_registry(kind: str, caller: Caller, image: str, region: str) -> dict[str, Any]:
-    """Return the response to a lookup of repositories or image tags as stored JSON."""
+def fetch_digests(caller: Caller, image: str, tags: Sequence[str]) -> dict[str, Any]:
+    """Return the digests of tags as {"digests": {tag: digest}, "problem": the last refusal of the registry}.
+
+    A tag without a readable digest is left out. Raises `CallPending` until a delegate has answered.
+    """
+    digests, problem, end = {}, "", time.monotonic() + DIGEST_SECONDS
+    for tag in tags:
+        if time.monotonic() > end:
+            break
+        try:
+            answer = caller.call(SITE_SERVICE, FIND_DIGEST, {"repository": image, "tag": tag})
+        except AwsError as error:
+            problem = error.display_message
+            continue
+        if digest := parse_digest(answer):
+            digests[tag] = digest
+    return {"digests": digests, "problem": problem}
+
+
+def read_registry(
+    kind: str, caller: Caller, image: str, region: str, tags: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Return the response to a lookup of repositories, image tags or digests of `tags` as stored JSON."""
+    if kind == LookupRequest.Kind.DIGESTS:
+        return fetch_digests(caller, image, tags)
     if kind == LookupRequest.Kind.REPOSITORIES:
         return fetch_repositories(caller, region).to_json()
     return fetch_tags(caller, image, region).to_json()
@@ -175,7 +202,9 @@ def _parse_tags(answer: Mapping[str, Any]) -> list[ImageTag]:
     if "imageDetails" not in answer:
         return [ImageTag(tag) for tag in _list_texts(answer.get("tags"))]
     return [
-        ImageTag(tag, _parse_time(image.get("imagePushedAt")))
+        ImageTag(
+            tag, _parse_time(image.get("imagePushedAt")), parse_digest({"digest": image.get("imageDigest")})
+        )
         for image in _list_mappings(answer["imageDetails"])
         for tag in _list_texts(image.get("imageTags"))
     ]

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
@@ -12,7 +12,7 @@ from django.db import transaction
 from aws.errors import AwsError
 from connectors.models import Connector
 from connectors.required_access import get_connector_requirements, require_access
-from connectors.specs.aws import parse_aws_spec
+from connectors.specs.aws import AwsSpec, parse_aws_spec
 from connectors.specs.sites import parse_connector_spec
 from delegates.access.aws_access import ConnectorUnavailable, EcsCluster, get_local_caller
 from delegates.access.images import IMAGE_PATH, ImageTags, Repositories, read_registry
@@ -213,6 +213,29 @@ def list_repositories(*, actor: User, connector: Connector, region: str) -> Repo
     return result if isinstance(result, LookupRequest) else Repositories.from_json(result)
 
 
+def read_images(
+    *, actor: User, connector: Connector, kind: str, image: str, region: str, tags: Sequence[str] = ()
+) -> Mapping[str, Any] | LookupRequest:
+    """Return a report about a repository as it is now, or the lookup request while a delegate reads it.
+
+    `kind` is that of tags, or of the digests of `tags`. Raises `ConnectorUnavailable` after a refusal.
+    """
+    require_access(actor, get_connector_requirements(connector))
+    spec = parse_connector_spec(connector.kind, connector.spec)
+    if isinstance(spec, AwsSpec):
+        region = region or spec.test_region
+    if spec.is_remote:
+        return create_lookup_request(
+            actor=actor,
+            connector=connector,
+            kind=kind,
+            region=region,
+            subject=image,
+            params={"tags": [*tags]},
+        )
+    return _read_images_locally(connector, kind, image, region, tags)
+
+
 def _read_or_request(query: LookupQuery) -> Mapping[str, Any] | LookupRequest:
     connector = query.connector
     if not parse_connector_spec(connector.kind, connector.spec).is_remote:
@@ -235,10 +258,15 @@ def _read_locally(query: LookupQuery) -> Mapping[str, Any]:
     """Return the response to a query from this process; repeated queries get the cached response."""
     if (same := find_recent_request(query)) is not None and same.report is not None:
         return dict(same.report)
-    connector, region = query.connector, query.region
-    try:
-        report = read_registry(query.kind, SiteCaller(connector), query.subject, region)
-    except AwsError as error:
-        raise ConnectorUnavailable(describe_with_remedy(connector, error, region)) from error
+    report = _read_images_locally(query.connector, query.kind, query.subject, query.region)
     store_local_answer(query, report)
     return report
+
+
+def _read_images_locally(
+    connector: Connector, kind: str, image: str, region: str, tags: Sequence[str] = ()
+) -> Mapping[str, Any]:
+    try:
+        return read_registry(kind, SiteCaller(connector), image, region, tags)
+    except AwsError as error:
+        raise ConnectorUnavailable(describe_with_remedy(connector, error, region)) from error

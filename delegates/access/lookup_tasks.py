@@ -40,7 +40,11 @@ from web.live import publish_change_on_commit
 
 LOOKUP_OWNER = "inquiry"
 LOOKUP_TIMEOUT = timedelta(seconds=60)
-_REGISTRY_KINDS = (LookupRequest.Kind.TAGS, LookupRequest.Kind.REPOSITORIES)
+_REGISTRY_KINDS = (
+    LookupRequest.Kind.TAGS,
+    LookupRequest.Kind.DIGESTS,
+    LookupRequest.Kind.REPOSITORIES,
+)
 
 
 @dataclass(frozen=True)
@@ -131,7 +135,8 @@ def _build_report(lookup: LookupRequest, caller: LookupCaller) -> dict[str, Any]
         return _run_test(lookup, caller)
     try:
         if lookup.kind in _REGISTRY_KINDS:
-            return read_registry(lookup.kind, caller, lookup.subject, lookup.region)
+            tags = lookup.params.get("tags", ())
+            return read_registry(lookup.kind, caller, lookup.subject, lookup.region, tags)
         if lookup.kind == LookupRequest.Kind.FILES:
             return _fetch_files(lookup, caller)
         if lookup.kind in LOOKUPS:

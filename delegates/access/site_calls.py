@@ -116,7 +116,7 @@ LIST_REPOSITORIES = "ListRepositories"
 ECR_PAGE: Final = 1000
 # Stored fields of each image and repository.
 _STORED_FIELDS: Final = {
-    LIST_TAGS: ("imageDetails", ("imageTags", "imagePushedAt")),
+    LIST_TAGS: ("imageDetails", ("imageTags", "imagePushedAt", "imageDigest")),
     LIST_REPOSITORIES: ("repositories", ("repositoryName",)),
 }
 # A user waits for the response.

@@ -251,6 +251,7 @@ class LookupRequest(models.Model):
         LISTENERS = "LISTENERS", "Listeners"
         RULES = "RULES", "Listener rules"
         TAGS = "TAGS", "Image tags"
+        DIGESTS = "DIGESTS", "Image digests"
         REPOSITORIES = "REPOSITORIES", "Repositories"
         FILES = "FILES", "Manifest files"
 

@@ -42,6 +42,7 @@ from ops.models import ServerProcess
 from ops.processes import list_processes
 from pipelines.triggers.clock import skip_missed_times
 from pipelines.triggers.firings import hold_waiting_firings
+from pipelines.triggers.watches import restart_watches
 from rbac.audit import record_audit_entry
 from rbac.encryption import get_token_key_name
 from rbac.models import Scope
@@ -183,6 +184,7 @@ def settle_restored_state(
         skipped_schedules=skip_missed_times(now),
         sessions=end_every_session(),
     )
+    restart_watches(now)
     wait_for_heartbeats(taken_at=taken_at, now=now)
     begin_history(restored_from=taken_at, now=now, was_detected=was_detected)
     PreviewRequest.objects.all().delete()

@@ -15,7 +15,7 @@ from guards.limits import (
     NAME_CHARACTERS,
     TRIGGER_CONDITIONS,
 )
-from pipelines.models import Pipeline, Trigger
+from pipelines.models import Pipeline, Trigger, TriggerWatch
 from pipelines.triggers import operations
 from pipelines.triggers.receiving import build_address
 from pipelines.triggers.trials import try_payload
@@ -27,6 +27,16 @@ from web.api.views import BaseApiView, check_version, respond_with_etag
 PIPELINE_PARAMETER = OpenApiParameter(
     "pipeline", OpenApiTypes.INT, description="Only triggers of this pipeline."
 )
+
+
+class TriggerWatchDocument(serializers.Serializer[Any]):
+    """Place that a trigger looks at by itself, such as an image repository."""
+
+    kind = serializers.ChoiceField(choices=TriggerWatch.Kind.choices)
+    subject = serializers.CharField()
+    due_at = serializers.DateTimeField()
+    looked_at = serializers.DateTimeField(allow_null=True)
+    problem = serializers.CharField(help_text="Why the last look failed; empty if it did not.")
 
 
 class TriggerDocument(serializers.Serializer[Any]):
@@ -47,6 +57,7 @@ class TriggerDocument(serializers.Serializer[Any]):
         help_text="URL for the sender; empty for kinds that receive no requests."
     )
     due_at = serializers.DateTimeField(allow_null=True, help_text="When it looks for events next.")
+    watches = TriggerWatchDocument(many=True, help_text="What it looks at by itself.")
     version = serializers.IntegerField()
     created_at = serializers.DateTimeField()
     updated_at = serializers.DateTimeField()

@@ -1,7 +1,7 @@
 """Tables of pipelines, input sets and triggers."""
 
 from pipelines.models.pipelines import InputSet, Pipeline, PipelineVersion
-from pipelines.models.triggers import Trigger, TriggerFiring
+from pipelines.models.triggers import Trigger, TriggerFiring, TriggerWatch
 
 __all__ = [
     "InputSet",
@@ -9,4 +9,5 @@ __all__ = [
     "PipelineVersion",
     "Trigger",
     "TriggerFiring",
+    "TriggerWatch",
 ]

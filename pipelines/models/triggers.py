@@ -1,4 +1,4 @@
-"""Triggers, which start runs of a pipeline, and their firings."""
+"""Triggers, which start runs of a pipeline, their watches and their firings."""
 
 import uuid
 from typing import ClassVar
@@ -7,6 +7,7 @@ from django.db import models
 from django.db.models import Q
 
 from catalog.models.base import IDENTIFIER_PATTERN, identifier_validator
+from delegates.models import LookupRequest
 from pipelines.models.pipelines import Pipeline
 from rbac.encrypted_fields import EncryptedTextField
 from rbac.models import Scope, ServiceAccount, User
@@ -63,6 +64,51 @@ class Trigger(models.Model):
     @property
     def scope(self) -> Scope:
         return self.pipeline.scope
+
+
+class TriggerWatch(models.Model):
+    """A place outside that a trigger looks at by itself, such as an image repository.
+
+    `settings` are those that its findings depend on: with other ones, it begins anew. `state` is what was
+    found last, and empty before the first look.
+    """
+
+    class Kind(models.TextChoices):
+        """Kind of place."""
+
+        REPOSITORY = "REPOSITORY", "Image repository"
+
+    SCOPE_PATH: ClassVar[str] = "trigger__pipeline__scope"
+    RESOURCE_TYPE: ClassVar[str] = "triggerwatch"
+    RESOURCE_PATHS: ClassVar[dict[str, str]] = {"pipeline": "trigger__pipeline__identifier"}
+
+    trigger = models.ForeignKey(Trigger, on_delete=models.CASCADE, related_name="watches")
+    kind = models.CharField(max_length=16, choices=Kind)
+    subject = models.CharField(max_length=512)
+    settings = models.JSONField(default=dict)
+    interval_seconds = models.PositiveIntegerField()
+    state = models.JSONField(default=dict)
+    # When it is looked at next; a worker that looks has moved it on.
+    due_at = models.DateTimeField()
+    looked_at = models.DateTimeField(null=True)
+    # Why the last look failed, "" if it did not.
+    problem = models.TextField(blank=True, default="")
+    # What a delegate is reading at present.
+    lookup = models.ForeignKey(LookupRequest, null=True, on_delete=models.SET_NULL, related_name="+")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["trigger", "kind", "subject"], name="trigger_watch_unique"),
+            models.CheckConstraint(condition=Q(interval_seconds__gt=0), name="trigger_watch_has_interval"),
+        ]
+        indexes = [models.Index(fields=["due_at"], name="trigger_watch_due")]
+
+    def __str__(self) -> str:
+        return f"{self.get_kind_display()} {self.subject}"
+
+    @property
+    def scope(self) -> Scope:
+        return self.trigger.scope
 
 
 class TriggerFiring(models.Model):

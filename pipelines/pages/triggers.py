@@ -96,6 +96,7 @@ def show_trigger(request: PageRequest, pk: int) -> HttpResponse:
         "kind": find_kind(trigger.kind),
         "settings": _list_settings(trigger),
         "times": _list_next_times(trigger),
+        "watches": sorted(trigger.watches.all(), key=lambda watch: (watch.kind, watch.subject)),
         **_build_sender(trigger),
         "rights": get_permissions(request.user, trigger),
         "refusals": count_refusals(trigger),

@@ -107,6 +107,19 @@ class SetupStep:
     command: str = ""
 
 
+@dataclass(frozen=True)
+class WatchSource:
+    """A place that a trigger looks at every few seconds; `kind` is one of `TriggerWatch.Kind`.
+
+    What was found there counts as long as `settings` stay the same.
+    """
+
+    kind: str
+    subject: str
+    settings: Mapping[str, Any]
+    interval_seconds: int
+
+
 class TriggerKind:
     """A kind of trigger: a subclass in `pipelines.triggers.kinds` with `@register_kind`."""
 
@@ -164,6 +177,14 @@ class TriggerKind:
     def list_checks(self, spec: Mapping[str, Any], values: Mapping[str, Any], payload: Any) -> list[Check]:
         """Return the checks of the settings for an event; the conditions follow them."""
         return []
+
+    def list_watch_sources(self, spec: Mapping[str, Any]) -> list[WatchSource]:
+        """Return the places that valid settings have it look at, in tasks of their own."""
+        return []
+
+    def find_watched_subject(self, spec: Mapping[str, Any], event: TriggerEvent) -> str:
+        """Return the subject of the watch that knows more about a delivered event, "" without one."""
+        return ""
 
     def build_due_event(self, spec: Mapping[str, Any], due_at: datetime) -> TriggerEvent:
         """Return the event of a time that has come, for kinds with times of their own."""

@@ -24,6 +24,7 @@ from pipelines.tasks import request_firings
 from pipelines.triggers.base import TriggerEvent, TriggerKind
 from pipelines.triggers.events import record_event
 from pipelines.triggers.registry import find_kind, list_kinds
+from pipelines.triggers.watches import update_watches
 from rbac.audit import record_audit_entry
 from rbac.models import ServiceAccount, User
 from rbac.policy import Principal, can, filter_visible, require
@@ -55,7 +56,7 @@ class TriggerSpec:
 
 def list_triggers() -> "QuerySet[Trigger]":
     """Return the triggers of active pipelines, with the relations for permission checks."""
-    rows = Trigger.objects.filter(pipeline__deleted_at=None)
+    rows = Trigger.objects.filter(pipeline__deleted_at=None).prefetch_related("watches")
     return rows.select_related("pipeline__scope", "service_account__scope").defer("secret", "pipeline__yaml")
 
 
@@ -82,6 +83,7 @@ def create_trigger(
     try:
         with transaction.atomic():
             trigger.save()
+            update_watches(trigger)
             record_audit_entry(
                 actor=actor, action="trigger.create", thing=trigger, after=build_audit_values(trigger)
             )
@@ -108,6 +110,7 @@ def update_trigger(
                 "updated_at",
             ]
         )  # fmt: skip
+        update_watches(trigger)
         record_audit_entry(
             actor=actor,
             action="trigger.update",
@@ -127,6 +130,7 @@ def set_enabled(*, actor: User, trigger: Trigger, is_enabled: bool) -> Trigger:
         trigger.is_enabled = is_enabled
         trigger.due_at = _compute_due_at(trigger, get_database_time())
         trigger.save(update_fields=["is_enabled", "due_at", "updated_at"])
+        update_watches(trigger)
         record_audit_entry(
             actor=actor,
             action="trigger.update",

@@ -21,6 +21,7 @@ from pipelines.tasks import request_firings
 from pipelines.triggers.base import HookRequest, RequestRefused, TriggerKind
 from pipelines.triggers.events import record_event
 from pipelines.triggers.registry import find_kind, list_kinds
+from pipelines.triggers.watches import wake_watch
 from rbac.policy import NotVisible
 from rbac.usage_counts import counts, is_within_limit
 from web.http.problems import BadInput, Problem, TooLarge, TooManyRequests
@@ -73,7 +74,11 @@ def receive_request(key: UUID, address: str, request: HookRequest) -> Receipt:
         raise TooManyRequests(f"A trigger takes {TRIGGER_REQUESTS_PER_MINUTE} in a minute.")
     events = kind.read_events(trigger.spec, parse_payload(request.body), request.headers)
     TRIGGER_REQUESTS.labels("accepted").inc()
-    recorded = [record_event(trigger, event) for event in events]
+    recorded = [
+        record_event(trigger, event)
+        for event in events
+        if not wake_watch(trigger, kind.find_watched_subject(trigger.spec, event))
+    ]
     receipt = Receipt(tuple(firing for firing, _ in recorded), sum(not is_new for _, is_new in recorded))
     # The row is committed: without a broker, the next tick finds it.
     request_firings()

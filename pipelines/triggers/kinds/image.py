@@ -1,12 +1,21 @@
-"""Image push: Docker Hub, registries with notifications (OCI distribution), and Amazon ECR by EventBridge."""
+"""Image push: Docker Hub, registries with notifications (OCI distribution), and Amazon ECR by EventBridge.
 
+Registries and ECR are also polled, through a connector.
+"""
+
+import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from connectors.models import Connector
+from connectors.queries import find_connector
+from connectors.required_access import find_missing_permissions, get_connector_requirements
+from guards.limits import TRIGGER_REPOSITORIES
 from guards.patterns import is_glob_match
+from pipelines.models import Pipeline, TriggerWatch
 from pipelines.triggers.base import (
     Check,
     HookRequest,
@@ -14,18 +23,24 @@ from pipelines.triggers.base import (
     SetupStep,
     TriggerEvent,
     TriggerKind,
+    WatchSource,
     require_equal,
 )
 from pipelines.triggers.registry import register_kind
+from rbac.models import User
 from web.http.problems import BadInput
 
 IMAGES, TAGS = "images", "tags"
+CONNECTOR, REGION, POLL = "connector", "region", "poll"
+NEVER: Final = "never"
+CONNECTOR_KINDS: Final = (Connector.Kind.AWS, Connector.Kind.DOCKER_REGISTRY)
 TOKEN_HEADER: Final = "X-Slipway-Token"  # noqa: S105 - the name of a header
 _TAG = re.compile(r"\w[\w.-]{0,127}", re.ASCII)
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 _REPOSITORY = re.compile(r"[a-z0-9]+(?:[._/-]+[a-z0-9]+)*")
 _MOST_CHARACTERS: Final = 255
 _SHOWN_DIGITS: Final = 12
+_REGION_NAME = re.compile(r"[a-z]{2,4}(-[a-z]+){1,2}-\d{1,2}", re.ASCII)
 
 
 @register_kind
@@ -53,6 +68,25 @@ class ImagePush(TriggerKind):
             "One pattern in each line, such as v*. Empty: any tag.",
             is_list=True,
         ),
+        Setting(
+            POLL,
+            "Poll the repository",
+            "Where the registry sends no events. The first look starts nothing.",
+            choices=(
+                (NEVER, "Never"),
+                ("1", "Every minute"),
+                ("5", "Every 5 minutes"),
+                ("15", "Every 15 minutes"),
+                ("60", "Every hour"),
+            ),
+            default=NEVER,
+        ),
+        Setting(
+            CONNECTOR,
+            "Connector",
+            "To AWS or a Docker registry, such as org.ecr. The service account needs access to it.",
+        ),
+        Setting(REGION, "Region", "Of Amazon ECR. Empty: the test region of the connector."),
     )
     values = {
         "repository": "Repository without the name of the registry",
@@ -71,6 +105,40 @@ class ImagePush(TriggerKind):
         },
         indent=2,
     )
+
+    def list_problems(self, spec: Mapping[str, Any]) -> list[dict[str, str]]:
+        """Return the problems of settings; repositories are polled by their names."""
+        return super().list_problems(spec) or list(_list_poll_problems(spec))
+
+    def list_reference_problems(
+        self, spec: Mapping[str, Any], pipeline: Pipeline, actor: User
+    ) -> Iterator[dict[str, str]]:
+        """Yield why the connector cannot be used."""
+        if not (reference := spec.get(CONNECTOR)):
+            return
+        connector = find_connector(pipeline.scope, reference, *CONNECTOR_KINDS)
+        if connector is None:
+            message = f"there is no connector {reference} to AWS or a Docker registry for {pipeline.scope}"
+            yield {"path": f"spec.{CONNECTOR}", "message": message}
+            return
+        for missing in find_missing_permissions(actor, get_connector_requirements(connector)):
+            yield {"path": f"spec.{CONNECTOR}", "message": missing.message}
+
+    def list_watch_sources(self, spec: Mapping[str, Any]) -> list[WatchSource]:
+        """Return the repositories to poll."""
+        if not _polls(spec):
+            return []
+        settings = {name: spec.get(name) for name in (CONNECTOR, REGION, TAGS)}
+        interval = int(spec[POLL]) * 60
+        return [
+            WatchSource(TriggerWatch.Kind.REPOSITORY, image, settings, interval) for image in spec[IMAGES]
+        ]
+
+    def find_watched_subject(self, spec: Mapping[str, Any], event: TriggerEvent) -> str:
+        """Return the polled repository of a push without a digest: the poll finds the digest."""
+        repository = str(event.values["repository"])
+        is_polled = _polls(spec) and repository in spec[IMAGES]
+        return repository if is_polled and not event.values["digest"] else ""
 
     def list_setup_steps(self, spec: Mapping[str, Any], address: str) -> list[SetupStep]:
         """Return the steps for each registry."""
@@ -122,6 +190,38 @@ class ImagePush(TriggerKind):
         ]
 
 
+def build_found_event(repository: str, tag: str, digest: str) -> TriggerEvent:
+    """Return the event of a push that a poll found, which is the same as that of a request."""
+    image = {"tag": tag, "digest": digest}
+    return _build_event(image, None, repository, payload={"repository": repository, **image})
+
+
+def matches_tags(tag: str, patterns: Sequence[str]) -> bool:
+    """Return whether a tag meets one of the patterns; all do without patterns."""
+    return not patterns or any(is_glob_match(pattern, tag) for pattern in patterns)
+
+
+def _polls(spec: Mapping[str, Any]) -> bool:
+    return spec.get(POLL, NEVER) != NEVER
+
+
+def _list_poll_problems(spec: Mapping[str, Any]) -> Iterator[dict[str, str]]:
+    if spec.get(REGION) and not _REGION_NAME.fullmatch(spec[REGION]):
+        message = "is not the name of a region, such as eu-central-1"
+        yield {"path": f"spec.{REGION}", "message": message}
+    if not _polls(spec):
+        return
+    if not spec.get(CONNECTOR):
+        yield {"path": f"spec.{CONNECTOR}", "message": "choose the connector that polls"}
+    images = spec[IMAGES]
+    if pattern := next((image for image in images if not _REPOSITORY.fullmatch(image)), ""):
+        message = f"{pattern} is not the name of a repository; patterns cannot be polled"
+        yield {"path": f"spec.{IMAGES}", "message": message}
+    if len(images) > TRIGGER_REPOSITORIES or len(set(images)) < len(images):
+        message = f"name at most {TRIGGER_REPOSITORIES} to poll, each once"
+        yield {"path": f"spec.{IMAGES}", "message": message}
+
+
 def _check_pattern(noun: str, text: str, patterns: list[str]) -> Check:
     is_match = any(is_glob_match(pattern, text) for pattern in patterns)
     return Check(f"{noun} is {' or '.join(patterns)}", "" if is_match else f"It is {text}.")
@@ -166,11 +266,11 @@ def _build_event(
     if digest and not (isinstance(digest, str) and _DIGEST.fullmatch(digest)):
         raise BadInput("The digest must be sha256: and 64 digits.")
     version = digest or _format_moment(moment)
-    key = f"image:{version}:{tag}"
+    key = f"image:{hashlib.sha256(f'{repository}:{tag}@{version}'.encode()).hexdigest()}"
     digits = digest.removeprefix("sha256:")[:_SHOWN_DIGITS]
     return TriggerEvent(
         key=key,
-        delivery_id=event_id[:100] if isinstance(event_id, str) and event_id else key[:128],
+        delivery_id=event_id[:100] if isinstance(event_id, str) and event_id else key,
         summary=f"image {repository}:{tag}{f' ({digits})' if digits else ''}",
         values={"repository": repository, "tag": tag, "digest": digest},
         payload=payload,

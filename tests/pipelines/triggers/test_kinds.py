@@ -12,7 +12,7 @@ from pipelines.triggers.registry import list_kinds
 KINDS = pytest.mark.parametrize("kind", list_kinds().values(), ids=list(list_kinds()))
 SPECS = {
     "git": {"provider": "github", "branches": ["main"], "tags": [], "paths": []},
-    "image": {"images": ["acme/*"], "tags": []},
+    "image": {"images": ["acme/*"], "tags": [], "poll": "never"},
     "pipeline": {"pipeline": "rolling", "result": "succeeded"},
     "schedule": {"cron": "0 2 * * *", "time_zone": "UTC"},
 }

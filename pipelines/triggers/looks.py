@@ -1,0 +1,82 @@
+"""Looks at what triggers watch: one worker claims each, and one commit has its events and its findings."""
+
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from django.db import transaction
+from django.http import Http404
+
+from pipelines.models import TriggerWatch
+from pipelines.triggers.events import record_event
+from pipelines.triggers.firings import EXPECTED_ERRORS, describe_refusal
+from pipelines.triggers.repository_looks import look_at_repository
+from pipelines.triggers.watches import Look
+from web.clock import get_database_time
+from web.http.problems import Conflict
+
+# Longer than a task may run.
+CLAIM_DURATION: Final = timedelta(seconds=60)
+# Until a delegate is expected to have answered.
+ANSWER_CHECK: Final = timedelta(seconds=3)
+WATCHES_PER_TICK: Final = 50
+
+
+def list_due_watches(now: datetime) -> list[int]:
+    """Return the keys of the watches to look at, the longest due first."""
+    due = TriggerWatch.objects.filter(
+        due_at__lte=now, trigger__is_enabled=True, trigger__pipeline__deleted_at=None
+    )
+    return list(due.order_by("due_at").values_list("pk", flat=True)[:WATCHES_PER_TICK])
+
+
+def look(pk: int, now: datetime) -> bool:
+    """Look at a watch, and return whether there were events; False if another worker looks."""
+    claimed_until = now + CLAIM_DURATION
+    if not TriggerWatch.objects.filter(pk=pk, due_at__lte=now).update(due_at=claimed_until):
+        return False
+    rows = TriggerWatch.objects.select_related(
+        "trigger__pipeline__scope", "trigger__service_account__user", "lookup__task"
+    )
+    watch = rows.defer("trigger__secret").get(pk=pk)
+    return _record(watch, claimed_until, _look(watch))
+
+
+def record_crash(pk: int, error: Exception) -> None:
+    """Show a bug that keeps a watch from being looked at; it is tried again after the claim."""
+    problem = f"Slipway failed with an internal error ({type(error).__name__}). Report it."
+    TriggerWatch.objects.filter(pk=pk).update(problem=problem, lookup=None)
+
+
+def _look(watch: TriggerWatch) -> Look:
+    account = watch.trigger.service_account
+    try:
+        if account is None:
+            raise Conflict("The service account of the trigger was deleted. Choose another one.")
+        return look_at_repository(watch, account.user)
+    except Http404:
+        problem = "The service account cannot view the connector, or its secret."
+    except EXPECTED_ERRORS as refused:
+        problem = describe_refusal(refused)
+    return Look(watch.state, problem=problem)
+
+
+def _record(watch: TriggerWatch, claimed_until: datetime, result: Look) -> bool:
+    """Write what a look found, unless the claim has passed to another worker or the settings changed."""
+    now = get_database_time()
+    values: dict[str, Any] = {"state": dict(result.state), "lookup": result.lookup}
+    if result.lookup is not None:
+        values["due_at"] = now + ANSWER_CHECK
+    elif result.continues:
+        values["due_at"] = now
+    else:
+        pause = timedelta(seconds=watch.interval_seconds)
+        values |= {"due_at": now + pause, "looked_at": now, "problem": result.problem}
+    with transaction.atomic():
+        claimed = TriggerWatch.objects.filter(pk=watch.pk, due_at=claimed_until)
+        if not claimed.update(**values):
+            return False
+        for event in result.events:
+            record_event(watch.trigger, event, now=now)
+    if watch.lookup is not None and watch.lookup != result.lookup:
+        watch.lookup.delete()
+    return bool(result.events)

@@ -1,0 +1,72 @@
+"""Rows of the places that triggers look at by themselves, and what a look finds there."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from delegates.models import LookupRequest
+from pipelines.models import Trigger, TriggerWatch
+from pipelines.triggers.base import TriggerEvent
+from pipelines.triggers.registry import find_kind
+from web.clock import get_database_time
+
+
+@dataclass(frozen=True)
+class Look:
+    """Findings of a look, with the events of what is new.
+
+    A look ends unless a delegate still reads for `lookup`, or `continues` says that its next part follows.
+    """
+
+    state: Mapping[str, Any]
+    events: tuple[TriggerEvent, ...] = ()
+    problem: str = ""
+    lookup: LookupRequest | None = None
+    continues: bool = False
+
+
+def update_watches(trigger: Trigger) -> None:
+    """Make the rows of a trigger those of its settings; one with the same settings keeps its findings.
+
+    A disabled trigger has none: what changes meanwhile is not made up for.
+    """
+    kind = find_kind(trigger.kind)
+    sources = kind.list_watch_sources(trigger.spec) if kind and trigger.is_enabled else []
+    present = {(row.kind, row.subject): row for row in TriggerWatch.objects.filter(trigger=trigger)}
+    now, kept = get_database_time(), set()
+    for source in sources:
+        row = present.get((source.kind, source.subject))
+        if row is None or row.settings != source.settings:
+            continue
+        kept.add(row.pk)
+        if row.interval_seconds != source.interval_seconds:
+            TriggerWatch.objects.filter(pk=row.pk).update(
+                interval_seconds=source.interval_seconds, due_at=now
+            )
+    TriggerWatch.objects.filter(trigger=trigger).exclude(pk__in=kept).delete()
+    TriggerWatch.objects.bulk_create(
+        TriggerWatch(
+            trigger=trigger,
+            kind=source.kind,
+            subject=source.subject,
+            settings=dict(source.settings),
+            interval_seconds=source.interval_seconds,
+            due_at=now,
+        )
+        for source in sources
+        if (row := present.get((source.kind, source.subject))) is None or row.pk not in kept
+    )
+
+
+def wake_watch(trigger: Trigger, subject: str) -> bool:
+    """Have a watch looked at now; False if there is none that has a first look behind it."""
+    if not subject:
+        return False
+    rows = TriggerWatch.objects.filter(trigger=trigger, subject=subject, looked_at__isnull=False)
+    return bool(rows.update(due_at=get_database_time()))
+
+
+def restart_watches(now: datetime) -> None:
+    """Have all watches begin anew, as after a restored backup."""
+    TriggerWatch.objects.update(state={}, lookup=None, looked_at=None, due_at=now)
